@@ -1,0 +1,20 @@
+# Every third-party package, in one place. Versions are those of Debian 12; Ubuntu 24.04 is newer.
+find_package(Threads REQUIRED)
+find_package(Protobuf 3.21 REQUIRED)
+find_package(absl REQUIRED)
+find_package(gRPC 1.51 REQUIRED)
+find_package(SQLite3 3.40 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)           # SHA-256
+find_package(CLI11 2.1 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)
+find_package(fmt 9.1 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(Boost 1.74 REQUIRED COMPONENTS context)  # fibers of the CPU device
+find_package(GTest 1.12 REQUIRED)
+find_package(benchmark 1.7 REQUIRED)
+
+# Compiling the same text twice is waste where ccache is at hand.
+find_program(TUNE_CCACHE ccache)
+if(TUNE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TUNE_CCACHE})
+endif()

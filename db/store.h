@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon remembers: sweeps, trials, records. SQLite, one writer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tuner/device/runner.h"
+#include "tuner/problem.h"
+#include "tuner/trial.h"
+
+namespace tune::db {
+
+enum class SweepState { kQueued = 1, kRunning = 2, kDone = 3, kCancelled = 4, kFailed = 5 };
+
+// A kernel as submitted, kept so that a restarted daemon can go on and evidence can be re-run.
+struct KernelRow {
+  std::string hash;  // SHA-256, hex
+  std::string name;
+  std::string spec_name;
+  std::string spec_text;
+  std::map<std::string, std::string> files;
+};
+
+struct SweepRow {
+  int64_t id = 0;
+  std::string kernel_hash;
+  std::string kernel_name;
+  Problem problem;
+  std::string device_id;
+  std::string device_name;
+  std::string target;
+  std::string strategy;
+  uint64_t budget_trials = 0;
+  double budget_seconds = 0;
+  uint64_t seed = 0;
+  CacheMode cache_mode = CacheMode::kCold;
+  bool fresh = false;
+  std::string idempotency_key;  // unique if not empty
+  SweepState state = SweepState::kQueued;
+  std::string message;
+  int64_t created_unix_ms = 0;
+  int64_t finished_unix_ms = 0;
+  // What the finished sweep found; trial ids, 0 for none.
+  int64_t best_trial_id = 0;
+  int64_t default_trial_id = 0;
+  std::vector<int64_t> tie_trial_ids;
+};
+
+// Provenance common to the trials of a sweep on a device.
+struct TrialKey {
+  std::string kernel_hash;
+  Problem problem;
+  std::string device_name;
+  std::string target;
+  std::string driver;
+  std::string compiler;
+  CacheMode cache_mode = CacheMode::kCold;
+};
+
+enum class TrialPurpose { kSearch = 1, kConfirm = 2 };
+
+struct RecordRow {
+  int64_t id = 0;
+  TrialKey key;
+  std::string kernel_name;
+  Trial trial;  // the winner, as confirmed; id and sweep_id set
+  double default_latency_ns = 0;
+  uint32_t tie_count = 0;
+  int64_t published_unix_ms = 0;
+};
+
+struct CeilingRow {
+  std::string device_name;
+  std::string driver;
+  Ceiling ceiling;
+  int64_t measured_unix_ms = 0;
+};
+
+struct StoreStatistics {
+  uint64_t trial_count = 0;
+  uint64_t record_count = 0;
+  uint32_t schema_version = 0;
+  std::string sqlite_version;
+};
+
+// Thread-safe. One writer thread owns the only read-write connection and every checkpoint; writes
+// are durable (WAL, synchronous=FULL) when the call returns. Writes that arrive together share a
+// commit. Reads use their own read-only connection.
+//
+// Errors: FAILED_PRECONDITION (another process has the file; schema too new; a network file
+// system), RESOURCE_EXHAUSTED (disk full; reads go on), DATA_LOSS (the file is corrupt),
+// UNAVAILABLE (busy), NOT_FOUND.
+class Store {
+ public:
+  // Opens or creates `path`, migrates its schema (with a backup first) and checks it.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path);
+  virtual ~Store() = default;
+
+  // Kernels are immutable; the same hash again is not an error.
+  virtual absl::Status PutKernel(const KernelRow& kernel) = 0;
+  virtual absl::StatusOr<KernelRow> GetKernel(const std::string& hash) = 0;
+
+  // Gives the sweep its id. With a known idempotency key: returns the sweep there is instead.
+  virtual absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) = 0;
+  // Replaces state, message, finished time and result.
+  virtual absl::Status UpdateSweep(const SweepRow& sweep) = 0;
+  virtual absl::StatusOr<SweepRow> GetSweep(int64_t id) = 0;
+  virtual absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) = 0;  // newest first
+  // Queued or running, oldest first: the queue of a restarted daemon.
+  virtual absl::StatusOr<std::vector<SweepRow>> UnfinishedSweeps() = 0;
+
+  // Appends a trial with its samples and returns its id. Never changed afterwards.
+  virtual absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
+                                              TrialPurpose purpose) = 0;
+  virtual absl::StatusOr<Trial> GetTrial(int64_t id) = 0;
+  virtual absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) = 0;  // oldest first
+  // The newest search trial of each config of a key whose outcome will not change by itself (all
+  // but timed_out and faulted), for continuing an earlier sweep.
+  virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) = 0;
+
+  // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode) wins.
+  virtual absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) = 0;
+  virtual absl::StatusOr<std::vector<RecordRow>> CurrentRecords() = 0;
+
+  virtual absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) = 0;
+  virtual absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
+                                                              const std::string& driver) = 0;
+
+  virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
+};
+
+}  // namespace tune::db

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where configs become trials. An evaluator works on many configs at once: some compile while one
+// is measured.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tuner/config.h"
+#include "tuner/trial.h"
+
+namespace tune {
+
+// Not thread-safe: used by one sweep.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  // How many configs it can use at once.
+  virtual size_t capacity() const = 0;
+  // Starts a trial. REQUIRES: fewer than capacity() in flight.
+  virtual absl::Status Start(const Config& config) = 0;
+  // The next finished trial in any order, or nothing if none finishes within the time. A non-OK
+  // status means the harness cannot go on (device lost, disk full).
+  virtual absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) = 0;
+  // Measures these configs again, interleaved round-robin, in a fresh worker; in the order given.
+  virtual absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) = 0;
+  // Tells the evaluator the best latency so far, so that hopeless configs can be cut short.
+  virtual void SetRival(double latency_ns) = 0;
+};
+
+}  // namespace tune

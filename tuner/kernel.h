@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel: a checked spec with its sources. The one place where spec expressions are evaluated.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tune/v1/kernel.pb.h"
+#include "tuner/config.h"
+#include "tuner/plan.h"
+#include "tuner/problem.h"
+#include "tuner/space/space.h"
+
+namespace tune {
+
+// What a plan needs to know of a device; known for a target without one (see TargetTraitsFor).
+struct TargetTraits {
+  std::string target;              // "cpu", "sm_90a"
+  int sm = 0;                      // 0 on the CPU, 90 for sm_90a
+  int64_t max_threads_per_block = 1024;
+  int64_t max_shared_bytes = 0;    // per block, static and dynamic, opt-in
+  int64_t sm_count = 1;            // a nominal count where there is no device
+};
+
+// INVALID_ARGUMENT for anything but "cpu" and "sm_<number>[a|f]".
+absl::StatusOr<TargetTraits> TargetTraitsFor(const std::string& target);
+
+// Does "sm_90a" match a pattern such as "sm_*"?
+bool MatchesTarget(const std::string& pattern, const std::string& target);
+
+// Immutable. Thread-safe.
+class Kernel {
+ public:
+  // Parses and checks a spec: every name, expression, reference between fields and limit that can
+  // be checked without a problem. Errors are INVALID_ARGUMENT and read
+  // "softmax.textproto:12:9: launch.grid[0]: unknown name 'row' at column 4 of 'row * 2'; in scope: ...".
+  // `files` holds the text of the source and each header; a missing one is an error.
+  static absl::StatusOr<std::shared_ptr<const Kernel>> Create(
+      const std::string& spec_name, const std::string& spec_text,
+      const std::map<std::string, std::string>& files);
+
+  ~Kernel();
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  const v1::KernelSpec& spec() const;
+  const std::string& spec_text() const;
+  const std::map<std::string, std::string>& files() const;
+  // SHA-256 of the spec's canonical form and every file, hex.
+  const std::string& hash() const;
+  bool RunsOn(const std::string& target) const;
+
+  // Dims and dtype not given (empty) take the defaults for the target. INVALID_ARGUMENT names the
+  // dims there are, and the bounds.
+  absl::StatusOr<Problem> MakeProblem(const std::map<std::string, int64_t>& dims,
+                                      const std::string& dtype, const std::string& target) const;
+
+  // All valid configs: constraints hold, and the launch fits the target's limits.
+  // INVALID_ARGUMENT if there is none; names the constraint that emptied the space.
+  absl::StatusOr<Space> MakeSpace(const Problem& problem, const TargetTraits& traits) const;
+
+  // The spec's default config on a target; its constraints must hold.
+  absl::StatusOr<Config> DefaultConfig(const Problem& problem, const TargetTraits& traits) const;
+
+  absl::StatusOr<ProblemPlan> PlanProblem(const Problem& problem, const TargetTraits& traits) const;
+  absl::StatusOr<VariantPlan> PlanVariant(const Problem& problem, const TargetTraits& traits,
+                                          const Config& config) const;
+
+ private:
+  struct Parsed;
+  explicit Kernel(std::unique_ptr<const Parsed> parsed);
+  const std::unique_ptr<const Parsed> parsed_;
+};
+
+}  // namespace tune

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is left of a kernel spec once a problem and a config are chosen: numbers and text that a
+// compiler and a device can use without knowing about specs or expressions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tuner/problem.h"
+#include "tuner/value.h"
+
+namespace tune {
+
+struct SourceFile {
+  std::string name;  // as #include "name" finds it
+  std::string text;
+};
+
+// One compilation.
+struct CompilePlan {
+  std::string target;                                        // "cpu", "sm_90a"
+  std::string source_name;                                   // "softmax.cu"
+  std::string source_text;
+  std::vector<SourceFile> headers;
+  std::vector<std::pair<std::string, std::string>> defines;  // -Dname=value, in order
+  std::vector<std::string> options;                          // on the allow-list only
+  std::string entry;                                         // extern "C" kernel
+};
+
+enum class Role { kInput, kOutput, kInOut, kScratch };
+
+struct Fill {
+  enum class Kind { kNormal, kUniform, kConstant, kIota };
+  Kind kind = Kind::kNormal;
+  double low = 0;
+  double high = 1;
+};
+
+struct BufferPlan {
+  std::string name;
+  DType dtype = DType::kF32;
+  int64_t count = 0;  // elements
+  Role role = Role::kInput;
+  Fill fill;
+};
+
+struct ScalarPlan {
+  std::string name;
+  DType dtype = DType::kI32;
+  Value value;
+};
+
+// A CUtensorMap over a buffer; sizes fastest dimension first.
+struct TensorMapPlan {
+  std::string name;
+  std::string buffer;
+  std::vector<int64_t> dims;           // elements
+  std::vector<int64_t> strides_bytes;  // one fewer than dims
+  std::vector<int64_t> box;            // elements
+  int swizzle_bytes = 0;
+  int l2_promotion_bytes = 0;
+};
+
+using ArgPlan = std::variant<BufferPlan, ScalarPlan, TensorMapPlan>;
+
+struct LaunchPlan {
+  std::string entry;
+  std::array<int64_t, 3> grid = {1, 1, 1};     // blocks
+  std::array<int64_t, 3> block = {1, 1, 1};    // threads
+  std::array<int64_t, 3> cluster = {1, 1, 1};  // blocks
+  int64_t shared_bytes = 0;                    // dynamic
+};
+
+struct WorkPlan {
+  double flops = 0;
+  double bytes = 0;
+  std::string peak;  // the FLOP/s ceiling: "f32", "tensor_bf16", ...
+};
+
+struct TolerancePlan {
+  double rtol = 0;
+  double atol = 0;
+};
+
+// What stays the same for every variant of a problem on one device: buffers, reference, work.
+struct ProblemPlan {
+  std::vector<BufferPlan> buffers;
+  CompilePlan reference_compile;
+  LaunchPlan reference_launch;
+  std::vector<ArgPlan> reference_args;  // output buffers already have the reference's dtype
+  // By the dtype of the tuned kernel's buffer.
+  std::vector<std::pair<DType, TolerancePlan>> tolerances;
+  WorkPlan work;
+};
+
+// What a config adds.
+struct VariantPlan {
+  CompilePlan compile;
+  LaunchPlan launch;
+  std::vector<ArgPlan> args;
+};
+
+}  // namespace tune

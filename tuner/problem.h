@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A problem: the concrete sizes and data type a kernel runs on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tune {
+
+enum class DType { kF64, kF32, kF16, kBF16, kI8, kU8, kI32, kU32, kI64 };
+
+int64_t SizeInBytes(DType dtype);
+// "f32", "bf16", ...
+std::string ToText(DType dtype);
+// INVALID_ARGUMENT names the known types.
+absl::StatusOr<DType> ParseDType(const std::string& text);
+// The C++ type a kernel sees: "float", "__nv_bfloat16", ...
+std::string CppName(DType dtype);
+
+struct Problem {
+  // In the spec's order, every dim of the spec.
+  std::vector<std::pair<std::string, int64_t>> dims;
+  DType dtype = DType::kF32;
+
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+// "rows=8192 cols=4096 bf16": canonical.
+std::string ToText(const Problem& problem);
+
+}  // namespace tune

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sweep loop: ask the strategy, evaluate, record, tell. Start reading here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tuner/evaluator.h"
+#include "tuner/space/space.h"
+#include "tuner/strategy.h"
+#include "tuner/trial.h"
+
+namespace tune {
+
+struct SweepBudget {
+  uint64_t trials = 0;                            // 0: no limit
+  absl::Duration time = absl::InfiniteDuration();
+};
+
+struct SweepSummary {
+  uint64_t done = 0;                    // finished, reused ones included
+  uint64_t reused = 0;
+  std::map<Outcome, uint64_t> outcomes;
+  std::optional<Trial> best;            // as found; before the winner is confirmed
+  bool cancelled = false;
+};
+
+// What ends a sweep and who is told. All callbacks run on the sweep's thread.
+struct SweepHooks {
+  // Stores a trial and gives it its id. The trial is durable when it returns; only then is it
+  // believed. An error ends the sweep.
+  std::function<absl::Status(Trial&)> record;
+  // After each finished trial.
+  std::function<void(const SweepSummary&, const Trial&)> progress;
+  // Checked at least every 50 ms.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+// Tries configs until the strategy is done or the budget is spent. Trials in `known` (from an
+// earlier, interrupted sweep of the same key) are told to the strategy and not run again; they
+// count against a budget in trials.
+absl::StatusOr<SweepSummary> RunSweep(const Space& space, Strategy& strategy, Evaluator& evaluator,
+                                      const SweepBudget& budget, const std::vector<Trial>& known,
+                                      const SweepHooks& hooks);
+
+struct Winner {
+  Trial best;
+  std::optional<Trial> default_trial;
+  std::vector<Trial> ties;   // not told apart from the best, the best not among them
+};
+
+// Names the winner: the top 8 and the default config are measured again, interleaved; configs whose
+// intervals overlap the best's are ties, broken by registers, shared memory, then config text.
+// Source: docs/measurement.md. FAILED_PRECONDITION if no trial is ok.
+absl::StatusOr<Winner> ConfirmWinner(const std::vector<Trial>& trials, const Config& default_config,
+                                     Evaluator& evaluator);
+
+}  // namespace tune

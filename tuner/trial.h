@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trial: one config tried once - compiled, checked, timed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tuner/config.h"
+
+namespace tune {
+
+// A bad config is an outcome, never an absl::Status. Values are stored and sent: do not renumber.
+enum class Outcome {
+  kOk = 1,
+  kInvalidConfig = 2,
+  kCompileFailed = 3,
+  kCompileTimeout = 4,
+  kLaunchFailed = 5,
+  kWrongResult = 6,
+  kFaulted = 7,
+  kTimedOut = 8,
+  kAboveRoof = 9,
+};
+
+// "ok", "compile_failed", ...
+std::string ToText(Outcome outcome);
+
+enum class Clock { kUnknown = 0, kCupti = 1, kEvents = 2, kHost = 3 };
+enum class CacheMode { kCold = 1, kWarm = 2 };
+
+std::string ToText(Clock clock);
+std::string ToText(CacheMode mode);
+
+// Statistics of a trial's samples; see tuner/statistics. Times in nanoseconds.
+struct Measurement {
+  double latency_ns_median = 0;
+  double latency_ns_low = 0;   // 95 % interval of the median
+  double latency_ns_high = 0;
+  double latency_ns_min = 0;
+  double latency_ns_mean = 0;
+  Clock clock = Clock::kUnknown;
+  CacheMode cache_mode = CacheMode::kCold;
+  double bytes_per_second = 0;
+  double flops_per_second = 0;
+  double peak_fraction = 0;    // of the binding ceiling, 0 when unknown
+  bool stopped_early = false;
+  std::vector<double> samples_ns;
+};
+
+struct Resources {
+  int64_t registers = 0;
+  int64_t spill_bytes = 0;
+  int64_t stack_bytes = 0;
+  int64_t static_shared_bytes = 0;
+  int64_t dynamic_shared_bytes = 0;
+  int64_t binary_bytes = 0;
+  std::string binary_sha256;
+};
+
+struct Telemetry {
+  int64_t sm_clock_mhz = 0;
+  int64_t memory_clock_mhz = 0;
+  int64_t power_mw = 0;
+  int64_t temperature_c = 0;
+  uint64_t throttle_reasons = 0;
+};
+
+struct ResultError {
+  double max_abs = 0;
+  double max_rel = 0;
+  double relative_l2 = 0;
+  uint64_t bad_elements = 0;
+  std::string worst;
+};
+
+struct Trial {
+  int64_t id = 0;        // given by the store
+  int64_t sweep_id = 0;
+  Config config;
+  Outcome outcome = Outcome::kOk;
+  std::string message;   // why it is not ok; at most kMaxTrialMessageBytes
+  Measurement measurement;
+  Resources resources;
+  Telemetry telemetry;
+  ResultError error;
+  double compile_seconds = 0;
+  bool compile_cached = false;
+  double evaluate_seconds = 0;
+  int64_t finished_unix_ms = 0;
+};
+
+inline constexpr size_t kMaxTrialMessageBytes = 16 * 1024;
+
+}  // namespace tune

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values that parameters and expressions have.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+namespace tune {
+
+// A boolean, integer, float or string. Ordering and equality are those of std::variant: values of
+// different alternatives are different, even 1 and 1.0.
+using Value = std::variant<bool, int64_t, double, std::string>;
+
+// As people write it: True, 64, 0.5, smem. The canonical form, used in config text and hashes.
+std::string ToText(const Value& value);
+
+// As a C++ macro body: 1, 64, 0.5, smem.
+std::string ToMacro(const Value& value);
+
+}  // namespace tune
