@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,7 +31,7 @@ class Scope {
 // A parsed expression. Immutable, cheap to copy, thread-safe.
 class Expression {
  public:
-  // INVALID_ARGUMENT: "unexpected ')' at column 7 of 'a * (b))'". At most 4096 characters and 64
+  // INVALID_ARGUMENT: "unexpected ')' at column 8 of 'a * (b))'". At most 4096 characters and 64
   // levels of nesting.
   static absl::StatusOr<Expression> Parse(const std::string& text);
 
@@ -49,10 +50,13 @@ class Expression {
   // For an expression that gives a list, such as a param's values.
   absl::StatusOr<std::vector<Value>> EvaluateList(const Scope& scope) const;
 
-  struct Node;  // internal to tuner/expression
+  // The syntax tree, for code that compiles it; see ast.h.
+  struct Node;
+  const std::shared_ptr<const Node>& root() const;
 
  private:
   struct Parsed;
+  class Evaluation;
   explicit Expression(std::shared_ptr<const Parsed> parsed) : parsed_(std::move(parsed)) {}
   std::shared_ptr<const Parsed> parsed_;
 };
