@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/sqlite_store.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -22,8 +23,11 @@ absl::StatusOr<std::string> CanonicalPath(const std::string& path) {
   std::error_code error;
   std::filesystem::path absolute = std::filesystem::absolute(path, error);
   if (!error) absolute = std::filesystem::weakly_canonical(absolute, error);
-  if (!error && absolute.has_filename()) return absolute.string();
-  return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not a path of a file"));
+  std::error_code no_folder;
+  if (!error && absolute.has_filename() && !std::filesystem::is_directory(absolute, no_folder)) {
+    return absolute.string();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not the path of a file"));
 }
 
 absl::Status PrepareFile(Connection& connection, const std::string& path) {

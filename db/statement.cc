@@ -41,6 +41,19 @@ absl::Status FileStatus(int error, const std::string& text) {
   return absl::UnavailableError(with_error);
 }
 
+// What the operating system said. SQLite keeps it by file: the log's first, as commits write there.
+int LastFileError(sqlite3* handle) {
+  if (handle == nullptr) return 0;
+  int error = 0;
+  sqlite3_file* log = nullptr;
+  if (sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK &&
+      log != nullptr && log->pMethods != nullptr) {
+    log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error);
+  }
+  if (error == 0) sqlite3_file_control(handle, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
+  return error != 0 ? error : sqlite3_system_errno(handle);
+}
+
 }  // namespace
 
 absl::Status SqliteStatus(int code, sqlite3* handle, absl::string_view attempted) {
@@ -65,7 +78,7 @@ absl::Status SqliteStatus(int code, sqlite3* handle, absl::string_view attempted
           absl::StrCat(text, "; move the file aside, or put a backup in its place"));
     case SQLITE_IOERR:
       if (code == SQLITE_IOERR_CORRUPTFS) return absl::DataLossError(text);
-      [[fallthrough]];
+      return FileStatus(LastFileError(handle), text);
     case SQLITE_CANTOPEN:
       return FileStatus(handle != nullptr ? sqlite3_system_errno(handle) : 0, text);
     case SQLITE_READONLY:
@@ -88,25 +101,25 @@ Statement::~Statement() {
 }
 
 void Statement::KeepError(int code) {
-  if (code == SQLITE_OK || !status_.ok()) return;
-  status_ = SqliteStatus(code, sqlite3_db_handle(prepared_), sqlite3_sql(prepared_));
+  if (code == SQLITE_OK || !error_.ok()) return;
+  error_ = SqliteStatus(code, sqlite3_db_handle(prepared_), sqlite3_sql(prepared_));
 }
 
 void Statement::BindReal(double value) {
-  if (status_.ok()) KeepError(sqlite3_bind_double(prepared_, next_parameter_++, value));
+  if (error_.ok()) KeepError(sqlite3_bind_double(prepared_, next_parameter_++, value));
 }
 
 void Statement::BindInteger(int64_t value) {
-  if (status_.ok()) KeepError(sqlite3_bind_int64(prepared_, next_parameter_++, value));
+  if (error_.ok()) KeepError(sqlite3_bind_int64(prepared_, next_parameter_++, value));
 }
 
 void Statement::BindOptional(OptionalId id) {
   if (id.value != 0) return BindInteger(id.value);
-  if (status_.ok()) KeepError(sqlite3_bind_null(prepared_, next_parameter_++));
+  if (error_.ok()) KeepError(sqlite3_bind_null(prepared_, next_parameter_++));
 }
 
 void Statement::BindBytes(absl::string_view bytes, Bytes type) {
-  if (!status_.ok()) return;
+  if (!error_.ok()) return;
   // An empty view may have a null pointer, which SQLite would take for NULL.
   const char* data = bytes.empty() ? "" : bytes.data();
   const int index = next_parameter_++;
@@ -117,13 +130,13 @@ void Statement::BindBytes(absl::string_view bytes, Bytes type) {
 }
 
 absl::StatusOr<bool> Statement::Step() {
-  RETURN_IF_ERROR(status_);
+  RETURN_IF_ERROR(error_);
   const int code = sqlite3_step(prepared_);
   next_column_ = 0;
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
   KeepError(code);
-  return status_;
+  return error_;
 }
 
 absl::Status Statement::Run() {

@@ -42,7 +42,7 @@ struct Blob {
 class Statement {
  public:
   Statement(sqlite3_stmt* prepared, absl::Status status)
-      : prepared_(prepared), status_(std::move(status)) {}
+      : prepared_(prepared), error_(std::move(status)) {}
   ~Statement();
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
@@ -105,7 +105,7 @@ class Statement {
   int64_t ReadInteger();
 
   sqlite3_stmt* prepared_;  // null if preparing failed
-  absl::Status status_;
+  absl::Status error_;
   int next_parameter_ = 1;
   int next_column_ = 0;
 };
