@@ -10,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,7 +80,7 @@ class CompilePool {
  private:
   struct Job {
     const void* owner;
-    CompilePlan plan;
+    std::optional<CompilePlan> plan;  // nothing: only make sure that there is a compiler
     Done done;
     std::atomic<bool> withdrawn{false};
   };
@@ -87,16 +88,20 @@ class CompilePool {
   struct Slot {
     int index = 0;
     std::unique_ptr<WorkerProcess> process;
+    std::string version;  // of its compiler
     int compiles = 0;
     std::thread thread;
   };
 
+  void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
+  absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
   void Loop(Slot& slot);
-  absl::StatusOr<CompileResult> Perform(Slot& slot, const CompilePlan& plan,
-                                        const Cancelled& cancelled);
+  absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
   absl::StatusOr<CompiledVariant> CompileInWorker(Slot& slot, const CompilePlan& plan,
                                                   const Cancelled& cancelled);
   absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);
+  absl::Status Greet(Slot& slot, const Cancelled& cancelled);
+  std::string KnownVersion();
   void RetireIfWorn(Slot& slot);
 
   const CompilePoolOptions options_;

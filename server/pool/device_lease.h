@@ -44,11 +44,8 @@ struct DeviceLeaseOptions {
   int runs_per_worker = 300;
 };
 
-// What planning a kernel needs to know of a device.
-TargetTraits TraitsOf(const DeviceInfo& info);
-
-// Status() is thread-safe and never waits. Everything else is for one caller at a time and may be
-// called from any thread; a second caller waits its turn. Waits end with CANCELLED within 50 ms of
+// Status() is thread-safe and never waits: lists of devices come from it. Everything else may be
+// called from any thread, but a second caller waits its turn, a run's deadline at worst. Waits end with CANCELLED within 50 ms of
 // `cancelled` saying so; the worker is then killed.
 class DeviceLease {
  public:
@@ -85,29 +82,29 @@ class DeviceLease {
   absl::Status Renew(const Cancelled& cancelled = {});
 
  private:
-  struct Problem {
-    worker::v1::WorkerRequest request;
+  using Request = worker::v1::WorkerRequest;
+  // How one try of a run ended: a report, or why the worker is gone.
+  struct Try {
+    std::optional<RunReport> report;
+    std::string failure;
   };
-  enum class Blame { kNone, kOnce, kFinal };
 
   absl::Status EnsureWorker(const Cancelled& cancelled);
-  absl::Status EnsureProblem(const Cancelled& cancelled);
+  absl::Status StartWorker(const Cancelled& cancelled);
   absl::Status Greet(const Cancelled& cancelled);
   absl::Status TryCanary(const Cancelled& cancelled);
-  absl::Status LoadProblem(const Cancelled& cancelled);
-  absl::StatusOr<std::optional<RunReport>> RunOnce(const worker::v1::WorkerRequest& request,
-                                                   std::string& failure,
-                                                   const Cancelled& cancelled);
-  void DropWorker(const std::string& why);
+  absl::Status EnsureProblem(const Cancelled& cancelled);
+  absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
+  // Ends a worker that failed; the device is suspect until a canary passes.
+  void Distrust(const std::string& why);
   void SetState(DeviceState state, const std::string& message);
 
   const DeviceLeaseOptions options_;
   std::mutex use_mutex_;  // held during every call but Status
   // Guarded by use_mutex_.
   std::unique_ptr<WorkerProcess> worker_;
-  std::optional<worker::v1::WorkerRequest> problem_;
+  std::optional<Request> problem_;
   bool problem_loaded_ = false;
-  bool started_before_ = false;
   int runs_ = 0;
 
   mutable std::mutex status_mutex_;

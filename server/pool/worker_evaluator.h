@@ -25,6 +25,9 @@
 
 namespace tune::server {
 
+// What planning a kernel needs to know of a device.
+TargetTraits TraitsOf(const DeviceInfo& info);
+
 struct WorkerEvaluatorOptions {
   std::shared_ptr<const Kernel> kernel;
   Problem problem;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -67,14 +68,15 @@ class WorkerProcess {
  private:
   WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd);
   enum class Ready { kReply, kNothing, kClosed, kBroken };
-  Ready Exchange(std::string& unsent, class FrameReader& reader, int wait_ms);
+  Ready Exchange(std::string_view& unsent, class FrameReader& reader, int wait_ms);
+  bool HasSpokenUnasked() const;
   WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
   void DrainStderr();
 
   const pid_t pid_;
   const int pid_fd_;
   const int socket_fd_;
-  const int stderr_fd_;
+  int stderr_fd_;             // -1 once the worker closed it
   bool alive_ = true;
   int wait_status_ = 0;       // as waitpid gives it, once reaped
   std::string last_words_;    // the end of its stderr

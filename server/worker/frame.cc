@@ -34,7 +34,7 @@ absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& mes
   return frame;
 }
 
-absl::Status WriteAll(int fd, absl::string_view bytes) {
+absl::Status WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (written < 0) {

@@ -5,10 +5,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+
 
 namespace google::protobuf {
 class MessageLite;
@@ -22,7 +23,7 @@ inline constexpr uint32_t kFrameBytesMax = 256u << 20;
 absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& message);
 
 // Writes all of `bytes`, waiting as long as it takes. UNAVAILABLE: the other end is gone.
-absl::Status WriteAll(int fd, absl::string_view bytes);
+absl::Status WriteAll(int fd, std::string_view bytes);
 
 // Collects one frame, however the socket cuts it into pieces, and never reads past its end.
 // Not thread-safe.

@@ -57,14 +57,10 @@ std::vector<uint32_t> DeniedCalls(const Sandbox& sandbox) {
       __NR_add_key,          __NR_request_key,      __NR_kexec_load,        __NR_init_module,
       __NR_finit_module,     __NR_delete_module,    __NR_open_by_handle_at, __NR_pidfd_getfd,
       __NR_io_uring_setup,   __NR_io_uring_enter,   __NR_io_uring_register,
+      // Without these there is no network, nor a way to another local service, so no network
+      // namespace is needed. The socketpair to the daemon is open already.
+      __NR_socket,           __NR_connect,          __NR_bind,              __NR_listen,
   };
-  if (sandbox.deny_network) {
-    // No network namespace is needed: without socket() there is no network, nor a way to another
-    // local service. The socketpair to the daemon is open already and only read and written.
-    for (uint32_t call : {__NR_socket, __NR_connect, __NR_bind, __NR_listen, __NR_accept4}) {
-      denied.push_back(call);
-    }
-  }
   if (!sandbox.allow_exec) {
     denied.push_back(__NR_execve);
     denied.push_back(__NR_execveat);
@@ -157,7 +153,7 @@ std::string EnterSandbox(const Sandbox& sandbox) {
   if (!sandbox.scratch_dir.empty() && !RestrictFiles(sandbox)) {
     note("files are not restricted: this kernel has no Landlock");
   }
-  if (!InstallCallFilter(sandbox)) note("system calls are not filtered");
+  if (sandbox.filter_calls && !InstallCallFilter(sandbox)) note("system calls are not filtered");
   return absl::StrJoin(missing, "; ");
 }
 

@@ -14,15 +14,17 @@ struct Sandbox {
   std::string scratch_dir;
   // Further folders that may be read and executed from, besides the system's own.
   std::vector<std::string> read_dirs;
-  bool allow_exec = false;
-  bool deny_network = false;
+  // No network and none of the system calls that reach into other processes or deep into the kernel.
+  bool filter_calls = false;
+  bool allow_exec = false;  // with filter_calls: a compiler that is a program needs it
   int64_t address_space_bytes_max = 0;  // 0: no limit. Not for a process that loads libcuda,
                                         // which reserves more than any sane limit.
   int64_t file_bytes_max = 0;           // 0: no limit
 };
 
 // No core files, no new privileges, then what the sandbox asks for. Best effort: returns what could
-// not be done, one sentence each, empty if every wall stands. Call before starting threads.
+// not be done, empty if every wall stands. Threads that run already stay free of the restriction on
+// files, so call it before starting those that will run foreign code.
 std::string EnterSandbox(const Sandbox& sandbox);
 
 // Folders of the libraries loaded into this process, and for NVRTC the toolkit around it: its
