@@ -21,6 +21,23 @@ struct Expression::Parsed {
   std::optional<Program> program;  // slot i is names[i]
 };
 
+namespace {
+
+// Where a name first appears, or 0.
+uint16_t ColumnOf(const Expression::Node& node, const std::string& name) {
+  if (node.kind == Expression::Node::Kind::kName && node.name == name) return node.column;
+  for (const NodePointer& child : node.children) {
+    if (const uint16_t column = ColumnOf(*child, name)) return column;
+  }
+  return 0;
+}
+
+std::string InScope(const std::set<std::string>& names) {
+  return absl::StrCat("; in scope: ", absl::StrJoin(names, ", "));
+}
+
+}  // namespace
+
 // One run of the program and its result, which may point into the machine.
 class Expression::Evaluation {
  public:
@@ -35,11 +52,11 @@ class Expression::Evaluation {
       all_known &= value != nullptr;
     }
     if (parsed_.program->Run(slots.data(), &machine_, &result_)) return absl::OkStatus();
-    std::string hint;
-    if (!all_known && absl::StartsWith(machine_.error, "unknown name")) {
-      hint = absl::StrCat("; in scope: ", absl::StrJoin(scope_.values(), ", ", NameOnly));
-    }
-    return absl::InvalidArgumentError(absl::StrCat(machine_.error, hint));
+    std::set<std::string> names;
+    for (const auto& [name, value] : scope_.values()) names.insert(name);
+    const bool unknown = !all_known && absl::StartsWith(machine_.error, "unknown name");
+    return absl::InvalidArgumentError(
+        absl::StrCat(machine_.error, unknown ? InScope(names) : ""));
   }
 
   const Cell& result() const { return result_; }
@@ -52,10 +69,6 @@ class Expression::Evaluation {
   }
 
  private:
-  static void NameOnly(std::string* out, const std::pair<const std::string, Value>& entry) {
-    out->append(entry.first);
-  }
-
   const Parsed& parsed_;
   const Scope& scope_;
   Machine machine_;
@@ -77,6 +90,16 @@ absl::StatusOr<Expression> Expression::Parse(const std::string& text) {
 const std::string& Expression::text() const { return parsed_->text; }
 const std::vector<std::string>& Expression::names() const { return parsed_->names; }
 const NodePointer& Expression::root() const { return parsed_->root; }
+
+absl::Status Expression::CheckNames(const std::set<std::string>& in_scope) const {
+  for (const std::string& name : parsed_->names) {
+    if (in_scope.count(name) > 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown name '", name, "'", AtColumn(ColumnOf(*parsed_->root, name), text()),
+                     InScope(in_scope)));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Value> Expression::Evaluate(const Scope& scope) const {
   Evaluation evaluation(*parsed_, scope);

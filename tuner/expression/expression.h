@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tuner/value.h"
 
@@ -38,6 +40,9 @@ class Expression {
   const std::string& text() const;
   // Free names, sorted, each once.
   const std::vector<std::string>& names() const;
+
+  // INVALID_ARGUMENT, with column and names in scope, if a free name is not one of these.
+  absl::Status CheckNames(const std::set<std::string>& in_scope) const;
 
   // INVALID_ARGUMENT: unknown name (with the names in scope), division by zero, a wrong type, an
   // integer overflow; always with the column. Integers are 64-bit; `/` of integers gives a float;
