@@ -13,7 +13,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
+
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -21,6 +21,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "server/worker/convert.h"
 #include "tune/worker/v1/worker.pb.h"
 
@@ -30,11 +31,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // Counts up when the key or the contents of an entry change their meaning.
-constexpr std::string_view kFormat = "tune-compile-1\n";
+constexpr absl::string_view kFormat = "tune-compile-1\n";
 constexpr size_t kDigestBytes = 32;
 constexpr int64_t kEntryBytesMax = int64_t{256} << 20;
 
-std::string Sha256(std::string_view bytes) {
+std::string Sha256(absl::string_view bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int length = 0;
   EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr);
@@ -42,7 +43,7 @@ std::string Sha256(std::string_view bytes) {
 }
 
 // Length first, so that no two different lists of fields give the same text.
-void AppendField(std::string& text, std::string_view field) {
+void AppendField(std::string& text, absl::string_view field) {
   absl::StrAppend(&text, field.size(), ":", field, "\n");
 }
 
@@ -85,11 +86,11 @@ std::optional<std::string> ReadFile(const std::string& path) {
   return bytes;
 }
 
-std::optional<CompiledVariant> Decode(std::string_view bytes) {
+std::optional<CompiledVariant> Decode(absl::string_view bytes) {
   if (!absl::StartsWith(bytes, kFormat)) return std::nullopt;
   bytes.remove_prefix(kFormat.size());
   if (bytes.size() < kDigestBytes) return std::nullopt;
-  const std::string_view digest = bytes.substr(0, kDigestBytes);
+  const absl::string_view digest = bytes.substr(0, kDigestBytes);
   bytes.remove_prefix(kDigestBytes);
   worker::v1::Compiled proto;
   if (Sha256(bytes) != digest || !proto.ParseFromArray(bytes.data(), bytes.size())) {

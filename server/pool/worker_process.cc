@@ -7,8 +7,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/pidfd.h>
+
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,7 +152,7 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const Worker
 
   absl::StatusOr<pid_t> pid = Spawn(command, theirs.fd, stderr_write.fd);
   if (!pid.ok()) return pid.status();
-  const int pid_fd = pidfd_open(*pid, 0);
+  const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
   if (pid_fd < 0) {
     const int error = errno;
     kill(-*pid, SIGKILL);

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,10 +46,13 @@ inline WorkerCommand ScriptedCommand(const std::string& kind, const TempDir& sta
   return command;
 }
 
-// Is the process gone, or about to be reaped? Waits for it, at most ten seconds.
+// Is the process gone, or a zombie that its parent has yet to reap? Waits for it, at most ten
+// seconds.
 inline bool Ends(pid_t pid) {
   for (int i = 0; i < 1000; ++i) {
-    if (kill(pid, 0) != 0) return true;
+    std::string id, name, state;
+    std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+    if (!(stat >> id >> name >> state) || state == "Z") return true;
     absl::SleepFor(absl::Milliseconds(10));
   }
   return false;

@@ -37,6 +37,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/worker/compile_worker.h"
 #include "server/worker/device_worker.h"
@@ -97,7 +98,7 @@ Doing Do(std::string behaviour) {
   static int count = 0;
   ++count;
   Doing doing;
-  std::string_view rest = behaviour;
+  absl::string_view rest = behaviour;
   if (absl::ConsumePrefix(&rest, "once ")) {
     if (!FirstTime(std::string(rest))) return doing;
     behaviour = std::string(rest);
