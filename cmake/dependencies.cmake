@@ -26,3 +26,8 @@ find_program(TUNE_CCACHE ccache)
 if(TUNE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TUNE_CCACHE})
 endif()
+
+# Absent on most build machines, so never required.
+if(TUNE_CUDA)
+  include(cmake/cuda.cmake)
+endif()
