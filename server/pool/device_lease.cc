@@ -79,6 +79,7 @@ void DeviceLease::SetCeilings(std::vector<Ceiling> ceilings) {
 }
 
 absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
+  if (cancelled && cancelled()) return CancelledOn(options_.id);
   if (worker_ != nullptr && worker_->alive()) return absl::OkStatus();
   // A killed worker may leave the device busy for a moment, so a canary gets a second chance.
   absl::Status started = StartWorker(cancelled);
