@@ -14,7 +14,7 @@ constexpr char kSweepColumns[] =
     "sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials, sweep.budget_seconds, "
     "sweep.seed, sweep.cache_mode, sweep.fresh, sweep.idempotency_key, sweep.state, sweep.message, "
     "sweep.created_unix_ms, sweep.finished_unix_ms, sweep.best_trial_id, sweep.default_trial_id, "
-    "sweep.tie_trial_ids";
+    "sweep.tie_trial_ids, sweep.summary";
 
 // In the order of ReadTrial and InsertTrial; all of table trial but its id, key, purpose, samples.
 constexpr char kTrialColumns[] =
@@ -62,6 +62,7 @@ absl::StatusOr<SweepRow> ReadSweep(Statement& row) {
            sweep.state, sweep.message, sweep.created_unix_ms, sweep.finished_unix_ms,
            sweep.best_trial_id, sweep.default_trial_id);
   ASSIGN_OR_RETURN(sweep.tie_trial_ids, DecodeIds(row.ReadView()));
+  row.Read(sweep.summary);
   return sweep;
 }
 

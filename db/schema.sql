@@ -38,7 +38,8 @@ CREATE TABLE sweep (
   finished_unix_ms INTEGER NOT NULL,
   best_trial_id INTEGER REFERENCES trial (id),
   default_trial_id INTEGER REFERENCES trial (id),
-  tie_trial_ids TEXT NOT NULL  -- [12,40]
+  tie_trial_ids TEXT NOT NULL,  -- [12,40]
+  summary TEXT NOT NULL  -- final counts and the roof, JSON of tune.v1.Sweep; the daemon's to read
 ) STRICT;
 
 CREATE INDEX sweep_unfinished ON sweep (id) WHERE state IN (1, 2);

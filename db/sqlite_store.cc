@@ -71,14 +71,15 @@ absl::Status InsertSweep(Connection& connection, const SweepRow& sweep) {
   Statement insert = connection.Prepare(
       "INSERT INTO sweep (kernel_hash, dims, dtype, device_id, device_name, target, strategy, "
       "budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key, state, message, "
-      "created_unix_ms, finished_unix_ms, best_trial_id, default_trial_id, tie_trial_ids) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?)");
+      "created_unix_ms, finished_unix_ms, best_trial_id, default_trial_id, tie_trial_ids, "
+      "summary) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?)");
   insert.Bind(sweep.kernel_hash, dims, ToText(sweep.problem.dtype), sweep.device_id,
               sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials,
               sweep.budget_seconds, sweep.seed, sweep.cache_mode, sweep.fresh,
               sweep.idempotency_key, sweep.state, sweep.message, sweep.created_unix_ms,
               sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
-              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids));
+              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary);
   return insert.Run();
 }
 
@@ -167,10 +168,10 @@ absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
   return writer_.Run([&](Connection& connection) -> absl::Status {
     Statement update = connection.Prepare(
         "UPDATE sweep SET state = ?, message = ?, finished_unix_ms = ?, best_trial_id = ?, "
-        "default_trial_id = ?, tie_trial_ids = ? WHERE id = ?");
+        "default_trial_id = ?, tie_trial_ids = ?, summary = ? WHERE id = ?");
     update.Bind(sweep.state, sweep.message, sweep.finished_unix_ms,
                 OptionalId{sweep.best_trial_id}, OptionalId{sweep.default_trial_id},
-                EncodeIds(sweep.tie_trial_ids), sweep.id);
+                EncodeIds(sweep.tie_trial_ids), sweep.summary, sweep.id);
     RETURN_IF_ERROR(update.Run());
     if (connection.changed_rows() == 1) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));

@@ -50,6 +50,8 @@ struct SweepRow {
   int64_t best_trial_id = 0;
   int64_t default_trial_id = 0;
   std::vector<int64_t> tie_trial_ids;
+  // Final counts and the roof, as the server wants to show them again; opaque to the store.
+  std::string summary;
 };
 
 // Provenance common to the trials of a sweep on a device.
@@ -110,7 +112,7 @@ class Store {
 
   // Gives the sweep its id. With a known idempotency key: returns the sweep there is instead.
   virtual absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) = 0;
-  // Replaces state, message, finished time and result.
+  // Replaces state, message, finished time, result and summary.
   virtual absl::Status UpdateSweep(const SweepRow& sweep) = 0;
   virtual absl::StatusOr<SweepRow> GetSweep(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) = 0;  // newest first

@@ -93,6 +93,7 @@ void ExpectEqual(const SweepRow& actual, const SweepRow& expected) {
   EXPECT_EQ(actual.best_trial_id, expected.best_trial_id);
   EXPECT_EQ(actual.default_trial_id, expected.default_trial_id);
   EXPECT_EQ(actual.tie_trial_ids, expected.tie_trial_ids);
+  EXPECT_EQ(actual.summary, expected.summary);
 }
 
 TEST_F(StoreTest, KernelComesBackWhole) {
@@ -122,6 +123,7 @@ TEST_F(StoreTest, SweepComesBackWholeAndIsUpdated) {
   expected.tie_trial_ids = {expected.default_trial_id, expected.best_trial_id};
   expected.state = SweepState::kDone;
   expected.message = "done";
+  expected.summary = "{\"progress\":{}}";
   expected.finished_unix_ms = 1700000009999;
   ASSERT_TRUE(store.UpdateSweep(expected).ok());
   ExpectEqual(Reopen().GetSweep(sweep_.id).value(), expected);

@@ -75,9 +75,9 @@ absl::StatusOr<std::vector<double>> Sampler::EventDurations(int count) const {
   for (int i = 0; i < count; ++i) {
     float milliseconds = 0;
     const EventPair& pair = events_[static_cast<size_t>(i)];
-    RETURN_IF_ERROR(
-        context_->Check(context_->driver.cuEventElapsedTime(&milliseconds, pair.first, pair.second),
-                        "cuEventElapsedTime"));
+    RETURN_IF_ERROR(context_->Check(
+        context_->driver.cuEventElapsedTime(&milliseconds, pair.first, pair.second),
+        "cuEventElapsedTime"));
     durations_ns.push_back(static_cast<double>(milliseconds) * 1e6);
   }
   return durations_ns;

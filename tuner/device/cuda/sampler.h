@@ -27,8 +27,7 @@
 
 namespace tune::cuda {
 
-// Not thread-safe. One per prepared problem: it finds out once whether CUPTI and events agree
-// there.
+// Not thread-safe. One per prepared problem: it finds out once whether CUPTI and events agree there.
 class Sampler {
  public:
   // `clock` may be null: then events time the kernels.
