@@ -31,14 +31,15 @@ TargetTraits TraitsOf(const DeviceInfo& info);
 struct WorkerEvaluatorOptions {
   std::shared_ptr<const Kernel> kernel;
   Problem problem;
-  uint64_t seed = 0;       // of the inputs
+  uint64_t seed = 0;  // of the inputs
   SamplePolicy policy;
-  int confirm_rounds = 5;  // of Remeasure
+  int confirm_rounds = 5;           // of Remeasure
   DeviceLease* device = nullptr;    // these must outlive the evaluator
   CompilePool* compiler = nullptr;  // for the device's target
   // Pools that must stand still while a CPU device measures. Not used for other devices.
   std::vector<CompilePool*> quiet;
-  // Ends every wait within 50 ms when it becomes true, with CANCELLED. May be null.
+  // When it becomes true, waits end within 50 ms: Create and Remeasure give CANCELLED, Next gives
+  // nothing. May be null; must outlive the evaluator.
   const std::atomic<bool>* cancelled = nullptr;
 };
 
@@ -72,27 +73,35 @@ class WorkerEvaluator : public Evaluator {
     std::string binary;
   };
   using ItemPtr = std::shared_ptr<Item>;
+  using Lock = std::unique_lock<std::mutex>;
 
   explicit WorkerEvaluator(WorkerEvaluatorOptions options);
   absl::Status Setup();
+  absl::Status PrepareReference();
   bool Stopped() const;
 
   ItemPtr Plan(const Config& config) const;
-  void SubmitCompile(ItemPtr item);
+  void SubmitCompile(const ItemPtr& item);
   void OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResult> result);
-  void Finish(Trial trial);
-  void Fail(const absl::Status& status);
+  // Waits until nothing is being compiled. False if the evaluator is to stop.
+  bool AwaitCompiles(Lock& lock);
+  bool MayGoOn() const;
 
+  // The device thread.
   void DeviceLoop();
-  void MeasureBatch(std::unique_lock<std::mutex>& lock);
-  void MeasureOne(std::unique_lock<std::mutex>& lock);
+  bool HasWork() const;
+  void MeasureBatch(Lock& lock);
+  void MeasureNext(Lock& lock);
   absl::Status Measure(Item& item);
-  void Judge(Item& item, const RunReport& report) const;
-  absl::Status RunRounds(std::vector<ItemPtr>& items);
+  void Judge(const RunReport& report, Item& item) const;
+
+  void AbandonFlight();
+  absl::Status RunRounds(const std::vector<ItemPtr>& items);
   absl::Status Quiet();
   void Loud();
 
   const WorkerEvaluatorOptions options_;
+  const Cancelled cancelled_;
   DeviceInfo info_;
   TargetTraits traits_;
   ProblemPlan problem_plan_;
@@ -107,16 +116,18 @@ class WorkerEvaluator : public Evaluator {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::deque<ItemPtr> waiting_;   // to be compiled (alternating only)
-  std::deque<ItemPtr> ready_;     // compiled, to be run
+  std::deque<ItemPtr> waiting_;  // to be compiled (alternating only)
+  std::deque<ItemPtr> ready_;    // compiled, to be run
   std::deque<Trial> finished_;
   size_t compiling_ = 0;
   bool measuring_ = false;
-  bool wanted_ = false;           // the sweep waits in Next: no more configs come for now
+  bool wanted_ = false;      // the sweep waits in Next: no more configs come for now
+  bool abandoning_ = false;  // Remeasure wants the device thread to come to rest
+  bool confirming_ = false;  // Remeasure keeps its items to itself
   absl::Status failure_;
-  // Results by machine code, launch and arguments.
-  std::map<std::string, Trial> measured_;
 
+  // Results by machine code, launch and arguments. Lives on the device thread.
+  std::map<std::string, Trial> measured_;
   std::thread device_thread_;
 };
 
