@@ -42,9 +42,11 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
     }
     ++submitting_;
   }
-  absl::Status stored = store_.PutKernel(submission.kernel);
-  absl::StatusOr<db::SweepRow> row = stored;
-  if (stored.ok()) row = store_.AddSweep(submission.sweep);
+  const auto store = [&]() -> absl::StatusOr<db::SweepRow> {
+    RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
+    return store_.AddSweep(submission.sweep);
+  };
+  const absl::StatusOr<db::SweepRow> row = store();
   {
     absl::MutexLock lock(&mutex_);
     --submitting_;

@@ -223,9 +223,8 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
 absl::Status SweepRun::Confirm() {
   view_.progress.remaining_seconds = 0;
   Phase("measuring the best configs again, interleaved");
-  // Without a default to compare with, the best stands in, and nothing is said of a default.
-  const Config& rival = default_config_ ? *default_config_ : summary_.best->config;
-  ASSIGN_OR_RETURN(Winner winner, ConfirmWinner(trials_, rival, *evaluator_));
+  ASSIGN_OR_RETURN(Winner winner,
+                   ConfirmWinner(trials_, default_config_.value_or(Config{}), *evaluator_));
   RETURN_IF_ERROR(StoreConfirmed(winner.best));
   for (Trial& tie : winner.ties) RETURN_IF_ERROR(StoreConfirmed(tie));
 
@@ -235,7 +234,7 @@ absl::Status SweepRun::Confirm() {
                      .bound = roof.bound,
                      .ceiling = roof.ceiling,
                      .ceiling_measured = roof.measured};
-  if (default_config_ && winner.default_trial) {
+  if (winner.default_trial) {
     result.default_trial = std::move(winner.default_trial);
     const auto same = [&](const Trial& trial) { return trial.config == *default_config_; };
     const auto tie = std::find_if(result.ties.begin(), result.ties.end(), same);
