@@ -311,7 +311,7 @@ absl::StatusOr<std::vector<Component>> Solve(const CompiledSpace& space, size_t 
     for (const CompiledSpace::Atom* atom : constant->atoms) {
       const Verdict verdict = evaluator.Decide(*atom);
       if (verdict == Verdict::kFalse) return std::vector<Component>(1);
-      if (verdict == Verdict::kFailed && failure.ok()) failure = evaluator.Failure(*atom);
+      if (verdict == Verdict::kFailed) failure.Update(evaluator.Failure(*atom));
     }
     checks.erase(constant);
   }
@@ -320,9 +320,15 @@ absl::StatusOr<std::vector<Component>> Solve(const CompiledSpace& space, size_t 
   for (ParamSet set : Connected(space, checks)) {
     ComponentSearch search(space, SearchOrder(space, set, checks), checks, limits, &steps,
                            &table_bytes);
-    ASSIGN_OR_RETURN(Component component, std::move(search).Run());
-    components.push_back(std::move(component));
-    if (components.back().count == 0) return components;
+    absl::StatusOr<Component> component = std::move(search).Run();
+    if (absl::IsInvalidArgument(component.status())) {
+      // An error only if no other component rejects everything.
+      failure.Update(component.status());
+      continue;
+    }
+    RETURN_IF_ERROR(component.status());
+    components.push_back(*std::move(component));
+    if (components.back().count == 0) return std::vector<Component>(1);
   }
   RETURN_IF_ERROR(failure);
   return components;

@@ -56,8 +56,9 @@ struct SolveLimits {
   bool first_only = false;  // one assignment of each component will do
 };
 
-// Solves with the first `constraint_count` constraints only. Stops at a component without an
-// assignment, which is then the last one returned. RESOURCE_EXHAUSTED over a limit.
+// Solves with the first `constraint_count` constraints only. If there is no assignment at all, one
+// component with a count of 0 is returned. INVALID_ARGUMENT if a constraint cannot be evaluated where
+// the others hold; RESOURCE_EXHAUSTED over a limit.
 absl::StatusOr<std::vector<Component>> Solve(const CompiledSpace& space, size_t constraint_count,
                                              const SolveLimits& limits);
 
