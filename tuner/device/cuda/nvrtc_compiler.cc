@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tuner/compile_options.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptxas_log.h"
 #include "tuner/status_macros.h"
@@ -92,6 +93,10 @@ std::string WhyNotAllowed(const CompilePlan& plan, const std::vector<std::string
   if (std::find(targets.begin(), targets.end(), plan.target) == targets.end()) {
     return absl::StrCat("this NVRTC cannot compile for '", plan.target,
                         "'; known: ", absl::StrJoin(targets, ", "));
+  }
+  for (const std::string& option : plan.options) {
+    if (IsAllowedNvrtcOption(option)) continue;
+    return absl::StrCat("option '", option, "' is not allowed; allowed: ", AllowedNvrtcOptions());
   }
   for (const auto& [name, value] : plan.defines) {
     if (!IsIdentifier(name)) return absl::StrCat("'", name, "' is not a macro name");

@@ -196,6 +196,8 @@ absl::Status Sampler::Sample(const LoadedKernel& kernel, PreparedProblem& proble
     for (double ns : durations_ns) rule.Add(ns);
     estimate_ns = MedianOf(durations_ns);
     reason = rule.Decide();
+    const double beyond_hope_ns = kBeyondHope * policy.hopeless_ratio * policy.rival_latency_ns;
+    if (beyond_hope_ns > 0 && estimate_ns > beyond_hope_ns) reason = StopReason::kHopeless;
     if (taken + count >= policy.samples_max) break;
   }
   report.samples_ns = rule.samples_ns();
