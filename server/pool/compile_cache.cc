@@ -13,7 +13,6 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-
 #include <system_error>
 #include <utility>
 #include <vector>

@@ -29,10 +29,11 @@ class Collector {
       std::lock_guard<std::mutex> lock(mutex_);
       ++in_flight_;
     }
-    pool_.Submit(this, std::move(plan),
-                 [this, variant = std::move(variant), counts](absl::StatusOr<CompileResult> result) {
-                   Add(variant, counts, std::move(result));
-                 });
+    pool_.Submit(
+        this, std::move(plan),
+        [this, variant = std::move(variant), counts](absl::StatusOr<CompileResult> result) {
+          Add(variant, counts, std::move(result));
+        });
   }
 
   void AddFinding(std::string variant, std::string message) {

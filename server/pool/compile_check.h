@@ -20,7 +20,7 @@ struct CompileFinding {
 };
 
 struct CompileReport {
-  uint64_t compiled = 0;  // variants, the reference not counted
+  uint64_t compiled = 0;                 // variants, the reference not counted
   std::vector<CompileFinding> findings;  // at most kCompileFindingsMax
 };
 

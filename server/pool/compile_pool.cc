@@ -75,8 +75,9 @@ absl::StatusOr<CompileResult> CompilePool::Await(std::optional<CompilePlan> plan
                                                  const Cancelled& cancelled) {
   std::promise<absl::StatusOr<CompileResult>> promise;
   std::future<absl::StatusOr<CompileResult>> future = promise.get_future();
-  Enqueue(&promise, std::move(plan),
-          [&promise](absl::StatusOr<CompileResult> result) { promise.set_value(std::move(result)); });
+  Enqueue(&promise, std::move(plan), [&promise](absl::StatusOr<CompileResult> result) {
+    promise.set_value(std::move(result));
+  });
   while (future.wait_for(kPatience) != std::future_status::ready) {
     if (!cancelled || !cancelled()) continue;
     Withdraw(&promise);
@@ -144,9 +145,9 @@ void CompilePool::Loop(Slot& slot) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
     ++idle_;
-    const bool woken =
-        changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.idle_stop),
-                          [&] { return stopping_ || (pauses_ == 0 && !queue_.empty()); });
+    const bool woken = changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.idle_stop), [&] {
+      return stopping_ || (pauses_ == 0 && !queue_.empty());
+    });
     --idle_;
     if (stopping_) break;
     if (!woken) {
@@ -198,7 +199,8 @@ absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const C
       if (variant.ok() && IsCompilersWord(*variant)) {
         RetireIfWorn(slot);
         // A cache that cannot be written to costs time later on, not this variant.
-        if (options_.cache) options_.cache->Put(CompileKey(plan, slot.version), *variant).IgnoreError();
+        if (options_.cache)
+          options_.cache->Put(CompileKey(plan, slot.version), *variant).IgnoreError();
         return *std::move(variant);
       }
     }

@@ -33,9 +33,9 @@ struct CompilerInfo {
 
 struct CompilePoolOptions {
   WorkerCommand command;
-  std::string scratch_dir;              // each worker gets a folder in it
-  int workers = 0;                      // 0: hardware threads
-  CompileCache* cache = nullptr;        // must outlive the pool; null: none
+  std::string scratch_dir;        // each worker gets a folder in it
+  int workers = 0;                // 0: hardware threads
+  CompileCache* cache = nullptr;  // must outlive the pool; null: none
   absl::Duration deadline = absl::Seconds(60);
   absl::Duration start_deadline = absl::Seconds(30);
   absl::Duration idle_stop = absl::Seconds(60);  // a worker unused for so long is stopped
@@ -70,7 +70,8 @@ class CompilePool {
   void Withdraw(const void* owner);
 
   // Between Pause and Resume no compile runs: a measurement on this host's CPU wants it quiet.
-  // Pauses nest. CANCELLED if `cancelled` ends the wait for the running ones; then it is not paused.
+  // Pauses nest. CANCELLED if `cancelled` ends the wait for the running ones; then it is not
+  // paused.
   absl::Status Pause(const Cancelled& cancelled);
   void Resume();
 

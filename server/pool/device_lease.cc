@@ -19,8 +19,7 @@ absl::Status CancelledOn(const std::string& id) {
 }
 
 // What a reply says against the worker; empty if it answers what was asked.
-std::string Complaint(const WorkerAnswer& answer,
-                      worker::v1::WorkerReply::KindCase expected) {
+std::string Complaint(const WorkerAnswer& answer, worker::v1::WorkerReply::KindCase expected) {
   if (answer.kind != Kind::kReplied) return answer.message;
   if (answer.reply.status_code() != 0) return answer.reply.status_message();
   if (answer.reply.kind_case() != expected) return "its answer is not to the question";
@@ -91,9 +90,9 @@ absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
   worker_.reset();
   if (absl::IsFailedPrecondition(started)) {
     SetState(DeviceState::kQuarantined, std::string(started.message()));
-    return absl::FailedPreconditionError(
-        absl::StrCat("device ", options_.id, " is quarantined: ", started.message(),
-                     "; the next sweep on it tries again"));
+    return absl::FailedPreconditionError(absl::StrCat("device ", options_.id,
+                                                      " is quarantined: ", started.message(),
+                                                      "; the next sweep on it tries again"));
   }
   if (absl::IsUnavailable(started)) {
     SetState(DeviceState::kUnavailable, std::string(started.message()));
@@ -175,8 +174,8 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::Ceilings(const Cancelled& canc
   const std::string complaint = Complaint(answer, worker::v1::WorkerReply::kCeilings);
   if (!complaint.empty()) {
     Distrust(complaint);
-    return absl::UnavailableError(
-        absl::StrCat("the ceilings of device ", options_.id, " could not be measured: ", complaint));
+    return absl::UnavailableError(absl::StrCat("the ceilings of device ", options_.id,
+                                               " could not be measured: ", complaint));
   }
   std::vector<Ceiling> ceilings = FromWire(answer.reply.ceilings());
   SetCeilings(ceilings);
@@ -213,8 +212,8 @@ absl::Status DeviceLease::EnsureProblem(const Cancelled& cancelled) {
     if (answer.kind == Kind::kDeadline) {
       return absl::InvalidArgumentError(
           absl::StrCat("the reference kernel was not done within ",
-                       absl::FormatDuration(options_.prepare_deadline),
-                       " on device ", options_.id, "; try a smaller problem"));
+                       absl::FormatDuration(options_.prepare_deadline), " on device ", options_.id,
+                       "; try a smaller problem"));
     }
   }
   return absl::InvalidArgumentError(
@@ -232,9 +231,9 @@ absl::StatusOr<RunReport> DeviceLease::Run(const RunRequest& run, const Cancelle
   RETURN_IF_ERROR(EnsureProblem(cancelled));
   ASSIGN_OR_RETURN(Try second, TryRun(request, cancelled));
   if (second.report) return *std::move(second.report);
-  return Blamed(Outcome::kFaulted,
-                absl::StrCat("failed twice, the second time alone in a fresh worker: ",
-                             second.failure));
+  return Blamed(
+      Outcome::kFaulted,
+      absl::StrCat("failed twice, the second time alone in a fresh worker: ", second.failure));
 }
 
 absl::StatusOr<DeviceLease::Try> DeviceLease::TryRun(const Request& request,
@@ -260,9 +259,9 @@ absl::StatusOr<DeviceLease::Try> DeviceLease::TryRun(const Request& request,
   if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
   if (answer.kind == Kind::kDeadline) {
     // Runs are one at a time, so nobody else can be to blame.
-    result.report = Blamed(Outcome::kTimedOut,
-                           absl::StrCat("still running after ",
-                                        absl::FormatDuration(options_.run_deadline)));
+    result.report =
+        Blamed(Outcome::kTimedOut,
+               absl::StrCat("still running after ", absl::FormatDuration(options_.run_deadline)));
   }
   return result;
 }

@@ -45,8 +45,8 @@ struct DeviceLeaseOptions {
 };
 
 // Status() is thread-safe and never waits: lists of devices come from it. Everything else may be
-// called from any thread, but a second caller waits its turn, a run's deadline at worst. Waits end with CANCELLED within 50 ms of
-// `cancelled` saying so; the worker is then killed.
+// called from any thread, but a second caller waits its turn, a run's deadline at worst. Waits end
+// with CANCELLED within 50 ms of `cancelled` saying so; the worker is then killed.
 class DeviceLease {
  public:
   explicit DeviceLease(DeviceLeaseOptions options);

@@ -97,9 +97,9 @@ absl::Status WorkerEvaluator::Setup() {
   ASSIGN_OR_RETURN(CompileResult reference,
                    options_.compiler->Compile(problem_plan_.reference_compile, cancelled_));
   if (reference.variant.outcome != Outcome::kOk) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the reference kernel does not compile for ", info_.target, ":\n",
-                     Shortened(reference.variant.log)));
+    return absl::InvalidArgumentError(absl::StrCat("the reference kernel does not compile for ",
+                                                   info_.target, ":\n",
+                                                   Shortened(reference.variant.log)));
   }
   if (opened.valid()) RETURN_IF_ERROR(opened.get());
 
@@ -173,10 +173,9 @@ absl::StatusOr<std::optional<Trial>> WorkerEvaluator::Next(absl::Duration wait) 
 }
 
 void WorkerEvaluator::SubmitCompile(const ItemPtr& item) {
-  options_.compiler->Submit(this, item->plan.compile,
-                            [this, item](absl::StatusOr<CompileResult> result) {
-                              OnCompiled(item, std::move(result));
-                            });
+  options_.compiler->Submit(
+      this, item->plan.compile,
+      [this, item](absl::StatusOr<CompileResult> result) { OnCompiled(item, std::move(result)); });
 }
 
 void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResult> result) {
@@ -314,7 +313,8 @@ void WorkerEvaluator::Judge(const RunReport& report, Item& item) const {
   if (!ApplyRoofline(problem_plan_.work, roof_, trial.measurement)) return;
   trial.outcome = Outcome::kAboveRoof;
   trial.message = absl::StrFormat(
-      "median %.0f ns, but the device's measured %s ceiling allows no less than %.0f ns: the kernel "
+      "median %.0f ns, but the device's measured %s ceiling allows no less than %.0f ns: the "
+      "kernel "
       "does less than its declared work",
       trial.measurement.latency_ns_median, roof_.bound, roof_.floor_ns);
 }

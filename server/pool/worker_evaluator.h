@@ -31,9 +31,9 @@ TargetTraits TraitsOf(const DeviceInfo& info);
 struct WorkerEvaluatorOptions {
   std::shared_ptr<const Kernel> kernel;
   Problem problem;
-  uint64_t seed = 0;       // of the inputs
+  uint64_t seed = 0;  // of the inputs
   SamplePolicy policy;
-  int confirm_rounds = 5;  // of Remeasure
+  int confirm_rounds = 5;           // of Remeasure
   DeviceLease* device = nullptr;    // these must outlive the evaluator
   CompilePool* compiler = nullptr;  // for the device's target
   // Pools that must stand still while a CPU device measures. Not used for other devices.
@@ -121,9 +121,9 @@ class WorkerEvaluator : public Evaluator {
   std::deque<Trial> finished_;
   size_t compiling_ = 0;
   bool measuring_ = false;
-  bool wanted_ = false;          // the sweep waits in Next: no more configs come for now
-  bool abandoning_ = false;      // Remeasure wants the device thread to come to rest
-  bool confirming_ = false;      // Remeasure keeps its items to itself
+  bool wanted_ = false;      // the sweep waits in Next: no more configs come for now
+  bool abandoning_ = false;  // Remeasure wants the device thread to come to rest
+  bool confirming_ = false;  // Remeasure keeps its items to itself
   absl::Status failure_;
 
   // Results by machine code, launch and arguments. Lives on the device thread.

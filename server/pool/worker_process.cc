@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -134,8 +133,8 @@ absl::StatusOr<std::string> FindWorker(const std::string& name, const std::strin
     if (access(path.c_str(), X_OK) == 0) return path.string();
     absl::StrAppend(&looked, looked.empty() ? "" : " and ", path.string());
   }
-  return absl::NotFoundError(absl::StrCat("the worker program ", name, " is not installed; looked for ",
-                                          looked));
+  return absl::NotFoundError(
+      absl::StrCat("the worker program ", name, " is not installed; looked for ", looked));
 }
 
 absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const WorkerCommand& command) {
@@ -265,7 +264,8 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
       return End(Kind::kDeadline, absl::StrCat("no answer within ", absl::FormatDuration(limit)));
     }
     if (cancelled && cancelled()) return End(Kind::kCancelled, "cancelled");
-    const int wait_ms = static_cast<int>(std::min<int64_t>(kPollMs, left / absl::Milliseconds(1) + 1));
+    const int wait_ms =
+        static_cast<int>(std::min<int64_t>(kPollMs, left / absl::Milliseconds(1) + 1));
     const Ready ready = Exchange(unsent, reader, wait_ms);
     if (ready == Ready::kClosed) return End(Kind::kDied, "");
     if (ready == Ready::kBroken) {

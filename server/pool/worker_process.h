@@ -41,7 +41,7 @@ struct WorkerAnswer {
   };
   Kind kind = Kind::kDied;
   worker::v1::WorkerReply reply;  // kReplied only
-  std::string message;            // what happened, with the worker's last words; empty if it replied
+  std::string message;  // what happened, with the worker's last words; empty if it replied
 };
 
 // Not thread-safe. The process leads a process group of its own; all of it ends with this object.
@@ -76,10 +76,10 @@ class WorkerProcess {
   const pid_t pid_;
   const int pid_fd_;
   const int socket_fd_;
-  int stderr_fd_;             // -1 once the worker closed it
+  int stderr_fd_;  // -1 once the worker closed it
   bool alive_ = true;
-  int wait_status_ = 0;       // as waitpid gives it, once reaped
-  std::string last_words_;    // the end of its stderr
+  int wait_status_ = 0;     // as waitpid gives it, once reaped
+  std::string last_words_;  // the end of its stderr
 };
 
 }  // namespace tune::server

@@ -73,8 +73,8 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   if (absl::StatusOr<std::string> program = find("tune-device-cuda"); program.ok()) {
     // One device even without a driver: its status says what is missing.
     for (int i = 0; i < std::max(1, GpuCount()); ++i) {
-      workers->devices_.push_back(MakeLease(options, absl::StrCat("cuda:", i), *program,
-                                            {"--ordinal", absl::StrCat(i)}));
+      workers->devices_.push_back(
+          MakeLease(options, absl::StrCat("cuda:", i), *program, {"--ordinal", absl::StrCat(i)}));
     }
   }
   workers->cpu_pool_ = MakePool(options, find("tune-compile-cpu").value_or("tune-compile-cpu"),
@@ -90,8 +90,8 @@ absl::StatusOr<DeviceLease*> Workers::FindDevice(const std::string& id) {
     if (id.empty() && (device->id() == "cpu" || device->Open().ok())) return device.get();
   }
   return absl::NotFoundError(absl::StrCat(
-      "no device '", id, "'; there are: ",
-      absl::StrJoin(devices_, ", ", [](std::string* out, const auto& device) {
+      "no device '", id,
+      "'; there are: ", absl::StrJoin(devices_, ", ", [](std::string* out, const auto& device) {
         absl::StrAppend(out, device->id());
       })));
 }

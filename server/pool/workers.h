@@ -19,8 +19,8 @@
 namespace tune::server {
 
 struct WorkersOptions {
-  std::string state_dir;   // holds the compile cache and the workers' scratch folders
-  std::string worker_dir;  // where the workers' programs are; empty: see FindWorker
+  std::string state_dir;    // holds the compile cache and the workers' scratch folders
+  std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
   int compile_workers = 0;  // of each language; 0: hardware threads
   int64_t cache_bytes_max = CompileCache::kDefaultBytesMax;
   absl::Duration compile_deadline = absl::Seconds(60);

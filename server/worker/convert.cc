@@ -34,8 +34,7 @@ absl::StatusOr<Outcome> ToOutcome(int value) {
 }
 
 uint32_t Clamp32(int64_t value) {
-  return static_cast<uint32_t>(
-      std::clamp<int64_t>(value, 0, std::numeric_limits<uint32_t>::max()));
+  return static_cast<uint32_t>(std::clamp<int64_t>(value, 0, std::numeric_limits<uint32_t>::max()));
 }
 
 // Is there a well-formed sequence of 2, 3 or 4 bytes here: no stray, overlong or surrogate form?
@@ -138,8 +137,8 @@ absl::StatusOr<BufferPlan> BufferFromProto(const worker::v1::Buffer& proto) {
   buffer.count = proto.count();
   if (buffer.count < 0) return absl::InvalidArgumentError("a buffer of negative size");
   ASSIGN_OR_RETURN(buffer.role, ToEnum(proto.role(), Role::kInput, Role::kScratch, "role"));
-  ASSIGN_OR_RETURN(buffer.fill.kind, ToEnum(proto.fill_kind(), Fill::Kind::kNormal,
-                                            Fill::Kind::kIota, "fill"));
+  ASSIGN_OR_RETURN(buffer.fill.kind,
+                   ToEnum(proto.fill_kind(), Fill::Kind::kNormal, Fill::Kind::kIota, "fill"));
   buffer.fill.low = proto.fill_low();
   buffer.fill.high = proto.fill_high();
   return buffer;
@@ -250,8 +249,8 @@ worker::v1::SamplePolicy PolicyToProto(const SamplePolicy& policy) {
 
 absl::StatusOr<SamplePolicy> PolicyFromProto(const worker::v1::SamplePolicy& proto) {
   SamplePolicy policy;
-  ASSIGN_OR_RETURN(policy.cache_mode, ToEnum(proto.cache_mode(), CacheMode::kCold,
-                                             CacheMode::kWarm, "cache mode"));
+  ASSIGN_OR_RETURN(policy.cache_mode,
+                   ToEnum(proto.cache_mode(), CacheMode::kCold, CacheMode::kWarm, "cache mode"));
   policy.samples_min = proto.samples_min();
   policy.samples_max = proto.samples_max();
   policy.seconds_max = proto.seconds_max();
@@ -372,7 +371,7 @@ std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto) {
 }
 
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,
-                            uint64_t seed) {
+                           uint64_t seed) {
   worker::v1::Prepare proto;
   for (const BufferPlan& buffer : plan.buffers) *proto.add_buffers() = BufferToProto(buffer);
   proto.set_reference_binary(reference_binary);

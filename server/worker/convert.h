@@ -33,7 +33,7 @@ std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto);
 
 // Only what a device worker needs of the plan: the reference travels as a binary.
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,
-                            uint64_t seed);
+                           uint64_t seed);
 absl::StatusOr<ProblemPlan> FromWire(const worker::v1::Prepare& proto);
 
 worker::v1::Run ToWire(const RunRequest& request);

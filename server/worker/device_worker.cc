@@ -45,11 +45,8 @@ class DeviceWorker {
         *reply.mutable_ceilings() = ToWire(ceilings);
         return absl::OkStatus();
       }
-      case WorkerRequest::kCanary:
-        reply.mutable_canary();
-        return (*runner_)->Canary();
-      case WorkerRequest::kPrepare:
-        return Prepare(request.prepare(), *reply.mutable_prepared());
+      case WorkerRequest::kCanary: reply.mutable_canary(); return (*runner_)->Canary();
+      case WorkerRequest::kPrepare: return Prepare(request.prepare(), *reply.mutable_prepared());
       case WorkerRequest::kRun: {
         if (!prepared_) return absl::FailedPreconditionError("run before prepare");
         ASSIGN_OR_RETURN(RunRequest run, FromWire(request.run()));
@@ -57,16 +54,14 @@ class DeviceWorker {
         *reply.mutable_run() = ToWire(report);
         return absl::OkStatus();
       }
-      default:
-        return absl::UnimplementedError("a device worker runs variants");
+      default: return absl::UnimplementedError("a device worker runs variants");
     }
   }
 
   absl::Status Prepare(const worker::v1::Prepare& request, worker::v1::Prepared& prepared) {
     ASSIGN_OR_RETURN(ProblemPlan plan, FromWire(request));
     prepared_ = false;
-    const absl::Status done =
-        (*runner_)->Prepare(plan, request.reference_binary(), request.seed());
+    const absl::Status done = (*runner_)->Prepare(plan, request.reference_binary(), request.seed());
     if (absl::IsInvalidArgument(done) || absl::IsResourceExhausted(done)) {
       WorkerReply reply;
       SetStatus(done, reply);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How messages travel between the daemon and a worker: 4 bytes of length, little endian, then a
-// protobuf. Neither end believes the other: a length is checked before anything is allocated for it.
+// protobuf. Neither end believes the other: a length is checked before anything is allocated for
+// it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-
 
 namespace google::protobuf {
 class MessageLite;
@@ -39,7 +39,7 @@ class FrameReader {
   unsigned char header_[4] = {};
   size_t header_bytes_ = 0;
   uint32_t length_ = 0;
-  std::string payload_;      // grows as bytes arrive: a length alone costs no memory
+  std::string payload_;  // grows as bytes arrive: a length alone costs no memory
   size_t payload_bytes_ = 0;
 };
 

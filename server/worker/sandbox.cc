@@ -51,15 +51,35 @@ bool SetLimit(__rlimit_resource resource, int64_t value) {
 // other processes or the kernel's less walked paths.
 std::vector<uint32_t> DeniedCalls(const Sandbox& sandbox) {
   std::vector<uint32_t> denied = {
-      __NR_ptrace,           __NR_process_vm_readv, __NR_process_vm_writev, __NR_mount,
-      __NR_umount2,          __NR_pivot_root,       __NR_setns,             __NR_unshare,
-      __NR_bpf,              __NR_perf_event_open,  __NR_userfaultfd,       __NR_keyctl,
-      __NR_add_key,          __NR_request_key,      __NR_kexec_load,        __NR_init_module,
-      __NR_finit_module,     __NR_delete_module,    __NR_open_by_handle_at, __NR_pidfd_getfd,
-      __NR_io_uring_setup,   __NR_io_uring_enter,   __NR_io_uring_register,
+      __NR_ptrace,
+      __NR_process_vm_readv,
+      __NR_process_vm_writev,
+      __NR_mount,
+      __NR_umount2,
+      __NR_pivot_root,
+      __NR_setns,
+      __NR_unshare,
+      __NR_bpf,
+      __NR_perf_event_open,
+      __NR_userfaultfd,
+      __NR_keyctl,
+      __NR_add_key,
+      __NR_request_key,
+      __NR_kexec_load,
+      __NR_init_module,
+      __NR_finit_module,
+      __NR_delete_module,
+      __NR_open_by_handle_at,
+      __NR_pidfd_getfd,
+      __NR_io_uring_setup,
+      __NR_io_uring_enter,
+      __NR_io_uring_register,
       // Without these there is no network, nor a way to another local service, so no network
       // namespace is needed. The socketpair to the daemon is open already.
-      __NR_socket,           __NR_connect,          __NR_bind,              __NR_listen,
+      __NR_socket,
+      __NR_connect,
+      __NR_bind,
+      __NR_listen,
   };
   if (!sandbox.allow_exec) {
     denied.push_back(__NR_execve);
@@ -90,11 +110,11 @@ bool InstallCallFilter(const Sandbox& sandbox) {
 // Landlock rights of the first version, which every kernel with Landlock knows.
 constexpr uint64_t kReadRights =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-constexpr uint64_t kWriteRights =
-    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-    LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM |
-    LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SOCK |
-    LANDLOCK_ACCESS_FS_MAKE_FIFO;
+constexpr uint64_t kWriteRights = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                                  LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
+                                  LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM |
+                                  LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+                                  LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO;
 constexpr uint64_t kFileRights =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
 
@@ -120,9 +140,16 @@ bool RestrictFiles(const Sandbox& sandbox) {
       static_cast<int>(syscall(__NR_landlock_create_ruleset, &handled, sizeof(handled), 0));
   if (ruleset < 0) return false;
   // The store, its keys and everybody's home are not on this list.
-  std::vector<std::string> readable = {"/usr", "/lib", "/lib64", "/bin", "/etc/alternatives",
-                                       "/etc/ld.so.cache", "/sys/devices/system/cpu",
-                                       "/proc/cpuinfo", "/proc/meminfo", "/proc/self",
+  std::vector<std::string> readable = {"/usr",
+                                       "/lib",
+                                       "/lib64",
+                                       "/bin",
+                                       "/etc/alternatives",
+                                       "/etc/ld.so.cache",
+                                       "/sys/devices/system/cpu",
+                                       "/proc/cpuinfo",
+                                       "/proc/meminfo",
+                                       "/proc/self",
                                        "/dev/urandom"};
   readable.insert(readable.end(), sandbox.read_dirs.begin(), sandbox.read_dirs.end());
   bool done = true;

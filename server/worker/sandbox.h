@@ -14,9 +14,10 @@ struct Sandbox {
   std::string scratch_dir;
   // Further folders that may be read and executed from, besides the system's own.
   std::vector<std::string> read_dirs;
-  // No network and none of the system calls that reach into other processes or deep into the kernel.
+  // No network and none of the system calls that reach into other processes or deep into the
+  // kernel.
   bool filter_calls = false;
-  bool allow_exec = false;  // with filter_calls: a compiler that is a program needs it
+  bool allow_exec = false;              // with filter_calls: a compiler that is a program needs it
   int64_t address_space_bytes_max = 0;  // 0: no limit. Not for a process that loads libcuda,
                                         // which reserves more than any sane limit.
   int64_t file_bytes_max = 0;           // 0: no limit

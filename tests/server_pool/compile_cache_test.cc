@@ -38,9 +38,13 @@ std::vector<fs::path> Files(const TempDir& dir) {
 }
 
 TEST(CompileKeyTest, EverythingThatMattersChangesIt) {
-  const CompilePlan plan = {.target = "cpu", .source_name = "a.cu", .source_text = "text",
-                            .headers = {{"h", "H"}}, .defines = {{"A", "1"}, {"B", "2"}},
-                            .options = {"-x"}, .entry = "e"};
+  const CompilePlan plan = {.target = "cpu",
+                            .source_name = "a.cu",
+                            .source_text = "text",
+                            .headers = {{"h", "H"}},
+                            .defines = {{"A", "1"}, {"B", "2"}},
+                            .options = {"-x"},
+                            .entry = "e"};
   std::vector<CompilePlan> plans(12, plan);
   plans[1].target = "sm_80";
   plans[2].source_name = "b.cu";
@@ -140,8 +144,7 @@ TEST(CompileCacheTest, CountsWhatIsThereAlready) {
 }
 
 TEST(CompileCacheTest, AFolderThatCannotBeIsASentence) {
-  EXPECT_EQ(CompileCache::Open("/proc/none/cache").status().code(),
-            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(CompileCache::Open("/proc/none/cache").status().code(), absl::StatusCode::kUnavailable);
 }
 
 }  // namespace

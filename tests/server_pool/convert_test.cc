@@ -43,12 +43,14 @@ TEST(ConvertTest, CompilePlanSurvives) {
 TEST(ConvertTest, RunRequestSurvives) {
   RunRequest request;
   request.binary = std::string("\0\xff", 2);
-  request.variant.launch = {.entry = "k", .grid = {1, 2, 3}, .block = {4, 5, 6},
-                            .cluster = {7, 8, 9}, .shared_bytes = 10};
+  request.variant.launch = {.entry = "k",
+                            .grid = {1, 2, 3},
+                            .block = {4, 5, 6},
+                            .cluster = {7, 8, 9},
+                            .shared_bytes = 10};
   request.variant.args = {
       BufferPlan{"x", DType::kBF16, 12, Role::kInOut, {Fill::Kind::kUniform, -1, 2}},
-      ScalarPlan{"n", DType::kI64, Value(int64_t{5})},
-      ScalarPlan{"scale", DType::kF32, Value(0.5)},
+      ScalarPlan{"n", DType::kI64, Value(int64_t{5})}, ScalarPlan{"scale", DType::kF32, Value(0.5)},
       TensorMapPlan{"m", "x", {4, 3}, {8}, {2, 1}, 128, 256}};
   request.policy = {CacheMode::kWarm, 1, 2, 3.0, 4.0, 5.0, 6.0};
   absl::StatusOr<RunRequest> copy = FromWire(Sent(ToWire(request)));

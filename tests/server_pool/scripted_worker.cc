@@ -17,6 +17,10 @@
 //   descriptors       answers with the open file descriptors
 //   network, write PATH, read PATH    tries it, and answers with what the kernel said
 //   count             answers with how many requests this process has seen
+//
+// A compile with a define COMPILE takes that as its behaviour, with spaces for '_'; the same holds
+// for RUN, and "samples" takes its nanoseconds from the define INDEX then. Each behaviour is logged
+// to DIR/log, when it begins and when it ends.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -29,6 +33,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,6 +42,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/worker/compile_worker.h"
@@ -94,6 +100,24 @@ struct Doing {
   std::string said;
 };
 
+void Log(const std::string& line) {
+  const int fd = open((g_state_dir + "/log").c_str(), O_CREAT | O_APPEND | O_WRONLY, 0600);
+  if (fd < 0) return;
+  const std::string text = line + "\n";
+  if (write(fd, text.data(), text.size()) < 0) _exit(1);
+  close(fd);
+}
+
+// Logs the beginning and the end of what goes on meanwhile.
+class Logged {
+ public:
+  explicit Logged(const std::string& what) : what_(what) { Log("begin " + what_); }
+  ~Logged() { Log("end " + what_); }
+
+ private:
+  const std::string what_;
+};
+
 Doing Do(std::string behaviour) {
   static int count = 0;
   ++count;
@@ -146,20 +170,24 @@ Doing Do(std::string behaviour) {
   return doing;
 }
 
+std::string Spaced(const std::string& text) { return absl::StrReplaceAll(text, {{"_", " "}}); }
+
 class ScriptedCompiler : public Compiler {
  public:
   std::string Version() const override { return "scripted 1"; }
   std::vector<std::string> Targets() const override { return {"cpu", "sm_90a"}; }
   absl::StatusOr<CompiledVariant> Compile(const CompilePlan& plan) override {
-    const Doing doing = Do(plan.source_text);
+    std::map<std::string, std::string> defines(plan.defines.begin(), plan.defines.end());
+    const bool told = defines.contains("COMPILE");
+    const Logged logged("compile");
+    const Doing doing = Do(told ? Spaced(defines["COMPILE"]) : plan.source_text);
     if (doing.unusable) return absl::InternalError("scripted: the compiler is unusable");
     CompiledVariant variant;
     variant.outcome = static_cast<Outcome>(doing.outcome);
     variant.log = doing.said;
-    variant.binary = "ok";
-    for (const auto& [name, value] : plan.defines) {
-      if (name == "RUN") variant.binary = value;
-    }
+    variant.binary = told ? Spaced(defines["RUN"]) : "ok";
+    if (variant.binary == "samples") absl::StrAppend(&variant.binary, " ", defines["INDEX"]);
+    variant.resources.binary_sha256 = "hash of " + variant.binary;
     variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
     variant.seconds = 0.25;
     return variant;
@@ -168,9 +196,9 @@ class ScriptedCompiler : public Compiler {
 
 class ScriptedRunner : public Runner {
  public:
-  explicit ScriptedRunner(std::string canary) : canary_(std::move(canary)) {
+  ScriptedRunner(std::string canary, std::string target) : canary_(std::move(canary)) {
     info_.name = "scripted device";
-    info_.target = "sm_90a";
+    info_.target = std::move(target);
     info_.sm_count = 4;
     info_.max_shared_bytes = 1 << 16;
     info_.driver = "1";
@@ -190,6 +218,7 @@ class ScriptedRunner : public Runner {
     return absl::OkStatus();
   }
   absl::StatusOr<RunReport> Run(const RunRequest& request) override {
+    const Logged logged(absl::StrCat("run ", request.binary));
     const Doing doing = Do(request.binary);
     if (doing.unusable) return absl::InternalError("scripted: the runner is unusable");
     RunReport report;
@@ -205,11 +234,11 @@ class ScriptedRunner : public Runner {
   DeviceInfo info_;
 };
 
-// Arguments: compile|device [--state DIR] [--canary BEHAVIOUR] [--broken SENTENCE], then those of a
-// worker.
+// Arguments: compile|device [--state DIR] [--canary BEHAVIOUR] [--broken SENTENCE]
+// [--target TARGET], then those of a worker.
 int Main(int argc, char** argv) {
   const bool compile = argc > 1 && std::string(argv[1]) == "compile";
-  std::string canary = "ok", broken;
+  std::string canary = "ok", broken, target = "sm_90a";
   std::vector<char*> rest = {argv[0]};
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
@@ -219,6 +248,8 @@ int Main(int argc, char** argv) {
       canary = argv[i + 1];
     } else if (name == "--broken") {
       broken = argv[i + 1];
+    } else if (name == "--target") {
+      target = argv[i + 1];
     } else {
       rest.insert(rest.end(), {argv[i], argv[i + 1]});
     }
@@ -234,7 +265,7 @@ int Main(int argc, char** argv) {
   return RunDeviceWorker(count, rest.data(), DeviceKind::kAccelerator,
                          [&](int) -> absl::StatusOr<std::unique_ptr<Runner>> {
                            if (!broken.empty()) return absl::FailedPreconditionError(broken);
-                           return std::make_unique<ScriptedRunner>(canary);
+                           return std::make_unique<ScriptedRunner>(canary, target);
                          });
 }
 

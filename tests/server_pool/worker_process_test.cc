@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pool/worker_process.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fcntl.h>
 #include <sys/wait.h>
 
 #include <fstream>
@@ -176,8 +175,8 @@ TEST_F(WorkerProcessTest, ACompileWorkerHasNoNetwork) {
 TEST_F(WorkerProcessTest, ACompileWorkerWritesToItsScratchFolderOnly) {
   TempDir secret;
   std::ofstream(secret / "store") << "x";
-  absl::StatusOr<std::unique_ptr<WorkerProcess>> worker = WorkerProcess::Start(
-      ScriptedCommand("compile", dir_, {"--scratch", dir_ / "scratch"}));
+  absl::StatusOr<std::unique_ptr<WorkerProcess>> worker =
+      WorkerProcess::Start(ScriptedCommand("compile", dir_, {"--scratch", dir_ / "scratch"}));
   ASSERT_TRUE(worker.ok()) << worker.status();
   worker_ = *std::move(worker);
   worker::v1::WorkerRequest hello;
