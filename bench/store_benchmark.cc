@@ -36,9 +36,9 @@ class BenchmarkStore {
   // A trial of the usual size: six params, 200 samples.
   Trial MakeTrial(int64_t number) const {
     Trial trial{.sweep_id = sweep_id_};
-    trial.config.entries = {{"BLOCK_M", number},         {"BLOCK_N", int64_t{128}},
-                            {"STAGES", int64_t{3}},      {"UNROLL", true},
-                            {"WHERE", std::string("smem")}, {"FACTOR", 0.5}};
+    trial.config.entries = {
+        {"BLOCK_M", number}, {"BLOCK_N", int64_t{128}},      {"STAGES", int64_t{3}},
+        {"UNROLL", true},    {"WHERE", std::string("smem")}, {"FACTOR", 0.5}};
     trial.measurement.samples_ns.assign(200, 12345.678);
     return trial;
   }
@@ -54,8 +54,8 @@ void BM_AppendTrial(benchmark::State& state) {
   if (state.thread_index() == 0) shared = std::make_unique<BenchmarkStore>();
   int64_t number = state.thread_index() * 1'000'000;
   for (auto _ : state) {
-    absl::StatusOr<int64_t> id = shared->store().AppendTrial(
-        shared->MakeTrial(number++), shared->key(), TrialPurpose::kSearch);
+    absl::StatusOr<int64_t> id = shared->store().AppendTrial(shared->MakeTrial(number++),
+                                                             shared->key(), TrialPurpose::kSearch);
     if (!id.ok()) state.SkipWithError("append failed");
   }
   state.SetItemsProcessed(state.iterations());
