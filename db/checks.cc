@@ -23,10 +23,9 @@ constexpr struct {
   uint32_t type;
   const char* name;
 } kNetworkFileSystems[] = {
-    {0x6969, "NFS"},          {0x517b, "SMB"},        {0xfe534d42, "SMB"},
-    {0xff534d42, "CIFS"},     {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},
-    {0x00c36400, "Ceph"},     {0x65735546, "FUSE"},   {0x5346414f, "AFS"},
-    {0x19830326, "BeeGFS"},
+    {0x6969, "NFS"},        {0x517b, "SMB"},        {0xfe534d42, "SMB"},  {0xff534d42, "CIFS"},
+    {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},   {0x00c36400, "Ceph"}, {0x65735546, "FUSE"},
+    {0x5346414f, "AFS"},    {0x19830326, "BeeGFS"},
 };
 
 std::string ReadOwner(int descriptor) {

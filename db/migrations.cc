@@ -54,14 +54,14 @@ absl::Status BackUp(Connection& connection, const std::string& path, int64_t ver
 }
 
 absl::Status RunStep(Connection& connection, absl::string_view step, int64_t version) {
-  const std::string script = absl::StrCat("BEGIN IMMEDIATE;\n", step, "\n",
-                                          "PRAGMA application_id = ", kApplicationId, ";\n",
-                                          "PRAGMA user_version = ", version, ";\nCOMMIT;");
+  const std::string script =
+      absl::StrCat("BEGIN IMMEDIATE;\n", step, "\n", "PRAGMA application_id = ", kApplicationId,
+                   ";\n", "PRAGMA user_version = ", version, ";\nCOMMIT;");
   absl::Status status = connection.Execute(script.c_str());
   if (status.ok()) return status;
   if (connection.in_transaction()) connection.Execute("ROLLBACK").IgnoreError();
-  return absl::Status(status.code(), absl::StrCat("schema step to version ", version, " failed: ",
-                                                  status.message()));
+  return absl::Status(status.code(), absl::StrCat("schema step to version ", version,
+                                                  " failed: ", status.message()));
 }
 
 }  // namespace

@@ -155,9 +155,9 @@ absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key
   const Resources& resources = trial.resources;
   const Telemetry& telemetry = trial.telemetry;
   const ResultError& error = trial.error;
-  Statement insert = connection.Prepare(
-      absl::StrCat("INSERT INTO trial (key_id, purpose, samples_ns, ", kTrialColumns,
-                   ") VALUES (?, ?, ?, ", kTrialParameters, ")"));
+  Statement insert =
+      connection.Prepare(absl::StrCat("INSERT INTO trial (key_id, purpose, samples_ns, ",
+                                      kTrialColumns, ") VALUES (?, ?, ?, ", kTrialParameters, ")"));
   insert.Bind(key_id, purpose, Blob{samples}, trial.sweep_id, config, trial.outcome,
               Prefix(trial.message, kMaxTrialMessageBytes), trial.finished_unix_ms);
   insert.Bind(measurement.latency_ns_median, measurement.latency_ns_low,
@@ -165,8 +165,8 @@ absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key
               measurement.clock, measurement.bytes_per_second, measurement.flops_per_second,
               measurement.peak_fraction, measurement.stopped_early);
   insert.Bind(resources.registers, resources.spill_bytes, resources.stack_bytes,
-              resources.static_shared_bytes, resources.dynamic_shared_bytes,
-              resources.binary_bytes, resources.binary_sha256);
+              resources.static_shared_bytes, resources.dynamic_shared_bytes, resources.binary_bytes,
+              resources.binary_sha256);
   insert.Bind(telemetry.sm_clock_mhz, telemetry.memory_clock_mhz, telemetry.power_mw,
               telemetry.temperature_c, telemetry.throttle_reasons);
   insert.Bind(error.max_abs, error.max_rel, error.relative_l2, error.bad_elements, error.worst);

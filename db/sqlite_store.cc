@@ -52,8 +52,8 @@ absl::Status InsertKernel(Connection& connection, const KernelRow& kernel) {
   RETURN_IF_ERROR(insert.Run());
   if (connection.changed_rows() == 0) return absl::OkStatus();  // stored before
   for (const auto& [name, text] : kernel.files) {
-    Statement insert_file = connection.Prepare(
-        "INSERT INTO kernel_file (kernel_hash, name, text) VALUES (?, ?, ?)");
+    Statement insert_file =
+        connection.Prepare("INSERT INTO kernel_file (kernel_hash, name, text) VALUES (?, ?, ?)");
     RETURN_IF_ERROR(insert_file.Bind(kernel.hash, name, text).Run());
   }
   return absl::OkStatus();
@@ -88,8 +88,8 @@ absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
   Statement find = connection.Prepare("SELECT key_id, outcome FROM trial WHERE id = ?");
   ASSIGN_OR_RETURN(bool found, find.Bind(record.trial.id).Step());
   if (!found) {
-    return absl::NotFoundError(absl::StrCat("no trial ", record.trial.id,
-                                            " to publish; append it before its record"));
+    return absl::NotFoundError(
+        absl::StrCat("no trial ", record.trial.id, " to publish; append it before its record"));
   }
   int64_t trial_key_id = 0;
   Outcome outcome = Outcome::kOk;
@@ -113,9 +113,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> writer,
                    Connection::Open(canonical, Connection::Mode::kReadWriteCreate));
   if (absl::Status prepared = PrepareFile(*writer, canonical); !prepared.ok()) {
-    return absl::Status(prepared.code(),
-                        absl::StrCat("cannot open the database ", canonical, ": ",
-                                     prepared.message()));
+    return absl::Status(prepared.code(), absl::StrCat("cannot open the database ", canonical, ": ",
+                                                      prepared.message()));
   }
   return std::make_unique<SqliteStore>(std::move(lock), std::move(writer), canonical);
 }
@@ -186,8 +185,7 @@ absl::StatusOr<SweepRow> SqliteStore::GetSweep(int64_t id) {
 
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::ListSweeps(uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
-  Statement query =
-      reader->Prepare(absl::StrCat(SelectSweeps(), "ORDER BY sweep.id DESC LIMIT ?"));
+  Statement query = reader->Prepare(absl::StrCat(SelectSweeps(), "ORDER BY sweep.id DESC LIMIT ?"));
   return ReadAll(query.Bind(std::min(limit, kMaxListedSweeps)), ReadSweep);
 }
 
@@ -234,10 +232,10 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) 
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(*reader, key));
-  Statement query = reader->Prepare(absl::StrCat(
-      SelectTrials(Samples::kLeaveOut),
-      "WHERE trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
-      "GROUP BY config) AND trial.outcome NOT IN (?, ?) ORDER BY trial.id"));
+  Statement query = reader->Prepare(
+      absl::StrCat(SelectTrials(Samples::kLeaveOut),
+                   "WHERE trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
+                   "GROUP BY config) AND trial.outcome NOT IN (?, ?) ORDER BY trial.id"));
   query.Bind(key_id, TrialPurpose::kSearch, Outcome::kFaulted, Outcome::kTimedOut);
   return ReadAll(query, ReadTrial);
 }

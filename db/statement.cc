@@ -123,10 +123,10 @@ void Statement::BindBytes(absl::string_view bytes, Bytes type) {
   // An empty view may have a null pointer, which SQLite would take for NULL.
   const char* data = bytes.empty() ? "" : bytes.data();
   const int index = next_parameter_++;
-  KeepError(type == Bytes::kBlob ? sqlite3_bind_blob64(prepared_, index, data, bytes.size(),
-                                                       SQLITE_TRANSIENT)
-                                 : sqlite3_bind_text64(prepared_, index, data, bytes.size(),
-                                                       SQLITE_TRANSIENT, SQLITE_UTF8));
+  KeepError(type == Bytes::kBlob
+                ? sqlite3_bind_blob64(prepared_, index, data, bytes.size(), SQLITE_TRANSIENT)
+                : sqlite3_bind_text64(prepared_, index, data, bytes.size(), SQLITE_TRANSIENT,
+                                      SQLITE_UTF8));
 }
 
 absl::StatusOr<bool> Statement::Step() {
@@ -166,8 +166,8 @@ absl::string_view Statement::ReadView() {
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Mode mode) {
   // No mutex inside SQLite: a connection is used by one thread at a time.
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  flags |= mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY
-                                   : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  flags |=
+      mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
   std::unique_ptr<Connection> connection(new Connection(handle));

@@ -129,8 +129,8 @@ class Store {
   // newest trial timed out or faulted is not there at all, so it is tried again.
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) = 0;
 
-  // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode) wins.
-  // Ids grow with every publish. INVALID_ARGUMENT: the trial is not ok, or was measured under
+  // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode)
+  // wins. Ids grow with every publish. INVALID_ARGUMENT: the trial is not ok, or was measured under
   // another key than the record's.
   virtual absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) = 0;
   // Oldest first, without samples_ns.

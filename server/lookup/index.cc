@@ -160,8 +160,10 @@ LookupIndex::Located LookupIndex::Locate(const Kernel& kernel, const Problem& pr
                                          const std::string& target) const {
   const DimPointers dims = SortedDims(problem);
   Located located;
-  located.key = {kernel.id, kAny, kAny, IdOf(target), static_cast<int64_t>(problem.dtype),
-                 IdOf(NamesOf(dims))};
+  located.key = {kernel.id, kAny, kAny};  // hash and device: the search fills them in
+  located.key.push_back(IdOf(target));
+  located.key.push_back(static_cast<int64_t>(problem.dtype));
+  located.key.push_back(IdOf(NamesOf(dims)));
   for (const auto* dim : dims) {
     auto policy = kernel.dims.find(dim->first);
     const DimMatch match = policy == kernel.dims.end() ? DimMatch::kNearest : policy->second;
@@ -195,8 +197,7 @@ void LookupIndex::AddTrees() {
       located.key[kDeviceSlot] = device;
       Points& there = points[located.key];
       there.axes = located.place.size();
-      there.coordinates.insert(there.coordinates.end(), located.place.begin(),
-                               located.place.end());
+      there.coordinates.insert(there.coordinates.end(), located.place.begin(), located.place.end());
       there.ranks.push_back(rank);
     };
     const int64_t hash = IdOf(record.key.kernel_hash);

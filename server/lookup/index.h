@@ -91,10 +91,9 @@ class LookupIndex {
   int64_t Intern(absl::string_view text);
   int64_t IdOf(absl::string_view text) const;
   Located Locate(const Kernel& kernel, const Problem& problem, const std::string& target) const;
-  Found SearchTree(Located& located, int64_t hash, int64_t device, Match last,
-                   Accept accept) const;
-  Found SearchKernel(const Kernel& kernel, const std::string& wanted_hash,
-                     const LookupQuery& query, Accept accept) const;
+  Found SearchTree(Located& located, int64_t hash, int64_t device, Match last, Accept accept) const;
+  Found SearchKernel(const Kernel& kernel, const std::string& wanted_hash, const LookupQuery& query,
+                     Accept accept) const;
 
   std::vector<db::RecordRow> records_;  // by rank: the better of two equally near ones first
   int64_t snapshot_id_ = 0;

@@ -27,8 +27,7 @@ class BestFew {
  public:
   explicit BestFew(size_t count) : count_(count) {}
   double limit() const {
-    return hits_.size() < count_ ? std::numeric_limits<double>::infinity()
-                                 : hits_.front().distance;
+    return hits_.size() < count_ ? std::numeric_limits<double>::infinity() : hits_.front().distance;
   }
   void Offer(PointTree::Hit hit) {
     if (hits_.size() == count_) {
@@ -51,8 +50,7 @@ class BestFew {
 
 }  // namespace
 
-PointTree::PointTree(size_t axes, absl::Span<const double> coordinates,
-                     std::vector<uint32_t> ranks)
+PointTree::PointTree(size_t axes, absl::Span<const double> coordinates, std::vector<uint32_t> ranks)
     : axes_(axes) {
   auto point = [&](uint32_t i) { return coordinates.subspan(i * axes, axes); };
   std::vector<uint32_t> order(ranks.size());
@@ -72,8 +70,8 @@ PointTree::PointTree(size_t axes, absl::Span<const double> coordinates,
   }
 }
 
-void PointTree::Arrange(size_t begin, size_t end, size_t axis,
-                        absl::Span<const double> coordinates, std::vector<uint32_t>& order) {
+void PointTree::Arrange(size_t begin, size_t end, size_t axis, absl::Span<const double> coordinates,
+                        std::vector<uint32_t>& order) {
   if (end - begin <= kLeafSize) return;
   const size_t middle = begin + (end - begin) / 2;
   auto at = [&](size_t i) { return order.begin() + static_cast<ptrdiff_t>(i); };

@@ -95,8 +95,7 @@ std::string ExplainMatch(Match match, const LookupQuery& query, const db::Record
   if (!differences.texts.empty()) {
     absl::StrAppend(&reason, ": ", absl::StrJoin(differences.texts, ", "));
     if (differences.texts.size() > 1) {
-      absl::StrAppendFormat(&reason, ", a factor of %.3g in all",
-                            std::exp2(differences.distance));
+      absl::StrAppendFormat(&reason, ", a factor of %.3g in all", std::exp2(differences.distance));
     }
   } else if (match == Match::kNearest) {
     absl::StrAppend(&reason, ": the same problem");

@@ -73,8 +73,8 @@ TEST_F(StoreTest, KillsLoseNothingThatWasAcknowledged) {
     ASSERT_EQ(sweeps.size(), 1u);
     const std::vector<Trial> trials = store.TrialsOfSweep(sweeps[0].id).value();
     for (const Trial& trial : trials) stored.insert(trial.id);
-    ASSERT_TRUE(std::includes(stored.begin(), stored.end(), acknowledged.begin(),
-                              acknowledged.end()))
+    ASSERT_TRUE(
+        std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()))
         << "after kill " << i << " of " << kKills;
     store_.reset();
   }

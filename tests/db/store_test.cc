@@ -136,8 +136,7 @@ TEST_F(StoreTest, SweepComesBackWholeAndIsUpdated) {
 TEST_F(StoreTest, TrialComesBackWhole) {
   Store& store = OpenWithSweep();
   const Trial trial = MakeTrial(sweep_.id);
-  const int64_t id =
-      store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
   Trial read = Reopen().GetTrial(id).value();
   EXPECT_EQ(read.id, id);
   ExpectEqual(read, trial);
@@ -168,8 +167,7 @@ TEST_F(StoreTest, KeepsErrorsThatAreNotNumbers) {
   trial.outcome = Outcome::kWrongResult;
   trial.error.max_abs = std::numeric_limits<double>::infinity();
   trial.error.max_rel = std::numeric_limits<double>::quiet_NaN();
-  const int64_t id =
-      store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
   Trial read = store.GetTrial(id).value();
   EXPECT_EQ(read.error.max_abs, trial.error.max_abs);
   EXPECT_TRUE(std::isnan(read.error.max_rel));
@@ -179,8 +177,7 @@ TEST_F(StoreTest, CutsAMessageAtTheLimitBetweenCharacters) {
   Store& store = OpenWithSweep();
   Trial trial = MakeTrial(sweep_.id);
   trial.message = std::string(kMaxTrialMessageBytes - 1, 'x') + "\xc3\xa9";
-  const int64_t id =
-      store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
   EXPECT_EQ(store.GetTrial(id).value().message, std::string(kMaxTrialMessageBytes - 1, 'x'));
 }
 
@@ -207,8 +204,8 @@ TEST_F(StoreTest, RefersOnlyToWhatIsStored) {
   other.idempotency_key = "";
   EXPECT_TRUE(absl::IsNotFound(store.AddSweep(other).status()));
   const TrialPurpose purpose = TrialPurpose::kSearch;
-  EXPECT_TRUE(absl::IsNotFound(
-      store.AppendTrial(MakeTrial(99), MakeTrialKey("k1"), purpose).status()));
+  EXPECT_TRUE(
+      absl::IsNotFound(store.AppendTrial(MakeTrial(99), MakeTrialKey("k1"), purpose).status()));
   EXPECT_TRUE(absl::IsNotFound(
       store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k9"), purpose).status()));
 }
@@ -306,8 +303,13 @@ TEST_F(StoreTest, TheNewestRecordOfAKeyIsCurrent) {
   auto publish = [&](const TrialKey& key, int64_t block) {
     Trial trial = MakeTrial(sweep_.id, block);
     trial.id = store.AppendTrial(trial, key, TrialPurpose::kConfirm).value();
-    return store.PublishRecord({.key = key, .trial = trial, .default_latency_ns = 2000.5,
-                                .tie_count = 3, .published_unix_ms = 1700000001000}).value();
+    return store
+        .PublishRecord({.key = key,
+                        .trial = trial,
+                        .default_latency_ns = 2000.5,
+                        .tie_count = 3,
+                        .published_unix_ms = 1700000001000})
+        .value();
   };
   TrialKey key = MakeTrialKey("k1");
   const int64_t first = publish(key, 32);

@@ -140,6 +140,32 @@ TEST_F(NvrtcCompilerTest, RefusesUnknownTargetsAndBadMacros) {
   EXPECT_EQ(Compile(plan).outcome, Outcome::kInvalidConfig);
 }
 
+TEST_F(NvrtcCompilerTest, TakesEveryAllowedOption) {
+  for (const char* option :
+       {"--use_fast_math", "--ftz=true", "--prec-div=false", "--prec-sqrt=false", "--fmad=false",
+        "--std=c++20", "--extra-device-vectorization", "--restrict", "-default-device", "-lineinfo",
+        "--generate-line-info", "--maxrregcount=64", "--ptxas-options=--register-usage-level=10"}) {
+    CompilePlan plan = PlanFor(kScale);
+    plan.defines = {{"BLOCK", "256"}};
+    plan.options = {option};
+    CompiledVariant variant = Compile(plan);
+    EXPECT_EQ(variant.outcome, Outcome::kOk) << option << ": " << variant.log;
+    EXPECT_GT(variant.resources.registers, 0) << option;
+  }
+}
+
+TEST_F(NvrtcCompilerTest, RefusesOptionsThatTouchFiles) {
+  for (const char* option : {"--time=/tmp/x", "--create-pch=/tmp/x", "--pch-dir=/tmp", "-I/etc",
+                             "--pre-include=/etc/passwd", "-include=/etc/passwd", "-DX", "@file",
+                             "--maxrregcount", "--ptxas-options=-o/tmp/x"}) {
+    CompilePlan plan = PlanFor(kScale);
+    plan.options = {option};
+    CompiledVariant variant = Compile(plan);
+    EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
+    EXPECT_THAT(variant.log, HasSubstr(option));
+  }
+}
+
 // The number of address space bytes the process uses.
 size_t AddressSpaceBytes() {
   std::ifstream file("/proc/self/statm");

@@ -169,8 +169,7 @@ TEST(LookupIndexTest, EveryFieldOfAKeyCounts) {
     const char* reason;
   } cases[] = {
       {"nothing", [](LookupQuery&) {}, Match::kExact, "exact"},
-      {"kernel", [](LookupQuery& q) { q.kernel_name = "rope"; }, Match::kNone,
-       "no record of rope"},
+      {"kernel", [](LookupQuery& q) { q.kernel_name = "rope"; }, Match::kNone, "no record of rope"},
       {"hash", [](LookupQuery& q) { q.kernel_hash = "another"; }, Match::kNearest,
        "source differs"},
       {"no hash", [](LookupQuery& q) { q.kernel_hash = ""; }, Match::kExact, "exact"},
@@ -178,8 +177,7 @@ TEST(LookupIndexTest, EveryFieldOfAKeyCounts) {
        "seq is 4095"},
       {"bucketed dim", [](LookupQuery& q) { q.problem.dims[1].second = 7; }, Match::kBucketed,
        "rows is 7"},
-      {"exact dim", [](LookupQuery& q) { q.problem.dims[2].second = 0; }, Match::kNone,
-       "causal=0"},
+      {"exact dim", [](LookupQuery& q) { q.problem.dims[2].second = 0; }, Match::kNone, "causal=0"},
       {"ignored dim", [](LookupQuery& q) { q.problem.dims[3].second = 9; }, Match::kExact,
        "batch (9"},
       {"dim's name", [](LookupQuery& q) { q.problem.dims[0].first = "len"; }, Match::kNone,

@@ -82,9 +82,8 @@ void CUPTIAPI RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_records)
 void CUPTIAPI TakeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
   std::lock_guard<std::mutex> lock(recording->mutex);
   CUpti_Activity* activity = nullptr;
-  while (valid_bytes > 0 && recording->cupti.cuptiActivityGetNextRecord(buffer, valid_bytes,
-                                                                        &activity) ==
-                                CUPTI_SUCCESS) {
+  while (valid_bytes > 0 && recording->cupti.cuptiActivityGetNextRecord(
+                                buffer, valid_bytes, &activity) == CUPTI_SUCCESS) {
     if (activity->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
         activity->kind != CUPTI_ACTIVITY_KIND_KERNEL) {
       continue;
@@ -104,18 +103,18 @@ absl::StatusOr<ActivityClock*> ActivityClock::Start(const Toolkit& toolkit, bool
   if (recording != nullptr && recording->usable) return &recording->clock;
   if (recording != nullptr) return absl::FailedPreconditionError("CUPTI did not start before");
   const std::string remedy =
-      "install a CUDA toolkit of 12.8 or later with CUPTI, or pip install nvidia-cuda-cupti==13.0.*";
-  ASSIGN_OR_RETURN(void* library, OpenLibrary({"libcupti.so.13", "libcupti.so.12"},
-                                              toolkit.library_dirs, remedy));
+      "install a CUDA toolkit of 12.8 or later with CUPTI, or pip install "
+      "nvidia-cuda-cupti==13.0.*";
+  ASSIGN_OR_RETURN(void* library,
+                   OpenLibrary({"libcupti.so.13", "libcupti.so.12"}, toolkit.library_dirs, remedy));
   auto* started = new Recording;
   RETURN_IF_ERROR(FindAll(library, remedy, started->cupti));
   const CuptiApi& cupti = started->cupti;
   // Refused under MPS, MIG and virtual GPUs, where the instrumented way still works.
   if (hardware_trace) cupti.cuptiActivityEnableHWTrace(1);
   recording = started;  // the callbacks may come as soon as they are registered
-  absl::Status status = cupti.Check(
-      cupti.cuptiActivityRegisterCallbacks(RequestBuffer, TakeBuffer),
-      "cuptiActivityRegisterCallbacks");
+  absl::Status status = cupti.Check(cupti.cuptiActivityRegisterCallbacks(RequestBuffer, TakeBuffer),
+                                    "cuptiActivityRegisterCallbacks");
   if (status.ok()) {
     status = cupti.Check(cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL),
                          "cuptiActivityEnable");

@@ -28,9 +28,9 @@ struct Probe {
   const char* ceiling;
   const char* kernel;
   unsigned threads;
-  unsigned words_per_thread;    // memory probes; the grid covers the array
-  unsigned blocks_per_sm;       // compute probes
-  double flops_per_round;       // of a thread
+  unsigned words_per_thread;  // memory probes; the grid covers the array
+  unsigned blocks_per_sm;     // compute probes
+  double flops_per_round;     // of a thread
 };
 
 // A round of the multiply-add kernels is 64 of them; of the tensor kernels, sixteen products of
@@ -103,8 +103,8 @@ absl::StatusOr<CeilingMeter> CeilingMeter::Create(const DeviceContext& context,
         absl::StrCat("cannot compile the ceilings for ", context.name, ": ", compiled.log));
   }
   const DriverApi& driver = context.driver;
-  RETURN_IF_ERROR(context.Check(
-      driver.cuModuleLoadData(&meter.module_, compiled.binary.data()), "cuModuleLoadData"));
+  RETURN_IF_ERROR(context.Check(driver.cuModuleLoadData(&meter.module_, compiled.binary.data()),
+                                "cuModuleLoadData"));
   for (CUevent& event : meter.events_) {
     RETURN_IF_ERROR(context.Check(driver.cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate"));
   }
@@ -116,8 +116,7 @@ absl::Status CeilingMeter::Allocate() {
   const DriverApi& driver = context_->driver;
   size_t free_bytes = 0;
   size_t total_bytes = 0;
-  RETURN_IF_ERROR(
-      context_->Check(driver.cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo"));
+  RETURN_IF_ERROR(context_->Check(driver.cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo"));
   const size_t bytes = std::min(kArrayBytesMax, free_bytes / 4) / kTileBytes * kTileBytes;
   if (bytes < kArrayBytesMin) {
     return absl::ResourceExhaustedError(absl::StrCat("only ", free_bytes >> 20, " MiB free on ",
@@ -156,15 +155,14 @@ absl::StatusOr<double> CeilingMeter::Time(CUfunction function, unsigned blocks, 
   for (int i = 0; i <= kRepeats; ++i) {
     RETURN_IF_ERROR(
         context_->Check(driver.cuEventRecord(events_[0], context_->stream), "cuEventRecord"));
-    RETURN_IF_ERROR(context_->Check(
-        driver.cuLaunchKernelEx(&config, function, arguments, nullptr), "cuLaunchKernelEx"));
+    RETURN_IF_ERROR(context_->Check(driver.cuLaunchKernelEx(&config, function, arguments, nullptr),
+                                    "cuLaunchKernelEx"));
     RETURN_IF_ERROR(
         context_->Check(driver.cuEventRecord(events_[1], context_->stream), "cuEventRecord"));
     RETURN_IF_ERROR(context_->Synchronize());
     float milliseconds = 0;
-    RETURN_IF_ERROR(
-        context_->Check(driver.cuEventElapsedTime(&milliseconds, events_[0], events_[1]),
-                        "cuEventElapsedTime"));
+    RETURN_IF_ERROR(context_->Check(
+        driver.cuEventElapsedTime(&milliseconds, events_[0], events_[1]), "cuEventElapsedTime"));
     if (i == 1 || (i > 1 && milliseconds * 1e-3 < seconds)) seconds = milliseconds * 1e-3;
   }
   if (seconds <= 0) return absl::InternalError("events say that a ceiling kernel took no time");
@@ -172,7 +170,8 @@ absl::StatusOr<double> CeilingMeter::Time(CUfunction function, unsigned blocks, 
 }
 
 absl::StatusOr<double> CeilingMeter::MeasureMemory(const Probe& probe, CUfunction function) {
-  const size_t block_bytes = static_cast<size_t>(probe.threads) * probe.words_per_thread * kWordBytes;
+  const size_t block_bytes =
+      static_cast<size_t>(probe.threads) * probe.words_per_thread * kWordBytes;
   const bool is_copy = std::string_view(probe.ceiling) == "dram_copy";
   CUdeviceptr from = in_.address();
   CUdeviceptr to = out_.address();

@@ -26,11 +26,15 @@ constexpr int kHardwareTraceSm = 100;  // Blackwell
 // What a failed step means for the variant; nothing if it means the runner is done for.
 std::optional<Outcome> OutcomeOf(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument: return Outcome::kInvalidConfig;
+    case absl::StatusCode::kInvalidArgument:
+      return Outcome::kInvalidConfig;
     case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kResourceExhausted: return Outcome::kLaunchFailed;
-    case absl::StatusCode::kAborted: return Outcome::kFaulted;
-    default: return std::nullopt;
+    case absl::StatusCode::kResourceExhausted:
+      return Outcome::kLaunchFailed;
+    case absl::StatusCode::kAborted:
+      return Outcome::kFaulted;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -58,8 +62,7 @@ class CudaRunner : public Runner {
 
  private:
   absl::Status RunVariant(const RunRequest& request, RunReport& report);
-  absl::Status RunLoaded(const LoadedKernel& kernel, const SamplePolicy& policy,
-                         RunReport& report);
+  absl::Status RunLoaded(const LoadedKernel& kernel, const SamplePolicy& policy, RunReport& report);
   // Fails once the context is lost.
   absl::Status CheckUsable() const;
   // Remembers that the context is lost, if that is what `status` means.
@@ -109,8 +112,8 @@ absl::Status CudaRunner::Prepare(const ProblemPlan& plan, const std::string& ref
   RETURN_IF_ERROR(CheckUsable());
   sampler_.reset();
   problem_.reset();  // its memory first: two problems may not fit
-  absl::StatusOr<std::unique_ptr<PreparedProblem>> problem = PreparedProblem::Create(
-      *parts_.context, *parts_.harness, plan, reference_binary, seed);
+  absl::StatusOr<std::unique_ptr<PreparedProblem>> problem =
+      PreparedProblem::Create(*parts_.context, *parts_.harness, plan, reference_binary, seed);
   if (!problem.ok()) {
     // A reference that faults is the problem's fault and also the end of this context.
     lost_ = lost_ || !parts_.context->Synchronize().ok();
@@ -202,8 +205,8 @@ absl::StatusOr<std::unique_ptr<Runner>> MakeRunner(int ordinal, const Toolkit& t
   if (activity.ok()) {
     parts.activity = *activity;
   } else {
-    parts.info.clock_note = absl::StrCat(
-        "CUDA events, about 2 us too long on short kernels: ", activity.status().message());
+    parts.info.clock_note = absl::StrCat("CUDA events, about 2 us too long on short kernels: ",
+                                         activity.status().message());
   }
   return std::make_unique<CudaRunner>(std::move(parts));
 }

@@ -57,8 +57,8 @@ absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Open(const DriverA
   RETURN_IF_ERROR(driver.Check(driver.cuDevicePrimaryCtxRetain(&primary, context->device),
                                "cuDevicePrimaryCtxRetain"));
   RETURN_IF_ERROR(driver.Check(driver.cuCtxSetCurrent(primary), "cuCtxSetCurrent"));
-  RETURN_IF_ERROR(driver.Check(
-      driver.cuStreamCreate(&context->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+  RETURN_IF_ERROR(driver.Check(driver.cuStreamCreate(&context->stream, CU_STREAM_NON_BLOCKING),
+                               "cuStreamCreate"));
   return context;
 }
 

@@ -10,8 +10,7 @@
 namespace tune::cuda {
 
 absl::StatusOr<void*> OpenLibrary(const std::vector<std::string>& names,
-                                  const std::vector<std::string>& dirs,
-                                  const std::string& remedy) {
+                                  const std::vector<std::string>& dirs, const std::string& remedy) {
   std::string reason;
   for (const std::string& dir : dirs) {
     for (const std::string& name : names) {
@@ -25,8 +24,8 @@ absl::StatusOr<void*> OpenLibrary(const std::vector<std::string>& names,
     if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     if (reason.empty()) reason = dlerror();
   }
-  return absl::FailedPreconditionError(absl::StrCat("cannot open ", absl::StrJoin(names, " or "),
-                                                    " (", reason, "): ", remedy));
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot open ", absl::StrJoin(names, " or "), " (", reason, "): ", remedy));
 }
 
 absl::Status FindSymbol(void* library, const char* name, const std::string& remedy,

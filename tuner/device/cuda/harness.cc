@@ -21,9 +21,9 @@ namespace tune::cuda {
 namespace {
 
 constexpr const char* kKernelNames[] = {
-    "tune_harness_fill",        "tune_harness_widen",      "tune_harness_compare",
-    "tune_harness_compare_finish", "tune_harness_hash",    "tune_harness_guard_fill",
-    "tune_harness_guard_check", "tune_harness_flush",      "tune_harness_canary",
+    "tune_harness_fill",           "tune_harness_widen", "tune_harness_compare",
+    "tune_harness_compare_finish", "tune_harness_hash",  "tune_harness_guard_fill",
+    "tune_harness_guard_check",    "tune_harness_flush", "tune_harness_canary",
 };
 
 constexpr uint64_t kCanarySeed = 0x7475'6e65'6374'6c00ull;
@@ -83,25 +83,24 @@ absl::Status Harness::Load(Compiler& compiler) {
 
 absl::Status Harness::Allocate() {
   ASSIGN_OR_RETURN(results_memory_, DeviceMemory::Allocate(context_, sizeof(CheckResults)));
-  ASSIGN_OR_RETURN(partials_, DeviceMemory::Allocate(
-                                  context_, kCompareBlocksMax * sizeof(CompareResult)));
-  ASSIGN_OR_RETURN(guards_,
-                   DeviceMemory::Allocate(context_, 2 * kBuffersMax * sizeof(GuardRange)));
+  ASSIGN_OR_RETURN(partials_,
+                   DeviceMemory::Allocate(context_, kCompareBlocksMax * sizeof(CompareResult)));
+  ASSIGN_OR_RETURN(guards_, DeviceMemory::Allocate(context_, 2 * kBuffersMax * sizeof(GuardRange)));
   ASSIGN_OR_RETURN(canary_, DeviceMemory::Allocate(context_, kHarnessThreads * sizeof(uint64_t)));
   // Twice the cache: whatever its replacement policy keeps of an older line, one pass over as much
   // again evicts it. 64 MiB at least, for devices that report too little.
   const size_t flush_bytes = std::max<size_t>(2 * static_cast<size_t>(context_.l2_bytes), 64 << 20);
   ASSIGN_OR_RETURN(flush_, DeviceMemory::Allocate(context_, flush_bytes));
   const DriverApi& driver = context_.driver;
-  RETURN_IF_ERROR(context_.Check(
-      driver.cuMemsetD8Async(flush_.address(), 0, flush_.bytes(), context_.stream),
-      "cuMemsetD8Async"));
+  RETURN_IF_ERROR(
+      context_.Check(driver.cuMemsetD8Async(flush_.address(), 0, flush_.bytes(), context_.stream),
+                     "cuMemsetD8Async"));
   void* host = nullptr;
   RETURN_IF_ERROR(
       context_.Check(driver.cuMemAllocHost(&host, sizeof(CheckResults)), "cuMemAllocHost"));
   results_ = static_cast<CheckResults*>(host);
-  RETURN_IF_ERROR(context_.Check(
-      driver.cuMemAllocHost(&host, 2 * kBuffersMax * sizeof(GuardRange)), "cuMemAllocHost"));
+  RETURN_IF_ERROR(context_.Check(driver.cuMemAllocHost(&host, 2 * kBuffersMax * sizeof(GuardRange)),
+                                 "cuMemAllocHost"));
   guard_table_ = static_cast<GuardRange*>(host);
   return context_.Synchronize();
 }
@@ -185,8 +184,7 @@ absl::Status Harness::BeginCheck() {
 
 absl::Status Harness::Compare(int slot, const Array& out, const Array& reference,
                               const TolerancePlan& tolerance) {
-  const unsigned blocks =
-      std::min<unsigned>(BlocksFor(out.count, 4), kCompareBlocksMax);
+  const unsigned blocks = std::min<unsigned>(BlocksFor(out.count, 4), kCompareBlocksMax);
   RETURN_IF_ERROR(Launch(kCompare, blocks, static_cast<int>(out.dtype), out.address,
                          static_cast<int>(reference.dtype), reference.address,
                          static_cast<uint64_t>(out.count), tolerance.rtol, tolerance.atol,
@@ -207,10 +205,9 @@ absl::Status Harness::CheckGuards() {
 }
 
 absl::Status Harness::EndCheck() {
-  return context_.Check(
-      context_.driver.cuMemcpyDtoHAsync(results_, results_memory_.address(), sizeof(CheckResults),
-                                        context_.stream),
-      "cuMemcpyDtoHAsync");
+  return context_.Check(context_.driver.cuMemcpyDtoHAsync(results_, results_memory_.address(),
+                                                          sizeof(CheckResults), context_.stream),
+                        "cuMemcpyDtoHAsync");
 }
 
 absl::Status Harness::RunCanary() {
@@ -225,8 +222,8 @@ absl::Status Harness::RunCanary() {
     const uint64_t expected =
         Mix(kCanarySeed + kHarnessThreads - 1 - i) + Mix(kCanarySeed + (i ^ 1));
     if (values[i] != expected) {
-      return absl::DataLossError(absl::StrCat(context_.name, " computed ", values[i],
-                                              " where ", expected, " is right (canary, thread ", i,
+      return absl::DataLossError(absl::StrCat(context_.name, " computed ", values[i], " where ",
+                                              expected, " is right (canary, thread ", i,
                                               "): do not trust this device"));
     }
   }

@@ -65,8 +65,18 @@ class Harness {
 
  private:
   // In the order of kKernelNames.
-  enum Kernel { kFill, kWiden, kCompare, kCompareFinish, kHash, kGuardFill, kGuardCheck, kFlush,
-                kCanary, kKernelCount };
+  enum Kernel {
+    kFill,
+    kWiden,
+    kCompare,
+    kCompareFinish,
+    kHash,
+    kGuardFill,
+    kGuardCheck,
+    kFlush,
+    kCanary,
+    kKernelCount
+  };
 
   explicit Harness(const DeviceContext& context) : context_(context) {}
   absl::Status Load(Compiler& compiler);

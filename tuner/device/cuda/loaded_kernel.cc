@@ -37,20 +37,27 @@ size_t Store(const Value& value, unsigned char* bytes) {
 absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* bytes) {
   if (!std::holds_alternative<std::string>(scalar.value)) {
     switch (scalar.dtype) {
-      case DType::kF64: return Store<double>(scalar.value, bytes);
-      case DType::kF32: return Store<float>(scalar.value, bytes);
-      case DType::kI8: return Store<int8_t>(scalar.value, bytes);
-      case DType::kU8: return Store<uint8_t>(scalar.value, bytes);
-      case DType::kI32: return Store<int32_t>(scalar.value, bytes);
-      case DType::kU32: return Store<uint32_t>(scalar.value, bytes);
-      case DType::kI64: return Store<int64_t>(scalar.value, bytes);
+      case DType::kF64:
+        return Store<double>(scalar.value, bytes);
+      case DType::kF32:
+        return Store<float>(scalar.value, bytes);
+      case DType::kI8:
+        return Store<int8_t>(scalar.value, bytes);
+      case DType::kU8:
+        return Store<uint8_t>(scalar.value, bytes);
+      case DType::kI32:
+        return Store<int32_t>(scalar.value, bytes);
+      case DType::kU32:
+        return Store<uint32_t>(scalar.value, bytes);
+      case DType::kI64:
+        return Store<int64_t>(scalar.value, bytes);
       case DType::kF16:
-      case DType::kBF16: break;
+      case DType::kBF16:
+        break;
     }
   }
-  return absl::FailedPreconditionError(absl::StrCat("scalar '", scalar.name, "' cannot be ",
-                                                    ToText(scalar.dtype), " ",
-                                                    ToText(scalar.value)));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "scalar '", scalar.name, "' cannot be ", ToText(scalar.dtype), " ", ToText(scalar.value)));
 }
 
 const BufferPlan* FindBuffer(const std::vector<ArgPlan>& args, const std::string& name) {
@@ -64,8 +71,7 @@ const BufferPlan* FindBuffer(const std::vector<ArgPlan>& args, const std::string
 }  // namespace
 
 absl::StatusOr<LoadedKernel> LoadedKernel::Load(const DeviceContext& context,
-                                                const std::string& binary,
-                                                const LaunchPlan& launch,
+                                                const std::string& binary, const LaunchPlan& launch,
                                                 const std::vector<ArgPlan>& args,
                                                 const BufferResolver& resolve) {
   LoadedKernel kernel(context);
@@ -102,8 +108,8 @@ absl::Status LoadedKernel::LoadModule(const std::string& binary, const std::stri
 
 absl::StatusOr<int> LoadedKernel::Attribute(CUfunction_attribute attribute) const {
   int value = 0;
-  RETURN_IF_ERROR(context_->Check(
-      context_->driver.cuFuncGetAttribute(&value, attribute, function_), "cuFuncGetAttribute"));
+  RETURN_IF_ERROR(context_->Check(context_->driver.cuFuncGetAttribute(&value, attribute, function_),
+                                  "cuFuncGetAttribute"));
   return value;
 }
 
@@ -121,9 +127,9 @@ absl::Status LoadedKernel::SetLaunch(const LaunchPlan& launch) {
   for (const auto* extent : {&launch.grid, &launch.block, &launch.cluster}) {
     for (int64_t length : *extent) {
       if (length < 1 || length > std::numeric_limits<int32_t>::max()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "grid ", Text(launch.grid), ", block ", Text(launch.block), ", cluster ",
-            Text(launch.cluster), ": every length must be 1 to 2^31 - 1"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("grid ", Text(launch.grid), ", block ", Text(launch.block), ", cluster ",
+                         Text(launch.cluster), ": every length must be 1 to 2^31 - 1"));
       }
     }
   }
@@ -135,17 +141,15 @@ absl::Status LoadedKernel::SetLaunch(const LaunchPlan& launch) {
         absl::StrCat("block of ", Text(launch.block), " threads; this kernel of ", registers,
                      " registers a thread can run ", threads_max, " on ", context_->name));
   }
-  if (launch.shared_bytes < 0 ||
-      launch.shared_bytes + static_shared > context_->max_shared_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(launch.shared_bytes, " bytes of dynamic and ", static_shared,
-                     " of static shared memory; ", context_->name, " has ",
-                     context_->max_shared_bytes, " for a block"));
+  if (launch.shared_bytes < 0 || launch.shared_bytes + static_shared > context_->max_shared_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        launch.shared_bytes, " bytes of dynamic and ", static_shared, " of static shared memory; ",
+        context_->name, " has ", context_->max_shared_bytes, " for a block"));
   }
-  RETURN_IF_ERROR(context_->Check(
-      context_->driver.cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                          static_cast<int>(launch.shared_bytes)),
-      "cuFuncSetAttribute of the dynamic shared memory"));
+  RETURN_IF_ERROR(context_->Check(context_->driver.cuFuncSetAttribute(
+                                      function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                      static_cast<int>(launch.shared_bytes)),
+                                  "cuFuncSetAttribute of the dynamic shared memory"));
   return CheckCluster(launch);
 }
 
@@ -164,29 +168,26 @@ absl::Status LoadedKernel::CheckCluster(const LaunchPlan& launch) const {
   }
   for (int i = 0; i < 3; ++i) {
     if (launch.grid[i] % launch.cluster[i] != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("grid ", Text(launch.grid),
-                                                     " is no multiple of the cluster ",
-                                                     Text(launch.cluster)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "grid ", Text(launch.grid), " is no multiple of the cluster ", Text(launch.cluster)));
     }
   }
   const DriverApi& driver = context_->driver;
   if (blocks > kClusterPortable) {
-    RETURN_IF_ERROR(context_->Check(
-        driver.cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-                                  1),
-        "cuFuncSetAttribute of the cluster size"));
+    RETURN_IF_ERROR(
+        context_->Check(driver.cuFuncSetAttribute(
+                            function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+                        "cuFuncSetAttribute of the cluster size"));
   }
   CUlaunchAttribute cluster = {};
   const CUlaunchConfig config = Config(&cluster);
   int active = 0;
   const CUresult result = driver.cuOccupancyMaxActiveClusters(&active, function_, &config);
   if (result == CUDA_SUCCESS && active > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("no cluster of ", Text(launch.cluster), " blocks of ", Text(launch.block),
-                   " threads with ", launch.shared_bytes, " bytes of shared memory fits",
-                   result == CUDA_SUCCESS ? "" : ": ", result == CUDA_SUCCESS
-                                                           ? ""
-                                                           : driver.ErrorText(result)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no cluster of ", Text(launch.cluster), " blocks of ", Text(launch.block), " threads with ",
+      launch.shared_bytes, " bytes of shared memory fits", result == CUDA_SUCCESS ? "" : ": ",
+      result == CUDA_SUCCESS ? "" : driver.ErrorText(result)));
 }
 
 absl::Status LoadedKernel::SetArguments(const std::vector<ArgPlan>& args,
@@ -225,17 +226,17 @@ absl::Status LoadedKernel::CheckParameters() const {
   for (size_t i = 0; i <= parameters_.size(); ++i) {
     size_t offset = 0;
     size_t size = 0;
-    const bool declared = context_->driver.cuFuncGetParamInfo(function_, i, &offset, &size) ==
-                          CUDA_SUCCESS;
+    const bool declared =
+        context_->driver.cuFuncGetParamInfo(function_, i, &offset, &size) == CUDA_SUCCESS;
     if (declared != (i < parameters_.size())) {
       return absl::FailedPreconditionError(
           absl::StrCat("the kernel takes ", declared ? "more" : "fewer", " parameters than the ",
                        parameters_.size(), " args of its spec"));
     }
     if (declared && size != parameters_[i].size) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("parameter ", i, " of the kernel has ", size, " bytes; arg ", i,
-                       " of its spec has ", parameters_[i].size));
+      return absl::FailedPreconditionError(absl::StrCat("parameter ", i, " of the kernel has ",
+                                                        size, " bytes; arg ", i,
+                                                        " of its spec has ", parameters_[i].size));
     }
   }
   return absl::OkStatus();

@@ -19,8 +19,8 @@ absl::Status FindAll(void* library, const std::string& remedy, NvrtcApi& api) {
 absl::StatusOr<NvrtcApi> NvrtcApi::Load(const Toolkit& toolkit) {
   const std::string remedy =
       "install a CUDA toolkit of 12.8 or later, or pip install nvidia-cuda-nvrtc==13.0.*";
-  ASSIGN_OR_RETURN(void* library, OpenLibrary({"libnvrtc.so.13", "libnvrtc.so.12"},
-                                              toolkit.library_dirs, remedy));
+  ASSIGN_OR_RETURN(void* library,
+                   OpenLibrary({"libnvrtc.so.13", "libnvrtc.so.12"}, toolkit.library_dirs, remedy));
   NvrtcApi api;
   RETURN_IF_ERROR(FindAll(library, remedy, api));
   // NVRTC opens its builtins by bare name at the first compile and has no run path of its own, so

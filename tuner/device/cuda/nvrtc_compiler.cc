@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tuner/compile_options.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptxas_log.h"
 #include "tuner/status_macros.h"
@@ -40,9 +41,8 @@ std::string Sha256Hex(const std::string& bytes) {
 
 bool IsIdentifier(const std::string& name) {
   return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return absl::ascii_isalnum(c) || c == '_';
-         });
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
 }
 
 CompiledVariant Refused(Outcome outcome, std::string log) {
@@ -94,6 +94,10 @@ std::string WhyNotAllowed(const CompilePlan& plan, const std::vector<std::string
     return absl::StrCat("this NVRTC cannot compile for '", plan.target,
                         "'; known: ", absl::StrJoin(targets, ", "));
   }
+  for (const std::string& option : plan.options) {
+    if (IsAllowedNvrtcOption(option)) continue;
+    return absl::StrCat("option '", option, "' is not allowed; allowed: ", AllowedNvrtcOptions());
+  }
   for (const auto& [name, value] : plan.defines) {
     if (!IsIdentifier(name)) return absl::StrCat("'", name, "' is not a macro name");
     if (value.find_first_of("\r\n") != std::string::npos) {
@@ -115,9 +119,9 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) 
     names.push_back(header.name.c_str());
   }
   nvrtcProgram program = nullptr;
-  nvrtcResult result = nvrtc_.nvrtcCreateProgram(
-      &program, plan.source_text.c_str(), plan.source_name.c_str(),
-      static_cast<int>(plan.headers.size()), texts.data(), names.data());
+  nvrtcResult result =
+      nvrtc_.nvrtcCreateProgram(&program, plan.source_text.c_str(), plan.source_name.c_str(),
+                                static_cast<int>(plan.headers.size()), texts.data(), names.data());
   if (result != NVRTC_SUCCESS) {
     return Refused(Outcome::kCompileFailed, absl::StrCat("NVRTC did not take the source: ",
                                                          nvrtc_.nvrtcGetErrorString(result)));
@@ -136,18 +140,17 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan&
   const std::vector<std::string> options = OptionsFor(plan);
   std::vector<const char*> arguments;
   for (const std::string& option : options) arguments.push_back(option.c_str());
-  nvrtcResult result = nvrtc_.nvrtcCompileProgram(program, static_cast<int>(arguments.size()),
-                                                  arguments.data());
+  nvrtcResult result =
+      nvrtc_.nvrtcCompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
   CompiledVariant variant;
   variant.log = LogOf(program);
   if (result == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "NVRTC cannot use its builtins library, which must be of the same version: ",
-        variant.log));
+        "NVRTC cannot use its builtins library, which must be of the same version: ", variant.log));
   }
   if (result != NVRTC_SUCCESS) {
-    variant.outcome = result == NVRTC_ERROR_INVALID_OPTION ? Outcome::kInvalidConfig
-                                                           : Outcome::kCompileFailed;
+    variant.outcome =
+        result == NVRTC_ERROR_INVALID_OPTION ? Outcome::kInvalidConfig : Outcome::kCompileFailed;
     if (result != NVRTC_ERROR_COMPILATION || variant.log.empty()) {
       absl::StrAppend(&variant.log, variant.log.empty() ? "" : "\n",
                       nvrtc_.nvrtcGetErrorString(result));

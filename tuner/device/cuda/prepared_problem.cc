@@ -62,9 +62,8 @@ absl::StatusOr<std::unique_ptr<PreparedProblem>> PreparedProblem::Create(
 
 absl::Status PreparedProblem::CheckFits(const ProblemPlan& plan) const {
   if (plan.buffers.size() > static_cast<size_t>(kBuffersMax)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the kernel has ", plan.buffers.size(), " buffers; ", kBuffersMax,
-                     " are possible"));
+    return absl::InvalidArgumentError(absl::StrCat("the kernel has ", plan.buffers.size(),
+                                                   " buffers; ", kBuffersMax, " are possible"));
   }
   // In floating point: counts are a user's, and their sum may not fit in 64 bits.
   double needed = 0;
@@ -106,11 +105,12 @@ absl::Status PreparedProblem::Allocate(const ProblemPlan& plan) {
     if (IsChecked(buffer.role)) {
       const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
       if (reference == nullptr || reference->count != buffer.count) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the reference does not have buffer '", buffer.name, "' with as many elements"));
+        return absl::InvalidArgumentError(absl::StrCat("the reference does not have buffer '",
+                                                       buffer.name, "' with as many elements"));
       }
-      ASSIGN_OR_RETURN(slot.reference_memory,
-                       DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(*reference), 1)));
+      ASSIGN_OR_RETURN(
+          slot.reference_memory,
+          DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(*reference), 1)));
       slot.reference = {reference->dtype, slot.reference_memory.address(), buffer.count};
     }
     slots_.push_back(std::move(slot));
@@ -145,18 +145,18 @@ absl::Status PreparedProblem::FillAll(uint64_t seed) {
     if (slot.plan.role == Role::kOutput) RETURN_IF_ERROR(harness_.Poison(slot.reference));
     if (slot.plan.role != Role::kInOut || slot.plan.count == 0) continue;
     const DriverApi& driver = context_.driver;
-    RETURN_IF_ERROR(context_.Check(
-        driver.cuMemcpyDtoDAsync(slot.pristine.address(), slot.data.address, slot.data.bytes(),
-                                 context_.stream),
-        "cuMemcpyDtoDAsync"));
+    RETURN_IF_ERROR(
+        context_.Check(driver.cuMemcpyDtoDAsync(slot.pristine.address(), slot.data.address,
+                                                slot.data.bytes(), context_.stream),
+                       "cuMemcpyDtoDAsync"));
     // Both kernels start from equal numbers: the reference from the narrow ones, made wide.
     if (slot.reference.dtype != slot.data.dtype) {
       RETURN_IF_ERROR(harness_.Widen(slot.reference, slot.data));
     } else {
-      RETURN_IF_ERROR(context_.Check(
-          driver.cuMemcpyDtoDAsync(slot.reference.address, slot.data.address, slot.data.bytes(),
-                                   context_.stream),
-          "cuMemcpyDtoDAsync"));
+      RETURN_IF_ERROR(
+          context_.Check(driver.cuMemcpyDtoDAsync(slot.reference.address, slot.data.address,
+                                                  slot.data.bytes(), context_.stream),
+                         "cuMemcpyDtoDAsync"));
     }
   }
   RETURN_IF_ERROR(harness_.EndCheck());
@@ -202,10 +202,9 @@ absl::Status PreparedProblem::CheckReference() {
     Slot& slot = slots_[i];
     slot.reference_hash = results.hashes[i];
     if (const CompareResult& compare = results.compare[i]; compare.nan > 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the reference leaves ", compare.nan, " of ", slot.plan.count, " elements of '",
-                       slot.plan.name, "' unwritten or NaN, the first of them at ",
-                       compare.worst_index));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the reference leaves ", compare.nan, " of ", slot.plan.count, " elements of '",
+          slot.plan.name, "' unwritten or NaN, the first of them at ", compare.worst_index));
     }
   }
   Verdict verdict;
@@ -226,7 +225,8 @@ PreparedProblem::Slot* PreparedProblem::Find(const std::string& name) {
 absl::StatusOr<Harness::Array> PreparedProblem::ResolveReference(const BufferPlan& wanted) {
   Slot* slot = Find(wanted.name);
   if (slot == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("the problem has no buffer '", wanted.name, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the problem has no buffer '", wanted.name, "'"));
   }
   if (IsChecked(slot->plan.role)) return slot->reference;
   return Resolve(wanted);
@@ -237,9 +237,9 @@ absl::StatusOr<Harness::Array> PreparedProblem::Resolve(const BufferPlan& wanted
   Slot* slot = Find(wanted.name);
   if (slot == nullptr || slot->plan.dtype != wanted.dtype || slot->plan.count != wanted.count ||
       slot->plan.role != wanted.role) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("buffer '", wanted.name, "' of ", wanted.count, " ", ToText(wanted.dtype),
-                     " is not as the problem has it"));
+    return absl::InvalidArgumentError(absl::StrCat("buffer '", wanted.name, "' of ", wanted.count,
+                                                   " ", ToText(wanted.dtype),
+                                                   " is not as the problem has it"));
   }
   return slot->data;
 }
@@ -275,10 +275,10 @@ absl::StatusOr<Harness::Array> PreparedProblem::ResolveScratch(const BufferPlan&
 absl::Status PreparedProblem::RestoreInOuts() {
   for (const Slot& slot : slots_) {
     if (slot.plan.role != Role::kInOut || slot.plan.count == 0) continue;
-    RETURN_IF_ERROR(context_.Check(
-        context_.driver.cuMemcpyDtoDAsync(slot.data.address, slot.pristine.address(),
-                                          slot.data.bytes(), context_.stream),
-        "cuMemcpyDtoDAsync"));
+    RETURN_IF_ERROR(
+        context_.Check(context_.driver.cuMemcpyDtoDAsync(slot.data.address, slot.pristine.address(),
+                                                         slot.data.bytes(), context_.stream),
+                       "cuMemcpyDtoDAsync"));
   }
   return absl::OkStatus();
 }
@@ -331,10 +331,10 @@ void PreparedProblem::JudgeGuards(const CheckResults& results, Verdict& verdict)
       if (guard.bad_bytes == 0) continue;
       verdict.right = false;
       const uint64_t distance = after ? guard.first_bad : kGuardBytes - guard.first_bad;
-      verdict.message = absl::StrCat("wrote outside buffer '", slots_[i].plan.name, "': ",
-                                     guard.bad_bytes, " bytes ", after ? "after" : "before",
-                                     " it, the first ", distance, " bytes ",
-                                     after ? "past its end" : "ahead of its start");
+      verdict.message =
+          absl::StrCat("wrote outside buffer '", slots_[i].plan.name, "': ", guard.bad_bytes,
+                       " bytes ", after ? "after" : "before", " it, the first ", distance,
+                       " bytes ", after ? "past its end" : "ahead of its start");
       break;
     }
   }
@@ -366,9 +366,9 @@ void PreparedProblem::JudgeOutputs(const CheckResults& results, Verdict& verdict
     reference_squares += compare.reference_squares;
     if (error.worst.empty() || compare.worst_excess > worst_excess) {
       worst_excess = compare.worst_excess;
-      error.worst = absl::StrFormat("%s[%u]: %.9g, reference %.9g", slot.plan.name,
-                                    compare.worst_index, compare.worst_value,
-                                    compare.worst_reference);
+      error.worst =
+          absl::StrFormat("%s[%u]: %.9g, reference %.9g", slot.plan.name, compare.worst_index,
+                          compare.worst_value, compare.worst_reference);
     }
     if (compare.bad == 0 || !verdict.right) continue;
     verdict.right = false;
@@ -391,8 +391,7 @@ absl::StatusOr<bool> PreparedProblem::ReferencesDamaged() {
     const int index = static_cast<int>(i);
     RETURN_IF_ERROR(harness_.Hash(index, slot.reference.address, slot.reference.bytes()));
     if (slot.plan.role != Role::kInOut) continue;
-    RETURN_IF_ERROR(
-        harness_.Hash(kBuffersMax + index, slot.pristine.address(), slot.data.bytes()));
+    RETURN_IF_ERROR(harness_.Hash(kBuffersMax + index, slot.pristine.address(), slot.data.bytes()));
   }
   RETURN_IF_ERROR(harness_.EndCheck());
   RETURN_IF_ERROR(context_.Synchronize());

@@ -53,13 +53,13 @@ class PreparedProblem {
   struct Slot {
     BufferPlan plan;
     TolerancePlan tolerance;
-    DeviceMemory memory;           // guard, data, guard
-    DeviceMemory reference_memory; // of an OUTPUT or INOUT
-    DeviceMemory pristine;         // of an INOUT
+    DeviceMemory memory;            // guard, data, guard
+    DeviceMemory reference_memory;  // of an OUTPUT or INOUT
+    DeviceMemory pristine;          // of an INOUT
     Harness::Array data;
     Harness::Array reference;
     uint64_t fill_key = 0;
-    uint64_t input_hash = 0;       // of an INPUT
+    uint64_t input_hash = 0;  // of an INPUT
     uint64_t reference_hash = 0;
   };
 

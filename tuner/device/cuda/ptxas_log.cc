@@ -38,8 +38,8 @@ Resources ParsePtxasLog(absl::string_view log, const std::string& entry) {
       in_entry = absl::StrContains(line, opening);
     } else if (in_entry && absl::StrContains(line, "bytes stack frame")) {
       resources.stack_bytes = NumberBefore(line, " bytes stack frame");
-      resources.spill_bytes = NumberBefore(line, " bytes spill stores") +
-                              NumberBefore(line, " bytes spill loads");
+      resources.spill_bytes =
+          NumberBefore(line, " bytes spill stores") + NumberBefore(line, " bytes spill loads");
     } else if (in_entry && absl::StrContains(line, ": Used ")) {
       resources.registers = NumberBefore(line, " registers");
       resources.static_shared_bytes = NumberBefore(line, " bytes smem");

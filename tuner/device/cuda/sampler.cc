@@ -75,9 +75,9 @@ absl::StatusOr<std::vector<double>> Sampler::EventDurations(int count) const {
   for (int i = 0; i < count; ++i) {
     float milliseconds = 0;
     const EventPair& pair = events_[static_cast<size_t>(i)];
-    RETURN_IF_ERROR(context_->Check(
-        context_->driver.cuEventElapsedTime(&milliseconds, pair.first, pair.second),
-        "cuEventElapsedTime"));
+    RETURN_IF_ERROR(
+        context_->Check(context_->driver.cuEventElapsedTime(&milliseconds, pair.first, pair.second),
+                        "cuEventElapsedTime"));
     durations_ns.push_back(static_cast<double>(milliseconds) * 1e6);
   }
   return durations_ns;
@@ -196,6 +196,8 @@ absl::Status Sampler::Sample(const LoadedKernel& kernel, PreparedProblem& proble
     for (double ns : durations_ns) rule.Add(ns);
     estimate_ns = MedianOf(durations_ns);
     reason = rule.Decide();
+    const double beyond_hope_ns = kBeyondHope * policy.hopeless_ratio * policy.rival_latency_ns;
+    if (beyond_hope_ns > 0 && estimate_ns > beyond_hope_ns) reason = StopReason::kHopeless;
     if (taken + count >= policy.samples_max) break;
   }
   report.samples_ns = rule.samples_ns();

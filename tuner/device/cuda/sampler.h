@@ -27,7 +27,8 @@
 
 namespace tune::cuda {
 
-// Not thread-safe. One per prepared problem: it finds out once whether CUPTI and events agree there.
+// Not thread-safe. One per prepared problem: it finds out once whether CUPTI and events agree
+// there.
 class Sampler {
  public:
   // `clock` may be null: then events time the kernels.

@@ -19,13 +19,13 @@ int nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned* temperat
 int nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long* reasons);
 }
 
-#define TUNE_NVML_FUNCTIONS(X)                 \
-  X(nvmlInit_v2)                               \
-  X(nvmlSystemGetDriverVersion)                \
-  X(nvmlDeviceGetHandleByPciBusId_v2)          \
-  X(nvmlDeviceGetClockInfo)                    \
-  X(nvmlDeviceGetPowerUsage)                   \
-  X(nvmlDeviceGetTemperature)                  \
+#define TUNE_NVML_FUNCTIONS(X)        \
+  X(nvmlInit_v2)                      \
+  X(nvmlSystemGetDriverVersion)       \
+  X(nvmlDeviceGetHandleByPciBusId_v2) \
+  X(nvmlDeviceGetClockInfo)           \
+  X(nvmlDeviceGetPowerUsage)          \
+  X(nvmlDeviceGetTemperature)         \
   X(nvmlDeviceGetCurrentClocksThrottleReasons)
 
 namespace tune::cuda {

@@ -15,36 +15,54 @@ constexpr size_t kRankMax = 5;
 
 CUtensorMapDataType DataTypeOf(DType dtype) {
   switch (dtype) {
-    case DType::kF64: return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
-    case DType::kF32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-    case DType::kF16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    case DType::kBF16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::kF64:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    case DType::kF32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::kF16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::kBF16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     case DType::kI8:
-    case DType::kU8: return CU_TENSOR_MAP_DATA_TYPE_UINT8;
-    case DType::kI32: return CU_TENSOR_MAP_DATA_TYPE_INT32;
-    case DType::kU32: return CU_TENSOR_MAP_DATA_TYPE_UINT32;
-    case DType::kI64: return CU_TENSOR_MAP_DATA_TYPE_INT64;
+    case DType::kU8:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    case DType::kI32:
+      return CU_TENSOR_MAP_DATA_TYPE_INT32;
+    case DType::kU32:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    case DType::kI64:
+      return CU_TENSOR_MAP_DATA_TYPE_INT64;
   }
   return CU_TENSOR_MAP_DATA_TYPE_UINT8;
 }
 
 std::optional<CUtensorMapSwizzle> SwizzleOf(int bytes) {
   switch (bytes) {
-    case 0: return CU_TENSOR_MAP_SWIZZLE_NONE;
-    case 32: return CU_TENSOR_MAP_SWIZZLE_32B;
-    case 64: return CU_TENSOR_MAP_SWIZZLE_64B;
-    case 128: return CU_TENSOR_MAP_SWIZZLE_128B;
-    default: return std::nullopt;
+    case 0:
+      return CU_TENSOR_MAP_SWIZZLE_NONE;
+    case 32:
+      return CU_TENSOR_MAP_SWIZZLE_32B;
+    case 64:
+      return CU_TENSOR_MAP_SWIZZLE_64B;
+    case 128:
+      return CU_TENSOR_MAP_SWIZZLE_128B;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<CUtensorMapL2promotion> PromotionOf(int bytes) {
   switch (bytes) {
-    case 0: return CU_TENSOR_MAP_L2_PROMOTION_NONE;
-    case 64: return CU_TENSOR_MAP_L2_PROMOTION_L2_64B;
-    case 128: return CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-    case 256: return CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
-    default: return std::nullopt;
+    case 0:
+      return CU_TENSOR_MAP_L2_PROMOTION_NONE;
+    case 64:
+      return CU_TENSOR_MAP_L2_PROMOTION_L2_64B;
+    case 128:
+      return CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+    case 256:
+      return CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -116,9 +134,8 @@ absl::StatusOr<CUtensorMap> EncodeTensorMap(const DriverApi& driver, const Tenso
       *SwizzleOf(plan.swizzle_bytes), *PromotionOf(plan.l2_promotion_bytes),
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor map '", plan.name,
-                                                   "': cuTensorMapEncodeTiled: ",
-                                                   driver.ErrorText(result)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor map '", plan.name, "': cuTensorMapEncodeTiled: ", driver.ErrorText(result)));
   }
   return map;
 }

@@ -16,8 +16,8 @@ struct Toolkit {
 };
 
 // The first of these that has NVRTC: $TUNE_CUDA_PATH, `cuda` beside the executable's own folder,
-// /usr/local/cuda, and NVIDIA's wheels in the project's .venv. A set TUNE_CUDA_PATH that has none is
-// an error. FAILED_PRECONDITION says where it looked and what to install.
+// /usr/local/cuda, and NVIDIA's wheels in the project's .venv. A set TUNE_CUDA_PATH that has none
+// is an error. FAILED_PRECONDITION says where it looked and what to install.
 absl::StatusOr<Toolkit> FindToolkit();
 
 // The same, from a list of roots.
