@@ -13,11 +13,9 @@
 namespace tune::server {
 
 absl::StatusOr<std::unique_ptr<SweepQueue>> SweepQueue::Start(const Options& options,
-                                                              db::Store& store,
-                                                              WatchTicker& ticker,
+                                                              db::Store& store, WatchTicker& ticker,
                                                               RunSweepJob run) {
-  auto queue = std::unique_ptr<SweepQueue>(
-      new SweepQueue(options, store, ticker, std::move(run)));
+  auto queue = std::unique_ptr<SweepQueue>(new SweepQueue(options, store, ticker, std::move(run)));
   ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store.UnfinishedSweeps());
   for (db::SweepRow& row : rows) {
     spdlog::info("sweep {} ({}) is taken up again", row.id, row.kernel_name);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
+#include "client/address.h"
 #include "server/log.h"
 #include "server/paths.h"
 #include "server/server.h"
@@ -36,10 +37,10 @@ int Fail(const absl::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tune::server::ServerOptions options{.address = tune::server::DefaultAddress()};
+  tune::server::ServerOptions options{.address = tune::client::DefaultAddress()};
   std::string log_level = "info";
   bool log_json = false;
-  CLI::App app("tunerd owns the GPUs of this host: it tunes kernels for tunectl and training jobs.");
+  CLI::App app("tunerd owns the GPUs of this host: it tunes kernels for tunectl and for jobs.");
   app.add_option("--state-dir", options.state_dir, "Folder of the store and the compile cache");
   app.add_option("--listen", options.address, "unix:<path>, or <host>:<port> with TLS")
       ->capture_default_str();
