@@ -2,6 +2,7 @@
 // tunerd: the daemon.
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -69,6 +70,7 @@ int main(int argc, char** argv) {
     options.state_dir = *std::move(state_dir);
   }
 
+  umask(077);  // the state is its owner's; the socket is opened to the group afterwards
   const sigset_t signals = BlockStopSignals();
   auto server = tune::server::Server::Start(options);
   if (!server.ok()) return Fail(server.status());
