@@ -48,6 +48,7 @@ TEST_F(WorkersTest, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {
   EXPECT_EQ(workers_->FindDevice("cpu").value()->id(), "cpu");
 }
 
+#ifdef TUNE_CPU
 TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
   absl::StatusOr<CompilerInfo> info = workers_->PoolFor("cpu").value()->Info();
   ASSERT_TRUE(info.ok()) << info.status();
@@ -57,6 +58,7 @@ TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
   EXPECT_EQ(report->compiled, 6u);
   EXPECT_THAT(report->findings, SizeIs(0)) << report->findings[0].message;
 }
+#endif
 
 #ifdef TUNE_CUDA
 TEST_F(WorkersTest, CompilesForGpusInsideItsWallsWithoutOne) {
