@@ -154,7 +154,8 @@ __device__ __forceinline__ float Exp2(float value) {
 
 // The same vector, but the compiler cannot know: else it would keep the elements of `packed` as floats
 // from one pass to the next, in twice the registers.
-__device__ __forceinline__ Vector Forgotten(Vector vector) {
+__device__ __forceinline__ Vector Forgotten(const Vector& kept) {
+  Vector vector = kept;
 #if !TUNE_CPU
 #pragma unroll
   for (unsigned& word : vector.word) asm volatile("" : "+r"(word));
