@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/ascii.h"
-
 namespace tune::client {
 namespace {
 
@@ -25,7 +23,7 @@ size_t TerminalWidth() {
 }
 
 bool IsNumber(const std::string& cell) {
-  return !cell.empty() && (absl::ascii_isdigit(cell[0]) || (cell[0] == '-' && cell.size() == 1));
+  return !cell.empty() && cell.find_first_not_of("0123456789.-") == std::string::npos;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ bool IsInteractive();
 std::string Bold(const std::string& text);
 std::string Dim(const std::string& text);
 
-// Columns aligned by content; numbers (cells that start with a digit or '-') to the right. The last
+// Columns aligned by content; columns of numbers to the right. The last
 // column is never padded.
 class Table {
  public:

@@ -63,7 +63,7 @@ PointTree::PointTree(size_t axes, absl::Span<const double> coordinates, std::vec
   order.erase(std::unique(order.begin(), order.end(),
                           [&](uint32_t a, uint32_t b) { return point(a) == point(b); }),
               order.end());
-  if (axes_ > 0) Arrange(0, order.size(), 0, coordinates, order);
+  Arrange(0, order.size(), 0, coordinates, order);  // without axes there is one point at most
   for (uint32_t i : order) {
     ranks_.push_back(ranks[i]);
     coordinates_.insert(coordinates_.end(), point(i).begin(), point(i).end());
@@ -91,7 +91,7 @@ struct PointTree::Search {
   Best& best;
 
   void Offer(size_t i) {
-    const double* point = &tree.coordinates_[i * tree.axes_];
+    const double* point = tree.coordinates_.data() + i * tree.axes_;
     double distance = 0;
     for (size_t axis = 0; axis < tree.axes_; ++axis) {
       if (point[axis] < box.low[axis] || point[axis] > box.high[axis]) return;
@@ -123,8 +123,7 @@ struct PointTree::Search {
 PointTree::Hit PointTree::Nearest(absl::Span<const double> query, const Box& box) const {
   BestOne best;
   Search<BestOne> search{*this, query, box, best};
-  // Without axes there is one point at most, and nothing to visit.
-  axes_ == 0 ? (ranks_.empty() ? void() : search.Offer(0)) : search.Visit(0, ranks_.size(), 0);
+  search.Visit(0, ranks_.size(), 0);
   return best.best();
 }
 
@@ -132,7 +131,7 @@ std::vector<PointTree::Hit> PointTree::Nearest(absl::Span<const double> query, c
                                                size_t count) const {
   BestFew best(count);
   Search<BestFew> search{*this, query, box, best};
-  axes_ == 0 ? (ranks_.empty() ? void() : search.Offer(0)) : search.Visit(0, ranks_.size(), 0);
+  search.Visit(0, ranks_.size(), 0);
   return best.Sorted();
 }
 

@@ -10,6 +10,8 @@
 //   crash, exit       ends by a signal, or with code 3, after saying so on stderr
 //   once WHAT         WHAT the first time in DIR's life, ok afterwards
 //   unusable          a non-OK status
+//   fragile           ok the first time in DIR's life, unusable afterwards
+//   toofast           a run with ten samples of a picosecond
 //   garbage, oversized, truncated, chatter    breaks the protocol on the socket
 //   huge              a log of 32 MiB
 //   spawn             starts a child that outlives it, writes its id to DIR/child, then hangs
@@ -147,6 +149,8 @@ Doing Do(std::string behaviour) {
   if (behaviour == "descriptors") doing.said = OpenDescriptors();
   if (behaviour == "count") doing.said = absl::StrCat(count);
   if (behaviour == "huge") doing.said.assign(32 << 20, 'x');
+  if (behaviour == "fragile") doing.unusable = !FirstTime(behaviour);
+  if (behaviour == "toofast") doing.sample_ns = 1e-3;
   if (behaviour == "unusable") doing.unusable = true;
   if (behaviour == "hang") Hang();
   if (behaviour == "spawn") Spawn();

@@ -19,7 +19,8 @@ dims { name: "n" default_value: 65536 min: 1 }
 dtypes: ["bf16", "f32"]
 params { name: "THREADS" values: "[32, 64, 128]" default_value: "64" }
 params { name: "STEP" values: "[1, 4]" default_value: "1" }
-params { name: "FAULT" values: ")spec" + faults + R"spec(" default_value: "0" }
+params { name: "FAULT" values: ")spec" +
+                           faults + R"spec(" default_value: "0" }
 constraints { expression: "FAULT == 0 or (THREADS == 64 and STEP == 1)" }
 args { name: "x" buffer { dtype: "dtype" shape: "n" role: ROLE_INPUT } }
 args { name: "y" buffer { dtype: "dtype" shape: "n" role: ROLE_OUTPUT } }
