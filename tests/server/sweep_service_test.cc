@@ -181,7 +181,7 @@ TEST_F(SweepServiceTest, TheSameSweepAgainContinuesAndAFreshOneDoesNot) {
 
 TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {
   v1::SubmitSweepRequest request = MakeRequest(1024);
-  *request.mutable_kernel_source() = ScaleKernel(/*faulty=*/true);
+  *request.mutable_kernel_source() = ScaleKernel({.faulty = true});
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
   ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
   EXPECT_EQ(Count(sweep, "wrong_result"), 1u);
@@ -198,6 +198,7 @@ TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {
 
 TEST_F(SweepServiceTest, CancelKeepsWhatIsDoneAndNamesTheBest) {
   v1::SubmitSweepRequest request = MakeRequest(1 << 20);
+  *request.mutable_kernel_source() = ScaleKernel({.items = "range(1, 17)"});
   const int64_t id = Submit(request).id();
   grpc::ClientContext context;
   v1::WatchSweepRequest watch;
@@ -212,10 +213,9 @@ TEST_F(SweepServiceTest, CancelKeepsWhatIsDoneAndNamesTheBest) {
   const grpc::Status status =
       Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &cancelled);
   ASSERT_TRUE(status.ok()) << status.error_message();
-  // A fast host may have come to the end before.
-  if (cancelled.state() == v1::SWEEP_STATE_DONE) GTEST_SKIP() << "the sweep was too quick";
   EXPECT_EQ(cancelled.state(), v1::SWEEP_STATE_CANCELLED);
   EXPECT_GT(cancelled.progress().done(), 0u);
+  EXPECT_LT(cancelled.progress().done(), cancelled.progress().planned());
   EXPECT_GE(Trials(id).size(), cancelled.progress().done());
   EXPECT_EQ(cancelled.result().best().outcome(), v1::OUTCOME_OK);
   while (reader->Read(&event)) {
