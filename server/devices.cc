@@ -49,9 +49,8 @@ void Devices::Probe() {
 }
 
 absl::Status Devices::AwaitProbe(absl::Time deadline) const {
-  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return probed_ || stopping_;
-  };
+  const auto ended = [this]()
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return probed_ || stopping_; };
   absl::MutexLock lock(&mutex_);
   mutex_.AwaitWithDeadline(absl::Condition(&ended), deadline);
   if (probed_) return absl::OkStatus();
@@ -88,9 +87,8 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
     const bool usable = view.status.state == DeviceState::kHealthy || view.status.id == "cpu";
     if (id.empty() ? usable : view.status.id == id) return std::move(view);
   }
-  const std::string known = absl::StrJoin(views, ", ", [](std::string* out, const auto& view) {
-    out->append(view.status.id);
-  });
+  const std::string known = absl::StrJoin(
+      views, ", ", [](std::string* out, const auto& view) { out->append(view.status.id); });
   return absl::NotFoundError(absl::StrCat("no device '", id, "' on this host; there is: ", known));
 }
 

@@ -14,10 +14,14 @@ namespace {
 
 DimMatch FromSpec(v1::DimMatch match) {
   switch (match) {
-    case v1::DIM_MATCH_EXACT: return DimMatch::kExact;
-    case v1::DIM_MATCH_BUCKETED: return DimMatch::kBucketed;
-    case v1::DIM_MATCH_IGNORED: return DimMatch::kIgnored;
-    default: return DimMatch::kNearest;
+    case v1::DIM_MATCH_EXACT:
+      return DimMatch::kExact;
+    case v1::DIM_MATCH_BUCKETED:
+      return DimMatch::kBucketed;
+    case v1::DIM_MATCH_IGNORED:
+      return DimMatch::kIgnored;
+    default:
+      return DimMatch::kNearest;
   }
 }
 
@@ -90,8 +94,8 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
   // Not a device of this host, or not probed yet: the newest record of it, or of a GPU, tells.
   const db::RecordRow* newest = nullptr;
   for (const db::RecordRow& record : index.records()) {
-    const bool fits = device.empty() ? record.key.target != "cpu"
-                                     : record.key.device_name == device;
+    const bool fits =
+        device.empty() ? record.key.target != "cpu" : record.key.device_name == device;
     if (fits && (newest == nullptr || record.id > newest->id)) newest = &record;
   }
   Place place{.device_name = device};

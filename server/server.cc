@@ -31,7 +31,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
-constexpr int kReceiveBytesMax = 4 << 20;  // a kernel's sources have at most 1 MiB
+constexpr int kReceiveBytesMax = 4 << 20;   // a kernel's sources have at most 1 MiB
 constexpr int kConcurrentStreamsMax = 256;  // of one connection
 
 void SetLimits(grpc::ServerBuilder& builder) {
@@ -101,11 +101,11 @@ absl::Status Server::Parts::StartWork() {
   devices = std::make_unique<Devices>(*workers, *store);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices));
   runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records);
-  ASSIGN_OR_RETURN(
-      queue, SweepQueue::Start({.unfinished_max = options.unfinished_sweeps_max}, *store, ticker,
-                               [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
-                                 return runner->Run(std::move(view), feed, control);
-                               }));
+  ASSIGN_OR_RETURN(queue, SweepQueue::Start(
+                              {.unfinished_max = options.unfinished_sweeps_max}, *store, ticker,
+                              [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
+                                return runner->Run(std::move(view), feed, control);
+                              }));
   return absl::OkStatus();
 }
 
@@ -115,8 +115,8 @@ absl::Status Server::Parts::Serve() {
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
-  sweep_service = std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker,
-                                                 executor);
+  sweep_service =
+      std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker, executor);
   kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
   device_service = std::make_unique<DeviceService>(*devices, executor);
   record_service = std::make_unique<RecordService>(*records);

@@ -13,11 +13,9 @@
 namespace tune::server {
 
 absl::StatusOr<std::unique_ptr<SweepQueue>> SweepQueue::Start(const Options& options,
-                                                              db::Store& store,
-                                                              WatchTicker& ticker,
+                                                              db::Store& store, WatchTicker& ticker,
                                                               RunSweepJob run) {
-  auto queue = std::unique_ptr<SweepQueue>(
-      new SweepQueue(options, store, ticker, std::move(run)));
+  auto queue = std::unique_ptr<SweepQueue>(new SweepQueue(options, store, ticker, std::move(run)));
   ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store.UnfinishedSweeps());
   for (db::SweepRow& row : rows) {
     spdlog::info("sweep {} ({}) is taken up again", row.id, row.kernel_name);
@@ -42,9 +40,11 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
     }
     ++submitting_;
   }
-  absl::Status stored = store_.PutKernel(submission.kernel);
-  absl::StatusOr<db::SweepRow> row = stored;
-  if (stored.ok()) row = store_.AddSweep(submission.sweep);
+  const auto store = [&]() -> absl::StatusOr<db::SweepRow> {
+    RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
+    return store_.AddSweep(submission.sweep);
+  };
+  const absl::StatusOr<db::SweepRow> row = store();
   {
     absl::MutexLock lock(&mutex_);
     --submitting_;

@@ -153,6 +153,7 @@ TEST_F(ResultsGpuTest, UsesAllOfSharedMemory) {
 TEST_F(ResultsGpuTest, LaunchesClusters) {
   if (sm() < 90) GTEST_SKIP() << "clusters need sm_90";
   for (int64_t blocks : {2, 8, 16}) {
+    if (blocks == 16 && sm() >= 120) continue;  // eight is the most there
     RunRequest request = Doubling(
         "unsigned blocks; asm(\"mov.u32 %0, %%cluster_nctaid.x;\" : \"=r\"(blocks));"
         "if (i < n) y[i] = (blocks == " +
@@ -306,18 +307,20 @@ extern "C" __global__ void variant(const unsigned short* x, unsigned short* y,
   request.variant.launch.entry = "variant";
   request.variant.launch.grid = {kColumns / 64, kRows / 8, 1};
   request.variant.launch.block = {32, 1, 1};
-  TensorMapPlan map;
-  map.name = "from";
-  map.buffer = "x";
-  map.dims = {kColumns, kRows};
-  map.strides_bytes = {kColumns * 2};
-  map.box = {64, 8};
-  map.swizzle_bytes = 128;
-  map.l2_promotion_bytes = 128;
-  TensorMapPlan to = map;
-  to.name = "to";
-  to.buffer = "y";
-  request.variant.args = {plan.buffers[0], plan.buffers[1], map, to};
+  const TensorMapPlan from = {.name = "from",
+                              .buffer = "x",
+                              .dims = {kColumns, kRows},
+                              .strides_bytes = {kColumns * 2},
+                              .box = {64, 8},
+                              .swizzle_bytes = 128,
+                              .l2_promotion_bytes = 128};
+  const TensorMapPlan to = {.name = "to",
+                            .buffer = "y",
+                            .dims = {kColumns, kRows},
+                            .strides_bytes = {kColumns * 2},
+                            .box = {64, 8},
+                            .swizzle_bytes = 128};
+  request.variant.args = {plan.buffers[0], plan.buffers[1], from, to};
   RunReport report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
   EXPECT_EQ(report.error.max_abs, 0);

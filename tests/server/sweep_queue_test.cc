@@ -64,11 +64,11 @@ class SweepQueueTest : public testing::Test {
     gate_ = std::make_unique<Gate>();
     store_.reset();
     store_ = db::Store::Open(dir_.path() + "/tune.db").value();
-    queue_ = SweepQueue::Start(options, *store_, ticker_,
-                               [gate = gate_.get()](SweepView view, SweepFeed&,
-                                                    const SweepControl& control) {
-                                 return gate->Run(std::move(view), control);
-                               })
+    queue_ = SweepQueue::Start(
+                 options, *store_, ticker_,
+                 [gate = gate_.get()](SweepView view, SweepFeed&, const SweepControl& control) {
+                   return gate->Run(std::move(view), control);
+                 })
                  .value();
   }
 
@@ -194,7 +194,8 @@ TEST_F(SweepQueueTest, SameKeyIsTheSameSweep) {
   EXPECT_NE(queue_->Submit(MakeSubmission("cpu", "other")).value().row.id, id);
   gate_->Open();
   AwaitEnd(id);
-  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.id, id) << "also when finished";
+  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.id, id)
+      << "also when finished";
   Restart({});
   EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.state, db::SweepState::kDone);
 }

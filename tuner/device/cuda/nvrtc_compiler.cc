@@ -194,7 +194,10 @@ std::vector<std::string> NvrtcCompiler::OptionsFor(const CompilePlan& plan) cons
     return absl::StartsWith(text, "--std") || absl::StartsWith(text, "-std");
   });
   if (!has_standard) options.push_back("--std=c++17");
-  options.insert(options.end(), plan.options.begin(), plan.options.end());
+  for (const std::string& option : plan.options) {
+    // Given twice, it is an error to NVRTC 12.
+    if (option != "-default-device") options.push_back(option);
+  }
   for (const auto& [name, value] : plan.defines) {
     options.push_back(absl::StrCat("-D", name, "=", value));
   }
