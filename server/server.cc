@@ -98,14 +98,18 @@ absl::Status Server::Parts::OpenState() {
 }
 
 absl::Status Server::Parts::StartWork() {
-  devices = std::make_unique<Devices>(*workers, *store);
+  // Inside tunectl most commands need no device, and should not pay for one.
+  devices = std::make_unique<Devices>(
+      *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices));
   runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records);
-  ASSIGN_OR_RETURN(queue, SweepQueue::Start(
-                              {.unfinished_max = options.unfinished_sweeps_max}, *store, ticker,
-                              [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
-                                return runner->Run(std::move(view), feed, control);
-                              }));
+  ASSIGN_OR_RETURN(
+      queue,
+      SweepQueue::Start(
+          {.unfinished_max = options.unfinished_sweeps_max, .take_up = !options.embedded}, *store,
+          ticker, [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
+            return runner->Run(std::move(view), feed, control);
+          }));
   return absl::OkStatus();
 }
 

@@ -287,7 +287,7 @@ SweepView SweepRun::Ended(const absl::Status& status) {
     }
   } else if (control_.cancelled) {
     row.state = db::SweepState::kCancelled;
-    row.message = "cancelled; the best so far was not measured again";
+    row.message = "the best so far was not measured again";
   } else {
     row.state = db::SweepState::kFailed;
     row.message = std::string(status.message());

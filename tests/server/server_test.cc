@@ -2,13 +2,18 @@
 // The server as a process meets it: starting, stopping, addresses, and what needs no device.
 #include "server/server.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/server/test_server.h"
 
@@ -37,9 +42,9 @@ TEST_F(ServerTest, AnswersOnItsSocketWhichIsPrivate) {
   ASSERT_TRUE(server.ok()) << server.status();
   Stubs stubs(Connect());
   v1::ServerStatus status;
-  ASSERT_TRUE(Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(),
-                   &status)
-                  .ok());
+  ASSERT_TRUE(
+      Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .ok());
   EXPECT_FALSE(status.version().empty());
   EXPECT_EQ(status.pid(), static_cast<uint32_t>(getpid()));
   EXPECT_EQ(status.state_dir(), Options().state_dir);
@@ -74,9 +79,9 @@ TEST_F(ServerTest, ASocketHasOneServer) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Server::Start(options).status()));
   Stubs stubs(Connect());
   v1::ServerStatus status;
-  EXPECT_TRUE(Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(),
-                   &status)
-                  .ok())
+  EXPECT_TRUE(
+      Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .ok())
       << "the first one is still there";
 }
 
@@ -95,13 +100,96 @@ TEST_F(ServerTest, EmbeddedListensNowhere) {
   EXPECT_EQ((*server)->address(), "");
   Stubs stubs((*server)->InProcessChannel());
   v1::ServerStatus status;
-  ASSERT_TRUE(Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(),
-                   &status)
-                  .ok());
+  ASSERT_TRUE(
+      Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .ok());
   EXPECT_TRUE(status.embedded());
 }
 
-TEST_F(ServerTest, StopEndsWatchesAndIsQuick) {
+// One message each way, by name, as tools do that know no stubs.
+std::string RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                    const std::string& request) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  grpc::CompletionQueue queue;
+  const auto await = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  auto call = stub.PrepareCall(&context, method, &queue);
+  call->StartCall(nullptr);
+  if (!await()) return "no call";
+  const grpc::Slice slice(request);
+  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  if (!await()) return "no write";
+  grpc::ByteBuffer reply;
+  call->Read(&reply, nullptr);
+  if (!await()) return "no reply";
+  call->WritesDone(nullptr);
+  await();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  await();
+  std::vector<grpc::Slice> slices;
+  (void)reply.Dump(&slices);
+  std::string text;
+  for (const grpc::Slice& part : slices) {
+    text.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  }
+  return text;
+}
+
+TEST_F(ServerTest, HealthAndReflectionAreOn) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_EQ(RawCall(Connect(), "/grpc.health.v1.Health/Check", ""), "\x08\x01") << "SERVING";
+  // list_services: ""
+  const std::string services =
+      RawCall(Connect(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+              std::string("\x3a\0", 2));
+  for (const char* name : {"Sweep", "Kernel", "Device", "Record", "Server"}) {
+    EXPECT_NE(services.find(absl::StrCat("tune.v1.", name, "Service")), std::string::npos) << name;
+  }
+}
+
+TEST_F(ServerTest, TcpUnderTlsAsksForACertificate) {
+  const std::string key = dir_.path() + "/key.pem";
+  const std::string certificate = dir_.path() + "/certificate.pem";
+  const std::string command = absl::StrCat(
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 "
+      "-subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout ",
+      key, " -out ", certificate, " 2>/dev/null");
+  ASSERT_EQ(system(command.c_str()), 0);
+  ServerOptions options = Options();
+  options.address = "localhost:0";
+  options.tls = {
+      .certificate_file = certificate, .key_file = key, .client_authority_file = certificate};
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_NE((*server)->address(), "localhost:0") << "the port that was taken";
+
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  grpc::SslCredentialsOptions tls{.pem_root_certs = read(certificate)};
+  v1::ServerStatus status;
+  Stubs nobody(grpc::CreateChannel((*server)->address(), grpc::SslCredentials(tls)));
+  EXPECT_EQ(
+      Call(*nobody.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .error_code(),
+      grpc::StatusCode::UNAVAILABLE);
+  tls.pem_private_key = read(key);
+  tls.pem_cert_chain = read(certificate);
+  Stubs known(grpc::CreateChannel((*server)->address(), grpc::SslCredentials(tls)));
+  EXPECT_TRUE(
+      Call(*known.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .ok());
+}
+
+TEST_F(ServerTest, StopIsQuickAndMayComeTwice) {
   auto server = Server::Start(Options());
   ASSERT_TRUE(server.ok()) << server.status();
   const absl::Time start = absl::Now();
@@ -168,8 +256,8 @@ TEST_F(ServerTest, CatalogueKernelsAreDescribed) {
   ASSERT_TRUE(server.ok()) << server.status();
   Stubs stubs((*server)->InProcessChannel());
   v1::ListKernelsResponse kernels;
-  ASSERT_TRUE(Call(*stubs.kernels, &v1::KernelService::Stub::ListKernels,
-                   v1::ListKernelsRequest(), &kernels)
+  ASSERT_TRUE(Call(*stubs.kernels, &v1::KernelService::Stub::ListKernels, v1::ListKernelsRequest(),
+                   &kernels)
                   .ok());
   ASSERT_GE(kernels.kernels_size(), 3);
   for (const v1::Kernel& listed : kernels.kernels()) {

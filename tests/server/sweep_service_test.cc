@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps from request to record, on the CPU device.
-#include "tune/v1/sweep.pb.h"
-
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +12,7 @@
 
 #include "server/server.h"
 #include "tests/server/test_server.h"
+#include "tune/v1/sweep.pb.h"
 
 namespace tune::server {
 namespace {
@@ -29,8 +28,7 @@ class SweepServiceTest : public testing::Test {
                              .worker_dir = TUNE_BIN_DIR})
                   .value()
                   .release();
-    stubs_ = new Stubs(
-        grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+    stubs_ = new Stubs(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
   }
   static void TearDownTestSuite() {
     delete stubs_;
@@ -309,13 +307,12 @@ TEST_F(SweepServiceTest, ListsAreLimited) {
   v1::ListSweepsRequest request;
   request.set_limit(5000);
   v1::ListSweepsResponse response;
-  EXPECT_EQ(Call(*stubs_->sweeps, &v1::SweepService::Stub::ListSweeps, request, &response)
-                .error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(
+      Call(*stubs_->sweeps, &v1::SweepService::Stub::ListSweeps, request, &response).error_code(),
+      grpc::StatusCode::INVALID_ARGUMENT);
   AwaitEnd(*stubs_->sweeps, Submit(MakeRequest(512)).id());
   request.set_limit(1);
-  ASSERT_TRUE(
-      Call(*stubs_->sweeps, &v1::SweepService::Stub::ListSweeps, request, &response).ok());
+  ASSERT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::ListSweeps, request, &response).ok());
   EXPECT_EQ(response.sweeps_size(), 1);
 }
 
