@@ -67,8 +67,7 @@ TEST_F(NvrtcCompilerTest, CompilesForEveryTargetWeShip) {
     plan.defines = {{"BLOCK", "256"}};
     CompiledVariant variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
-    EXPECT_THAT(variant.binary, StartsWith("\x7f"
-                                           "ELF"));
+    EXPECT_THAT(variant.binary, StartsWith("\x7f" "ELF"));
     EXPECT_GT(variant.resources.registers, 0);
     EXPECT_EQ(variant.resources.static_shared_bytes, 1024);
     EXPECT_EQ(variant.resources.spill_bytes, 0);
@@ -120,9 +119,8 @@ TEST_F(NvrtcCompilerTest, NamesTheKernelsThereAreWhenTheEntryIsMissing) {
 }
 
 TEST_F(NvrtcCompilerTest, FindsHeadersOfTheRequest) {
-  CompilePlan plan = PlanFor(
-      "#include \"factor.h\"\n"
-      "extern \"C\" __global__ void scale(int* x) { *x *= kFactor; }");
+  CompilePlan plan = PlanFor("#include \"factor.h\"\n"
+                             "extern \"C\" __global__ void scale(int* x) { *x *= kFactor; }");
   EXPECT_EQ(Compile(plan).outcome, Outcome::kCompileFailed);
   plan.headers = {{"factor.h", "constexpr int kFactor = 3;"}};
   CompiledVariant variant = Compile(plan);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The online softmax on the accumulators of a tensor-core multiplication, which spreads a row over
+// four neighbouring lanes: of each 8 columns a lane holds two, for rows lane / 4 and lane / 4 + 8.
+#pragma once
+
+#include "problem.h"
+
+__device__ __forceinline__ float Exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ __forceinline__ float Infinity() { return __int_as_float(0x7f800000); }
+
+// Two neighbouring weights as the 16-bit operand of a multiplication; `low` has the lower column.
+__device__ __forceinline__ unsigned Pack(float low, float high) {
+  unsigned packed;
+#ifdef DTYPE_BF16
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#else
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#endif
+  return packed;
+}
+
+__device__ __forceinline__ float QuadMax(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+__device__ __forceinline__ float QuadSum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// What a lane knows of its two rows: the largest score, and its own share of the sum of weights.
+struct RowState {
+  float max[2];
+  float sum[2];
+};
+
+__device__ __forceinline__ void Reset(RowState& rows) {
+  rows.max[0] = rows.max[1] = -Infinity();
+  rows.sum[0] = rows.sum[1] = 0.0f;
+}
+
+// Hides the scores of keys that a row must not see. `visible` counts the keys from this block's
+// first that each row sees; it may be negative or beyond the block.
+template <int kCount>
+__device__ __forceinline__ void Mask(float (&s)[kCount], const int (&visible)[2]) {
+  const int column = threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if (i / 4 * 8 + i % 2 >= visible[i / 2 % 2] - column) s[i] = -Infinity();
+  }
+}
+
+// Turns scores into weights relative to the largest score so far. `alpha` is what sums made with
+// the previous one must be multiplied by.
+template <int kCount>
+__device__ __forceinline__ void Weigh(float (&s)[kCount], RowState& rows, float scale_log2,
+                                      float (&alpha)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float max = rows.max[r];
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) max = fmaxf(max, fmaxf(s[i + 2 * r], s[i + 2 * r + 1]));
+    max = QuadMax(max);
+    // A row that has seen no key yet keeps weights of zero instead of inf - inf.
+    const float shift = CAUSAL && max == -Infinity() ? 0.0f : max * scale_log2;
+    alpha[r] = Exp2(rows.max[r] * scale_log2 - shift);
+    rows.max[r] = max;
+    float sum = rows.sum[r] * alpha[r];
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      s[i + 2 * r] = Exp2(s[i + 2 * r] * scale_log2 - shift);
+      s[i + 2 * r + 1] = Exp2(s[i + 2 * r + 1] * scale_log2 - shift);
+      sum += s[i + 2 * r] + s[i + 2 * r + 1];
+    }
+    rows.sum[r] = sum;
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void Rescale(float (&o)[kCount], const float (&alpha)[2]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) o[i] *= alpha[i / 2 % 2];
+}
+
+template <int kCount>
+__device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[kCount / 2]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) p[i] = Pack(s[2 * i], s[2 * i + 1]);
+}
+
+// The end of a tile: O by the sum of weights, and the logarithm of the sum of exponentials.
+template <int kCount>
+__device__ __forceinline__ void Finish(float (&o)[kCount], RowState& rows, float scale_log2,
+                                       float (&lse)[2]) {
+  float inverse[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float sum = QuadSum(rows.sum[r]);
+    inverse[r] = 1.0f / sum;
+    lse[r] = (rows.max[r] * scale_log2 + log2f(sum)) * kLn2;
+  }
+  Rescale(o, inverse);
+}

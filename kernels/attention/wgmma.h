@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sm_90a path. One warpgroup, the producer, copies Q, K and V by TMA; each consumer warpgroup owns 64 rows of
+// Q, multiplies with WGMMA and keeps scores, weights and O in registers. K and V go backwards, so
+// that the blocks that need a mask come first.
+#pragma once
+
+struct alignas(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+
+#include "hopper.h"
+#include "softmax.h"
+
+constexpr int kGroups = BLOCK_M / 64;
+constexpr int kThreads = (kGroups + 1) * 128;
+constexpr int kBlocksPerSm = CTAS;
+constexpr int kSlabs = HEAD_DIM / 64;
+constexpr int kQueryBytes = 64 * HEAD_DIM * 2;  // of one group
+constexpr int kBlockBytes = BLOCK_N * HEAD_DIM * 2;
+constexpr int kScores = BLOCK_N / 2;  // registers a thread
+constexpr int kOutputs = HEAD_DIM / 2;
+
+// Named barriers 1 to 3 pass the turn between groups, 4 to 6 are a group's own.
+constexpr int kTurnBarrier = 1;
+constexpr int kGroupBarrier = 4;
+
+// Addresses in shared memory: Q, then the rings of K and V, then the mbarriers.
+struct Arena {
+  unsigned base;
+  __device__ unsigned Query(int group) const { return base + group * kQueryBytes; }
+  __device__ unsigned Key(int slot) const { return Query(kGroups) + slot * kBlockBytes; }
+  __device__ unsigned Value(int slot) const { return Key(STAGES) + slot * kBlockBytes; }
+  __device__ unsigned Barrier(int i) const { return Value(STAGES) + i * 8; }
+  __device__ unsigned QueryFull(int group) const { return Barrier(group); }
+  __device__ unsigned QueryFree(int group) const { return Barrier(kGroups + group); }
+  __device__ unsigned KeyFull(int slot) const { return Barrier(2 * kGroups + slot); }
+  __device__ unsigned KeyFree(int slot) const { return KeyFull(STAGES + slot); }
+  __device__ unsigned ValueFull(int slot) const { return KeyFull(2 * STAGES + slot); }
+  __device__ unsigned ValueFree(int slot) const { return KeyFull(3 * STAGES + slot); }
+};
+
+// A position in a ring of STAGES slots.
+struct Cursor {
+  int slot = 0;
+  unsigned phase = 0;
+  __device__ void Advance() {
+    if (++slot == STAGES) {
+      slot = 0;
+      phase ^= 1;
+    }
+  }
+};
+
+struct Maps {
+  const CUtensorMap* q;
+  const CUtensorMap* k;
+  const CUtensorMap* v;
+};
+
+__device__ __forceinline__ void InitBarriers(const Arena& arena) {
+  for (int i = 0; i < kGroups; ++i) {
+    BarrierInit(arena.QueryFull(i), 1);
+    BarrierInit(arena.QueryFree(i), 4);
+  }
+  for (int i = 0; i < STAGES; ++i) {
+    BarrierInit(arena.KeyFull(i), 1);
+    BarrierInit(arena.KeyFree(i), 4 * kGroups);
+    BarrierInit(arena.ValueFull(i), 1);
+    BarrierInit(arena.ValueFree(i), 4 * kGroups);
+  }
+  BarrierInitFence();
+}
+
+// One thread. Runs ahead of the consumers as far as the rings allow, into the next tile too.
+__device__ void Produce(const Problem& problem, const Arena& arena, const Maps& maps, int tiles) {
+  Cursor key, value;
+  unsigned query_phase = 0;
+  const auto load_key = [&](const Tile& tile, int j) {
+    BarrierWait(arena.KeyFree(key.slot), key.phase ^ 1);
+    BarrierExpect(arena.KeyFull(key.slot), kBlockBytes);
+    LoadBox(arena.Key(key.slot), maps.k, arena.KeyFull(key.slot), j * BLOCK_N, tile.kv_head);
+    key.Advance();
+  };
+  for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const Tile tile = TileAt(problem, index);
+    const int blocks = KvBlocks(problem, tile.row);
+    for (int group = 0; group < kGroups; ++group) {
+      BarrierWait(arena.QueryFree(group), query_phase ^ 1);
+      BarrierExpect(arena.QueryFull(group), kQueryBytes);
+      LoadBox(arena.Query(group), maps.q, arena.QueryFull(group), tile.row + group * 64, tile.head);
+      if (group == 0) load_key(tile, blocks - 1);
+    }
+    for (int j = blocks - 1; j >= 0; --j) {
+      if (j > 0) load_key(tile, j - 1);
+      BarrierWait(arena.ValueFree(value.slot), value.phase ^ 1);
+      BarrierExpect(arena.ValueFull(value.slot), kBlockBytes);
+      LoadBox(arena.Value(value.slot), maps.v, arena.ValueFull(value.slot), j * BLOCK_N,
+              tile.kv_head);
+      value.Advance();
+    }
+    query_phase ^= 1;
+  }
+}
+
+// A consumer warpgroup.
+struct Group {
+  Arena arena;
+  int index;
+  Cursor key;
+  Cursor value;
+  unsigned query_phase = 0;
+
+  // One arrival a warp: each has finished its own share of the multiplication.
+  __device__ __forceinline__ void Release(unsigned barrier) const {
+    if (threadIdx.x % 32 == 0) BarrierArrive(barrier);
+  }
+  __device__ __forceinline__ void TakeTurn() const {
+    if (PINGPONG) NamedSync(kTurnBarrier + index, 256);
+  }
+  __device__ __forceinline__ void PassTurn() const {
+    if (PINGPONG) NamedSignal(kTurnBarrier + (index + 1) % kGroups, 256);
+  }
+
+  // Starts s = Q K^T.
+  __device__ __forceinline__ void StartScores(float (&s)[kScores]) const {
+    const unsigned long long q = Descriptor(arena.Query(index), 16);
+    const unsigned long long k = Descriptor(arena.Key(key.slot), 16);
+    Pin(s);
+    MmaFence();
+#pragma unroll
+    for (int d = 0; d < HEAD_DIM; d += 16) {
+      SharedMma<BLOCK_N>(s, q + (d / 64 * (64 * 128) + d % 64 * 2) / 16,
+                         k + (d / 64 * (BLOCK_N * 128) + d % 64 * 2) / 16, d != 0);
+    }
+    MmaCommit();
+  }
+
+  // Starts o += P V.
+  __device__ __forceinline__ void StartOutputs(float (&o)[kOutputs],
+                                               const unsigned (&p)[kScores / 2]) const {
+    const unsigned long long v = Descriptor(arena.Value(value.slot), BLOCK_N * 128);
+    Pin(o);
+    MmaFence();
+#pragma unroll
+    for (int n = 0; n < BLOCK_N; n += 16) {
+      RegisterMma<HEAD_DIM>(o, p + n / 4, v + n * 128 / 16);
+    }
+    MmaCommit();
+  }
+
+  __device__ __forceinline__ void WaitKey() const {
+    BarrierWait(arena.KeyFull(key.slot), key.phase);
+  }
+  __device__ __forceinline__ void WaitValue() const {
+    BarrierWait(arena.ValueFull(value.slot), value.phase);
+  }
+  __device__ __forceinline__ void ReleaseKey() {
+    Release(arena.KeyFree(key.slot));
+    key.Advance();
+  }
+  __device__ __forceinline__ void ReleaseValue() {
+    Release(arena.ValueFree(value.slot));
+    value.Advance();
+  }
+};
+
+// The rows of one thread in one tile.
+struct Rows {
+  int end[2];  // one past the last visible key
+  int first_end;  // the smallest of the group's, so that all of it masks or none
+};
+
+// From scores to weights of block j, masked if the block needs it.
+__device__ __forceinline__ void WeighBlock(float (&s)[kScores], int j, const Rows& rows,
+                                           RowState& state, float scale_log2, float (&alpha)[2]) {
+  if ((j + 1) * BLOCK_N > rows.first_end) {
+    const int visible[2] = {rows.end[0] - j * BLOCK_N, rows.end[1] - j * BLOCK_N};
+    Mask(s, visible);
+  }
+  Weigh(s, state, scale_log2, alpha);
+}
+
+// OVERLAP 0: each multiplication is waited for where it is started.
+__device__ __forceinline__ void AttendInTurn(Group& group, int blocks, const Rows& rows,
+                                             float scale_log2, RowState& state,
+                                             float (&o)[kOutputs]) {
+  for (int j = blocks - 1; j >= 0; --j) {
+    float s[kScores], alpha[2];
+    unsigned p[kScores / 2];
+    group.WaitKey();
+    group.TakeTurn();
+    group.StartScores(s);
+    MmaWait<0>();
+    Pin(s);
+    group.PassTurn();
+    group.ReleaseKey();
+    if (j == 0) group.Release(group.arena.QueryFree(group.index));
+    WeighBlock(s, j, rows, state, scale_log2, alpha);
+    Rescale(o, alpha);
+    PackAll(s, p);
+    group.WaitValue();
+    group.StartOutputs(o, p);
+    MmaWait<0>();
+    Pin(o);
+    group.ReleaseValue();
+  }
+}
+
+// OVERLAP 1 and 2: the scores of the next block are started before the outputs of this one. With 2
+// its softmax runs while the outputs are still being summed.
+__device__ __forceinline__ void AttendAhead(Group& group, int blocks, const Rows& rows,
+                                            float scale_log2, RowState& state,
+                                            float (&o)[kOutputs]) {
+  float s[kScores], alpha[2];
+  unsigned p[kScores / 2];
+  group.WaitKey();
+  group.TakeTurn();
+  group.StartScores(s);
+  group.PassTurn();
+  MmaWait<0>();
+  Pin(s);
+  group.ReleaseKey();
+  WeighBlock(s, blocks - 1, rows, state, scale_log2, alpha);
+  PackAll(s, p);
+  for (int j = blocks - 2; j >= 0; --j) {
+    group.WaitKey();
+    group.TakeTurn();
+    group.StartScores(s);
+    group.WaitValue();
+    group.StartOutputs(o, p);
+    group.PassTurn();
+    MmaWait<OVERLAP == 2 ? 1 : 0>();
+    Pin(s);
+    group.ReleaseKey();
+    WeighBlock(s, j, rows, state, scale_log2, alpha);
+    MmaWait<0>();
+    Pin(o);
+    group.ReleaseValue();
+    Rescale(o, alpha);
+    PackAll(s, p);
+  }
+  group.Release(group.arena.QueryFree(group.index));
+  group.WaitValue();
+  group.StartOutputs(o, p);
+  MmaWait<0>();
+  Pin(o);
+  group.ReleaseValue();
+}
+
+// O from registers to global memory, 4 bytes a lane.
+__device__ __forceinline__ void StoreDirectly(const Problem& problem, const Tile& tile, int row,
+                                              const float (&o)[kOutputs], Element* out) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (row + r * 8 >= problem.seq) continue;
+    const long long at = static_cast<long long>(tile.head) * problem.seq + row + r * 8;
+    unsigned* line = reinterpret_cast<unsigned*>(out + at * HEAD_DIM) + threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 8; ++i) line[i * 4] = Pack(o[4 * i + 2 * r], o[4 * i + 2 * r + 1]);
+  }
+}
+
+__device__ void Consume(const Problem& problem, const Arena& arena, const Maps& maps, int index,
+                        int tiles, Element* out, float* lse) {
+  Group group{arena, index};
+  const int lane = threadIdx.x % 32;
+  const int row_in_group = threadIdx.x % 128 / 32 * 16 + lane / 4;
+  const float scale_log2 = problem.scale * kLog2E;
+  // The first turn is group 0's: the last group passes it before it has had one.
+  if (PINGPONG && index == kGroups - 1) group.PassTurn();
+  for (int t = blockIdx.x; t < tiles; t += gridDim.x) {
+    const Tile tile = TileAt(problem, t);
+    const int first_row = tile.row + index * 64;
+    const int row = first_row + row_in_group;
+    const Rows rows = {{KeyEnd(problem, row), KeyEnd(problem, row + 8)}, KeyEnd(problem, first_row)};
+    float o[kOutputs], row_lse[2];
+#pragma unroll
+    for (int i = 0; i < kOutputs; ++i) o[i] = 0.0f;
+    RowState state;
+    Reset(state);
+    BarrierWait(arena.QueryFull(index), group.query_phase);
+    group.query_phase ^= 1;
+    const int blocks = KvBlocks(problem, tile.row);
+    if (OVERLAP == 0) {
+      AttendInTurn(group, blocks, rows, scale_log2, state, o);
+    } else {
+      AttendAhead(group, blocks, rows, scale_log2, state, o);
+    }
+    Finish(o, state, scale_log2, row_lse);
+    StoreDirectly(problem, tile, row, o, out);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (lane % 4 == 0 && row + r * 8 < problem.seq) {
+        lse[static_cast<long long>(tile.head) * problem.seq + row + r * 8] = row_lse[r];
+      }
+    }
+  }
+  // Takes the turn that nobody is left to take.
+  if (PINGPONG && index == 0) group.TakeTurn();
+}
+
+__device__ __forceinline__ void Attend(const Problem& problem, const Maps& maps, Element* out,
+                                       float* lse) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const Arena arena = {SharedAddress(shared)};
+  const int tiles = (problem.seq + BLOCK_M - 1) / BLOCK_M * problem.batch * problem.heads;
+  if (threadIdx.x == 0) InitBarriers(arena);
+  __syncthreads();
+  const int index = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+  if (index == kGroups) {
+#if BLOCK_M * CTAS > 64
+    RegistersLower<kGroups == 3 ? 32 : 24>();
+#endif
+    if (threadIdx.x % 128 == 0) Produce(problem, arena, maps, tiles);
+  } else {
+#if BLOCK_M * CTAS > 64
+    RegistersRaise<kGroups == 3 ? 160 : kGroups == 2 ? 240 : 232>();
+#endif
+    Consume(problem, arena, maps, index, tiles, out, lse);
+  }
+}

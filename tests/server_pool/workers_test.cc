@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The installed compile workers, inside their walls.
+#include "server/pool/workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/pool/compile_check.h"
+#include "tests/server_pool/scripted.h"
+#include "tests/server_pool/small_kernel.h"
+
+namespace tune::server {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+class WorkersTest : public testing::Test {
+ protected:
+  WorkersTest() { Start({}); }
+  void Start(WorkersOptions options) {
+    options.state_dir = dir_ / "state";
+    options.worker_dir = WORKER_DIR;
+    workers_ = Workers::Create(options).value();
+  }
+  CompiledVariant Compile(const std::string& target, const std::string& source) {
+    absl::StatusOr<CompileResult> result = workers_->PoolFor(target).value()->Compile(
+        {.target = target, .source_name = "a.cu", .source_text = source, .entry = "k"}, {});
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->variant : CompiledVariant{};
+  }
+  // Tries to read files of the host through the compiler.
+  void ExpectNoWayOut(const std::string& target) {
+    const std::string kernel = "extern \"C\" __global__ void k() {}\n";
+    const std::string secret = dir_ / "secret.h";
+    std::ofstream(secret) << "the_secret_of_this_host\n";
+    const std::string climb = "../../../../../../../../../../..";
+    for (const std::string& path : {secret, climb + secret, std::string("/etc/passwd")}) {
+      const CompiledVariant read = Compile(target, "#include \"" + path + "\"\n" + kernel);
+      EXPECT_NE(read.outcome, Outcome::kOk) << path;
+      EXPECT_THAT(read.log, Not(HasSubstr("the_secret_of_this_host"))) << path;
+      EXPECT_THAT(read.log, Not(HasSubstr("root:"))) << path;
+      const CompiledVariant probe = Compile(
+          target, "#if __has_include(\"" + path + "\")\n#error there it is\n#endif\n" + kernel);
+      EXPECT_THAT(probe.log, Not(HasSubstr("there it is"))) << path;
+    }
+  }
+  // Compiles every variant of the small kernel for a target.
+  absl::StatusOr<CompileReport> CompileAll(const std::string& faults, const std::string& target) {
+    const std::shared_ptr<const Kernel> kernel = SmallKernel(faults).value();
+    const TargetTraits traits = TargetTraitsFor(target).value();
+    const Problem problem = kernel->MakeProblem({}, "", target).value();
+    const Space space = kernel->MakeSpace(problem, traits).value();
+    std::vector<Config> configs;
+    for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
+    CompilePool* pool = workers_->PoolFor(target).value();
+    return CompileOnly(*kernel, problem, traits, configs, *pool);
+  }
+
+  TempDir dir_;
+  std::unique_ptr<Workers> workers_;
+};
+
+TEST_F(WorkersTest, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {
+  const absl::Status status = workers_->FindDevice("cuda:99").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cpu"));
+  EXPECT_EQ(workers_->FindDevice("cpu").value()->id(), "cpu");
+}
+
+#ifdef TUNE_CPU
+TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
+  absl::StatusOr<CompilerInfo> info = workers_->PoolFor("cpu").value()->Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_THAT(info->targets, Contains("cpu"));
+  absl::StatusOr<CompileReport> report = CompileAll("[0]", "cpu");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->compiled, 6u);
+  EXPECT_THAT(report->findings, SizeIs(0)) << report->findings[0].message;
+}
+
+TEST_F(WorkersTest, ACpuSourceReadsNoFileOfTheHost) { ExpectNoWayOut("cpu"); }
+#endif
+
+#ifdef TUNE_CUDA
+TEST_F(WorkersTest, CompilesForGpusInsideItsWallsWithoutOne) {
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    absl::StatusOr<CompileReport> report = CompileAll("[0, 1]", target);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->compiled, 6u);
+    ASSERT_THAT(report->findings, SizeIs(1));
+    EXPECT_THAT(report->findings[0].variant, HasSubstr("FAULT=1"));
+    EXPECT_THAT(report->findings[0].message, HasSubstr("compile_failed"));
+    EXPECT_THAT(report->findings[0].message, HasSubstr("this does not compile"));
+  }
+}
+
+TEST_F(WorkersTest, AGpuSourceReadsNoFileOfTheHost) { ExpectNoWayOut("sm_90a"); }
+
+// Three lines of templates that would keep NVRTC busy for minutes.
+TEST_F(WorkersTest, ACompileBombIsStoppedAtTheDeadline) {
+  Start({.compile_deadline = absl::Seconds(2)});
+  const std::string bomb = R"(
+template <int N, long long K> struct T {
+  static const int v = T<N - 1, 2 * K>::v + T<N - 1, 2 * K + 1>::v;
+};
+template <long long K> struct T<0, K> { static const int v = 1; };
+extern "C" __global__ void k(int* y) { *y = T<22, 1>::v; })";
+  const CompiledVariant variant = Compile("sm_90a", bomb);
+  EXPECT_TRUE(variant.outcome == Outcome::kCompileTimeout ||
+              variant.outcome == Outcome::kCompileFailed)
+      << ToText(variant.outcome);
+  EXPECT_EQ(Compile("sm_90a", "extern \"C\" __global__ void k() {}").outcome, Outcome::kOk);
+}
+
+TEST_F(WorkersTest, AGpuWithoutADriverIsASentence) {
+  DeviceLease* device = workers_->FindDevice("cuda:0").value();
+  const absl::Status opened = device->Open();
+  if (opened.ok()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(opened.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device->Status().state, DeviceState::kUnavailable);
+  EXPECT_NE(device->Status().message, "");
+}
+#else
+TEST_F(WorkersTest, WithoutCudaATargetOfItIsASentence) {
+  const absl::Status status = workers_->PoolFor("sm_90a").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("TUNE_CUDA=ON"));
+}
+#endif
+
+}  // namespace
+}  // namespace tune::server
