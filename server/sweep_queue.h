@@ -39,7 +39,7 @@ class SweepQueue {
  public:
   struct Options {
     size_t unfinished_max = 256;
-    size_t views_kept_max = 64;  // finished sweeps that need no look into the store
+    size_t views_kept_max = 16;  // finished sweeps that need no look into the store
     // Take up what an earlier daemon left queued or running. Without it such sweeps stay as they
     // are, for a daemon to take up.
     bool take_up = true;
