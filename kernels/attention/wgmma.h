@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sm_90a path. One warpgroup, the producer, copies Q, K and V by TMA; each consumer warpgroup owns 64 rows of
-// Q, multiplies with WGMMA and keeps scores, weights and O in registers. K and V go backwards, so
-// that the blocks that need a mask come first.
+// The sm_90a path. One warpgroup, the producer, copies Q, K and V by TMA; each consumer warpgroup
+// owns 64 rows of Q, multiplies with WGMMA and keeps scores, weights and O in registers. K and V go
+// backwards, so that the blocks that need a mask come first.
 #pragma once
 
 struct alignas(64) CUtensorMap {
