@@ -1,4 +1,8 @@
 # Every third-party package, in one place. Versions are those of Debian 12; Ubuntu 24.04 is newer.
+if(TUNE_STATIC)
+  set(Protobuf_USE_STATIC_LIBS ON)
+  set(Boost_USE_STATIC_LIBS ON)
+endif()
 find_package(Threads REQUIRED)
 find_package(Protobuf 3.21 REQUIRED)
 find_package(absl REQUIRED)
@@ -13,8 +17,17 @@ find_package(Boost 1.74 REQUIRED COMPONENTS context)  # fibers of the CPU device
 find_package(GTest 1.12 REQUIRED)
 find_package(benchmark 1.7 REQUIRED)
 
+if(TUNE_STATIC)
+  include(cmake/static.cmake)
+endif()
+
 # Compiling the same text twice is waste where ccache is at hand.
 find_program(TUNE_CCACHE ccache)
 if(TUNE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TUNE_CCACHE})
+endif()
+
+# Absent on most build machines, so never required.
+if(TUNE_CUDA)
+  include(cmake/cuda.cmake)
 endif()

@@ -25,6 +25,7 @@ function(tune_program name)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} tune_warnings)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
+  add_dependencies(programs ${name})
 endfunction()
 
 # tune_test(store_test LABEL unit SOURCES db/store_test.cc LIBRARIES tune::db): a GoogleTest.
@@ -51,3 +52,6 @@ function(tune_embed target file name)
     DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
   target_sources(${target} PRIVATE ${out})
 endfunction()
+
+# Everything a user runs: what ./run builds.
+add_custom_target(programs)

@@ -50,6 +50,8 @@ struct SweepRow {
   int64_t best_trial_id = 0;
   int64_t default_trial_id = 0;
   std::vector<int64_t> tie_trial_ids;
+  // Final counts and the roof, as the server wants to show them again; opaque to the store.
+  std::string summary;
 };
 
 // Provenance common to the trials of a sweep on a device.
@@ -69,7 +71,9 @@ struct RecordRow {
   int64_t id = 0;
   TrialKey key;
   std::string kernel_name;
-  Trial trial;  // the winner, as confirmed; id and sweep_id set
+  // The winner, as confirmed; id and sweep_id set. Stored already: only its id is used to publish.
+  Trial trial;
+  uint32_t sample_count = 0;  // of the trial; CurrentRecords leaves its samples_ns out
   double default_latency_ns = 0;
   uint32_t tie_count = 0;
   int64_t published_unix_ms = 0;
@@ -108,7 +112,7 @@ class Store {
 
   // Gives the sweep its id. With a known idempotency key: returns the sweep there is instead.
   virtual absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) = 0;
-  // Replaces state, message, finished time and result.
+  // Replaces state, message, finished time, result and summary.
   virtual absl::Status UpdateSweep(const SweepRow& sweep) = 0;
   virtual absl::StatusOr<SweepRow> GetSweep(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) = 0;  // newest first
@@ -121,12 +125,20 @@ class Store {
   virtual absl::StatusOr<Trial> GetTrial(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) = 0;  // oldest first
   // The newest search trial of each config of a key whose outcome will not change by itself (all
-  // but timed_out and faulted), for continuing an earlier sweep.
+  // but timed_out and faulted), for continuing an earlier sweep. Without samples_ns. A config whose
+  // newest trial timed out or faulted is not there at all, so it is tried again.
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) = 0;
 
-  // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode) wins.
+  // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode)
+  // wins. Ids grow with every publish. INVALID_ARGUMENT: the trial is not ok, or was measured under
+  // another key than the record's.
   virtual absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) = 0;
+  // Oldest first, without samples_ns.
   virtual absl::StatusOr<std::vector<RecordRow>> CurrentRecords() = 0;
+  // Publishes the winner of every finished sweep that no record of that sweep or a later one of the
+  // same key covers: after a crash between the two, or when the records were removed. Returns how
+  // many.
+  virtual absl::StatusOr<int64_t> RebuildRecords() = 0;
 
   virtual absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) = 0;
   virtual absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,

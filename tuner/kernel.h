@@ -33,13 +33,16 @@ absl::StatusOr<TargetTraits> TargetTraitsFor(const std::string& target);
 // Does "sm_90a" match a pattern such as "sm_*"?
 bool MatchesTarget(const std::string& pattern, const std::string& target);
 
+struct ParsedSpec;  // in tuner/kernel
+
 // Immutable. Thread-safe.
 class Kernel {
  public:
   // Parses and checks a spec: every name, expression, reference between fields and limit that can
   // be checked without a problem. Errors are INVALID_ARGUMENT and read
-  // "softmax.textproto:12:9: launch.grid[0]: unknown name 'row' at column 4 of 'row * 2'; in scope: ...".
-  // `files` holds the text of the source and each header; a missing one is an error.
+  // "softmax.textproto:12:9: launch.grid[0]: unknown name 'row' at column 1 of 'row * 2'; in scope: ...".
+  // `files` holds the text of the source and each header; a missing one is an error, others are
+  // ignored.
   static absl::StatusOr<std::shared_ptr<const Kernel>> Create(
       const std::string& spec_name, const std::string& spec_text,
       const std::map<std::string, std::string>& files);
@@ -72,9 +75,8 @@ class Kernel {
                                           const Config& config) const;
 
  private:
-  struct Parsed;
-  explicit Kernel(std::unique_ptr<const Parsed> parsed);
-  const std::unique_ptr<const Parsed> parsed_;
+  explicit Kernel(std::unique_ptr<const ParsedSpec> parsed);
+  const std::unique_ptr<const ParsedSpec> parsed_;
 };
 
 }  // namespace tune

@@ -14,13 +14,13 @@
 
 namespace tune {
 
-// Not thread-safe. Never proposes the same index twice, and never one passed to Skip.
+// Not thread-safe. Never proposes the same index twice, nor one it was told about before.
 class Strategy {
  public:
   virtual ~Strategy() = default;
   // The next config to try, or nothing when it has no more.
   virtual std::optional<uint64_t> Ask() = 0;
-  // How a config fared. `latency_ns` is meaningful for kOk only.
+  // How a config fared, asked for or known from before. `latency_ns` is meaningful for kOk only.
   virtual void Tell(uint64_t index, Outcome outcome, double latency_ns) = 0;
 };
 

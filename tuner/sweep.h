@@ -18,6 +18,7 @@
 
 namespace tune {
 
+// When it is spent, nothing new is started; what is in flight is finished.
 struct SweepBudget {
   uint64_t trials = 0;                            // 0: no limit
   absl::Duration time = absl::InfiniteDuration();
@@ -44,7 +45,8 @@ struct SweepHooks {
 
 // Tries configs until the strategy is done or the budget is spent. Trials in `known` (from an
 // earlier, interrupted sweep of the same key) are told to the strategy and not run again; they
-// count against a budget in trials.
+// count against a budget in trials, and are neither recorded nor reported as progress. A cancelled
+// sweep keeps the trials that have finished and leaves the rest to the evaluator's destructor.
 absl::StatusOr<SweepSummary> RunSweep(const Space& space, Strategy& strategy, Evaluator& evaluator,
                                       const SweepBudget& budget, const std::vector<Trial>& known,
                                       const SweepHooks& hooks);

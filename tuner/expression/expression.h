@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tuner/value.h"
 
@@ -30,13 +33,16 @@ class Scope {
 // A parsed expression. Immutable, cheap to copy, thread-safe.
 class Expression {
  public:
-  // INVALID_ARGUMENT: "unexpected ')' at column 7 of 'a * (b))'". At most 4096 characters and 64
+  // INVALID_ARGUMENT: "unexpected ')' at column 8 of 'a * (b))'". At most 4096 characters and 64
   // levels of nesting.
   static absl::StatusOr<Expression> Parse(const std::string& text);
 
   const std::string& text() const;
   // Free names, sorted, each once.
   const std::vector<std::string>& names() const;
+
+  // INVALID_ARGUMENT, with column and names in scope, if a free name is not one of these.
+  absl::Status CheckNames(const std::set<std::string>& in_scope) const;
 
   // INVALID_ARGUMENT: unknown name (with the names in scope), division by zero, a wrong type, an
   // integer overflow; always with the column. Integers are 64-bit; `/` of integers gives a float;
@@ -49,10 +55,13 @@ class Expression {
   // For an expression that gives a list, such as a param's values.
   absl::StatusOr<std::vector<Value>> EvaluateList(const Scope& scope) const;
 
-  struct Node;  // internal to tuner/expression
+  // The syntax tree, for code that compiles it; see ast.h.
+  struct Node;
+  const std::shared_ptr<const Node>& root() const;
 
  private:
   struct Parsed;
+  class Evaluation;
   explicit Expression(std::shared_ptr<const Parsed> parsed) : parsed_(std::move(parsed)) {}
   std::shared_ptr<const Parsed> parsed_;
 };

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,23 +20,40 @@ struct SpaceParam {
   std::vector<Value> values;
 };
 
-// A constraint over the params; every other name in it is already bound.
+// A value derived from params, constants and the lets before it.
+struct SpaceLet {
+  std::string name;
+  Expression expression;
+};
+
+// A constraint over params and lets; every other name in it is a constant.
 struct SpaceConstraint {
   Expression expression;
-  std::string text;  // as the spec has it, for messages
+  std::string text;  // as people know it, for messages: "'A * B <= 1024' (why)"
+};
+
+struct SpaceDefinition {
+  std::vector<SpaceParam> params;
+  std::vector<SpaceLet> lets;
+  std::vector<SpaceConstraint> constraints;
+  Scope constants;
 };
 
 // Immutable; configs in the enumeration order of the params (last param fastest). Thread-safe.
 class Space {
  public:
   // Builds the valid configs without enumerating the product: a constraint is applied as soon as
-  // its params are fixed. INVALID_ARGUMENT if a constraint cannot be evaluated, or if no config is
-  // left (names the constraint that removed the last). RESOURCE_EXHAUSTED over `limit` configs.
-  static absl::StatusOr<Space> Build(std::vector<SpaceParam> params,
-                                     std::vector<SpaceConstraint> constraints,
-                                     const Scope& constants, uint64_t limit = 10'000'000);
+  // its params are fixed, and params that share no constraint are enumerated apart. A config is
+  // valid if every constraint is true; one that is false for some constraint is not valid even if
+  // another cannot be evaluated there.
+  //
+  // INVALID_ARGUMENT if a constraint cannot be evaluated for a config that the others allow, or if
+  // no config is left (names the constraint that removed the last). RESOURCE_EXHAUSTED over `limit`
+  // configs, or if finding them takes too many steps.
+  static absl::StatusOr<Space> Build(const SpaceDefinition& definition,
+                                     uint64_t limit = 10'000'000);
 
-  uint64_t size() const { return rows_.size() / stride(); }
+  uint64_t size() const { return size_; }
   const std::vector<SpaceParam>& params() const { return params_; }
 
   // REQUIRES: index < size().
@@ -48,8 +64,8 @@ class Space {
 
  private:
   Space() = default;
-  size_t stride() const { return params_.empty() ? 1 : params_.size(); }
 
+  uint64_t size_ = 0;
   std::vector<SpaceParam> params_;
   std::vector<uint16_t> rows_;  // params_.size() digits a config, sorted
 };

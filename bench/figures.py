@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the figures that docs/results/ holds: drives the real programs on the machine it runs on.
+
+    bench/figures.py --bin build/release/bin --out docs/results/h200.json [PART ...]
+
+Parts: rate faults kernels repeat (default: all). Each part prints one line per figure and adds to the
+JSON file: device, driver, date, the command, medians with their intervals, and peers measured in the
+same run where PyTorch is at hand. Ratios are ours over the peer's, or over the measured ceiling.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOFTMAX_SHAPES = [(131072, 4096), (524288, 1024), (32768, 16384), (8192, 65536), (2048, 262144)]
+ATTENTION_SHAPES = [(4, 16, 16, 4096, 128, 0), (4, 16, 16, 4096, 128, 1)]
+
+
+class Bench:
+    def __init__(self, arguments):
+        self.bin = pathlib.Path(arguments.bin).resolve()
+        self.device = arguments.device
+        self.peers_on = arguments.peers
+        self.state = tempfile.TemporaryDirectory(prefix="tune-figures-")
+        self.env = {**os.environ, "TUNE_STATE_DIR": self.state.name, "XDG_RUNTIME_DIR": self.state.name,
+                    "NO_COLOR": "1"}
+        self.env.pop("TUNE_ADDRESS", None)
+        self.figures = {}
+
+    def tunectl(self, *arguments, check=True, timeout=580):
+        command = [str(self.bin / "tunectl"), *arguments]
+        started = time.monotonic()
+        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=timeout,
+                              check=False)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)} gave {done.returncode}: {done.stderr[-2000:]}")
+        value = json.loads(done.stdout) if done.stdout.strip().startswith("{") else {}
+        value["wall_seconds"] = time.monotonic() - started
+        return value
+
+    def sweep(self, *arguments, **options):
+        return self.tunectl("sweep", *arguments, "--device", self.device, "--json", **options)
+
+    def peers(self, *cases):
+        if not self.peers_on:
+            return {}
+        done = subprocess.run(["python3", str(ROOT / "bench/peers.py"), *cases], capture_output=True,
+                              text=True, timeout=500, check=False)
+        try:
+            return json.loads(done.stdout)
+        except json.JSONDecodeError:
+            return {"error": done.stderr[-500:]}
+
+    def note(self, name, figure, text):
+        self.figures[name] = figure
+        print(f"{name}: {text}", flush=True)
+
+
+def summary(sweep):
+    """What a figure quotes of a sweep."""
+    progress = sweep.get("progress", {})
+    short = {"outcomes": progress.get("outcomes", {}), "done": int(progress.get("done", 0)),
+             "elapsed_seconds": progress.get("elapsed_seconds"), "wall_seconds": sweep["wall_seconds"],
+             "worker_restarts": int(progress.get("worker_restarts", 0))}
+    result = sweep.get("result")
+    if result:
+        best = result["best"]
+        short["config"] = " ".join(f"{e['param']}={next(iter(e['value'].values()))}"
+                                   for e in best["config"]["entries"])
+        short["measurement"] = {k: v for k, v in best["measurement"].items() if k != "samples_ns"}
+        short["telemetry"] = best.get("telemetry", {})
+        short["speedup_over_default"] = result.get("speedup_over_default")
+        short["ceiling"] = result.get("ceiling")
+        short["tie_count"] = len(result.get("ties", []))
+    return short
+
+
+def rate(bench):
+    """Variants a second from request to stored record, cold and warm compile cache."""
+    bench.sweep("--kernel", str(ROOT / "docs/examples/saxpy/saxpy.textproto"))  # measures the ceilings once
+    shape = ("softmax", "--rows", "8192", "--cols", "4096")
+    for name, flags in (("rate.cold_compile_cache", ()), ("rate.warm_compile_cache", ("--fresh",))):
+        figure = summary(bench.sweep(*shape, *flags))
+        figure["variants_per_second"] = figure["done"] / figure["wall_seconds"]
+        bench.note(name, figure, f"{figure['variants_per_second']:.1f} variants/s, {figure['done']} variants "
+                   f"in {figure['wall_seconds']:.2f} s; {figure['outcomes']}")
+
+
+def faults(bench):
+    """One variant in ten faults, hangs or is wrong."""
+    spec = str(ROOT / "bench/hostile/hostile.textproto")
+    clean = summary(bench.sweep("--kernel", spec, "--planted", "0"))
+    hostile = summary(bench.sweep("--kernel", spec, "--planted", "1"))
+    hangs = int(hostile["outcomes"].get("timed_out", 0))
+    extra = hostile["wall_seconds"] - clean["wall_seconds"]
+    figure = {"clean": clean, "hostile": hostile, "hangs": hangs,
+              "extra_seconds_per_hang": extra / hangs if hangs else None,
+              "same_winner": clean.get("config") == hostile.get("config"),
+              "good_variants_lost": int(clean["outcomes"]["ok"]) - int(hostile["outcomes"]["ok"])}
+    bench.note("faults", figure, f"lost {figure['good_variants_lost']} good variants, same winner "
+               f"{figure['same_winner']}, {hostile['outcomes']}, {hangs} hangs, "
+               f"{extra:.1f} s more than without")
+
+
+def rates_of(sweep):
+    """A summary with the achieved share of the ceiling made explicit."""
+    figure = summary(sweep)
+    figure["bytes_per_second"] = figure["measurement"].get("bytes_per_second", 0)
+    figure["flops_per_second"] = figure["measurement"].get("flops_per_second", 0)
+    return figure
+
+
+def kernels(bench):
+    """The catalogue at the shapes that the peers are quoted for."""
+    for rows, cols in SOFTMAX_SHAPES:
+        peers = bench.peers(f"softmax:{rows},{cols}", f"copy:{2 * rows * cols}")
+        figure = rates_of(bench.sweep("softmax", "--rows", str(rows), "--cols", str(cols)))
+        figure["peers"] = peers
+        share = figure["bytes_per_second"] / figure["ceiling"]
+        bench.note(f"softmax.{rows}x{cols}", figure, f"{figure['bytes_per_second'] / 1e9:.0f} GB/s, "
+                   f"{share:.3f} of the copy rate; {figure['config']}; peers {peer_text(peers)}")
+    figure = rates_of(bench.sweep("rope", "--seq", "4096", "--batch", "8", "--heads", "32", "--kv_heads", "32"))
+    bench.note("rope.4096x8x32x128", figure, f"{figure['bytes_per_second'] / 1e9:.0f} GB/s, "
+               f"{figure['bytes_per_second'] / figure['ceiling']:.3f} of the copy rate; {figure['config']}")
+    for batch, heads, kv_heads, seq, dim, causal in ATTENTION_SHAPES:
+        peers = bench.peers(f"attention:{batch},{heads},{kv_heads},{seq},{dim},{causal}")
+        figure = rates_of(bench.sweep(
+            "attention", "--batch", str(batch), "--heads", str(heads), "--kv_heads", str(kv_heads), "--seq",
+            str(seq), "--head_dim", str(dim), "--causal", str(causal)))
+        figure["peers"] = peers
+        bench.note(f"attention.b{batch}h{heads}s{seq}d{dim}c{causal}", figure,
+                   f"{figure['flops_per_second'] / 1e12:.1f} TFLOP/s; {figure['config']}; "
+                   f"{figure['outcomes']}; peers {peer_text(peers)}")
+
+
+def peer_text(peers):
+    parts = []
+    for case, result in peers.items():
+        if not isinstance(result, dict):
+            continue
+        for name, value in ({case: result} if "latency_ns_median" in result else result).items():
+            if isinstance(value, dict) and "flops_per_second" in value:
+                parts.append(f"{name} {value['flops_per_second'] / 1e12:.1f} TFLOP/s")
+            elif isinstance(value, dict) and "bytes_per_second" in value:
+                parts.append(f"{name} {value['bytes_per_second'] / 1e9:.0f} GB/s")
+            elif name == "error":
+                parts.append(str(value)[:100])
+    return ", ".join(parts) or "none"
+
+
+def repeat(bench):
+    """The same variant in ten fresh processes: how far apart the medians are."""
+    medians = []
+    for _ in range(10):
+        sweep = bench.sweep("softmax", "--rows", "131072", "--cols", "4096", "--budget", "1", "--fresh")
+        medians.append(sweep["result"]["best"]["measurement"]["latency_ns_median"])
+    middle = statistics.median(medians)
+    figure = {"medians_ns": medians, "spread": (max(medians) - min(medians)) / middle,
+              "standard_deviation": statistics.stdev(medians) / middle}
+    bench.note("repeat.softmax_default", figure, f"median {middle / 1e3:.2f} us, spread (max - min) "
+               f"{figure['spread'] * 100:.2f} %, sd {figure['standard_deviation'] * 100:.3f} %")
+
+
+PARTS = {"rate": rate, "faults": faults, "repeat": repeat, "kernels": kernels}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--peers", action="store_true", help="also time the peers, with PyTorch")
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
+    arguments = parser.parse_args()
+    bench = Bench(arguments)
+    device = bench.tunectl("device", "show", arguments.device, "--json")
+    for part in arguments.parts or PARTS:
+        try:
+            PARTS[part](bench)
+        except Exception as error:  # the other parts still count
+            bench.note(part, {"error": str(error)[-2000:]}, f"failed: {str(error)[-600:]}")
+        device = bench.tunectl("device", "show", arguments.device, "--json")
+        out = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+               "host": f"{os.cpu_count()} x {platform.processor() or platform.machine()}",
+               "device": device, "figures": bench.figures}
+        pathlib.Path(arguments.out).write_text(json.dumps(out, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

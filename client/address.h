@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a daemon listens unless told otherwise; the daemon and its clients share this rule.
+#pragma once
+
+#include <string>
+
+namespace tune::client {
+
+// $TUNE_ADDRESS if set. Else a unix socket: $XDG_RUNTIME_DIR/tunerd.sock, for root
+// /run/tunerd/tunerd.sock, else /tmp/tunerd-<uid>/tunerd.sock. In gRPC's form, "unix:/path".
+std::string DefaultAddress();
+
+}  // namespace tune::client

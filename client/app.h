@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl: the command line. `main` is in server/, the only folder that can start a server in process.
+#pragma once
+
+#include "client/connection.h"
+
+namespace tune::client {
+
+// Runs one command; returns the exit code (client/exit_code.h).
+int RunTunectl(int argc, char** argv, StartEmbedded start_embedded);
+
+}  // namespace tune::client

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl best KERNEL
+#include <cstdio>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/commands/commands.h"
+#include "client/dim_flags.h"
+#include "client/format.h"
+#include "client/rpc.h"
+#include "client/terminal.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(5);
+
+struct BestFlags {
+  std::string kernel;
+  std::string dtype;
+  std::string device;
+  bool json = false;
+};
+
+void Print(const v1::LookupResponse& response) {
+  const std::string match =
+      absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(response.match()), "MATCH_"));
+  std::printf("%s\n", Bold(ToText(response.config())).c_str());
+  std::printf("%-10s%s: %s\n", "match", match.c_str(), response.reason().c_str());
+  if (!response.has_record()) return;
+  const v1::Record& record = response.record();
+  std::printf("%-10s%s  on %s (%s)\n", "tuned", ToText(record.problem()).c_str(),
+              record.device_name().c_str(), record.target().c_str());
+  std::string latency = LatencyText(record.measurement().latency_ns_median());
+  if (record.measurement().bytes_per_second() > 0) {
+    absl::StrAppend(&latency, "   ", BandwidthText(record.measurement().bytes_per_second()));
+  }
+  if (record.measurement().flops_per_second() > 0) {
+    absl::StrAppend(&latency, "   ", FlopRateText(record.measurement().flops_per_second()));
+  }
+  std::printf("%-10s%s\n", "latency", latency.c_str());
+  std::printf("%-10ssweep %ld, %s, %s, driver %s\n", "evidence", static_cast<long>(record.sweep_id()),
+              TimeText(record.published_unix_ms()).c_str(), record.compiler().c_str(),
+              record.driver().c_str());
+}
+
+absl::Status Run(Session& session, const BestFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  v1::LookupRequest request;
+  request.set_kernel_name(flags.kernel);
+  request.set_dtype(flags.dtype);
+  request.set_device(flags.device);
+  auto dims = ParseDims(session.dims);
+  if (!dims.ok()) return dims.status();
+  request.mutable_dims()->insert(dims->begin(), dims->end());
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::LookupResponse response;
+  absl::Status status = FromGrpc((*connection)->records().Lookup(&context, request, &response));
+  if (!status.ok()) return status;
+  if (flags.json) {
+    PrintJson(response);
+  } else {
+    Print(response);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddBest(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<BestFlags>();
+  CLI::App* best = app.add_subcommand(
+      "best", "The best known config for a problem, and why it is the answer.\nExamples:\n"
+              "  tunectl best softmax --rows 8192 --cols 4096\n"
+              "  tunectl best attention --seq 4096 --device 'NVIDIA H200' --json");
+  best->add_option("KERNEL", flags->kernel, "Kernel name")->required();
+  best->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
+  best->add_option("--device", flags->device, "Device name or id; by default this host's");
+  best->add_flag("--json", flags->json, "As JSON");
+  best->callback([&session, flags] { session.Finish(Run(session, *flags)); });
+}
+
+}  // namespace tune::client

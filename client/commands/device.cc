@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl device list|show
+#include <cstdio>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/commands/commands.h"
+#include "client/format.h"
+#include "client/rpc.h"
+#include "client/terminal.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(30);
+
+std::string StateText(v1::DeviceState state) {
+  return absl::AsciiStrToLower(absl::StripPrefix(v1::DeviceState_Name(state), "DEVICE_STATE_"));
+}
+
+absl::Status List(Session& session, bool json) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListDevicesResponse response;
+  absl::Status status = FromGrpc((*connection)->devices().ListDevices(&context, {}, &response));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJson(response);
+    return absl::OkStatus();
+  }
+  Table table({"id", "state", "target", "name", "note"});
+  for (const v1::Device& device : response.devices()) {
+    table.Add({device.id(), StateText(device.state()), device.target(), device.name(),
+               device.message()});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+  return absl::OkStatus();
+}
+
+void PrintDevice(const v1::Device& device) {
+  const std::pair<const char*, std::string> lines[] = {
+      {"name", device.name()},
+      {"state", StateText(device.state())},
+      {"note", device.message()},
+      {"target", device.target()},
+      {"units", device.sm_count() ? absl::StrCat(device.sm_count()) : ""},
+      {"memory", device.memory_bytes() ? BytesText(device.memory_bytes()) : ""},
+      {"cache", device.l2_bytes() ? BytesText(device.l2_bytes()) : ""},
+      {"shared", device.max_shared_bytes() ? BytesText(device.max_shared_bytes()) + " a block" : ""},
+      {"uuid", device.uuid()},
+      {"driver", device.driver()},
+      {"compiler", device.compiler()},
+      {"clock", device.clock()},
+      {"restarts", absl::StrCat(device.worker_restarts())}};
+  std::printf("%s\n", Bold(device.id()).c_str());
+  for (const auto& [title, value] : lines) {
+    if (!value.empty()) std::printf("%-10s%s\n", title, value.c_str());
+  }
+  for (const v1::Ceiling& ceiling : device.ceilings()) {
+    const bool memory = absl::StartsWith(ceiling.name(), "dram");
+    std::printf("%-10s%s %s (%s)\n", "ceiling", ceiling.name().c_str(),
+                (memory ? BandwidthText(ceiling.value()) : FlopRateText(ceiling.value())).c_str(),
+                ceiling.source().c_str());
+  }
+}
+
+absl::Status Show(Session& session, const std::string& id, bool json) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetDeviceRequest request;
+  request.set_id(id);
+  v1::Device device;
+  absl::Status status = FromGrpc((*connection)->devices().GetDevice(&context, request, &device));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJson(device);
+  } else {
+    PrintDevice(device);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDevice(CLI::App& app, Session& session) {
+  CLI::App* device = app.add_subcommand("device", "What this host can run kernels on");
+  device->require_subcommand(1);
+  auto json = std::make_shared<bool>(false);
+  auto id = std::make_shared<std::string>();
+
+  CLI::App* list = device->add_subcommand("list", "Devices, and why one cannot be used");
+  list->add_flag("--json", *json, "As JSON");
+  list->callback([&session, json] { session.Finish(List(session, *json)); });
+
+  CLI::App* show = device->add_subcommand("show", "One device with its measured ceilings");
+  show->add_option("ID", *id, "Device id, such as cuda:0 or cpu")->required();
+  show->add_flag("--json", *json, "As JSON");
+  show->callback([&session, id, json] { session.Finish(Show(session, *id, *json)); });
+}
+
+}  // namespace tune::client

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl kernel list|show|check
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/commands/commands.h"
+#include "client/dim_flags.h"
+#include "client/format.h"
+#include "client/kernel_files.h"
+#include "client/rpc.h"
+#include "client/terminal.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(30);
+constexpr auto kCheckTimeout = std::chrono::minutes(60);  // a whole space may be compiled
+
+std::string SizesText(const v1::Kernel& kernel) {
+  return absl::StrJoin(kernel.space_sizes(), ", ", [](std::string* out, const auto& entry) {
+    absl::StrAppend(out, entry.second, " on ", entry.first);
+  });
+}
+
+absl::Status List(Session& session, bool json) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListKernelsResponse response;
+  absl::Status status = FromGrpc((*connection)->kernels().ListKernels(&context, {}, &response));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJson(response);
+    return absl::OkStatus();
+  }
+  Table table({"kernel", "dtypes", "configs", "summary"});
+  for (const v1::Kernel& kernel : response.kernels()) {
+    table.Add({kernel.spec().name(), absl::StrJoin(kernel.spec().dtypes(), ","), SizesText(kernel),
+               kernel.spec().summary()});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Show(Session& session, const std::string& name, bool json, bool source) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetKernelRequest request;
+  request.set_name(name);
+  v1::Kernel kernel;
+  absl::Status status = FromGrpc((*connection)->kernels().GetKernel(&context, request, &kernel));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJson(kernel);
+    return absl::OkStatus();
+  }
+  if (source) {
+    std::fputs(kernel.source_text().c_str(), stdout);
+    return absl::OkStatus();
+  }
+  std::printf("%s  %s\n\ndims\n%s\nparams\n", Bold(name).c_str(), kernel.spec().summary().c_str(),
+              DimHelp(kernel.spec()).c_str());
+  for (const v1::Param& param : kernel.spec().params()) {
+    std::printf("  %-24s%s (%s; default %s)\n", param.name().c_str(), param.doc().c_str(),
+                param.values().c_str(), param.default_value().c_str());
+  }
+  std::printf("\nconfigs   %s\nhash      %s\nnext      tunectl sweep %s\n", SizesText(kernel).c_str(),
+              kernel.hash().c_str(), name.c_str());
+  return absl::OkStatus();
+}
+
+struct CheckFlags {
+  std::string kernel;  // a name, or a path if it has a '/' or a '.'
+  std::vector<std::string> targets;
+  std::string dtype;
+  bool all = false;
+  bool json = false;
+};
+
+void PrintCheck(const v1::CheckKernelResponse& response) {
+  for (const v1::CheckFinding& finding : response.findings()) {
+    std::fprintf(stderr, "%s%s%s\n", finding.where().c_str(), finding.where().empty() ? "" : ": ",
+                 finding.message().c_str());
+  }
+  if (!response.has_kernel()) return;
+  std::printf("%s: %s configs", response.kernel().spec().name().c_str(),
+              SizesText(response.kernel()).c_str());
+  for (const auto& [target, count] : response.compiled()) {
+    std::printf("; %lu compiled for %s", static_cast<unsigned long>(count), target.c_str());
+  }
+  std::printf("; %d findings\n", response.findings_size());
+}
+
+absl::Status Check(Session& session, const CheckFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  v1::CheckKernelRequest request;
+  if (flags.kernel.find_first_of("./") == std::string::npos) {
+    request.set_kernel_name(flags.kernel);
+  } else {
+    auto files = ReadKernelFiles(flags.kernel);
+    if (!files.ok()) return files.status();
+    *request.mutable_kernel_source() = std::move(files->source);
+  }
+  for (const std::string& target : flags.targets) request.add_targets(target);
+  request.set_all_variants(flags.all);
+  request.set_dtype(flags.dtype);
+  auto dims = ParseDims(session.dims);
+  if (!dims.ok()) return dims.status();
+  request.mutable_dims()->insert(dims->begin(), dims->end());
+  grpc::ClientContext context;
+  SetDeadline(context, kCheckTimeout);
+  v1::CheckKernelResponse response;
+  absl::Status status = FromGrpc((*connection)->kernels().CheckKernel(&context, request, &response));
+  if (!status.ok()) return status;
+  if (flags.json) {
+    PrintJson(response);
+  } else {
+    PrintCheck(response);
+  }
+  if (!response.findings().empty()) session.Finish(response.has_kernel() ? kFailed : kUsage);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddKernel(CLI::App& app, Session& session) {
+  CLI::App* kernel = app.add_subcommand("kernel", "The kernels there are, and checking your own");
+  kernel->require_subcommand(1);
+  auto json = std::make_shared<bool>(false);
+  auto name = std::make_shared<std::string>();
+  auto source = std::make_shared<bool>(false);
+  auto flags = std::make_shared<CheckFlags>();
+
+  CLI::App* list = kernel->add_subcommand("list", "The catalogue");
+  list->add_flag("--json", *json, "As JSON");
+  list->callback([&session, json] { session.Finish(List(session, *json)); });
+
+  CLI::App* show = kernel->add_subcommand("show", "One kernel: dims, params, size of its space");
+  show->add_option("KERNEL", *name, "Name in the catalogue")->required();
+  show->add_flag("--json", *json, "As JSON, with source and README");
+  show->add_flag("--source", *source, "Its source text");
+  show->callback([&session, name, json, source] {
+    session.Finish(Show(session, *name, *json, *source));
+  });
+
+  CLI::App* check = kernel->add_subcommand(
+      "check", "Check a spec and compile it, without running it.\nExamples:\n"
+               "  tunectl kernel check my/kernel.textproto\n"
+               "  tunectl kernel check softmax --target sm_90a --all");
+  check->add_option("KERNEL", flags->kernel, "Name in the catalogue, or path of a spec")->required();
+  check->add_option("--target", flags->targets, "Target such as cpu or sm_90a; may be repeated");
+  check->add_option("--dtype", flags->dtype, "Data type");
+  check->add_flag("--all", flags->all, "Compile every config, not only the default");
+  check->add_flag("--json", flags->json, "As JSON");
+  check->callback([&session, flags] {
+    const absl::Status status = Check(session, *flags);
+    if (!status.ok()) session.Finish(status);
+  });
+}
+
+}  // namespace tune::client

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl server status
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "client/commands/commands.h"
+#include "client/format.h"
+#include "client/rpc.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(5);
+
+absl::Status Status(Session& session, bool json) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ServerStatus server;
+  absl::Status status = FromGrpc((*connection)->server().GetStatus(&context, {}, &server));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJson(server);
+    return absl::OkStatus();
+  }
+  const std::pair<const char*, std::string> lines[] = {
+      {"version", server.version()},
+      {"runs", server.embedded() ? "inside tunectl; start 'tunerd' for a daemon"
+                                 : absl::StrCat("as a daemon, process ", server.pid(), ", since ",
+                                                TimeText(server.started_unix_ms()))},
+      {"address", server.embedded() ? "" : server.address()},
+      {"state", server.state_dir()},
+      {"memory", BytesText(server.resident_bytes())},
+      {"sweeps", absl::StrCat(server.running_sweeps(), " running, ", server.queued_sweeps(), " queued")},
+      {"stored", absl::StrCat(server.trial_count(), " trials, ", server.record_count(),
+                              " records, snapshot ", server.snapshot_id())},
+      {"cache", BytesText(server.compile_cache_bytes()) + " of compiled variants"},
+      {"compilers", absl::StrCat(server.compile_workers(), " worker processes at most")},
+      {"sqlite", absl::StrCat(server.sqlite_version(), ", schema ", server.schema_version())}};
+  for (const auto& [title, value] : lines) {
+    if (!value.empty()) std::printf("%-11s%s\n", title, value.c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddServer(CLI::App& app, Session& session) {
+  CLI::App* server = app.add_subcommand("server", "The daemon");
+  server->require_subcommand(1);
+  auto json = std::make_shared<bool>(false);
+  CLI::App* status = server->add_subcommand("status", "Is there a daemon, and how does it do");
+  status->add_flag("--json", *json, "As JSON");
+  status->callback([&session, json] { session.Finish(Status(session, *json)); });
+}
+
+}  // namespace tune::client

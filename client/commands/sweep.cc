@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl sweep KERNEL
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "client/commands/commands.h"
+#include "client/dim_flags.h"
+#include "client/format.h"
+#include "client/kernel_files.h"
+#include "client/rpc.h"
+#include "client/sweep_view.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kSubmitTimeout = std::chrono::seconds(60);
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  tunectl sweep attention --seq 4096\n"
+    "  tunectl sweep softmax --rows 8192 --cols 4096 --dtype bf16 --budget 30s\n"
+    "  tunectl sweep attention --help              the dims of one kernel\n"
+    "  tunectl sweep --kernel my/kernel.textproto  a kernel of your own\n";
+
+struct SweepFlags {
+  std::string kernel;
+  std::string kernel_path;
+  std::string dtype;
+  std::string device;
+  std::string strategy;
+  std::string budget;
+  uint64_t seed = 1;
+  bool warm = false;
+  bool fresh = false;
+  bool detach = false;
+  bool json = false;
+  bool help = false;
+};
+
+// "100" trials, or "30s", "5min", "1h".
+absl::StatusOr<v1::Budget> ParseBudget(const std::string& text) {
+  v1::Budget budget;
+  if (text.empty()) return budget;
+  absl::string_view number = text;
+  double seconds_each = 0;
+  for (const auto& [suffix, factor] :
+       {std::pair("min", 60.0), std::pair("s", 1.0), std::pair("m", 60.0), std::pair("h", 3600.0)}) {
+    if (absl::ConsumeSuffix(&number, suffix)) {
+      seconds_each = factor;
+      break;
+    }
+  }
+  double value = 0;
+  uint32_t trials = 0;
+  if (seconds_each > 0 && absl::SimpleAtod(number, &value) && value > 0 && value < 1e7) {
+    budget.set_seconds(value * seconds_each);
+  } else if (seconds_each == 0 && absl::SimpleAtoi(number, &trials) && trials > 0) {
+    budget.set_trials(trials);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--budget needs a number of trials ('100') or a time ('30s', '5min', '1h'), not '", text, "'"));
+  }
+  return budget;
+}
+
+absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags,
+                                                   const Session& session) {
+  v1::SubmitSweepRequest request;
+  if (flags.kernel_path.empty()) {
+    request.set_kernel_name(flags.kernel);
+  } else {
+    auto files = ReadKernelFiles(flags.kernel_path);
+    if (!files.ok()) return files.status();
+    *request.mutable_kernel_source() = std::move(files->source);
+  }
+  auto dims = ParseDims(session.dims);
+  if (!dims.ok()) return dims.status();
+  request.mutable_dims()->insert(dims->begin(), dims->end());
+  auto budget = ParseBudget(flags.budget);
+  if (!budget.ok()) return budget.status();
+  *request.mutable_budget() = *budget;
+  request.set_dtype(flags.dtype);
+  request.set_device(flags.device);
+  request.set_strategy(flags.strategy);
+  request.set_seed(flags.seed);
+  request.set_cache_mode(flags.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
+  request.set_fresh(flags.fresh);
+  return request;
+}
+
+ExitCode ExitCodeOf(const WatchedSweep& watched) {
+  if (watched.interrupted) return kInterrupted;
+  if (watched.sweep.state() == v1::SWEEP_STATE_FAILED) return kFailed;
+  return watched.sweep.has_result() ? kDone : kNoValidConfig;
+}
+
+absl::StatusOr<v1::KernelSpec> SpecFor(Session& session, const SweepFlags& flags) {
+  if (!flags.kernel_path.empty()) {
+    auto files = ReadKernelFiles(flags.kernel_path);
+    if (!files.ok()) return files.status();
+    return files->spec;
+  }
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kSubmitTimeout);
+  v1::GetKernelRequest request;
+  request.set_name(flags.kernel);
+  v1::Kernel kernel;
+  absl::Status status = FromGrpc((*connection)->kernels().GetKernel(&context, request, &kernel));
+  if (!status.ok()) return status;
+  return kernel.spec();
+}
+
+absl::Status PrintHelp(const CLI::App& command, Session& session, const SweepFlags& flags) {
+  std::fputs(command.help().c_str(), stdout);
+  if (flags.kernel.empty() && flags.kernel_path.empty()) return absl::OkStatus();
+  auto spec = SpecFor(session, flags);
+  if (!spec.ok()) return spec.status();
+  std::printf("\nDims of %s: %s\n%s\nData types: %s\n", spec->name().c_str(),
+              spec->summary().c_str(), DimHelp(*spec).c_str(),
+              absl::StrJoin(spec->dtypes(), ", ").c_str());
+  return absl::OkStatus();
+}
+
+absl::Status RunSweep(Session& session, const SweepFlags& flags) {
+  if (flags.kernel.empty() == flags.kernel_path.empty()) {
+    return absl::InvalidArgumentError(
+        "name one kernel: 'tunectl sweep attention', or 'tunectl sweep --kernel my/kernel.textproto'; "
+        "'tunectl kernel list' shows the catalogue");
+  }
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  if (flags.detach && (*connection)->embedded()) {
+    return absl::FailedPreconditionError(
+        "--detach needs a daemon that goes on: start 'tunerd' first");
+  }
+  auto request = MakeRequest(flags, session);
+  if (!request.ok()) return request.status();
+
+  grpc::ClientContext context;
+  SetDeadline(context, kSubmitTimeout);
+  v1::Sweep sweep;
+  absl::Status status = FromGrpc((*connection)->sweeps().SubmitSweep(&context, *request, &sweep));
+  if (!status.ok()) return status;
+  if (flags.detach) {
+    if (flags.json) {
+      PrintJson(sweep);
+    } else {
+      std::printf("sweep %ld is queued; follow it with: tunectl sweep watch %ld\n",
+                  static_cast<long>(sweep.id()), static_cast<long>(sweep.id()));
+    }
+    return absl::OkStatus();
+  }
+  auto watched = FollowSweep(**connection, sweep.id(), OnInterrupt::kCancelSweep, flags.json);
+  if (!watched.ok()) return watched.status();
+  if (flags.json) {
+    PrintJson(watched->sweep);
+  } else {
+    std::fputs(ReportText(watched->sweep).c_str(), stdout);
+  }
+  session.Finish(ExitCodeOf(*watched));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSweep(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<SweepFlags>();
+  CLI::App* sweep = app.add_subcommand(
+      "sweep", std::string("Tune a kernel: compile, check and time its configs, record the best.\n") +
+                   kExamples);
+  sweep->set_help_flag();  // replaced: a kernel's dims are part of its help
+  sweep->add_flag("-h,--help", flags->help, "This help; with a kernel, also its dims");
+  sweep->add_option("KERNEL", flags->kernel, "Name in the catalogue");
+  sweep->add_option("--kernel", flags->kernel_path, "Spec of a kernel of your own (text format)");
+  sweep->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
+  sweep->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu");
+  sweep->add_option("--strategy", flags->strategy, "exhaustive or random");
+  sweep->add_option("--budget", flags->budget, "Trials (100) or time (30s, 5min)");
+  sweep->add_option("--seed", flags->seed, "Seed of the strategy and of the inputs")
+      ->capture_default_str();
+  sweep->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
+  sweep->add_flag("--fresh", flags->fresh, "Measure again what an earlier sweep has measured");
+  sweep->add_flag("--detach", flags->detach, "Queue it and return");
+  sweep->add_flag("--json", flags->json, "Print the finished sweep as JSON");
+  AddSweepVerbs(*sweep, session);
+  sweep->callback([flags, sweep, &session] {
+    if (!sweep->get_subcommands().empty()) return;
+    const absl::Status status =
+        flags->help ? PrintHelp(*sweep, session, *flags) : RunSweep(session, *flags);
+    if (!status.ok()) session.Finish(status);
+  });
+}
+
+}  // namespace tune::client

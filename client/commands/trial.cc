@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl trial list
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "client/commands/commands.h"
+#include "client/format.h"
+#include "client/rpc.h"
+#include "client/terminal.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(60);
+
+struct TrialFlags {
+  int64_t sweep_id = 0;
+  bool json = false;
+  bool csv = false;
+  bool samples = false;
+};
+
+absl::StatusOr<std::vector<v1::Trial>> Fetch(Session& session, const TrialFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListTrialsRequest request;
+  request.set_sweep_id(flags.sweep_id);
+  request.set_with_samples(flags.samples);
+  auto reader = (*connection)->sweeps().ListTrials(&context, request);
+  std::vector<v1::Trial> trials;
+  v1::Trial trial;
+  while (reader->Read(&trial)) trials.push_back(trial);
+  absl::Status status = FromGrpc(reader->Finish());
+  if (!status.ok()) return status;
+  return trials;
+}
+
+// RFC 4180: quoted where needed, quotes doubled.
+std::string CsvCell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+std::string FirstLine(const std::string& text) {
+  return std::string(*absl::StrSplit(text, '\n').begin());
+}
+
+void PrintCsv(const std::vector<v1::Trial>& trials) {
+  std::vector<std::string> titles = {"id", "outcome"};
+  if (!trials.empty()) {
+    for (const v1::ConfigEntry& entry : trials[0].config().entries()) titles.push_back(entry.param());
+  }
+  for (const char* title :
+       {"latency_ns_median", "latency_ns_low", "latency_ns_high", "latency_ns_min", "sample_count",
+        "clock", "bytes_per_second", "flops_per_second", "peak_fraction", "registers", "spill_bytes",
+        "static_shared_bytes", "dynamic_shared_bytes", "sm_clock_mhz", "power_mw", "relative_l2_error",
+        "compile_seconds", "evaluate_seconds", "message"}) {
+    titles.push_back(title);
+  }
+  std::printf("%s\n", absl::StrJoin(titles, ",").c_str());
+  for (const v1::Trial& trial : trials) {
+    std::vector<std::string> cells = {absl::StrCat(trial.id()), ToText(trial.outcome())};
+    for (const v1::ConfigEntry& entry : trial.config().entries()) cells.push_back(ToText(entry.value()));
+    const v1::Measurement& m = trial.measurement();
+    const v1::Resources& r = trial.resources();
+    for (double number : {m.latency_ns_median(), m.latency_ns_low(), m.latency_ns_high(),
+                          m.latency_ns_min(), double(m.sample_count())}) {
+      cells.push_back(fmt::format("{}", number));
+    }
+    cells.push_back(ToText(m.clock()));
+    for (double number :
+         {m.bytes_per_second(), m.flops_per_second(), m.peak_fraction(), double(r.registers()),
+          double(r.spill_bytes()), double(r.static_shared_bytes()), double(r.dynamic_shared_bytes()),
+          double(trial.telemetry().sm_clock_mhz()), double(trial.telemetry().power_mw()),
+          trial.error().relative_l2(), trial.compile_seconds(), trial.evaluate_seconds()}) {
+      cells.push_back(fmt::format("{}", number));
+    }
+    cells.push_back(FirstLine(trial.message()));
+    std::printf("%s\n", absl::StrJoin(cells, ",", [](std::string* out, const std::string& cell) {
+                          out->append(CsvCell(cell));
+                        }).c_str());
+  }
+}
+
+void PrintTable(const std::vector<v1::Trial>& trials) {
+  Table table({"id", "outcome", "median", "GB/s", "TFLOP/s", "regs", "config", "message"});
+  for (const v1::Trial& trial : trials) {
+    const v1::Measurement& m = trial.measurement();
+    const bool ok = trial.outcome() == v1::OUTCOME_OK;
+    table.Add({absl::StrCat(trial.id()), ToText(trial.outcome()),
+               ok ? LatencyText(m.latency_ns_median()) : "-",
+               ok ? fmt::format("{:.0f}", m.bytes_per_second() / 1e9) : "-",
+               ok ? fmt::format("{:.2f}", m.flops_per_second() / 1e12) : "-",
+               absl::StrCat(trial.resources().registers()), ToText(trial.config()),
+               FirstLine(trial.message())});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+}
+
+absl::Status List(Session& session, const TrialFlags& flags) {
+  auto trials = Fetch(session, flags);
+  if (!trials.ok()) return trials.status();
+  if (flags.json) {
+    // One object a line: a sweep may have many trials.
+    for (const v1::Trial& trial : *trials) PrintJsonLine(trial);
+  } else if (flags.csv) {
+    PrintCsv(*trials);
+  } else {
+    PrintTable(*trials);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTrial(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<TrialFlags>();
+  CLI::App* trial = app.add_subcommand("trial", "What a sweep tried");
+  trial->require_subcommand(1);
+  CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep, oldest first");
+  list->add_option("--sweep", flags->sweep_id, "Sweep id, as in 'tunectl sweep list'")->required();
+  CLI::Option* json = list->add_flag("--json", flags->json, "As JSON, one object a line");
+  list->add_flag("--csv", flags->csv, "As CSV, a column for each param")->excludes(json);
+  list->add_flag("--samples", flags->samples, "With every sample (JSON only)")->needs(json);
+  list->callback([&session, flags] { session.Finish(List(session, *flags)); });
+}
+
+}  // namespace tune::client

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/address.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kConnectTimeout = std::chrono::milliseconds(1500);
+constexpr int kMaxMessageBytes = 64 << 20;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const std::string& address,
+                                                                         const TlsFiles& tls) {
+  if (absl::StartsWith(address, "unix:")) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  for (const auto& [path, text] : {std::pair(&tls.ca, &options.pem_root_certs),
+                                   std::pair(&tls.certificate, &options.pem_cert_chain),
+                                   std::pair(&tls.key, &options.pem_private_key)}) {
+    if (path->empty()) continue;
+    absl::StatusOr<std::string> contents = ReadFile(*path);
+    if (!contents.ok()) return contents.status();
+    *text = *std::move(contents);
+  }
+  return grpc::SslCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
+                                                    const TlsFiles& tls) {
+  auto credentials = CredentialsFor(address, tls);
+  if (!credentials.ok()) return credentials.status();
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  auto channel = grpc::CreateCustomChannel(address, *credentials, arguments);
+  if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
+    return absl::UnavailableError(
+        absl::StrCat("no daemon answers at '", address, "'; start one with 'tunerd', or leave out "
+                     "--address and TUNE_ADDRESS to run without a daemon"));
+  }
+  return channel;
+}
+
+bool SocketExists(const std::string& address) {
+  std::string path(absl::StripPrefix(address, "unix:"));
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
+}  // namespace
+
+Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
+                       std::unique_ptr<EmbeddedServer> embedded)
+    : embedded_(std::move(embedded)),
+      address_(std::move(address)),
+      sweeps_(v1::SweepService::NewStub(channel)),
+      kernels_(v1::KernelService::NewStub(channel)),
+      devices_(v1::DeviceService::NewStub(channel)),
+      records_(v1::RecordService::NewStub(channel)),
+      server_(v1::ServerService::NewStub(channel)) {}
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& address,
+                                                             const TlsFiles& tls,
+                                                             const StartEmbedded& start_embedded) {
+  const bool asked_for = !address.empty() || std::getenv("TUNE_ADDRESS") != nullptr;
+  const std::string target = address.empty() ? DefaultAddress() : address;
+  if (asked_for || SocketExists(target)) {
+    auto channel = Dial(target, tls);
+    if (channel.ok()) {
+      return std::unique_ptr<Connection>(new Connection(*std::move(channel), target, nullptr));
+    }
+    // A socket left behind by a daemon that was killed is no reason to stop.
+    if (asked_for) return channel.status();
+  }
+  absl::StatusOr<std::unique_ptr<EmbeddedServer>> embedded = start_embedded();
+  if (!embedded.ok()) return embedded.status();
+  auto channel = (*embedded)->channel();
+  return std::unique_ptr<Connection>(
+      new Connection(std::move(channel), "embedded", *std::move(embedded)));
+}
+
+}  // namespace tune::client

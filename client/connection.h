@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// How tunectl reaches a server: the daemon it was told of, else the host's, else one of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/grpcpp.h"
+#include "tune/v1/catalogue.grpc.pb.h"
+#include "tune/v1/device.grpc.pb.h"
+#include "tune/v1/record.grpc.pb.h"
+#include "tune/v1/server.grpc.pb.h"
+#include "tune/v1/sweep.grpc.pb.h"
+
+namespace tune::client {
+
+// A server that lives in this process; stops when destroyed.
+class EmbeddedServer {
+ public:
+  virtual ~EmbeddedServer() = default;
+  virtual std::shared_ptr<grpc::Channel> channel() = 0;
+};
+
+using StartEmbedded = std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>()>;
+
+struct TlsFiles {
+  std::string ca;           // verifies the daemon
+  std::string certificate;  // ours, if the daemon asks for one
+  std::string key;
+};
+
+class Connection {
+ public:
+  // With an address (from a flag or $TUNE_ADDRESS) only that daemon will do: UNAVAILABLE if it does
+  // not answer. Without one: the daemon at the default socket if there is one, else `start_embedded`.
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& address,
+                                                          const TlsFiles& tls,
+                                                          const StartEmbedded& start_embedded);
+
+  bool embedded() const { return embedded_ != nullptr; }
+  const std::string& address() const { return address_; }
+
+  v1::SweepService::Stub& sweeps() { return *sweeps_; }
+  v1::KernelService::Stub& kernels() { return *kernels_; }
+  v1::DeviceService::Stub& devices() { return *devices_; }
+  v1::RecordService::Stub& records() { return *records_; }
+  v1::ServerService::Stub& server() { return *server_; }
+
+ private:
+  Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
+             std::unique_ptr<EmbeddedServer> embedded);
+
+  std::unique_ptr<EmbeddedServer> embedded_;  // outlives the stubs
+  std::string address_;
+  std::unique_ptr<v1::SweepService::Stub> sweeps_;
+  std::unique_ptr<v1::KernelService::Stub> kernels_;
+  std::unique_ptr<v1::DeviceService::Stub> devices_;
+  std::unique_ptr<v1::RecordService::Stub> records_;
+  std::unique_ptr<v1::ServerService::Stub> server_;
+};
+
+}  // namespace tune::client

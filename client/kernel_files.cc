@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kernel_files.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+
+namespace tune::client {
+namespace {
+
+constexpr size_t kMaxSourceBytes = 1 << 20;
+
+// The server reports errors, with everything it knows; this parse only looks for file names.
+class IgnoreErrors : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, int, const std::string&) override {}
+};
+
+absl::StatusOr<std::string> ReadText(const std::filesystem::path& path, size_t bytes_left) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text(bytes_left + 1, '\0');
+  if (!in || !in.read(text.data(), static_cast<std::streamsize>(text.size())).eof()) {
+    if (in) return absl::InvalidArgumentError("kernel sources are limited to 1 MiB in all");
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read '", path.string(), "': ", std::strerror(errno)));
+  }
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path) {
+  const std::filesystem::path spec_path(path);
+  absl::StatusOr<std::string> spec_text = ReadText(spec_path, kMaxSourceBytes);
+  if (!spec_text.ok()) return spec_text.status();
+  KernelFiles kernel;
+  kernel.source.set_spec_name(path);
+  kernel.source.set_spec_text(*spec_text);
+  v1::KernelSpec& spec = kernel.spec;
+  IgnoreErrors ignore;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&ignore);
+  if (!parser.ParseFromString(*spec_text, &spec)) {
+    spec.Clear();
+    return kernel;
+  }
+
+  std::vector<std::string> names(spec.headers().begin(), spec.headers().end());
+  names.push_back(spec.source());
+  size_t bytes_left = kMaxSourceBytes - spec_text->size();
+  for (const std::string& name : names) {
+    // A name that leaves the folder is refused by the server; nothing outside is read for it here.
+    if (name.empty() || name == ".." || absl::StrContains(name, '/')) continue;
+    absl::StatusOr<std::string> text = ReadText(spec_path.parent_path() / name, bytes_left);
+    if (!text.ok()) return text.status();
+    bytes_left -= text->size();
+    (*kernel.source.mutable_files())[name] = *std::move(text);
+  }
+  return kernel;
+}
+
+}  // namespace tune::client

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a kernel of the user's from disk, to be sent as text: the daemon opens no path.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tune/v1/kernel.pb.h"
+
+namespace tune::client {
+
+struct KernelFiles {
+  v1::KernelSource source;
+  v1::KernelSpec spec;  // empty if the text does not parse: the server says where it is wrong
+};
+
+// The spec at `path` with the source and headers it names, from the spec's folder. INVALID_ARGUMENT:
+// a file that cannot be read, or more than 1 MiB in all.
+absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path);
+
+}  // namespace tune::client

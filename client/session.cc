@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/session.h"
+
+#include <cstdio>
+
+#include "google/protobuf/util/json_util.h"
+
+namespace tune::client {
+
+absl::StatusOr<Connection*> Session::Connect() {
+  if (connection_ == nullptr) {
+    auto connection = Connection::Open(address, tls, start_embedded_);
+    if (!connection.ok()) return connection.status();
+    connection_ = *std::move(connection);
+  }
+  return connection_.get();
+}
+
+void Session::Finish(const absl::Status& status) {
+  exit_code_ = ExitCodeFor(status);
+  if (status.ok()) return;
+  std::fprintf(stderr, "tunectl: %s\n", std::string(status.message()).c_str());
+}
+
+namespace {
+
+std::string JsonText(const google::protobuf::Message& message, bool whitespace) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = whitespace;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  // Fails only for messages with an invalid Any, which ours do not have.
+  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
+  return text;
+}
+
+}  // namespace
+
+void PrintJson(const google::protobuf::Message& message) {
+  std::fputs(JsonText(message, true).c_str(), stdout);
+}
+
+void PrintJsonLine(const google::protobuf::Message& message) {
+  std::printf("%s\n", JsonText(message, false).c_str());
+}
+
+}  // namespace tune::client

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command of tunectl shares: the connection, the flags before the command, the outcome.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/connection.h"
+#include "client/exit_code.h"
+#include "google/protobuf/message.h"
+
+namespace tune::client {
+
+class Session {
+ public:
+  explicit Session(StartEmbedded start_embedded) : start_embedded_(std::move(start_embedded)) {}
+
+  // Opened on first use, kept until the program ends.
+  absl::StatusOr<Connection*> Connect();
+
+  // Flags before the command, and the dims among the command's.
+  std::string address;
+  TlsFiles tls;
+  std::map<std::string, std::string> dims;
+
+  // What the command came to; `Finish` prints the error, if it is one.
+  void Finish(const absl::Status& status);
+  void Finish(ExitCode code) { exit_code_ = code; }
+  int exit_code() const { return exit_code_; }
+
+ private:
+  const StartEmbedded start_embedded_;
+  std::unique_ptr<Connection> connection_;
+  ExitCode exit_code_ = kDone;
+};
+
+// As protobuf's JSON, with the field names of the .proto files; 64-bit integers are strings.
+void PrintJson(const google::protobuf::Message& message);
+void PrintJsonLine(const google::protobuf::Message& message);
+
+}  // namespace tune::client

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/sweep_view.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/format.h"
+#include "client/interrupt.h"
+#include "client/rpc.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kPlainLineEvery = std::chrono::seconds(5);
+constexpr auto kCancelTimeout = std::chrono::seconds(10);
+
+class Progress {
+ public:
+  explicit Progress(bool quiet) : quiet_(quiet), live_(IsInteractive()) {}
+
+  void Show(const v1::Sweep& sweep) {
+    if (quiet_) return;
+    if (live_) {
+      line_.Show(ProgressText(sweep));
+      return;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_line_) return;
+    next_line_ = now + kPlainLineEvery;
+    std::fprintf(stderr, "%s\n", ProgressText(sweep).c_str());
+  }
+  void Clear() { line_.Clear(); }
+
+ private:
+  const bool quiet_;
+  const bool live_;
+  LiveLine line_;
+  std::chrono::steady_clock::time_point next_line_;
+};
+
+std::string FailureText(const v1::SweepProgress& progress) {
+  std::vector<std::string> failures;
+  for (const auto& [outcome, count] : progress.outcomes()) {
+    if (outcome != "ok" && count > 0) failures.push_back(absl::StrCat(count, " ", outcome));
+  }
+  return absl::StrJoin(failures, ", ");
+}
+
+std::string SpeedText(const v1::Sweep& sweep) {
+  const v1::Measurement& measurement = sweep.result().best().measurement();
+  std::vector<std::string> parts;
+  if (measurement.bytes_per_second() > 0) parts.push_back(BandwidthText(measurement.bytes_per_second()));
+  if (measurement.flops_per_second() > 0) parts.push_back(FlopRateText(measurement.flops_per_second()));
+  if (measurement.peak_fraction() > 0) {
+    const bool memory = sweep.result().bound() == "memory";
+    parts.push_back(fmt::format(
+        "{} of the {} {} peak ({})", PercentText(measurement.peak_fraction()),
+        sweep.result().ceiling_source(), sweep.result().bound(),
+        memory ? BandwidthText(sweep.result().ceiling()) : FlopRateText(sweep.result().ceiling())));
+  }
+  return absl::StrJoin(parts, "   ");
+}
+
+std::string LatencyLine(const v1::Measurement& measurement) {
+  return fmt::format("{}  (95 % interval {} to {}, {} samples, {} clock, {} cache)",
+                     LatencyText(measurement.latency_ns_median()),
+                     LatencyText(measurement.latency_ns_low()),
+                     LatencyText(measurement.latency_ns_high()), measurement.sample_count(),
+                     ToText(measurement.clock()),
+                     measurement.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
+}
+
+std::string DimFlags(const v1::Sweep& sweep) {
+  std::string flags;
+  for (const v1::DimValue& dim : sweep.problem().dims()) {
+    absl::StrAppend(&flags, " --", dim.name(), " ", dim.value());
+  }
+  absl::StrAppend(&flags, " --dtype ", sweep.problem().dtype());
+  return flags;
+}
+
+std::string NextCommand(const v1::Sweep& sweep) {
+  const bool stopped = sweep.state() == v1::SWEEP_STATE_CANCELLED;
+  if (stopped) return "the same command again continues where this stopped";
+  if (!sweep.has_result()) return absl::StrCat("tunectl trial list --sweep ", sweep.id());
+  return absl::StrCat("tunectl best ", sweep.kernel_name(), DimFlags(sweep));
+}
+
+void AddLine(std::string& text, const std::string& title, const std::string& value) {
+  if (!value.empty()) absl::StrAppend(&text, Dim(fmt::format("{:<10}", title)), value, "\n");
+}
+
+void AddResult(std::string& text, const v1::Sweep& sweep) {
+  const v1::SweepResult& result = sweep.result();
+  AddLine(text, "best", Bold(ToText(result.best().config())));
+  AddLine(text, "latency", LatencyLine(result.best().measurement()));
+  AddLine(text, "speed", SpeedText(sweep));
+  if (result.has_default_trial()) {
+    AddLine(text, "default",
+            fmt::format("{}  {}; the best is {:.2f} times as fast",
+                        LatencyText(result.default_trial().measurement().latency_ns_median()),
+                        ToText(result.default_trial().config()), result.speedup_over_default()));
+  }
+  for (int i = 0; i < result.ties_size() && i < 3; ++i) {
+    AddLine(text, i == 0 ? "ties" : "",
+            fmt::format("{}  {}", LatencyText(result.ties(i).measurement().latency_ns_median()),
+                        ToText(result.ties(i).config())));
+  }
+  if (result.ties_size() > 3) AddLine(text, "", absl::StrCat("and ", result.ties_size() - 3, " more"));
+}
+
+}  // namespace
+
+std::string ProgressText(const v1::Sweep& sweep) {
+  const v1::SweepProgress& progress = sweep.progress();
+  if (sweep.state() == v1::SWEEP_STATE_QUEUED) {
+    return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is queued");
+  }
+  std::string text = fmt::format("{}  {}/{}", sweep.kernel_name(), progress.done(), progress.planned());
+  if (progress.reused() > 0) absl::StrAppend(&text, " (", progress.reused(), " reused)");
+  if (progress.trials_per_second() > 0) {
+    absl::StrAppend(&text, fmt::format("  {:.1f}/s", progress.trials_per_second()));
+  }
+  if (progress.remaining_seconds() > 0) {
+    absl::StrAppend(&text, "  ", DurationText(progress.remaining_seconds()), " left");
+  }
+  if (progress.best_latency_ns() > 0) {
+    absl::StrAppend(&text, "  best ", LatencyText(progress.best_latency_ns()));
+  }
+  const std::string failures = FailureText(progress);
+  if (!failures.empty()) absl::StrAppend(&text, "  failed: ", failures);
+  return text;
+}
+
+std::string ReportText(const v1::Sweep& sweep) {
+  const v1::SweepProgress& progress = sweep.progress();
+  std::string text = fmt::format("{}  {}  on {} ({})\n\n", Bold(sweep.kernel_name()),
+                                 ToText(sweep.problem()), sweep.device_name(), sweep.target());
+  if (sweep.has_result()) {
+    AddResult(text, sweep);
+  } else {
+    AddLine(text, "best", "none: no config was ok");
+  }
+  std::vector<std::string> outcomes;
+  for (const auto& [outcome, count] : progress.outcomes()) {
+    outcomes.push_back(absl::StrCat(count, " ", outcome));
+  }
+  AddLine(text, "outcomes", absl::StrJoin(outcomes, ", "));
+  std::string tried = fmt::format("{} of {} configs in {}", progress.done(), progress.space_size(),
+                                  DurationText(progress.elapsed_seconds()));
+  if (progress.reused() > 0) {
+    absl::StrAppend(&tried, ", ", progress.reused(), " of them measured earlier");
+  }
+  if (progress.worker_restarts() > 0) {
+    absl::StrAppend(&tried, ", ", progress.worker_restarts(), " worker restarts");
+  }
+  AddLine(text, "tried", tried);
+  AddLine(text, "state", sweep.state() == v1::SWEEP_STATE_DONE
+                             ? ""
+                             : absl::StrCat(ToText(sweep.state()),
+                                            sweep.message().empty() ? "" : ": ", sweep.message()));
+  AddLine(text, "next", NextCommand(sweep));
+  return text;
+}
+
+absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_id,
+                                         OnInterrupt on_interrupt, bool quiet) {
+  grpc::ClientContext context;
+  v1::WatchSweepRequest request;
+  request.set_sweep_id(sweep_id);
+  Progress progress(quiet);
+  WatchedSweep watched;
+  InterruptGuard guard([&] {
+    if (on_interrupt == OnInterrupt::kLeaveRunning) {
+      context.TryCancel();
+      return;
+    }
+    grpc::ClientContext cancel_context;
+    SetDeadline(cancel_context, kCancelTimeout);
+    v1::CancelSweepRequest cancel;
+    cancel.set_sweep_id(sweep_id);
+    v1::Sweep cancelled;
+    // A sweep that cannot be cancelled must not keep the person waiting.
+    if (!connection.sweeps().CancelSweep(&cancel_context, cancel, &cancelled).ok()) {
+      context.TryCancel();
+    }
+  });
+  auto reader = connection.sweeps().WatchSweep(&context, request);
+  v1::SweepEvent event;
+  while (reader->Read(&event)) {
+    watched.sweep = event.sweep();
+    progress.Show(watched.sweep);
+  }
+  progress.Clear();
+  const absl::Status status = FromGrpc(reader->Finish());
+  watched.interrupted = guard.interrupted();
+  if (!status.ok() && !watched.interrupted) return status;
+  return watched;
+}
+
+}  // namespace tune::client

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep as a person follows it: the live line while it runs, the report when it is over.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/connection.h"
+#include "client/terminal.h"
+#include "tune/v1/sweep.pb.h"
+
+namespace tune::client {
+
+// What Ctrl-C does to the sweep that is watched.
+enum class OnInterrupt { kCancelSweep, kLeaveRunning };
+
+struct WatchedSweep {
+  v1::Sweep sweep;           // as last seen
+  bool interrupted = false;  // the person stopped watching
+};
+
+// Follows a sweep to its end, with progress on stderr: a live line on a terminal, else a plain line
+// every few seconds; nothing if `quiet`.
+absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_id,
+                                         OnInterrupt on_interrupt, bool quiet);
+
+// "137/231  42.1/s  2 s left  best 35.2 us  failed: 2 compile_failed".
+std::string ProgressText(const v1::Sweep& sweep);
+
+// The outcome of a finished or stopped sweep, with the next command to type.
+std::string ReportText(const v1::Sweep& sweep);
+
+}  // namespace tune::client

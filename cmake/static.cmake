@@ -1,0 +1,36 @@
+# TUNE_STATIC: one relocatable folder for hosts where nothing can be installed. Debian's package files
+# name shared libraries; wherever the archive lies beside one, it is linked instead. OpenSSL and the C
+# and C++ runtimes stay shared: every host has them.
+add_link_options(-Wl,--as-needed)
+
+function(tune_link_archive target)
+  foreach(property IMPORTED_LOCATION IMPORTED_LOCATION_NONE IMPORTED_LOCATION_RELEASE)
+    get_target_property(location ${target} ${property})
+    if(NOT location OR NOT location MATCHES "\\.so")
+      continue()
+    endif()
+    string(REGEX REPLACE "\\.so.*$" ".a" archive ${location})
+    if(EXISTS ${archive} AND NOT archive MATCHES "libssl|libcrypto")
+      set_target_properties(${target} PROPERTIES ${property} ${archive})
+    endif()
+  endforeach()
+endfunction()
+
+get_property(imported_targets DIRECTORY PROPERTY IMPORTED_TARGETS)
+foreach(target ${imported_targets})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY" OR type STREQUAL "UNKNOWN_LIBRARY")
+    tune_link_archive(${target})
+  endif()
+endforeach()
+
+# Found through pkg-config, which gives flags and not a file.
+if(TARGET re2::re2)
+  find_library(TUNE_RE2_ARCHIVE libre2.a REQUIRED)
+  set_target_properties(re2::re2 PROPERTIES INTERFACE_LINK_LIBRARIES ${TUNE_RE2_ARCHIVE})
+endif()
+
+# These two have no archives, but work from their headers alone.
+set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
+set_target_properties(spdlog::spdlog PROPERTIES
+  INTERFACE_COMPILE_DEFINITIONS "SPDLOG_FMT_EXTERNAL;FMT_HEADER_ONLY=1")

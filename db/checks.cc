@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "db/checks.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tuner/status_macros.h"
+
+namespace tune::db {
+namespace {
+
+// From the kernel's magic.h and the projects' own headers, for those that are not in it.
+constexpr struct {
+  uint32_t type;
+  const char* name;
+} kNetworkFileSystems[] = {
+    {0x6969, "NFS"},        {0x517b, "SMB"},        {0xfe534d42, "SMB"},  {0xff534d42, "CIFS"},
+    {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},   {0x00c36400, "Ceph"}, {0x65735546, "FUSE"},
+    {0x5346414f, "AFS"},    {0x19830326, "BeeGFS"},
+};
+
+std::string ReadOwner(int descriptor) {
+  char buffer[32];
+  const ssize_t size = pread(descriptor, buffer, sizeof(buffer), 0);
+  if (size <= 0) return "an unknown process";
+  absl::string_view text(buffer, static_cast<size_t>(size));
+  return absl::StrCat("process ", absl::StripSuffix(text, "\n"));
+}
+
+}  // namespace
+
+const char* NetworkFileSystemName(uint64_t type) {
+  for (const auto& file_system : kNetworkFileSystems) {
+    // f_type is a signed long on some platforms: compare its low 32 bits only.
+    if (static_cast<uint32_t>(type) == file_system.type) return file_system.name;
+  }
+  return nullptr;
+}
+
+absl::Status CheckFileSystem(const std::string& path) {
+  const char* allow = std::getenv("TUNE_ALLOW_NETWORK_FS");
+  if (allow != nullptr && absl::string_view(allow) == "1") return absl::OkStatus();
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  struct statfs info;
+  if (statfs(folder.c_str(), &info) != 0) {
+    const int error = errno;
+    return absl::ErrnoToStatus(error, absl::StrCat("cannot use the folder ", folder));
+  }
+  const char* name = NetworkFileSystemName(static_cast<uint64_t>(info.f_type));
+  if (name == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, " is on a network file system (", name,
+      "), whose locks cannot protect a database; choose a folder on a local disk, or set "
+      "TUNE_ALLOW_NETWORK_FS=1 to take the risk"));
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path) {
+  const std::string lock_path = absl::StrCat(path, ".lock");
+  const int descriptor = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) {
+    const int error = errno;
+    return absl::ErrnoToStatus(error, absl::StrCat("cannot open ", lock_path));
+  }
+  std::unique_ptr<FileLock> lock(new FileLock(descriptor));
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error != EWOULDBLOCK) {
+      return absl::ErrnoToStatus(error, absl::StrCat("cannot lock ", lock_path));
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is in use by ", ReadOwner(descriptor), " (it holds ", lock_path,
+                     "); stop that process, or choose another folder"));
+  }
+  // The id is for people only, so a full disk here is no reason to stop.
+  const std::string owner = absl::StrCat(getpid(), "\n");
+  if (ftruncate(descriptor, 0) != 0 ||
+      pwrite(descriptor, owner.data(), owner.size(), 0) != static_cast<ssize_t>(owner.size())) {
+    return lock;
+  }
+  return lock;
+}
+
+// The file stays: removing it would let two processes hold locks on two files of the same name.
+FileLock::~FileLock() { close(descriptor_); }
+
+absl::Status QuickCheck(Connection& connection, const std::string& path) {
+  ASSIGN_OR_RETURN(std::string finding, connection.QueryText("PRAGMA quick_check(1)"));
+  if (finding == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " is damaged: ", finding,
+                                          "; move it aside, or put a backup in its place"));
+}
+
+}  // namespace tune::db

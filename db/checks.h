@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold before a database file is used: a local file system, no other process, no damage.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/statement.h"
+
+namespace tune::db {
+
+// "NFS", "Lustre", ...; null for a file system with trustworthy locks. `type` is statfs's f_type.
+const char* NetworkFileSystemName(uint64_t type);
+
+// FAILED_PRECONDITION if the directory of `path` is on a network file system, where SQLite's locks
+// and shared memory cannot be relied on. The environment's TUNE_ALLOW_NETWORK_FS=1 overrides.
+absl::Status CheckFileSystem(const std::string& path);
+
+// An exclusive lock on `<path>.lock`, which holds this process's id. The operating system drops it
+// when the process ends, however it ends.
+class FileLock {
+ public:
+  // FAILED_PRECONDITION names the process that has it.
+  static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+  const int descriptor_;
+};
+
+// DATA_LOSS with SQLite's first finding if the file is damaged.
+absl::Status QuickCheck(Connection& connection, const std::string& path);
+
+}  // namespace tune::db

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "db/migrations.h"
+
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/status_macros.h"
+
+namespace tune::embedded {
+extern const std::string_view schema_sql;
+}  // namespace tune::embedded
+
+namespace tune::db {
+namespace {
+
+// "tune" in ASCII: tells our files from other programs' databases.
+constexpr int64_t kApplicationId = 0x74756e65;
+
+absl::Status CheckOwner(Connection& connection, const std::string& path, int64_t version) {
+  ASSIGN_OR_RETURN(int64_t application, connection.QueryInteger("PRAGMA application_id"));
+  if (application == kApplicationId) return absl::OkStatus();
+  ASSIGN_OR_RETURN(int64_t objects, connection.QueryInteger("SELECT count(*) FROM sqlite_schema"));
+  if (version == 0 && objects == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is a database of another program; choose another file"));
+}
+
+absl::Status CopyPages(Connection& from, sqlite3* to, const std::string& to_path) {
+  sqlite3_backup* backup = sqlite3_backup_init(to, "main", from.handle(), "main");
+  if (backup == nullptr) return SqliteStatus(sqlite3_errcode(to), to, to_path);
+  sqlite3_backup_step(backup, -1);
+  return SqliteStatus(sqlite3_backup_finish(backup), to,
+                      absl::StrCat("cannot write the backup ", to_path));
+}
+
+// Written beside its final name and renamed, so that a backup is whole or not there.
+absl::Status BackUp(Connection& connection, const std::string& path, int64_t version) {
+  const std::string final_path = absl::StrCat(path, ".v", version, ".bak");
+  const std::string partial_path = absl::StrCat(final_path, ".partial");
+  std::error_code error;
+  std::filesystem::remove(partial_path, error);
+  {
+    ASSIGN_OR_RETURN(std::unique_ptr<Connection> copy,
+                     Connection::Open(partial_path, Connection::Mode::kReadWriteCreate));
+    RETURN_IF_ERROR(CopyPages(connection, copy->handle(), partial_path));
+  }
+  std::filesystem::rename(partial_path, final_path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot name the backup ", final_path, ": ", error.message()));
+}
+
+absl::Status RunStep(Connection& connection, absl::string_view step, int64_t version) {
+  const std::string script =
+      absl::StrCat("BEGIN IMMEDIATE;\n", step, "\n", "PRAGMA application_id = ", kApplicationId,
+                   ";\n", "PRAGMA user_version = ", version, ";\nCOMMIT;");
+  absl::Status status = connection.Execute(script.c_str());
+  if (status.ok()) return status;
+  if (connection.in_transaction()) connection.Execute("ROLLBACK").IgnoreError();
+  return absl::Status(status.code(), absl::StrCat("schema step to version ", version,
+                                                  " failed: ", status.message()));
+}
+
+}  // namespace
+
+absl::Span<const absl::string_view> SchemaSteps() {
+  static const std::array<absl::string_view, 1> steps = {
+      absl::string_view(embedded::schema_sql.data(), embedded::schema_sql.size()),
+  };
+  return steps;
+}
+
+absl::Status Migrate(Connection& connection, const std::string& path,
+                     absl::Span<const absl::string_view> steps) {
+  ASSIGN_OR_RETURN(int64_t version, connection.QueryInteger("PRAGMA user_version"));
+  RETURN_IF_ERROR(CheckOwner(connection, path, version));
+  const int64_t newest = static_cast<int64_t>(steps.size());
+  if (version < 0 || version > newest) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " has schema version ", version, ", this program knows ", newest,
+                     "; use a newer program, or a backup of that version"));
+  }
+  if (version == newest) return absl::OkStatus();
+  if (version > 0) RETURN_IF_ERROR(BackUp(connection, path, version));
+  for (; version < newest; ++version) {
+    RETURN_IF_ERROR(RunStep(connection, steps[static_cast<size_t>(version)], version + 1));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tune::db

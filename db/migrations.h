@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings a database file to the schema this program knows. The version is SQLite's user_version.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "db/statement.h"
+
+namespace tune::db {
+
+// The steps of the schema: number i takes version i to i + 1. The first is schema.sql, the others
+// are migrations/.
+absl::Span<const absl::string_view> SchemaSteps();
+
+// Runs the steps that are missing, each in its own transaction. A file that has data is copied to
+// `<path>.v<version>.bak` first. FAILED_PRECONDITION: the file is newer than the steps, or belongs
+// to another program.
+absl::Status Migrate(Connection& connection, const std::string& path,
+                     absl::Span<const absl::string_view> steps);
+
+}  // namespace tune::db

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read-only connections, lent to one reader at a time.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/statement.h"
+
+namespace tune::db {
+
+// Thread-safe. Opens connections as they are needed, a few at most; a reader beyond that waits.
+class Readers {
+ public:
+  struct Return {
+    Readers* readers;
+    void operator()(Connection* connection) const { readers->TakeBack(connection); }
+  };
+  // Goes back to the pool at the end of its life. REQUIRES: its statements are gone by then.
+  using Lease = std::unique_ptr<Connection, Return>;
+
+  explicit Readers(std::string path) : path_(std::move(path)) {}
+  Readers(const Readers&) = delete;
+  Readers& operator=(const Readers&) = delete;
+
+  absl::StatusOr<Lease> Borrow();
+
+ private:
+  void TakeBack(Connection* connection);
+
+  const std::string path_;
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::vector<std::unique_ptr<Connection>> idle_;  // under mutex_
+  int open_count_ = 0;                             // under mutex_
+};
+
+}  // namespace tune::db

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the store's rows map to columns: one list of columns and one reader for each kind, so that
+// every query that gives a sweep or a trial gives all of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "db/statement.h"
+#include "db/store.h"
+
+namespace tune::db {
+
+enum class Samples { kLeaveOut, kLoad };
+
+// "SELECT ... FROM sweep JOIN ..."; append WHERE and ORDER BY.
+std::string SelectSweeps();
+absl::StatusOr<SweepRow> ReadSweep(Statement& row);
+
+// The same for trials (tables trial and trial_key).
+std::string SelectTrials(Samples samples);
+absl::StatusOr<Trial> ReadTrial(Statement& row);
+
+// The same for current records. Their trials come without samples.
+std::string SelectCurrentRecords();
+absl::StatusOr<RecordRow> ReadRecord(Statement& row);
+
+// Reads every row of a query.
+template <typename Row>
+absl::StatusOr<std::vector<Row>> ReadAll(Statement& query,
+                                         absl::StatusOr<Row> (*read)(Statement&)) {
+  std::vector<Row> rows;
+  while (true) {
+    absl::StatusOr<bool> has_row = query.Step();
+    if (!has_row.ok()) return has_row.status();
+    if (!*has_row) return rows;
+    absl::StatusOr<Row> row = read(query);
+    if (!row.ok()) return row.status();
+    rows.push_back(*std::move(row));
+  }
+}
+
+// The id of a trial key, added if it is new. NOT_FOUND: the kernel is not stored.
+absl::StatusOr<int64_t> AddTrialKey(Connection& connection, const TrialKey& key);
+// 0 if there is no such key.
+absl::StatusOr<int64_t> FindTrialKey(Connection& connection, const TrialKey& key);
+absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key_id,
+                         TrialPurpose purpose);
+
+}  // namespace tune::db

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "db/sqlite_store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "db/json.h"
+#include "db/migrations.h"
+#include "db/rows.h"
+#include "tuner/status_macros.h"
+
+namespace tune::db {
+namespace {
+
+constexpr size_t kMaxSamples = 1 << 20;
+constexpr uint32_t kMaxListedSweeps = 100000;
+
+// Symbolic links resolved, so that two names of one file share one lock.
+absl::StatusOr<std::string> CanonicalPath(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  if (!error) absolute = std::filesystem::weakly_canonical(absolute, error);
+  std::error_code no_folder;
+  if (!error && absolute.has_filename() && !std::filesystem::is_directory(absolute, no_folder)) {
+    return absolute.string();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not the path of a file"));
+}
+
+absl::Status PrepareFile(Connection& connection, const std::string& path) {
+  // The first read of the file: damage to its header shows here.
+  RETURN_IF_ERROR(connection.QueryInteger("PRAGMA schema_version").status());
+  RETURN_IF_ERROR(QuickCheck(connection, path));
+  RETURN_IF_ERROR(Migrate(connection, path, SchemaSteps()));
+  ASSIGN_OR_RETURN(std::string mode, connection.QueryText("PRAGMA journal_mode = WAL"));
+  if (mode != "wal") {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " cannot use a write-ahead log (SQLite keeps mode '", mode,
+                     "'); choose a folder on a local disk"));
+  }
+  return connection.Execute("PRAGMA synchronous = FULL");
+}
+
+absl::Status InsertKernel(Connection& connection, const KernelRow& kernel) {
+  Statement insert = connection.Prepare(
+      "INSERT INTO kernel (hash, name, spec_name, spec_text) VALUES (?, ?, ?, ?) "
+      "ON CONFLICT (hash) DO NOTHING");
+  insert.Bind(kernel.hash, kernel.name, kernel.spec_name, kernel.spec_text);
+  RETURN_IF_ERROR(insert.Run());
+  if (connection.changed_rows() == 0) return absl::OkStatus();  // stored before
+  for (const auto& [name, text] : kernel.files) {
+    Statement insert_file =
+        connection.Prepare("INSERT INTO kernel_file (kernel_hash, name, text) VALUES (?, ?, ?)");
+    RETURN_IF_ERROR(insert_file.Bind(kernel.hash, name, text).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SweepRow> OneSweep(Statement& query, absl::string_view wanted) {
+  ASSIGN_OR_RETURN(bool found, query.Step());
+  if (!found) return absl::NotFoundError(absl::StrCat("no sweep ", wanted));
+  return ReadSweep(query);
+}
+
+absl::Status InsertSweep(Connection& connection, const SweepRow& sweep) {
+  ASSIGN_OR_RETURN(std::string dims, EncodeDims(sweep.problem.dims));
+  // An empty idempotency key is NULL: it equals no other.
+  Statement insert = connection.Prepare(
+      "INSERT INTO sweep (kernel_hash, dims, dtype, device_id, device_name, target, strategy, "
+      "budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key, state, message, "
+      "created_unix_ms, finished_unix_ms, best_trial_id, default_trial_id, tie_trial_ids, "
+      "summary) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert.Bind(sweep.kernel_hash, dims, ToText(sweep.problem.dtype), sweep.device_id,
+              sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials,
+              sweep.budget_seconds, sweep.seed, sweep.cache_mode, sweep.fresh,
+              sweep.idempotency_key, sweep.state, sweep.message, sweep.created_unix_ms,
+              sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
+              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary);
+  return insert.Run();
+}
+
+// The key under which a trial was measured must be the record's: a record says what was measured.
+absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
+  Statement find = connection.Prepare("SELECT key_id, outcome FROM trial WHERE id = ?");
+  ASSIGN_OR_RETURN(bool found, find.Bind(record.trial.id).Step());
+  if (!found) {
+    return absl::NotFoundError(
+        absl::StrCat("no trial ", record.trial.id, " to publish; append it before its record"));
+  }
+  int64_t trial_key_id = 0;
+  Outcome outcome = Outcome::kOk;
+  find.Read(trial_key_id, outcome);
+  if (outcome != Outcome::kOk) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "trial ", record.trial.id, " is ", ToText(outcome), "; only an ok trial makes a record"));
+  }
+  ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(connection, record.key));
+  if (key_id == trial_key_id) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the record's key is not the one of its trial ", record.trial.id));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string canonical, CanonicalPath(path));
+  RETURN_IF_ERROR(CheckFileSystem(canonical));
+  ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, FileLock::Take(canonical));
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> writer,
+                   Connection::Open(canonical, Connection::Mode::kReadWriteCreate));
+  if (absl::Status prepared = PrepareFile(*writer, canonical); !prepared.ok()) {
+    return absl::Status(prepared.code(), absl::StrCat("cannot open the database ", canonical, ": ",
+                                                      prepared.message()));
+  }
+  return std::make_unique<SqliteStore>(std::move(lock), std::move(writer), canonical);
+}
+
+SqliteStore::SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
+                         const std::string& path)
+    : lock_(std::move(lock)), writer_(std::move(writer)), readers_(path) {}
+
+absl::Status SqliteStore::PutKernel(const KernelRow& kernel) {
+  return writer_.Run([&](Connection& connection) { return InsertKernel(connection, kernel); });
+}
+
+absl::StatusOr<KernelRow> SqliteStore::GetKernel(const std::string& hash) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement find =
+      reader->Prepare("SELECT hash, name, spec_name, spec_text FROM kernel WHERE hash = ?");
+  ASSIGN_OR_RETURN(bool found, find.Bind(hash).Step());
+  if (!found) return absl::NotFoundError(absl::StrCat("no kernel with hash ", hash));
+  KernelRow kernel;
+  find.Read(kernel.hash, kernel.name, kernel.spec_name, kernel.spec_text);
+  Statement files = reader->Prepare("SELECT name, text FROM kernel_file WHERE kernel_hash = ?");
+  files.Bind(hash);
+  while (true) {
+    ASSIGN_OR_RETURN(bool has_file, files.Step());
+    if (!has_file) return kernel;
+    std::string name;
+    files.Read(name);
+    files.Read(kernel.files[name]);
+  }
+}
+
+absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
+  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+    if (!sweep.idempotency_key.empty()) {
+      Statement find =
+          connection.Prepare(absl::StrCat(SelectSweeps(), "WHERE sweep.idempotency_key = ?"));
+      absl::StatusOr<SweepRow> known =
+          OneSweep(find.Bind(sweep.idempotency_key), sweep.idempotency_key);
+      if (known.ok()) sweep = *std::move(known);
+      if (!absl::IsNotFound(known.status())) return known.status();
+    }
+    RETURN_IF_ERROR(InsertSweep(connection, sweep));
+    sweep.id = connection.last_insert_id();
+    return absl::OkStatus();
+  }));
+  return sweep;
+}
+
+absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
+  return writer_.Run([&](Connection& connection) -> absl::Status {
+    Statement update = connection.Prepare(
+        "UPDATE sweep SET state = ?, message = ?, finished_unix_ms = ?, best_trial_id = ?, "
+        "default_trial_id = ?, tie_trial_ids = ?, summary = ? WHERE id = ?");
+    update.Bind(sweep.state, sweep.message, sweep.finished_unix_ms,
+                OptionalId{sweep.best_trial_id}, OptionalId{sweep.default_trial_id},
+                EncodeIds(sweep.tie_trial_ids), sweep.summary, sweep.id);
+    RETURN_IF_ERROR(update.Run());
+    if (connection.changed_rows() == 1) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
+  });
+}
+
+absl::StatusOr<SweepRow> SqliteStore::GetSweep(int64_t id) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement find = reader->Prepare(absl::StrCat(SelectSweeps(), "WHERE sweep.id = ?"));
+  return OneSweep(find.Bind(id), absl::StrCat(id));
+}
+
+absl::StatusOr<std::vector<SweepRow>> SqliteStore::ListSweeps(uint32_t limit) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query = reader->Prepare(absl::StrCat(SelectSweeps(), "ORDER BY sweep.id DESC LIMIT ?"));
+  return ReadAll(query.Bind(std::min(limit, kMaxListedSweeps)), ReadSweep);
+}
+
+absl::StatusOr<std::vector<SweepRow>> SqliteStore::UnfinishedSweeps() {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query = reader->Prepare(
+      absl::StrCat(SelectSweeps(), "WHERE sweep.state IN (1, 2) ORDER BY sweep.id"));
+  return ReadAll(query, ReadSweep);
+}
+
+absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const TrialKey& key,
+                                                 TrialPurpose purpose) {
+  if (trial.measurement.samples_ns.size() > kMaxSamples) {
+    return absl::InvalidArgumentError(absl::StrCat("a trial has ",
+                                                   trial.measurement.samples_ns.size(),
+                                                   " samples, the limit is ", kMaxSamples));
+  }
+  int64_t id = 0;
+  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+    ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, key));
+    RETURN_IF_ERROR(InsertTrial(connection, trial, key_id, purpose));
+    id = connection.last_insert_id();
+    return absl::OkStatus();
+  }));
+  return id;
+}
+
+absl::StatusOr<Trial> SqliteStore::GetTrial(int64_t id) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement find =
+      reader->Prepare(absl::StrCat(SelectTrials(Samples::kLoad), "WHERE trial.id = ?"));
+  ASSIGN_OR_RETURN(bool found, find.Bind(id).Step());
+  if (!found) return absl::NotFoundError(absl::StrCat("no trial ", id));
+  return ReadTrial(find);
+}
+
+absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query = reader->Prepare(
+      absl::StrCat(SelectTrials(Samples::kLoad), "WHERE trial.sweep_id = ? ORDER BY trial.id"));
+  return ReadAll(query.Bind(sweep_id), ReadTrial);
+}
+
+absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(*reader, key));
+  Statement query = reader->Prepare(
+      absl::StrCat(SelectTrials(Samples::kLeaveOut),
+                   "WHERE trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
+                   "GROUP BY config) AND trial.outcome NOT IN (?, ?) ORDER BY trial.id"));
+  query.Bind(key_id, TrialPurpose::kSearch, Outcome::kFaulted, Outcome::kTimedOut);
+  return ReadAll(query, ReadTrial);
+}
+
+absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record) {
+  int64_t id = 0;
+  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+    RETURN_IF_ERROR(CheckRecord(connection, record));
+    Statement insert = connection.Prepare(
+        "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
+        "VALUES (?, ?, ?, ?)");
+    insert.Bind(record.trial.id, record.default_latency_ns, record.tie_count,
+                record.published_unix_ms);
+    RETURN_IF_ERROR(insert.Run());
+    id = connection.last_insert_id();
+    return absl::OkStatus();
+  }));
+  return id;
+}
+
+absl::StatusOr<std::vector<RecordRow>> SqliteStore::CurrentRecords() {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query =
+      reader->Prepare(absl::StrCat(SelectCurrentRecords(), "ORDER BY current_record.id"));
+  return ReadAll(query, ReadRecord);
+}
+
+absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
+  int64_t published = 0;
+  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+    Statement rebuild = connection.Prepare(
+        "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
+        "SELECT trial.id, CASE untuned.outcome WHEN 1 THEN untuned.latency_ns_median ELSE 0 END, "
+        "json_array_length(sweep.tie_trial_ids), sweep.finished_unix_ms "
+        "FROM sweep JOIN trial ON trial.id = sweep.best_trial_id "
+        "JOIN trial_key AS key ON key.id = trial.key_id "
+        "LEFT JOIN trial AS untuned ON untuned.id = sweep.default_trial_id "
+        "WHERE sweep.state = ? AND trial.outcome = ? AND NOT EXISTS ("
+        "SELECT 1 FROM record JOIN trial AS other ON other.id = record.trial_id "
+        "JOIN trial_key AS other_key ON other_key.id = other.key_id "
+        "WHERE other.sweep_id >= sweep.id AND other_key.kernel_hash = key.kernel_hash "
+        "AND other_key.dims = key.dims AND other_key.dtype = key.dtype "
+        "AND other_key.device_name = key.device_name AND other_key.target = key.target "
+        "AND other_key.cache_mode = key.cache_mode) ORDER BY sweep.id");
+    RETURN_IF_ERROR(rebuild.Bind(SweepState::kDone, Outcome::kOk).Run());
+    published = connection.changed_rows();
+    return absl::OkStatus();
+  }));
+  return published;
+}
+
+absl::Status SqliteStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
+  return writer_.Run([&](Connection& connection) -> absl::Status {
+    for (const CeilingRow& row : ceilings) {
+      Statement put = connection.Prepare(
+          "INSERT INTO ceiling (device_name, driver, name, value, measured, measured_unix_ms) "
+          "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (device_name, driver, name) DO UPDATE SET "
+          "value = excluded.value, measured = excluded.measured, "
+          "measured_unix_ms = excluded.measured_unix_ms");
+      put.Bind(row.device_name, row.driver, row.ceiling.name, row.ceiling.value,
+               row.ceiling.measured, row.measured_unix_ms);
+      RETURN_IF_ERROR(put.Run());
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::string& device_name,
+                                                                 const std::string& driver) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query = reader->Prepare(
+      "SELECT device_name, driver, name, value, measured, measured_unix_ms FROM ceiling "
+      "WHERE device_name = ? AND driver = ? ORDER BY name");
+  query.Bind(device_name, driver);
+  std::vector<CeilingRow> rows;
+  while (true) {
+    ASSIGN_OR_RETURN(bool has_row, query.Step());
+    if (!has_row) return rows;
+    CeilingRow& row = rows.emplace_back();
+    query.Read(row.device_name, row.driver, row.ceiling.name, row.ceiling.value,
+               row.ceiling.measured, row.measured_unix_ms);
+  }
+}
+
+absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  StoreStatistics statistics;
+  // Trials are never deleted, so the last id is their number; counting would read a whole index.
+  ASSIGN_OR_RETURN(statistics.trial_count,
+                   reader->QueryInteger("SELECT coalesce(max(id), 0) FROM trial"));
+  ASSIGN_OR_RETURN(statistics.record_count,
+                   reader->QueryInteger("SELECT count(*) FROM current_record"));
+  ASSIGN_OR_RETURN(statistics.schema_version, reader->QueryInteger("PRAGMA user_version"));
+  statistics.sqlite_version = sqlite3_libversion();
+  return statistics;
+}
+
+}  // namespace tune::db

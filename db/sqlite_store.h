@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store in SQLite: what each call means in SQL. Threads are the writer's and readers' affair.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/checks.h"
+#include "db/readers.h"
+#include "db/store.h"
+#include "db/writer.h"
+
+namespace tune::db {
+
+// Thread-safe.
+class SqliteStore : public Store {
+ public:
+  // REQUIRES: `path` is locked by `lock`, and `writer` has brought it to the current schema.
+  SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
+              const std::string& path);
+
+  absl::Status PutKernel(const KernelRow& kernel) override;
+  absl::StatusOr<KernelRow> GetKernel(const std::string& hash) override;
+
+  absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) override;
+  absl::Status UpdateSweep(const SweepRow& sweep) override;
+  absl::StatusOr<SweepRow> GetSweep(int64_t id) override;
+  absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) override;
+  absl::StatusOr<std::vector<SweepRow>> UnfinishedSweeps() override;
+
+  absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
+                                      TrialPurpose purpose) override;
+  absl::StatusOr<Trial> GetTrial(int64_t id) override;
+  absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) override;
+  absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) override;
+
+  absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) override;
+  absl::StatusOr<std::vector<RecordRow>> CurrentRecords() override;
+  absl::StatusOr<int64_t> RebuildRecords() override;
+
+  absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) override;
+  absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
+                                                      const std::string& driver) override;
+
+  absl::StatusOr<StoreStatistics> Statistics() override;
+
+ private:
+  // Destroyed from the last to the first: readers close before the writer's last checkpoint, and
+  // the lock goes when nothing has the file open.
+  const std::unique_ptr<FileLock> lock_;
+  Writer writer_;
+  Readers readers_;
+};
+
+}  // namespace tune::db

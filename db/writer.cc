@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "db/writer.h"
+
+#include <chrono>
+#include <utility>
+
+#include "tuner/status_macros.h"
+
+namespace tune::db {
+namespace {
+
+constexpr size_t kMaxBatch = 256;
+// SQLite's own default for automatic checkpoints.
+constexpr int kCheckpointPages = 1000;
+constexpr std::chrono::seconds kIdle(1);
+
+// Called by SQLite on the writer thread after each commit.
+int KeepLogPages(void* log_pages, sqlite3*, const char*, int pages) {
+  *static_cast<int*>(log_pages) = pages;
+  return SQLITE_OK;
+}
+
+}  // namespace
+
+Writer::Writer(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {
+  sqlite3_wal_hook(connection_->handle(), KeepLogPages, &log_pages_);
+  thread_ = std::thread([this] { Loop(); });
+}
+
+Writer::~Writer() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  queued_changed_.notify_one();
+  thread_.join();
+}
+
+absl::Status Writer::Run(Work work) {
+  Task task{.work = work};
+  std::unique_lock lock(mutex_);
+  queued_.push_back(&task);
+  queued_changed_.notify_one();
+  batch_done_.wait(lock, [&] { return task.done; });
+  return std::move(task.status);
+}
+
+void Writer::Loop() {
+  while (true) {
+    std::vector<Task*> batch = TakeBatch();
+    if (batch.empty()) {
+      CheckpointWhenIdle();
+      std::lock_guard lock(mutex_);
+      if (stopping_ && queued_.empty()) return;
+      continue;
+    }
+    RunBatch(batch);
+    {
+      std::lock_guard lock(mutex_);
+      for (Task* task : batch) task->done = true;
+    }
+    batch_done_.notify_all();
+    CheckpointAfterCommit();
+  }
+}
+
+std::vector<Writer::Task*> Writer::TakeBatch() {
+  std::unique_lock lock(mutex_);
+  auto wanted = [&] { return stopping_ || !queued_.empty(); };
+  if (log_pages_ > 0) {
+    queued_changed_.wait_for(lock, kIdle, wanted);
+  } else {
+    queued_changed_.wait(lock, wanted);
+  }
+  if (queued_.size() <= kMaxBatch) return std::exchange(queued_, {});
+  std::vector<Task*> batch(queued_.begin(), queued_.begin() + kMaxBatch);
+  queued_.erase(queued_.begin(), queued_.begin() + kMaxBatch);
+  return batch;
+}
+
+void Writer::RunBatch(const std::vector<Task*>& batch) {
+  // IMMEDIATE: the write lock is taken here, where waiting for it is safe.
+  absl::Status begun = connection_->Prepare("BEGIN IMMEDIATE").Run();
+  if (!begun.ok()) return FailBatch(batch, begun);
+  for (Task* task : batch) {
+    RunTask(*task);
+    // A full disk or a lack of memory makes SQLite undo the whole transaction.
+    if (!connection_->in_transaction()) return FailBatch(batch, task->status);
+  }
+  absl::Status committed = connection_->Prepare("COMMIT").Run();
+  if (committed.ok()) return;
+  if (connection_->in_transaction()) connection_->Prepare("ROLLBACK").Run().IgnoreError();
+  FailBatch(batch, committed);
+}
+
+void Writer::RunTask(Task& task) {
+  task.status = connection_->Prepare("SAVEPOINT task").Run();
+  if (!task.status.ok()) return;
+  task.status = task.work(*connection_);
+  if (!connection_->in_transaction()) {
+    if (task.status.ok()) task.status = absl::AbortedError("the transaction was rolled back");
+    return;
+  }
+  if (!task.status.ok()) connection_->Prepare("ROLLBACK TO task").Run().IgnoreError();
+  absl::Status released = connection_->Prepare("RELEASE task").Run();
+  if (task.status.ok()) task.status = released;
+}
+
+// Work that failed by itself keeps its own reason.
+void Writer::FailBatch(const std::vector<Task*>& batch, const absl::Status& status) {
+  for (Task* task : batch) {
+    if (task->status.ok()) task->status = status;
+  }
+}
+
+void Writer::CheckpointAfterCommit() {
+  if (log_pages_ < kCheckpointPages) return;
+  // Passive: never waits for a reader. What it cannot copy now, the next one will.
+  sqlite3_wal_checkpoint_v2(connection_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
+                            nullptr);
+}
+
+void Writer::CheckpointWhenIdle() {
+  if (log_pages_ == 0) return;
+  // No waiting for readers: a write may come at any moment. If one is in the way, next time.
+  sqlite3_busy_handler(connection_->handle(), nullptr, nullptr);
+  const int code = sqlite3_wal_checkpoint_v2(connection_->handle(), nullptr,
+                                             SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  sqlite3_busy_timeout(connection_->handle(), kBusyTimeoutMs);
+  if (code == SQLITE_OK) log_pages_ = 0;
+}
+
+}  // namespace tune::db

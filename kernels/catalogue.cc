@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/catalogue.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/catalogue_files.h"
+
+namespace tune {
+
+absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue() {
+  std::map<std::string, CatalogueEntry> by_name;
+  for (const CatalogueFile* file = CatalogueFiles(); file->folder != nullptr; ++file) {
+    CatalogueEntry& entry = by_name[file->folder];
+    entry.name = file->folder;
+    entry.spec_name = absl::StrCat(entry.name, ".textproto");
+    std::string text(*file->text);
+    if (file->name == entry.spec_name) {
+      entry.spec_text = std::move(text);
+    } else if (file->name == std::string("README.md")) {
+      entry.readme = std::move(text);
+    } else {
+      entry.files[file->name] = std::move(text);
+    }
+  }
+  std::vector<CatalogueEntry> entries;
+  for (auto& [name, entry] : by_name) {
+    if (entry.spec_text.empty()) {
+      return absl::InternalError(
+          absl::StrCat("kernels/", name, " has no text in ", entry.spec_name));
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace tune

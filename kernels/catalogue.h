@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that come with the program, as text. They are compiled in, so that an install needs
+// no folder of sources and cannot disagree with it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tune {
+
+struct CatalogueEntry {
+  std::string name;       // the folder's: "softmax"
+  std::string spec_name;  // "softmax.textproto", for error messages
+  std::string spec_text;
+  std::map<std::string, std::string> files;  // source and headers, as the spec names them
+  std::string readme;
+};
+
+// Every folder of kernels/, by name. Nothing is parsed here. INTERNAL: a folder without its spec,
+// which the build should have refused.
+absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue();
+
+}  // namespace tune

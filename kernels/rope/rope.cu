@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotary position embedding of q and k in one launch; every element is read once and written once.
+// Tensors are [seq, batch, heads, HEAD_DIM], so a token is `rows` heads in one piece for each of them.
+#if DTYPE_BF16
+#include <cuda_bf16.h>
+#elif DTYPE_F16
+#include <cuda_fp16.h>
+#endif
+
+constexpr int kHalf = HEAD_DIM / 2;
+
+#if TUNE_REFERENCE
+
+// One thread a pair, in double precision.
+extern "C" __global__ void rope_reference(const DTYPE* q, const DTYPE* k, const float* cosine,
+                                          const float* sine, double* q_out, double* k_out,
+                                          long long seq, long long q_rows, long long k_rows) {
+  const long long pairs = seq * (q_rows + k_rows) * kHalf;
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < pairs;
+       i += step) {
+    const long long pair = i % kHalf;
+    const long long row = i / kHalf % (q_rows + k_rows);
+    const long long token = i / kHalf / (q_rows + k_rows);
+    const DTYPE* in = row < q_rows ? q : k;
+    double* out = row < q_rows ? q_out : k_out;
+    const long long head =
+        row < q_rows ? token * q_rows + row : token * k_rows + (row - q_rows);
+    const long long first = head * HEAD_DIM + (INTERLEAVED ? 2 * pair : pair);
+    const long long second = first + (INTERLEAVED ? 1 : kHalf);
+    const double c = cosine[token * kHalf + pair];
+    const double s = BACKWARD ? -sine[token * kHalf + pair] : sine[token * kHalf + pair];
+    const double a = static_cast<float>(in[first]);
+    const double b = static_cast<float>(in[second]);
+    out[first] = a * c - b * s;
+    out[second] = b * c + a * s;
+  }
+}
+
+#else
+
+// The values of the parameters that are words.
+enum Choice { tile, token, walk, direct, shared, cached, streamed, uncached };
+
+// A thread works on one or two vectors of a head: the elements of its pairs.
+constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(DTYPE));     // elements
+constexpr int kParts = INTERLEAVED ? 1 : 2;                                 // vectors
+constexpr int kPairs = INTERLEAVED ? kVector / 2 : kVector;
+constexpr int kLanes = kHalf / kPairs;                                      // threads of a head
+constexpr int kTokenThreads = THREADS / TOKENS;
+constexpr int kHeadLanes = kTokenThreads / kLanes;                          // heads at a time
+constexpr int kTile = kHeadLanes * HEADS;                                   // heads in flight
+constexpr int kBlocksPerSm = SM_THREADS / THREADS > 32 ? 32 : SM_THREADS / THREADS;
+constexpr int kWords = VECTOR_BYTES < 4 ? 1 : VECTOR_BYTES / 4;
+
+#if DTYPE_F32
+using Bits = unsigned;
+#else
+using Bits = unsigned short;
+#endif
+
+struct alignas(VECTOR_BYTES < 4 ? 4 : VECTOR_BYTES) Vector {
+  unsigned word[kWords];
+};
+
+template <int bytes>
+struct PieceOf;
+template <>
+struct PieceOf<2> {
+  using Type = unsigned short;
+};
+template <>
+struct PieceOf<4> {
+  using Type = unsigned;
+};
+template <>
+struct PieceOf<8> {
+  using Type = uint2;
+};
+template <>
+struct PieceOf<16> {
+  using Type = uint4;
+};
+// The widest access the machine has for a vector; 32-byte vectors are two of them.
+constexpr int kPieceBytes = VECTOR_BYTES < 16 ? VECTOR_BYTES : 16;
+constexpr int kPieces = VECTOR_BYTES / kPieceBytes;
+using Piece = PieceOf<kPieceBytes>::Type;
+
+// ---- Elements ------------------------------------------------------------------------------------
+
+__device__ __forceinline__ float At(const Vector& vector, int i) {
+#if DTYPE_F32
+  return __uint_as_float(vector.word[i]);
+#elif DTYPE_BF16
+  const unsigned word = vector.word[i / 2];
+  return __uint_as_float(i % 2 ? word & 0xffff0000u : word << 16);
+#else
+  const unsigned word = vector.word[i / 2];
+  return __half2float(__ushort_as_half(static_cast<Bits>(i % 2 ? word >> 16 : word)));
+#endif
+}
+
+// Two floats as a word of 16-bit elements, the first in the low half.
+__device__ __forceinline__ unsigned RoundedPair(float low, float high) {
+#if TUNE_CPU && DTYPE_BF16
+  return __bfloat16_as_ushort(__float2bfloat16_rn(low)) |
+         static_cast<unsigned>(__bfloat16_as_ushort(__float2bfloat16_rn(high))) << 16;
+#elif TUNE_CPU && DTYPE_F16
+  return __half_as_ushort(__float2half_rn(low)) |
+         static_cast<unsigned>(__half_as_ushort(__float2half_rn(high))) << 16;
+#else
+  unsigned word = 0;
+#if DTYPE_BF16
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+#elif DTYPE_F16
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+#endif
+  return word;
+#endif
+}
+
+__device__ __forceinline__ Vector Rounded(const float (&value)[kVector]) {
+  Vector vector;
+#pragma unroll
+  for (int w = 0; w < kWords; ++w) {
+#if DTYPE_F32
+    vector.word[w] = __float_as_uint(value[w]);
+#else
+    vector.word[w] = RoundedPair(value[2 * w], kVector == 1 ? 0.0f : value[(2 * w + 1) % kVector]);
+#endif
+  }
+  return vector;
+}
+
+// ---- Device memory -------------------------------------------------------------------------------
+
+__device__ __forceinline__ Piece LoadPiece(const Piece* from) {
+#if TUNE_CPU
+  return *from;
+#else
+  if constexpr (LOADS == streamed) return __ldcs(from);
+#if VECTOR_BYTES >= 16
+  if constexpr (LOADS == uncached) {
+    uint4 piece;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(piece.x), "=r"(piece.y), "=r"(piece.z), "=r"(piece.w)
+                 : "l"(from));
+    return piece;
+  }
+#endif
+  return __ldg(from);
+#endif
+}
+
+__device__ __forceinline__ Vector Load(const DTYPE* from) {
+  Vector vector = {};
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    const Piece piece = LoadPiece(reinterpret_cast<const Piece*>(from) + i);
+    memcpy(reinterpret_cast<char*>(&vector) + i * kPieceBytes, &piece, kPieceBytes);
+  }
+  return vector;
+}
+
+__device__ __forceinline__ void Store(DTYPE* to, const Vector& vector) {
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    Piece piece;
+    memcpy(&piece, reinterpret_cast<const char*>(&vector) + i * kPieceBytes, kPieceBytes);
+    Piece* where = reinterpret_cast<Piece*>(to) + i;
+#if !TUNE_CPU
+    if constexpr (STORES == streamed) {
+      __stcs(where, piece);
+      continue;
+    }
+#endif
+    *where = piece;
+  }
+}
+
+// kPairs consecutive floats of the table, as wide as they are aligned.
+__device__ __forceinline__ void LoadTable(float (&to)[kPairs], const float* from) {
+  if constexpr (kPairs % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kPairs; i += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(from + i);
+      to[i] = four.x;
+      to[i + 1] = four.y;
+      to[i + 2] = four.z;
+      to[i + 3] = four.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) to[i] = from[i];
+  }
+}
+
+// ---- The kernel ----------------------------------------------------------------------------------
+
+struct Tensors {
+  const DTYPE* __restrict__ q;
+  const DTYPE* __restrict__ k;
+  DTYPE* __restrict__ q_out;
+  DTYPE* __restrict__ k_out;
+  int q_rows;  // heads of a token
+  int k_rows;
+};
+
+// What a thread needs of the table for one token.
+struct Angle {
+  float cosine[kPairs];
+  float sine[kPairs];
+};
+
+__device__ __forceinline__ void Rotate(Vector (&part)[kParts], const Angle& angle) {
+  float value[kParts][kVector];
+#pragma unroll
+  for (int i = 0; i < kPairs; ++i) {
+    const float a = INTERLEAVED ? At(part[0], 2 * i) : At(part[0], i);
+    const float b = INTERLEAVED ? At(part[0], 2 * i + 1) : At(part[kParts - 1], i);
+    const float s = BACKWARD ? -angle.sine[i] : angle.sine[i];
+    const float first = a * angle.cosine[i] - b * s;
+    const float second = b * angle.cosine[i] + a * s;
+    value[0][INTERLEAVED ? 2 * i : i] = first;
+    value[kParts - 1][INTERLEAVED ? 2 * i + 1 : i] = second;
+  }
+#pragma unroll
+  for (int p = 0; p < kParts; ++p) part[p] = Rounded(value[p]);
+}
+
+// HEADS heads of one token, kHeadLanes apart, all on their way before the first is used.
+__device__ __forceinline__ void RotateTile(const Tensors& t, const Angle& angle, long long at,
+                                           int first_row, int lane) {
+  Vector part[HEADS][kParts];
+  // Elements from the start of the tensor that the row is in.
+  const auto offset = [&](int row) {
+    const long long head = row < t.q_rows ? at * t.q_rows + row : at * t.k_rows + (row - t.q_rows);
+    return head * HEAD_DIM + lane * kVector;
+  };
+#pragma unroll
+  for (int i = 0; i < HEADS; ++i) {
+    const int row = first_row + i * kHeadLanes;
+    if (row >= t.q_rows + t.k_rows) continue;
+    const DTYPE* from = (row < t.q_rows ? t.q : t.k) + offset(row);
+#pragma unroll
+    for (int p = 0; p < kParts; ++p) part[i][p] = Load(from + p * kHalf);
+  }
+#pragma unroll
+  for (int i = 0; i < HEADS; ++i) {
+    const int row = first_row + i * kHeadLanes;
+    if (row >= t.q_rows + t.k_rows) continue;
+    Rotate(part[i], angle);
+    DTYPE* to = (row < t.q_rows ? t.q_out : t.k_out) + offset(row);
+#pragma unroll
+    for (int p = 0; p < kParts; ++p) Store(to + p * kHalf, part[i][p]);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
+    rope(const DTYPE* __restrict__ q, const DTYPE* __restrict__ k,
+         const float* __restrict__ cosine, const float* __restrict__ sine,
+         DTYPE* __restrict__ q_out, DTYPE* __restrict__ k_out, long long seq, long long q_rows,
+         long long k_rows) {
+  const Tensors tensors = {q, k, q_out, k_out, static_cast<int>(q_rows), static_cast<int>(k_rows)};
+  const int slot = threadIdx.x / kTokenThreads;  // which token of the block's
+  const int member = threadIdx.x % kTokenThreads;
+  const int lane = member % kLanes;
+  const int head_lane = member / kLanes;
+  const int rows = tensors.q_rows + tensors.k_rows;
+  // A work item is TOKENS tokens and a tile, or all, of their heads.
+  const unsigned tiles = GRID == token ? 1 : (rows + kTile - 1) / kTile;
+  const unsigned items = static_cast<unsigned>((seq + TOKENS - 1) / TOKENS) * tiles;
+
+  for (unsigned item = blockIdx.x; item < items; item += gridDim.x) {
+    const long long first_token = static_cast<long long>(item / tiles) * TOKENS;
+    const long long at = first_token + slot;
+    const bool idle = slot >= TOKENS || head_lane >= kHeadLanes || at >= seq;
+    Angle angle;
+    if constexpr (TABLE == shared) {
+      __shared__ __align__(16) float table[2][TOKENS * kHalf];
+      for (int i = threadIdx.x; i < TOKENS * kHalf && first_token * kHalf + i < seq * kHalf;
+           i += THREADS) {
+        table[0][i] = cosine[first_token * kHalf + i];
+        table[1][i] = sine[first_token * kHalf + i];
+      }
+      __syncthreads();
+      if (!idle) {
+        LoadTable(angle.cosine, &table[0][slot * kHalf + lane * kPairs]);
+        LoadTable(angle.sine, &table[1][slot * kHalf + lane * kPairs]);
+      }
+      if constexpr (GRID == walk) __syncthreads();
+    } else if (!idle) {
+      LoadTable(angle.cosine, cosine + at * kHalf + lane * kPairs);
+      LoadTable(angle.sine, sine + at * kHalf + lane * kPairs);
+    }
+    if (idle) continue;
+    const int first_row = static_cast<int>(item % tiles) * kTile + head_lane;
+    const int end_row = GRID == token ? rows : first_row + 1;
+    for (int row = first_row; row < end_row; row += kTile) {
+      RotateTile(tensors, angle, at, row, lane);
+    }
+  }
+}
+
+#endif  // TUNE_REFERENCE

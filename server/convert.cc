@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/convert.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace tune::server {
+namespace {
+
+v1::Outcome OutcomeToProto(Outcome outcome) { return static_cast<v1::Outcome>(outcome); }
+v1::Clock ClockToProto(Clock clock) { return static_cast<v1::Clock>(clock); }
+
+void ProgressToProto(const SweepProgress& from, v1::SweepProgress* to) {
+  to->set_space_size(from.space_size);
+  to->set_planned(from.planned);
+  to->set_done(from.done);
+  to->set_reused(from.reused);
+  for (const auto& [outcome, count] : from.outcomes) {
+    (*to->mutable_outcomes())[ToText(outcome)] = count;
+  }
+  to->set_elapsed_seconds(from.elapsed_seconds);
+  to->set_trials_per_second(from.trials_per_second);
+  to->set_remaining_seconds(from.remaining_seconds);
+  if (from.best_config) *to->mutable_best_config() = ToProto(*from.best_config);
+  to->set_best_latency_ns(from.best_latency_ns);
+  to->set_worker_restarts(from.worker_restarts);
+  to->set_compile_cache_hits(from.compile_cache_hits);
+}
+
+SweepProgress ProgressFromProto(const v1::SweepProgress& from) {
+  SweepProgress to;
+  to.space_size = from.space_size();
+  to.planned = from.planned();
+  to.done = from.done();
+  to.reused = from.reused();
+  for (int value = v1::OUTCOME_OK; value <= v1::OUTCOME_ABOVE_ROOF; ++value) {
+    const Outcome outcome = static_cast<Outcome>(value);
+    auto it = from.outcomes().find(ToText(outcome));
+    if (it != from.outcomes().end()) to.outcomes[outcome] = it->second;
+  }
+  to.elapsed_seconds = from.elapsed_seconds();
+  to.trials_per_second = from.trials_per_second();
+  if (from.has_best_config()) to.best_config = FromProto(from.best_config());
+  to.best_latency_ns = from.best_latency_ns();
+  to.worker_restarts = from.worker_restarts();
+  to.compile_cache_hits = from.compile_cache_hits();
+  return to;
+}
+
+void RoofToProto(const SweepResult& from, v1::SweepResult* to) {
+  to->set_bound(from.bound);
+  to->set_ceiling(from.ceiling);
+  if (!from.bound.empty()) to->set_ceiling_source(from.ceiling_measured ? "measured" : "nominal");
+}
+
+void ResultToProto(const SweepResult& from, v1::SweepResult* to) {
+  RoofToProto(from, to);
+  *to->mutable_best() = ToProto(from.best);
+  for (const Trial& tie : from.ties) *to->add_ties() = ToProto(tie);
+  if (!from.default_trial || from.default_trial->outcome != Outcome::kOk) return;
+  *to->mutable_default_trial() = ToProto(*from.default_trial);
+  const double best_ns = from.best.measurement.latency_ns_median;
+  if (best_ns > 0) {
+    to->set_speedup_over_default(from.default_trial->measurement.latency_ns_median / best_ns);
+  }
+}
+
+}  // namespace
+
+std::string Utf8(const std::string& text) {
+  if (google::protobuf::internal::IsStructurallyValidUTF8(text.data(), text.size())) return text;
+  std::string ascii = text;
+  for (char& c : ascii) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return ascii;
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+v1::Value ToProto(const Value& value) {
+  v1::Value proto;
+  if (const bool* boolean = std::get_if<bool>(&value)) {
+    proto.set_boolean(*boolean);
+  } else if (const int64_t* integer = std::get_if<int64_t>(&value)) {
+    proto.set_integer(*integer);
+  } else if (const double* real = std::get_if<double>(&value)) {
+    proto.set_real(*real);
+  } else {
+    proto.set_text(std::get<std::string>(value));
+  }
+  return proto;
+}
+
+Value FromProto(const v1::Value& value) {
+  switch (value.kind_case()) {
+    case v1::Value::kBoolean: return value.boolean();
+    case v1::Value::kReal: return value.real();
+    case v1::Value::kText: return value.text();
+    case v1::Value::kInteger:
+    case v1::Value::KIND_NOT_SET: break;
+  }
+  return value.integer();
+}
+
+v1::Config ToProto(const Config& config) {
+  v1::Config proto;
+  for (const auto& [param, value] : config.entries) {
+    v1::ConfigEntry* entry = proto.add_entries();
+    entry->set_param(param);
+    *entry->mutable_value() = ToProto(value);
+  }
+  return proto;
+}
+
+Config FromProto(const v1::Config& config) {
+  Config result;
+  for (const v1::ConfigEntry& entry : config.entries()) {
+    result.entries.emplace_back(entry.param(), FromProto(entry.value()));
+  }
+  return result;
+}
+
+v1::Problem ToProto(const Problem& problem) {
+  v1::Problem proto;
+  for (const auto& [name, value] : problem.dims) {
+    v1::DimValue* dim = proto.add_dims();
+    dim->set_name(name);
+    dim->set_value(value);
+  }
+  proto.set_dtype(ToText(problem.dtype));
+  return proto;
+}
+
+v1::CacheMode ToProto(CacheMode mode) { return static_cast<v1::CacheMode>(mode); }
+
+CacheMode FromProto(v1::CacheMode mode) {
+  return mode == v1::CACHE_MODE_WARM ? CacheMode::kWarm : CacheMode::kCold;
+}
+
+v1::SweepState ToProto(db::SweepState state) { return static_cast<v1::SweepState>(state); }
+
+v1::Measurement ToProto(const Measurement& measurement, Samples samples) {
+  v1::Measurement proto;
+  proto.set_sample_count(measurement.samples_ns.size());
+  proto.set_latency_ns_median(measurement.latency_ns_median);
+  proto.set_latency_ns_low(measurement.latency_ns_low);
+  proto.set_latency_ns_high(measurement.latency_ns_high);
+  proto.set_latency_ns_min(measurement.latency_ns_min);
+  proto.set_latency_ns_mean(measurement.latency_ns_mean);
+  proto.set_clock(ClockToProto(measurement.clock));
+  proto.set_cache_mode(ToProto(measurement.cache_mode));
+  proto.set_bytes_per_second(measurement.bytes_per_second);
+  proto.set_flops_per_second(measurement.flops_per_second);
+  proto.set_peak_fraction(measurement.peak_fraction);
+  proto.set_stopped_early(measurement.stopped_early);
+  if (samples == Samples::kInclude) {
+    proto.mutable_samples_ns()->Add(measurement.samples_ns.begin(), measurement.samples_ns.end());
+  }
+  return proto;
+}
+
+v1::Trial ToProto(const Trial& trial, Samples samples) {
+  v1::Trial proto;
+  proto.set_id(trial.id);
+  proto.set_sweep_id(trial.sweep_id);
+  *proto.mutable_config() = ToProto(trial.config);
+  proto.set_outcome(OutcomeToProto(trial.outcome));
+  proto.set_message(Utf8(trial.message));
+  if (!trial.measurement.samples_ns.empty() || trial.outcome == Outcome::kOk) {
+    *proto.mutable_measurement() = ToProto(trial.measurement, samples);
+  }
+  v1::Resources* resources = proto.mutable_resources();
+  resources->set_registers(trial.resources.registers);
+  resources->set_spill_bytes(trial.resources.spill_bytes);
+  resources->set_stack_bytes(trial.resources.stack_bytes);
+  resources->set_static_shared_bytes(trial.resources.static_shared_bytes);
+  resources->set_dynamic_shared_bytes(trial.resources.dynamic_shared_bytes);
+  resources->set_binary_bytes(trial.resources.binary_bytes);
+  resources->set_binary_sha256(trial.resources.binary_sha256);
+  v1::Telemetry* telemetry = proto.mutable_telemetry();
+  telemetry->set_sm_clock_mhz(trial.telemetry.sm_clock_mhz);
+  telemetry->set_memory_clock_mhz(trial.telemetry.memory_clock_mhz);
+  telemetry->set_power_mw(trial.telemetry.power_mw);
+  telemetry->set_temperature_c(trial.telemetry.temperature_c);
+  telemetry->set_throttle_reasons(trial.telemetry.throttle_reasons);
+  v1::ResultError* error = proto.mutable_error();
+  error->set_max_abs(trial.error.max_abs);
+  error->set_max_rel(trial.error.max_rel);
+  error->set_relative_l2(trial.error.relative_l2);
+  error->set_bad_elements(trial.error.bad_elements);
+  error->set_worst(Utf8(trial.error.worst));
+  proto.set_compile_seconds(trial.compile_seconds);
+  proto.set_compile_cached(trial.compile_cached);
+  proto.set_evaluate_seconds(trial.evaluate_seconds);
+  proto.set_finished_unix_ms(trial.finished_unix_ms);
+  return proto;
+}
+
+v1::Record ToProto(const db::RecordRow& record) {
+  v1::Record proto;
+  proto.set_id(record.id);
+  proto.set_kernel_name(record.kernel_name);
+  proto.set_kernel_hash(record.key.kernel_hash);
+  *proto.mutable_problem() = ToProto(record.key.problem);
+  proto.set_device_name(record.key.device_name);
+  proto.set_target(record.key.target);
+  proto.set_cache_mode(ToProto(record.key.cache_mode));
+  *proto.mutable_config() = ToProto(record.trial.config);
+  *proto.mutable_measurement() = ToProto(record.trial.measurement, Samples::kOmit);
+  if (record.trial.measurement.samples_ns.empty()) {
+    proto.mutable_measurement()->set_sample_count(record.sample_count);
+  }
+  proto.set_default_latency_ns(record.default_latency_ns);
+  proto.set_sweep_id(record.trial.sweep_id);
+  proto.set_trial_id(record.trial.id);
+  proto.set_driver(record.key.driver);
+  proto.set_compiler(record.key.compiler);
+  proto.set_published_unix_ms(record.published_unix_ms);
+  proto.set_tie_count(record.tie_count);
+  return proto;
+}
+
+v1::Sweep ToProto(const SweepView& view) {
+  const db::SweepRow& row = view.row;
+  v1::Sweep proto;
+  proto.set_id(row.id);
+  proto.set_kernel_name(row.kernel_name);
+  proto.set_kernel_hash(row.kernel_hash);
+  *proto.mutable_problem() = ToProto(row.problem);
+  proto.set_device_id(row.device_id);
+  proto.set_device_name(row.device_name);
+  proto.set_target(row.target);
+  proto.set_strategy(row.strategy);
+  proto.mutable_budget()->set_trials(row.budget_trials);
+  proto.mutable_budget()->set_seconds(row.budget_seconds);
+  proto.set_seed(row.seed);
+  proto.set_cache_mode(ToProto(row.cache_mode));
+  proto.set_state(ToProto(row.state));
+  proto.set_message(Utf8(row.message));
+  proto.set_created_unix_ms(row.created_unix_ms);
+  proto.set_finished_unix_ms(row.finished_unix_ms);
+  ProgressToProto(view.progress, proto.mutable_progress());
+  if (view.result) ResultToProto(*view.result, proto.mutable_result());
+  return proto;
+}
+
+v1::Device ToProto(const DeviceView& view) {
+  const DeviceInfo& info = view.status.info;
+  v1::Device proto;
+  proto.set_id(view.status.id);
+  proto.set_name(info.name);
+  proto.set_target(info.target);
+  proto.set_state(static_cast<v1::DeviceState>(view.status.state));
+  std::vector<std::string> notes;
+  for (const std::string& note :
+       {view.status.message, info.clock_note, view.status.sandbox_note}) {
+    if (!note.empty()) notes.push_back(Utf8(note));
+  }
+  proto.set_message(absl::StrJoin(notes, "; "));
+  proto.set_sm_count(info.sm_count);
+  proto.set_memory_bytes(info.memory_bytes);
+  proto.set_l2_bytes(info.l2_bytes);
+  proto.set_max_shared_bytes(info.max_shared_bytes);
+  proto.set_uuid(info.uuid);
+  proto.set_driver(info.driver);
+  proto.set_compiler(view.compiler);
+  if (!info.name.empty()) proto.set_clock(ToText(info.clock));
+  for (const db::CeilingRow& row : view.ceilings) {
+    v1::Ceiling* ceiling = proto.add_ceilings();
+    ceiling->set_name(row.ceiling.name);
+    ceiling->set_value(row.ceiling.value);
+    ceiling->set_source(row.ceiling.measured ? "measured" : "nominal");
+    ceiling->set_measured_unix_ms(row.measured_unix_ms);
+  }
+  proto.set_worker_restarts(view.status.worker_restarts);
+  return proto;
+}
+
+std::string SummaryText(const SweepView& view) {
+  v1::Sweep summary;
+  ProgressToProto(view.progress, summary.mutable_progress());
+  if (view.result) RoofToProto(*view.result, summary.mutable_result());
+  std::string text;
+  // Only fails for Any and malformed well-known types; a summary has neither.
+  (void)google::protobuf::util::MessageToJsonString(summary, &text);
+  return text;
+}
+
+absl::StatusOr<SweepView> FromSummaryText(const db::SweepRow& row) {
+  SweepView view{.row = row};
+  if (row.summary.empty()) return view;
+  v1::Sweep summary;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;  // written by a newer daemon
+  if (!google::protobuf::util::JsonStringToMessage(row.summary, &summary, options).ok()) {
+    return absl::DataLossError(absl::StrCat("sweep ", row.id, ": the stored summary is damaged"));
+  }
+  view.progress = ProgressFromProto(summary.progress());
+  if (summary.has_result()) {
+    view.result = SweepResult{.bound = summary.result().bound(),
+                              .ceiling = summary.result().ceiling(),
+                              .ceiling_measured = summary.result().ceiling_source() == "measured"};
+  }
+  return view;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/devices.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+
+Devices::Devices(Workers& workers, db::Store& store) : workers_(workers), store_(store) {
+  thread_ = std::thread([this] { Probe(); });
+}
+
+void Devices::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);  // wakes those who wait for the probe
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Devices::Probe() {
+  const Cancelled cancelled = [this] { return stopping_.load(); };
+  for (const auto& lease : workers_.devices()) {
+    if (stopping_) break;
+    const absl::Status opened = lease->Open(cancelled);
+    const DeviceStatus status = lease->Status();
+    if (!opened.ok()) {
+      spdlog::info("device {} cannot be used: {}", lease->id(), opened.ToString());
+      continue;
+    }
+    lease->Close();
+    std::string compiler;
+    if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(status.info.target); pool.ok()) {
+      absl::StatusOr<CompilerInfo> info = (*pool)->Info(cancelled);
+      if (info.ok()) compiler = info->version;
+    }
+    spdlog::info("device {}: {}, {}, compiled for with {}", lease->id(), status.info.name,
+                 status.info.target, compiler.empty() ? "nothing" : compiler);
+    absl::MutexLock lock(&mutex_);
+    compilers_[lease->id()] = std::move(compiler);
+  }
+  absl::MutexLock lock(&mutex_);
+  probed_ = true;
+}
+
+absl::Status Devices::AwaitProbe(absl::Time deadline) const {
+  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return probed_ || stopping_;
+  };
+  absl::MutexLock lock(&mutex_);
+  mutex_.AwaitWithDeadline(absl::Condition(&ended), deadline);
+  if (probed_) return absl::OkStatus();
+  if (stopping_) return absl::UnavailableError("the daemon is stopping");
+  return absl::UnavailableError("the devices are still being probed; try again");
+}
+
+DeviceView Devices::ViewOf(const DeviceLease& lease) const {
+  DeviceView view{.status = lease.Status()};
+  {
+    absl::MutexLock lock(&mutex_);
+    auto it = compilers_.find(lease.id());
+    if (it != compilers_.end()) view.compiler = it->second;
+  }
+  const DeviceInfo& info = view.status.info;
+  if (!info.name.empty()) {
+    absl::StatusOr<std::vector<db::CeilingRow>> rows = store_.GetCeilings(info.name, info.driver);
+    if (rows.ok()) view.ceilings = *std::move(rows);
+  }
+  return view;
+}
+
+absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline) const {
+  RETURN_IF_ERROR(AwaitProbe(deadline));
+  std::vector<DeviceView> views;
+  for (const auto& lease : workers_.devices()) views.push_back(ViewOf(*lease));
+  return views;
+}
+
+absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time deadline) const {
+  ASSIGN_OR_RETURN(std::vector<DeviceView> views, List(deadline));
+  for (DeviceView& view : views) {
+    // GPUs come first, and the CPU last, whatever its state.
+    const bool usable = view.status.state == DeviceState::kHealthy || view.status.id == "cpu";
+    if (id.empty() ? usable : view.status.id == id) return std::move(view);
+  }
+  const std::string known = absl::StrJoin(views, ", ", [](std::string* out, const auto& view) {
+    out->append(view.status.id);
+  });
+  return absl::NotFoundError(absl::StrCat("no device '", id, "' on this host; there is: ", known));
+}
+
+std::vector<DeviceStatus> Devices::Known() const {
+  std::vector<DeviceStatus> known;
+  for (const auto& lease : workers_.devices()) known.push_back(lease->Status());
+  return known;
+}
+
+void Devices::RestoreCeilings(DeviceLease& lease) const {
+  const DeviceStatus status = lease.Status();
+  if (!status.ceilings.empty()) return;
+  absl::StatusOr<std::vector<db::CeilingRow>> rows =
+      store_.GetCeilings(status.info.name, status.info.driver);
+  if (!rows.ok() || rows->empty()) return;
+  std::vector<Ceiling> ceilings;
+  for (const db::CeilingRow& row : *rows) ceilings.push_back(row.ceiling);
+  lease.SetCeilings(std::move(ceilings));
+}
+
+absl::Status Devices::KeepCeilings(const DeviceLease& lease) const {
+  const DeviceStatus status = lease.Status();
+  ASSIGN_OR_RETURN(std::vector<db::CeilingRow> known,
+                   store_.GetCeilings(status.info.name, status.info.driver));
+  if (!known.empty() || status.ceilings.empty()) return absl::OkStatus();
+  std::vector<db::CeilingRow> rows;
+  for (const Ceiling& ceiling : status.ceilings) {
+    rows.push_back({.device_name = status.info.name,
+                    .driver = status.info.driver,
+                    .ceiling = ceiling,
+                    .measured_unix_ms = absl::ToUnixMillis(absl::Now())});
+  }
+  return store_.PutCeilings(rows);
+}
+
+}  // namespace tune::server

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which devices this host has, and how they are. Probing them starts a worker each, so it happens
+// once, in the background; the workers are stopped again until a sweep needs them.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/pool/device_lease.h"
+#include "server/pool/workers.h"
+
+namespace tune::server {
+
+struct DeviceView {
+  DeviceStatus status;
+  std::string compiler;  // "NVRTC 13.0.88"; empty if there is none
+  std::vector<db::CeilingRow> ceilings;
+};
+
+// Thread-safe. Calls with a deadline wait for the probe: UNAVAILABLE if it is not done by then.
+class Devices {
+ public:
+  // Starts the probe. Both must outlive this.
+  Devices(Workers& workers, db::Store& store);
+  ~Devices() { Stop(); }
+
+  absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline) const;
+  // The device of an id; of an empty id, the first healthy GPU, else the CPU. NOT_FOUND names the
+  // devices there are.
+  absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline) const;
+  // As far as is known now, without waiting; devices not probed yet have no name.
+  std::vector<DeviceStatus> Known() const;
+
+  // Ceilings are measured once per device and driver. Gives an open lease those that the store has.
+  void RestoreCeilings(DeviceLease& lease) const;
+  // Keeps the ceilings of a lease if the store does not have them yet.
+  absl::Status KeepCeilings(const DeviceLease& lease) const;
+
+  // Ends the probe.
+  void Stop();
+
+ private:
+  void Probe();
+  DeviceView ViewOf(const DeviceLease& lease) const;
+  // CANCELLED after Stop.
+  absl::Status AwaitProbe(absl::Time deadline) const;
+
+  Workers& workers_;
+  db::Store& store_;
+  std::atomic<bool> stopping_ = false;
+  mutable absl::Mutex mutex_;
+  bool probed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, std::string> compilers_ ABSL_GUARDED_BY(mutex_);  // by device id
+  std::thread thread_;
+};
+
+}  // namespace tune::server

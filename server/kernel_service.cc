@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/kernel_service.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/kernel_check.h"
+#include "server/unary.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kCheckCap = absl::Minutes(30);
+
+}  // namespace
+
+std::set<std::string> KernelService::TargetsShown() {
+  // What people have or rent, with or without one in this host, and the host's own devices.
+  std::set<std::string> targets = {"cpu", "sm_80", "sm_90a"};
+  for (const auto& lease : workers_.devices()) {
+    const std::string target = lease->Status().info.target;
+    if (!target.empty()) targets.insert(target);
+  }
+  return targets;
+}
+
+v1::Kernel KernelService::Describe(const Kernel& kernel) {
+  const std::set<std::string> targets = TargetsShown();
+  const std::string key = absl::StrCat(kernel.spec().name(), " ", absl::StrJoin(targets, " "));
+  {
+    absl::MutexLock lock(&mutex_);
+    if (auto it = described_.find(key); it != described_.end()) return it->second;
+  }
+  v1::Kernel described = ToProto(kernel, targets, {}, "");
+  absl::MutexLock lock(&mutex_);
+  return described_.emplace(key, std::move(described)).first->second;
+}
+
+grpc::ServerUnaryReactor* KernelService::ListKernels(grpc::CallbackServerContext* context,
+                                                     const v1::ListKernelsRequest*,
+                                                     v1::ListKernelsResponse* response) {
+  return AnswerOn(executor_, context, [=, this] {
+    for (const auto& [name, named] : catalogue_.kernels()) {
+      *response->add_kernels() = Describe(*named.kernel);
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* context,
+                                                   const v1::GetKernelRequest* request,
+                                                   v1::Kernel* response) {
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(NamedKernel named, catalogue_.Find(request->name()));
+    *response = Describe(*named.kernel);
+    response->set_source_text(named.kernel->files().at(named.kernel->spec().source()));
+    response->set_readme(named.readme);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* KernelService::CheckKernel(grpc::CallbackServerContext* context,
+                                                     const v1::CheckKernelRequest* request,
+                                                     v1::CheckKernelResponse* response) {
+  const absl::Time deadline = DeadlineOf(*context, kCheckCap);
+  return AnswerOn(checks_, context, [=, this] {
+    const Cancelled cancelled = [=, this] {
+      return context->IsCancelled() || absl::Now() > deadline || stopping_;
+    };
+    return server::CheckKernel(*request, catalogue_, workers_, cancelled, *response);
+  });
+}
+
+}  // namespace tune::server

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/synchronization/mutex.h"
+#include "server/catalogue.h"
+#include "server/executor.h"
+#include "server/pool/workers.h"
+#include "tune/v1/catalogue.grpc.pb.h"
+
+namespace tune::server {
+
+// Thread-safe. Checks compile, which may take minutes: they have threads of their own.
+class KernelService : public v1::KernelService::CallbackService {
+ public:
+  KernelService(const Catalogue& catalogue, Workers& workers, Executor& executor)
+      : catalogue_(catalogue), workers_(workers), executor_(executor) {}
+
+  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* context,
+                                        const v1::ListKernelsRequest* request,
+                                        v1::ListKernelsResponse* response) override;
+  grpc::ServerUnaryReactor* GetKernel(grpc::CallbackServerContext* context,
+                                      const v1::GetKernelRequest* request,
+                                      v1::Kernel* response) override;
+  grpc::ServerUnaryReactor* CheckKernel(grpc::CallbackServerContext* context,
+                                        const v1::CheckKernelRequest* request,
+                                        v1::CheckKernelResponse* response) override;
+
+  // Ends the checks that run. Call before the server is shut down.
+  void Stop() {
+    stopping_ = true;
+    checks_.Stop();
+  }
+
+ private:
+  // A catalogue kernel with its spaces, which are built on first use and kept.
+  v1::Kernel Describe(const Kernel& kernel);
+  std::set<std::string> TargetsShown();
+
+  const Catalogue& catalogue_;
+  Workers& workers_;
+  Executor& executor_;
+  std::atomic<bool> stopping_ = false;
+  Executor checks_{/*threads_max=*/2, /*queue_max=*/8};
+  absl::Mutex mutex_;
+  std::map<std::string, v1::Kernel> described_ ABSL_GUARDED_BY(mutex_);  // by name and targets
+};
+
+}  // namespace tune::server

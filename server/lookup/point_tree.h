@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nearest points in a few dimensions, by the sum of the distances along the axes: a k-d tree laid
+// out in one array, the median of each range in its middle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace tune::server {
+
+// Immutable. Thread-safe.
+class PointTree {
+ public:
+  struct Hit {
+    double distance = std::numeric_limits<double>::infinity();
+    uint32_t rank = std::numeric_limits<uint32_t>::max();
+
+    // Of equally near points the one of lower rank is better: no answer depends on the layout.
+    friend auto operator<=>(const Hit&, const Hit&) = default;
+  };
+  // Inclusive bounds, one for each axis.
+  struct Box {
+    absl::Span<const double> low;
+    absl::Span<const double> high;
+  };
+
+  // `coordinates` has `axes` numbers for each rank; of points at one place the one of lowest rank
+  // is kept. REQUIRES: no number is not-a-number.
+  PointTree(size_t axes, absl::Span<const double> coordinates, std::vector<uint32_t> ranks);
+
+  // The best `count` points inside the box, best first.
+  std::vector<Hit> Nearest(absl::Span<const double> query, const Box& box, size_t count) const;
+  // The best one alone, without an allocation. Its rank is the maximum if the box is empty.
+  Hit Nearest(absl::Span<const double> query, const Box& box) const;
+
+  size_t size() const { return ranks_.size(); }
+
+ private:
+  template <typename Best>
+  struct Search;
+
+  void Arrange(size_t begin, size_t end, size_t axis, absl::Span<const double> coordinates,
+               std::vector<uint32_t>& order);
+
+  const size_t axes_;
+  std::vector<uint32_t> ranks_;
+  std::vector<double> coordinates_;  // of ranks_, in the tree's order
+};
+
+}  // namespace tune::server

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled variants on disk, found again by what they were made from. One file an entry, so that a
+// crash loses at most the entry being written, and damage is noticed and costs one compile.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tuner/device/compiler.h"
+#include "tuner/plan.h"
+
+namespace tune::server {
+
+// SHA-256, hex, over everything that decides what comes out of a compile: the target, the source
+// and the headers with their names, defines and options in order, the entry, the compiler's version
+// and the format of the entries.
+std::string CompileKey(const CompilePlan& plan, const std::string& compiler_version);
+
+// Thread-safe, also between processes that share the folder.
+class CompileCache {
+ public:
+  static constexpr int64_t kDefaultBytesMax = int64_t{2} << 30;
+
+  // Creates the folder if it is not there.
+  static absl::StatusOr<std::unique_ptr<CompileCache>> Open(const std::string& dir,
+                                                            int64_t bytes_max = kDefaultBytesMax);
+
+  // Nothing if it is not there or damaged; a damaged entry is removed. A hit counts as a use.
+  std::optional<CompiledVariant> Get(const std::string& key);
+  // Durable when it returns. Over the size limit, the entries unused for longest are removed.
+  absl::Status Put(const std::string& key, const CompiledVariant& variant);
+
+  int64_t bytes();
+
+ private:
+  CompileCache(std::string dir, int64_t bytes_max);
+  std::string PathOf(const std::string& key) const;
+  void Evict();
+
+  const std::string dir_;
+  const int64_t bytes_max_;
+  std::mutex mutex_;
+  // Guarded by mutex_. Counted on first use; -1 until then.
+  int64_t bytes_ = -1;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/pool/device_lease.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/worker/convert.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+using Kind = WorkerAnswer::Kind;
+
+absl::Status CancelledOn(const std::string& id) {
+  return absl::CancelledError(absl::StrCat("cancelled while using device ", id));
+}
+
+// What a reply says against the worker; empty if it answers what was asked.
+std::string Complaint(const WorkerAnswer& answer, worker::v1::WorkerReply::KindCase expected) {
+  if (answer.kind != Kind::kReplied) return answer.message;
+  if (answer.reply.status_code() != 0) return answer.reply.status_message();
+  if (answer.reply.kind_case() != expected) return "its answer is not to the question";
+  return "";
+}
+
+// May a runner say this of a variant?
+bool IsRunnersWord(Outcome outcome) {
+  return outcome == Outcome::kOk || outcome == Outcome::kInvalidConfig ||
+         outcome == Outcome::kLaunchFailed || outcome == Outcome::kWrongResult ||
+         outcome == Outcome::kFaulted;
+}
+
+RunReport Blamed(Outcome outcome, std::string message) {
+  RunReport report;
+  report.outcome = outcome;
+  report.message = std::move(message);
+  return report;
+}
+
+}  // namespace
+
+DeviceLease::DeviceLease(DeviceLeaseOptions options) : options_(std::move(options)) {
+  status_.id = options_.id;
+  status_.message = "not opened yet";
+}
+
+DeviceLease::~DeviceLease() = default;
+
+DeviceStatus DeviceLease::Status() const {
+  std::lock_guard<std::mutex> lock(status_mutex_);
+  return status_;
+}
+
+void DeviceLease::SetState(DeviceState state, const std::string& message) {
+  std::lock_guard<std::mutex> lock(status_mutex_);
+  status_.state = state;
+  status_.message = message;
+}
+
+absl::Status DeviceLease::Open(const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  return EnsureWorker(cancelled);
+}
+
+void DeviceLease::Close() {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  worker_.reset();
+  problem_.reset();
+  problem_loaded_ = false;
+}
+
+void DeviceLease::SetCeilings(std::vector<Ceiling> ceilings) {
+  std::lock_guard<std::mutex> lock(status_mutex_);
+  status_.ceilings = std::move(ceilings);
+}
+
+absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
+  if (cancelled && cancelled()) return CancelledOn(options_.id);
+  if (worker_ != nullptr && worker_->alive()) return absl::OkStatus();
+  // A killed worker may leave the device busy for a moment, so a canary gets a second chance.
+  absl::Status started = StartWorker(cancelled);
+  if (absl::IsFailedPrecondition(started)) started = StartWorker(cancelled);
+  if (started.ok()) {
+    SetState(DeviceState::kHealthy, "");
+    return started;
+  }
+  worker_.reset();
+  if (absl::IsFailedPrecondition(started)) {
+    SetState(DeviceState::kQuarantined, std::string(started.message()));
+    return absl::FailedPreconditionError(absl::StrCat("device ", options_.id,
+                                                      " is quarantined: ", started.message(),
+                                                      "; the next sweep on it tries again"));
+  }
+  if (absl::IsUnavailable(started)) {
+    SetState(DeviceState::kUnavailable, std::string(started.message()));
+  }
+  return started;
+}
+
+absl::Status DeviceLease::StartWorker(const Cancelled& cancelled) {
+  worker_.reset();
+  problem_loaded_ = false;
+  runs_ = 0;
+  WorkerCommand command = options_.command;
+  if (!options_.scratch_dir.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(options_.scratch_dir, ignored);
+    std::filesystem::create_directories(options_.scratch_dir, ignored);
+    command.args.insert(command.args.end(), {"--scratch", options_.scratch_dir});
+  }
+  ASSIGN_OR_RETURN(worker_, WorkerProcess::Start(command));
+  RETURN_IF_ERROR(Greet(cancelled));
+  return TryCanary(cancelled);
+}
+
+absl::Status DeviceLease::Greet(const Cancelled& cancelled) {
+  Request request;
+  request.mutable_hello();
+  const WorkerAnswer answer = worker_->Call(request, options_.start_deadline, cancelled);
+  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  if (answer.kind == Kind::kReplied && answer.reply.status_code() != 0) {
+    return absl::UnavailableError(answer.reply.status_message());
+  }
+  const std::string complaint = Complaint(answer, worker::v1::WorkerReply::kHello);
+  if (!complaint.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the device worker does not start: ", complaint));
+  }
+  absl::StatusOr<DeviceInfo> info = FromWire(answer.reply.hello().device());
+  if (!info.ok()) return absl::FailedPreconditionError(info.status().message());
+  std::lock_guard<std::mutex> lock(status_mutex_);
+  // Another device behind the same id, or another driver, has other ceilings.
+  if (info->name != status_.info.name || info->driver != status_.info.driver) {
+    if (!status_.info.name.empty()) status_.ceilings.clear();
+  }
+  status_.info = *std::move(info);
+  status_.sandbox_note = answer.reply.hello().sandbox_note();
+  return absl::OkStatus();
+}
+
+absl::Status DeviceLease::TryCanary(const Cancelled& cancelled) {
+  Request request;
+  request.mutable_canary();
+  const WorkerAnswer answer = worker_->Call(request, options_.canary_deadline, cancelled);
+  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  const std::string complaint = Complaint(answer, worker::v1::WorkerReply::kCanary);
+  if (complaint.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the canary kernel failed: ", complaint));
+}
+
+void DeviceLease::Distrust(const std::string& why) {
+  worker_.reset();
+  problem_loaded_ = false;
+  std::lock_guard<std::mutex> lock(status_mutex_);
+  ++status_.worker_restarts;
+  status_.state = DeviceState::kSuspect;
+  status_.message = absl::StrCat("its worker was ended: ", why);
+}
+
+absl::StatusOr<std::vector<Ceiling>> DeviceLease::Ceilings(const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  RETURN_IF_ERROR(EnsureWorker(cancelled));
+  if (std::vector<Ceiling> known = Status().ceilings; !known.empty()) return known;
+  Request request;
+  request.mutable_ceilings();
+  const WorkerAnswer answer = worker_->Call(request, options_.ceilings_deadline, cancelled);
+  if (answer.kind == Kind::kCancelled) {
+    Distrust("cancelled");
+    return CancelledOn(options_.id);
+  }
+  const std::string complaint = Complaint(answer, worker::v1::WorkerReply::kCeilings);
+  if (!complaint.empty()) {
+    Distrust(complaint);
+    return absl::UnavailableError(absl::StrCat("the ceilings of device ", options_.id,
+                                               " could not be measured: ", complaint));
+  }
+  std::vector<Ceiling> ceilings = FromWire(answer.reply.ceilings());
+  SetCeilings(ceilings);
+  return ceilings;
+}
+
+absl::Status DeviceLease::Prepare(const ProblemPlan& plan, const std::string& reference_binary,
+                                  uint64_t seed, const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  problem_.emplace();
+  *problem_->mutable_prepare() = ToWire(plan, reference_binary, seed);
+  problem_loaded_ = false;
+  absl::Status loaded = EnsureProblem(cancelled);
+  if (!loaded.ok()) problem_.reset();
+  return loaded;
+}
+
+absl::Status DeviceLease::EnsureProblem(const Cancelled& cancelled) {
+  if (!problem_) return absl::FailedPreconditionError("no problem is prepared on this device");
+  std::string complaint;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    RETURN_IF_ERROR(EnsureWorker(cancelled));
+    if (problem_loaded_) return absl::OkStatus();
+    const WorkerAnswer answer = worker_->Call(*problem_, options_.prepare_deadline, cancelled);
+    complaint = Complaint(answer, worker::v1::WorkerReply::kPrepared);
+    if (complaint.empty()) {
+      const worker::v1::Prepared& prepared = answer.reply.prepared();
+      problem_loaded_ = prepared.status_code() == 0;
+      return absl::Status(static_cast<absl::StatusCode>(prepared.status_code()),
+                          prepared.status_message());
+    }
+    Distrust(complaint);
+    if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+    if (answer.kind == Kind::kDeadline) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the reference kernel was not done within ",
+                       absl::FormatDuration(options_.prepare_deadline), " on device ", options_.id,
+                       "; try a smaller problem"));
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the reference kernel failed twice on device ", options_.id, ": ", complaint));
+}
+
+absl::StatusOr<RunReport> DeviceLease::Run(const RunRequest& run, const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  Request request;
+  *request.mutable_run() = ToWire(run);
+  RETURN_IF_ERROR(EnsureProblem(cancelled));
+  ASSIGN_OR_RETURN(Try first, TryRun(request, cancelled));
+  if (first.report) return *std::move(first.report);
+  // Perhaps something that ran before it left the worker broken: alone it may do well.
+  RETURN_IF_ERROR(EnsureProblem(cancelled));
+  ASSIGN_OR_RETURN(Try second, TryRun(request, cancelled));
+  if (second.report) return *std::move(second.report);
+  return Blamed(
+      Outcome::kFaulted,
+      absl::StrCat("failed twice, the second time alone in a fresh worker: ", second.failure));
+}
+
+absl::StatusOr<DeviceLease::Try> DeviceLease::TryRun(const Request& request,
+                                                     const Cancelled& cancelled) {
+  const WorkerAnswer answer = worker_->Call(request, options_.run_deadline, cancelled);
+  Try result;
+  result.failure = Complaint(answer, worker::v1::WorkerReply::kRun);
+  if (result.failure.empty()) {
+    absl::StatusOr<RunReport> report = FromWire(answer.reply.run());
+    if (!report.ok()) {
+      result.failure = absl::StrCat("its report makes no sense: ", report.status().message());
+    } else if (!IsRunnersWord(report->outcome)) {
+      result.failure = "its report makes no sense";
+    } else if (report->outcome == Outcome::kFaulted) {
+      result.failure = report->message;
+    } else {
+      result.report = *std::move(report);
+      if (++runs_ >= options_.runs_per_worker) worker_.reset();  // age, not guilt
+      return result;
+    }
+  }
+  Distrust(result.failure);
+  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  if (answer.kind == Kind::kDeadline) {
+    // Runs are one at a time, so nobody else can be to blame.
+    result.report =
+        Blamed(Outcome::kTimedOut,
+               absl::StrCat("still running after ", absl::FormatDuration(options_.run_deadline)));
+  }
+  return result;
+}
+
+absl::Status DeviceLease::Renew(const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  worker_.reset();
+  return EnsureProblem(cancelled);
+}
+
+}  // namespace tune::server

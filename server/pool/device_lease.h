@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device and the worker process that drives it. The worker may fault, hang, crash or lie; the
+// lease replaces it, makes sure that the device still works, and says which variant was to blame.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/pool/worker_process.h"
+#include "tuner/device/runner.h"
+#include "tuner/kernel.h"
+
+namespace tune::server {
+
+// Values as in device.proto.
+enum class DeviceState { kHealthy = 1, kSuspect = 2, kQuarantined = 3, kUnavailable = 4 };
+
+struct DeviceStatus {
+  std::string id;  // "cuda:0", "cpu"
+  DeviceState state = DeviceState::kUnavailable;
+  std::string message;  // why it is not healthy and what to do
+  DeviceInfo info;      // empty until the device was opened once
+  std::vector<Ceiling> ceilings;
+  uint64_t worker_restarts = 0;
+  std::string sandbox_note;
+};
+
+struct DeviceLeaseOptions {
+  std::string id;
+  WorkerCommand command;
+  std::string scratch_dir;  // for the worker's files; empty: none
+  absl::Duration start_deadline = absl::Seconds(30);
+  absl::Duration canary_deadline = absl::Seconds(10);
+  absl::Duration ceilings_deadline = absl::Seconds(60);
+  absl::Duration prepare_deadline = absl::Seconds(60);
+  absl::Duration run_deadline = absl::Seconds(10);
+  int runs_per_worker = 300;
+};
+
+// Status() is thread-safe and never waits: lists of devices come from it. Everything else may be
+// called from any thread, but a second caller waits its turn, a run's deadline at worst. Waits end
+// with CANCELLED within 50 ms of `cancelled` saying so; the worker is then killed.
+class DeviceLease {
+ public:
+  explicit DeviceLease(DeviceLeaseOptions options);
+  ~DeviceLease();
+
+  const std::string& id() const { return options_.id; }
+  DeviceStatus Status() const;
+
+  // Starts the worker if there is none, and tries the canary if the device is suspect or
+  // quarantined. UNAVAILABLE: no driver, no such device, no program; FAILED_PRECONDITION:
+  // quarantined. Both say what to do.
+  absl::Status Open(const Cancelled& cancelled = {});
+  // Ends the worker, which frees what it holds of the device. Open starts another.
+  void Close();
+
+  // Ceilings as known from an earlier run of the daemon, so that they are not measured again.
+  void SetCeilings(std::vector<Ceiling> ceilings);
+  // Measured by the worker if they are not known yet.
+  absl::StatusOr<std::vector<Ceiling>> Ceilings(const Cancelled& cancelled = {});
+
+  // Loads a problem; it is loaded again whenever the worker is replaced. INVALID_ARGUMENT: the
+  // reference is at fault; RESOURCE_EXHAUSTED: the problem does not fit.
+  absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary, uint64_t seed,
+                       const Cancelled& cancelled = {});
+
+  // Runs a variant, at least once and at most twice: one that faults, crashes its worker or makes
+  // it send garbage is tried again alone in a fresh worker, and only then blamed (kFaulted). One
+  // that does not end by the deadline is blamed at once (kTimedOut): nothing else was running.
+  // A non-OK status means the device cannot be used. REQUIRES: Prepare succeeded.
+  absl::StatusOr<RunReport> Run(const RunRequest& request, const Cancelled& cancelled = {});
+
+  // A fresh worker with the same problem.
+  absl::Status Renew(const Cancelled& cancelled = {});
+
+ private:
+  using Request = worker::v1::WorkerRequest;
+  // How one try of a run ended: a report, or why the worker is gone.
+  struct Try {
+    std::optional<RunReport> report;
+    std::string failure;
+  };
+
+  absl::Status EnsureWorker(const Cancelled& cancelled);
+  absl::Status StartWorker(const Cancelled& cancelled);
+  absl::Status Greet(const Cancelled& cancelled);
+  absl::Status TryCanary(const Cancelled& cancelled);
+  absl::Status EnsureProblem(const Cancelled& cancelled);
+  absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
+  // Ends a worker that failed; the device is suspect until a canary passes.
+  void Distrust(const std::string& why);
+  void SetState(DeviceState state, const std::string& message);
+
+  const DeviceLeaseOptions options_;
+  std::mutex use_mutex_;  // held during every call but Status
+  // Guarded by use_mutex_.
+  std::unique_ptr<WorkerProcess> worker_;
+  std::optional<Request> problem_;
+  bool problem_loaded_ = false;
+  int runs_ = 0;
+
+  mutable std::mutex status_mutex_;
+  DeviceStatus status_;  // guarded by status_mutex_
+};
+
+}  // namespace tune::server

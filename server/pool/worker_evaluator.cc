@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/pool/worker_evaluator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/worker/convert.h"
+#include "tuner/statistics/median.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience(20);
+// Compiled variants kept ahead of the device, so that it never waits for a compiler.
+constexpr size_t kReadyAhead = 32;
+// A round of Remeasure needs this many samples for an interval that means something.
+constexpr int kRoundSamplesMin = 8;
+
+std::string Shortened(std::string message) {
+  constexpr char kCut[] = "\n... (cut)";
+  if (message.size() <= kMaxTrialMessageBytes) return message;
+  message.resize(kMaxTrialMessageBytes - sizeof(kCut));
+  return message + kCut;
+}
+
+// Variants with equal keys are the same work: macros that the source did not use, for example.
+std::string WorkKey(const VariantPlan& plan, const Resources& resources) {
+  worker::v1::Run run = ToWire(RunRequest{.variant = plan});
+  run.clear_policy();
+  return absl::StrCat(resources.binary_sha256, " ", run.SerializeAsString());
+}
+
+// The driver's word counts for more than the compiler's, where it has one.
+void MergeResources(const Resources& device, Resources& resources) {
+  if (device.registers > 0) resources.registers = device.registers;
+  if (device.spill_bytes > 0) resources.spill_bytes = device.spill_bytes;
+  if (device.stack_bytes > 0) resources.stack_bytes = device.stack_bytes;
+  if (device.static_shared_bytes > 0) resources.static_shared_bytes = device.static_shared_bytes;
+}
+
+void Stamp(Trial& trial) { trial.finished_unix_ms = absl::ToUnixMillis(absl::Now()); }
+
+}  // namespace
+
+TargetTraits TraitsOf(const DeviceInfo& info) {
+  TargetTraits traits = TargetTraitsFor(info.target).value_or(TargetTraits{});
+  traits.target = info.target;
+  if (info.max_shared_bytes > 0) traits.max_shared_bytes = info.max_shared_bytes;
+  if (info.sm_count > 0) traits.sm_count = info.sm_count;
+  return traits;
+}
+
+WorkerEvaluator::WorkerEvaluator(WorkerEvaluatorOptions options)
+    : options_(std::move(options)), cancelled_([this] { return Stopped(); }) {}
+
+absl::StatusOr<std::unique_ptr<WorkerEvaluator>> WorkerEvaluator::Create(
+    WorkerEvaluatorOptions options) {
+  std::unique_ptr<WorkerEvaluator> evaluator(new WorkerEvaluator(std::move(options)));
+  RETURN_IF_ERROR(evaluator->Setup());
+  evaluator->device_thread_ = std::thread([self = evaluator.get()] { self->DeviceLoop(); });
+  return evaluator;
+}
+
+WorkerEvaluator::~WorkerEvaluator() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (device_thread_.joinable()) device_thread_.join();
+  options_.compiler->Withdraw(this);
+}
+
+bool WorkerEvaluator::Stopped() const {
+  return stopping_ || (options_.cancelled != nullptr && *options_.cancelled);
+}
+
+absl::Status WorkerEvaluator::Setup() {
+  DeviceLease& device = *options_.device;
+  restarts_before_ = device.Status().worker_restarts + options_.compiler->worker_restarts();
+  // A known device can start while the reference compiles.
+  std::future<absl::Status> opened =
+      std::async(std::launch::async, [&] { return device.Open(cancelled_); });
+  if (device.Status().info.target.empty()) RETURN_IF_ERROR(opened.get());
+  info_ = device.Status().info;
+  traits_ = TraitsOf(info_);
+  alternate_ = info_.target == "cpu";
+
+  ASSIGN_OR_RETURN(CompilerInfo compiler, options_.compiler->Info(cancelled_));
+  compiler_version_ = compiler.version;
+  ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
+  ASSIGN_OR_RETURN(CompileResult reference,
+                   options_.compiler->Compile(problem_plan_.reference_compile, cancelled_));
+  if (reference.variant.outcome != Outcome::kOk) {
+    return absl::InvalidArgumentError(absl::StrCat("the reference kernel does not compile for ",
+                                                   info_.target, ":\n",
+                                                   Shortened(reference.variant.log)));
+  }
+  if (opened.valid()) RETURN_IF_ERROR(opened.get());
+
+  RETURN_IF_ERROR(Quiet());
+  absl::StatusOr<std::vector<Ceiling>> ceilings = device.Ceilings(cancelled_);
+  Loud();
+  if (absl::IsCancelled(ceilings.status())) return ceilings.status();
+  // Without ceilings there are no percentages, but there are times.
+  if (ceilings.ok()) roof_ = RoofFor(problem_plan_.work, *ceilings);
+  return device.Prepare(problem_plan_, reference.variant.binary, options_.seed, cancelled_);
+}
+
+size_t WorkerEvaluator::capacity() const {
+  const size_t compiling = 2 * static_cast<size_t>(options_.compiler->workers());
+  return alternate_ ? std::max<size_t>(compiling, 4) : compiling + kReadyAhead;
+}
+
+uint64_t WorkerEvaluator::worker_restarts() const {
+  return options_.device->Status().worker_restarts + options_.compiler->worker_restarts() -
+         restarts_before_;
+}
+
+WorkerEvaluator::ItemPtr WorkerEvaluator::Plan(const Config& config) const {
+  auto item = std::make_shared<Item>();
+  item->trial.config = config;
+  absl::StatusOr<VariantPlan> plan =
+      options_.kernel->PlanVariant(options_.problem, traits_, config);
+  if (plan.ok()) {
+    item->plan = *std::move(plan);
+  } else {
+    item->trial.outcome = Outcome::kInvalidConfig;
+    item->trial.message = Shortened(std::string(plan.status().message()));
+    Stamp(item->trial);
+  }
+  return item;
+}
+
+absl::Status WorkerEvaluator::Start(const Config& config) {
+  const ItemPtr item = Plan(config);
+  {
+    Lock lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    if (item->trial.outcome != Outcome::kOk) {
+      finished_.push_back(item->trial);
+      return absl::OkStatus();
+    }
+    if (alternate_) {
+      waiting_.push_back(item);
+      return absl::OkStatus();
+    }
+    ++compiling_;
+  }
+  SubmitCompile(item);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Trial>> WorkerEvaluator::Next(absl::Duration wait) {
+  Lock lock(mutex_);
+  wanted_ = true;
+  changed_.notify_all();
+  changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(wait, absl::Hours(1))),
+                    [&] { return !finished_.empty() || !failure_.ok(); });
+  wanted_ = false;
+  if (!finished_.empty()) {
+    std::optional<Trial> trial = std::move(finished_.front());
+    finished_.pop_front();
+    return trial;
+  }
+  if (!failure_.ok()) return failure_;
+  return std::nullopt;
+}
+
+void WorkerEvaluator::SubmitCompile(const ItemPtr& item) {
+  options_.compiler->Submit(
+      this, item->plan.compile,
+      [this, item](absl::StatusOr<CompileResult> result) { OnCompiled(item, std::move(result)); });
+}
+
+void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResult> result) {
+  Lock lock(mutex_);
+  --compiling_;
+  changed_.notify_all();
+  if (!result.ok()) {
+    if (!absl::IsCancelled(result.status())) failure_ = result.status();
+    return;
+  }
+  if (result->cached) ++compile_cache_hits_;
+  CompiledVariant& variant = result->variant;
+  item->trial.compile_seconds = variant.seconds;
+  item->trial.compile_cached = result->cached;
+  item->trial.resources = std::move(variant.resources);
+  item->trial.resources.dynamic_shared_bytes = item->plan.launch.shared_bytes;
+  item->trial.outcome = variant.outcome;
+  item->binary = std::move(variant.binary);
+  item->plan.compile = {};  // the text is of no more use
+  if (variant.outcome != Outcome::kOk) {
+    item->trial.message = Shortened(std::move(variant.log));
+    Stamp(item->trial);
+  }
+  if (confirming_) return;
+  if (variant.outcome == Outcome::kOk) {
+    ready_.push_back(item);
+  } else {
+    finished_.push_back(item->trial);
+  }
+}
+
+bool WorkerEvaluator::AwaitCompiles(Lock& lock) {
+  while (!changed_.wait_for(lock, kPatience, [&] { return compiling_ == 0; })) {
+    if (!MayGoOn()) return false;
+  }
+  return MayGoOn();
+}
+
+bool WorkerEvaluator::MayGoOn() const { return failure_.ok() && !abandoning_ && !Stopped(); }
+
+void WorkerEvaluator::DeviceLoop() {
+  Lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || (MayGoOn() && HasWork()); });
+    if (stopping_) return;
+    if (alternate_) {
+      MeasureBatch(lock);
+    } else {
+      MeasureNext(lock);
+    }
+  }
+}
+
+// Alternating, a batch starts once the sweep has given all it has for now.
+bool WorkerEvaluator::HasWork() const {
+  return alternate_ ? wanted_ && !waiting_.empty() : !ready_.empty();
+}
+
+void WorkerEvaluator::MeasureBatch(Lock& lock) {
+  const std::deque<ItemPtr> batch = std::exchange(waiting_, {});
+  compiling_ += batch.size();
+  measuring_ = true;
+  lock.unlock();
+  for (const ItemPtr& item : batch) SubmitCompile(item);
+  lock.lock();
+  if (AwaitCompiles(lock) && !ready_.empty()) {
+    lock.unlock();
+    const absl::Status quiet = Quiet();
+    lock.lock();
+    while (quiet.ok() && !ready_.empty() && MayGoOn()) MeasureNext(lock);
+    lock.unlock();
+    if (quiet.ok()) Loud();
+    lock.lock();
+  }
+  measuring_ = false;
+  changed_.notify_all();
+}
+
+void WorkerEvaluator::MeasureNext(Lock& lock) {
+  const ItemPtr item = std::move(ready_.front());
+  ready_.pop_front();
+  const bool was_measuring = std::exchange(measuring_, true);
+  lock.unlock();
+  const absl::Status measured = Measure(*item);
+  lock.lock();
+  measuring_ = was_measuring;
+  if (measured.ok()) {
+    finished_.push_back(std::move(item->trial));
+  } else if (!absl::IsCancelled(measured)) {
+    failure_ = measured;
+  }
+  changed_.notify_all();
+}
+
+absl::Status WorkerEvaluator::Measure(Item& item) {
+  const std::string key = WorkKey(item.plan, item.trial.resources);
+  if (auto known = measured_.find(key); known != measured_.end()) {
+    const Trial& twin = known->second;
+    item.trial.outcome = twin.outcome;
+    item.trial.message = Shortened(absl::StrCat("same machine code and launch as ",
+                                                ToText(twin.config), ", whose result this is",
+                                                twin.message.empty() ? "" : ": ", twin.message));
+    item.trial.measurement = twin.measurement;
+    item.trial.resources = twin.resources;
+    item.trial.telemetry = twin.telemetry;
+    item.trial.error = twin.error;
+    Stamp(item.trial);
+    return absl::OkStatus();
+  }
+  RunRequest request = {.variant = item.plan, .binary = item.binary, .policy = options_.policy};
+  request.policy.rival_latency_ns = rival_latency_ns_;
+  const absl::Time start = absl::Now();
+  ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, cancelled_));
+  item.trial.evaluate_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  Judge(report, item);
+  if (item.trial.resources.binary_sha256.empty()) return absl::OkStatus();
+  Trial& kept = measured_.emplace(key, item.trial).first->second;
+  kept.measurement.samples_ns.clear();  // they are its own; a twin refers to it
+  return absl::OkStatus();
+}
+
+void WorkerEvaluator::Judge(const RunReport& report, Item& item) const {
+  Trial& trial = item.trial;
+  trial.outcome = report.outcome;
+  trial.message = Shortened(report.message);
+  trial.telemetry = report.telemetry;
+  trial.error = report.error;
+  MergeResources(report.resources, trial.resources);
+  Stamp(trial);
+  if (report.outcome != Outcome::kOk) return;
+  trial.measurement = Summarise(report.samples_ns);
+  trial.measurement.clock = report.clock;
+  trial.measurement.cache_mode = options_.policy.cache_mode;
+  trial.measurement.stopped_early = report.stopped_early;
+  if (!ApplyRoofline(problem_plan_.work, roof_, trial.measurement)) return;
+  trial.outcome = Outcome::kAboveRoof;
+  trial.message = absl::StrFormat(
+      "median %.0f ns, but the device's measured %s ceiling allows no less than %.0f ns: the "
+      "kernel "
+      "does less than its declared work",
+      trial.measurement.latency_ns_median, roof_.bound, roof_.floor_ns);
+}
+
+absl::StatusOr<std::vector<Trial>> WorkerEvaluator::Remeasure(const std::vector<Config>& configs) {
+  AbandonFlight();
+  std::vector<ItemPtr> items;
+  for (const Config& config : configs) items.push_back(Plan(config));
+  Lock lock(mutex_);
+  confirming_ = true;
+  std::vector<ItemPtr> planned;
+  for (const ItemPtr& item : items) {
+    if (item->trial.outcome == Outcome::kOk) planned.push_back(item);
+  }
+  compiling_ += planned.size();
+  lock.unlock();
+  for (const ItemPtr& item : planned) SubmitCompile(item);
+  lock.lock();
+  const bool compiled = AwaitCompiles(lock);
+  const absl::Status failure = failure_;
+  confirming_ = false;
+  lock.unlock();
+  RETURN_IF_ERROR(failure);
+  if (!compiled) return absl::CancelledError("cancelled while confirming the winner");
+
+  RETURN_IF_ERROR(Quiet());
+  const absl::Status run = RunRounds(items);
+  Loud();
+  RETURN_IF_ERROR(run);
+  std::vector<Trial> trials;
+  for (const ItemPtr& item : items) trials.push_back(std::move(item->trial));
+  return trials;
+}
+
+// What is still in flight when a winner is confirmed is of no more use, and would disturb.
+void WorkerEvaluator::AbandonFlight() {
+  Lock lock(mutex_);
+  abandoning_ = true;
+  while (!changed_.wait_for(lock, kPatience, [&] { return !measuring_; })) {
+    if (Stopped()) return;
+  }
+  lock.unlock();
+  options_.compiler->Withdraw(this);
+  lock.lock();
+  waiting_.clear();
+  ready_.clear();
+  finished_.clear();
+  compiling_ = 0;
+  abandoning_ = false;
+}
+
+// One fresh worker for all, so that they meet the same conditions; rounds, so that a drift of the
+// device meets them alike.
+absl::Status WorkerEvaluator::RunRounds(const std::vector<ItemPtr>& items) {
+  RETURN_IF_ERROR(options_.device->Renew(cancelled_));
+  const int rounds = std::max(1, options_.confirm_rounds);
+  SamplePolicy policy = options_.policy;
+  policy.samples_min = std::min(policy.samples_min, kRoundSamplesMin);
+  policy.samples_max = std::max(policy.samples_min, policy.samples_max / rounds);
+  policy.seconds_max /= rounds;
+  policy.rival_latency_ns = 0;
+  std::vector<RunReport> reports(items.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      Item& item = *items[i];
+      if (item.trial.outcome != Outcome::kOk || reports[i].outcome != Outcome::kOk) continue;
+      const absl::Time start = absl::Now();
+      ASSIGN_OR_RETURN(RunReport report,
+                       options_.device->Run({item.plan, item.binary, policy}, cancelled_));
+      item.trial.evaluate_seconds += absl::ToDoubleSeconds(absl::Now() - start);
+      std::vector<double> samples_ns = std::move(reports[i].samples_ns);
+      samples_ns.insert(samples_ns.end(), report.samples_ns.begin(), report.samples_ns.end());
+      reports[i] = std::move(report);
+      reports[i].samples_ns = std::move(samples_ns);
+    }
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i]->trial.outcome == Outcome::kOk) Judge(reports[i], *items[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkerEvaluator::Quiet() {
+  if (!alternate_) return absl::OkStatus();
+  for (size_t i = 0; i < options_.quiet.size(); ++i) {
+    absl::Status paused = options_.quiet[i]->Pause(cancelled_);
+    if (paused.ok()) continue;
+    while (i > 0) options_.quiet[--i]->Resume();
+    return paused;
+  }
+  return absl::OkStatus();
+}
+
+void WorkerEvaluator::Loud() {
+  if (!alternate_) return;
+  for (CompilePool* pool : options_.quiet) pool->Resume();
+}
+
+}  // namespace tune::server

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker process, seen from the daemon: started, asked with a deadline, killed, reaped. The
+// deadline is kept here; the worker is never trusted to stop by itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tune/worker/v1/worker.pb.h"
+
+namespace tune::server {
+
+struct WorkerCommand {
+  std::string program;  // path
+  std::vector<std::string> args;
+  std::vector<std::string> environment;  // "NAME=value", added to what a worker inherits
+};
+
+// The path of a worker's program: in `dir` if that is not empty, else beside the running
+// executable, else in ../libexec of it. NOT_FOUND says where it looked.
+absl::StatusOr<std::string> FindWorker(const std::string& name, const std::string& dir);
+
+// "Should this wait end?" Asked at least every 20 ms, from the thread that waits. Empty: never.
+using Cancelled = std::function<bool()>;
+
+struct WorkerAnswer {
+  enum class Kind {
+    kReplied,
+    kDied,       // exit or signal
+    kDeadline,   // killed at the deadline
+    kProtocol,   // what it sent is not a reply; killed
+    kCancelled,  // killed because the caller no longer wants the answer
+  };
+  Kind kind = Kind::kDied;
+  worker::v1::WorkerReply reply;  // kReplied only
+  std::string message;  // what happened, with the worker's last words; empty if it replied
+};
+
+// Not thread-safe. The process leads a process group of its own; all of it ends with this object.
+class WorkerProcess {
+ public:
+  // UNAVAILABLE if the program cannot be started.
+  static absl::StatusOr<std::unique_ptr<WorkerProcess>> Start(const WorkerCommand& command);
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  // Sends a request and waits for its reply. After anything but kReplied the process is gone.
+  WorkerAnswer Call(const worker::v1::WorkerRequest& request, absl::Duration limit,
+                    const Cancelled& cancelled);
+
+  bool alive() const { return alive_; }
+  pid_t pid() const { return pid_; }
+  // Memory it holds now, 0 if unknown.
+  int64_t ResidentBytes() const;
+  // SIGKILL to its process group, then waits until it is gone. False if the kernel has not let go
+  // of it after 5 s (a driver call that cannot be interrupted).
+  bool Kill();
+
+ private:
+  WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd);
+  enum class Ready { kReply, kNothing, kClosed, kBroken };
+  Ready Exchange(std::string_view& unsent, class FrameReader& reader, int wait_ms);
+  bool HasSpokenUnasked() const;
+  WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
+  void DrainStderr();
+
+  const pid_t pid_;
+  const int pid_fd_;
+  const int socket_fd_;
+  int stderr_fd_;  // -1 once the worker closed it
+  bool alive_ = true;
+  int wait_status_ = 0;     // as waitpid gives it, once reaped
+  std::string last_words_;  // the end of its stderr
+};
+
+}  // namespace tune::server

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/pool/workers.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+// NVIDIA's driver lists its GPUs there. Asking the driver itself would take a worker.
+int GpuCount() {
+  std::error_code error;
+  int count = 0;
+  for (fs::directory_iterator it("/proc/driver/nvidia/gpus", error), end; !error && it != end;
+       it.increment(error)) {
+    ++count;
+  }
+  return count;
+}
+
+std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::string& program,
+                                      CompileCache* cache) {
+  CompilePoolOptions pool;
+  pool.command.program = program;
+  pool.scratch_dir =
+      absl::StrCat(options.state_dir, "/scratch/", fs::path(program).filename().string());
+  pool.workers = options.compile_workers;
+  pool.cache = cache;
+  pool.deadline = options.compile_deadline;
+  return std::make_unique<CompilePool>(std::move(pool));
+}
+
+std::unique_ptr<DeviceLease> MakeLease(const WorkersOptions& options, const std::string& id,
+                                       const std::string& program, std::vector<std::string> args) {
+  DeviceLeaseOptions lease;
+  lease.id = id;
+  lease.command.program = program;
+  lease.command.args = std::move(args);
+  lease.scratch_dir = absl::StrCat(options.state_dir, "/scratch/", id);
+  lease.prepare_deadline = options.prepare_deadline;
+  lease.run_deadline = options.run_deadline;
+  return std::make_unique<DeviceLease>(std::move(lease));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& given) {
+  WorkersOptions options = given;
+  std::error_code error;
+  options.state_dir = fs::absolute(given.state_dir, error).string();
+  if (options.compile_workers <= 0) {
+    options.compile_workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+  std::unique_ptr<Workers> workers(new Workers());
+  ASSIGN_OR_RETURN(workers->cache_, CompileCache::Open(options.state_dir + "/compile-cache",
+                                                       options.cache_bytes_max));
+  // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always there;
+  // that they are not installed is for the one who uses them to learn.
+  const auto find = [&](const char* name) { return FindWorker(name, options.worker_dir); };
+  if (absl::StatusOr<std::string> program = find("tune-compile-cuda"); program.ok()) {
+    workers->cuda_pool_ = MakePool(options, *program, workers->cache_.get());
+  }
+  if (absl::StatusOr<std::string> program = find("tune-device-cuda"); program.ok()) {
+    // One device even without a driver: its status says what is missing.
+    for (int i = 0; i < std::max(1, GpuCount()); ++i) {
+      workers->devices_.push_back(
+          MakeLease(options, absl::StrCat("cuda:", i), *program, {"--ordinal", absl::StrCat(i)}));
+    }
+  }
+  workers->cpu_pool_ = MakePool(options, find("tune-compile-cpu").value_or("tune-compile-cpu"),
+                                workers->cache_.get());
+  workers->devices_.push_back(
+      MakeLease(options, "cpu", find("tune-device-cpu").value_or("tune-device-cpu"), {}));
+  return workers;
+}
+
+absl::StatusOr<DeviceLease*> Workers::FindDevice(const std::string& id) {
+  for (const auto& device : devices_) {
+    if (id == device->id()) return device.get();
+    if (id.empty() && (device->id() == "cpu" || device->Open().ok())) return device.get();
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no device '", id,
+      "'; there are: ", absl::StrJoin(devices_, ", ", [](std::string* out, const auto& device) {
+        absl::StrAppend(out, device->id());
+      })));
+}
+
+absl::StatusOr<CompilePool*> Workers::PoolFor(const std::string& target) {
+  if (target == "cpu") return cpu_pool_.get();
+  if (cuda_pool_ != nullptr) return cuda_pool_.get();
+  return absl::UnavailableError(
+      absl::StrCat("cannot compile for ", target,
+                   ": this installation has no tune-compile-cuda; build with TUNE_CUDA=ON"));
+}
+
+std::vector<std::string> Workers::Targets() {
+  std::vector<std::string> targets;
+  for (CompilePool* pool : {cpu_pool_.get(), cuda_pool_.get()}) {
+    if (pool == nullptr) continue;
+    absl::StatusOr<CompilerInfo> info = pool->Info();
+    if (info.ok()) targets.insert(targets.end(), info->targets.begin(), info->targets.end());
+  }
+  return targets;
+}
+
+int Workers::compile_workers() const { return cpu_pool_->workers(); }
+
+absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
+    const std::string& device_id, WorkerEvaluatorOptions options) {
+  ASSIGN_OR_RETURN(options.device, FindDevice(device_id));
+  const Cancelled cancelled = [flag = options.cancelled] { return flag != nullptr && *flag; };
+  if (options.device->Status().info.target.empty()) {
+    RETURN_IF_ERROR(options.device->Open(cancelled));
+  }
+  ASSIGN_OR_RETURN(options.compiler, PoolFor(options.device->Status().info.target));
+  options.quiet = {cpu_pool_.get()};
+  if (cuda_pool_ != nullptr) options.quiet.push_back(cuda_pool_.get());
+  return WorkerEvaluator::Create(std::move(options));
+}
+
+}  // namespace tune::server

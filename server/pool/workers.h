@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every worker of this host: a compile pool for each language and a lease for each device. What the
+// services and the scheduler hold.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/pool/compile_cache.h"
+#include "server/pool/compile_pool.h"
+#include "server/pool/device_lease.h"
+#include "server/pool/worker_evaluator.h"
+
+namespace tune::server {
+
+struct WorkersOptions {
+  std::string state_dir;    // holds the compile cache and the workers' scratch folders
+  std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
+  int compile_workers = 0;  // of each language; 0: hardware threads
+  int64_t cache_bytes_max = CompileCache::kDefaultBytesMax;
+  absl::Duration compile_deadline = absl::Seconds(60);
+  absl::Duration prepare_deadline = absl::Seconds(60);
+  absl::Duration run_deadline = absl::Seconds(10);
+};
+
+// Thread-safe. Starts no process before one is needed.
+class Workers {
+ public:
+  static absl::StatusOr<std::unique_ptr<Workers>> Create(const WorkersOptions& options);
+
+  // GPUs first, then "cpu". Those that cannot be used are there too, with the reason in their
+  // status once they were opened.
+  const std::vector<std::unique_ptr<DeviceLease>>& devices() const { return devices_; }
+  // The device of an id; of an empty id, the first GPU that opens, else the CPU (opened or not).
+  // NOT_FOUND names the devices there are.
+  absl::StatusOr<DeviceLease*> FindDevice(const std::string& id);
+
+  // The pool for a target: "cpu", or a GPU's. UNAVAILABLE in a build without CUDA.
+  absl::StatusOr<CompilePool*> PoolFor(const std::string& target);
+  // Every target that can be compiled for on this host.
+  std::vector<std::string> Targets();
+
+  CompileCache& cache() { return *cache_; }
+  int compile_workers() const;
+
+  // Fills in device, compiler and quiet pools, then WorkerEvaluator::Create.
+  absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator(const std::string& device_id,
+                                                                 WorkerEvaluatorOptions options);
+
+ private:
+  Workers() = default;
+
+  std::unique_ptr<CompileCache> cache_;
+  std::unique_ptr<CompilePool> cpu_pool_;
+  std::unique_ptr<CompilePool> cuda_pool_;  // null without the program
+  std::vector<std::unique_ptr<DeviceLease>> devices_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/record_book.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+DimMatch FromSpec(v1::DimMatch match) {
+  switch (match) {
+    case v1::DIM_MATCH_EXACT: return DimMatch::kExact;
+    case v1::DIM_MATCH_BUCKETED: return DimMatch::kBucketed;
+    case v1::DIM_MATCH_IGNORED: return DimMatch::kIgnored;
+    default: return DimMatch::kNearest;
+  }
+}
+
+KernelPolicy PolicyOf(const Kernel& kernel) {
+  KernelPolicy policy{.kernel_name = kernel.spec().name(), .kernel_hash = kernel.hash()};
+  for (const v1::Dim& dim : kernel.spec().dims()) policy.dims[dim.name()] = FromSpec(dim.match());
+  return policy;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
+                                                             const Catalogue& catalogue,
+                                                             const Devices& devices) {
+  std::unique_ptr<RecordBook> book(new RecordBook(store, devices));
+  auto kernels = std::make_shared<Kernels>();
+  for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
+  {
+    absl::MutexLock lock(&book->mutex_);
+    book->state_.kernels = std::move(kernels);
+  }
+  ASSIGN_OR_RETURN(int64_t published, store.RebuildRecords());
+  if (published > 0) spdlog::info("{} records published that a crash had held back", published);
+  RETURN_IF_ERROR(book->Refresh());
+  return book;
+}
+
+absl::Status RecordBook::Refresh() {
+  absl::MutexLock refresh_lock(&refresh_mutex_);
+  ASSIGN_OR_RETURN(std::vector<db::RecordRow> records, store_.CurrentRecords());
+  // Kernels that are not in the catalogue are known by their newest record's source.
+  auto kernels = std::make_shared<Kernels>(*state().kernels);
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (kernels->contains(record->kernel_name)) continue;
+    ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(record->key.kernel_hash));
+    absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
+        Kernel::Create(row.spec_name, row.spec_text, row.files);
+    if (kernel.ok()) {
+      kernels->emplace(row.name, *std::move(kernel));
+    } else {
+      spdlog::warn("records of {} are not used: {}", row.name, kernel.status().ToString());
+    }
+  }
+  std::vector<KernelPolicy> policies;
+  for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
+  std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
+  absl::MutexLock lock(&mutex_);
+  state_ = {.index = std::move(index), .kernels = std::move(kernels)};
+  return absl::OkStatus();
+}
+
+RecordBook::State RecordBook::state() const {
+  absl::MutexLock lock(&mutex_);
+  return state_;
+}
+
+std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state().index; }
+
+absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
+                                                      const LookupIndex& index) const {
+  const std::vector<DeviceStatus> known = devices_.Known();
+  for (const DeviceStatus& status : known) {
+    if (status.info.name.empty()) continue;
+    const bool usable = status.state == DeviceState::kHealthy || status.id == "cpu";
+    const bool asked = status.id == device || status.info.name == device;
+    if (device.empty() ? usable : asked) {
+      return Place{.device_name = status.info.name, .traits = TraitsOf(status.info)};
+    }
+  }
+  // Not a device of this host, or not probed yet: the newest record of it, or of a GPU, tells.
+  const db::RecordRow* newest = nullptr;
+  for (const db::RecordRow& record : index.records()) {
+    const bool fits = device.empty() ? record.key.target != "cpu"
+                                     : record.key.device_name == device;
+    if (fits && (newest == nullptr || record.id > newest->id)) newest = &record;
+  }
+  Place place{.device_name = device};
+  std::string target = "cpu";
+  if (newest != nullptr) {
+    place.device_name = newest->key.device_name;
+    target = newest->key.target;
+    if (device.empty()) place.note = absl::StrCat("taken to be on ", place.device_name);
+  } else if (!device.empty()) {
+    place.note = absl::StrCat("device '", device, "' is not known here");
+  }
+  ASSIGN_OR_RETURN(place.traits, TargetTraitsFor(target));
+  return place;
+}
+
+absl::StatusOr<Config> RecordBook::SafeConfig(const Kernel& kernel, const Problem& problem,
+                                              const TargetTraits& traits) {
+  absl::StatusOr<Config> config = kernel.DefaultConfig(problem, traits);
+  if (config.ok()) return config;
+  ASSIGN_OR_RETURN(Space space, kernel.MakeSpace(problem, traits));
+  return space.At(0);
+}
+
+absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query) const {
+  const State state = this->state();
+  const auto found = state.kernels->find(query.kernel_name);
+  if (found == state.kernels->end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "no kernel '", query.kernel_name, "'; there is: ",
+        absl::StrJoin(*state.kernels, ", ",
+                      [](std::string* out, const auto& kernel) { out->append(kernel.first); })));
+  }
+  const Kernel& kernel = *found->second;
+  ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.index));
+  ASSIGN_OR_RETURN(Problem problem,
+                   kernel.MakeProblem(query.dims, query.dtype, place.traits.target));
+  const LookupQuery index_query{.kernel_name = query.kernel_name,
+                                .kernel_hash = query.kernel_hash,
+                                .problem = problem,
+                                .device_name = place.device_name,
+                                .target = place.traits.target};
+  const auto runs = [&](const db::RecordRow& record) {
+    const bool same = record.key.kernel_hash == kernel.hash() && record.key.problem == problem;
+    return same || kernel.PlanVariant(problem, place.traits, record.trial.config).ok();
+  };
+  const LookupAnswer match = state.index->Lookup(index_query, runs);
+  RecordAnswer answer{.match = match.match,
+                      .reason = match.reason,
+                      .record = match.record,
+                      .snapshot = state.index};
+  if (match.config != nullptr) {
+    answer.config = *match.config;
+  } else {
+    ASSIGN_OR_RETURN(answer.config, SafeConfig(kernel, problem, place.traits));
+  }
+  if (!place.note.empty()) absl::StrAppend(&answer.reason, "; ", place.note);
+  return answer;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records in memory, with the kernels they are of: an immutable snapshot, replaced as a whole by
+// every publish. Look-ups need nothing else.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "db/store.h"
+#include "server/catalogue.h"
+#include "server/devices.h"
+#include "server/lookup/index.h"
+#include "tuner/kernel.h"
+
+namespace tune::server {
+
+struct RecordQuery {
+  std::string kernel_name;
+  std::map<std::string, int64_t> dims;
+  std::string dtype;
+  std::string device;       // name or id; empty: the host's own
+  std::string kernel_hash;  // empty: the catalogue's
+};
+
+struct RecordAnswer {
+  Config config;
+  Match match = Match::kNone;  // kNone: the spec's default config
+  std::string reason;
+  const db::RecordRow* record = nullptr;  // of `snapshot`; null for kNone
+  std::shared_ptr<const LookupIndex> snapshot;
+};
+
+// Thread-safe.
+class RecordBook {
+ public:
+  // Completes what a crash may have left unpublished. All three must outlive the book.
+  static absl::StatusOr<std::unique_ptr<RecordBook>> Open(db::Store& store,
+                                                          const Catalogue& catalogue,
+                                                          const Devices& devices);
+
+  // Takes in what was published since.
+  absl::Status Refresh();
+
+  // Never waits for the store or a device. NOT_FOUND: no such kernel; INVALID_ARGUMENT: a dim or
+  // dtype the kernel does not have, or a problem that no config can run.
+  absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query) const;
+  std::shared_ptr<const LookupIndex> snapshot() const;
+
+ private:
+  using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name
+  struct State {
+    std::shared_ptr<const LookupIndex> index;
+    std::shared_ptr<const Kernels> kernels;
+  };
+  // The device a query is about.
+  struct Place {
+    std::string device_name;
+    TargetTraits traits;
+    std::string note;  // why this device, if that is not plain
+  };
+
+  RecordBook(db::Store& store, const Devices& devices) : store_(store), devices_(devices) {}
+
+  State state() const;
+  absl::StatusOr<Place> PlaceOf(const std::string& device, const LookupIndex& index) const;
+  static absl::StatusOr<Config> SafeConfig(const Kernel& kernel, const Problem& problem,
+                                           const TargetTraits& traits);
+
+  db::Store& store_;
+  const Devices& devices_;
+  absl::Mutex refresh_mutex_;  // one refresh at a time
+  mutable absl::Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tune::server

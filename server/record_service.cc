@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/record_service.h"
+
+#include <memory>
+
+#include "server/convert.h"
+#include "server/unary.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+absl::Status Answer(const RecordBook& records, const v1::LookupRequest& request,
+                    v1::LookupResponse& response) {
+  const RecordQuery query{.kernel_name = request.kernel_name(),
+                          .dims = {request.dims().begin(), request.dims().end()},
+                          .dtype = request.dtype(),
+                          .device = request.device(),
+                          .kernel_hash = request.kernel_hash()};
+  ASSIGN_OR_RETURN(RecordAnswer answer, records.Lookup(query));
+  *response.mutable_config() = ToProto(answer.config);
+  response.set_match(answer.match == Match::kNone ? v1::MATCH_DEFAULT
+                                                  : static_cast<v1::Match>(answer.match));
+  response.set_reason(answer.reason);
+  if (answer.record != nullptr) *response.mutable_record() = ToProto(*answer.record);
+  response.set_snapshot_id(answer.snapshot->snapshot_id());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* RecordService::Lookup(grpc::CallbackServerContext* context,
+                                                const v1::LookupRequest* request,
+                                                v1::LookupResponse* response) {
+  return server::Answer(context, Answer(records_, *request, *response));
+}
+
+grpc::ServerUnaryReactor* RecordService::ListRecords(grpc::CallbackServerContext* context,
+                                                     const v1::ListRecordsRequest* request,
+                                                     v1::ListRecordsResponse* response) {
+  const std::shared_ptr<const LookupIndex> snapshot = records_.snapshot();
+  for (const db::RecordRow& record : snapshot->records()) {
+    if (!request->kernel_name().empty() && record.kernel_name != request->kernel_name()) continue;
+    *response->add_records() = ToProto(record);
+  }
+  response->set_snapshot_id(snapshot->snapshot_id());
+  return server::Answer(context, absl::OkStatus());
+}
+
+}  // namespace tune::server

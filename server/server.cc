@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "db/store.h"
+#include "server/catalogue.h"
+#include "server/device_service.h"
+#include "server/devices.h"
+#include "server/executor.h"
+#include "server/kernel_service.h"
+#include "server/listener.h"
+#include "server/paths.h"
+#include "server/pool/workers.h"
+#include "server/record_book.h"
+#include "server/record_service.h"
+#include "server/server_service.h"
+#include "server/sweep_feed.h"
+#include "server/sweep_queue.h"
+#include "server/sweep_runner.h"
+#include "server/sweep_service.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
+constexpr int kReceiveBytesMax = 4 << 20;  // a kernel's sources have at most 1 MiB
+constexpr int kConcurrentStreamsMax = 256;  // of one connection
+
+void SetLimits(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConcurrentStreamsMax);
+  // Clients may ping every minute, also between calls; see docs/architecture.md.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  // A port belongs to one daemon.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // For reflection, the only synchronous service.
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+}
+
+}  // namespace
+
+// In the order in which they depend on each other.
+struct Server::Parts {
+  ServerOptions options;
+  std::string address;
+  std::unique_ptr<db::Store> store;
+  std::unique_ptr<Workers> workers;
+  Catalogue catalogue;
+  std::unique_ptr<Devices> devices;
+  std::unique_ptr<RecordBook> records;
+  WatchTicker ticker{kWatchPeriod};
+  std::unique_ptr<SweepRunner> runner;
+  std::unique_ptr<SweepQueue> queue;
+  Executor executor{/*threads_max=*/8, /*queue_max=*/256};
+
+  std::unique_ptr<SweepService> sweep_service;
+  std::unique_ptr<KernelService> kernel_service;
+  std::unique_ptr<DeviceService> device_service;
+  std::unique_ptr<RecordService> record_service;
+  std::unique_ptr<ServerService> server_service;
+  std::unique_ptr<grpc::Server> grpc_server;
+
+  absl::Status OpenState();
+  absl::Status StartWork();
+  absl::Status Serve();
+};
+
+absl::Status Server::Parts::OpenState() {
+  RETURN_IF_ERROR(MakePrivateDir(options.state_dir));
+  ASSIGN_OR_RETURN(store, db::Store::Open(options.state_dir + "/tune.db"));
+  ASSIGN_OR_RETURN(workers, Workers::Create({.state_dir = options.state_dir,
+                                             .worker_dir = options.worker_dir,
+                                             .compile_workers = options.compile_workers,
+                                             .compile_deadline = options.compile_deadline,
+                                             .prepare_deadline = options.prepare_deadline,
+                                             .run_deadline = options.run_deadline}));
+  ASSIGN_OR_RETURN(std::vector<CatalogueEntry> entries, LoadCatalogue());
+  std::vector<absl::Status> faults;
+  catalogue = Catalogue::Parse(entries, faults);
+  for (const absl::Status& fault : faults) {
+    spdlog::error("a kernel of the catalogue is left out: {}", fault.ToString());
+  }
+  spdlog::info("state in {}, {} kernels in the catalogue", options.state_dir,
+               catalogue.kernels().size());
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::StartWork() {
+  devices = std::make_unique<Devices>(*workers, *store);
+  ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices));
+  runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records);
+  ASSIGN_OR_RETURN(
+      queue, SweepQueue::Start({.unfinished_max = options.unfinished_sweeps_max}, *store, ticker,
+                               [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
+                                 return runner->Run(std::move(view), feed, control);
+                               }));
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::Serve() {
+  const ServerIdentity identity{.version = TUNE_VERSION,
+                                .address = options.address,
+                                .state_dir = options.state_dir,
+                                .embedded = options.embedded,
+                                .started_unix_ms = absl::ToUnixMillis(absl::Now())};
+  sweep_service = std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker,
+                                                 executor);
+  kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
+  device_service = std::make_unique<DeviceService>(*devices, executor);
+  record_service = std::make_unique<RecordService>(*records);
+  server_service =
+      std::make_unique<ServerService>(identity, *store, *queue, *workers, *records, executor);
+
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  for (grpc::Service* service : std::initializer_list<grpc::Service*>{
+           sweep_service.get(), kernel_service.get(), device_service.get(), record_service.get(),
+           server_service.get()}) {
+    builder.RegisterService(service);
+  }
+  const std::string socket_path = SocketPath(options.address);
+  int port = 0;
+  if (!options.address.empty()) {
+    ASSIGN_OR_RETURN(auto credentials, CredentialsFor(options.address, options.tls));
+    if (!socket_path.empty()) RETURN_IF_ERROR(PrepareSocket(socket_path));
+    builder.AddListeningPort(options.address, std::move(credentials), &port);
+  }
+  grpc_server = builder.BuildAndStart();
+  if (grpc_server == nullptr || (!options.address.empty() && port == 0)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on ", options.address, ": is the port taken, or not ours?"));
+  }
+  if (!socket_path.empty()) RETURN_IF_ERROR(RestrictSocket(socket_path));
+  address = options.address;
+  if (socket_path.empty() && !address.empty()) {
+    address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+  }
+  return absl::OkStatus();
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Server::~Server() { Stop(absl::Now()); }
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  std::unique_ptr<Server> server(new Server(std::make_unique<Parts>()));
+  Parts& parts = *server->parts_;
+  parts.options = options;
+  RETURN_IF_ERROR(parts.OpenState());
+  RETURN_IF_ERROR(parts.StartWork());
+  RETURN_IF_ERROR(parts.Serve());
+  if (!parts.address.empty()) spdlog::info("listening on {}", parts.address);
+  return server;
+}
+
+std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  return parts_->grpc_server->InProcessChannel(arguments);
+}
+
+const std::string& Server::address() const { return parts_->address; }
+
+void Server::Stop(absl::Time deadline) {
+  Parts& parts = *parts_;
+  // First what calls in flight wait for, then the calls.
+  if (parts.queue != nullptr) parts.queue->BeginStop();
+  if (parts.devices != nullptr) parts.devices->Stop();
+  if (parts.queue != nullptr) parts.queue->Stop();
+  if (parts.kernel_service != nullptr) parts.kernel_service->Stop();
+  parts.ticker.Stop();
+  if (parts.grpc_server != nullptr) {
+    parts.grpc_server->Shutdown(absl::ToChronoTime(deadline));
+    parts.grpc_server->Wait();
+  }
+  parts.executor.Stop();
+}
+
+}  // namespace tune::server

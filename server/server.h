@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole server as an object: what tunerd runs, and tunectl when there is no daemon.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace tune::server {
+
+struct TlsOptions {
+  std::string certificate_file;
+  std::string key_file;
+  // Clients must show a certificate that this authority has signed; empty: any client.
+  std::string client_authority_file;
+};
+
+struct ServerOptions {
+  std::string state_dir;    // created if it is not there
+  // "unix:<path>", or "<host>:<port>", which needs `tls`; empty: in-process only.
+  std::string address;
+  TlsOptions tls;
+  bool embedded = false;    // inside another program, for that program alone
+  std::string worker_dir;   // of the workers' programs; empty: beside this program or in ../libexec
+  int compile_workers = 0;  // 0: one per hardware thread
+  absl::Duration compile_deadline = absl::Seconds(60);
+  absl::Duration prepare_deadline = absl::Seconds(120);
+  absl::Duration run_deadline = absl::Seconds(30);
+  uint32_t unfinished_sweeps_max = 256;
+};
+
+// Thread-safe. One per state folder, across all processes.
+class Server {
+ public:
+  // Serves when it returns; devices are probed in the background, and sweeps that an earlier daemon
+  // left are taken up. FAILED_PRECONDITION: another process has the state folder, or another
+  // daemon listens; INVALID_ARGUMENT: the address or the TLS files are wrong.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  std::shared_ptr<grpc::Channel> InProcessChannel();
+  // What clients connect to, with the port that was really taken; empty without one.
+  const std::string& address() const;
+
+  // Running sweeps stop where they are and go on at the next start. Calls in flight have until
+  // `deadline`. Idempotent.
+  void Stop(absl::Time deadline);
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace tune::server

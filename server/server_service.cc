@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server_service.h"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+
+#include "server/unary.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+// Of this process alone; 0 if the kernel does not say.
+uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages_mapped = 0;
+  uint64_t pages_resident = 0;
+  if (!(statm >> pages_mapped >> pages_resident)) return 0;
+  return pages_resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* context,
+                                                   const v1::GetStatusRequest*,
+                                                   v1::ServerStatus* response) {
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(db::StoreStatistics statistics, store_.Statistics());
+    const SweepQueue::Counts counts = queue_.counts();
+    response->set_version(identity_.version);
+    response->set_started_unix_ms(identity_.started_unix_ms);
+    response->set_pid(getpid());
+    response->set_embedded(identity_.embedded);
+    response->set_address(identity_.address);
+    response->set_state_dir(identity_.state_dir);
+    response->set_resident_bytes(ResidentBytes());
+    response->set_queued_sweeps(counts.queued);
+    response->set_running_sweeps(counts.running);
+    response->set_trial_count(statistics.trial_count);
+    response->set_record_count(statistics.record_count);
+    response->set_snapshot_id(records_.snapshot()->snapshot_id());
+    response->set_sqlite_version(statistics.sqlite_version);
+    response->set_schema_version(statistics.schema_version);
+    response->set_compile_cache_bytes(workers_.cache().bytes());
+    response->set_compile_workers(workers_.compile_workers());
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace tune::server

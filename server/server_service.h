@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "db/store.h"
+#include "server/executor.h"
+#include "server/pool/workers.h"
+#include "server/record_service.h"
+#include "server/sweep_queue.h"
+#include "tune/v1/server.grpc.pb.h"
+
+namespace tune::server {
+
+// What does not change while the server runs.
+struct ServerIdentity {
+  std::string version;
+  std::string address;
+  std::string state_dir;
+  bool embedded = false;
+  int64_t started_unix_ms = 0;
+};
+
+// Thread-safe.
+class ServerService : public v1::ServerService::CallbackService {
+ public:
+  ServerService(ServerIdentity identity, db::Store& store, const SweepQueue& queue,
+                Workers& workers, const RecordBook& records, Executor& executor)
+      : identity_(std::move(identity)), store_(store), queue_(queue), workers_(workers),
+        records_(records), executor_(executor) {}
+
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest* request,
+                                      v1::ServerStatus* response) override;
+
+ private:
+  const ServerIdentity identity_;
+  db::Store& store_;
+  const SweepQueue& queue_;
+  Workers& workers_;
+  const RecordBook& records_;
+  Executor& executor_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/submission.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/convert.h"
+#include "tuner/status_macros.h"
+#include "tuner/strategy.h"
+
+namespace tune::server {
+namespace {
+
+constexpr uint64_t kExhaustiveMax = 4096;
+constexpr uint64_t kRandomTrials = 1000;
+constexpr double kCpuSeconds = 45;  // leaves time to measure the winner again within 90 s in all
+constexpr double kSecondsMax = 30 * 24 * 3600.0;
+constexpr size_t kNameMax = 128;
+
+absl::Status CheckName(const std::string& what, const std::string& text) {
+  if (text.size() > kNameMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " has ", text.size(), " characters; at most ", kNameMax));
+  }
+  if (std::any_of(text.begin(), text.end(), absl::ascii_iscntrl)) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " has a control character"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBudget(const v1::Budget& budget) {
+  if (!std::isfinite(budget.seconds()) || budget.seconds() < 0 || budget.seconds() > kSecondsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("budget of ", budget.seconds(), " seconds; it must be 0 (no limit) to ",
+                     kSecondsMax, " (30 days)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStrategy(const std::string& name) {
+  const std::vector<std::string> known = StrategyNames();
+  if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown strategy '", name, "'; there is: ",
+                                                 absl::StrJoin(known, ", ")));
+}
+
+absl::Status CheckLimits(const v1::SubmitSweepRequest& request) {
+  RETURN_IF_ERROR(CheckName("the idempotency key", request.idempotency_key()));
+  RETURN_IF_ERROR(CheckName("the device", request.device()));
+  RETURN_IF_ERROR(CheckStrategy(request.strategy()));
+  if (!v1::CacheMode_IsValid(request.cache_mode())) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown cache mode ", request.cache_mode()));
+  }
+  return CheckBudget(request.budget());
+}
+
+absl::StatusOr<NamedKernel> ResolveKernel(const v1::SubmitSweepRequest& request,
+                                          const Catalogue& catalogue) {
+  switch (request.kernel_case()) {
+    case v1::SubmitSweepRequest::kKernelName: return catalogue.Find(request.kernel_name());
+    case v1::SubmitSweepRequest::kKernelSource: return ParseKernelSource(request.kernel_source());
+    case v1::SubmitSweepRequest::KERNEL_NOT_SET: break;
+  }
+  return absl::InvalidArgumentError("no kernel: give a name of the catalogue, or a source");
+}
+
+}  // namespace
+
+absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
+  RETURN_IF_ERROR(CheckName("the spec's name", source.spec_name()));
+  if (source.files_size() > kSourceFilesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel has ", source.files_size(),
+                                                   " files; at most ", kSourceFilesMax));
+  }
+  size_t bytes = source.spec_text().size();
+  for (const auto& [name, text] : source.files()) bytes += name.size() + text.size();
+  if (bytes > kSourceBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel's spec and files have ", bytes,
+                                                   " bytes; at most ", kSourceBytesMax));
+  }
+  NamedKernel named;
+  named.spec_name = source.spec_name().empty() ? "kernel.textproto" : source.spec_name();
+  const std::map<std::string, std::string> files(source.files().begin(), source.files().end());
+  ASSIGN_OR_RETURN(named.kernel, Kernel::Create(named.spec_name, source.spec_text(), files));
+  return named;
+}
+
+absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
+                                           const Catalogue& catalogue, const Devices& devices,
+                                           absl::Time deadline) {
+  RETURN_IF_ERROR(CheckLimits(request));
+  ASSIGN_OR_RETURN(NamedKernel named, ResolveKernel(request, catalogue));
+  const Kernel& kernel = *named.kernel;
+  ASSIGN_OR_RETURN(DeviceView device, devices.Choose(request.device(), deadline));
+  const DeviceStatus& status = device.status;
+  if (status.state == DeviceState::kUnavailable || status.state == DeviceState::kQuarantined) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("device ", status.id, " cannot be used: ", status.message));
+  }
+  if (!kernel.RunsOn(status.info.target)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "kernel ", kernel.spec().name(), " does not run on ", status.info.target, " (device ",
+        status.id, "); its targets: ", absl::StrJoin(kernel.spec().targets(), ", ")));
+  }
+  const TargetTraits traits = TraitsOf(status.info);
+  const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
+
+  Submission submission{.kernel = {.hash = kernel.hash(),
+                                   .name = kernel.spec().name(),
+                                   .spec_name = named.spec_name,
+                                   .spec_text = kernel.spec_text(),
+                                   .files = kernel.files()}};
+  db::SweepRow& sweep = submission.sweep;
+  ASSIGN_OR_RETURN(sweep.problem, kernel.MakeProblem(dims, request.dtype(), traits.target));
+  ASSIGN_OR_RETURN(Space space, kernel.MakeSpace(sweep.problem, traits));
+  RETURN_IF_ERROR(kernel.PlanProblem(sweep.problem, traits).status());
+  submission.space_size = space.size();
+
+  sweep.kernel_hash = kernel.hash();
+  sweep.kernel_name = kernel.spec().name();
+  sweep.device_id = status.id;
+  sweep.device_name = status.info.name;
+  sweep.target = status.info.target;
+  sweep.strategy = request.strategy();
+  sweep.budget_trials = request.budget().trials();
+  sweep.budget_seconds = request.budget().seconds();
+  sweep.seed = request.seed();
+  sweep.cache_mode = FromProto(request.cache_mode());
+  sweep.fresh = request.fresh();
+  sweep.idempotency_key = request.idempotency_key();
+  sweep.created_unix_ms = absl::ToUnixMillis(absl::Now());
+  ChooseStrategy(space.size(), sweep);
+  return submission;
+}
+
+void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
+  const bool unlimited = sweep.budget_trials == 0 && sweep.budget_seconds == 0;
+  if (unlimited && sweep.target == "cpu") sweep.budget_seconds = kCpuSeconds;
+  const bool all = sweep.budget_trials == 0 && sweep.budget_seconds == 0;
+  if (!sweep.strategy.empty()) return;
+  sweep.strategy = all && space_size <= kExhaustiveMax ? "exhaustive" : "random";
+  if (all && sweep.strategy == "random") sweep.budget_trials = kRandomTrials;
+}
+
+uint64_t PlannedTrials(const db::SweepRow& sweep, uint64_t space_size) {
+  return sweep.budget_trials == 0 ? space_size : std::min(sweep.budget_trials, space_size);
+}
+
+}  // namespace tune::server

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks what a client asks for before anything is stored: a sweep that is accepted can run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/catalogue.h"
+#include "server/devices.h"
+#include "tune/v1/kernel.pb.h"
+#include "tune/v1/sweep.pb.h"
+#include "tuner/kernel.h"
+
+namespace tune::server {
+
+inline constexpr size_t kSourceBytesMax = 1 << 20;  // of a submitted kernel, all files together
+inline constexpr int kSourceFilesMax = 64;
+
+// A kernel that came as text. INVALID_ARGUMENT has the file, line and column.
+absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source);
+
+struct Submission {
+  db::KernelRow kernel;
+  db::SweepRow sweep;
+  uint64_t space_size = 0;
+};
+
+// Waits until the devices are known, at most until `deadline`.
+absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
+                                           const Catalogue& catalogue, const Devices& devices,
+                                           absl::Time deadline);
+
+// Fills in the strategy and budget that were not asked for: everything if that is at most 4096
+// configs, else 1000 of them at random; on the CPU, where one launch may take a second, what can be
+// tried in a minute.
+void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep);
+
+// Configs a sweep will try at most.
+uint64_t PlannedTrials(const db::SweepRow& sweep, uint64_t space_size);
+
+}  // namespace tune::server

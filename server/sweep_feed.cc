@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep_feed.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tune::server {
+
+void SweepFeed::Update(SweepView view) {
+  absl::MutexLock lock(&mutex_);
+  view_ = std::move(view);
+  ++version_;
+}
+
+void SweepFeed::AddTrial(const Trial& trial) {
+  absl::MutexLock lock(&mutex_);
+  trials_.push_back(trial);
+  if (trials_.size() > kTrialsKept) trials_.pop_front();
+  ++trial_count_;
+  ++version_;
+}
+
+SweepView SweepFeed::view() const {
+  absl::MutexLock lock(&mutex_);
+  return view_;
+}
+
+SweepFeed::Cursor SweepFeed::Now() const {
+  absl::MutexLock lock(&mutex_);
+  return Cursor{.version = 0, .next_trial = trial_count_};
+}
+
+std::optional<SweepFeed::Event> SweepFeed::ReadSince(Cursor& cursor) const {
+  absl::MutexLock lock(&mutex_);
+  if (cursor.version == version_) return std::nullopt;
+  Event event{.view = view_};
+  const uint64_t missing = trial_count_ - cursor.next_trial;
+  const size_t count = std::min<uint64_t>(missing, trials_.size());
+  event.trials.assign(trials_.end() - count, trials_.end());
+  cursor = Cursor{.version = version_, .next_trial = trial_count_};
+  return event;
+}
+
+void WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!stopping_) {
+      watchers_.push_back(std::move(watcher));
+      poked_ = true;
+      if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+      return;
+    }
+  }
+  watcher->Close();
+}
+
+void WatchTicker::Remove(const Watcher* watcher) {
+  std::shared_ptr<Watcher> removed;  // destroyed outside the lock
+  absl::MutexLock lock(&mutex_);
+  auto it = std::find_if(watchers_.begin(), watchers_.end(),
+                         [&](const auto& other) { return other.get() == watcher; });
+  if (it == watchers_.end()) return;
+  removed = std::move(*it);
+  watchers_.erase(it);
+}
+
+void WatchTicker::Poke() {
+  absl::MutexLock lock(&mutex_);
+  poked_ = true;
+}
+
+void WatchTicker::Stop() {
+  std::thread thread;
+  std::vector<std::shared_ptr<Watcher>> watchers;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    thread.swap(thread_);
+    watchers.swap(watchers_);
+  }
+  if (thread.joinable()) thread.join();
+  for (const auto& watcher : watchers) {
+    watcher->Tick();
+    watcher->Close();
+  }
+}
+
+void WatchTicker::Loop() {
+  const auto asleep = +[](WatchTicker* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
+    return self->stopping_ || !self->watchers_.empty();
+  };
+  const auto woken = +[](WatchTicker* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
+    return self->stopping_ || self->poked_;
+  };
+  while (true) {
+    std::vector<std::shared_ptr<Watcher>> watchers;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(asleep, this));
+      mutex_.AwaitWithTimeout(absl::Condition(woken, this), period_);
+      if (stopping_) return;
+      poked_ = false;
+      watchers = watchers_;
+    }
+    for (const auto& watcher : watchers) watcher->Tick();
+  }
+}
+
+}  // namespace tune::server

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep's state for those who watch it. The sweep writes and never waits for a reader; readers
+// that are slow miss old trials, never the newest state.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/sweep_view.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class SweepFeed {
+ public:
+  static constexpr size_t kTrialsKept = 64;
+
+  explicit SweepFeed(SweepView view) : view_(std::move(view)) {}
+
+  void Update(SweepView view);
+  void AddTrial(const Trial& trial);
+
+  SweepView view() const;
+
+  // Where a reader is. A new reader gets the state now, and trials from then on.
+  struct Cursor {
+    uint64_t version = 0;
+    uint64_t next_trial = 0;
+  };
+  struct Event {
+    SweepView view;
+    std::vector<Trial> trials;  // since the cursor, oldest first, at most kTrialsKept
+  };
+  Cursor Now() const;
+  // What has changed since the cursor, which is moved on; nothing if nothing has.
+  std::optional<Event> ReadSince(Cursor& cursor) const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  SweepView view_ ABSL_GUARDED_BY(mutex_);
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::deque<Trial> trials_ ABSL_GUARDED_BY(mutex_);
+  uint64_t trial_count_ ABSL_GUARDED_BY(mutex_) = 0;  // ever added
+};
+
+// Wakes watchers a few times a second, and at once when poked. Its thread runs only while somebody
+// watches. Thread-safe.
+class WatchTicker {
+ public:
+  class Watcher {
+   public:
+    virtual ~Watcher() = default;
+    // Must not block. May still be called once just after Remove.
+    virtual void Tick() = 0;
+    // The daemon stops: no more ticks.
+    virtual void Close() = 0;
+  };
+
+  explicit WatchTicker(absl::Duration period) : period_(period) {}
+  ~WatchTicker() { Stop(); }
+
+  // After Stop a watcher is closed at once.
+  void Add(std::shared_ptr<Watcher> watcher);
+  void Remove(const Watcher* watcher);
+  void Poke();
+  void Stop();
+
+ private:
+  void Loop();
+
+  const absl::Duration period_;
+  absl::Mutex mutex_;
+  std::vector<std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool poked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tune::server

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue of sweeps: durable in the store, one thread per device takes the oldest.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/submission.h"
+#include "server/sweep_feed.h"
+#include "server/sweep_view.h"
+
+namespace tune::server {
+
+// How a sweep is asked to stop. Written by the queue, read by the sweep.
+struct SweepControl {
+  std::atomic<bool> stop = false;       // for whatever reason
+  std::atomic<bool> cancelled = false;  // by a user, for good; else the sweep is resumed some day
+};
+
+// Runs a sweep and returns how it ended; a view whose state is not a final one leaves the sweep in
+// the store as it is, for the next start of the daemon.
+using RunSweepJob =
+    std::function<SweepView(SweepView view, SweepFeed& feed, const SweepControl& control)>;
+
+// Thread-safe.
+class SweepQueue {
+ public:
+  struct Options {
+    size_t unfinished_max = 256;
+    size_t views_kept_max = 64;  // finished sweeps that need no look into the store
+  };
+
+  // Takes up what an earlier daemon left queued or running.
+  static absl::StatusOr<std::unique_ptr<SweepQueue>> Start(const Options& options, db::Store& store,
+                                                           WatchTicker& ticker, RunSweepJob run);
+  ~SweepQueue() { Stop(); }
+
+  // Durable when it returns. A known idempotency key gives the sweep there is. RESOURCE_EXHAUSTED
+  // when too many are unfinished.
+  absl::StatusOr<SweepView> Submit(const Submission& submission);
+  // Returns when the sweep has stopped. DEADLINE_EXCEEDED: it will stop, but has not yet.
+  absl::StatusOr<SweepView> Cancel(int64_t id, absl::Time deadline);
+  absl::StatusOr<SweepView> Get(int64_t id);
+  absl::StatusOr<std::vector<SweepView>> List(uint32_t limit);  // newest first
+  // The feed of an unfinished sweep; a feed that never changes for a finished one. NOT_FOUND.
+  absl::StatusOr<std::shared_ptr<SweepFeed>> Feed(int64_t id);
+
+  struct Counts {
+    uint32_t queued = 0;
+    uint32_t running = 0;
+  };
+  Counts counts() const;
+
+  // Tells the running sweeps to stop; they stay unfinished in the store.
+  void BeginStop();
+  // The same, and waits for them. Idempotent.
+  void Stop();
+
+ private:
+  struct Live {
+    std::string device_id;
+    std::string idempotency_key;
+    std::shared_ptr<SweepFeed> feed;
+    SweepControl control;
+    bool running = false;  // guarded by mutex_
+  };
+  struct Device {
+    std::deque<int64_t> waiting;
+    std::thread thread;
+  };
+
+  SweepQueue(const Options& options, db::Store& store, WatchTicker& ticker, RunSweepJob run)
+      : options_(options), store_(store), ticker_(ticker), run_(std::move(run)) {}
+
+  // Takes up a stored sweep unless that has been done.
+  void Enqueue(const SweepView& view);
+  void Loop(Device& device);
+  void RunOne(int64_t id, Live& live);
+  void Finish(int64_t id, Live& live, SweepView view);
+  // A finished sweep as the store has it.
+  absl::StatusOr<SweepView> ViewOf(const db::SweepRow& row);
+
+  const Options options_;
+  db::Store& store_;
+  WatchTicker& ticker_;
+  const RunSweepJob run_;
+
+  mutable absl::Mutex mutex_;
+  std::map<int64_t, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Device> devices_ ABSL_GUARDED_BY(mutex_);  // nodes stay where they are
+  std::map<int64_t, SweepView> finished_ ABSL_GUARDED_BY(mutex_);  // the newest few
+  size_t submitting_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tune::server

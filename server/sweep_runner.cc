@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep_runner.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/progress_meter.h"
+#include "server/submission.h"
+#include "tuner/kernel.h"
+#include "tuner/status_macros.h"
+#include "tuner/strategy.h"
+#include "tuner/sweep.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kProbeWait = absl::Minutes(5);
+
+// On the CPU a launch may take a second and the noise of a host is far above a GPU's: few samples
+// tell as much as can be told.
+SamplePolicy PolicyFor(const std::string& target, CacheMode cache_mode) {
+  SamplePolicy policy{.cache_mode = cache_mode};
+  if (target == "cpu") {
+    policy.samples_min = 3;
+    policy.samples_max = 200;
+    policy.precision = 0.01;
+    policy.hopeless_ratio = 1.5;
+  }
+  return policy;
+}
+
+// One sweep while it runs. Not thread-safe: lives on the thread of its device.
+class SweepRun {
+ public:
+  SweepRun(db::Store& store, Workers& workers, Devices& devices, SweepView view, SweepFeed& feed,
+           const SweepControl& control)
+      : store_(store), workers_(workers), devices_(devices), feed_(feed), control_(control),
+        view_(std::move(view)), meter_(absl::Now()) {}
+  // Gives the device free for others: no worker stays on it between sweeps.
+  ~SweepRun();
+
+  absl::Status Go();
+  // How it ended, given what Go returned.
+  SweepView Ended(const absl::Status& status);
+  // The record to publish; nothing unless a winner was confirmed.
+  std::optional<db::RecordRow> Record() const;
+
+ private:
+  absl::Status LoadKernel();
+  absl::Status OpenDevice();
+  absl::Status PlanSpace();
+  absl::Status LoadKnown();
+  absl::Status Search();
+  absl::Status Confirm();
+  absl::Status StoreConfirmed(Trial& trial);
+  absl::Status NameBestSoFar();
+  void Report(const SweepSummary& summary, const Trial* trial);
+  void Phase(const std::string& message);
+
+  db::Store& store_;
+  Workers& workers_;
+  Devices& devices_;
+  SweepFeed& feed_;
+  const SweepControl& control_;
+  SweepView view_;
+  ProgressMeter meter_;
+
+  std::shared_ptr<const Kernel> kernel_;
+  DeviceLease* lease_ = nullptr;
+  std::unique_ptr<WorkerEvaluator> evaluator_;
+  std::optional<Space> space_;
+  std::optional<Config> default_config_;  // not every problem allows the spec's default
+  std::unique_ptr<Strategy> strategy_;
+  db::TrialKey key_;
+  std::vector<Trial> trials_;  // of the search, reused ones first; without samples
+  size_t known_count_ = 0;
+  SweepSummary summary_;
+  bool confirmed_ = false;
+};
+
+SweepRun::~SweepRun() {
+  evaluator_.reset();
+  if (lease_ != nullptr) lease_->Close();
+}
+
+absl::Status SweepRun::Go() {
+  RETURN_IF_ERROR(LoadKernel());
+  RETURN_IF_ERROR(OpenDevice());
+  RETURN_IF_ERROR(PlanSpace());
+  RETURN_IF_ERROR(LoadKnown());
+  RETURN_IF_ERROR(Search());
+  if (control_.stop || !summary_.best) return absl::OkStatus();
+  return Confirm();
+}
+
+void SweepRun::Phase(const std::string& message) {
+  view_.row.message = message;
+  feed_.Update(view_);
+}
+
+absl::Status SweepRun::LoadKernel() {
+  ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(view_.row.kernel_hash));
+  ASSIGN_OR_RETURN(kernel_, Kernel::Create(row.spec_name, row.spec_text, row.files));
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::OpenDevice() {
+  Phase("opening the device and computing the reference");
+  const db::SweepRow& row = view_.row;
+  ASSIGN_OR_RETURN(DeviceView device, devices_.Choose(row.device_id, absl::Now() + kProbeWait));
+  if (!device.status.info.name.empty() && device.status.info.name != row.device_name) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("device ", row.device_id, " was ", row.device_name,
+                     " when the sweep was submitted and is ", device.status.info.name,
+                     " now; submit the sweep again"));
+  }
+  ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
+  devices_.RestoreCeilings(*lease_);
+  ASSIGN_OR_RETURN(evaluator_, workers_.MakeEvaluator(
+                                   row.device_id,
+                                   {.kernel = kernel_,
+                                    .problem = row.problem,
+                                    .seed = row.seed,
+                                    .policy = PolicyFor(row.target, row.cache_mode),
+                                    .confirm_rounds = row.target == "cpu" ? 2 : 5,
+                                    .cancelled = &control_.stop}));
+  RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
+  key_ = {.kernel_hash = row.kernel_hash,
+          .problem = row.problem,
+          .device_name = row.device_name,
+          .target = row.target,
+          .driver = evaluator_->device().driver,
+          .compiler = evaluator_->compiler_version(),
+          .cache_mode = row.cache_mode};
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::PlanSpace() {
+  const db::SweepRow& row = view_.row;
+  ASSIGN_OR_RETURN(space_, kernel_->MakeSpace(row.problem, evaluator_->traits()));
+  std::optional<uint64_t> first;
+  if (absl::StatusOr<Config> config = kernel_->DefaultConfig(row.problem, evaluator_->traits());
+      config.ok()) {
+    first = space_->IndexOf(*config);
+    if (first) default_config_ = *std::move(config);
+  }
+  ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, row.seed, first));
+  view_.progress.space_size = space_->size();
+  view_.progress.planned = PlannedTrials(row, space_->size());
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::LoadKnown() {
+  std::vector<Trial> stored;
+  if (view_.row.fresh) {  // what this sweep itself did before it was interrupted
+    ASSIGN_OR_RETURN(stored, store_.TrialsOfSweep(view_.row.id));
+  } else {
+    ASSIGN_OR_RETURN(stored, store_.TrialsOfKey(key_));
+  }
+  std::set<std::string> seen;
+  for (Trial& trial : stored) {
+    if (!seen.insert(ToText(trial.config)).second) continue;
+    trial.measurement.samples_ns.clear();
+    trials_.push_back(std::move(trial));
+  }
+  known_count_ = trials_.size();
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::Search() {
+  meter_ = ProgressMeter(absl::Now());
+  Phase("");
+  SweepHooks hooks;
+  hooks.cancelled = &control_.stop;
+  hooks.record = [this](Trial& trial) -> absl::Status {
+    trial.sweep_id = view_.row.id;
+    ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_, db::TrialPurpose::kSearch));
+    return absl::OkStatus();
+  };
+  hooks.progress = [this](const SweepSummary& summary, const Trial& trial) {
+    summary_ = summary;  // kept in case the loop ends with an error
+    trials_.push_back(trial);
+    trials_.back().measurement.samples_ns.clear();
+    meter_.Finished(absl::Now());
+    Report(summary, &trial);
+  };
+  SweepBudget budget{.trials = view_.row.budget_trials};
+  if (view_.row.budget_seconds > 0) budget.time = absl::Seconds(view_.row.budget_seconds);
+  const std::vector<Trial> known(trials_.begin(), trials_.end());
+  ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
+  Report(summary_, nullptr);
+  return absl::OkStatus();
+}
+
+void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
+  const absl::Time now = absl::Now();
+  SweepProgress& progress = view_.progress;
+  progress.done = summary.done;
+  progress.reused = summary.reused;
+  progress.outcomes = summary.outcomes;
+  progress.elapsed_seconds = meter_.ElapsedSeconds(now);
+  progress.trials_per_second = meter_.TrialsPerSecond(now);
+  const uint64_t left = progress.planned - std::min(progress.planned, progress.done);
+  progress.remaining_seconds = meter_.RemainingSeconds(now, left, view_.row.budget_seconds);
+  if (summary.best) {
+    progress.best_config = summary.best->config;
+    progress.best_latency_ns = summary.best->measurement.latency_ns_median;
+  }
+  progress.worker_restarts = evaluator_->worker_restarts();
+  progress.compile_cache_hits = evaluator_->compile_cache_hits();
+  if (trial != nullptr) feed_.AddTrial(*trial);
+  feed_.Update(view_);
+}
+
+absl::Status SweepRun::Confirm() {
+  view_.progress.remaining_seconds = 0;
+  Phase("measuring the best configs again, interleaved");
+  // Without a default to compare with, the best stands in, and nothing is said of a default.
+  const Config& rival = default_config_ ? *default_config_ : summary_.best->config;
+  ASSIGN_OR_RETURN(Winner winner, ConfirmWinner(trials_, rival, *evaluator_));
+  RETURN_IF_ERROR(StoreConfirmed(winner.best));
+  for (Trial& tie : winner.ties) RETURN_IF_ERROR(StoreConfirmed(tie));
+
+  const Roof& roof = evaluator_->roof();
+  SweepResult result{.best = std::move(winner.best),
+                     .ties = std::move(winner.ties),
+                     .bound = roof.bound,
+                     .ceiling = roof.ceiling,
+                     .ceiling_measured = roof.measured};
+  if (default_config_ && winner.default_trial) {
+    result.default_trial = std::move(winner.default_trial);
+    const auto same = [&](const Trial& trial) { return trial.config == *default_config_; };
+    const auto tie = std::find_if(result.ties.begin(), result.ties.end(), same);
+    if (same(result.best)) {
+      result.default_trial = result.best;
+    } else if (tie != result.ties.end()) {
+      result.default_trial = *tie;
+    } else {
+      RETURN_IF_ERROR(StoreConfirmed(*result.default_trial));
+    }
+  }
+  view_.result = std::move(result);
+  confirmed_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::StoreConfirmed(Trial& trial) {
+  trial.sweep_id = view_.row.id;
+  if (trial.finished_unix_ms == 0) trial.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_, db::TrialPurpose::kConfirm));
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::NameBestSoFar() {
+  if (!summary_.best || evaluator_ == nullptr) return absl::OkStatus();
+  const Roof& roof = evaluator_->roof();
+  SweepResult result{
+      .bound = roof.bound, .ceiling = roof.ceiling, .ceiling_measured = roof.measured};
+  ASSIGN_OR_RETURN(result.best, store_.GetTrial(summary_.best->id));
+  for (const Trial& trial : trials_) {
+    if (!default_config_ || trial.config != *default_config_) continue;
+    ASSIGN_OR_RETURN(result.default_trial, store_.GetTrial(trial.id));
+    break;
+  }
+  view_.result = std::move(result);
+  return absl::OkStatus();
+}
+
+SweepView SweepRun::Ended(const absl::Status& status) {
+  db::SweepRow& row = view_.row;
+  row.message.clear();
+  if (control_.stop && !control_.cancelled && !confirmed_) return std::move(view_);
+  if (confirmed_ || (status.ok() && !control_.stop)) {
+    row.state = db::SweepState::kDone;
+    if (!confirmed_) {
+      row.message = "no config was ok: see `tunectl trial list` for what each one failed on";
+    }
+  } else if (control_.cancelled) {
+    row.state = db::SweepState::kCancelled;
+    row.message = "cancelled; the best so far was not measured again";
+  } else {
+    row.state = db::SweepState::kFailed;
+    row.message = std::string(status.message());
+  }
+  if (!confirmed_) {
+    if (absl::Status named = NameBestSoFar(); !named.ok()) {
+      spdlog::error("sweep {}: {}", row.id, named.ToString());
+    }
+  }
+  if (view_.result) {
+    row.best_trial_id = view_.result->best.id;
+    const std::optional<Trial>& default_trial = view_.result->default_trial;
+    if (default_trial && default_trial->outcome == Outcome::kOk) {
+      row.default_trial_id = default_trial->id;
+    }
+    for (const Trial& tie : view_.result->ties) row.tie_trial_ids.push_back(tie.id);
+  }
+  view_.progress.remaining_seconds = 0;
+  return std::move(view_);
+}
+
+std::optional<db::RecordRow> SweepRun::Record() const {
+  if (!confirmed_) return std::nullopt;
+  const SweepResult& result = *view_.result;
+  db::RecordRow record{.key = key_,
+                       .kernel_name = view_.row.kernel_name,
+                       .trial = result.best,
+                       .tie_count = static_cast<uint32_t>(result.ties.size()),
+                       .published_unix_ms = absl::ToUnixMillis(absl::Now())};
+  if (result.default_trial && result.default_trial->outcome == Outcome::kOk) {
+    record.default_latency_ns = result.default_trial->measurement.latency_ns_median;
+  }
+  return record;
+}
+
+}  // namespace
+
+SweepView SweepRunner::Run(SweepView view, SweepFeed& feed, const SweepControl& control) {
+  const int64_t id = view.row.id;
+  SweepRun run(store_, workers_, devices_, std::move(view), feed, control);
+  const absl::Status status = run.Go();
+  if (!status.ok() && !control.stop) spdlog::warn("sweep {}: {}", id, status.ToString());
+  if (std::optional<db::RecordRow> record = run.Record()) {
+    absl::Status published = store_.PublishRecord(*record).status();
+    if (published.ok()) published = records_.Refresh();
+    if (!published.ok()) {
+      spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());
+    }
+  }
+  return run.Ended(status);
+}
+
+}  // namespace tune::server

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one sweep: from the stored row to the published record. Everything that finishes is stored at
+// once, so that a sweep can stop anywhere and go on from there.
+#pragma once
+
+#include "db/store.h"
+#include "server/devices.h"
+#include "server/pool/workers.h"
+#include "server/record_book.h"
+#include "server/sweep_feed.h"
+#include "server/sweep_queue.h"
+#include "server/sweep_view.h"
+
+namespace tune::server {
+
+// Thread-safe: sweeps of different devices run at the same time.
+class SweepRunner {
+ public:
+  // All must outlive the runner.
+  SweepRunner(db::Store& store, Workers& workers, Devices& devices, RecordBook& records)
+      : store_(store), workers_(workers), devices_(devices), records_(records) {}
+
+  // Never fails as a call: what goes wrong is the sweep's state and message. See RunSweepJob.
+  SweepView Run(SweepView view, SweepFeed& feed, const SweepControl& control);
+
+ private:
+  db::Store& store_;
+  Workers& workers_;
+  Devices& devices_;
+  RecordBook& records_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a sweep at one moment: its row, how far it is, what it found.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/store.h"
+#include "tuner/config.h"
+#include "tuner/trial.h"
+
+namespace tune::server {
+
+struct SweepProgress {
+  uint64_t space_size = 0;
+  uint64_t planned = 0;
+  uint64_t done = 0;  // reused ones included
+  uint64_t reused = 0;
+  std::map<Outcome, uint64_t> outcomes;
+  double elapsed_seconds = 0;
+  double trials_per_second = 0;
+  double remaining_seconds = 0;  // 0 when unknown
+  std::optional<Config> best_config;
+  double best_latency_ns = 0;
+  uint64_t worker_restarts = 0;
+  uint64_t compile_cache_hits = 0;
+};
+
+struct SweepResult {
+  Trial best;
+  std::optional<Trial> default_trial;
+  std::vector<Trial> ties;
+  std::string bound;  // "memory", "compute"; empty when no ceiling is known
+  double ceiling = 0;
+  bool ceiling_measured = false;
+};
+
+struct SweepView {
+  db::SweepRow row;
+  SweepProgress progress;
+  std::optional<SweepResult> result;
+};
+
+inline bool IsFinished(db::SweepState state) {
+  return state != db::SweepState::kQueued && state != db::SweepState::kRunning;
+}
+
+}  // namespace tune::server

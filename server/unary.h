@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unary calls: answered at once, or on an executor thread when answering may block.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/executor.h"
+
+namespace tune::server {
+
+// Finishes the call with what `handle` returns. The response must be filled in before it returns.
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
+                                 const absl::Status& status);
+grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
+                                   std::function<absl::Status()> handle);
+
+// The call's deadline, but no later than `cap` from now.
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap);
+
+}  // namespace tune::server

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// One WatchSweep call: sends what is new at each tick, unless the client has not read the last event
+// yet; so a slow client costs one event of memory and the sweep nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/executor.h"
+#include "server/sweep_feed.h"
+#include "server/sweep_queue.h"
+#include "tune/v1/sweep.pb.h"
+
+namespace tune::server {
+
+class WatchSweepReactor : public grpc::ServerWriteReactor<v1::SweepEvent>,
+                          public WatchTicker::Watcher {
+ public:
+  // Owns itself until gRPC is done with it. All but `sweep_id` must outlive the call.
+  static grpc::ServerWriteReactor<v1::SweepEvent>* Start(SweepQueue& queue, WatchTicker& ticker,
+                                                         Executor& executor, int64_t sweep_id);
+
+  void Tick() override;
+  void Close() override;
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  explicit WatchSweepReactor(WatchTicker& ticker) : ticker_(ticker) {}
+
+  static void Open(const std::shared_ptr<WatchSweepReactor>& self, SweepQueue& queue,
+                   int64_t sweep_id);
+  // Ends the call now, or when the write in flight is done.
+  void End(grpc::Status status);
+
+  WatchTicker& ticker_;
+  v1::SweepEvent event_;  // in flight while writing_
+
+  absl::Mutex mutex_;
+  std::shared_ptr<SweepFeed> feed_ ABSL_GUARDED_BY(mutex_);
+  SweepFeed::Cursor cursor_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;    // nothing more is written
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Finish was called
+  std::shared_ptr<WatchSweepReactor> self_;  // until OnDone
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;      // OnDone was called
+  grpc::Status end_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tune::server

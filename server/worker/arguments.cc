@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/worker/arguments.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace tune::server {
+
+absl::StatusOr<WorkerArguments> ParseWorkerArguments(int argc, char** argv) {
+  WorkerArguments arguments;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    const std::string value = i + 1 < argc ? argv[i + 1] : "";
+    if (name == "--scratch" && !value.empty()) {
+      arguments.scratch_dir = value;
+    } else if (name != "--ordinal" || !absl::SimpleAtoi(value, &arguments.ordinal)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unexpected argument '", name, " ", value,
+                       "': this program is started by tunerd, with --scratch DIR or --ordinal N"));
+    }
+  }
+  return arguments;
+}
+
+void UseScratchDir(const std::string& dir) {
+  if (dir.empty()) return;
+  mkdir(dir.c_str(), 0700);
+  setenv("TMPDIR", dir.c_str(), 1);
+}
+
+}  // namespace tune::server

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between worker.proto and the tuner's nouns. What comes from the other end of a socket is checked:
+// an enum value that does not exist is INVALID_ARGUMENT, not undefined behaviour.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tune/v1/trial.pb.h"
+#include "tune/worker/v1/worker.pb.h"
+#include "tuner/device/compiler.h"
+#include "tuner/device/runner.h"
+#include "tuner/plan.h"
+#include "tuner/trial.h"
+
+namespace tune::server {
+
+// "The worker could not do its job": the reply says so instead of answering.
+void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply);
+
+worker::v1::Compile ToWire(const CompilePlan& plan);
+CompilePlan FromWire(const worker::v1::Compile& proto);
+
+worker::v1::Compiled ToWire(const CompiledVariant& variant);
+absl::StatusOr<CompiledVariant> FromWire(const worker::v1::Compiled& proto);
+
+worker::v1::DeviceInfo ToWire(const DeviceInfo& info);
+absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto);
+
+worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings);
+std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto);
+
+// Only what a device worker needs of the plan: the reference travels as a binary.
+worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,
+                           uint64_t seed);
+absl::StatusOr<ProblemPlan> FromWire(const worker::v1::Prepare& proto);
+
+worker::v1::Run ToWire(const RunRequest& request);
+absl::StatusOr<RunRequest> FromWire(const worker::v1::Run& proto);
+
+worker::v1::RunReport ToWire(const RunReport& report);
+absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto);
+
+}  // namespace tune::server

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/worker/device_worker.h"
+
+#include <stdio.h>
+
+#include <string>
+#include <utility>
+
+#include "server/worker/arguments.h"
+#include "server/worker/convert.h"
+#include "server/worker/sandbox.h"
+#include "server/worker/serve.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+using worker::v1::WorkerReply;
+using worker::v1::WorkerRequest;
+
+class DeviceWorker {
+ public:
+  DeviceWorker(absl::StatusOr<std::unique_ptr<Runner>> runner, std::string sandbox_note)
+      : runner_(std::move(runner)), sandbox_note_(std::move(sandbox_note)) {}
+
+  WorkerReply Handle(const WorkerRequest& request) {
+    WorkerReply reply;
+    const absl::Status done = runner_.ok() ? Answer(request, reply) : runner_.status();
+    if (!done.ok()) {
+      reply.Clear();
+      SetStatus(done, reply);
+    }
+    return reply;
+  }
+
+ private:
+  absl::Status Answer(const WorkerRequest& request, WorkerReply& reply) {
+    switch (request.kind_case()) {
+      case WorkerRequest::kHello:
+        *reply.mutable_hello()->mutable_device() = ToWire((*runner_)->info());
+        reply.mutable_hello()->set_sandbox_note(sandbox_note_);
+        return absl::OkStatus();
+      case WorkerRequest::kCeilings: {
+        ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, (*runner_)->MeasureCeilings());
+        *reply.mutable_ceilings() = ToWire(ceilings);
+        return absl::OkStatus();
+      }
+      case WorkerRequest::kCanary: reply.mutable_canary(); return (*runner_)->Canary();
+      case WorkerRequest::kPrepare: return Prepare(request.prepare(), *reply.mutable_prepared());
+      case WorkerRequest::kRun: {
+        if (!prepared_) return absl::FailedPreconditionError("run before prepare");
+        ASSIGN_OR_RETURN(RunRequest run, FromWire(request.run()));
+        ASSIGN_OR_RETURN(RunReport report, (*runner_)->Run(run));
+        *reply.mutable_run() = ToWire(report);
+        return absl::OkStatus();
+      }
+      default: return absl::UnimplementedError("a device worker runs variants");
+    }
+  }
+
+  absl::Status Prepare(const worker::v1::Prepare& request, worker::v1::Prepared& prepared) {
+    ASSIGN_OR_RETURN(ProblemPlan plan, FromWire(request));
+    prepared_ = false;
+    const absl::Status done = (*runner_)->Prepare(plan, request.reference_binary(), request.seed());
+    if (absl::IsInvalidArgument(done) || absl::IsResourceExhausted(done)) {
+      WorkerReply reply;
+      SetStatus(done, reply);
+      prepared.set_status_code(reply.status_code());
+      prepared.set_status_message(reply.status_message());
+      return absl::OkStatus();
+    }
+    prepared_ = done.ok();
+    return done;
+  }
+
+  const absl::StatusOr<std::unique_ptr<Runner>> runner_;
+  const std::string sandbox_note_;
+  bool prepared_ = false;
+};
+
+}  // namespace
+
+int RunDeviceWorker(int argc, char** argv, DeviceKind kind, const RunnerFactory& factory) {
+  absl::StatusOr<WorkerArguments> arguments = ParseWorkerArguments(argc, argv);
+  if (!arguments.ok()) {
+    fprintf(stderr, "%s\n", arguments.status().ToString().c_str());
+    return 2;
+  }
+  UseScratchDir(arguments->scratch_dir);
+  std::string note;
+  // On the host the walls come first: the runner starts the threads that variants run on. A driver
+  // comes up without walls, since it may have to load its modules through a privileged program.
+  if (kind == DeviceKind::kHost) {
+    note = EnterSandbox({.scratch_dir = arguments->scratch_dir,
+                         .read_dirs = LoadedLibraryDirs(),
+                         .filter_calls = true});
+  }
+  absl::StatusOr<std::unique_ptr<Runner>> runner = factory(arguments->ordinal);
+  if (kind == DeviceKind::kAccelerator) note = EnterSandbox({});
+  ExitWhenDaemonCloses(kWorkerFd);
+  DeviceWorker worker(std::move(runner), std::move(note));
+  return ServeRequests(kWorkerFd, [&](const auto& request) { return worker.Handle(request); });
+}
+
+}  // namespace tune::server

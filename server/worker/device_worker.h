@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device worker: drives one Runner for the daemon. Arguments: --ordinal N, which device;
+// --scratch DIR, its TMPDIR.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "tuner/device/runner.h"
+
+namespace tune::server {
+
+using RunnerFactory = std::function<absl::StatusOr<std::unique_ptr<Runner>>(int ordinal)>;
+
+enum class DeviceKind {
+  kHost,         // variants run as code of this process: wall it in
+  kAccelerator,  // the driver needs its device files, and the variants cannot make system calls
+};
+
+// The worker's main. A factory that fails is reported to the daemon, which asks for nothing more.
+int RunDeviceWorker(int argc, char** argv, DeviceKind kind, const RunnerFactory& factory);
+
+}  // namespace tune::server

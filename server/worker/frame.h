@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// How messages travel between the daemon and a worker: 4 bytes of length, little endian, then a
+// protobuf. Neither end believes the other: a length is checked before anything is allocated for
+// it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace google::protobuf {
+class MessageLite;
+}
+
+namespace tune::server {
+
+inline constexpr uint32_t kFrameBytesMax = 256u << 20;
+
+// RESOURCE_EXHAUSTED if the message is longer than a frame may be.
+absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& message);
+
+// Writes all of `bytes`, waiting as long as it takes. UNAVAILABLE: the other end is gone.
+absl::Status WriteAll(int fd, std::string_view bytes);
+
+// Collects one frame, however the socket cuts it into pieces, and never reads past its end.
+// Not thread-safe.
+class FrameReader {
+ public:
+  // One read. True once the frame is whole; false if more is to come, also when a non-blocking
+  // socket has nothing. OUT_OF_RANGE: the other end closed. INVALID_ARGUMENT: longer than allowed.
+  absl::StatusOr<bool> ReadFrom(int fd);
+  // REQUIRES: ReadFrom returned true.
+  const std::string& payload() const { return payload_; }
+
+ private:
+  unsigned char header_[4] = {};
+  size_t header_bytes_ = 0;
+  uint32_t length_ = 0;
+  std::string payload_;  // grows as bytes arrive: a length alone costs no memory
+  size_t payload_bytes_ = 0;
+};
+
+}  // namespace tune::server

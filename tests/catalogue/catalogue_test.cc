@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/catalogue.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What is in the source tree, found without the build's help.
+std::set<std::string> FoldersWithSpecs() {
+  std::set<std::string> names;
+  for (const fs::directory_entry& folder : fs::directory_iterator(KERNELS_FOLDER)) {
+    const std::string name = folder.path().filename().string();
+    if (fs::exists(folder.path() / (name + ".textproto"))) names.insert(name);
+  }
+  return names;
+}
+
+TEST(CatalogueTest, HasEveryKernelFolderOnce) {
+  absl::StatusOr<std::vector<CatalogueEntry>> catalogue = LoadCatalogue();
+  ASSERT_TRUE(catalogue.ok()) << catalogue.status();
+  std::set<std::string> names;
+  for (const CatalogueEntry& entry : *catalogue) names.insert(entry.name);
+  EXPECT_THAT(*catalogue, SizeIs(names.size()));
+  EXPECT_EQ(names, FoldersWithSpecs());
+}
+
+TEST(CatalogueTest, CarriesTheFilesByteForByte) {
+  const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+  for (const CatalogueEntry& entry : catalogue) {
+    SCOPED_TRACE(entry.name);
+    const fs::path folder = fs::path(KERNELS_FOLDER) / entry.name;
+    EXPECT_EQ(entry.spec_text, ReadFile(folder / entry.spec_name));
+    EXPECT_EQ(entry.readme, ReadFile(folder / "README.md"));
+    for (const auto& [name, text] : entry.files) EXPECT_EQ(text, ReadFile(folder / name)) << name;
+  }
+}
+
+TEST(CatalogueTest, EveryKernelHasSourceAndReadme) {
+  const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+  for (const CatalogueEntry& entry : catalogue) {
+    SCOPED_TRACE(entry.name);
+    EXPECT_THAT(entry.files, Not(SizeIs(0)));
+    EXPECT_THAT(entry.readme, Not(testing::IsEmpty()))
+        << "kernels/" << entry.name << "/README.md says what the kernel does and how it is tuned";
+    for (const auto& [name, text] : entry.files) {
+      EXPECT_THAT(entry.spec_text, HasSubstr(name))
+          << name << " is in the folder, but the spec does not name it";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/format.h"
+
+#include <gtest/gtest.h>
+
+#include "client/sweep_view.h"
+#include "client/terminal.h"
+
+namespace tune::client {
+namespace {
+
+TEST(Format, PicksUnitsAndDigits) {
+  EXPECT_EQ(LatencyText(960), "960 ns");
+  EXPECT_EQ(LatencyText(35214), "35.21 us");
+  EXPECT_EQ(LatencyText(1234567), "1.235 ms");
+  EXPECT_EQ(LatencyText(2.5e9), "2.500 s");
+  EXPECT_EQ(BandwidthText(4.272e12), "4272 GB/s");
+  EXPECT_EQ(FlopRateText(618.2e12), "618.2 TFLOP/s");
+  EXPECT_EQ(FlopRateText(31.5e9), "31.50 GFLOP/s");
+  EXPECT_EQ(DurationText(3.24), "3.2 s");
+  EXPECT_EQ(DurationText(200), "3 min 20 s");
+  EXPECT_EQ(DurationText(7260), "2 h 1 min");
+  EXPECT_EQ(BytesText(1023), "1023 B");
+  EXPECT_EQ(BytesText(150324248576.0), "140.0 GiB");
+  EXPECT_EQ(PercentText(0.901), "90.1 %");
+}
+
+TEST(Format, EnumsLoseTheirPrefix) {
+  EXPECT_EQ(ToText(v1::OUTCOME_WRONG_RESULT), "wrong_result");
+  EXPECT_EQ(ToText(v1::SWEEP_STATE_RUNNING), "running");
+}
+
+TEST(Table, AlignsNumbersRightAndTextLeft) {
+  Table table({"id", "name", "note"});
+  table.Add({"7", "softmax", "a"});
+  table.Add({"123", "rope", "longer"});
+  EXPECT_EQ(table.Text(),
+            " id  name     note\n"
+            "  7  softmax  a\n"
+            "123  rope     longer\n");
+}
+
+TEST(ProgressText, SaysWhatAPersonAsks) {
+  v1::Sweep sweep;
+  sweep.set_kernel_name("softmax");
+  sweep.set_state(v1::SWEEP_STATE_RUNNING);
+  v1::SweepProgress& progress = *sweep.mutable_progress();
+  progress.set_done(137);
+  progress.set_planned(231);
+  progress.set_trials_per_second(42.13);
+  progress.set_remaining_seconds(2.2);
+  progress.set_best_latency_ns(35214);
+  (*progress.mutable_outcomes())["ok"] = 135;
+  (*progress.mutable_outcomes())["compile_failed"] = 2;
+  EXPECT_EQ(ProgressText(sweep),
+            "softmax  137/231  42.1/s  2.2 s left  best 35.21 us  failed: 2 compile_failed");
+}
+
+TEST(ReportText, WithoutAResultPointsToTheTrials) {
+  v1::Sweep sweep;
+  sweep.set_id(9);
+  sweep.set_kernel_name("softmax");
+  sweep.set_state(v1::SWEEP_STATE_DONE);
+  const std::string report = ReportText(sweep);
+  EXPECT_NE(report.find("no config was ok"), std::string::npos);
+  EXPECT_NE(report.find("tunectl trial list --sweep 9"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tune::client

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "db/store.h"
+
+#include <sqlite3.h>
+
+#include <cmath>
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/db/rows_to_store.h"
+
+namespace tune::db {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// What a person with sqlite3 gets: the error, or "".
+std::string RunSql(const std::string& path, const char* sql) {
+  sqlite3* handle = nullptr;
+  sqlite3_open(path.c_str(), &handle);
+  char* error = nullptr;
+  sqlite3_exec(handle, sql, nullptr, nullptr, &error);
+  std::string text = error == nullptr ? "" : error;
+  sqlite3_free(error);
+  sqlite3_close(handle);
+  return text;
+}
+
+void ExpectEqual(const Trial& actual, const Trial& expected) {
+  EXPECT_EQ(actual.sweep_id, expected.sweep_id);
+  EXPECT_EQ(actual.config, expected.config);
+  EXPECT_EQ(actual.outcome, expected.outcome);
+  EXPECT_EQ(actual.message, expected.message);
+  const Measurement& a = actual.measurement;
+  const Measurement& e = expected.measurement;
+  EXPECT_EQ(a.latency_ns_median, e.latency_ns_median);
+  EXPECT_EQ(a.latency_ns_low, e.latency_ns_low);
+  EXPECT_EQ(a.latency_ns_high, e.latency_ns_high);
+  EXPECT_EQ(a.latency_ns_min, e.latency_ns_min);
+  EXPECT_EQ(a.latency_ns_mean, e.latency_ns_mean);
+  EXPECT_EQ(a.clock, e.clock);
+  EXPECT_EQ(a.cache_mode, e.cache_mode);
+  EXPECT_EQ(a.bytes_per_second, e.bytes_per_second);
+  EXPECT_EQ(a.flops_per_second, e.flops_per_second);
+  EXPECT_EQ(a.peak_fraction, e.peak_fraction);
+  EXPECT_EQ(a.stopped_early, e.stopped_early);
+  EXPECT_EQ(a.samples_ns, e.samples_ns);
+  EXPECT_EQ(actual.resources.registers, expected.resources.registers);
+  EXPECT_EQ(actual.resources.spill_bytes, expected.resources.spill_bytes);
+  EXPECT_EQ(actual.resources.stack_bytes, expected.resources.stack_bytes);
+  EXPECT_EQ(actual.resources.static_shared_bytes, expected.resources.static_shared_bytes);
+  EXPECT_EQ(actual.resources.dynamic_shared_bytes, expected.resources.dynamic_shared_bytes);
+  EXPECT_EQ(actual.resources.binary_bytes, expected.resources.binary_bytes);
+  EXPECT_EQ(actual.resources.binary_sha256, expected.resources.binary_sha256);
+  EXPECT_EQ(actual.telemetry.sm_clock_mhz, expected.telemetry.sm_clock_mhz);
+  EXPECT_EQ(actual.telemetry.memory_clock_mhz, expected.telemetry.memory_clock_mhz);
+  EXPECT_EQ(actual.telemetry.power_mw, expected.telemetry.power_mw);
+  EXPECT_EQ(actual.telemetry.temperature_c, expected.telemetry.temperature_c);
+  EXPECT_EQ(actual.telemetry.throttle_reasons, expected.telemetry.throttle_reasons);
+  EXPECT_EQ(actual.error.max_abs, expected.error.max_abs);
+  EXPECT_EQ(actual.error.max_rel, expected.error.max_rel);
+  EXPECT_EQ(actual.error.relative_l2, expected.error.relative_l2);
+  EXPECT_EQ(actual.error.bad_elements, expected.error.bad_elements);
+  EXPECT_EQ(actual.error.worst, expected.error.worst);
+  EXPECT_EQ(actual.compile_seconds, expected.compile_seconds);
+  EXPECT_EQ(actual.compile_cached, expected.compile_cached);
+  EXPECT_EQ(actual.evaluate_seconds, expected.evaluate_seconds);
+  EXPECT_EQ(actual.finished_unix_ms, expected.finished_unix_ms);
+}
+
+void ExpectEqual(const SweepRow& actual, const SweepRow& expected) {
+  EXPECT_EQ(actual.id, expected.id);
+  EXPECT_EQ(actual.kernel_hash, expected.kernel_hash);
+  EXPECT_EQ(actual.kernel_name, expected.kernel_name);
+  EXPECT_EQ(actual.problem, expected.problem);
+  EXPECT_EQ(actual.device_id, expected.device_id);
+  EXPECT_EQ(actual.device_name, expected.device_name);
+  EXPECT_EQ(actual.target, expected.target);
+  EXPECT_EQ(actual.strategy, expected.strategy);
+  EXPECT_EQ(actual.budget_trials, expected.budget_trials);
+  EXPECT_EQ(actual.budget_seconds, expected.budget_seconds);
+  EXPECT_EQ(actual.seed, expected.seed);
+  EXPECT_EQ(actual.cache_mode, expected.cache_mode);
+  EXPECT_EQ(actual.fresh, expected.fresh);
+  EXPECT_EQ(actual.idempotency_key, expected.idempotency_key);
+  EXPECT_EQ(actual.state, expected.state);
+  EXPECT_EQ(actual.message, expected.message);
+  EXPECT_EQ(actual.created_unix_ms, expected.created_unix_ms);
+  EXPECT_EQ(actual.finished_unix_ms, expected.finished_unix_ms);
+  EXPECT_EQ(actual.best_trial_id, expected.best_trial_id);
+  EXPECT_EQ(actual.default_trial_id, expected.default_trial_id);
+  EXPECT_EQ(actual.tie_trial_ids, expected.tie_trial_ids);
+  EXPECT_EQ(actual.summary, expected.summary);
+}
+
+TEST_F(StoreTest, KernelComesBackWhole) {
+  Store& store = Reopen();
+  const KernelRow kernel = MakeKernelRow("k1");
+  ASSERT_TRUE(store.PutKernel(kernel).ok());
+  ASSERT_TRUE(store.PutKernel(kernel).ok()) << "the same hash again is not an error";
+  KernelRow read = Reopen().GetKernel("k1").value();
+  EXPECT_EQ(read.hash, kernel.hash);
+  EXPECT_EQ(read.name, kernel.name);
+  EXPECT_EQ(read.spec_name, kernel.spec_name);
+  EXPECT_EQ(read.spec_text, kernel.spec_text);
+  EXPECT_EQ(read.files, kernel.files);
+  EXPECT_TRUE(absl::IsNotFound(store_->GetKernel("k2").status()));
+}
+
+TEST_F(StoreTest, SweepComesBackWholeAndIsUpdated) {
+  Store& store = OpenWithSweep();
+  SweepRow expected = MakeSweepRow("k1");
+  expected.id = sweep_.id;
+  ExpectEqual(store.GetSweep(sweep_.id).value(), expected);
+
+  const TrialKey key = MakeTrialKey("k1");
+  for (int64_t* id : {&expected.best_trial_id, &expected.default_trial_id}) {
+    *id = store.AppendTrial(MakeTrial(sweep_.id), key, TrialPurpose::kConfirm).value();
+  }
+  expected.tie_trial_ids = {expected.default_trial_id, expected.best_trial_id};
+  expected.state = SweepState::kDone;
+  expected.message = "done";
+  expected.summary = "{\"progress\":{}}";
+  expected.finished_unix_ms = 1700000009999;
+  ASSERT_TRUE(store.UpdateSweep(expected).ok());
+  ExpectEqual(Reopen().GetSweep(sweep_.id).value(), expected);
+
+  expected.id = 99;
+  EXPECT_TRUE(absl::IsNotFound(store_->UpdateSweep(expected)));
+  EXPECT_TRUE(absl::IsNotFound(store_->GetSweep(99).status()));
+}
+
+TEST_F(StoreTest, TrialComesBackWhole) {
+  Store& store = OpenWithSweep();
+  const Trial trial = MakeTrial(sweep_.id);
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  Trial read = Reopen().GetTrial(id).value();
+  EXPECT_EQ(read.id, id);
+  ExpectEqual(read, trial);
+  EXPECT_TRUE(absl::IsNotFound(store_->GetTrial(id + 1).status()));
+}
+
+TEST_F(StoreTest, EveryOutcomeAndClockComesBack) {
+  Store& store = OpenWithSweep();
+  for (int outcome = 1; outcome <= 9; ++outcome) {
+    Trial trial = MakeTrial(sweep_.id, outcome);
+    trial.outcome = static_cast<Outcome>(outcome);
+    trial.measurement.clock = static_cast<Clock>(outcome % 4);
+    trial.measurement.samples_ns.clear();
+    ASSERT_TRUE(store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).ok());
+  }
+  std::vector<Trial> trials = store.TrialsOfSweep(sweep_.id).value();
+  ASSERT_EQ(trials.size(), 9u);
+  for (int outcome = 1; outcome <= 9; ++outcome) {
+    const Trial& trial = trials[static_cast<size_t>(outcome - 1)];
+    EXPECT_EQ(static_cast<int>(trial.outcome), outcome);
+    EXPECT_EQ(static_cast<int>(trial.measurement.clock), outcome % 4);
+  }
+}
+
+TEST_F(StoreTest, KeepsErrorsThatAreNotNumbers) {
+  Store& store = OpenWithSweep();
+  Trial trial = MakeTrial(sweep_.id);
+  trial.outcome = Outcome::kWrongResult;
+  trial.error.max_abs = std::numeric_limits<double>::infinity();
+  trial.error.max_rel = std::numeric_limits<double>::quiet_NaN();
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  Trial read = store.GetTrial(id).value();
+  EXPECT_EQ(read.error.max_abs, trial.error.max_abs);
+  EXPECT_TRUE(std::isnan(read.error.max_rel));
+}
+
+TEST_F(StoreTest, CutsAMessageAtTheLimitBetweenCharacters) {
+  Store& store = OpenWithSweep();
+  Trial trial = MakeTrial(sweep_.id);
+  trial.message = std::string(kMaxTrialMessageBytes - 1, 'x') + "\xc3\xa9";
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  EXPECT_EQ(store.GetTrial(id).value().message, std::string(kMaxTrialMessageBytes - 1, 'x'));
+}
+
+TEST_F(StoreTest, RefusesConfigsThatWouldNotComeBack) {
+  Store& store = OpenWithSweep();
+  const std::vector<Config> configs = {
+      {{{"A", int64_t{1}}, {"A", int64_t{2}}}},
+      {{{"A", std::numeric_limits<double>::quiet_NaN()}}},
+      {{{"A", std::string("\xff")}}},
+  };
+  for (const Config& config : configs) {
+    Trial trial = MakeTrial(sweep_.id);
+    trial.config = config;
+    absl::Status status =
+        store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  }
+  EXPECT_THAT(store.TrialsOfSweep(sweep_.id).value(), IsEmpty());
+}
+
+TEST_F(StoreTest, RefersOnlyToWhatIsStored) {
+  Store& store = OpenWithSweep();
+  SweepRow other = MakeSweepRow("k9");
+  other.idempotency_key = "";
+  EXPECT_TRUE(absl::IsNotFound(store.AddSweep(other).status()));
+  const TrialPurpose purpose = TrialPurpose::kSearch;
+  EXPECT_TRUE(
+      absl::IsNotFound(store.AppendTrial(MakeTrial(99), MakeTrialKey("k1"), purpose).status()));
+  EXPECT_TRUE(absl::IsNotFound(
+      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k9"), purpose).status()));
+}
+
+TEST_F(StoreTest, AKnownIdempotencyKeyGivesTheSweepThereIs) {
+  Store& store = OpenWithSweep();
+  SweepRow again = MakeSweepRow("k1");
+  again.strategy = "exhaustive";
+  SweepRow known = store.AddSweep(again).value();
+  EXPECT_EQ(known.id, sweep_.id);
+  EXPECT_EQ(known.strategy, "random");
+
+  again.idempotency_key = "";
+  const int64_t second = store.AddSweep(again).value().id;
+  const int64_t third = store.AddSweep(again).value().id;
+  EXPECT_NE(second, third) << "no key equals no key";
+  EXPECT_EQ(Reopen().AddSweep(MakeSweepRow("k1")).value().id, sweep_.id);
+}
+
+TEST_F(StoreTest, TheQueueIsInOrderAfterReopening) {
+  Store& store = OpenWithSweep();
+  std::vector<int64_t> ids = {sweep_.id};
+  SweepRow sweep = MakeSweepRow("k1");
+  sweep.idempotency_key = "";
+  for (SweepState state : {SweepState::kQueued, SweepState::kDone, SweepState::kQueued,
+                           SweepState::kCancelled, SweepState::kFailed}) {
+    sweep.state = state;
+    ids.push_back(store.AddSweep(sweep).value().id);
+  }
+  auto ids_of = [](const std::vector<SweepRow>& rows) {
+    std::vector<int64_t> found;
+    for (const SweepRow& row : rows) found.push_back(row.id);
+    return found;
+  };
+  EXPECT_THAT(ids_of(Reopen().UnfinishedSweeps().value()), ElementsAre(ids[0], ids[1], ids[3]));
+  EXPECT_THAT(ids_of(store_->ListSweeps(2).value()), ElementsAre(ids[5], ids[4]));
+}
+
+TEST_F(StoreTest, TrialsOfKeyGivesTheNewestLastingSearchTrialOfEachConfig) {
+  Store& store = OpenWithSweep();
+  const TrialKey key = MakeTrialKey("k1");
+  auto append = [&](int64_t block, Outcome outcome, TrialPurpose purpose, const TrialKey& of) {
+    Trial trial = MakeTrial(sweep_.id, block);
+    trial.outcome = outcome;
+    return store.AppendTrial(trial, of, purpose).value();
+  };
+  const TrialPurpose search = TrialPurpose::kSearch;
+  append(1, Outcome::kOk, search, key);
+  append(2, Outcome::kTimedOut, search, key);
+  append(3, Outcome::kFaulted, search, key);
+  const int64_t failed = append(4, Outcome::kCompileFailed, search, key);
+  append(5, Outcome::kOk, search, key);
+  append(5, Outcome::kTimedOut, search, key);  // the newest says: try again
+  const int64_t newest = append(1, Outcome::kOk, search, key);
+  append(1, Outcome::kOk, TrialPurpose::kConfirm, key);
+  append(6, Outcome::kOk, TrialPurpose::kConfirm, key);
+  TrialKey other = key;
+  other.driver = "580.00";
+  append(7, Outcome::kOk, search, other);
+
+  std::vector<int64_t> ids;
+  const std::vector<Trial> trials = store.TrialsOfKey(key).value();
+  for (const Trial& trial : trials) {
+    ids.push_back(trial.id);
+    EXPECT_THAT(trial.measurement.samples_ns, IsEmpty());
+  }
+  EXPECT_THAT(ids, ElementsAre(failed, newest));
+}
+
+TEST_F(StoreTest, EveryFieldOfAKeyCounts) {
+  Store& store = OpenWithSweep();
+  ASSERT_TRUE(store.PutKernel(MakeKernelRow("k2")).ok());
+  const TrialKey key = MakeTrialKey("k1");
+  ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), key, TrialPurpose::kSearch).ok());
+  std::vector<TrialKey> others(9, key);
+  others[0].kernel_hash = "k2";
+  others[1].problem.dims[0].second = 8193;
+  others[2].problem.dims[0].first = "row";
+  others[3].problem.dtype = DType::kF16;
+  others[4].device_name = "NVIDIA H100";
+  others[5].target = "sm_90";
+  others[6].driver = "575.58";
+  others[7].compiler = "NVRTC 12.8";
+  others[8].cache_mode = CacheMode::kCold;
+  EXPECT_EQ(store.TrialsOfKey(key).value().size(), 1u);
+  for (size_t i = 0; i < others.size(); ++i) {
+    EXPECT_THAT(store.TrialsOfKey(others[i]).value(), IsEmpty()) << i;
+    ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), others[i], TrialPurpose::kSearch).ok());
+    EXPECT_EQ(store.TrialsOfKey(others[i]).value().size(), 1u) << i;
+  }
+}
+
+TEST_F(StoreTest, TheNewestRecordOfAKeyIsCurrent) {
+  Store& store = OpenWithSweep();
+  auto publish = [&](const TrialKey& key, int64_t block) {
+    Trial trial = MakeTrial(sweep_.id, block);
+    trial.id = store.AppendTrial(trial, key, TrialPurpose::kConfirm).value();
+    return store
+        .PublishRecord({.key = key,
+                        .trial = trial,
+                        .default_latency_ns = 2000.5,
+                        .tie_count = 3,
+                        .published_unix_ms = 1700000001000})
+        .value();
+  };
+  TrialKey key = MakeTrialKey("k1");
+  const int64_t first = publish(key, 32);
+  TrialKey cold = key;
+  cold.cache_mode = CacheMode::kCold;
+  const int64_t cold_record = publish(cold, 48);
+  key.driver = "580.00";  // a driver is provenance of a record, not part of its identity
+  const int64_t second = publish(key, 64);
+  EXPECT_LT(first, cold_record);
+
+  std::vector<RecordRow> records = Reopen().CurrentRecords().value();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].id, cold_record);
+  const RecordRow& record = records[1];
+  EXPECT_EQ(record.id, second);
+  EXPECT_EQ(record.kernel_name, "softmax");
+  EXPECT_EQ(record.key.kernel_hash, "k1");
+  EXPECT_EQ(record.key.problem, key.problem);
+  EXPECT_EQ(record.key.device_name, key.device_name);
+  EXPECT_EQ(record.key.target, key.target);
+  EXPECT_EQ(record.key.driver, "580.00");
+  EXPECT_EQ(record.key.compiler, key.compiler);
+  EXPECT_EQ(record.key.cache_mode, CacheMode::kWarm);
+  EXPECT_EQ(record.default_latency_ns, 2000.5);
+  EXPECT_EQ(record.tie_count, 3u);
+  EXPECT_EQ(record.published_unix_ms, 1700000001000);
+  EXPECT_EQ(record.sample_count, 5u);
+  Trial expected = MakeTrial(sweep_.id, 64);
+  expected.measurement.samples_ns.clear();
+  ExpectEqual(record.trial, expected);
+  EXPECT_EQ(store_->Statistics().value().record_count, 2u);
+}
+
+TEST_F(StoreTest, ARecordIsOfAnOkTrialUnderItsOwnKey) {
+  Store& store = OpenWithSweep();
+  const TrialKey key = MakeTrialKey("k1");
+  Trial trial = MakeTrial(sweep_.id);
+  EXPECT_TRUE(absl::IsNotFound(store.PublishRecord({.key = key, .trial = trial}).status()));
+  trial.outcome = Outcome::kWrongResult;
+  trial.id = store.AppendTrial(trial, key, TrialPurpose::kConfirm).value();
+  EXPECT_TRUE(absl::IsInvalidArgument(store.PublishRecord({.key = key, .trial = trial}).status()));
+  trial.outcome = Outcome::kOk;
+  trial.id = store.AppendTrial(trial, key, TrialPurpose::kConfirm).value();
+  TrialKey other = key;
+  other.compiler = "another";
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(store.PublishRecord({.key = other, .trial = trial}).status()));
+}
+
+TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
+  Store& store = OpenWithSweep();
+  const TrialKey key = MakeTrialKey("k1");
+  sweep_.best_trial_id =
+      store.AppendTrial(MakeTrial(sweep_.id, 32), key, TrialPurpose::kConfirm).value();
+  sweep_.default_trial_id =
+      store.AppendTrial(MakeTrial(sweep_.id, 8), key, TrialPurpose::kConfirm).value();
+  sweep_.tie_trial_ids = {sweep_.default_trial_id};
+  ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
+  EXPECT_EQ(store.RebuildRecords().value(), 0) << "the sweep still runs";
+  sweep_.state = SweepState::kDone;
+  ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
+  EXPECT_EQ(store.RebuildRecords().value(), 1);
+  EXPECT_EQ(store.RebuildRecords().value(), 0) << "nothing is published twice";
+
+  std::vector<RecordRow> records = store.CurrentRecords().value();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].trial.id, sweep_.best_trial_id);
+  EXPECT_EQ(records[0].default_latency_ns, 1000.125);
+  EXPECT_EQ(records[0].tie_count, 1u);
+  EXPECT_EQ(records[0].published_unix_ms, sweep_.finished_unix_ms);
+
+  store_.reset();
+  EXPECT_EQ(RunSql(path(), "DELETE FROM record"), "");
+  EXPECT_EQ(Reopen().RebuildRecords().value(), 1);
+}
+
+TEST_F(StoreTest, EvidenceCannotBeEdited) {
+  Store& store = OpenWithSweep();
+  ASSERT_TRUE(
+      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1"), TrialPurpose::kSearch).ok());
+  store_.reset();
+  EXPECT_EQ(RunSql(path(), "SELECT * FROM trial_view; SELECT * FROM current_record"), "");
+  for (const char* sql :
+       {"UPDATE trial SET latency_ns_median = 1", "UPDATE trial SET samples_ns = x''",
+        "DELETE FROM trial", "INSERT OR REPLACE INTO trial SELECT * FROM trial",
+        "UPDATE trial_key SET driver = 'x'", "DELETE FROM trial_key"}) {
+    EXPECT_THAT(RunSql(path(), sql), HasSubstr("append-only")) << sql;
+  }
+  EXPECT_THAT(RunSql(path(), "UPDATE kernel SET name = 'x'"), HasSubstr("immutable"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM kernel_file"), HasSubstr("immutable"));
+  EXPECT_EQ(Reopen().Statistics().value().trial_count, 1u);
+}
+
+TEST_F(StoreTest, CeilingsAreReplacedByName) {
+  Store& store = Reopen();
+  const CeilingRow copy = {"NVIDIA H200", "575.57", {"dram_copy", 4.2e12, true}, 1700000000001};
+  const CeilingRow flops = {"NVIDIA H200", "575.57", {"f32", 6.0e13, false}, 1700000000002};
+  const CeilingRow other = {"NVIDIA H200", "580.00", {"f32", 1.0, true}, 3};
+  ASSERT_TRUE(store.PutCeilings({copy, other}).ok());
+  CeilingRow newer = copy;
+  newer.ceiling.value = 4.3e12;
+  newer.measured_unix_ms = 1700000000009;
+  ASSERT_TRUE(store.PutCeilings({newer, flops}).ok());
+  std::vector<CeilingRow> rows = Reopen().GetCeilings("NVIDIA H200", "575.57").value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].ceiling.name, "dram_copy");
+  EXPECT_EQ(rows[0].ceiling.value, 4.3e12);
+  EXPECT_TRUE(rows[0].ceiling.measured);
+  EXPECT_EQ(rows[0].measured_unix_ms, 1700000000009);
+  EXPECT_EQ(rows[1].ceiling.name, "f32");
+  EXPECT_FALSE(rows[1].ceiling.measured);
+  EXPECT_EQ(rows[1].device_name, "NVIDIA H200");
+  EXPECT_EQ(rows[1].driver, "575.57");
+}
+
+TEST_F(StoreTest, StatisticsCountWhatIsThere) {
+  Store& store = OpenWithSweep();
+  EXPECT_EQ(store.Statistics().value().trial_count, 0u);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(
+        store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1"), TrialPurpose::kSearch).ok());
+  }
+  StoreStatistics statistics = store.Statistics().value();
+  EXPECT_EQ(statistics.trial_count, 3u);
+  EXPECT_EQ(statistics.schema_version, 1u);
+  EXPECT_EQ(statistics.sqlite_version, sqlite3_libversion());
+}
+
+}  // namespace
+}  // namespace tune::db

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The harness's own device code compiles for every architecture we run on, without a GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "tuner/device/cuda/ceilings.h"
+#include "tuner/device/cuda/harness.h"
+#include "tuner/device/cuda/nvrtc_compiler.h"
+
+namespace tune::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DeviceCodeTest : public testing::TestWithParam<const char*> {
+ protected:
+  CompiledVariant Compile(const CompilePlan& plan) {
+    absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler();
+    EXPECT_TRUE(compiler.ok()) << compiler.status();
+    if (!compiler.ok()) return {};
+    absl::StatusOr<CompiledVariant> variant = (*compiler)->Compile(plan);
+    EXPECT_TRUE(variant.ok()) << variant.status();
+    return variant.ok() ? *variant : CompiledVariant();
+  }
+};
+
+TEST_P(DeviceCodeTest, HarnessCompiles) {
+  CompiledVariant variant = Compile(HarnessCompilePlan(GetParam()));
+  EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  EXPECT_THAT(variant.log, Not(HasSubstr("warning"))) << variant.log;
+}
+
+TEST_P(DeviceCodeTest, CeilingsCompileWithoutSpillsOrSerialisedTensorCores) {
+  CompiledVariant variant = Compile(CeilingsCompilePlan(GetParam()));
+  ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  EXPECT_THAT(variant.log, Not(HasSubstr("warning"))) << variant.log;
+  EXPECT_THAT(variant.log, Not(HasSubstr("(C75"))) << variant.log;
+  for (size_t at = variant.log.find("bytes spill stores"); at != std::string::npos;
+       at = variant.log.find("bytes spill stores", at + 1)) {
+    EXPECT_EQ(variant.log.substr(at - 3, 3), " 0 ") << variant.log;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, DeviceCodeTest,
+                         testing::Values("sm_80", "sm_86", "sm_90a", "sm_100a", "sm_120a"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tune::cuda

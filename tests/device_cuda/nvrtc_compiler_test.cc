@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/cuda/nvrtc_compiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace tune::cuda {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class NvrtcCompilerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler();
+    ASSERT_TRUE(compiler.ok()) << compiler.status();
+    compiler_ = std::move(compiler).value();
+  }
+
+  CompiledVariant Compile(const CompilePlan& plan) {
+    absl::StatusOr<CompiledVariant> variant = compiler_->Compile(plan);
+    EXPECT_TRUE(variant.ok()) << variant.status();
+    return variant.ok() ? std::move(variant).value() : CompiledVariant();
+  }
+
+  std::unique_ptr<Compiler> compiler_;
+};
+
+CompilePlan PlanFor(const std::string& text, const std::string& target = "sm_90a") {
+  CompilePlan plan;
+  plan.target = target;
+  plan.source_name = "scale.cu";
+  plan.source_text = text;
+  plan.entry = "scale";
+  return plan;
+}
+
+constexpr char kScale[] = R"(
+#include <cuda_bf16.h>
+extern "C" __global__ void scale(__nv_bfloat16* x, float by) {
+  __shared__ float tile[BLOCK];
+  tile[threadIdx.x] = float(x[threadIdx.x]);
+  __syncthreads();
+  x[threadIdx.x] = __float2bfloat16(tile[BLOCK - 1 - threadIdx.x] * by);
+}
+)";
+
+TEST_F(NvrtcCompilerTest, CompilesForEveryTargetWeShip) {
+  EXPECT_THAT(compiler_->Version(), StartsWith("NVRTC 1"));
+  for (const char* target : {"sm_80", "sm_90a", "sm_100a"}) {
+    ASSERT_THAT(compiler_->Targets(), Contains(target));
+    CompilePlan plan = PlanFor(kScale, target);
+    plan.defines = {{"BLOCK", "256"}};
+    CompiledVariant variant = Compile(plan);
+    EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+    EXPECT_THAT(variant.binary, StartsWith("\x7f" "ELF"));
+    EXPECT_GT(variant.resources.registers, 0);
+    EXPECT_EQ(variant.resources.static_shared_bytes, 1024);
+    EXPECT_EQ(variant.resources.spill_bytes, 0);
+    EXPECT_EQ(variant.resources.binary_bytes, static_cast<int64_t>(variant.binary.size()));
+    EXPECT_EQ(variant.resources.binary_sha256.size(), 64u);
+    EXPECT_GT(variant.seconds, 0);
+  }
+}
+
+TEST_F(NvrtcCompilerTest, EqualPlansGiveEqualBinaries) {
+  CompilePlan plan = PlanFor(kScale);
+  plan.defines = {{"BLOCK", "128"}};
+  std::string first = Compile(plan).resources.binary_sha256;
+  EXPECT_EQ(Compile(plan).resources.binary_sha256, first);
+  plan.defines = {{"BLOCK", "64"}};
+  EXPECT_NE(Compile(plan).resources.binary_sha256, first);
+}
+
+TEST_F(NvrtcCompilerTest, CountsSpills) {
+  CompilePlan plan = PlanFor(R"(
+extern "C" __global__ void __launch_bounds__(1024, 2) scale(float* x, int n) {
+  float a[96];
+#pragma unroll
+  for (int i = 0; i < 96; ++i) a[i] = x[i * n];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 96; ++i) x[i * n + 1] = a[i] * a[(i + 1) % 96];
+})");
+  CompiledVariant variant = Compile(plan);
+  ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  EXPECT_GT(variant.resources.spill_bytes, 0) << variant.log;
+  EXPECT_GT(variant.resources.stack_bytes, 0);
+  EXPECT_EQ(variant.resources.registers, 32);
+}
+
+TEST_F(NvrtcCompilerTest, ErrorsCarryTheCompilersWords) {
+  CompiledVariant variant = Compile(PlanFor("extern \"C\" __global__ void scale() { nothing; }"));
+  EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
+  EXPECT_THAT(variant.log, HasSubstr("scale.cu(1)"));
+  EXPECT_THAT(variant.log, HasSubstr("nothing"));
+  EXPECT_EQ(variant.binary, "");
+}
+
+TEST_F(NvrtcCompilerTest, NamesTheKernelsThereAreWhenTheEntryIsMissing) {
+  CompiledVariant variant = Compile(PlanFor("__global__ void scale(int* x) { *x = 1; }"));
+  EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
+  EXPECT_THAT(variant.log, HasSubstr("extern \"C\""));
+  EXPECT_THAT(variant.log, HasSubstr("_Z5scalePi"));
+}
+
+TEST_F(NvrtcCompilerTest, FindsHeadersOfTheRequest) {
+  CompilePlan plan = PlanFor("#include \"factor.h\"\n"
+                             "extern \"C\" __global__ void scale(int* x) { *x *= kFactor; }");
+  EXPECT_EQ(Compile(plan).outcome, Outcome::kCompileFailed);
+  plan.headers = {{"factor.h", "constexpr int kFactor = 3;"}};
+  CompiledVariant variant = Compile(plan);
+  EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+}
+
+TEST_F(NvrtcCompilerTest, RefusesUnknownTargetsAndBadMacros) {
+  CompilePlan plan = PlanFor(kScale, "sm_35");
+  CompiledVariant variant = Compile(plan);
+  EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig);
+  EXPECT_THAT(variant.log, HasSubstr("known: sm_75"));
+
+  plan = PlanFor(kScale);
+  plan.defines = {{"A B", "1"}};
+  EXPECT_EQ(Compile(plan).outcome, Outcome::kInvalidConfig);
+  plan.defines = {{"BLOCK", "1\n#include \"/etc/passwd\""}};
+  EXPECT_EQ(Compile(plan).outcome, Outcome::kInvalidConfig);
+}
+
+TEST_F(NvrtcCompilerTest, TakesEveryAllowedOption) {
+  for (const char* option :
+       {"--use_fast_math", "--ftz=true", "--prec-div=false", "--prec-sqrt=false", "--fmad=false",
+        "--std=c++20", "--extra-device-vectorization", "--restrict", "-default-device", "-lineinfo",
+        "--generate-line-info", "--maxrregcount=64", "--ptxas-options=--register-usage-level=10"}) {
+    CompilePlan plan = PlanFor(kScale);
+    plan.defines = {{"BLOCK", "256"}};
+    plan.options = {option};
+    CompiledVariant variant = Compile(plan);
+    EXPECT_EQ(variant.outcome, Outcome::kOk) << option << ": " << variant.log;
+    EXPECT_GT(variant.resources.registers, 0) << option;
+  }
+}
+
+TEST_F(NvrtcCompilerTest, RefusesOptionsThatTouchFiles) {
+  for (const char* option : {"--time=/tmp/x", "--create-pch=/tmp/x", "--pch-dir=/tmp", "-I/etc",
+                             "--pre-include=/etc/passwd", "-include=/etc/passwd", "-DX", "@file",
+                             "--maxrregcount", "--ptxas-options=-o/tmp/x"}) {
+    CompilePlan plan = PlanFor(kScale);
+    plan.options = {option};
+    CompiledVariant variant = Compile(plan);
+    EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
+    EXPECT_THAT(variant.log, HasSubstr(option));
+  }
+}
+
+// The number of address space bytes the process uses.
+size_t AddressSpaceBytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t pages = 0;
+  file >> pages;
+  return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(NvrtcCompilerTest, EndsCleanlyUnderAnAddressSpaceLimit) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the address sanitizer reserves more address space than the limit";
+#endif
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    rlimit limit = {1500u << 20, 1500u << 20};
+    if (AddressSpaceBytes() > limit.rlim_cur || setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    // 2^18 instances of a template: minutes and gigabytes where nothing stops it.
+    CompilePlan plan = PlanFor(
+        "template <int N, int D> struct T { static constexpr long v = T<2 * N, D - 1>::v + "
+        "T<2 * N + 1, D - 1>::v; };\n"
+        "template <int N> struct T<N, 0> { static constexpr long v = N; };\n"
+        "extern \"C\" __global__ void scale(long* x) { *x = T<1, 18>::v; }");
+    absl::StatusOr<CompiledVariant> variant = compiler_->Compile(plan);
+    _exit(variant.ok() && variant->outcome == Outcome::kCompileFailed ? 0 : 1);
+  }
+  int state = 0;
+  ASSERT_EQ(waitpid(child, &state, 0), child);
+  ASSERT_TRUE(WIFEXITED(state)) << "ended by signal " << WTERMSIG(state);
+  EXPECT_EQ(WEXITSTATUS(state), 0);
+}
+
+TEST_F(NvrtcCompilerTest, NeverLoadsTheDriver) {
+  CompilePlan plan = PlanFor(kScale);
+  plan.defines = {{"BLOCK", "32"}};
+  ASSERT_EQ(Compile(plan).outcome, Outcome::kOk);
+  std::stringstream maps;
+  maps << std::ifstream("/proc/self/maps").rdbuf();
+  EXPECT_THAT(maps.str(), HasSubstr("libnvrtc.so"));
+  EXPECT_THAT(maps.str(), Not(HasSubstr("libcuda.so")));
+}
+
+TEST(ToolkitTest, SaysWhatToInstall) {
+  absl::StatusOr<Toolkit> toolkit = FindToolkitIn({"/nonexistent/cuda"});
+  ASSERT_EQ(toolkit.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(toolkit.status().message(), HasSubstr("/nonexistent/cuda"));
+  EXPECT_THAT(toolkit.status().message(), HasSubstr("pip install nvidia-cuda-nvrtc"));
+}
+
+TEST(ToolkitTest, AnExplicitPathIsNotSearchedPast) {
+  setenv("TUNE_CUDA_PATH", "/nonexistent/toolkit", 1);
+  absl::StatusOr<Toolkit> toolkit = FindToolkit();
+  unsetenv("TUNE_CUDA_PATH");
+  ASSERT_FALSE(toolkit.ok());
+  EXPECT_THAT(toolkit.status().message(), Not(HasSubstr("/usr/local/cuda")));
+}
+
+}  // namespace
+}  // namespace tune::cuda

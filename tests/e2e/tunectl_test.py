@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives the real programs as a user would, on the CPU device. Run by ctest; needs TUNE_BIN."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["TUNE_BIN"])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SAXPY = str(ROOT / "docs/examples/saxpy/saxpy.textproto")
+TIMEOUT_SECONDS = 240
+
+
+class Tunectl(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="tune-")
+        self.addCleanup(self.dir.cleanup)
+        self.path = pathlib.Path(self.dir.name)
+        self.env = {**os.environ, "TUNE_STATE_DIR": str(self.path / "state"),
+                    "XDG_RUNTIME_DIR": str(self.path), "NO_COLOR": "1"}
+        self.env.pop("TUNE_ADDRESS", None)
+
+    def command(self, *arguments):
+        # Never the host's own daemon: embedded unless a test sets the address.
+        return [str(BIN / "tunectl"), *arguments]
+
+    def run_tunectl(self, *arguments, expect=0):
+        done = subprocess.run(self.command(*arguments), env=self.env, capture_output=True, text=True,
+                              timeout=TIMEOUT_SECONDS, check=False)
+        self.assertEqual(done.returncode, expect,
+                         f"{arguments}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+    def json_of(self, *arguments):
+        return json.loads(self.run_tunectl(*arguments, "--json").stdout)
+
+    def start_daemon(self):
+        address = f"unix:{self.path}/d.sock"
+        self.env["TUNE_ADDRESS"] = address
+        daemon = subprocess.Popen([str(BIN / "tunerd"), "--listen", address], env=self.env,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def stop():
+            daemon.kill()
+            daemon.wait()
+
+        self.addCleanup(stop)
+        for _ in range(100):
+            if subprocess.run(self.command("server", "status"), env=self.env, capture_output=True,
+                              check=False).returncode == 0:
+                return daemon
+            time.sleep(0.05)
+        self.fail("tunerd does not answer")
+
+
+class Usage(Tunectl):
+    def test_help_shows_the_dims_of_a_kernel(self):
+        text = self.run_tunectl("sweep", "attention", "--help").stdout
+        self.assertIn("--seq INT", text)
+        self.assertIn("--budget", text)
+
+    def test_wrong_usage_is_exit_code_2(self):
+        for arguments in (["sweep"], ["sweep", "no_such_kernel"], ["frobnicate"],
+                          ["sweep", "softmax", "--no-such-dim", "3"],
+                          ["sweep", "softmax", "--rows", "many"],
+                          ["sweep", "softmax", "--rows", "0"],
+                          ["sweep", "softmax", "--dtype", "f7"],
+                          ["sweep", "softmax", "--device", "cuda:99"],
+                          ["sweep", "softmax", "--strategy", "guess"],
+                          ["sweep", "softmax", "--budget", "-1"],
+                          ["sweep", "--kernel", "/no/such/file.textproto"],
+                          ["best", "softmax", "--nope", "1"],
+                          ["kernel", "show", "no_such_kernel"]):
+            with self.subTest(arguments=arguments):
+                done = self.run_tunectl(*arguments, expect=2)
+                self.assertTrue(done.stderr.strip(), "an error says what to do")
+
+    def test_no_daemon_at_the_address_is_exit_code_3(self):
+        done = self.run_tunectl("--address", f"unix:{self.path}/none", "device", "list", expect=3)
+        self.assertIn("tunerd", done.stderr)
+
+    def test_the_manual_is_up_to_date(self):
+        manual = self.run_tunectl("help", "--markdown").stdout
+        self.assertEqual((ROOT / "docs/cli.md").read_text(), manual,
+                         "docs/cli.md is stale: tunectl help --markdown > docs/cli.md")
+
+    def test_lists(self):
+        names = [k["spec"]["name"] for k in self.json_of("kernel", "list")["kernels"]]
+        self.assertEqual(names, sorted(names))
+        self.assertLessEqual({"attention", "rope", "softmax"}, set(names))
+        devices = {d["id"]: d for d in self.json_of("device", "list")["devices"]}
+        self.assertEqual(devices["cpu"]["state"], "DEVICE_STATE_HEALTHY")
+        self.assertIn("embedded", self.json_of("server", "status"))
+
+
+class OwnKernel(Tunectl):
+    """docs/adding-a-kernel.md, as it is written."""
+
+    def test_the_worked_example(self):
+        check = self.run_tunectl("kernel", "check", SAXPY, "--target", "cpu", "--all")
+        self.assertIn("0 findings", check.stdout)
+        sweep = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu")
+        self.assertEqual(sweep["state"], "SWEEP_STATE_DONE")
+        self.assertEqual(sweep["progress"]["outcomes"]["ok"], sweep["progress"]["done"])
+        self.assertGreater(sweep["result"]["best"]["measurement"]["latency_ns_median"], 0)
+
+        again = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu")
+        self.assertEqual(again["progress"]["reused"], again["progress"]["done"])
+
+        exact = self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")
+        self.assertEqual(exact["match"], "MATCH_EXACT")
+        self.assertEqual(exact["config"], sweep["result"]["best"]["config"])
+        near = self.json_of("best", "saxpy", "--n", "100000", "--device", "cpu")
+        self.assertEqual(near["match"], "MATCH_NEAREST")
+        self.assertIn("65536", near["reason"])
+
+        trials = self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--csv").stdout.splitlines()
+        self.assertIn("latency_ns_median", trials[0])
+        self.assertGreaterEqual(len(trials) - 1, int(sweep["progress"]["done"]))
+
+    def test_a_wrong_spec_names_file_line_and_column(self):
+        bad = self.path / "saxpy.textproto"
+        text = pathlib.Path(SAXPY).read_text()
+        (self.path / "saxpy.cu").write_text((ROOT / "docs/examples/saxpy/saxpy.cu").read_text())
+        for broken, where in ((text.replace("ceil_div(n, THREADS", "ceil_div(N, THREADS"), "saxpy.textproto:"),
+                              (text.replace("role: ROLE_OUTPUT", "role: ROLE_OUTPT"), "saxpy.textproto:20:"),
+                              (text.replace('entry: "saxpy"', 'entri: "saxpy"'), "saxpy.textproto:6:")):
+            bad.write_text(broken)
+            done = self.run_tunectl("sweep", "--kernel", str(bad), expect=2)
+            self.assertIn(where, done.stderr)
+        bad.write_text(text.replace("ceil_div(n, THREADS", "ceil_div(N, THREADS"))
+        done = self.run_tunectl("kernel", "check", str(bad), expect=2)
+        self.assertIn("'N'", done.stderr)
+        self.assertIn("THREADS", done.stderr, "the names in scope are listed")
+
+    def test_a_wrong_kernel_is_an_outcome(self):
+        source = (ROOT / "docs/examples/saxpy/saxpy.cu").read_text()
+        (self.path / "saxpy.textproto").write_text(pathlib.Path(SAXPY).read_text())
+        (self.path / "saxpy.cu").write_text(source.replace("a * x[i] + y[i];\n  }\n}\n#endif",
+                                                           "ITEMS == 4 ? 0 : a * x[i] + y[i];\n  }\n}\n#endif"))
+        sweep = self.json_of("sweep", "--kernel", str(self.path / "saxpy.textproto"), "--n", "64Ki",
+                             "--device", "cpu")
+        self.assertGreater(int(sweep["progress"]["outcomes"]["wrong_result"]), 0)
+        self.assertGreater(int(sweep["progress"]["outcomes"]["ok"]), 0)
+
+
+class Interrupt(Tunectl):
+    def test_ctrl_c_keeps_what_is_finished_and_the_same_command_continues(self):
+        arguments = ("sweep", "softmax", "--device", "cpu", "--json")
+        sweep = subprocess.Popen(self.command(*arguments), env=self.env, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        time.sleep(6)
+        started = time.monotonic()
+        sweep.send_signal(signal.SIGINT)
+        out, err = sweep.communicate(timeout=30)
+        stopped = time.monotonic() - started
+        self.assertEqual(sweep.returncode, 130, err)
+        self.assertLess(stopped, 2, "0.2 s on an idle machine; CI is not one")
+        first = json.loads(out)
+        self.assertEqual(first["state"], "SWEEP_STATE_CANCELLED")
+        kept = int(first["progress"].get("done", 0))
+        self.assertGreater(kept, 0)
+        again = self.json_of(*arguments[:-1], "--budget", str(kept + 2))
+        self.assertGreaterEqual(int(again["progress"]["reused"]), kept - 1)
+
+
+class Daemon(Tunectl):
+    def test_detach_watch_list_cancel(self):
+        self.start_daemon()
+        queued = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu", "--detach")
+        watched = self.json_of("sweep", "watch", queued["id"])
+        self.assertEqual(watched["state"], "SWEEP_STATE_DONE")
+        other = self.json_of("sweep", "softmax", "--device", "cpu", "--detach")
+        self.run_tunectl("sweep", "cancel", other["id"])
+        states = {s["id"]: s["state"] for s in self.json_of("sweep", "list")["sweeps"]}
+        self.assertEqual(states[queued["id"]], "SWEEP_STATE_DONE")
+        self.assertEqual(states[other["id"]], "SWEEP_STATE_CANCELLED")
+        self.assertEqual(self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")["match"],
+                         "MATCH_EXACT")
+
+    def test_a_killed_daemon_resumes_its_queue(self):
+        daemon = self.start_daemon()
+        sweep = self.json_of("sweep", "softmax", "--device", "cpu", "--budget", "8", "--detach")
+        for _ in range(300):
+            trials = self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--json").stdout
+            if len(trials.splitlines()) >= 2:
+                break
+            time.sleep(0.1)
+        daemon.kill()
+        daemon.wait()
+        reported = {json.loads(line)["id"] for line in trials.splitlines()}
+        self.start_daemon()
+        finished = self.json_of("sweep", "watch", sweep["id"])
+        self.assertEqual(finished["state"], "SWEEP_STATE_DONE")
+        kept = self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--json").stdout
+        self.assertLessEqual(reported, {json.loads(line)["id"] for line in kept.splitlines()})
+
+    def test_a_second_daemon_on_the_same_state_is_refused(self):
+        self.start_daemon()
+        second = subprocess.run([str(BIN / "tunerd"), "--listen", f"unix:{self.path}/e.sock"],
+                                env=self.env, capture_output=True, text=True, timeout=20, check=False)
+        self.assertNotEqual(second.returncode, 0)
+        self.assertIn("process", second.stderr + second.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

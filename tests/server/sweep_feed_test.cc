@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep_feed.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "absl/synchronization/notification.h"
+
+namespace tune::server {
+namespace {
+
+SweepView ViewWithDone(uint64_t done) {
+  SweepView view;
+  view.progress.done = done;
+  return view;
+}
+
+Trial TrialWithId(int64_t id) {
+  Trial trial;
+  trial.id = id;
+  return trial;
+}
+
+TEST(SweepFeedTest, FirstReadGivesTheStateAndNoOldTrials) {
+  SweepFeed feed(ViewWithDone(0));
+  feed.AddTrial(TrialWithId(1));
+  SweepFeed::Cursor cursor = feed.Now();
+  std::optional<SweepFeed::Event> event = feed.ReadSince(cursor);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_TRUE(event->trials.empty());
+  EXPECT_FALSE(feed.ReadSince(cursor).has_value()) << "nothing has changed";
+}
+
+TEST(SweepFeedTest, ChangesBetweenReadsAreOneEvent) {
+  SweepFeed feed(ViewWithDone(0));
+  SweepFeed::Cursor cursor = feed.Now();
+  feed.ReadSince(cursor);
+  for (int id = 1; id <= 3; ++id) {
+    feed.AddTrial(TrialWithId(id));
+    feed.Update(ViewWithDone(id));
+  }
+  std::optional<SweepFeed::Event> event = feed.ReadSince(cursor);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->view.progress.done, 3u);
+  ASSERT_EQ(event->trials.size(), 3u);
+  EXPECT_EQ(event->trials.front().id, 1);
+  EXPECT_EQ(event->trials.back().id, 3);
+}
+
+TEST(SweepFeedTest, SlowReaderGetsTheNewestTrials) {
+  SweepFeed feed(ViewWithDone(0));
+  SweepFeed::Cursor slow = feed.Now();
+  feed.ReadSince(slow);
+  for (int id = 1; id <= 1000; ++id) feed.AddTrial(TrialWithId(id));
+  std::optional<SweepFeed::Event> event = feed.ReadSince(slow);
+  ASSERT_TRUE(event.has_value());
+  ASSERT_EQ(event->trials.size(), SweepFeed::kTrialsKept);
+  EXPECT_EQ(event->trials.front().id, 1000 - 63);
+  EXPECT_EQ(event->trials.back().id, 1000);
+}
+
+class CountingWatcher : public WatchTicker::Watcher {
+ public:
+  void Tick() override {
+    ++ticks;
+    if (!ticked.HasBeenNotified()) ticked.Notify();
+  }
+  void Close() override { closed = true; }
+
+  std::atomic<int> ticks = 0;
+  std::atomic<bool> closed = false;
+  absl::Notification ticked;
+};
+
+TEST(WatchTickerTest, NewWatcherIsTickedAtOnce) {
+  WatchTicker ticker(absl::Hours(1));
+  auto watcher = std::make_shared<CountingWatcher>();
+  ticker.Add(watcher);
+  EXPECT_TRUE(watcher->ticked.WaitForNotificationWithTimeout(absl::Seconds(30)));
+}
+
+TEST(WatchTickerTest, RemovedWatcherIsLetGo) {
+  WatchTicker ticker(absl::Hours(1));
+  auto watcher = std::make_shared<CountingWatcher>();
+  ticker.Add(watcher);
+  watcher->ticked.WaitForNotification();
+  ticker.Remove(watcher.get());
+  ticker.Stop();
+  EXPECT_EQ(watcher.use_count(), 1);
+  EXPECT_FALSE(watcher->closed) << "it had left";
+}
+
+TEST(WatchTickerTest, StopTicksAndClosesWatchers) {
+  WatchTicker ticker(absl::Hours(1));
+  auto early = std::make_shared<CountingWatcher>();
+  ticker.Add(early);
+  early->ticked.WaitForNotification();
+  ticker.Stop();
+  EXPECT_GE(early->ticks, 2) << "a last look at the state";
+  EXPECT_TRUE(early->closed);
+  auto late = std::make_shared<CountingWatcher>();
+  ticker.Add(late);
+  EXPECT_TRUE(late->closed);
+}
+
+}  // namespace
+}  // namespace tune::server

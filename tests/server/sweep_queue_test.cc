@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "tests/server/temp_dir.h"
+
+namespace tune::server {
+namespace {
+
+// Jobs that run until they are let go or stopped, and remember their order.
+class Gate {
+ public:
+  SweepView Run(SweepView view, const SweepControl& control) {
+    {
+      absl::MutexLock lock(&mutex_);
+      started_.push_back(view.row.id);
+    }
+    while (!control.stop) {
+      absl::MutexLock lock(&mutex_);
+      const auto free = [this] { return open_; };
+      if (mutex_.AwaitWithTimeout(absl::Condition(&free), absl::Milliseconds(10))) break;
+    }
+    if (control.stop && !control.cancelled) return view;
+    view.row.state = control.cancelled ? db::SweepState::kCancelled : db::SweepState::kDone;
+    view.progress.done = 5;
+    return view;
+  }
+
+  void Open() {
+    absl::MutexLock lock(&mutex_);
+    open_ = true;
+  }
+  void AwaitStarted(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&] { return started_.size() >= count; };
+    ASSERT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(30)));
+  }
+  std::vector<int64_t> started() const {
+    absl::MutexLock lock(&mutex_);
+    return started_;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  bool open_ = false;
+  std::vector<int64_t> started_;
+};
+
+class SweepQueueTest : public testing::Test {
+ protected:
+  SweepQueueTest() { Restart({}); }
+
+  // As a daemon would after its end; with options for the new one.
+  void Restart(const SweepQueue::Options& options) {
+    queue_.reset();
+    gate_ = std::make_unique<Gate>();
+    store_.reset();
+    store_ = db::Store::Open(dir_.path() + "/tune.db").value();
+    queue_ = SweepQueue::Start(options, *store_, ticker_,
+                               [gate = gate_.get()](SweepView view, SweepFeed&,
+                                                    const SweepControl& control) {
+                                 return gate->Run(std::move(view), control);
+                               })
+                 .value();
+  }
+
+  static Submission MakeSubmission(const std::string& device, const std::string& key = "") {
+    Submission submission{.kernel = {.hash = "hash", .name = "scale"}, .space_size = 10};
+    submission.sweep.kernel_hash = "hash";
+    submission.sweep.kernel_name = "scale";
+    submission.sweep.device_id = device;
+    submission.sweep.budget_trials = 5;
+    submission.sweep.idempotency_key = key;
+    return submission;
+  }
+
+  int64_t Submit(const std::string& device) {
+    return queue_->Submit(MakeSubmission(device)).value().row.id;
+  }
+
+  // Waits for the end of a sweep as a watcher would.
+  SweepView AwaitEnd(int64_t id) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    SweepView view = queue_->Get(id).value();
+    while (!IsFinished(view.row.state) && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(5));
+      view = queue_->Get(id).value();
+    }
+    return view;
+  }
+
+  TempDir dir_;
+  WatchTicker ticker_{absl::Milliseconds(20)};
+  std::unique_ptr<Gate> gate_;
+  std::unique_ptr<db::Store> store_;
+  std::unique_ptr<SweepQueue> queue_;
+};
+
+TEST_F(SweepQueueTest, SubmittedSweepIsStoredAndRun) {
+  SweepView view = queue_->Submit(MakeSubmission("cpu")).value();
+  EXPECT_EQ(view.progress.planned, 5u);
+  EXPECT_EQ(view.progress.space_size, 10u);
+  EXPECT_TRUE(store_->GetSweep(view.row.id).ok());
+  gate_->Open();
+  view = AwaitEnd(view.row.id);
+  EXPECT_EQ(view.row.state, db::SweepState::kDone);
+  EXPECT_GT(view.row.finished_unix_ms, 0);
+}
+
+TEST_F(SweepQueueTest, OneSweepAtATimeOnADeviceOldestFirst) {
+  const int64_t first = Submit("cpu");
+  const int64_t second = Submit("cpu");
+  const int64_t other = Submit("cuda:0");
+  gate_->AwaitStarted(2);
+  EXPECT_EQ(queue_->counts().running, 2u);
+  EXPECT_EQ(queue_->counts().queued, 1u);
+  EXPECT_EQ(queue_->Get(second).value().row.state, db::SweepState::kQueued);
+  gate_->Open();
+  AwaitEnd(second);
+  AwaitEnd(other);
+  std::vector<int64_t> started = gate_->started();
+  std::erase(started, other);
+  EXPECT_EQ(started, (std::vector<int64_t>{first, second}));
+}
+
+TEST_F(SweepQueueTest, CancelEndsARunningSweep) {
+  const int64_t id = Submit("cpu");
+  gate_->AwaitStarted(1);
+  SweepView view = queue_->Cancel(id, absl::Now() + absl::Seconds(30)).value();
+  EXPECT_EQ(view.row.state, db::SweepState::kCancelled);
+  EXPECT_EQ(view.progress.done, 5u) << "what was done is kept";
+  EXPECT_EQ(store_->GetSweep(id).value().state, db::SweepState::kCancelled);
+}
+
+TEST_F(SweepQueueTest, CancelTakesAWaitingSweepOutOfTheQueue) {
+  const int64_t running = Submit("cpu");
+  const int64_t waiting = Submit("cpu");
+  gate_->AwaitStarted(1);
+  SweepView view = queue_->Cancel(waiting, absl::Now() + absl::Seconds(30)).value();
+  EXPECT_EQ(view.row.state, db::SweepState::kCancelled);
+  gate_->Open();
+  AwaitEnd(running);
+  EXPECT_EQ(gate_->started(), std::vector<int64_t>{running});
+}
+
+TEST_F(SweepQueueTest, CancelOfAFinishedSweepChangesNothing) {
+  const int64_t id = Submit("cpu");
+  gate_->Open();
+  AwaitEnd(id);
+  EXPECT_EQ(queue_->Cancel(id, absl::Now()).value().row.state, db::SweepState::kDone);
+}
+
+TEST_F(SweepQueueTest, UnknownSweepIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(queue_->Get(77).status()));
+  EXPECT_TRUE(absl::IsNotFound(queue_->Cancel(77, absl::Now()).status()));
+  EXPECT_TRUE(absl::IsNotFound(queue_->Feed(77).status()));
+}
+
+TEST_F(SweepQueueTest, StoppedDaemonGoesOnWithItsSweepsInOrder) {
+  const int64_t first = Submit("cpu");
+  const int64_t second = Submit("cpu");
+  gate_->AwaitStarted(1);
+  queue_->Stop();
+  EXPECT_EQ(store_->GetSweep(first).value().state, db::SweepState::kRunning);
+  EXPECT_TRUE(absl::IsUnavailable(queue_->Submit(MakeSubmission("cpu")).status()));
+  Restart({});
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(second).row.state, db::SweepState::kDone);
+  EXPECT_EQ(gate_->started(), (std::vector<int64_t>{first, second}));
+}
+
+TEST_F(SweepQueueTest, FinishedSweepKeepsItsCountsAcrossARestart) {
+  const int64_t id = Submit("cpu");
+  gate_->Open();
+  AwaitEnd(id);
+  Restart({});
+  SweepView view = queue_->Get(id).value();
+  EXPECT_EQ(view.progress.done, 5u);
+  EXPECT_EQ(view.progress.space_size, 10u);
+  EXPECT_TRUE(gate_->started().empty()) << "it is not run again";
+}
+
+TEST_F(SweepQueueTest, SameKeyIsTheSameSweep) {
+  const int64_t id = queue_->Submit(MakeSubmission("cpu", "key")).value().row.id;
+  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.id, id);
+  EXPECT_NE(queue_->Submit(MakeSubmission("cpu", "other")).value().row.id, id);
+  gate_->Open();
+  AwaitEnd(id);
+  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.id, id) << "also when finished";
+  Restart({});
+  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.state, db::SweepState::kDone);
+}
+
+TEST_F(SweepQueueTest, FullQueueRefuses) {
+  Restart({.unfinished_max = 2});
+  const int64_t id = queue_->Submit(MakeSubmission("cpu", "key")).value().row.id;
+  Submit("cpu");
+  EXPECT_TRUE(absl::IsResourceExhausted(queue_->Submit(MakeSubmission("cpu")).status()));
+  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.id, id);
+  ASSERT_TRUE(queue_->Cancel(id, absl::Now() + absl::Seconds(30)).ok());
+  EXPECT_TRUE(queue_->Submit(MakeSubmission("cpu")).ok());
+}
+
+TEST_F(SweepQueueTest, ListIsNewestFirstAndLimited) {
+  const int64_t first = Submit("cpu");
+  const int64_t second = Submit("cpu");
+  const std::vector<SweepView> all = queue_->List(10).value();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].row.id, second);
+  EXPECT_EQ(all[1].row.id, first);
+  EXPECT_EQ(queue_->List(1).value().size(), 1u);
+}
+
+TEST_F(SweepQueueTest, OldViewsAreReadFromTheStore) {
+  Restart({.views_kept_max = 1});
+  gate_->Open();
+  std::vector<int64_t> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(Submit("cpu"));
+  for (int64_t id : ids) EXPECT_EQ(AwaitEnd(id).progress.done, 5u);
+}
+
+}  // namespace
+}  // namespace tune::server

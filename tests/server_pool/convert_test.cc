@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/worker/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace tune::server {
+namespace {
+
+using testing::ElementsAre;
+
+// Through the bytes, as on the socket.
+template <typename Proto>
+Proto Sent(const Proto& proto) {
+  Proto received;
+  EXPECT_TRUE(received.ParseFromString(proto.SerializeAsString()));
+  return received;
+}
+
+TEST(ConvertTest, CompilePlanSurvives) {
+  const CompilePlan plan = {.target = "sm_90a",
+                            .source_name = "x.cu",
+                            .source_text = "text",
+                            .headers = {{"a.h", "A"}, {"b.h", "B"}},
+                            .defines = {{"N", "1"}, {"M", "2"}},
+                            .options = {"-O3"},
+                            .entry = "main"};
+  const CompilePlan copy = FromWire(Sent(ToWire(plan)));
+  EXPECT_EQ(copy.target, plan.target);
+  EXPECT_EQ(copy.source_name, plan.source_name);
+  EXPECT_EQ(copy.source_text, plan.source_text);
+  ASSERT_EQ(copy.headers.size(), 2u);
+  EXPECT_EQ(copy.headers[1].name, "b.h");
+  EXPECT_EQ(copy.headers[1].text, "B");
+  EXPECT_EQ(copy.defines, plan.defines);
+  EXPECT_EQ(copy.options, plan.options);
+  EXPECT_EQ(copy.entry, plan.entry);
+}
+
+TEST(ConvertTest, RunRequestSurvives) {
+  RunRequest request;
+  request.binary = std::string("\0\xff", 2);
+  request.variant.launch = {.entry = "k",
+                            .grid = {1, 2, 3},
+                            .block = {4, 5, 6},
+                            .cluster = {7, 8, 9},
+                            .shared_bytes = 10};
+  request.variant.args = {
+      BufferPlan{"x", DType::kBF16, 12, Role::kInOut, {Fill::Kind::kUniform, -1, 2}},
+      ScalarPlan{"n", DType::kI64, Value(int64_t{5})}, ScalarPlan{"scale", DType::kF32, Value(0.5)},
+      TensorMapPlan{"m", "x", {4, 3}, {8}, {2, 1}, 128, 256}};
+  request.policy = {CacheMode::kWarm, 1, 2, 3.0, 4.0, 5.0, 6.0};
+  absl::StatusOr<RunRequest> copy = FromWire(Sent(ToWire(request)));
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->binary, request.binary);
+  EXPECT_THAT(copy->variant.launch.cluster, ElementsAre(7, 8, 9));
+  EXPECT_EQ(copy->variant.launch.shared_bytes, 10);
+  ASSERT_EQ(copy->variant.args.size(), 4u);
+  const auto& buffer = std::get<BufferPlan>(copy->variant.args[0]);
+  EXPECT_EQ(buffer.dtype, DType::kBF16);
+  EXPECT_EQ(buffer.role, Role::kInOut);
+  EXPECT_EQ(buffer.fill.kind, Fill::Kind::kUniform);
+  EXPECT_EQ(buffer.fill.low, -1);
+  EXPECT_EQ(std::get<ScalarPlan>(copy->variant.args[1]).value, Value(int64_t{5}));
+  EXPECT_EQ(std::get<ScalarPlan>(copy->variant.args[2]).value, Value(0.5));
+  const auto& map = std::get<TensorMapPlan>(copy->variant.args[3]);
+  EXPECT_THAT(map.strides_bytes, ElementsAre(8));
+  EXPECT_EQ(map.l2_promotion_bytes, 256);
+  EXPECT_EQ(copy->policy.cache_mode, CacheMode::kWarm);
+  EXPECT_EQ(copy->policy.hopeless_ratio, 6.0);
+}
+
+TEST(ConvertTest, RunReportSurvives) {
+  RunReport report;
+  report.message = "said";
+  report.samples_ns = {1.5, 2.5};
+  report.stopped_early = true;
+  report.clock = Clock::kCupti;
+  report.telemetry = {1, 2, 3, 4, 5};
+  report.error = {1, 2, 3, 4, "y[3]"};
+  report.resources.registers = 77;
+  absl::StatusOr<RunReport> copy = FromWire(Sent(ToWire(report)));
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_THAT(copy->samples_ns, ElementsAre(1.5, 2.5));
+  EXPECT_TRUE(copy->stopped_early);
+  EXPECT_EQ(copy->clock, Clock::kCupti);
+  EXPECT_EQ(copy->telemetry.throttle_reasons, 5u);
+  EXPECT_EQ(copy->error.worst, "y[3]");
+  EXPECT_EQ(copy->resources.registers, 77);
+}
+
+TEST(ConvertTest, TextThatIsNotUtf8IsMadeReadable) {
+  CompiledVariant variant;
+  variant.binary = "b";
+  variant.log = "caf\xc3\xa9 \xff\xe2\x82 \xed\xa0\x80 \xf0\x9f\x98\x80";
+  absl::StatusOr<CompiledVariant> copy = FromWire(Sent(ToWire(variant)));
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->log, "caf\xc3\xa9 ??? ??? \xf0\x9f\x98\x80");
+}
+
+TEST(ConvertTest, RefusesWhatDoesNotExist) {
+  worker::v1::Compiled compiled;
+  compiled.set_outcome(static_cast<v1::Outcome>(77));
+  EXPECT_FALSE(FromWire(compiled).ok());
+  worker::v1::Run run;
+  run.mutable_launch()->add_grid(1);
+  EXPECT_FALSE(FromWire(run).ok()) << "a grid of one dimension";
+  run = ToWire(RunRequest{});
+  run.add_args()->mutable_buffer()->set_dtype(99);
+  EXPECT_FALSE(FromWire(run).ok()) << "an unknown data type";
+  run = ToWire(RunRequest{});
+  run.add_args();
+  EXPECT_FALSE(FromWire(run).ok()) << "an argument of no kind";
+}
+
+TEST(ConvertTest, RefusesSamplesThatCannotBe) {
+  for (double sample_ns : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
+                           std::numeric_limits<double>::infinity()}) {
+    RunReport report;
+    report.samples_ns = {1, sample_ns};
+    EXPECT_FALSE(FromWire(ToWire(report)).ok()) << sample_ns;
+  }
+  EXPECT_FALSE(FromWire(ToWire(RunReport{})).ok()) << "ok without a sample";
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/pool/device_lease.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/server_pool/scripted.h"
+
+namespace tune::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+RunRequest Request(const std::string& behaviour) {
+  RunRequest request;
+  request.binary = behaviour;
+  return request;
+}
+
+class DeviceLeaseTest : public testing::Test {
+ protected:
+  DeviceLeaseTest() {
+    options_.id = "test:0";
+    options_.command = ScriptedCommand("device", dir_);
+  }
+  DeviceLease& lease() {
+    if (lease_ == nullptr) lease_ = std::make_unique<DeviceLease>(options_);
+    return *lease_;
+  }
+  void SetCanary(const std::string& behaviour) {
+    options_.command = ScriptedCommand("device", dir_, {"--canary", behaviour});
+  }
+  void Prepare() {
+    const absl::Status prepared = lease().Prepare({}, "ok", 1);
+    ASSERT_TRUE(prepared.ok()) << prepared;
+  }
+  RunReport Run(const std::string& behaviour) {
+    absl::StatusOr<RunReport> report = lease().Run(Request(behaviour));
+    EXPECT_TRUE(report.ok()) << behaviour << ": " << report.status();
+    return report.value_or(RunReport{});
+  }
+
+  TempDir dir_;
+  DeviceLeaseOptions options_;
+  std::unique_ptr<DeviceLease> lease_;
+};
+
+TEST_F(DeviceLeaseTest, KnowsItsDeviceOnceOpened) {
+  EXPECT_EQ(lease().Status().state, DeviceState::kUnavailable);
+  ASSERT_TRUE(lease().Open().ok());
+  const DeviceStatus status = lease().Status();
+  EXPECT_EQ(status.state, DeviceState::kHealthy);
+  EXPECT_EQ(status.info.name, "scripted device");
+  EXPECT_EQ(status.message, "");
+  lease().Close();
+  EXPECT_EQ(lease().Status().info.name, "scripted device");
+}
+
+TEST_F(DeviceLeaseTest, NoDriverIsASentence) {
+  options_.command = ScriptedCommand("device", dir_, {"--broken", "install the driver"});
+  EXPECT_EQ(lease().Open().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(lease().Status().state, DeviceState::kUnavailable);
+  EXPECT_EQ(lease().Status().message, "install the driver");
+}
+
+TEST_F(DeviceLeaseTest, MeasuresCeilingsOnce) {
+  EXPECT_THAT(lease().Ceilings().value(), SizeIs(2));
+  EXPECT_THAT(lease().Status().ceilings, SizeIs(2));
+  lease().SetCeilings({{"dram_copy", 7, true}});
+  EXPECT_THAT(lease().Ceilings().value(), SizeIs(1)) << "known, so not measured again";
+}
+
+TEST_F(DeviceLeaseTest, RunsWhatItIsGiven) {
+  EXPECT_EQ(lease().Run(Request("ok")).status().code(), absl::StatusCode::kFailedPrecondition);
+  Prepare();
+  EXPECT_EQ(Run("samples 250").samples_ns.at(0), 250);
+  EXPECT_EQ(Run("outcome 6").outcome, Outcome::kWrongResult);
+  EXPECT_EQ(Run("outcome 5").outcome, Outcome::kLaunchFailed);
+  EXPECT_EQ(lease().Status().worker_restarts, 0u);
+}
+
+TEST_F(DeviceLeaseTest, BlamesOnlyWhatFailsTwice) {
+  Prepare();
+  for (const char* behaviour : {"outcome 7", "crash", "exit", "garbage", "oversized", "truncated",
+                                "chatter", "unusable", "outcome 3", "samples -1"}) {
+    const uint64_t before = lease().Status().worker_restarts;
+    const RunReport report = Run(behaviour);
+    EXPECT_EQ(report.outcome, Outcome::kFaulted) << behaviour;
+    EXPECT_THAT(report.message, HasSubstr("failed twice")) << behaviour;
+    EXPECT_EQ(lease().Status().worker_restarts, before + 2) << behaviour;
+    EXPECT_EQ(lease().Status().state, DeviceState::kSuspect);
+    EXPECT_EQ(Run("ok").outcome, Outcome::kOk) << "the next variant after " << behaviour;
+    EXPECT_EQ(lease().Status().state, DeviceState::kHealthy);
+  }
+}
+
+TEST_F(DeviceLeaseTest, AnInnocentVariantIsMeasuredAgain) {
+  Prepare();
+  for (const char* behaviour : {"once crash", "once garbage", "once outcome 7", "once exit"}) {
+    EXPECT_EQ(Run(behaviour).outcome, Outcome::kOk) << behaviour;
+  }
+  EXPECT_EQ(lease().Status().worker_restarts, 4u);
+}
+
+TEST_F(DeviceLeaseTest, ATimeoutIsBlamedAtOnce) {
+  options_.run_deadline = absl::Milliseconds(300);
+  Prepare();
+  const RunReport report = Run("hang");
+  EXPECT_EQ(report.outcome, Outcome::kTimedOut);
+  EXPECT_THAT(report.message, HasSubstr("300ms"));
+  EXPECT_EQ(lease().Status().worker_restarts, 1u) << "no second try";
+  EXPECT_EQ(Run("ok").outcome, Outcome::kOk);
+}
+
+TEST_F(DeviceLeaseTest, ReplacesAWorkerOfAge) {
+  options_.runs_per_worker = 2;
+  Prepare();
+  // The reference is run first by each process.
+  for (const char* expected : {"3", "4", "3", "4"}) EXPECT_EQ(Run("count").message, expected);
+  EXPECT_EQ(lease().Status().worker_restarts, 0u);
+}
+
+TEST_F(DeviceLeaseTest, ACanaryThatFailsOnceIsForgiven) {
+  SetCanary("once unusable");
+  EXPECT_TRUE(lease().Open().ok());
+  EXPECT_EQ(lease().Status().state, DeviceState::kHealthy);
+}
+
+TEST_F(DeviceLeaseTest, ACanaryThatKeepsFailingQuarantinesTheDevice) {
+  for (const char* canary : {"unusable", "crash", "hang"}) {
+    lease_.reset();
+    options_.canary_deadline = absl::Milliseconds(300);
+    SetCanary(canary);
+    const absl::Status status = lease().Open();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << canary;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("quarantined"));
+    EXPECT_EQ(lease().Status().state, DeviceState::kQuarantined);
+    EXPECT_THAT(lease().Status().message, HasSubstr("canary"));
+  }
+}
+
+TEST_F(DeviceLeaseTest, AReferenceAtFaultIsTheKernelsFault) {
+  EXPECT_EQ(lease().Prepare({}, "unusable", 1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(lease().Status().worker_restarts, 0u);
+  EXPECT_EQ(lease().Prepare({}, "crash", 1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(lease().Status().worker_restarts, 2u);
+  EXPECT_TRUE(lease().Prepare({}, "once crash", 1).ok());
+}
+
+TEST_F(DeviceLeaseTest, AReferenceThatHangsIsTheKernelsFault) {
+  options_.prepare_deadline = absl::Milliseconds(300);
+  const absl::Status status = lease().Prepare({}, "hang", 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("smaller problem"));
+}
+
+TEST_F(DeviceLeaseTest, StopsWaitingWhenCancelled) {
+  Prepare();
+  {
+    TrueAfter cancel(absl::Milliseconds(100));
+    EXPECT_EQ(lease().Run(Request("hang"), cancel.AsCancelled()).status().code(),
+              absl::StatusCode::kCancelled);
+    EXPECT_LT(absl::Now() - cancel.set_at(), absl::Seconds(1));
+  }
+  {
+    TrueAfter cancel(absl::Milliseconds(300));
+    EXPECT_EQ(lease().Prepare({}, "hang", 1, cancel.AsCancelled()).code(),
+              absl::StatusCode::kCancelled);
+    EXPECT_LT(absl::Now() - cancel.set_at(), absl::Seconds(1));
+  }
+}
+
+TEST_F(DeviceLeaseTest, RenewGivesAFreshWorkerWithTheSameProblem) {
+  Prepare();
+  EXPECT_EQ(Run("count").message, "3");
+  EXPECT_EQ(Run("count").message, "4");
+  ASSERT_TRUE(lease().Renew().ok());
+  EXPECT_EQ(Run("count").message, "3");
+}
+
+}  // namespace
+}  // namespace tune::server

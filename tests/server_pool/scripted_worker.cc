@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker whose compiler and runner do what they are told: the source text of a compile, or the
+// binary of a run, is a behaviour. "--state DIR" is where it remembers across restarts.
+//
+//   ok                answers; a compile's binary is its define RUN, or "ok"
+//   samples NS        a run with ten samples of NS nanoseconds
+//   outcome N         answers with that outcome
+//   slow MS           answers after so many milliseconds
+//   hang              never answers
+//   crash, exit       ends by a signal, or with code 3, after saying so on stderr
+//   once WHAT         WHAT the first time in DIR's life, ok afterwards
+//   unusable          a non-OK status
+//   fragile           ok the first time in DIR's life, unusable afterwards
+//   toofast           a run with ten samples of a picosecond
+//   garbage, oversized, truncated, chatter    breaks the protocol on the socket
+//   huge              a log of 32 MiB
+//   spawn             starts a child that outlives it, writes its id to DIR/child, then hangs
+//   environment NAME  answers with that variable in the log or message
+//   descriptors       answers with the open file descriptors
+//   network, write PATH, read PATH    tries it, and answers with what the kernel said
+//   count             answers with how many requests this process has seen
+//
+// A compile with a define COMPILE takes that as its behaviour, with spaces for '_'; the same holds
+// for RUN, and "samples" takes its nanoseconds from the define INDEX then. Each behaviour is logged
+// to DIR/log, when it begins and when it ends.
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "server/worker/compile_worker.h"
+#include "server/worker/device_worker.h"
+#include "server/worker/serve.h"
+
+namespace tune::server {
+namespace {
+
+std::string g_state_dir;
+
+[[noreturn]] void Hang() {
+  while (true) pause();
+}
+
+void Send(const std::string& bytes) {
+  if (write(kWorkerFd, bytes.data(), bytes.size()) < 0) _exit(1);
+}
+
+std::string Attempt(int fd) {
+  const std::string said = fd < 0 ? strerror(errno) : "done";
+  if (fd >= 0) close(fd);
+  return said;
+}
+
+std::string OpenDescriptors() {
+  std::string list;
+  DIR* dir = opendir("/proc/self/fd");
+  while (dirent* entry = readdir(dir)) {
+    const int fd = atoi(entry->d_name);
+    if (entry->d_name[0] != '.' && fd != dirfd(dir)) absl::StrAppend(&list, " ", fd);
+  }
+  closedir(dir);
+  return list;
+}
+
+void Spawn() {
+  const pid_t child = fork();
+  if (child == 0) Hang();
+  std::ofstream(g_state_dir + "/child") << child;
+  Hang();
+}
+
+bool FirstTime(const std::string& what) {
+  std::string name = absl::StrCat(g_state_dir, "/once ", what);
+  const int fd = open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
+struct Doing {
+  bool unusable = false;
+  int outcome = 1;
+  double sample_ns = 1000;
+  std::string said;
+};
+
+void Log(const std::string& line) {
+  const int fd = open((g_state_dir + "/log").c_str(), O_CREAT | O_APPEND | O_WRONLY, 0600);
+  if (fd < 0) return;
+  const std::string text = line + "\n";
+  if (write(fd, text.data(), text.size()) < 0) _exit(1);
+  close(fd);
+}
+
+// Logs the beginning and the end of what goes on meanwhile.
+class Logged {
+ public:
+  explicit Logged(const std::string& what) : what_(what) { Log("begin " + what_); }
+  ~Logged() { Log("end " + what_); }
+
+ private:
+  const std::string what_;
+};
+
+Doing Do(std::string behaviour) {
+  static int count = 0;
+  ++count;
+  Doing doing;
+  absl::string_view rest = behaviour;
+  if (absl::ConsumePrefix(&rest, "once ")) {
+    if (!FirstTime(std::string(rest))) return doing;
+    behaviour = std::string(rest);
+  }
+  rest = behaviour;
+  if (absl::ConsumePrefix(&rest, "slow ")) usleep(1000 * atoi(std::string(rest).c_str()));
+  if (absl::ConsumePrefix(&rest, "outcome ")) doing.outcome = atoi(std::string(rest).c_str());
+  if (absl::ConsumePrefix(&rest, "samples ")) {
+    if (!absl::SimpleAtod(rest, &doing.sample_ns)) _exit(4);
+  }
+  if (absl::ConsumePrefix(&rest, "environment ")) {
+    const char* value = getenv(std::string(rest).c_str());
+    doing.said = value == nullptr ? "unset" : value;
+  }
+  if (absl::ConsumePrefix(&rest, "write ")) {
+    doing.said = Attempt(open(std::string(rest).c_str(), O_CREAT | O_WRONLY, 0600));
+  }
+  if (absl::ConsumePrefix(&rest, "read ")) {
+    doing.said = Attempt(open(std::string(rest).c_str(), O_RDONLY));
+  }
+  if (behaviour == "network") doing.said = Attempt(socket(AF_INET, SOCK_STREAM, 0));
+  if (behaviour == "descriptors") doing.said = OpenDescriptors();
+  if (behaviour == "count") doing.said = absl::StrCat(count);
+  if (behaviour == "huge") doing.said.assign(32 << 20, 'x');
+  if (behaviour == "fragile") doing.unusable = !FirstTime(behaviour);
+  if (behaviour == "toofast") doing.sample_ns = 1e-3;
+  if (behaviour == "unusable") doing.unusable = true;
+  if (behaviour == "hang") Hang();
+  if (behaviour == "spawn") Spawn();
+  if (behaviour == "crash") {
+    fprintf(stderr, "about to crash\n");
+    raise(SIGSEGV);
+    _exit(5);
+  }
+  if (behaviour == "exit") {
+    fprintf(stderr, "about to leave\n");
+    _exit(3);
+  }
+  if (behaviour == "garbage") Send(std::string("\x05\0\0\0\xff\xff\xff\xff\xff", 9));
+  if (behaviour == "oversized") Send("\xff\xff\xff\xff");
+  if (behaviour == "truncated") {
+    Send(std::string("\x64\0\0\0xx", 6));
+    _exit(0);
+  }
+  // An answer nobody asked for, after the one that was: an empty message.
+  if (behaviour == "chatter") Send(std::string("\0\0\0\0\0\0\0\0", 8));
+  return doing;
+}
+
+std::string Spaced(const std::string& text) { return absl::StrReplaceAll(text, {{"_", " "}}); }
+
+class ScriptedCompiler : public Compiler {
+ public:
+  std::string Version() const override { return "scripted 1"; }
+  std::vector<std::string> Targets() const override { return {"cpu", "sm_90a"}; }
+  absl::StatusOr<CompiledVariant> Compile(const CompilePlan& plan) override {
+    std::map<std::string, std::string> defines(plan.defines.begin(), plan.defines.end());
+    const bool told = defines.contains("COMPILE");
+    const Logged logged("compile");
+    const Doing doing = Do(told ? Spaced(defines["COMPILE"]) : plan.source_text);
+    if (doing.unusable) return absl::InternalError("scripted: the compiler is unusable");
+    CompiledVariant variant;
+    variant.outcome = static_cast<Outcome>(doing.outcome);
+    variant.log = doing.said;
+    variant.binary = told ? Spaced(defines["RUN"]) : "ok";
+    if (variant.binary == "samples") absl::StrAppend(&variant.binary, " ", defines["INDEX"]);
+    variant.resources.binary_sha256 = "hash of " + variant.binary;
+    variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
+    variant.seconds = 0.25;
+    return variant;
+  }
+};
+
+class ScriptedRunner : public Runner {
+ public:
+  ScriptedRunner(std::string canary, std::string target) : canary_(std::move(canary)) {
+    info_.name = "scripted device";
+    info_.target = std::move(target);
+    info_.sm_count = 4;
+    info_.max_shared_bytes = 1 << 16;
+    info_.driver = "1";
+    info_.clock = Clock::kHost;
+  }
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() override {
+    return std::vector<Ceiling>{{"dram_copy", 1e12, true}, {"f32", 1e13, true}};
+  }
+  absl::Status Canary() override {
+    if (Do(canary_).unusable) return absl::InternalError("scripted: wrong sum");
+    return absl::OkStatus();
+  }
+  absl::Status Prepare(const ProblemPlan&, const std::string& binary, uint64_t) override {
+    const Doing doing = Do(binary);
+    if (doing.unusable) return absl::InvalidArgumentError("scripted: the reference is wrong");
+    return absl::OkStatus();
+  }
+  absl::StatusOr<RunReport> Run(const RunRequest& request) override {
+    const Logged logged(absl::StrCat("run ", request.binary));
+    const Doing doing = Do(request.binary);
+    if (doing.unusable) return absl::InternalError("scripted: the runner is unusable");
+    RunReport report;
+    report.outcome = static_cast<Outcome>(doing.outcome);
+    report.message = doing.said;
+    report.samples_ns.assign(10, doing.sample_ns);
+    report.clock = Clock::kHost;
+    return report;
+  }
+
+ private:
+  const std::string canary_;
+  DeviceInfo info_;
+};
+
+// Arguments: compile|device [--state DIR] [--canary BEHAVIOUR] [--broken SENTENCE]
+// [--target TARGET], then those of a worker.
+int Main(int argc, char** argv) {
+  const bool compile = argc > 1 && std::string(argv[1]) == "compile";
+  std::string canary = "ok", broken, target = "sm_90a";
+  std::vector<char*> rest = {argv[0]};
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    if (name == "--state") {
+      g_state_dir = argv[i + 1];
+    } else if (name == "--canary") {
+      canary = argv[i + 1];
+    } else if (name == "--broken") {
+      broken = argv[i + 1];
+    } else if (name == "--target") {
+      target = argv[i + 1];
+    } else {
+      rest.insert(rest.end(), {argv[i], argv[i + 1]});
+    }
+  }
+  const int count = static_cast<int>(rest.size());
+  if (compile) {
+    return RunCompileWorker(count, rest.data(), CompilerKind::kLibrary,
+                            [&]() -> absl::StatusOr<std::unique_ptr<Compiler>> {
+                              if (!broken.empty()) return absl::FailedPreconditionError(broken);
+                              return std::make_unique<ScriptedCompiler>();
+                            });
+  }
+  return RunDeviceWorker(count, rest.data(), DeviceKind::kAccelerator,
+                         [&](int) -> absl::StatusOr<std::unique_ptr<Runner>> {
+                           if (!broken.empty()) return absl::FailedPreconditionError(broken);
+                           return std::make_unique<ScriptedRunner>(canary, target);
+                         });
+}
+
+}  // namespace
+}  // namespace tune::server
+
+int main(int argc, char** argv) { return tune::server::Main(argc, argv); }

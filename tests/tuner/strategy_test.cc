@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/strategy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+namespace tune {
+namespace {
+
+using ::testing::ElementsAre;
+
+Space LineSpace(int64_t size) {
+  SpaceParam param = {"X", {}};
+  for (int64_t i = 0; i < size; ++i) param.values.push_back(i);
+  return Space::Build({.params = {param}}).value();
+}
+
+std::vector<uint64_t> AskAll(Strategy& strategy) {
+  std::vector<uint64_t> asked;
+  while (std::optional<uint64_t> index = strategy.Ask()) {
+    asked.push_back(*index);
+    if (asked.size() % 2 == 0) strategy.Tell(*index, Outcome::kOk, 1);
+  }
+  return asked;
+}
+
+TEST(MakeStrategy, NamesTheStrategiesThereAre) {
+  const Space space = LineSpace(3);
+  EXPECT_THAT(StrategyNames(), ElementsAre("exhaustive", "random"));
+  EXPECT_EQ(std::string(MakeStrategy("magic", space, 0, std::nullopt).status().message()),
+            "unknown strategy 'magic'; there are exhaustive, random");
+  EXPECT_EQ(std::string(MakeStrategy("random", space, 0, 3).status().message()),
+            "config 3 of a space of 3");
+}
+
+TEST(Exhaustive, GoesInOrderTheFirstFirst) {
+  const Space space = LineSpace(5);
+  auto strategy = MakeStrategy("exhaustive", space, 0, 3).value();
+  EXPECT_THAT(AskAll(*strategy), ElementsAre(3, 0, 1, 2, 4));
+  EXPECT_EQ(strategy->Ask(), std::nullopt);
+}
+
+// Every strategy, every size: each config once, but for those known before; the first one first.
+TEST(Strategies, AskForEachConfigOnce) {
+  for (const std::string& name : StrategyNames()) {
+    for (int64_t size : {1, 2, 3, 4, 5, 7, 16, 17, 63, 64, 65, 1000}) {
+      const Space space = LineSpace(size);
+      for (uint64_t seed : {0, 1}) {
+        const uint64_t first = static_cast<uint64_t>(size) / 2;
+        auto strategy = MakeStrategy(name, space, seed, first).value();
+        std::vector<uint64_t> asked = AskAll(*strategy);
+        EXPECT_EQ(asked.front(), first);
+        std::sort(asked.begin(), asked.end());
+        std::vector<uint64_t> all(static_cast<size_t>(size));
+        std::iota(all.begin(), all.end(), 0);
+        EXPECT_EQ(asked, all) << name << " " << size;
+
+        strategy = MakeStrategy(name, space, seed, first).value();
+        std::set<uint64_t> known = {first, 0, static_cast<uint64_t>(size - 1)};
+        for (uint64_t index : known) strategy->Tell(index, Outcome::kWrongResult, 0);
+        asked = AskAll(*strategy);
+        EXPECT_EQ(asked.size() + known.size(), static_cast<size_t>(size)) << name << " " << size;
+        for (uint64_t index : asked) EXPECT_EQ(known.count(index), 0) << name << " " << size;
+      }
+    }
+  }
+}
+
+TEST(Random, OrderDependsOnTheSeedOnly) {
+  const Space space = LineSpace(1000);
+  auto order = [&](uint64_t seed) {
+    return AskAll(*MakeStrategy("random", space, seed, std::nullopt).value());
+  };
+  EXPECT_EQ(order(7), order(7));
+  EXPECT_NE(order(7), order(8));
+}
+
+// The k-th config asked for is uniform over the space: chi-square over seeds, 15 degrees of freedom,
+// 99.99 % below 43.
+TEST(Random, EveryPositionIsUniform) {
+  const Space space = LineSpace(16);
+  constexpr int kSeeds = 4000;
+  for (size_t position : {0, 1, 7, 15}) {
+    std::vector<int> counts(16, 0);
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      auto strategy = MakeStrategy("random", space, seed, std::nullopt).value();
+      ++counts[AskAll(*strategy)[position]];
+    }
+    double chi_square = 0;
+    for (int count : counts) {
+      const double expected = kSeeds / 16.0;
+      chi_square += (count - expected) * (count - expected) / expected;
+    }
+    EXPECT_LT(chi_square, 43) << position;
+  }
+}
+
+}  // namespace
+}  // namespace tune

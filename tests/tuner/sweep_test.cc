@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace tune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+Space TestSpace(int64_t size = 20) {
+  SpaceParam param = {"X", {}};
+  for (int64_t i = 0; i < size; ++i) param.values.push_back(i);
+  return Space::Build({.params = {param}}).value();
+}
+
+int64_t X(const Config& config) { return std::get<int64_t>(config.entries[0].second); }
+
+// X = 7 is the fastest; X % 5 == 4 does not compile; X % 5 == 3 hangs.
+Trial TrialOf(const Config& config) {
+  Trial trial;
+  trial.config = config;
+  const int64_t x = X(config);
+  if (x % 5 == 4) {
+    trial.outcome = Outcome::kCompileFailed;
+  } else if (x % 5 == 3) {
+    trial.outcome = Outcome::kTimedOut;
+  } else {
+    trial.measurement.latency_ns_median = 1000 + 10.0 * static_cast<double>(std::abs(x - 7));
+  }
+  return trial;
+}
+
+// Finishes the newest trial first, or nothing at all while `stuck`.
+class FakeEvaluator : public Evaluator {
+ public:
+  explicit FakeEvaluator(size_t capacity) : capacity_(capacity) {}
+
+  size_t capacity() const override { return capacity_; }
+  absl::Status Start(const Config& config) override {
+    if (in_flight_.size() >= capacity_) return absl::InternalError("over capacity");
+    if (!started_.insert(X(config)).second) return absl::InternalError("started twice");
+    in_flight_.push_back(config);
+    most_in_flight_ = std::max(most_in_flight_, in_flight_.size());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) override {
+    EXPECT_LE(wait, absl::Milliseconds(50));
+    if (!next_status_.ok()) return next_status_;
+    if (in_flight_.empty() || stuck_) return std::nullopt;
+    const Trial trial = TrialOf(in_flight_.back());
+    in_flight_.pop_back();
+    return trial;
+  }
+  absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) override {
+    remeasured_ = configs;
+    std::vector<Trial> trials;
+    for (const Config& config : configs) trials.push_back(remeasure_(config));
+    return trials;
+  }
+  void SetRival(double latency_ns) override { rivals_.push_back(latency_ns); }
+
+  const size_t capacity_;
+  absl::Status next_status_;
+  bool stuck_ = false;
+  std::function<Trial(const Config&)> remeasure_ = TrialOf;
+  std::deque<Config> in_flight_;
+  std::set<int64_t> started_;
+  size_t most_in_flight_ = 0;
+  std::vector<double> rivals_;
+  std::vector<Config> remeasured_;
+};
+
+struct Fixture {
+  explicit Fixture(size_t capacity = 4, const std::string& strategy_name = "exhaustive")
+      : evaluator(capacity), strategy(*MakeStrategy(strategy_name, space, 1, std::nullopt)) {
+    hooks.record = [this](Trial& trial) {
+      trial.id = ++recorded;
+      return absl::OkStatus();
+    };
+  }
+  absl::StatusOr<SweepSummary> Run(const SweepBudget& budget = {},
+                                   const std::vector<Trial>& known = {}) {
+    return RunSweep(space, *strategy, evaluator, budget, known, hooks);
+  }
+
+  Space space = TestSpace();
+  FakeEvaluator evaluator;
+  std::unique_ptr<Strategy> strategy;
+  SweepHooks hooks;
+  int64_t recorded = 0;
+};
+
+TEST(RunSweep, TriesEveryConfigWithManyInFlight) {
+  Fixture f(6);
+  std::vector<uint64_t> progress;
+  f.hooks.progress = [&](const SweepSummary& summary, const Trial& trial) {
+    EXPECT_EQ(trial.id, f.recorded);
+    progress.push_back(summary.done);
+  };
+  const SweepSummary summary = f.Run().value();
+  EXPECT_EQ(summary.done, 20);
+  EXPECT_EQ(summary.reused, 0);
+  EXPECT_EQ(f.recorded, 20);
+  EXPECT_EQ(f.evaluator.most_in_flight_, 6);
+  EXPECT_THAT(summary.outcomes,
+              UnorderedElementsAre(Pair(Outcome::kOk, 12), Pair(Outcome::kCompileFailed, 4),
+                                   Pair(Outcome::kTimedOut, 4)));
+  EXPECT_EQ(X(summary.best->config), 7);
+  EXPECT_GT(summary.best->id, 0);
+  EXPECT_FALSE(summary.cancelled);
+  EXPECT_EQ(progress.size(), 20);
+  EXPECT_TRUE(std::is_sorted(progress.begin(), progress.end()));
+  EXPECT_TRUE(std::is_sorted(f.evaluator.rivals_.rbegin(), f.evaluator.rivals_.rend()));
+  EXPECT_EQ(f.evaluator.rivals_.back(), 1000);
+}
+
+TEST(RunSweep, KeepsToItsBudgetOfTrials) {
+  for (uint64_t trials : {1, 5, 20, 100}) {
+    Fixture f(8, "random");
+    EXPECT_EQ(f.Run({.trials = trials})->done, std::min<uint64_t>(trials, 20));
+    EXPECT_EQ(f.evaluator.started_.size(), std::min<uint64_t>(trials, 20));
+  }
+}
+
+TEST(RunSweep, StartsNothingOnceItsTimeIsUp) {
+  Fixture f;
+  const SweepSummary summary = f.Run({.time = absl::ZeroDuration()}).value();
+  EXPECT_EQ(summary.done, 0);
+  EXPECT_TRUE(f.evaluator.started_.empty());
+  EXPECT_FALSE(summary.best.has_value());
+}
+
+TEST(RunSweep, ReusesKnownTrialsAndCountsThemAgainstTheBudget) {
+  Fixture f;
+  std::vector<Trial> known;
+  for (uint64_t index : {0, 7, 9, 7}) known.push_back(TrialOf(f.space.At(index)));
+  known.push_back(known[0]);
+  known.back().config.entries[0].second = int64_t{777};  // of no config of this space
+  const SweepSummary summary = f.Run({.trials = 6}, known).value();
+  EXPECT_EQ(summary.done, 6);
+  EXPECT_EQ(summary.reused, 3);
+  EXPECT_EQ(f.recorded, 3);
+  EXPECT_THAT(f.evaluator.started_, ElementsAre(1, 2, 3));
+  EXPECT_EQ(X(summary.best->config), 7);
+  EXPECT_EQ(f.evaluator.rivals_.front(), 1070);  // of X = 0; the rival is known from the start
+}
+
+TEST(RunSweep, DoesNothingWhenEverythingIsKnown) {
+  Fixture f;
+  std::vector<Trial> known;
+  for (uint64_t i = 0; i < f.space.size(); ++i) known.push_back(TrialOf(f.space.At(i)));
+  const SweepSummary summary = f.Run({}, known).value();
+  EXPECT_EQ(summary.done, 20);
+  EXPECT_EQ(summary.reused, 20);
+  EXPECT_TRUE(f.evaluator.started_.empty());
+}
+
+TEST(RunSweep, ACancelledSweepKeepsWhatHasFinished) {
+  Fixture f(4);
+  std::atomic<bool> cancelled = false;
+  f.hooks.cancelled = &cancelled;
+  f.hooks.progress = [&](const SweepSummary& summary, const Trial&) {
+    if (summary.done == 3) cancelled = true;
+  };
+  const SweepSummary summary = f.Run().value();
+  EXPECT_TRUE(summary.cancelled);
+  EXPECT_EQ(summary.done, 6);  // 3, and the 3 in flight that had finished
+  EXPECT_EQ(f.recorded, 6);
+}
+
+TEST(RunSweep, ACancelledSweepDoesNotWaitForTheUnfinished) {
+  Fixture f(4);
+  std::atomic<bool> cancelled = true;
+  f.hooks.cancelled = &cancelled;
+  EXPECT_EQ(f.Run()->done, 0);
+  EXPECT_TRUE(f.evaluator.started_.empty());
+
+  cancelled = false;
+  f.hooks.record = [&](Trial&) {
+    cancelled = true;
+    f.evaluator.stuck_ = true;
+    return absl::OkStatus();
+  };
+  const SweepSummary summary = f.Run().value();
+  EXPECT_TRUE(summary.cancelled);
+  EXPECT_EQ(summary.done, 1);
+  EXPECT_EQ(f.evaluator.in_flight_.size(), 3);
+}
+
+TEST(RunSweep, AFailingRecordHookEndsTheSweep) {
+  Fixture f;
+  f.hooks.record = [&](Trial&) {
+    return ++f.recorded == 3 ? absl::ResourceExhaustedError("disk full") : absl::OkStatus();
+  };
+  int reported = 0;
+  f.hooks.progress = [&](const SweepSummary&, const Trial&) { ++reported; };
+  EXPECT_EQ(f.Run().status(), absl::ResourceExhaustedError("disk full"));
+  EXPECT_EQ(reported, 2);  // what is not stored is not believed
+}
+
+TEST(RunSweep, AFailingEvaluatorEndsTheSweep) {
+  Fixture f;
+  f.evaluator.next_status_ = absl::UnavailableError("device lost");
+  EXPECT_EQ(f.Run().status(), absl::UnavailableError("device lost"));
+}
+
+Trial Measured(int64_t x, double median, double half_width, int64_t registers = 32) {
+  Trial trial;
+  trial.config.entries = {{"X", x}};
+  trial.measurement.latency_ns_median = median;
+  trial.measurement.latency_ns_low = median - half_width;
+  trial.measurement.latency_ns_high = median + half_width;
+  trial.resources.registers = registers;
+  return trial;
+}
+
+std::vector<int64_t> Xs(const std::vector<Trial>& trials) {
+  std::vector<int64_t> xs;
+  for (const Trial& trial : trials) xs.push_back(X(trial.config));
+  return xs;
+}
+
+TEST(ConfirmWinner, MeasuresTheTopEightAndTheDefaultAgain) {
+  std::vector<Trial> trials;
+  for (int64_t x = 0; x < 15; ++x) trials.push_back(Measured(x, 1000 + 10.0 * x, 1));
+  trials[2].outcome = Outcome::kWrongResult;
+  FakeEvaluator evaluator(1);
+  // Measured again, 5 is the fastest and the lucky 0 is not.
+  evaluator.remeasure_ = [](const Config& config) {
+    const int64_t x = X(config);
+    return Measured(x, 1000 + 10.0 * static_cast<double>(std::abs(x - 5)), 1);
+  };
+  const Winner winner = ConfirmWinner(trials, trials[12].config, evaluator).value();
+  std::vector<int64_t> again;
+  for (const Config& config : evaluator.remeasured_) again.push_back(X(config));
+  EXPECT_THAT(again, ElementsAre(0, 1, 3, 4, 5, 6, 7, 8, 12));
+  EXPECT_EQ(X(winner.best.config), 5);
+  EXPECT_EQ(winner.best.measurement.latency_ns_median, 1000);
+  EXPECT_TRUE(winner.ties.empty());
+  ASSERT_TRUE(winner.default_trial.has_value());
+  EXPECT_EQ(winner.default_trial->measurement.latency_ns_median, 1070);
+}
+
+TEST(ConfirmWinner, BreaksTiesByResourcesThenText) {
+  FakeEvaluator evaluator(1);
+  std::map<int64_t, Trial> again;
+  std::vector<Trial> trials;
+  auto add = [&](int64_t x, double median, int64_t registers, int64_t shared) {
+    Trial trial = Measured(x, median, 5, registers);
+    trial.resources.static_shared_bytes = shared;
+    trials.push_back(trial);
+    again[x] = trial;
+  };
+  add(1, 1000, 64, 0);   // the fastest: 995 to 1005
+  add(2, 1009, 32, 16);  // from 1004 on: a tie with fewer registers
+  add(3, 1009, 32, 8);   // and less shared memory
+  add(4, 1010, 32, 8);   // the same, later in text
+  add(5, 1011, 16, 0);   // from 1006 on: slower
+  evaluator.remeasure_ = [&](const Config& config) { return again[X(config)]; };
+  Winner winner = ConfirmWinner(trials, {}, evaluator).value();
+  EXPECT_EQ(X(winner.best.config), 3);
+  EXPECT_THAT(Xs(winner.ties), ElementsAre(4, 2, 1));
+  EXPECT_FALSE(winner.default_trial.has_value());
+  std::reverse(trials.begin(), trials.end());
+  winner = ConfirmWinner(trials, {}, evaluator).value();
+  EXPECT_EQ(X(winner.best.config), 3);
+  EXPECT_THAT(Xs(winner.ties), ElementsAre(4, 2, 1));
+}
+
+TEST(ConfirmWinner, NeedsATrialThatIsOk) {
+  FakeEvaluator evaluator(1);
+  Trial bad = Measured(1, 1000, 1);
+  bad.outcome = Outcome::kFaulted;
+  EXPECT_EQ(ConfirmWinner({bad}, bad.config, evaluator).status(),
+            absl::FailedPreconditionError("no config was ok"));
+  EXPECT_TRUE(evaluator.remeasured_.empty());
+  // A config that fails when measured again is no winner either.
+  evaluator.remeasure_ = [](const Config& config) {
+    Trial trial = Measured(X(config), 1000, 1);
+    if (X(config) == 1) trial.outcome = Outcome::kFaulted;
+    return trial;
+  };
+  const Winner winner =
+      ConfirmWinner({Measured(1, 1000, 1), Measured(2, 2000, 1)}, bad.config, evaluator).value();
+  EXPECT_EQ(X(winner.best.config), 2);
+  EXPECT_FALSE(winner.default_trial.has_value());
+  EXPECT_EQ(ConfirmWinner({Measured(1, 1000, 1)}, {}, evaluator).status(),
+            absl::FailedPreconditionError("no config was ok when it was measured again"));
+  // The newest trial of a config is the one that counts.
+  EXPECT_EQ(ConfirmWinner({Measured(1, 1000, 1), bad}, {}, evaluator).status(),
+            absl::FailedPreconditionError("no config was ok"));
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,66 @@
+# Sourced by ./run and ./check: installs what is missing, configures, builds. Says what it does before
+# it does it, and nothing about what is already done. REQUIRES: the project's root is the current folder.
+
+say() { printf '== %s\n' "$*" >&2; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+missing_packages() {
+  local package
+  for package in $(grep -v '^#' tools/packages.txt); do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+  done
+}
+
+# A stamp with the list's checksum makes the second time quick.
+ensure_packages() {
+  local stamp="build/.packages-$(cksum < tools/packages.txt | cut -d' ' -f1)"
+  [ -e "$stamp" ] && return
+  command -v dpkg-query >/dev/null || die "this is not Debian or Ubuntu; install the equivalents of tools/packages.txt, then: mkdir -p build && touch $stamp"
+  local packages as_root=""
+  packages=$(missing_packages | tr '\n' ' ')
+  if [ -n "$packages" ]; then
+    if [ "$(id -u)" -ne 0 ]; then
+      command -v sudo >/dev/null || die "these packages are missing and there is no sudo; as root: apt-get install $packages"
+      as_root="sudo"
+    fi
+    say "installing with apt: $packages"
+    $as_root apt-get update -qq >&2 || die "apt-get update failed; see above"
+    DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $packages >&2 ||
+      die "apt-get install failed; see above"
+  fi
+  mkdir -p build && touch "$stamp"
+}
+
+# CUDA headers and NVRTC: a toolkit, else NVIDIA's wheels in a local environment, else none.
+ensure_cuda() {
+  local toolkit
+  for toolkit in "${TUNE_CUDA_PATH:-}" /usr/local/cuda; do
+    [ -n "$toolkit" ] && [ -e "$toolkit/include/nvrtc.h" ] && [ -e "$toolkit/include/cupti.h" -o -e "$toolkit/extras/CUPTI/include/cupti.h" ] && return
+  done
+  compgen -G '.venv/lib/python3*/site-packages/nvidia/cu13/include/nvrtc.h' >/dev/null && return
+  [ -e build/.no-cuda ] && return
+  say "no CUDA toolkit found; installing NVIDIA's wheels from PyPI into .venv (about 150 MB)"
+  if python3 -m venv .venv >&2 && .venv/bin/pip install --quiet --disable-pip-version-check \
+      'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*' >&2; then
+    return
+  fi
+  rm -rf .venv
+  mkdir -p build && touch build/.no-cuda
+  say "the wheels could not be installed: building without CUDA, for the CPU device only (remove build/.no-cuda to try again)"
+}
+
+# build PRESET [TARGET...]: output only when there is something to say.
+build() {
+  local preset="$1" log="build/$1.log"
+  shift
+  mkdir -p build
+  if [ ! -e "build/$preset/build.ninja" ]; then
+    say "configuring preset $preset"
+    cmake --preset "$preset" > "$log" 2>&1 || { cat "$log" >&2; die "configuring failed"; }
+    grep -i 'cuda' "$log" | sed 's/^-- //' >&2 || true
+  fi
+  if ! ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
+    say "building preset $preset (the first time takes some minutes; log in $log)"
+    ninja -C "build/$preset" "$@" > "$log" 2>&1 || { tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
+  fi
+}

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the lines that a compiler cannot: run as the test `tidy`, or by hand from anywhere.
+
+Prints `file:line: what is wrong` for each finding and exits 1 if there is one.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COLUMNS = 100
+LINES = 600
+FUNCTION_LINES = 70
+
+# Which folder may include which: the table of docs/architecture.md. A folder may always include itself.
+MAY_INCLUDE = {
+    "tuner": {"tune/v1/kernel.pb.h"},
+    "tuner/device/cpu": {"tuner"},
+    "tuner/device/cuda": {"tuner"},
+    "tuner/device/replay": {"tuner"},
+    "kernels": {"tuner"},
+    "db": {"tuner"},
+    "client": {"tune/v1/"},
+    "server": {"tuner", "tuner/device/cpu", "tuner/device/cuda", "kernels", "db", "client", "tune/"},
+    "tests": None,
+    "bench": None,
+}
+# Third-party headers with one home.
+ONLY_IN = [
+    (re.compile(r"<(cuda|nvrtc|cupti|nvml)[\w./]*>|\"(cuda|nvrtc|cupti\w*|nvml)\.h\""), "tuner/device/cuda"),
+    (re.compile(r"[<\"]sqlite3\.h"), "db"),
+]
+BANNED_NAME = re.compile(r"(^|_)(util|utils|common|misc|helper|helpers|manager)(_|\.|$)")
+CODE = {".cc", ".h", ".cu", ".cuh"}
+COMMENTED = CODE | {".proto", ".py"}
+
+
+def tracked_files():
+    """Files git knows or would add, as paths relative to the root."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode != 0:  # an unpacked archive has no git
+        return [p.relative_to(ROOT) for p in ROOT.rglob("*")
+                if p.is_file() and not {"build", ".venv", ".git"} & set(p.relative_to(ROOT).parts)]
+    return [pathlib.Path(line) for line in listing.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def home_of(path):
+    """The architectural folder of a file or include: the longest key of MAY_INCLUDE it lies in."""
+    homes = [home for home in MAY_INCLUDE if str(path).startswith(home + "/")]
+    return max(homes, key=len, default=None)
+
+
+def check_include(path, number, line, report):
+    match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+    home = home_of(path)
+    for pattern, only_home in ONLY_IN:
+        if re.match(r"\s*#\s*include", line) and pattern.search(line) and home != only_home \
+                and path.parts[0] not in ("kernels", "tests", "docs"):
+            report(path, number, f"{line.strip()}: only {only_home} may include it")
+    if not match or home is None or MAY_INCLUDE[home] is None:
+        return
+    target = match.group(1)
+    if "/" not in target:
+        return
+    target_home = home_of(target)
+    if target_home == home:
+        return
+    allowed = MAY_INCLUDE[home]
+    if target_home is not None and target_home not in allowed:
+        report(path, number, f"{home} may not include {target_home} ({target})")
+    if target.startswith("tune/") and not any(target.startswith(a) for a in allowed if a.startswith("tune/")):
+        report(path, number, f"{home} may not include {target}")
+
+
+def check_functions(path, lines, report):
+    """A rough brace matcher: a body that opens at column 0's statement and is too long."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if start is None and re.match(r"^(?!namespace|class|struct|enum|union|extern)\w.*\{\s*$", line) \
+                and "=" not in line.split("(")[0]:
+            start = number
+        elif start is not None and line.startswith("}"):
+            if number - start > FUNCTION_LINES:
+                report(path, start, f"function of {number - start} lines; at most {FUNCTION_LINES}")
+            start = None
+
+
+def check_text(path, text, report):
+    lines = text.split("\n")
+    if path.suffix in COMMENTED and not any("SPDX-License-Identifier" in line for line in lines[:3]):
+        report(path, 1, "no SPDX line")
+    for number, line in enumerate(lines, 1):
+        if path.suffix in COMMENTED and len(line) > COLUMNS and "http" not in line and path.suffix != ".py":
+            report(path, number, f"{len(line)} columns; at most {COLUMNS}")
+        if line != line.rstrip() and path.suffix != ".md":
+            report(path, number, "trailing space")
+        if re.search(r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))", line) and path.name != "tidy.py":
+            report(path, number, "a marker without an issue number")
+        if path.suffix in {".cc", ".h"}:
+            check_include(path, number, line, report)
+    if path.suffix in CODE and len(lines) > LINES + 1:
+        report(path, 1, f"{len(lines)} lines; at most {LINES}")
+    if path.suffix == ".cc":
+        check_functions(path, lines, report)
+    if path.suffix == ".md":
+        fenced = re.sub(r"```.*?```", "", text, flags=re.S)
+        if len(re.findall(r"^# ", fenced, flags=re.M)) != 1:
+            report(path, 1, "a document has one title")
+
+
+def check_tests_listed(files, report):
+    lists = "".join((ROOT / f).read_text() for f in files if f.name == "CMakeLists.txt")
+    for path in files:
+        if path.parts[0] in ("tests", "bench") and path.suffix == ".cc" and path.name not in lists:
+            report(path, 1, "no CMakeLists.txt names it")
+
+
+def check_architecture(files, report):
+    document = ROOT / "docs/architecture.md"
+    text = document.read_text() if document.exists() else ""
+    for folder in sorted({f.parts[0] for f in files if len(f.parts) > 1 and not f.parts[0].startswith(".")}):
+        if f"{folder}/" not in text:
+            report(pathlib.Path("docs/architecture.md"), 1, f"does not mention {folder}/")
+    readme = (ROOT / "README.md").read_text().split("\n") if (ROOT / "README.md").exists() else []
+    if len(readme) > 121:
+        report(pathlib.Path("README.md"), 1, "over 120 lines")
+
+
+def main():
+    findings = []
+
+    def report(path, number, message):
+        findings.append(f"{path}:{number}: {message}")
+
+    files = tracked_files()
+    for path in files:
+        if BANNED_NAME.search(path.name):
+            report(path, 1, "a name that says nothing")
+        if path.suffix in COMMENTED | {".md", ".txt", ".cmake", ".textproto", ".sql", ".sh"}:
+            check_text(path, (ROOT / path).read_text(encoding="utf-8"), report)
+    check_tests_listed(files, report)
+    check_architecture(files, report)
+    for finding in findings:
+        print(finding)
+    print(f"tidy: {len(files)} files, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

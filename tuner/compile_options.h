@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which options a kernel spec may hand to NVRTC.
+#pragma once
+
+#include <string>
+
+namespace tune {
+
+// NVRTC takes options that read and write files of the host (--pre-include, --create-pch, ...), so
+// only those that choose how code is generated are let through. `option` is one token.
+bool IsAllowedNvrtcOption(const std::string& option);
+
+// The allow-list for people: "--use_fast_math, --ftz=true|false, ...".
+std::string AllowedNvrtcOptions();
+
+}  // namespace tune

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/cuda/nvrtc_compiler.h"
+
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "tuner/compile_options.h"
+#include "tuner/device/cuda/nvrtc_api.h"
+#include "tuner/device/cuda/ptxas_log.h"
+#include "tuner/status_macros.h"
+
+namespace tune::cuda {
+namespace {
+
+// A template recursion can print megabytes; the first errors are the ones that help.
+constexpr size_t kLogBytesMax = 64 * 1024;
+
+// Architectures with a variant of their own instructions (WGMMA, tcgen05): only "sm_90a" and its
+// like have them.
+constexpr int kArchitecturesWithA[] = {90, 100, 101, 103, 110, 120, 121};
+
+std::string Sha256Hex(const std::string& bytes) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return absl::BytesToHexString(digest);
+}
+
+bool IsIdentifier(const std::string& name) {
+  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+CompiledVariant Refused(Outcome outcome, std::string log) {
+  CompiledVariant variant;
+  variant.outcome = outcome;
+  variant.log = std::move(log);
+  return variant;
+}
+
+// Names of the kernels that ptxas compiled, from its log.
+std::set<std::string> EntriesIn(const std::string& log) {
+  std::set<std::string> entries;
+  for (absl::string_view line : absl::StrSplit(log, '\n')) {
+    std::vector<absl::string_view> parts = absl::StrSplit(line, '\'');
+    if (parts.size() > 2 && absl::StrContains(parts[0], "Compiling entry function")) {
+      entries.emplace(parts[1]);
+    }
+  }
+  return entries;
+}
+
+class NvrtcCompiler : public Compiler {
+ public:
+  NvrtcCompiler(const NvrtcApi& nvrtc, std::string include_dir, std::vector<std::string> targets,
+                std::string version)
+      : nvrtc_(nvrtc),
+        include_dir_(std::move(include_dir)),
+        targets_(std::move(targets)),
+        version_(std::move(version)) {}
+
+  std::string Version() const override { return version_; }
+  std::vector<std::string> Targets() const override { return targets_; }
+  absl::StatusOr<CompiledVariant> Compile(const CompilePlan& plan) override;
+
+ private:
+  absl::StatusOr<CompiledVariant> CompileProgram(const CompilePlan& plan, nvrtcProgram program);
+  std::vector<std::string> OptionsFor(const CompilePlan& plan) const;
+  std::string LogOf(nvrtcProgram program) const;
+
+  const NvrtcApi nvrtc_;
+  const std::string include_dir_;
+  const std::vector<std::string> targets_;
+  const std::string version_;
+};
+
+// An error of the request, told before NVRTC sees it; empty if there is none.
+std::string WhyNotAllowed(const CompilePlan& plan, const std::vector<std::string>& targets) {
+  if (std::find(targets.begin(), targets.end(), plan.target) == targets.end()) {
+    return absl::StrCat("this NVRTC cannot compile for '", plan.target,
+                        "'; known: ", absl::StrJoin(targets, ", "));
+  }
+  for (const std::string& option : plan.options) {
+    if (IsAllowedNvrtcOption(option)) continue;
+    return absl::StrCat("option '", option, "' is not allowed; allowed: ", AllowedNvrtcOptions());
+  }
+  for (const auto& [name, value] : plan.defines) {
+    if (!IsIdentifier(name)) return absl::StrCat("'", name, "' is not a macro name");
+    if (value.find_first_of("\r\n") != std::string::npos) {
+      return absl::StrCat("the value of macro ", name, " has a line break");
+    }
+  }
+  return "";
+}
+
+absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) {
+  if (std::string why = WhyNotAllowed(plan, targets_); !why.empty()) {
+    return Refused(Outcome::kInvalidConfig, why);
+  }
+  auto begin = std::chrono::steady_clock::now();
+  std::vector<const char*> texts;
+  std::vector<const char*> names;
+  for (const SourceFile& header : plan.headers) {
+    texts.push_back(header.text.c_str());
+    names.push_back(header.name.c_str());
+  }
+  nvrtcProgram program = nullptr;
+  nvrtcResult result =
+      nvrtc_.nvrtcCreateProgram(&program, plan.source_text.c_str(), plan.source_name.c_str(),
+                                static_cast<int>(plan.headers.size()), texts.data(), names.data());
+  if (result != NVRTC_SUCCESS) {
+    return Refused(Outcome::kCompileFailed, absl::StrCat("NVRTC did not take the source: ",
+                                                         nvrtc_.nvrtcGetErrorString(result)));
+  }
+  absl::StatusOr<CompiledVariant> variant = CompileProgram(plan, program);
+  nvrtc_.nvrtcDestroyProgram(&program);
+  if (!variant.ok()) return variant;
+  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  variant->seconds = elapsed.count();
+  if (variant->log.size() > kLogBytesMax) variant->log.resize(kLogBytesMax);
+  return variant;
+}
+
+absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
+                                                              nvrtcProgram program) {
+  const std::vector<std::string> options = OptionsFor(plan);
+  std::vector<const char*> arguments;
+  for (const std::string& option : options) arguments.push_back(option.c_str());
+  nvrtcResult result =
+      nvrtc_.nvrtcCompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
+  CompiledVariant variant;
+  variant.log = LogOf(program);
+  if (result == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "NVRTC cannot use its builtins library, which must be of the same version: ", variant.log));
+  }
+  if (result != NVRTC_SUCCESS) {
+    variant.outcome =
+        result == NVRTC_ERROR_INVALID_OPTION ? Outcome::kInvalidConfig : Outcome::kCompileFailed;
+    if (result != NVRTC_ERROR_COMPILATION || variant.log.empty()) {
+      absl::StrAppend(&variant.log, variant.log.empty() ? "" : "\n",
+                      nvrtc_.nvrtcGetErrorString(result));
+    }
+    return variant;
+  }
+  // A missing extern "C" is the commonest slip of a new kernel; the loader's "not found" would hide
+  // what there is instead.
+  std::set<std::string> entries = EntriesIn(variant.log);
+  if (!entries.empty() && entries.count(plan.entry) == 0) {
+    return Refused(Outcome::kCompileFailed,
+                   absl::StrCat(plan.source_name, " has no kernel extern \"C\" __global__ '",
+                                plan.entry, "'; it has: ", absl::StrJoin(entries, ", ")));
+  }
+  size_t size = 0;
+  result = nvrtc_.nvrtcGetCUBINSize(program, &size);
+  if (result == NVRTC_SUCCESS) {
+    variant.binary.resize(size);
+    result = nvrtc_.nvrtcGetCUBIN(program, variant.binary.data());
+  }
+  if (result != NVRTC_SUCCESS || size == 0) {
+    return Refused(Outcome::kCompileFailed,
+                   absl::StrCat("NVRTC gave no cubin: ", nvrtc_.nvrtcGetErrorString(result)));
+  }
+  variant.resources = ParsePtxasLog(variant.log, plan.entry);
+  variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
+  variant.resources.binary_sha256 = Sha256Hex(variant.binary);
+  return variant;
+}
+
+std::vector<std::string> NvrtcCompiler::OptionsFor(const CompilePlan& plan) const {
+  // Headers come from the request and from CUDA's folder only. NDEBUG: a reachable assert makes
+  // ptxas serialise WGMMA, so timed code never has one.
+  std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", plan.target),
+                                      "--no-source-include",
+                                      absl::StrCat("-I", include_dir_),
+                                      "-default-device",
+                                      "--ptxas-options=-v",
+                                      "-DNDEBUG"};
+  bool has_standard = std::any_of(plan.options.begin(), plan.options.end(), [](const auto& text) {
+    return absl::StartsWith(text, "--std") || absl::StartsWith(text, "-std");
+  });
+  if (!has_standard) options.push_back("--std=c++17");
+  options.insert(options.end(), plan.options.begin(), plan.options.end());
+  for (const auto& [name, value] : plan.defines) {
+    options.push_back(absl::StrCat("-D", name, "=", value));
+  }
+  return options;
+}
+
+std::string NvrtcCompiler::LogOf(nvrtcProgram program) const {
+  size_t size = 0;
+  if (nvrtc_.nvrtcGetProgramLogSize(program, &size) != NVRTC_SUCCESS || size == 0) return "";
+  std::string log(size, '\0');
+  if (nvrtc_.nvrtcGetProgramLog(program, log.data()) != NVRTC_SUCCESS) return "";
+  log.resize(size - 1);  // the size counts the final NUL
+  return log;
+}
+
+absl::StatusOr<std::vector<std::string>> TargetsOf(const NvrtcApi& nvrtc) {
+  int count = 0;
+  nvrtcResult result = nvrtc.nvrtcGetNumSupportedArchs(&count);
+  std::vector<int> architectures(result == NVRTC_SUCCESS ? count : 0);
+  if (result == NVRTC_SUCCESS) result = nvrtc.nvrtcGetSupportedArchs(architectures.data());
+  if (result != NVRTC_SUCCESS) {
+    return absl::InternalError(
+        absl::StrCat("nvrtcGetSupportedArchs: ", nvrtc.nvrtcGetErrorString(result)));
+  }
+  std::vector<std::string> targets;
+  for (int architecture : architectures) {
+    targets.push_back(absl::StrCat("sm_", architecture));
+    const auto* end = std::end(kArchitecturesWithA);
+    if (std::find(std::begin(kArchitecturesWithA), end, architecture) != end) {
+      targets.push_back(absl::StrCat("sm_", architecture, "a"));
+    }
+  }
+  return targets;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const Toolkit& toolkit) {
+  ASSIGN_OR_RETURN(NvrtcApi nvrtc, NvrtcApi::Load(toolkit));
+  ASSIGN_OR_RETURN(std::vector<std::string> targets, TargetsOf(nvrtc));
+  int major = 0;
+  int minor = 0;
+  nvrtc.nvrtcVersion(&major, &minor);
+  return std::make_unique<NvrtcCompiler>(nvrtc, toolkit.include_dir, std::move(targets),
+                                         absl::StrCat("NVRTC ", major, ".", minor));
+}
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler() {
+  ASSIGN_OR_RETURN(Toolkit toolkit, FindToolkit());
+  return MakeNvrtcCompiler(toolkit);
+}
+
+}  // namespace tune::cuda

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/cuda/prepared_problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tuner/device/cuda/loaded_kernel.h"
+#include "tuner/device/fill.h"
+#include "tuner/status_macros.h"
+
+namespace tune::cuda {
+namespace {
+
+// One page, which also keeps the data aligned for every kind of access.
+constexpr size_t kGuardBytes = 4096;
+// Left free for the driver, CUPTI's buffers and the variants' own code and stacks.
+constexpr size_t kMemoryReserveBytes = 512u << 20;
+
+bool IsChecked(Role role) { return role == Role::kOutput || role == Role::kInOut; }
+
+size_t DataBytes(const BufferPlan& plan) {
+  return static_cast<size_t>(plan.count) * static_cast<size_t>(SizeInBytes(plan.dtype));
+}
+
+// The guard after the data begins at the very next byte.
+size_t GuardedBytes(const BufferPlan& plan) { return DataBytes(plan) + 2 * kGuardBytes; }
+
+const BufferPlan* FindReferenceArg(const ProblemPlan& plan, const std::string& name) {
+  for (const ArgPlan& arg : plan.reference_args) {
+    const auto* buffer = std::get_if<BufferPlan>(&arg);
+    if (buffer != nullptr && buffer->name == name) return buffer;
+  }
+  return nullptr;
+}
+
+TolerancePlan ToleranceFor(const ProblemPlan& plan, DType dtype) {
+  for (const auto& [of, tolerance] : plan.tolerances) {
+    if (of == dtype) return tolerance;
+  }
+  return {};
+}
+
+std::string GiB(size_t bytes) { return absl::StrFormat("%.2f GiB", bytes / 1073741824.0); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PreparedProblem>> PreparedProblem::Create(
+    const DeviceContext& context, Harness& harness, const ProblemPlan& plan,
+    const std::string& reference_binary, uint64_t seed) {
+  std::unique_ptr<PreparedProblem> problem(new PreparedProblem(context, harness));
+  RETURN_IF_ERROR(problem->CheckFits(plan));
+  RETURN_IF_ERROR(problem->Allocate(plan));
+  RETURN_IF_ERROR(problem->SetGuards());
+  RETURN_IF_ERROR(problem->FillAll(seed));
+  RETURN_IF_ERROR(problem->RunReference(plan, reference_binary));
+  RETURN_IF_ERROR(problem->CheckReference());
+  return problem;
+}
+
+absl::Status PreparedProblem::CheckFits(const ProblemPlan& plan) const {
+  if (plan.buffers.size() > static_cast<size_t>(kBuffersMax)) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel has ", plan.buffers.size(),
+                                                   " buffers; ", kBuffersMax, " are possible"));
+  }
+  // In floating point: counts are a user's, and their sum may not fit in 64 bits.
+  double needed = 0;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (buffer.count < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("buffer '", buffer.name, "' has ", buffer.count, " elements"));
+    }
+    const double count = static_cast<double>(buffer.count);
+    const double bytes = count * static_cast<double>(SizeInBytes(buffer.dtype));
+    needed += bytes + 2 * kGuardBytes;
+    if (buffer.role == Role::kInOut) needed += bytes;
+    if (!IsChecked(buffer.role)) continue;
+    const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
+    needed += count * (reference == nullptr ? 8.0 : SizeInBytes(reference->dtype));
+  }
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  RETURN_IF_ERROR(
+      context_.Check(context_.driver.cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo"));
+  const size_t usable = free_bytes - std::min(free_bytes, kMemoryReserveBytes);
+  if (needed <= static_cast<double>(usable)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the problem needs %.2f GiB of device memory with its reference; %s of the %s of %s is free",
+      needed / 1073741824.0, GiB(usable), GiB(total_bytes), context_.name));
+}
+
+absl::Status PreparedProblem::Allocate(const ProblemPlan& plan) {
+  for (const BufferPlan& buffer : plan.buffers) {
+    Slot slot;
+    slot.plan = buffer;
+    slot.tolerance = ToleranceFor(plan, buffer.dtype);
+    ASSIGN_OR_RETURN(slot.memory, DeviceMemory::Allocate(context_, GuardedBytes(buffer)));
+    slot.data = {buffer.dtype, slot.memory.address() + kGuardBytes, buffer.count};
+    if (buffer.role == Role::kInOut) {
+      ASSIGN_OR_RETURN(slot.pristine,
+                       DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(buffer), 1)));
+    }
+    if (IsChecked(buffer.role)) {
+      const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
+      if (reference == nullptr || reference->count != buffer.count) {
+        return absl::InvalidArgumentError(absl::StrCat("the reference does not have buffer '",
+                                                       buffer.name, "' with as many elements"));
+      }
+      ASSIGN_OR_RETURN(
+          slot.reference_memory,
+          DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(*reference), 1)));
+      slot.reference = {reference->dtype, slot.reference_memory.address(), buffer.count};
+    }
+    slots_.push_back(std::move(slot));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProblem::SetGuards() {
+  std::vector<GuardRange> ranges;
+  for (const Slot& slot : slots_) {
+    ranges.push_back({slot.memory.address(), kGuardBytes});
+    ranges.push_back({slot.data.address + slot.data.bytes(), kGuardBytes});
+  }
+  return harness_.SetGuards(ranges);
+}
+
+absl::Status PreparedProblem::FillSlot(Slot& slot) {
+  if (slot.plan.role == Role::kOutput) return harness_.Poison(slot.data);
+  if (slot.plan.role == Role::kScratch || slot.plan.count == 0) return absl::OkStatus();
+  return harness_.Fill(slot.data, slot.plan.fill, slot.fill_key);
+}
+
+absl::Status PreparedProblem::FillAll(uint64_t seed) {
+  RETURN_IF_ERROR(harness_.BeginCheck());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    slot.fill_key = FillKey(seed, slot.plan.name.c_str());
+    RETURN_IF_ERROR(FillSlot(slot));
+    if (slot.plan.role == Role::kInput || slot.plan.role == Role::kInOut) {
+      RETURN_IF_ERROR(harness_.Hash(static_cast<int>(i), slot.data.address, slot.data.bytes()));
+    }
+    if (slot.plan.role == Role::kOutput) RETURN_IF_ERROR(harness_.Poison(slot.reference));
+    if (slot.plan.role != Role::kInOut || slot.plan.count == 0) continue;
+    const DriverApi& driver = context_.driver;
+    RETURN_IF_ERROR(
+        context_.Check(driver.cuMemcpyDtoDAsync(slot.pristine.address(), slot.data.address,
+                                                slot.data.bytes(), context_.stream),
+                       "cuMemcpyDtoDAsync"));
+    // Both kernels start from equal numbers: the reference from the narrow ones, made wide.
+    if (slot.reference.dtype != slot.data.dtype) {
+      RETURN_IF_ERROR(harness_.Widen(slot.reference, slot.data));
+    } else {
+      RETURN_IF_ERROR(
+          context_.Check(driver.cuMemcpyDtoDAsync(slot.reference.address, slot.data.address,
+                                                  slot.data.bytes(), context_.stream),
+                         "cuMemcpyDtoDAsync"));
+    }
+  }
+  RETURN_IF_ERROR(harness_.EndCheck());
+  RETURN_IF_ERROR(context_.Synchronize());
+  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].input_hash = harness_.results().hashes[i];
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProblem::RunReference(const ProblemPlan& plan, const std::string& binary) {
+  auto at_fault = [](const absl::Status& status) {
+    return absl::InvalidArgumentError(absl::StrCat("the reference failed: ", status.message()));
+  };
+  absl::StatusOr<LoadedKernel> kernel =
+      LoadedKernel::Load(context_, binary, plan.reference_launch, plan.reference_args,
+                         [this](const BufferPlan& wanted) { return ResolveReference(wanted); });
+  if (absl::IsUnavailable(kernel.status()) || absl::IsResourceExhausted(kernel.status())) {
+    return kernel.status();
+  }
+  if (!kernel.ok()) return at_fault(kernel.status());
+  absl::Status status = kernel->Launch();
+  if (status.ok()) status = context_.Synchronize();
+  if (status.ok() || absl::IsUnavailable(status)) return status;
+  kernel->Abandon();
+  return at_fault(status);
+}
+
+// The reference's outputs against themselves: only a NaN differs, and what was never written is
+// one. Also learns their hashes, and holds the reference to the same rules as any variant.
+absl::Status PreparedProblem::CheckReference() {
+  RETURN_IF_ERROR(harness_.BeginCheck());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
+    const int index = static_cast<int>(i);
+    RETURN_IF_ERROR(harness_.Compare(index, slot.reference, slot.reference, {}));
+    RETURN_IF_ERROR(harness_.Hash(index, slot.reference.address, slot.reference.bytes()));
+  }
+  RETURN_IF_ERROR(harness_.CheckGuards());
+  RETURN_IF_ERROR(harness_.EndCheck());
+  RETURN_IF_ERROR(context_.Synchronize());
+  const CheckResults& results = harness_.results();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    slot.reference_hash = results.hashes[i];
+    if (const CompareResult& compare = results.compare[i]; compare.nan > 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the reference leaves ", compare.nan, " of ", slot.plan.count, " elements of '",
+          slot.plan.name, "' unwritten or NaN, the first of them at ", compare.worst_index));
+    }
+  }
+  Verdict verdict;
+  JudgeGuards(results, verdict);
+  if (!verdict.right) {
+    return absl::InvalidArgumentError(absl::StrCat("the reference ", verdict.message));
+  }
+  return absl::OkStatus();
+}
+
+PreparedProblem::Slot* PreparedProblem::Find(const std::string& name) {
+  for (Slot& slot : slots_) {
+    if (slot.plan.name == name) return &slot;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<Harness::Array> PreparedProblem::ResolveReference(const BufferPlan& wanted) {
+  Slot* slot = Find(wanted.name);
+  if (slot == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the problem has no buffer '", wanted.name, "'"));
+  }
+  if (IsChecked(slot->plan.role)) return slot->reference;
+  return Resolve(wanted);
+}
+
+absl::StatusOr<Harness::Array> PreparedProblem::Resolve(const BufferPlan& wanted) {
+  if (wanted.role == Role::kScratch) return ResolveScratch(wanted);
+  Slot* slot = Find(wanted.name);
+  if (slot == nullptr || slot->plan.dtype != wanted.dtype || slot->plan.count != wanted.count ||
+      slot->plan.role != wanted.role) {
+    return absl::InvalidArgumentError(absl::StrCat("buffer '", wanted.name, "' of ", wanted.count,
+                                                   " ", ToText(wanted.dtype),
+                                                   " is not as the problem has it"));
+  }
+  return slot->data;
+}
+
+absl::StatusOr<Harness::Array> PreparedProblem::ResolveScratch(const BufferPlan& wanted) {
+  Slot* slot = Find(wanted.name);
+  if (slot != nullptr && slot->plan.role != Role::kScratch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("buffer '", wanted.name, "' is not scratch in the problem"));
+  }
+  if (slot != nullptr && slot->plan.count == wanted.count && slot->plan.dtype == wanted.dtype) {
+    return slot->data;
+  }
+  // Another size than the last variant's: the guard behind it must move anyway.
+  if (slot == nullptr) {
+    if (slots_.size() >= static_cast<size_t>(kBuffersMax)) {
+      return absl::InvalidArgumentError(absl::StrCat("more than ", kBuffersMax, " buffers"));
+    }
+    slots_.emplace_back();
+    slot = &slots_.back();
+  }
+  slot->plan = wanted;
+  slot->data.count = 0;
+  if (slot->memory.bytes() < GuardedBytes(wanted)) {
+    slot->memory = DeviceMemory();
+    ASSIGN_OR_RETURN(slot->memory, DeviceMemory::Allocate(context_, GuardedBytes(wanted)));
+  }
+  slot->data = {wanted.dtype, slot->memory.address() + kGuardBytes, wanted.count};
+  RETURN_IF_ERROR(SetGuards());
+  return slot->data;
+}
+
+absl::Status PreparedProblem::RestoreInOuts() {
+  for (const Slot& slot : slots_) {
+    if (slot.plan.role != Role::kInOut || slot.plan.count == 0) continue;
+    RETURN_IF_ERROR(
+        context_.Check(context_.driver.cuMemcpyDtoDAsync(slot.data.address, slot.pristine.address(),
+                                                         slot.data.bytes(), context_.stream),
+                       "cuMemcpyDtoDAsync"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProblem::PoisonOutputs() {
+  for (const Slot& slot : slots_) {
+    if (slot.plan.role == Role::kOutput) RETURN_IF_ERROR(harness_.Poison(slot.data));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProblem::EnqueueCheck() {
+  RETURN_IF_ERROR(harness_.BeginCheck());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.plan.count == 0) continue;
+    const int index = static_cast<int>(i);
+    if (IsChecked(slot.plan.role)) {
+      RETURN_IF_ERROR(harness_.Compare(index, slot.data, slot.reference, slot.tolerance));
+    } else if (slot.plan.role == Role::kInput) {
+      RETURN_IF_ERROR(harness_.Hash(index, slot.data.address, slot.data.bytes()));
+    }
+  }
+  RETURN_IF_ERROR(harness_.CheckGuards());
+  return harness_.EndCheck();
+}
+
+absl::StatusOr<Verdict> PreparedProblem::ReadVerdict() {
+  const CheckResults& results = harness_.results();
+  Verdict verdict;
+  JudgeGuards(results, verdict);
+  JudgeInputs(results, verdict);
+  JudgeOutputs(results, verdict);
+  if (verdict.right) return verdict;
+  RETURN_IF_ERROR(harness_.RepairGuards());
+  for (Slot& slot : slots_) {
+    if (slot.plan.role == Role::kInput) RETURN_IF_ERROR(FillSlot(slot));
+  }
+  ASSIGN_OR_RETURN(verdict.harness_damaged, ReferencesDamaged());
+  if (verdict.harness_damaged) {
+    verdict.message = "the reference's results in device memory were overwritten";
+  }
+  return verdict;
+}
+
+void PreparedProblem::JudgeGuards(const CheckResults& results, Verdict& verdict) const {
+  for (size_t i = 0; i < slots_.size() && verdict.right; ++i) {
+    for (bool after : {false, true}) {
+      const GuardResult& guard = results.guards[2 * i + (after ? 1 : 0)];
+      if (guard.bad_bytes == 0) continue;
+      verdict.right = false;
+      const uint64_t distance = after ? guard.first_bad : kGuardBytes - guard.first_bad;
+      verdict.message =
+          absl::StrCat("wrote outside buffer '", slots_[i].plan.name, "': ", guard.bad_bytes,
+                       " bytes ", after ? "after" : "before", " it, the first ", distance,
+                       " bytes ", after ? "past its end" : "ahead of its start");
+      break;
+    }
+  }
+}
+
+void PreparedProblem::JudgeInputs(const CheckResults& results, Verdict& verdict) const {
+  for (size_t i = 0; i < slots_.size() && verdict.right; ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.plan.role != Role::kInput || slot.plan.count == 0) continue;
+    if (results.hashes[i] == slot.input_hash) continue;
+    verdict.right = false;
+    verdict.message = absl::StrCat("wrote to its input '", slot.plan.name, "'");
+  }
+}
+
+void PreparedProblem::JudgeOutputs(const CheckResults& results, Verdict& verdict) const {
+  ResultError& error = verdict.error;
+  double error_squares = 0;
+  double reference_squares = 0;
+  double worst_excess = 0;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
+    const CompareResult& compare = results.compare[i];
+    error.max_abs = std::max(error.max_abs, compare.max_abs);
+    error.max_rel = std::max(error.max_rel, compare.max_rel);
+    error.bad_elements += compare.bad;
+    error_squares += compare.error_squares;
+    reference_squares += compare.reference_squares;
+    if (error.worst.empty() || compare.worst_excess > worst_excess) {
+      worst_excess = compare.worst_excess;
+      error.worst =
+          absl::StrFormat("%s[%u]: %.9g, reference %.9g", slot.plan.name, compare.worst_index,
+                          compare.worst_value, compare.worst_reference);
+    }
+    if (compare.bad == 0 || !verdict.right) continue;
+    verdict.right = false;
+    verdict.message = absl::StrFormat(
+        "%s[%u] is %.9g, the reference %.9g (rtol %g, atol %g); %u of %d elements are wrong",
+        slot.plan.name, compare.worst_index, compare.worst_value, compare.worst_reference,
+        slot.tolerance.rtol, slot.tolerance.atol, compare.bad, slot.plan.count);
+    if (compare.nan > 0) {
+      absl::StrAppend(&verdict.message, ", ", compare.nan, " of them NaN or never written");
+    }
+  }
+  if (reference_squares > 0) error.relative_l2 = std::sqrt(error_squares / reference_squares);
+}
+
+absl::StatusOr<bool> PreparedProblem::ReferencesDamaged() {
+  RETURN_IF_ERROR(harness_.BeginCheck());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
+    const int index = static_cast<int>(i);
+    RETURN_IF_ERROR(harness_.Hash(index, slot.reference.address, slot.reference.bytes()));
+    if (slot.plan.role != Role::kInOut) continue;
+    RETURN_IF_ERROR(harness_.Hash(kBuffersMax + index, slot.pristine.address(), slot.data.bytes()));
+  }
+  RETURN_IF_ERROR(harness_.EndCheck());
+  RETURN_IF_ERROR(context_.Synchronize());
+  const CheckResults& results = harness_.results();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
+    if (results.hashes[i] != slot.reference_hash) return true;
+    if (slot.plan.role == Role::kInOut && results.hashes[kBuffersMax + i] != slot.input_hash) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace tune::cuda

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The syntax tree of an expression. Internal to tuner/expression and to what compiles its trees.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuner/expression/expression.h"
+#include "tuner/expression/operators.h"
+#include "tuner/value.h"
+
+namespace tune {
+
+struct Expression::Node {
+  enum class Kind {
+    kLiteral,      // value
+    kName,         // name
+    kList,         // children: items
+    kUnary,        // unary; children: operand
+    kBinary,       // binary; children: left, right
+    kCompare,      // compares[i] is between children[i] and children[i + 1]
+    kAnd,          // children: left, right
+    kOr,           // children: left, right
+    kConditional,  // children: condition, then, else
+    kCall,         // function; children: arguments
+  };
+  Kind kind = Kind::kLiteral;
+  uint16_t column = 1;
+  Value value;
+  std::string name;
+  UnaryOp unary = UnaryOp::kNegate;
+  BinaryOp binary = BinaryOp::kAdd;
+  Function function = Function::kMin;
+  std::vector<CompareOp> compares;
+  std::vector<uint16_t> compare_columns;
+  std::vector<std::shared_ptr<const Node>> children;
+};
+
+using NodePointer = std::shared_ptr<const Expression::Node>;
+
+// Parses `text`, whose free names go to `names`, sorted.
+absl::StatusOr<NodePointer> ParseNode(const std::string& text, std::vector<std::string>* names);
+
+// " at column 7 of 'a * b'"; a long text is clipped around the column.
+std::string AtColumn(uint16_t column, const std::string& text);
+
+}  // namespace tune

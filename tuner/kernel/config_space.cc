@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The space of a kernel: its params and constraints, and whether the launch fits the target.
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "tuner/kernel/evaluation.h"
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+constexpr int64_t kMaxClusterBlocks = 16;  // with the non-portable size allowed; 8 otherwise
+constexpr int kFirstSmWithClusters = 90;
+constexpr size_t kMaxParamText = 64;
+
+// A param's text becomes a bare token of a macro.
+bool IsToken(const std::string& text) {
+  return !text.empty() && text.size() <= kMaxParamText &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+bool IsSame(const Value& a, const Value& b) {
+  auto number = [](const Value& value) {
+    if (const int64_t* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+    return std::get<double>(value);
+  };
+  auto is_number = [](const Value& value) {
+    return std::holds_alternative<int64_t>(value) || std::holds_alternative<double>(value);
+  };
+  return is_number(a) && is_number(b) && a.index() != b.index() ? number(a) == number(b) : a == b;
+}
+
+// Adds what a launch needs to be possible on a target, as lets (whose names no spec can take) and
+// constraints over them.
+class LaunchFit {
+ public:
+  LaunchFit(const ParsedLaunch& launch, const TargetTraits& traits, SpaceDefinition* definition)
+      : launch_(launch), traits_(traits), definition_(*definition) {}
+
+  void Add() {
+    AddAxes("grid", launch_.grid, {2147483647, 65535, 65535});
+    AddAxes("block", launch_.block, {1024, 1024, 64});
+    Require("__block_0 * __block_1 * __block_2", traits_.max_threads_per_block,
+            "launch.block: threads");
+    if (!launch_.cluster.empty()) AddCluster();
+    if (launch_.shared_bytes.has_value()) {
+      Let("__shared_bytes", *launch_.shared_bytes);
+      Require("-__shared_bytes", 0, "launch.shared_bytes: minus bytes");
+      Require("__shared_bytes", traits_.max_shared_bytes, "launch.shared_bytes: bytes");
+    }
+  }
+
+ private:
+  static Expression Parsed(const std::string& text) { return *Expression::Parse(text); }
+  static std::string Axis(const char* name, size_t i) { return absl::StrCat("__", name, "_", i); }
+
+  void Let(const std::string& name, const Expression& expression) {
+    definition_.lets.push_back({name, expression});
+  }
+  void Constrain(const std::string& expression, const std::string& text) {
+    definition_.constraints.push_back({Parsed(expression), text});
+  }
+  void Require(const std::string& expression, int64_t most, const std::string& what) {
+    Constrain(absl::StrCat(expression, " <= ", most),
+              absl::StrCat("'", what, " <= ", most, "' (", traits_.target, ")"));
+  }
+
+  void AddAxes(const char* name, const std::vector<Expression>& axes,
+               const std::vector<int64_t>& most) {
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string axis = Axis(name, i);
+      Let(axis, i < axes.size() ? axes[i] : Parsed("1"));
+      if (i >= axes.size()) continue;
+      Constrain(absl::StrCat("1 <= ", axis, " <= ", most[i], " and ", axis, " % 1 == 0"),
+                absl::StrCat("'launch.", name, "[", i, "] is a whole number from 1 to ", most[i],
+                             "'"));
+    }
+  }
+
+  void AddCluster() {
+    const bool has_clusters = traits_.sm >= kFirstSmWithClusters;
+    AddAxes("cluster", launch_.cluster, {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
+    Require("__cluster_0 * __cluster_1 * __cluster_2", has_clusters ? kMaxClusterBlocks : 1,
+            "launch.cluster: blocks");
+    for (size_t i = 0; i < 3; ++i) {
+      Constrain(absl::StrCat(Axis("grid", i), " % ", Axis("cluster", i), " == 0"),
+                absl::StrCat("'launch.cluster[", i, "] divides launch.grid[", i, "]'"));
+    }
+  }
+
+  const ParsedLaunch& launch_;
+  const TargetTraits& traits_;
+  SpaceDefinition& definition_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<ParamChoice>> ParamChoices(const ParsedSpec& parsed,
+                                                      const Evaluation& evaluation,
+                                                      const std::string& target) {
+  constexpr size_t kMaxValues = 4096;
+  std::vector<ParamChoice> choices;
+  for (size_t i = 0; i < parsed.params.size(); ++i) {
+    const std::string& name = parsed.spec.params(static_cast<int>(i)).name();
+    const auto choice = std::find_if(
+        parsed.params[i].choices.begin(), parsed.params[i].choices.end(),
+        [&](const ParsedParam::Choice& c) { return MatchesTarget(c.pattern, target); });
+    ParamChoice result;
+    ASSIGN_OR_RETURN(result.values, evaluation.List(name, choice->values));
+    if (result.values.empty() || result.values.size() > kMaxValues) {
+      return evaluation.Error(name, absl::StrCat("'", choice->values.text(), "' gives ",
+                                                 result.values.size(), " values; 1 to ",
+                                                 kMaxValues, " will do"));
+    }
+    for (size_t j = 0; j < result.values.size(); ++j) {
+      const std::string* text = std::get_if<std::string>(&result.values[j]);
+      if (text != nullptr && !IsToken(*text)) {
+        return evaluation.Error(name, absl::StrCat("'", *text, "' cannot be a macro: letters, ",
+                                                   "digits and '_', at most ", kMaxParamText));
+      }
+      const auto end = result.values.begin() + static_cast<std::ptrdiff_t>(j);
+      if (std::find_if(result.values.begin(), end, [&](const Value& value) {
+            return IsSame(value, result.values[j]);
+          }) != end) {
+        return evaluation.Error(
+            name, absl::StrCat("the value ", ToText(result.values[j]), " is there twice"));
+      }
+    }
+    ASSIGN_OR_RETURN(const Value wanted, evaluation.Any(name, choice->default_value));
+    const auto found =
+        std::find_if(result.values.begin(), result.values.end(),
+                     [&](const Value& value) { return IsSame(value, wanted); });
+    if (found == result.values.end()) {
+      return evaluation.Error(name, absl::StrCat("the default, ", ToText(wanted),
+                                                 ", is not one of the values"));
+    }
+    result.default_value = *found;
+    choices.push_back(std::move(result));
+  }
+  return choices;
+}
+
+absl::StatusOr<SpaceDefinition> DefineSpace(const ParsedSpec& parsed, const Problem& problem,
+                                            const TargetTraits& traits) {
+  const Evaluation evaluation(parsed, problem, traits);
+  ASSIGN_OR_RETURN(const std::vector<ParamChoice> choices,
+                   ParamChoices(parsed, evaluation, traits.target));
+  SpaceDefinition definition;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    definition.params.push_back({parsed.spec.params(static_cast<int>(i)).name(),
+                                 choices[i].values});
+  }
+  definition.constants = evaluation.scope();
+  for (const ParsedLet& let : parsed.lets) {
+    if (definition.constants.Find(let.name) == nullptr) {
+      definition.lets.push_back({let.name, let.value});
+    }
+  }
+  for (size_t i = 0; i < parsed.constraints.size(); ++i) {
+    const v1::Constraint& constraint = parsed.spec.constraints(static_cast<int>(i));
+    const std::string why = constraint.doc().empty() ? "" : absl::StrCat(" (", constraint.doc(), ")");
+    definition.constraints.push_back(
+        {parsed.constraints[i], absl::StrCat("'", constraint.expression(), "'", why)});
+  }
+  LaunchFit(parsed.launch, traits, &definition).Add();
+  return definition;
+}
+
+absl::StatusOr<Config> UncheckedDefault(const ParsedSpec& parsed, const Problem& problem,
+                                        const TargetTraits& traits) {
+  const Evaluation evaluation(parsed, problem, traits);
+  ASSIGN_OR_RETURN(const std::vector<ParamChoice> choices,
+                   ParamChoices(parsed, evaluation, traits.target));
+  Config config;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    config.entries.emplace_back(parsed.spec.params(static_cast<int>(i)).name(),
+                                choices[i].default_value);
+  }
+  return config;
+}
+
+}  // namespace tune

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/kernel.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/kernel/evaluation.h"
+#include "tuner/kernel/parsed_spec.h"
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+int64_t DefaultOf(const v1::Dim& dim, const std::string& target) {
+  for (const v1::DimOn& on : dim.on()) {
+    if (MatchesTarget(on.target(), target)) return on.default_value();
+  }
+  return dim.default_value();
+}
+
+absl::Status CheckDim(const v1::Dim& dim, int64_t value) {
+  const int64_t max = dim.max() == 0 ? int64_t{1} << 40 : dim.max();
+  if (dim.values_size() > 0 &&
+      std::find(dim.values().begin(), dim.values().end(), value) == dim.values().end()) {
+    return absl::InvalidArgumentError(absl::StrCat("dim '", dim.name(), "' is one of ",
+                                                   absl::StrJoin(dim.values(), ", "), ", not ",
+                                                   value));
+  }
+  if (value < dim.min() || value > max) {
+    return absl::InvalidArgumentError(absl::StrCat("dim '", dim.name(), "' goes from ", dim.min(),
+                                                   " to ", max, ", not ", value));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Kernel>> Kernel::Create(
+    const std::string& spec_name, const std::string& spec_text,
+    const std::map<std::string, std::string>& files) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ParsedSpec> parsed, ParseSpec(spec_name, spec_text, files));
+  return std::shared_ptr<const Kernel>(new Kernel(std::move(parsed)));
+}
+
+Kernel::Kernel(std::unique_ptr<const ParsedSpec> parsed) : parsed_(std::move(parsed)) {}
+Kernel::~Kernel() = default;
+
+const v1::KernelSpec& Kernel::spec() const { return parsed_->spec; }
+const std::string& Kernel::spec_text() const { return parsed_->spec_text; }
+const std::map<std::string, std::string>& Kernel::files() const { return parsed_->files; }
+const std::string& Kernel::hash() const { return parsed_->hash; }
+
+bool Kernel::RunsOn(const std::string& target) const {
+  const auto& patterns = spec().targets();
+  return patterns.empty() || std::any_of(patterns.begin(), patterns.end(),
+                                         [&](const std::string& p) { return MatchesTarget(p, target); });
+}
+
+absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>& dims,
+                                            const std::string& dtype,
+                                            const std::string& target) const {
+  if (!RunsOn(target)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel '", spec().name(), "' does not run on ", target, "; it runs on ",
+                     absl::StrJoin(spec().targets(), ", ")));
+  }
+  const std::string& wanted = dtype.empty() ? spec().dtypes(0) : dtype;
+  if (std::find(spec().dtypes().begin(), spec().dtypes().end(), wanted) == spec().dtypes().end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel '", spec().name(), "' is not written for '", wanted, "'; it takes ",
+                     absl::StrJoin(spec().dtypes(), ", ")));
+  }
+  Problem problem;
+  ASSIGN_OR_RETURN(problem.dtype, ParseDType(wanted));
+  size_t given_count = 0;
+  for (const v1::Dim& dim : spec().dims()) {
+    const auto given = dims.find(dim.name());
+    given_count += given != dims.end() ? 1 : 0;
+    const int64_t value = given != dims.end() ? given->second : DefaultOf(dim, target);
+    RETURN_IF_ERROR(CheckDim(dim, value));
+    problem.dims.emplace_back(dim.name(), value);
+  }
+  if (given_count == dims.size()) return problem;
+  for (const auto& [name, value] : dims) {
+    auto has_name = [&, &wanted_name = name](const v1::Dim& dim) { return dim.name() == wanted_name; };
+    if (std::any_of(spec().dims().begin(), spec().dims().end(), has_name)) continue;
+    const std::string known = absl::StrJoin(
+        spec().dims(), ", ", [](std::string* out, const v1::Dim& dim) { out->append(dim.name()); });
+    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' has no dim '", name,
+                                                   "'; its dims are ", known));
+  }
+  return problem;
+}
+
+absl::StatusOr<Space> Kernel::MakeSpace(const Problem& problem, const TargetTraits& traits) const {
+  ASSIGN_OR_RETURN(const SpaceDefinition definition, DefineSpace(*parsed_, problem, traits));
+  absl::StatusOr<Space> space = Space::Build(definition);
+  if (space.ok()) return space;
+  return absl::Status(space.status().code(),
+                      absl::StrCat("kernel '", spec().name(), "', ", ToText(problem), ", ",
+                                   traits.target, ": ", space.status().message()));
+}
+
+absl::StatusOr<Config> Kernel::DefaultConfig(const Problem& problem,
+                                             const TargetTraits& traits) const {
+  ASSIGN_OR_RETURN(const Config config, UncheckedDefault(*parsed_, problem, traits));
+  ASSIGN_OR_RETURN(const SpaceDefinition definition, DefineSpace(*parsed_, problem, traits));
+  Scope scope = definition.constants;
+  for (const auto& [name, value] : config.entries) scope.Set(name, value);
+  for (const SpaceLet& let : definition.lets) {
+    // One that cannot be evaluated fails the constraints that need it.
+    absl::StatusOr<Value> value = let.expression.Evaluate(scope);
+    if (value.ok()) scope.Set(let.name, *std::move(value));
+  }
+  for (const SpaceConstraint& constraint : definition.constraints) {
+    const absl::StatusOr<bool> holds = constraint.expression.EvaluateBoolean(scope);
+    if (holds.ok() && *holds) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "kernel '", spec().name(), "', ", ToText(problem), ", ", traits.target,
+        ": the default config (", ToText(config), ") is not valid: constraint ", constraint.text,
+        holds.ok() ? " does not hold" : absl::StrCat(": ", holds.status().message())));
+  }
+  return config;
+}
+
+}  // namespace tune

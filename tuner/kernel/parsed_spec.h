@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checked spec with its expressions parsed. Internal to tuner/kernel.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tune/v1/kernel.pb.h"
+#include "tuner/expression/expression.h"
+
+namespace tune {
+
+struct ParsedParam {
+  struct Choice {
+    std::string pattern;  // of targets
+    Expression values;
+    Expression default_value;
+  };
+  std::vector<Choice> choices;  // the first that matches wins; the last matches every target
+};
+
+struct ParsedLet {
+  std::string name;
+  Expression value;
+  bool uses_params = false;  // itself or through other lets
+};
+
+struct ParsedLaunch {
+  std::vector<Expression> grid;
+  std::vector<Expression> block;
+  std::vector<Expression> cluster;
+  std::optional<Expression> shared_bytes;
+};
+
+// The expressions of one arg; which are set depends on its kind.
+struct ParsedArg {
+  std::vector<Expression> shape;
+  std::optional<Expression> value;
+  std::vector<Expression> dims;
+  std::vector<Expression> strides;
+  std::vector<Expression> box;
+};
+
+// Vectors are parallel to the spec's repeated fields of the same name.
+struct ParsedSpec {
+  v1::KernelSpec spec;
+  std::string spec_text;
+  std::map<std::string, std::string> files;
+  std::string hash;
+  std::vector<ParsedParam> params;
+  std::vector<ParsedLet> lets;
+  std::vector<Expression> constraints;
+  std::vector<Expression> defines;
+  std::vector<ParsedArg> args;
+  ParsedLaunch launch;
+  ParsedLaunch reference_launch;
+  std::optional<Expression> flops;
+  std::optional<Expression> bytes;
+  std::optional<Expression> peak;  // not set if the spec names a peak itself
+};
+
+// Peaks that a spec may hold its FLOPs against.
+bool IsPeakName(const std::string& name);
+
+// See Kernel::Create.
+absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
+    const std::string& spec_name, const std::string& spec_text,
+    const std::map<std::string, std::string>& files);
+
+}  // namespace tune

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a spec, a problem and a config to the numbers and text that compilers and devices use.
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tuner/kernel.h"
+#include "tuner/kernel/evaluation.h"
+#include "tuner/kernel/parsed_spec.h"
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+constexpr int kFirstSmWithTensorMaps = 90;
+constexpr size_t kMaxMacroText = 256;
+
+std::string Indexed(const std::string& field, size_t index) {
+  return absl::StrCat(field, "[", index, "]");
+}
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
+         dtype == DType::kBF16;
+}
+
+TolerancePlan DefaultTolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return {1e-12, 1e-12};
+    case DType::kF32: return {1e-5, 1e-5};
+    case DType::kBF16: return {2e-2, 1e-2};
+    case DType::kF16: return {4e-3, 1e-3};
+    default: return {0, 0};
+  }
+}
+
+Role ToRole(v1::Role role) {
+  switch (role) {
+    case v1::ROLE_OUTPUT: return Role::kOutput;
+    case v1::ROLE_INOUT: return Role::kInOut;
+    case v1::ROLE_SCRATCH: return Role::kScratch;
+    default: return Role::kInput;
+  }
+}
+
+Fill ToFill(const v1::Fill& fill, DType dtype) {
+  Fill plan;
+  plan.low = fill.low();
+  plan.high = fill.high();
+  switch (fill.kind()) {
+    case v1::Fill::NORMAL: plan.kind = Fill::Kind::kNormal; break;
+    case v1::Fill::UNIFORM: plan.kind = Fill::Kind::kUniform; break;
+    case v1::Fill::CONSTANT: plan.kind = Fill::Kind::kConstant; break;
+    case v1::Fill::IOTA: plan.kind = Fill::Kind::kIota; break;
+    default: plan.kind = IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
+  }
+  if (plan.kind == Fill::Kind::kNormal && plan.high == 0) plan.high = 1;
+  if (plan.kind == Fill::Kind::kUniform && plan.low == 0 && plan.high == 0) plan.high = 1;
+  return plan;
+}
+
+// Keeps the compiler's command line and the source's line structure out of a define's reach.
+bool IsMacroText(const std::string& text) {
+  return !text.empty() && text.size() <= kMaxMacroText &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isalnum(c) || absl::StrContains("_ :<>,.*&()+-", std::string(1, c));
+         });
+}
+
+class Planner {
+ public:
+  Planner(const ParsedSpec& parsed, const Problem& problem, const TargetTraits& traits)
+      : parsed_(parsed),
+        spec_(parsed.spec),
+        problem_(problem),
+        traits_(traits),
+        evaluation_(parsed, problem, traits) {}
+
+  void SetConfig(const Config& config) {
+    config_ = config;
+    evaluation_.SetConfig(config);
+  }
+
+  // Values come from the spec's lists, so that nothing else reaches a compiler's command line.
+  absl::Status CheckConfig(const Config& config) const {
+    ASSIGN_OR_RETURN(const std::vector<ParamChoice> choices,
+                     ParamChoices(parsed_, evaluation_, traits_.target));
+    if (config.entries.size() != choices.size()) {
+      return evaluation_.Error("params", absl::StrCat("the config has ", config.entries.size(),
+                                                      " params, the kernel ", choices.size()));
+    }
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const auto& [name, value] = config.entries[i];
+      const std::string& wanted = spec_.params(static_cast<int>(i)).name();
+      const auto& values = choices[i].values;
+      if (name != wanted || std::find(values.begin(), values.end(), value) == values.end()) {
+        return evaluation_.Error(wanted, absl::StrCat("the config has ", name, "=", ToText(value)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<CompilePlan> Compile(const std::string& entry) const {
+    CompilePlan plan;
+    plan.target = traits_.target;
+    plan.source_name = spec_.source();
+    plan.source_text = parsed_.files.at(spec_.source());
+    for (const std::string& header : spec_.headers()) {
+      plan.headers.push_back({header, parsed_.files.at(header)});
+    }
+    for (const auto& [name, value] : config_.entries) {
+      plan.defines.emplace_back(name, ToMacro(value));
+    }
+    for (size_t i = 0; i < parsed_.defines.size(); ++i) {
+      const std::string& name = spec_.defines(static_cast<int>(i)).name();
+      ASSIGN_OR_RETURN(const Value value, evaluation_.Any(name, parsed_.defines[i]));
+      const std::string text = ToMacro(value);
+      if (!IsMacroText(text)) {
+        return evaluation_.Error(name, absl::StrCat("'", text, "' cannot be a macro"));
+      }
+      plan.defines.emplace_back(name, text);
+    }
+    plan.defines.emplace_back("DTYPE", CppName(problem_.dtype));
+    plan.defines.emplace_back(
+        absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))), "1");
+    if (traits_.target != "cpu") {
+      plan.options.assign(spec_.nvrtc_options().begin(), spec_.nvrtc_options().end());
+    }
+    plan.entry = entry;
+    return plan;
+  }
+
+  absl::StatusOr<LaunchPlan> Launch(const std::string& entry, const std::string& field,
+                                    const ParsedLaunch& launch) const {
+    LaunchPlan plan;
+    plan.entry = entry;
+    RETURN_IF_ERROR(Axes(field + ".grid", launch.grid, &plan.grid));
+    RETURN_IF_ERROR(Axes(field + ".block", launch.block, &plan.block));
+    RETURN_IF_ERROR(Axes(field + ".cluster", launch.cluster, &plan.cluster));
+    if (launch.shared_bytes.has_value()) {
+      const std::string name = field + ".shared_bytes";
+      ASSIGN_OR_RETURN(plan.shared_bytes, evaluation_.Integer(name, *launch.shared_bytes));
+      if (plan.shared_bytes < 0) {
+        return evaluation_.Error(name, absl::StrCat(plan.shared_bytes, " is below zero"));
+      }
+    }
+    return plan;
+  }
+
+  absl::StatusOr<BufferPlan> Buffer(size_t i) const {
+    const v1::Arg& arg = spec_.args(static_cast<int>(i));
+    BufferPlan plan;
+    plan.name = arg.name();
+    plan.dtype = problem_.dtype;
+    if (arg.buffer().dtype() != "dtype") {
+      ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.buffer().dtype()));
+    }
+    plan.count = 1;
+    for (size_t axis = 0; axis < parsed_.args[i].shape.size(); ++axis) {
+      const std::string field = Indexed(absl::StrCat(arg.name(), ".shape"), axis);
+      ASSIGN_OR_RETURN(const int64_t extent,
+                       evaluation_.Integer(field, parsed_.args[i].shape[axis]));
+      if (extent < 1) return evaluation_.Error(field, absl::StrCat(extent, " is below one"));
+      if (extent > kMaxElements / plan.count) {
+        return evaluation_.Error(arg.name(), "the buffer has more than 2^40 elements");
+      }
+      plan.count *= extent;
+    }
+    plan.role = ToRole(arg.buffer().role());
+    plan.fill = ToFill(arg.buffer().fill(), plan.dtype);
+    return plan;
+  }
+
+  absl::StatusOr<std::vector<ArgPlan>> Args() const {
+    std::vector<ArgPlan> args;
+    for (size_t i = 0; i < parsed_.args.size(); ++i) {
+      const v1::Arg& arg = spec_.args(static_cast<int>(i));
+      if (arg.has_buffer()) {
+        ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
+        args.emplace_back(std::move(buffer));
+      } else if (arg.has_scalar()) {
+        ASSIGN_OR_RETURN(ScalarPlan scalar, Scalar(i));
+        args.emplace_back(std::move(scalar));
+      } else if (traits_.sm >= kFirstSmWithTensorMaps) {
+        ASSIGN_OR_RETURN(TensorMapPlan map, TensorMap(i));
+        args.emplace_back(std::move(map));
+      }
+    }
+    return args;
+  }
+
+  absl::StatusOr<WorkPlan> Work() const {
+    WorkPlan plan;
+    if (parsed_.flops.has_value()) {
+      ASSIGN_OR_RETURN(plan.flops, evaluation_.Number("work.flops", *parsed_.flops));
+    }
+    if (parsed_.bytes.has_value()) {
+      ASSIGN_OR_RETURN(plan.bytes, evaluation_.Number("work.bytes", *parsed_.bytes));
+    }
+    if (plan.flops < 0 || plan.bytes < 0) return evaluation_.Error("work", "below zero");
+    plan.peak = spec_.work().peak().empty() ? "f32" : spec_.work().peak();
+    if (parsed_.peak.has_value()) {
+      ASSIGN_OR_RETURN(plan.peak, evaluation_.Text("work.peak", *parsed_.peak));
+      if (!IsPeakName(plan.peak)) {
+        return evaluation_.Error("work.peak", absl::StrCat("no peak is called '", plan.peak, "'"));
+      }
+    }
+    if (traits_.target == "cpu") plan.peak = "f32";
+    return plan;
+  }
+
+ private:
+  absl::Status Axes(const std::string& field, const std::vector<Expression>& expressions,
+                    std::array<int64_t, 3>* axes) const {
+    for (size_t i = 0; i < expressions.size(); ++i) {
+      ASSIGN_OR_RETURN((*axes)[i], evaluation_.Integer(Indexed(field, i), expressions[i]));
+      if ((*axes)[i] < 1) {
+        return evaluation_.Error(Indexed(field, i), absl::StrCat((*axes)[i], " is below one"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ScalarPlan> Scalar(size_t i) const {
+    const v1::Arg& arg = spec_.args(static_cast<int>(i));
+    ScalarPlan plan;
+    plan.name = arg.name();
+    ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.scalar().dtype()));
+    if (IsFloat(plan.dtype)) {
+      ASSIGN_OR_RETURN(plan.value, evaluation_.Number(arg.name(), *parsed_.args[i].value));
+      return plan;
+    }
+    ASSIGN_OR_RETURN(const int64_t value, evaluation_.Integer(arg.name(), *parsed_.args[i].value));
+    const bool is_signed = plan.dtype == DType::kI32;
+    const int64_t low = is_signed ? std::numeric_limits<int32_t>::min() : 0;
+    const int64_t high = is_signed ? std::numeric_limits<int32_t>::max()
+                                   : int64_t{std::numeric_limits<uint32_t>::max()};
+    if (plan.dtype != DType::kI64 && (value < low || value > high)) {
+      return evaluation_.Error(arg.name(),
+                               absl::StrCat(value, " does not fit ", arg.scalar().dtype()));
+    }
+    plan.value = value;
+    return plan;
+  }
+
+  absl::StatusOr<std::vector<int64_t>> Sizes(const std::string& field,
+                                             const std::vector<Expression>& expressions) const {
+    std::vector<int64_t> sizes;
+    for (size_t i = 0; i < expressions.size(); ++i) {
+      ASSIGN_OR_RETURN(const int64_t size, evaluation_.Integer(Indexed(field, i), expressions[i]));
+      if (size < 1) return evaluation_.Error(Indexed(field, i), absl::StrCat(size, " is below one"));
+      sizes.push_back(size);
+    }
+    return sizes;
+  }
+
+  absl::StatusOr<TensorMapPlan> TensorMap(size_t i) const {
+    const v1::Arg& arg = spec_.args(static_cast<int>(i));
+    const ParsedArg& parsed = parsed_.args[i];
+    TensorMapPlan plan;
+    plan.name = arg.name();
+    plan.buffer = arg.tensor_map().buffer();
+    ASSIGN_OR_RETURN(plan.dims, Sizes(arg.name() + ".dims", parsed.dims));
+    ASSIGN_OR_RETURN(plan.strides_bytes, Sizes(arg.name() + ".strides", parsed.strides));
+    ASSIGN_OR_RETURN(plan.box, Sizes(arg.name() + ".box", parsed.box));
+    plan.swizzle_bytes = static_cast<int>(arg.tensor_map().swizzle_bytes());
+    plan.l2_promotion_bytes = static_cast<int>(arg.tensor_map().l2_promotion_bytes());
+    return plan;
+  }
+
+  const ParsedSpec& parsed_;
+  const v1::KernelSpec& spec_;
+  const Problem& problem_;
+  const TargetTraits& traits_;
+  Evaluation evaluation_;
+  Config config_;
+};
+
+TolerancePlan ToleranceFor(const v1::KernelSpec& spec, DType dtype) {
+  for (const v1::Tolerance& tolerance : spec.tolerances()) {
+    if (tolerance.dtype() == ToText(dtype)) return {tolerance.rtol(), tolerance.atol()};
+  }
+  return DefaultTolerance(dtype);
+}
+
+bool IsCompared(const BufferPlan& buffer) {
+  return buffer.role == Role::kOutput || buffer.role == Role::kInOut;
+}
+
+}  // namespace
+
+absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
+                                                const TargetTraits& traits) const {
+  // Which config the reference is compiled with does not matter to it, valid or not.
+  ASSIGN_OR_RETURN(const Config config, UncheckedDefault(*parsed_, problem, traits));
+  Planner planner(*parsed_, problem, traits);
+  planner.SetConfig(config);
+  const v1::Reference& reference = spec().reference();
+  ProblemPlan plan;
+  ASSIGN_OR_RETURN(plan.reference_compile, planner.Compile(reference.entry()));
+  plan.reference_compile.defines.emplace_back("TUNE_REFERENCE", "1");
+  ASSIGN_OR_RETURN(plan.reference_launch, planner.Launch(reference.entry(), "reference.launch",
+                                                         parsed_->reference_launch));
+  ASSIGN_OR_RETURN(plan.reference_args, planner.Args());
+  ASSIGN_OR_RETURN(plan.work, planner.Work());
+  const DType wide = reference.dtype() == "f32" ? DType::kF32 : DType::kF64;
+  std::vector<ArgPlan>& args = plan.reference_args;
+  args.erase(std::remove_if(args.begin(), args.end(),
+                            [](const ArgPlan& arg) {
+                              return std::holds_alternative<TensorMapPlan>(arg);
+                            }),
+             args.end());
+  for (ArgPlan& arg : args) {
+    BufferPlan* buffer = std::get_if<BufferPlan>(&arg);
+    if (buffer == nullptr) continue;
+    plan.buffers.push_back(*buffer);
+    if (!IsCompared(*buffer)) continue;
+    const DType dtype = buffer->dtype;
+    const bool known = std::any_of(plan.tolerances.begin(), plan.tolerances.end(),
+                                   [&](const auto& entry) { return entry.first == dtype; });
+    if (!known) plan.tolerances.emplace_back(dtype, ToleranceFor(spec(), dtype));
+    if (IsFloat(dtype)) buffer->dtype = wide;
+  }
+  return plan;
+}
+
+absl::StatusOr<VariantPlan> Kernel::PlanVariant(const Problem& problem, const TargetTraits& traits,
+                                                const Config& config) const {
+  Planner planner(*parsed_, problem, traits);
+  RETURN_IF_ERROR(planner.CheckConfig(config));
+  planner.SetConfig(config);
+  VariantPlan plan;
+  ASSIGN_OR_RETURN(plan.compile, planner.Compile(spec().entry()));
+  ASSIGN_OR_RETURN(plan.launch, planner.Launch(spec().entry(), "launch", parsed_->launch));
+  ASSIGN_OR_RETURN(plan.args, planner.Args());
+  return plan;
+}
+
+}  // namespace tune

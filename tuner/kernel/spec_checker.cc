@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/kernel/spec_checker.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tuner/compile_options.h"
+#include "tuner/expression/operators.h"
+#include "tuner/problem.h"
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+constexpr size_t kMaxNameLength = 64;
+constexpr int64_t kMaxDimValue = int64_t{1} << 40;
+
+bool HasOnly(absl::string_view text, absl::string_view punctuation) {
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains(punctuation, absl::string_view(&c, 1));
+  });
+}
+
+bool IsKernelName(absl::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameLength && absl::ascii_islower(name[0]) &&
+         HasOnly(name, "_-") && absl::AsciiStrToLower(name) == name;
+}
+
+// A plain name in one folder.
+bool IsFileName(absl::string_view name) {
+  return !name.empty() && name.size() <= 2 * kMaxNameLength && name[0] != '.' && name[0] != '-' &&
+         HasOnly(name, "_-.+") && !absl::StrContains(name, "..");
+}
+
+}  // namespace
+
+bool IsIdentifier(absl::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameLength && HasOnly(name, "_") &&
+         !absl::ascii_isdigit(name[0]) && !absl::StartsWith(name, "__");
+}
+
+absl::Status SpecChecker::Check() {
+  RETURN_IF_ERROR(CheckCounts());
+  RETURN_IF_ERROR(CheckHead());
+  RETURN_IF_ERROR(CheckFiles());
+  RETURN_IF_ERROR(CheckDims());
+  RETURN_IF_ERROR(CheckDTypes());
+  RETURN_IF_ERROR(CheckParams());
+  RETURN_IF_ERROR(CheckLets());
+  RETURN_IF_ERROR(CheckConstraints());
+  RETURN_IF_ERROR(CheckDefines());
+  RETURN_IF_ERROR(CheckOptions());
+  RETURN_IF_ERROR(CheckArgs());
+  if (!spec_.has_launch()) return root_.Error("launch", "missing");
+  RETURN_IF_ERROR(CheckLaunch(spec_.launch(), root_.Nested("launch"), &parsed_.launch));
+  RETURN_IF_ERROR(CheckWork());
+  RETURN_IF_ERROR(CheckReference());
+  return CheckTolerances();
+}
+
+absl::Status SpecChecker::CheckCounts() const {
+  const struct {
+    const char* field;
+    int count;
+    int most;
+  } kLimits[] = {
+      {"headers", spec_.headers_size(), 64},
+      {"dims", spec_.dims_size(), 32},
+      {"dtypes", spec_.dtypes_size(), 16},
+      {"params", spec_.params_size(), 32},
+      {"lets", spec_.lets_size(), 128},
+      {"constraints", spec_.constraints_size(), 128},
+      {"defines", spec_.defines_size(), 64},
+      {"args", spec_.args_size(), 64},
+      {"tolerances", spec_.tolerances_size(), 16},
+      {"targets", spec_.targets_size(), 32},
+      {"nvrtc_options", spec_.nvrtc_options_size(), 16},
+  };
+  for (const auto& limit : kLimits) {
+    if (limit.count <= limit.most) continue;
+    return root_.Error(limit.field, limit.most,
+                       absl::StrCat("one too many; the most is ", limit.most));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckHead() const {
+  if (!IsKernelName(spec_.name())) {
+    return root_.Error("name", absl::StrCat("'", spec_.name(), "' is no kernel name: a lower case ",
+                                            "letter, then lower case letters, digits, '_' and '-', "
+                                            "at most 64"));
+  }
+  if (!IsIdentifier(spec_.entry())) {
+    return root_.Error("entry", absl::StrCat("'", spec_.entry(), "' is no C identifier"));
+  }
+  for (int i = 0; i < spec_.targets_size(); ++i) {
+    RETURN_IF_ERROR(CheckPattern(root_, "targets", i, spec_.targets(i)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckFile(const char* field, int index, const std::string& name) {
+  if (!IsFileName(name)) {
+    return root_.Error(field, index,
+                       absl::StrCat("'", name, "' is no file name: letters, digits, '_', '-', '+' ",
+                                    "and '.', no folder"));
+  }
+  const auto file = files_.find(name);
+  if (file == files_.end()) {
+    return root_.Error(field, index, absl::StrCat("file '", name, "' was not given"));
+  }
+  if (file->second.find('\0') != std::string::npos) {
+    return root_.Error(field, index, absl::StrCat("file '", name, "' is not text"));
+  }
+  if (!parsed_.files.insert(*file).second) {
+    return root_.Error(field, index, absl::StrCat("file '", name, "' is named twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckFiles() {
+  RETURN_IF_ERROR(CheckFile("source", -1, spec_.source()));
+  for (int i = 0; i < spec_.headers_size(); ++i) {
+    RETURN_IF_ERROR(CheckFile("headers", i, spec_.headers(i)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::TakeName(const SpecPlace& place, const std::string& name) {
+  static const Names* const kOurs =
+      new Names{"dtype", "dtype_bytes", "target", "sm", "sm_count"};
+  if (!IsIdentifier(name)) {
+    return place.Error("name", absl::StrCat("'", name, "' is no name: a letter, then letters, ",
+                                            "digits and '_', at most 64, not starting with '__'"));
+  }
+  if (IsReservedName(name) || kOurs->count(name) > 0) {
+    return place.Error("name", absl::StrCat("'", name, "' already means something in expressions"));
+  }
+  if (!taken_.insert(name).second) {
+    return place.Error("name", absl::StrCat("the name '", name, "' is taken twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::TakeMacro(const SpecPlace& place, const std::string& name) {
+  if (!IsIdentifier(name)) {
+    return place.Error("name", absl::StrCat("'", name, "' is no macro name"));
+  }
+  if (name == "DTYPE" || absl::StartsWith(name, "DTYPE_") || absl::StartsWith(name, "TUNE_")) {
+    return place.Error("name", absl::StrCat("macro '", name, "' is one of ours: DTYPE, DTYPE_*, ",
+                                            "TUNE_*"));
+  }
+  if (!macros_.insert(name).second) {
+    return place.Error("name", absl::StrCat("macro '", name, "' is defined twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckPattern(const SpecPlace& place, const char* field, int index,
+                                       const std::string& pattern) const {
+  if (!pattern.empty() && pattern.size() <= kMaxNameLength && HasOnly(pattern, "_*")) {
+    return absl::OkStatus();
+  }
+  return place.Error(field, index, absl::StrCat("'", pattern, "' is no target pattern such as ",
+                                                "'cpu', 'sm_*', 'sm_90a'"));
+}
+
+absl::StatusOr<Expression> SpecChecker::Parse(const SpecPlace& place, const char* field, int index,
+                                              const std::string& text,
+                                              const Names& in_scope) const {
+  if (text.empty()) return place.Error(field, index, "an expression is needed");
+  absl::StatusOr<Expression> expression = Expression::Parse(text);
+  if (!expression.ok()) return place.Error(field, index, expression.status().message());
+  const absl::Status names = expression->CheckNames(in_scope);
+  if (!names.ok()) return place.Error(field, index, names.message());
+  return expression;
+}
+
+absl::Status SpecChecker::CheckDims() {
+  for (int i = 0; i < spec_.dims_size(); ++i) {
+    const SpecPlace place = root_.Nested("dims", i);
+    RETURN_IF_ERROR(TakeName(place, spec_.dims(i).name()));
+    RETURN_IF_ERROR(CheckDim(spec_.dims(i), place));
+  }
+  problem_names_ = taken_;
+  problem_names_.insert({"dtype", "dtype_bytes", "target", "sm"});
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckDim(const v1::Dim& dim, const SpecPlace& place) const {
+  const int64_t max = dim.max() == 0 ? kMaxDimValue : dim.max();
+  if (dim.min() < -kMaxDimValue) return place.Error("min", "below -2^40");
+  if (max > kMaxDimValue) return place.Error("max", "above 2^40");
+  if (dim.min() > max) {
+    return place.Error("min", absl::StrCat(dim.min(), " is above the maximum, ", max));
+  }
+  if (dim.values_size() > 256) return place.Error("values", 256, "one too many; the most is 256");
+  auto check = [&](const SpecPlace& at, const char* field, int index, int64_t value) {
+    if (value < dim.min() || value > max) {
+      return at.Error(field, index,
+                      absl::StrCat(value, " is not within ", dim.min(), " and ", max));
+    }
+    if (dim.values_size() > 0 &&
+        std::find(dim.values().begin(), dim.values().end(), value) == dim.values().end()) {
+      return at.Error(field, index, absl::StrCat(value, " is not one of the values"));
+    }
+    return absl::OkStatus();
+  };
+  for (int i = 0; i < dim.values_size(); ++i) {
+    RETURN_IF_ERROR(check(place, "values", i, dim.values(i)));
+  }
+  RETURN_IF_ERROR(check(place, "default_value", -1, dim.default_value()));
+  if (dim.on_size() > 32) return place.Error("on", 32, "one too many; the most is 32");
+  for (int i = 0; i < dim.on_size(); ++i) {
+    const SpecPlace on = place.Nested("on", i);
+    RETURN_IF_ERROR(CheckPattern(on, "target", -1, dim.on(i).target()));
+    RETURN_IF_ERROR(check(on, "default_value", -1, dim.on(i).default_value()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckDTypes() const {
+  if (spec_.dtypes_size() == 0) return root_.Error("dtypes", "name at least one, such as 'f32'");
+  Names seen;
+  for (int i = 0; i < spec_.dtypes_size(); ++i) {
+    const absl::StatusOr<DType> dtype = ParseDType(spec_.dtypes(i));
+    if (!dtype.ok()) return root_.Error("dtypes", i, dtype.status().message());
+    if (!seen.insert(spec_.dtypes(i)).second) {
+      return root_.Error("dtypes", i, absl::StrCat("'", spec_.dtypes(i), "' is there twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckParams() {
+  for (int i = 0; i < spec_.params_size(); ++i) {
+    RETURN_IF_ERROR(CheckParam(spec_.params(i), root_.Nested("params", i)));
+  }
+  config_names_ = taken_;
+  config_names_.insert(problem_names_.begin(), problem_names_.end());
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckParam(const v1::Param& param, const SpecPlace& place) {
+  RETURN_IF_ERROR(TakeName(place, param.name()));
+  RETURN_IF_ERROR(TakeMacro(place, param.name()));
+  ASSIGN_OR_RETURN(const Expression values,
+                   Parse(place, "values", -1, param.values(), problem_names_));
+  ASSIGN_OR_RETURN(const Expression default_value,
+                   Parse(place, "default_value", -1, param.default_value(), problem_names_));
+  ParsedParam parsed;
+  if (param.on_size() > 32) return place.Error("on", 32, "one too many; the most is 32");
+  for (int i = 0; i < param.on_size(); ++i) {
+    const SpecPlace on = place.Nested("on", i);
+    RETURN_IF_ERROR(CheckPattern(on, "target", -1, param.on(i).target()));
+    ParsedParam::Choice choice = {param.on(i).target(), values, default_value};
+    if (!param.on(i).values().empty()) {
+      ASSIGN_OR_RETURN(choice.values,
+                       Parse(on, "values", -1, param.on(i).values(), problem_names_));
+    }
+    if (!param.on(i).default_value().empty()) {
+      ASSIGN_OR_RETURN(choice.default_value, Parse(on, "default_value", -1,
+                                                   param.on(i).default_value(), problem_names_));
+    }
+    parsed.choices.push_back(std::move(choice));
+  }
+  parsed.choices.push_back({"*", values, default_value});
+  parsed_.params.push_back(std::move(parsed));
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckLets() {
+  for (int i = 0; i < spec_.lets_size(); ++i) {
+    const v1::Let& let = spec_.lets(i);
+    const SpecPlace place = root_.Nested("lets", i);
+    RETURN_IF_ERROR(TakeName(place, let.name()));
+    ASSIGN_OR_RETURN(Expression value, Parse(place, "value", -1, let.value(), config_names_));
+    const bool uses_params =
+        std::any_of(value.names().begin(), value.names().end(),
+                    [&](const std::string& name) { return problem_names_.count(name) == 0; });
+    if (!uses_params) problem_names_.insert(let.name());
+    config_names_.insert(let.name());
+    parsed_.lets.push_back({let.name(), std::move(value), uses_params});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckConstraints() {
+  for (int i = 0; i < spec_.constraints_size(); ++i) {
+    ASSIGN_OR_RETURN(Expression expression,
+                     Parse(root_.Nested("constraints", i), "expression", -1,
+                           spec_.constraints(i).expression(), config_names_));
+    parsed_.constraints.push_back(std::move(expression));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckDefines() {
+  for (int i = 0; i < spec_.defines_size(); ++i) {
+    const SpecPlace place = root_.Nested("defines", i);
+    RETURN_IF_ERROR(TakeMacro(place, spec_.defines(i).name()));
+    ASSIGN_OR_RETURN(Expression value,
+                     Parse(place, "value", -1, spec_.defines(i).value(), config_names_));
+    parsed_.defines.push_back(std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckOptions() const {
+  for (int i = 0; i < spec_.nvrtc_options_size(); ++i) {
+    if (IsAllowedNvrtcOption(spec_.nvrtc_options(i))) continue;
+    return root_.Error("nvrtc_options", i,
+                       absl::StrCat("'", spec_.nvrtc_options(i), "' is not allowed; allowed: ",
+                                    AllowedNvrtcOptions()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tune

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second half of SpecChecker: args, launch, work, reference.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/kernel/spec_checker.h"
+#include "tuner/problem.h"
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+constexpr std::array<const char*, 8> kPeaks = {"f64",         "f32",        "f16",
+                                               "tensor_bf16", "tensor_f16", "tensor_tf32",
+                                               "tensor_f8",   "tensor_i8"};
+constexpr std::array<const char*, 5> kScalarTypes = {"i32", "u32", "i64", "f32", "f64"};
+
+template <size_t kCount>
+bool IsOneOf(const std::string& text, const std::array<const char*, kCount>& known) {
+  return std::find(known.begin(), known.end(), text) != known.end();
+}
+
+}  // namespace
+
+bool IsPeakName(const std::string& name) { return IsOneOf(name, kPeaks); }
+
+absl::Status SpecChecker::CheckArgs() {
+  Names seen;
+  bool has_output = false;
+  for (int i = 0; i < spec_.args_size(); ++i) {
+    const v1::Arg& arg = spec_.args(i);
+    const SpecPlace place = root_.Nested("args", i);
+    if (!IsIdentifier(arg.name())) {
+      return place.Error("name", absl::StrCat("'", arg.name(), "' is no name"));
+    }
+    if (!seen.insert(arg.name()).second) {
+      return place.Error("name", absl::StrCat("two args are called '", arg.name(), "'"));
+    }
+    ParsedArg parsed;
+    switch (arg.kind_case()) {
+      case v1::Arg::kBuffer:
+        RETURN_IF_ERROR(CheckBuffer(arg.buffer(), place.Nested("buffer"), &parsed));
+        has_output |= arg.buffer().role() == v1::ROLE_OUTPUT || arg.buffer().role() == v1::ROLE_INOUT;
+        break;
+      case v1::Arg::kScalar:
+        RETURN_IF_ERROR(CheckScalar(arg.scalar(), place.Nested("scalar"), &parsed));
+        break;
+      case v1::Arg::kTensorMap:
+        RETURN_IF_ERROR(CheckTensorMap(arg.tensor_map(), place.Nested("tensor_map"), &parsed));
+        break;
+      case v1::Arg::KIND_NOT_SET:
+        return place.Error("name", "the arg needs a buffer, a scalar or a tensor_map");
+    }
+    parsed_.args.push_back(std::move(parsed));
+  }
+  if (!has_output) return root_.Error("args", "no buffer has the role ROLE_OUTPUT or ROLE_INOUT");
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckBuffer(const v1::Buffer& buffer, const SpecPlace& place,
+                                      ParsedArg* parsed) {
+  if (buffer.dtype() != "dtype") {
+    const absl::StatusOr<DType> dtype = ParseDType(buffer.dtype());
+    if (!dtype.ok()) {
+      return place.Error("dtype", absl::StrCat(dtype.status().message(), ", or 'dtype'"));
+    }
+  }
+  if (buffer.shape_size() == 0 || buffer.shape_size() > 8) {
+    return place.Error("shape", "a buffer has 1 to 8 dimensions");
+  }
+  // Buffers are allocated once for all configs, so their sizes cannot depend on params.
+  RETURN_IF_ERROR(ParseAll(place, "shape", buffer.shape(), problem_names_, &parsed->shape));
+  if (buffer.role() == v1::ROLE_UNSPECIFIED || !v1::Role_IsValid(buffer.role())) {
+    return place.Error("role", "name one: ROLE_INPUT, ROLE_OUTPUT, ROLE_INOUT or ROLE_SCRATCH");
+  }
+  return buffer.has_fill() ? CheckFill(buffer.fill(), place.Nested("fill")) : absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckFill(const v1::Fill& fill, const SpecPlace& place) const {
+  if (!std::isfinite(fill.low())) return place.Error("low", "not a finite number");
+  if (!std::isfinite(fill.high())) return place.Error("high", "not a finite number");
+  const bool given = fill.low() != 0 || fill.high() != 0;
+  if (fill.kind() == v1::Fill::UNIFORM && given && fill.low() >= fill.high()) {
+    return place.Error("high", "low must be below high");
+  }
+  if (fill.kind() == v1::Fill::NORMAL && fill.high() < 0) {
+    return place.Error("high", "the standard deviation is below zero");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckScalar(const v1::Scalar& scalar, const SpecPlace& place,
+                                      ParsedArg* parsed) {
+  if (!IsOneOf(scalar.dtype(), kScalarTypes)) {
+    return place.Error("dtype", absl::StrCat("unknown scalar type '", scalar.dtype(), "'; known: ",
+                                             absl::StrJoin(kScalarTypes, ", ")));
+  }
+  ASSIGN_OR_RETURN(parsed->value, Parse(place, "value", -1, scalar.value(), config_names_));
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckTensorMap(const v1::TensorMap& map, const SpecPlace& place,
+                                         ParsedArg* parsed) {
+  const bool found = std::any_of(
+      spec_.args().begin(), spec_.args().end(),
+      [&](const v1::Arg& arg) { return arg.has_buffer() && arg.name() == map.buffer(); });
+  if (!found) {
+    return place.Error("buffer", absl::StrCat("no buffer arg is called '", map.buffer(), "'"));
+  }
+  if (map.dims_size() < 1 || map.dims_size() > 5) {
+    return place.Error("dims", "a tensor map has 1 to 5 dims");
+  }
+  if (map.strides_size() != map.dims_size() - 1) {
+    return place.Error("strides", absl::StrCat("one fewer than dims: ", map.dims_size() - 1,
+                                               ", not ", map.strides_size()));
+  }
+  if (map.box_size() != map.dims_size()) {
+    return place.Error("box", absl::StrCat("as many as dims: ", map.dims_size(), ", not ",
+                                           map.box_size()));
+  }
+  RETURN_IF_ERROR(ParseAll(place, "dims", map.dims(), config_names_, &parsed->dims));
+  RETURN_IF_ERROR(ParseAll(place, "strides", map.strides(), config_names_, &parsed->strides));
+  RETURN_IF_ERROR(ParseAll(place, "box", map.box(), config_names_, &parsed->box));
+  const uint32_t swizzle = map.swizzle_bytes();
+  if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128) {
+    return place.Error("swizzle_bytes", absl::StrCat(swizzle, " is not 0, 32, 64 or 128"));
+  }
+  const uint32_t promotion = map.l2_promotion_bytes();
+  if (promotion != 0 && promotion != 64 && promotion != 128 && promotion != 256) {
+    return place.Error("l2_promotion_bytes", absl::StrCat(promotion, " is not 0, 64, 128 or 256"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace& place,
+                                      ParsedLaunch* parsed) {
+  Names in_scope = config_names_;
+  in_scope.insert("sm_count");
+  const struct {
+    const char* field;
+    const google::protobuf::RepeatedPtrField<std::string>& texts;
+    std::vector<Expression>* parsed;
+    int least;
+  } kAxes[] = {{"grid", launch.grid(), &parsed->grid, 1},
+               {"block", launch.block(), &parsed->block, 1},
+               {"cluster", launch.cluster(), &parsed->cluster, 0}};
+  for (const auto& axes : kAxes) {
+    if (axes.texts.size() < axes.least || axes.texts.size() > 3) {
+      return place.Error(axes.field, absl::StrCat(axes.least, " to 3 expressions, not ",
+                                                  axes.texts.size()));
+    }
+    RETURN_IF_ERROR(ParseAll(place, axes.field, axes.texts, in_scope, axes.parsed));
+  }
+  if (!launch.shared_bytes().empty()) {
+    ASSIGN_OR_RETURN(parsed->shared_bytes,
+                     Parse(place, "shared_bytes", -1, launch.shared_bytes(), in_scope));
+  }
+  return absl::OkStatus();
+}
+
+// The algorithm's minimum depends on the problem only, never on what a variant does.
+absl::Status SpecChecker::CheckWork() {
+  if (!spec_.has_work()) return absl::OkStatus();
+  const v1::Work& work = spec_.work();
+  const SpecPlace place = root_.Nested("work");
+  if (!work.flops().empty()) {
+    ASSIGN_OR_RETURN(parsed_.flops, Parse(place, "flops", -1, work.flops(), problem_names_));
+  }
+  if (!work.bytes().empty()) {
+    ASSIGN_OR_RETURN(parsed_.bytes, Parse(place, "bytes", -1, work.bytes(), problem_names_));
+  }
+  if (work.peak().empty() || IsPeakName(work.peak())) return absl::OkStatus();
+  const absl::StatusOr<Expression> peak =
+      Parse(place, "peak", -1, work.peak(), problem_names_);
+  if (!peak.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(peak.status().message(), "; or one of the peaks ",
+                                                   absl::StrJoin(kPeaks, ", ")));
+  }
+  parsed_.peak = *peak;
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckReference() {
+  if (!spec_.has_reference()) {
+    return root_.Error("reference", "missing: results are checked against it");
+  }
+  const v1::Reference& reference = spec_.reference();
+  const SpecPlace place = root_.Nested("reference");
+  if (!IsIdentifier(reference.entry())) {
+    return place.Error("entry", absl::StrCat("'", reference.entry(), "' is no C identifier"));
+  }
+  if (!reference.dtype().empty() && reference.dtype() != "f32" && reference.dtype() != "f64") {
+    return place.Error("dtype", absl::StrCat("'", reference.dtype(), "' is not f32 or f64"));
+  }
+  if (!reference.has_launch()) return place.Error("launch", "missing");
+  if (reference.launch().cluster_size() > 0) {
+    return place.Nested("launch").Error("cluster", 0, "the reference runs without clusters");
+  }
+  return CheckLaunch(reference.launch(), place.Nested("launch"), &parsed_.reference_launch);
+}
+
+absl::Status SpecChecker::CheckTolerances() const {
+  Names seen;
+  for (int i = 0; i < spec_.tolerances_size(); ++i) {
+    const v1::Tolerance& tolerance = spec_.tolerances(i);
+    const SpecPlace place = root_.Nested("tolerances", i);
+    const absl::StatusOr<DType> dtype = ParseDType(tolerance.dtype());
+    if (!dtype.ok()) return place.Error("dtype", dtype.status().message());
+    if (!seen.insert(tolerance.dtype()).second) {
+      return place.Error("dtype", absl::StrCat("'", tolerance.dtype(), "' is there twice"));
+    }
+    if (!(tolerance.rtol() >= 0 && tolerance.rtol() <= 1)) {
+      return place.Error("rtol", "not within 0 and 1");
+    }
+    if (!(tolerance.atol() >= 0 && std::isfinite(tolerance.atol()))) {
+      return place.Error("atol", "not a finite number of zero or more");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tune

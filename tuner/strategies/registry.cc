@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/strategies/strategies.h"
+
+namespace tune {
+namespace {
+
+struct Entry {
+  const char* name;
+  std::unique_ptr<Strategy> (*make)(const StrategyInput&);
+};
+
+constexpr Entry kStrategies[] = {
+    {"exhaustive", MakeExhaustive},
+    {"random", MakeRandom},
+};
+
+}  // namespace
+
+std::vector<std::string> StrategyNames() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kStrategies) names.emplace_back(entry.name);
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,
+                                                       uint64_t seed,
+                                                       std::optional<uint64_t> first) {
+  if (first.has_value() && *first >= space.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("config ", *first, " of a space of ", space.size()));
+  }
+  for (const Entry& entry : kStrategies) {
+    if (name == entry.name) return entry.make({space, seed, first});
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown strategy '", name, "'; there are ",
+                                                 absl::StrJoin(StrategyNames(), ", ")));
+}
+
+}  // namespace tune
