@@ -33,8 +33,8 @@ absl::StatusOr<NamedKernel> Catalogue::Find(const std::string& name) const {
   if (it != kernels_.end()) return it->second;
   const std::string known = absl::StrJoin(
       kernels_, ", ", [](std::string* out, const auto& kernel) { out->append(kernel.first); });
-  return absl::NotFoundError(absl::StrCat("no kernel '", name, "' in the catalogue; there is: ",
-                                          known.empty() ? "none" : known));
+  return absl::NotFoundError(absl::StrCat(
+      "no kernel '", name, "' in the catalogue; there is: ", known.empty() ? "none" : known));
 }
 
 }  // namespace tune::server

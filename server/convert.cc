@@ -101,11 +101,15 @@ v1::Value ToProto(const Value& value) {
 
 Value FromProto(const v1::Value& value) {
   switch (value.kind_case()) {
-    case v1::Value::kBoolean: return value.boolean();
-    case v1::Value::kReal: return value.real();
-    case v1::Value::kText: return value.text();
+    case v1::Value::kBoolean:
+      return value.boolean();
+    case v1::Value::kReal:
+      return value.real();
+    case v1::Value::kText:
+      return value.text();
     case v1::Value::kInteger:
-    case v1::Value::KIND_NOT_SET: break;
+    case v1::Value::KIND_NOT_SET:
+      break;
   }
   return value.integer();
 }
@@ -260,8 +264,7 @@ v1::Device ToProto(const DeviceView& view) {
   proto.set_target(info.target);
   proto.set_state(static_cast<v1::DeviceState>(view.status.state));
   std::vector<std::string> notes;
-  for (const std::string& note :
-       {view.status.message, info.clock_note, view.status.sandbox_note}) {
+  for (const std::string& note : {view.status.message, info.clock_note, view.status.sandbox_note}) {
     if (!note.empty()) notes.push_back(Utf8(note));
   }
   proto.set_message(absl::StrJoin(notes, "; "));

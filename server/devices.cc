@@ -11,19 +11,28 @@
 
 namespace tune::server {
 
-Devices::Devices(Workers& workers, db::Store& store) : workers_(workers), store_(store) {
+Devices::Devices(Workers& workers, db::Store& store, ProbeTime when)
+    : workers_(workers), store_(store) {
+  absl::MutexLock lock(&mutex_);
+  if (when == ProbeTime::kAtOnce) StartProbe();
+}
+
+void Devices::StartProbe() const {
+  if (thread_.joinable() || probed_ || stopping_) return;
   thread_ = std::thread([this] { Probe(); });
 }
 
 void Devices::Stop() {
+  std::thread thread;
   {
     absl::MutexLock lock(&mutex_);  // wakes those who wait for the probe
     stopping_ = true;
+    thread.swap(thread_);
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread.joinable()) thread.join();
 }
 
-void Devices::Probe() {
+void Devices::Probe() const {
   const Cancelled cancelled = [this] { return stopping_.load(); };
   for (const auto& lease : workers_.devices()) {
     if (stopping_) break;
@@ -49,10 +58,10 @@ void Devices::Probe() {
 }
 
 absl::Status Devices::AwaitProbe(absl::Time deadline) const {
-  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return probed_ || stopping_;
-  };
+  const auto ended = [this]()
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return probed_ || stopping_; };
   absl::MutexLock lock(&mutex_);
+  StartProbe();
   mutex_.AwaitWithDeadline(absl::Condition(&ended), deadline);
   if (probed_) return absl::OkStatus();
   if (stopping_) return absl::UnavailableError("the daemon is stopping");
@@ -88,9 +97,8 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
     const bool usable = view.status.state == DeviceState::kHealthy || view.status.id == "cpu";
     if (id.empty() ? usable : view.status.id == id) return std::move(view);
   }
-  const std::string known = absl::StrJoin(views, ", ", [](std::string* out, const auto& view) {
-    out->append(view.status.id);
-  });
+  const std::string known = absl::StrJoin(
+      views, ", ", [](std::string* out, const auto& view) { out->append(view.status.id); });
   return absl::NotFoundError(absl::StrCat("no device '", id, "' on this host; there is: ", known));
 }
 

@@ -25,11 +25,13 @@ struct DeviceView {
   std::vector<db::CeilingRow> ceilings;
 };
 
+enum class ProbeTime { kAtOnce, kWhenAsked };
+
 // Thread-safe. Calls with a deadline wait for the probe: UNAVAILABLE if it is not done by then.
 class Devices {
  public:
-  // Starts the probe. Both must outlive this.
-  Devices(Workers& workers, db::Store& store);
+  // Both must outlive this.
+  Devices(Workers& workers, db::Store& store, ProbeTime when);
   ~Devices() { Stop(); }
 
   absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline) const;
@@ -48,7 +50,8 @@ class Devices {
   void Stop();
 
  private:
-  void Probe();
+  void StartProbe() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Probe() const;
   DeviceView ViewOf(const DeviceLease& lease) const;
   // CANCELLED after Stop.
   absl::Status AwaitProbe(absl::Time deadline) const;
@@ -57,9 +60,9 @@ class Devices {
   db::Store& store_;
   std::atomic<bool> stopping_ = false;
   mutable absl::Mutex mutex_;
-  bool probed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, std::string> compilers_ ABSL_GUARDED_BY(mutex_);  // by device id
-  std::thread thread_;
+  mutable bool probed_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable std::map<std::string, std::string> compilers_ ABSL_GUARDED_BY(mutex_);  // by device id
+  mutable std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

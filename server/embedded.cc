@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartEmbedded() {
   if (absl::IsFailedPrecondition(server.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
         server.status().message(),
-        "; if that is a daemon, talk to it with --address unix:<its socket>, or set TUNE_STATE_DIR"));
+        "; if that is a daemon, give its address with --address, or set TUNE_STATE_DIR"));
   }
   return server;
 }

@@ -15,7 +15,8 @@ namespace tune::server {
 // Thread-safe. Threads start when they are first needed.
 class Executor {
  public:
-  Executor(size_t threads_max, size_t queue_max) : threads_max_(threads_max), queue_max_(queue_max) {}
+  Executor(size_t threads_max, size_t queue_max)
+      : threads_max_(threads_max), queue_max_(queue_max) {}
   ~Executor() { Stop(); }
 
   // RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after Stop.

@@ -43,9 +43,9 @@ absl::StatusOr<std::vector<Config>> ConfigsToCompile(const Kernel& kernel, const
     return std::vector<Config>{std::move(config)};
   }
   if (space.size() > kVariantsMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the space has ", space.size(), " configs, too many to compile each; at most ",
-                     kVariantsMax));
+    return absl::ResourceExhaustedError(absl::StrCat("the space has ", space.size(),
+                                                     " configs, too many to compile each; at most ",
+                                                     kVariantsMax));
   }
   std::vector<Config> configs;
   for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
@@ -57,8 +57,8 @@ absl::Status CheckTarget(const Kernel& kernel, const std::string& target,
                          const Cancelled& cancelled, v1::CheckKernelResponse& response) {
   ASSIGN_OR_RETURN(TargetTraits traits, TargetTraitsFor(target));
   if (!kernel.RunsOn(target)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the spec's targets leave it out: ", absl::StrJoin(kernel.spec().targets(), ", ")));
+    return absl::InvalidArgumentError(absl::StrCat("the spec's targets leave it out: ",
+                                                   absl::StrJoin(kernel.spec().targets(), ", ")));
   }
   const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
   ASSIGN_OR_RETURN(Problem problem, kernel.MakeProblem(dims, request.dtype(), target));

@@ -15,8 +15,8 @@
 
 namespace tune::server {
 
-// The kernel as clients see it, with the spaces of a problem for each target it runs on. A space that
-// cannot be built is left out.
+// The kernel as clients see it, with the spaces of a problem for each target it runs on. A space
+// that cannot be built is left out.
 v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
                    const std::map<std::string, int64_t>& dims, const std::string& dtype);
 

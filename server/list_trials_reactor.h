@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ListTrials call: streams a sweep's trials, each converted only when the client is ready for it.
+// One ListTrials call: streams a sweep's trials, each converted when the client is ready for it.
 #pragma once
 
 #include <cstdint>

@@ -34,9 +34,9 @@ absl::StatusOr<std::string> ReadTlsFile(const std::string& path) {
 absl::StatusOr<sockaddr_un> ToSockaddr(const std::string& path) {
   sockaddr_un name{.sun_family = AF_UNIX};
   if (path.empty() || path.size() >= sizeof(name.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("socket path '", path, "' has ", path.size(), " characters; 1 to ",
-                     sizeof(name.sun_path) - 1, " will do"));
+    return absl::InvalidArgumentError(absl::StrCat("socket path '", path, "' has ", path.size(),
+                                                   " characters; 1 to ", sizeof(name.sun_path) - 1,
+                                                   " will do"));
   }
   std::memcpy(name.sun_path, path.data(), path.size());
   return name;
@@ -59,12 +59,13 @@ std::string SocketPath(const std::string& address) {
   return std::string(path);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsFor(
-    const std::string& address, const TlsOptions& tls) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsFor(const std::string& address,
+                                                                        const TlsOptions& tls) {
   if (absl::StartsWith(address, "unix:")) return grpc::InsecureServerCredentials();
   if (tls.certificate_file.empty() || tls.key_file.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", address, "' is not a unix socket (unix:<path>), so it needs TLS: give "
+        absl::StrCat("'", address,
+                     "' is not a unix socket (unix:<path>), so it needs TLS: give "
                      "--tls-cert and --tls-key"));
   }
   grpc::SslServerCredentialsOptions options;
@@ -89,8 +90,9 @@ absl::Status PrepareSocket(const std::string& path) {
     return absl::FailedPreconditionError(absl::StrCat(folder, ": ", std::strerror(errno)));
   }
   if (state.st_uid != geteuid() && state.st_uid != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "folder ", folder, " belongs to another user; listen elsewhere, with --listen unix:<path>"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("folder ", folder,
+                     " belongs to another user; listen elsewhere, with --listen unix:<path>"));
   }
   if (SomebodyAnswers(name)) {
     return absl::FailedPreconditionError(

@@ -16,8 +16,8 @@ namespace tune::server {
 std::string SocketPath(const std::string& address);
 
 // INVALID_ARGUMENT for TCP without a certificate, and for files that cannot be read.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsFor(
-    const std::string& address, const TlsOptions& tls);
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsFor(const std::string& address,
+                                                                        const TlsOptions& tls);
 
 // Makes the socket's folder if it is not there. FAILED_PRECONDITION if a daemon answers there
 // already (gRPC would take its socket away), or if the folder is another user's.

@@ -34,8 +34,8 @@ class JsonMessage : public spdlog::custom_flag_formatter {
 absl::Status StartLog(const std::string& level, LogFormat format) {
   const spdlog::level::level_enum parsed = spdlog::level::from_str(level);
   if (parsed == spdlog::level::off && level != "off") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "unknown log level '", level, "'; there is: debug, info, warn, error, off"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown log level '", level, "'; there is: debug, info, warn, error, off"));
   }
   auto logger =
       std::make_shared<spdlog::logger>("tunerd", std::make_shared<spdlog::sinks::stderr_sink_mt>());

@@ -31,15 +31,6 @@ absl::StatusOr<std::string> DefaultStateDir() {
       "no place for the state: set TUNE_STATE_DIR (or HOME), or give --state-dir");
 }
 
-std::string DefaultAddress() {
-  if (std::string path = Variable("TUNE_SOCKET"); !path.empty()) return "unix:" + path;
-  if (std::string dir = Variable("XDG_RUNTIME_DIR"); !dir.empty()) {
-    return absl::StrCat("unix:", dir, "/tunerd.sock");
-  }
-  if (geteuid() == 0) return "unix:/run/tunerd/tunerd.sock";
-  return absl::StrCat("unix:/tmp/tunerd-", geteuid(), "/tunerd.sock");
-}
-
 absl::Status MakePrivateDir(const std::string& path) {
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();

@@ -13,10 +13,6 @@ namespace tune::server {
 // ~/.local/state/tunectl. FAILED_PRECONDITION if there is no home either.
 absl::StatusOr<std::string> DefaultStateDir();
 
-// $TUNE_SOCKET, else $XDG_RUNTIME_DIR/tunerd.sock, else /run/tunerd/tunerd.sock for root, else
-// /tmp/tunerd-<uid>/tunerd.sock; as "unix:<path>".
-std::string DefaultAddress();
-
 // Creates a folder and its parents; the last one is private (0700) if it is created here.
 absl::Status MakePrivateDir(const std::string& path);
 

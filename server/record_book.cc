@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/status_macros.h"
@@ -14,10 +15,14 @@ namespace {
 
 DimMatch FromSpec(v1::DimMatch match) {
   switch (match) {
-    case v1::DIM_MATCH_EXACT: return DimMatch::kExact;
-    case v1::DIM_MATCH_BUCKETED: return DimMatch::kBucketed;
-    case v1::DIM_MATCH_IGNORED: return DimMatch::kIgnored;
-    default: return DimMatch::kNearest;
+    case v1::DIM_MATCH_EXACT:
+      return DimMatch::kExact;
+    case v1::DIM_MATCH_BUCKETED:
+      return DimMatch::kBucketed;
+    case v1::DIM_MATCH_IGNORED:
+      return DimMatch::kIgnored;
+    default:
+      return DimMatch::kNearest;
   }
 }
 
@@ -87,20 +92,30 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
       return Place{.device_name = status.info.name, .traits = TraitsOf(status.info)};
     }
   }
-  // Not a device of this host, or not probed yet: the newest record of it, or of a GPU, tells.
+  // Not a device of this host, or not probed yet: the records tell.
   const db::RecordRow* newest = nullptr;
+  bool several = false;
   for (const db::RecordRow& record : index.records()) {
-    const bool fits = device.empty() ? record.key.target != "cpu"
-                                     : record.key.device_name == device;
-    if (fits && (newest == nullptr || record.id > newest->id)) newest = &record;
+    const bool gpu = record.key.target != "cpu";
+    const bool fits = device.empty() || record.key.device_name == device ||
+                      (gpu ? absl::StartsWith(device, "cuda:") : device == "cpu");
+    if (!fits) continue;
+    several = several || (newest != nullptr && newest->key.device_name != record.key.device_name);
+    // A GPU's before a CPU's, then the newest.
+    const auto rank = std::pair(gpu, record.id);
+    if (newest == nullptr || rank > std::pair(newest->key.target != "cpu", newest->id)) {
+      newest = &record;
+    }
   }
   Place place{.device_name = device};
   std::string target = "cpu";
   if (newest != nullptr) {
     place.device_name = newest->key.device_name;
     target = newest->key.target;
-    if (device.empty()) place.note = absl::StrCat("taken to be on ", place.device_name);
-  } else if (!device.empty()) {
+    if (several) {
+      place.note = absl::StrCat("the device is taken to be ", place.device_name);
+    }
+  } else if (!device.empty() && device != "cpu") {
     place.note = absl::StrCat("device '", device, "' is not known here");
   }
   ASSIGN_OR_RETURN(place.traits, TargetTraitsFor(target));

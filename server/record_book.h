@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records in memory, with the kernels they are of: an immutable snapshot, replaced as a whole by
-// every publish. Look-ups need nothing else.
+// The records in memory, with the kernels they are of: an immutable snapshot, replaced as a whole
+// by every publish. Look-ups need nothing else.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
-constexpr int kReceiveBytesMax = 4 << 20;  // a kernel's sources have at most 1 MiB
+constexpr int kReceiveBytesMax = 4 << 20;   // a kernel's sources have at most 1 MiB
 constexpr int kConcurrentStreamsMax = 256;  // of one connection
 
 void SetLimits(grpc::ServerBuilder& builder) {
@@ -98,14 +98,18 @@ absl::Status Server::Parts::OpenState() {
 }
 
 absl::Status Server::Parts::StartWork() {
-  devices = std::make_unique<Devices>(*workers, *store);
+  // Inside tunectl most commands need no device, and should not pay for one.
+  devices = std::make_unique<Devices>(
+      *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices));
   runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records);
   ASSIGN_OR_RETURN(
-      queue, SweepQueue::Start({.unfinished_max = options.unfinished_sweeps_max}, *store, ticker,
-                               [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
-                                 return runner->Run(std::move(view), feed, control);
-                               }));
+      queue,
+      SweepQueue::Start(
+          {.unfinished_max = options.unfinished_sweeps_max, .take_up = !options.embedded}, *store,
+          ticker, [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
+            return runner->Run(std::move(view), feed, control);
+          }));
   return absl::OkStatus();
 }
 
@@ -115,8 +119,8 @@ absl::Status Server::Parts::Serve() {
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
-  sweep_service = std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker,
-                                                 executor);
+  sweep_service =
+      std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker, executor);
   kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
   device_service = std::make_unique<DeviceService>(*devices, executor);
   record_service = std::make_unique<RecordService>(*records);

@@ -24,7 +24,7 @@ struct TlsOptions {
 };
 
 struct ServerOptions {
-  std::string state_dir;    // created if it is not there
+  std::string state_dir;  // created if it is not there
   // "unix:<path>", or "<host>:<port>", which needs `tls`; empty: in-process only.
   std::string address;
   TlsOptions tls;

@@ -26,8 +26,12 @@ class ServerService : public v1::ServerService::CallbackService {
  public:
   ServerService(ServerIdentity identity, db::Store& store, const SweepQueue& queue,
                 Workers& workers, const RecordBook& records, Executor& executor)
-      : identity_(std::move(identity)), store_(store), queue_(queue), workers_(workers),
-        records_(records), executor_(executor) {}
+      : identity_(std::move(identity)),
+        store_(store),
+        queue_(queue),
+        workers_(workers),
+        records_(records),
+        executor_(executor) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,

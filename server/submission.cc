@@ -34,9 +34,9 @@ absl::Status CheckName(const std::string& what, const std::string& text) {
 
 absl::Status CheckBudget(const v1::Budget& budget) {
   if (!std::isfinite(budget.seconds()) || budget.seconds() < 0 || budget.seconds() > kSecondsMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("budget of ", budget.seconds(), " seconds; it must be 0 (no limit) to ",
-                     kSecondsMax, " (30 days)"));
+    return absl::InvalidArgumentError(absl::StrCat("budget of ", budget.seconds(),
+                                                   " seconds; it must be 0 (no limit) to ",
+                                                   kSecondsMax, " (30 days)"));
   }
   return absl::OkStatus();
 }
@@ -46,8 +46,8 @@ absl::Status CheckStrategy(const std::string& name) {
   if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("unknown strategy '", name, "'; there is: ",
-                                                 absl::StrJoin(known, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown strategy '", name, "'; there is: ", absl::StrJoin(known, ", ")));
 }
 
 absl::Status CheckLimits(const v1::SubmitSweepRequest& request) {
@@ -63,9 +63,12 @@ absl::Status CheckLimits(const v1::SubmitSweepRequest& request) {
 absl::StatusOr<NamedKernel> ResolveKernel(const v1::SubmitSweepRequest& request,
                                           const Catalogue& catalogue) {
   switch (request.kernel_case()) {
-    case v1::SubmitSweepRequest::kKernelName: return catalogue.Find(request.kernel_name());
-    case v1::SubmitSweepRequest::kKernelSource: return ParseKernelSource(request.kernel_source());
-    case v1::SubmitSweepRequest::KERNEL_NOT_SET: break;
+    case v1::SubmitSweepRequest::kKernelName:
+      return catalogue.Find(request.kernel_name());
+    case v1::SubmitSweepRequest::kKernelSource:
+      return ParseKernelSource(request.kernel_source());
+    case v1::SubmitSweepRequest::KERNEL_NOT_SET:
+      break;
   }
   return absl::InvalidArgumentError("no kernel: give a name of the catalogue, or a source");
 }
@@ -75,8 +78,8 @@ absl::StatusOr<NamedKernel> ResolveKernel(const v1::SubmitSweepRequest& request,
 absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
   RETURN_IF_ERROR(CheckName("the spec's name", source.spec_name()));
   if (source.files_size() > kSourceFilesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("the kernel has ", source.files_size(),
-                                                   " files; at most ", kSourceFilesMax));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the kernel has ", source.files_size(), " files; at most ", kSourceFilesMax));
   }
   size_t bytes = source.spec_text().size();
   for (const auto& [name, text] : source.files()) bytes += name.size() + text.size();

@@ -11,18 +11,25 @@
 #include "tuner/status_macros.h"
 
 namespace tune::server {
+namespace {
+
+constexpr char kLeft[] =
+    "interrupted; a daemon takes it up when it starts, and the same command again continues it";
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<SweepQueue>> SweepQueue::Start(const Options& options,
-                                                              db::Store& store,
-                                                              WatchTicker& ticker,
+                                                              db::Store& store, WatchTicker& ticker,
                                                               RunSweepJob run) {
-  auto queue = std::unique_ptr<SweepQueue>(
-      new SweepQueue(options, store, ticker, std::move(run)));
+  auto queue = std::unique_ptr<SweepQueue>(new SweepQueue(options, store, ticker, std::move(run)));
+  if (!options.take_up) return queue;
   ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store.UnfinishedSweeps());
   for (db::SweepRow& row : rows) {
     spdlog::info("sweep {} ({}) is taken up again", row.id, row.kernel_name);
     row.state = db::SweepState::kQueued;
-    queue->Enqueue(SweepView{.row = std::move(row)});
+    row.message.clear();
+    ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
+    queue->Enqueue(view);
   }
   return queue;
 }
@@ -42,18 +49,22 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
     }
     ++submitting_;
   }
-  absl::Status stored = store_.PutKernel(submission.kernel);
-  absl::StatusOr<db::SweepRow> row = stored;
-  if (stored.ok()) row = store_.AddSweep(submission.sweep);
+  const auto store = [&]() -> absl::StatusOr<db::SweepRow> {
+    RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
+    SweepView view{.row = submission.sweep};
+    view.progress.space_size = submission.space_size;
+    view.progress.planned = PlannedTrials(view.row, submission.space_size);
+    view.row.summary = SummaryText(view);
+    return store_.AddSweep(std::move(view.row));
+  };
+  const absl::StatusOr<db::SweepRow> row = store();
   {
     absl::MutexLock lock(&mutex_);
     --submitting_;
   }
   RETURN_IF_ERROR(row.status());
   if (!IsFinished(row->state)) {
-    SweepView view{.row = *row};
-    view.progress.space_size = submission.space_size;
-    view.progress.planned = PlannedTrials(*row, submission.space_size);
+    ASSIGN_OR_RETURN(SweepView view, FromSummaryText(*row));
     Enqueue(view);
   }
   return Get(row->id);
@@ -140,11 +151,11 @@ absl::StatusOr<SweepView> SweepQueue::Cancel(int64_t id, absl::Time deadline) {
       }
     }
   }
-  if (live == nullptr) return Get(id);
+  if (live == nullptr) return CancelLeft(id);
   if (waiting) {
     SweepView view = live->feed->view();
     view.row.state = db::SweepState::kCancelled;
-    view.row.message = "cancelled before it started";
+    view.row.message = "it had not started";
     Finish(id, *live, std::move(view));
   }
   const auto ended = [this, id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -155,6 +166,16 @@ absl::StatusOr<SweepView> SweepQueue::Cancel(int64_t id, absl::Time deadline) {
     return absl::DeadlineExceededError(absl::StrCat("sweep ", id, " is still stopping"));
   }
   return live->feed->view();
+}
+
+absl::StatusOr<SweepView> SweepQueue::CancelLeft(int64_t id) {
+  ASSIGN_OR_RETURN(SweepView view, Get(id));
+  if (IsFinished(view.row.state)) return view;
+  view.row.state = db::SweepState::kCancelled;
+  view.row.message.clear();
+  view.row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  RETURN_IF_ERROR(store_.UpdateSweep(view.row));
+  return view;
 }
 
 absl::StatusOr<SweepView> SweepQueue::Get(int64_t id) {
@@ -173,6 +194,10 @@ absl::StatusOr<SweepView> SweepQueue::Get(int64_t id) {
 
 absl::StatusOr<SweepView> SweepQueue::ViewOf(const db::SweepRow& row) {
   ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
+  if (!IsFinished(row.state)) {
+    view.row.state = db::SweepState::kQueued;
+    view.row.message = kLeft;
+  }
   if (row.best_trial_id == 0) {
     view.result.reset();
     return view;
@@ -205,6 +230,9 @@ absl::StatusOr<std::shared_ptr<SweepFeed>> SweepQueue::Feed(int64_t id) {
     if (auto it = live_.find(id); it != live_.end()) return it->second->feed;
   }
   ASSIGN_OR_RETURN(SweepView view, Get(id));
+  if (!IsFinished(view.row.state)) {
+    return absl::FailedPreconditionError(absl::StrCat("sweep ", id, ": ", kLeft));
+  }
   return std::make_shared<SweepFeed>(std::move(view));
 }
 

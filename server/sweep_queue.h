@@ -40,9 +40,11 @@ class SweepQueue {
   struct Options {
     size_t unfinished_max = 256;
     size_t views_kept_max = 64;  // finished sweeps that need no look into the store
+    // Take up what an earlier daemon left queued or running. Without it such sweeps stay as they
+    // are, for a daemon to take up.
+    bool take_up = true;
   };
 
-  // Takes up what an earlier daemon left queued or running.
   static absl::StatusOr<std::unique_ptr<SweepQueue>> Start(const Options& options, db::Store& store,
                                                            WatchTicker& ticker, RunSweepJob run);
   ~SweepQueue() { Stop(); }
@@ -54,7 +56,8 @@ class SweepQueue {
   absl::StatusOr<SweepView> Cancel(int64_t id, absl::Time deadline);
   absl::StatusOr<SweepView> Get(int64_t id);
   absl::StatusOr<std::vector<SweepView>> List(uint32_t limit);  // newest first
-  // The feed of an unfinished sweep; a feed that never changes for a finished one. NOT_FOUND.
+  // The feed of an unfinished sweep; a feed that never changes for a finished one. NOT_FOUND;
+  // FAILED_PRECONDITION: left by an earlier server and not taken up.
   absl::StatusOr<std::shared_ptr<SweepFeed>> Feed(int64_t id);
 
   struct Counts {
@@ -84,12 +87,14 @@ class SweepQueue {
   SweepQueue(const Options& options, db::Store& store, WatchTicker& ticker, RunSweepJob run)
       : options_(options), store_(store), ticker_(ticker), run_(std::move(run)) {}
 
-  // Takes up a stored sweep unless that has been done.
+  // Takes a stored sweep into the queue unless that has been done.
   void Enqueue(const SweepView& view);
   void Loop(Device& device);
   void RunOne(int64_t id, Live& live);
   void Finish(int64_t id, Live& live, SweepView view);
-  // A finished sweep as the store has it.
+  // Cancels a sweep that is not in this queue.
+  absl::StatusOr<SweepView> CancelLeft(int64_t id);
+  // A sweep as the store has it.
   absl::StatusOr<SweepView> ViewOf(const db::SweepRow& row);
 
   const Options options_;

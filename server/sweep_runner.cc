@@ -31,9 +31,21 @@ SamplePolicy PolicyFor(const std::string& target, CacheMode cache_mode) {
   if (target == "cpu") {
     policy.samples_min = 3;
     policy.samples_max = 200;
+    policy.seconds_max = 0.25;
     policy.precision = 0.01;
     policy.hopeless_ratio = 1.5;
   }
+  return policy;
+}
+
+// The winner's figure is quoted and looked up: it is worth a quarter of a second a config.
+SamplePolicy ConfirmPolicyFor(const std::string& target, CacheMode cache_mode) {
+  SamplePolicy policy = PolicyFor(target, cache_mode);
+  if (target != "cpu") {
+    policy.samples_max = 500;
+    policy.precision = 0.0025;
+  }
+  policy.seconds_max = 0.25;
   return policy;
 }
 
@@ -42,8 +54,13 @@ class SweepRun {
  public:
   SweepRun(db::Store& store, Workers& workers, Devices& devices, SweepView view, SweepFeed& feed,
            const SweepControl& control)
-      : store_(store), workers_(workers), devices_(devices), feed_(feed), control_(control),
-        view_(std::move(view)), meter_(absl::Now()) {}
+      : store_(store),
+        workers_(workers),
+        devices_(devices),
+        feed_(feed),
+        control_(control),
+        view_(std::move(view)),
+        meter_(absl::Now()) {}
   // Gives the device free for others: no worker stays on it between sweeps.
   ~SweepRun();
 
@@ -117,21 +134,20 @@ absl::Status SweepRun::OpenDevice() {
   const db::SweepRow& row = view_.row;
   ASSIGN_OR_RETURN(DeviceView device, devices_.Choose(row.device_id, absl::Now() + kProbeWait));
   if (!device.status.info.name.empty() && device.status.info.name != row.device_name) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("device ", row.device_id, " was ", row.device_name,
-                     " when the sweep was submitted and is ", device.status.info.name,
-                     " now; submit the sweep again"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "device ", row.device_id, " was ", row.device_name, " when the sweep was submitted and is ",
+        device.status.info.name, " now; submit the sweep again"));
   }
   ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
   devices_.RestoreCeilings(*lease_);
   ASSIGN_OR_RETURN(evaluator_, workers_.MakeEvaluator(
-                                   row.device_id,
-                                   {.kernel = kernel_,
-                                    .problem = row.problem,
-                                    .seed = row.seed,
-                                    .policy = PolicyFor(row.target, row.cache_mode),
-                                    .confirm_rounds = row.target == "cpu" ? 2 : 5,
-                                    .cancelled = &control_.stop}));
+                                   row.device_id, {.kernel = kernel_,
+                                                   .problem = row.problem,
+                                                   .seed = row.seed,
+                                                   .policy = PolicyFor(row.target, row.cache_mode),
+                                                   .confirm_policy = ConfirmPolicyFor(row.target, row.cache_mode),
+                                                   .confirm_rounds = row.target == "cpu" ? 2 : 5,
+                                                   .cancelled = &control_.stop}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
@@ -223,9 +239,8 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
 absl::Status SweepRun::Confirm() {
   view_.progress.remaining_seconds = 0;
   Phase("measuring the best configs again, interleaved");
-  // Without a default to compare with, the best stands in, and nothing is said of a default.
-  const Config& rival = default_config_ ? *default_config_ : summary_.best->config;
-  ASSIGN_OR_RETURN(Winner winner, ConfirmWinner(trials_, rival, *evaluator_));
+  ASSIGN_OR_RETURN(Winner winner,
+                   ConfirmWinner(trials_, default_config_.value_or(Config{}), *evaluator_));
   RETURN_IF_ERROR(StoreConfirmed(winner.best));
   for (Trial& tie : winner.ties) RETURN_IF_ERROR(StoreConfirmed(tie));
 
@@ -235,7 +250,7 @@ absl::Status SweepRun::Confirm() {
                      .bound = roof.bound,
                      .ceiling = roof.ceiling,
                      .ceiling_measured = roof.measured};
-  if (default_config_ && winner.default_trial) {
+  if (winner.default_trial) {
     result.default_trial = std::move(winner.default_trial);
     const auto same = [&](const Trial& trial) { return trial.config == *default_config_; };
     const auto tie = std::find_if(result.ties.begin(), result.ties.end(), same);
@@ -285,7 +300,7 @@ SweepView SweepRun::Ended(const absl::Status& status) {
     }
   } else if (control_.cancelled) {
     row.state = db::SweepState::kCancelled;
-    row.message = "cancelled; the best so far was not measured again";
+    row.message = "the best so far was not measured again";
   } else {
     row.state = db::SweepState::kFailed;
     row.message = std::string(status.message());

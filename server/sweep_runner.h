@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one sweep: from the stored row to the published record. Everything that finishes is stored at
-// once, so that a sweep can stop anywhere and go on from there.
+// Runs one sweep: from the stored row to the published record. Everything that finishes is stored
+// at once, so that a sweep can stop anywhere and go on from there.
 #pragma once
 
 #include "db/store.h"

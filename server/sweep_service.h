@@ -16,7 +16,11 @@ class SweepService : public v1::SweepService::CallbackService {
  public:
   SweepService(const Catalogue& catalogue, const Devices& devices, db::Store& store,
                SweepQueue& queue, WatchTicker& ticker, Executor& executor)
-      : catalogue_(catalogue), devices_(devices), store_(store), queue_(queue), ticker_(ticker),
+      : catalogue_(catalogue),
+        devices_(devices),
+        store_(store),
+        queue_(queue),
+        ticker_(ticker),
         executor_(executor) {}
 
   grpc::ServerUnaryReactor* SubmitSweep(grpc::CallbackServerContext* context,

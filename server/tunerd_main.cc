@@ -2,12 +2,14 @@
 // tunerd: the daemon.
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <string>
 
 #include "absl/time/clock.h"
+#include "client/address.h"
 #include "server/log.h"
 #include "server/paths.h"
 #include "server/server.h"
@@ -36,10 +38,10 @@ int Fail(const absl::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tune::server::ServerOptions options{.address = tune::server::DefaultAddress()};
+  tune::server::ServerOptions options{.address = tune::client::DefaultAddress()};
   std::string log_level = "info";
   bool log_json = false;
-  CLI::App app("tunerd owns the GPUs of this host: it tunes kernels for tunectl and training jobs.");
+  CLI::App app("tunerd owns the GPUs of this host: it tunes kernels for tunectl and for jobs.");
   app.add_option("--state-dir", options.state_dir, "Folder of the store and the compile cache");
   app.add_option("--listen", options.address, "unix:<path>, or <host>:<port> with TLS")
       ->capture_default_str();
@@ -68,6 +70,7 @@ int main(int argc, char** argv) {
     options.state_dir = *std::move(state_dir);
   }
 
+  umask(077);  // the state is its owner's; the socket is opened to the group afterwards
   const sigset_t signals = BlockStopSignals();
   auto server = tune::server::Server::Start(options);
   if (!server.ok()) return Fail(server.status());

@@ -8,8 +8,7 @@
 
 namespace tune::server {
 
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
-                                 const absl::Status& status) {
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(status));
   return reactor;
@@ -18,8 +17,8 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
 grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
                                    std::function<absl::Status()> handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const absl::Status queued = executor.Run(
-      [reactor, handle = std::move(handle)] { reactor->Finish(ToGrpc(handle())); });
+  const absl::Status queued =
+      executor.Run([reactor, handle = std::move(handle)] { reactor->Finish(ToGrpc(handle())); });
   if (!queued.ok()) reactor->Finish(ToGrpc(queued));
   return reactor;
 }

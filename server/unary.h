@@ -13,8 +13,7 @@
 namespace tune::server {
 
 // Finishes the call with what `handle` returns. The response must be filled in before it returns.
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
-                                 const absl::Status& status);
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status);
 grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
                                    std::function<absl::Status()> handle);
 

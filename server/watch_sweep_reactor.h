@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One WatchSweep call: sends what is new at each tick, unless the client has not read the last event
-// yet; so a slow client costs one event of memory and the sweep nothing.
+// One WatchSweep call: sends what is new at each tick, unless the client has not read the last
+// event yet; so a slow client costs one event of memory and the sweep nothing.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class WatchSweepReactor : public grpc::ServerWriteReactor<v1::SweepEvent>,
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;    // nothing more is written
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Finish was called
-  std::shared_ptr<WatchSweepReactor> self_;  // until OnDone
+  std::shared_ptr<WatchSweepReactor> self_;        // until OnDone
   bool done_ ABSL_GUARDED_BY(mutex_) = false;      // OnDone was called
   grpc::Status end_status_ ABSL_GUARDED_BY(mutex_);
 };

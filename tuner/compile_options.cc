@@ -15,12 +15,11 @@ namespace tune {
 namespace {
 
 constexpr std::array<absl::string_view, 17> kWords = {
-    "--use_fast_math",   "--ftz=true",        "--ftz=false",
-    "--prec-div=true",   "--prec-div=false",  "--prec-sqrt=true",
-    "--prec-sqrt=false", "--fmad=true",       "--fmad=false",
-    "--std=c++17",       "--std=c++20",       "--extra-device-vectorization",
-    "--restrict",        "--default-device",  "-default-device",
-    "--generate-line-info", "-lineinfo",
+    "--use_fast_math",  "--ftz=true",       "--ftz=false",       "--prec-div=true",
+    "--prec-div=false", "--prec-sqrt=true", "--prec-sqrt=false", "--fmad=true",
+    "--fmad=false",     "--std=c++17",      "--std=c++20",       "--extra-device-vectorization",
+    "--restrict",       "--default-device", "-default-device",   "--generate-line-info",
+    "-lineinfo",
 };
 
 struct NumberedOption {

@@ -20,11 +20,11 @@ namespace tune {
 
 // What a plan needs to know of a device; known for a target without one (see TargetTraitsFor).
 struct TargetTraits {
-  std::string target;              // "cpu", "sm_90a"
-  int sm = 0;                      // 0 on the CPU, 90 for sm_90a
+  std::string target;  // "cpu", "sm_90a"
+  int sm = 0;          // 0 on the CPU, 90 for sm_90a
   int64_t max_threads_per_block = 1024;
-  int64_t max_shared_bytes = 0;    // per block, static and dynamic, opt-in
-  int64_t sm_count = 1;            // a nominal count where there is no device
+  int64_t max_shared_bytes = 0;  // per block, static and dynamic, opt-in
+  int64_t sm_count = 1;          // a nominal count where there is no device
 };
 
 // INVALID_ARGUMENT for anything but "cpu" and "sm_<number>[a|f]".
@@ -40,9 +40,9 @@ class Kernel {
  public:
   // Parses and checks a spec: every name, expression, reference between fields and limit that can
   // be checked without a problem. Errors are INVALID_ARGUMENT and read
-  // "softmax.textproto:12:9: launch.grid[0]: unknown name 'row' at column 1 of 'row * 2'; in scope: ...".
-  // `files` holds the text of the source and each header; a missing one is an error, others are
-  // ignored.
+  // "softmax.textproto:12:9: launch.grid[0]: unknown name 'row' at column 1 of 'row * 2'; in scope:
+  // ...". `files` holds the text of the source and each header; a missing one is an error, others
+  // are ignored.
   static absl::StatusOr<std::shared_ptr<const Kernel>> Create(
       const std::string& spec_name, const std::string& spec_text,
       const std::map<std::string, std::string>& files);

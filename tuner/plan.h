@@ -22,8 +22,8 @@ struct SourceFile {
 
 // One compilation.
 struct CompilePlan {
-  std::string target;                                        // "cpu", "sm_90a"
-  std::string source_name;                                   // "softmax.cu"
+  std::string target;       // "cpu", "sm_90a"
+  std::string source_name;  // "softmax.cu"
   std::string source_text;
   std::vector<SourceFile> headers;
   std::vector<std::pair<std::string, std::string>> defines;  // -Dname=value, in order

@@ -45,8 +45,7 @@ absl::StatusOr<DType> ParseDType(const std::string& text) {
   std::string known = absl::StrJoin(kDTypes, ", ", [](std::string* out, const DTypeTraits& traits) {
     absl::StrAppend(out, traits.text);
   });
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown data type '", text, "'; known: ", known));
+  return absl::InvalidArgumentError(absl::StrCat("unknown data type '", text, "'; known: ", known));
 }
 
 std::string ToText(const Problem& problem) {

@@ -8,11 +8,11 @@
 #include "absl/status/statusor.h"
 
 // The names inside are unlikely ones: RETURN_IF_ERROR(status_) must see the caller's status_.
-#define RETURN_IF_ERROR(expression)                                         \
-  do {                                                                      \
+#define RETURN_IF_ERROR(expression)                                             \
+  do {                                                                          \
     if (absl::Status return_if_error_ = (expression); !return_if_error_.ok()) { \
-      return return_if_error_;                                              \
-    }                                                                       \
+      return return_if_error_;                                                  \
+    }                                                                           \
   } while (false)
 
 #define ASSIGN_OR_RETURN(declaration, expression) \

@@ -17,8 +17,8 @@ constexpr absl::Duration kWait = absl::Milliseconds(50);
 
 class SweepLoop {
  public:
-  SweepLoop(const Space& space, Strategy& strategy, Evaluator& evaluator,
-            const SweepBudget& budget, const SweepHooks& hooks)
+  SweepLoop(const Space& space, Strategy& strategy, Evaluator& evaluator, const SweepBudget& budget,
+            const SweepHooks& hooks)
       : space_(space),
         strategy_(strategy),
         evaluator_(evaluator),

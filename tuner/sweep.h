@@ -20,15 +20,15 @@ namespace tune {
 
 // When it is spent, nothing new is started; what is in flight is finished.
 struct SweepBudget {
-  uint64_t trials = 0;                            // 0: no limit
+  uint64_t trials = 0;  // 0: no limit
   absl::Duration time = absl::InfiniteDuration();
 };
 
 struct SweepSummary {
-  uint64_t done = 0;                    // finished, reused ones included
+  uint64_t done = 0;  // finished, reused ones included
   uint64_t reused = 0;
   std::map<Outcome, uint64_t> outcomes;
-  std::optional<Trial> best;            // as found; before the winner is confirmed
+  std::optional<Trial> best;  // as found; before the winner is confirmed
   bool cancelled = false;
 };
 
@@ -54,7 +54,7 @@ absl::StatusOr<SweepSummary> RunSweep(const Space& space, Strategy& strategy, Ev
 struct Winner {
   Trial best;
   std::optional<Trial> default_trial;
-  std::vector<Trial> ties;   // not told apart from the best, the best not among them
+  std::vector<Trial> ties;  // not told apart from the best, the best not among them
 };
 
 // Names the winner: the top 8 and the default config are measured again, interleaved; configs whose

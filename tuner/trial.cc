@@ -5,25 +5,38 @@ namespace tune {
 
 std::string ToText(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kOk: return "ok";
-    case Outcome::kInvalidConfig: return "invalid_config";
-    case Outcome::kCompileFailed: return "compile_failed";
-    case Outcome::kCompileTimeout: return "compile_timeout";
-    case Outcome::kLaunchFailed: return "launch_failed";
-    case Outcome::kWrongResult: return "wrong_result";
-    case Outcome::kFaulted: return "faulted";
-    case Outcome::kTimedOut: return "timed_out";
-    case Outcome::kAboveRoof: return "above_roof";
+    case Outcome::kOk:
+      return "ok";
+    case Outcome::kInvalidConfig:
+      return "invalid_config";
+    case Outcome::kCompileFailed:
+      return "compile_failed";
+    case Outcome::kCompileTimeout:
+      return "compile_timeout";
+    case Outcome::kLaunchFailed:
+      return "launch_failed";
+    case Outcome::kWrongResult:
+      return "wrong_result";
+    case Outcome::kFaulted:
+      return "faulted";
+    case Outcome::kTimedOut:
+      return "timed_out";
+    case Outcome::kAboveRoof:
+      return "above_roof";
   }
   return "unknown";
 }
 
 std::string ToText(Clock clock) {
   switch (clock) {
-    case Clock::kUnknown: return "unknown";
-    case Clock::kCupti: return "cupti";
-    case Clock::kEvents: return "events";
-    case Clock::kHost: return "host";
+    case Clock::kUnknown:
+      return "unknown";
+    case Clock::kCupti:
+      return "cupti";
+    case Clock::kEvents:
+      return "events";
+    case Clock::kHost:
+      return "host";
   }
   return "unknown";
 }

@@ -35,7 +35,7 @@ std::string ToText(CacheMode mode);
 // Statistics of a trial's samples; see tuner/statistics. Times in nanoseconds.
 struct Measurement {
   double latency_ns_median = 0;
-  double latency_ns_low = 0;   // 95 % interval of the median
+  double latency_ns_low = 0;  // 95 % interval of the median
   double latency_ns_high = 0;
   double latency_ns_min = 0;
   double latency_ns_mean = 0;
@@ -43,7 +43,7 @@ struct Measurement {
   CacheMode cache_mode = CacheMode::kCold;
   double bytes_per_second = 0;
   double flops_per_second = 0;
-  double peak_fraction = 0;    // of the binding ceiling, 0 when unknown
+  double peak_fraction = 0;  // of the binding ceiling, 0 when unknown
   bool stopped_early = false;
   std::vector<double> samples_ns;
 };
@@ -75,11 +75,11 @@ struct ResultError {
 };
 
 struct Trial {
-  int64_t id = 0;        // given by the store
+  int64_t id = 0;  // given by the store
   int64_t sweep_id = 0;
   Config config;
   Outcome outcome = Outcome::kOk;
-  std::string message;   // why it is not ok; at most kMaxTrialMessageBytes
+  std::string message;  // why it is not ok; at most kMaxTrialMessageBytes
   Measurement measurement;
   Resources resources;
   Telemetry telemetry;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax along the last dimension of a row-major [rows, COLS] matrix, each element read once from
 // device memory (unless KEEP is `none` with a `direct` copy: see README.md).
+#if TUNE_REFERENCE
+
 #if DTYPE_BF16
 #include <cuda_bf16.h>
 #elif DTYPE_F16
 #include <cuda_fp16.h>
 #endif
-
-#if TUNE_REFERENCE
 
 // One block of 256 threads a row; three plain passes in double precision.
 extern "C" __global__ void softmax_reference(const DTYPE* x, double* y, long long rows) {
@@ -52,25 +52,17 @@ __device__ constexpr int Max(int a, int b) { return a < b ? b : a; }
 
 constexpr int kThreads = ROW_THREADS * ROWS;
 constexpr int kBlocksPerSm = Max(1, Min(32, SM_THREADS / kThreads));
-constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(DTYPE));  // elements
-// A row is walked in aligned vectors. Where rows do not start on a vector boundary, the walk starts
-// at the boundary before the row, and its first and last vectors are only partly the row's.
-constexpr bool kAligned = COLS % kVector == 0;
-constexpr int kRowVectors = CeilDiv(COLS + (kAligned ? 0 : kVector - 1), kVector);
-constexpr int kChunk = CeilDiv(kRowVectors, CLUSTER);  // vectors of a row that a block owns
-constexpr int kItems = CeilDiv(kChunk, ROW_THREADS);   // vectors of a row that a thread owns
-constexpr int kPitch = kItems * ROW_THREADS;           // vectors of a row in shared memory
-constexpr bool kExact = kAligned && kPitch * CLUSTER == kRowVectors;  // no vector is out of range
 constexpr float kLog2e = 1.44269504f;
 constexpr float kLowest = -3.402823466e38f;
 
 constexpr int kWords = VECTOR_BYTES / 4;
-constexpr int kPerWord = 4 / static_cast<int>(sizeof(DTYPE));  // elements
 
 struct alignas(VECTOR_BYTES) Vector {
   unsigned word[kWords];
 };
 
+// Elements go by their bits here, and are converted by one instruction each: the headers of their
+// types would be a fifth of the time to compile a variant.
 #if DTYPE_F32
 using Bits = unsigned;
 constexpr unsigned kMinusInfinity = 0xff800000u;
@@ -81,6 +73,15 @@ constexpr unsigned kMinusInfinity = 0xff80ff80u;  // two of them
 using Bits = unsigned short;
 constexpr unsigned kMinusInfinity = 0xfc00fc00u;
 #endif
+constexpr int kPerWord = 4 / static_cast<int>(sizeof(Bits));                // elements
+constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(Bits));      // elements
+// A row is walked in aligned vectors. Where rows do not start on a vector boundary, the walk starts
+// at the boundary before the row, and its first and last vectors are only partly the row's.
+constexpr int kRowVectors = CeilDiv(COLS + (ALIGNED ? 0 : kVector - 1), kVector);
+constexpr int kChunk = CeilDiv(kRowVectors, CLUSTER);  // vectors of a row that a block owns
+constexpr int kItems = CeilDiv(kChunk, ROW_THREADS);   // vectors of a row that a thread owns
+constexpr int kPitch = kItems * ROW_THREADS;           // vectors of a row in shared memory
+constexpr bool kExact = ALIGNED && kPitch * CLUSTER == kRowVectors;  // no vector is out of range
 
 // Element i of a vector; i is known when loops are unrolled.
 __device__ __forceinline__ float At(const Vector& vector, int i) {
@@ -91,7 +92,14 @@ __device__ __forceinline__ float At(const Vector& vector, int i) {
   return __uint_as_float(i % 2 ? word & 0xffff0000u : word << 16);
 #else
   const unsigned word = vector.word[i / 2];
-  return __half2float(__ushort_as_half(static_cast<Bits>(i % 2 ? word >> 16 : word)));
+  const Bits bits = static_cast<Bits>(i % 2 ? word >> 16 : word);
+#if TUNE_CPU
+  return __half2float(__ushort_as_half(bits));
+#else
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+#endif
 #endif
 }
 
@@ -146,7 +154,8 @@ __device__ __forceinline__ float Exp2(float value) {
 
 // The same vector, but the compiler cannot know: else it would keep the elements of `packed` as floats
 // from one pass to the next, in twice the registers.
-__device__ __forceinline__ Vector Forgotten(Vector vector) {
+__device__ __forceinline__ Vector Forgotten(const Vector& kept) {
+  Vector vector = kept;
 #if !TUNE_CPU
 #pragma unroll
   for (unsigned& word : vector.word) asm volatile("" : "+r"(word));
@@ -181,22 +190,14 @@ __device__ __forceinline__ float Exp(float value, float largest) {
 
 #if !TUNE_CPU
 // The widest access the machine has for a vector; 32-byte vectors are two of them.
-template <int bytes>
-struct PieceOf;
-template <>
-struct PieceOf<4> {
-  using Type = unsigned;
-};
-template <>
-struct PieceOf<8> {
-  using Type = uint2;
-};
-template <>
-struct PieceOf<16> {
-  using Type = uint4;
-};
-constexpr int kPieceBytes = Min(VECTOR_BYTES, 16);
-using Piece = PieceOf<kPieceBytes>::Type;
+#if VECTOR_BYTES >= 16
+using Piece = uint4;
+#elif VECTOR_BYTES == 8
+using Piece = uint2;
+#else
+using Piece = unsigned;
+#endif
+constexpr int kPieceBytes = sizeof(Piece);
 constexpr int kPieces = VECTOR_BYTES / kPieceBytes;
 
 __device__ __forceinline__ Piece LoadPiece(const Piece* from) {
@@ -259,7 +260,7 @@ struct Row {
 
 __device__ __forceinline__ Row RowAt(long long row, long long rows) {
   const long long start = row * COLS;
-  const int offset = kAligned ? 0 : static_cast<int>(start % kVector);
+  const int offset = ALIGNED ? 0 : static_cast<int>(start % kVector);
   return {start - offset, offset, row < rows};
 }
 
@@ -275,10 +276,12 @@ __device__ __forceinline__ bool IsInside(const Row& row, int v) {
   return row.in && (kExact || v < kRowVectors);
 }
 
+#if !ALIGNED
+
 // Can item i be a vector that only begins or ends in the row? Known when loops are unrolled.
 __device__ __forceinline__ constexpr bool MayBePart(int i) {
   constexpr int kLastChunk = kRowVectors - (CLUSTER - 1) * kChunk;
-  return !kAligned && (i == 0 || (i + 1) * ROW_THREADS > kLastChunk - 2);
+  return i == 0 || (i + 1) * ROW_THREADS > kLastChunk - 2;
 }
 __device__ __forceinline__ bool IsPart(const Row& row, int v) {
   return v * kVector < row.offset || (v + 1) * kVector > row.offset + COLS;
@@ -312,24 +315,30 @@ __device__ __forceinline__ void StorePart(Vector* to, const Row& row, int v,
   }
 }
 
-__device__ __forceinline__ Vector Load(const DTYPE* x, const Row& row, int i, Seat seat) {
+#endif  // !ALIGNED
+
+__device__ __forceinline__ Vector Load(const Bits* x, const Row& row, int i, Seat seat) {
   const int v = VectorOf(i, seat);
   if (!IsInside(row, v)) return Nothing();
   const Vector* from = reinterpret_cast<const Vector*>(x + row.first) + v;
+#if !ALIGNED
   if (MayBePart(i) && IsPart(row, v)) return LoadPart(from, row, v);
+#endif
   return LoadWhole(from);
 }
 
-__device__ __forceinline__ void Store(DTYPE* y, const Row& row, int i, Seat seat,
+__device__ __forceinline__ void Store(Bits* y, const Row& row, int i, Seat seat,
                                       const Vector& vector) {
   const int v = VectorOf(i, seat);
   if (!IsInside(row, v)) return;
   Vector* to = reinterpret_cast<Vector*>(y + row.first) + v;
+#if !ALIGNED
   if (MayBePart(i) && IsPart(row, v)) {
     StorePart(to, row, v, vector);
-  } else {
-    StoreWhole(to, vector);
+    return;
   }
+#endif
+  StoreWhole(to, vector);
 }
 
 // ---- Merging what the threads of a row know ------------------------------------------------------
@@ -397,6 +406,7 @@ __device__ __forceinline__ Partial MergedInRow(Partial partial, int turn, Seat s
   const int lane = threadIdx.x % 32;
 #if CLUSTER > 1
   if (lane < CLUSTER) StoreInCluster(&slots[turn][seat.rank * kWarps + warp], lane, partial);
+  __syncwarp();
   ArriveAtCluster();
   WaitForCluster();
 #else
@@ -417,7 +427,7 @@ __device__ __forceinline__ Partial MergedInRow(Partial partial, int turn, Seat s
 
 // The rows that a thread works on: every `step`-th.
 struct Walk {
-  const DTYPE* x;
+  const Bits* x;
   long long rows;
   long long step;
   long long index;  // of the row it is at
@@ -479,7 +489,7 @@ __device__ __forceinline__ int BulkBytes(Seat seat) {
 }
 
 // One thread starts the copy of the block's part of a row.
-__device__ __forceinline__ void StartCopy(Vector* stage, unsigned barrier, const DTYPE* x,
+__device__ __forceinline__ void StartCopy(Vector* stage, unsigned barrier, const Bits* x,
                                           const Row& row, Seat seat) {
   if (seat.lane != 0 || !row.in) return;
   // The stage may still be on its way to device memory.
@@ -514,7 +524,7 @@ __device__ __forceinline__ void WaitForCopy(unsigned barrier, unsigned parity) {
 }
 
 // Once all threads of the row have written their results to `stage`, one starts the copy to `y`.
-__device__ __forceinline__ void StoreStage(DTYPE* y, const Row& row, const Vector* stage,
+__device__ __forceinline__ void StoreStage(Bits* y, const Row& row, const Vector* stage,
                                            Seat seat) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   if constexpr (ROW_THREADS > 32) {
@@ -534,7 +544,7 @@ __device__ __forceinline__ void StoreStage(DTYPE* y, const Row& row, const Vecto
 #else
 
 // Each thread starts the copy of its own vectors of a row; nobody else reads them.
-__device__ __forceinline__ void StartCopy(Vector* stage, unsigned, const DTYPE* x, const Row& row,
+__device__ __forceinline__ void StartCopy(Vector* stage, unsigned, const Bits* x, const Row& row,
                                           Seat seat) {
 #pragma unroll 4
   for (int i = 0; i < kItems; ++i) {
@@ -542,10 +552,12 @@ __device__ __forceinline__ void StartCopy(Vector* stage, unsigned, const DTYPE* 
     if (!IsInside(row, v)) continue;
     Vector* to = stage + i * ROW_THREADS + seat.lane;
     const Vector* from = reinterpret_cast<const Vector*>(x + row.first) + v;
+#if !ALIGNED
     if (MayBePart(i) && IsPart(row, v)) {
       *to = LoadPart(from, row, v);
       continue;
     }
+#endif
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       const unsigned target = SharedAddress(reinterpret_cast<Piece*>(to) + piece);
@@ -643,9 +655,8 @@ class Feed {
 class Share {
  public:
   __device__ __forceinline__ Share(Feed& feed, const Walk& walk) : feed_(feed), walk_(walk) {
-    if constexpr (KEEP == none) return;
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
+    for (int i = 0; i < (KEEP == none ? 0 : kItems); ++i) {
       const Vector vector = feed.Take(walk, i);
       if constexpr (KEEP == packed) {
         raw_[i] = vector;
@@ -667,14 +678,14 @@ class Share {
       }
 #pragma unroll
       for (int e = 0; e < kVector; ++e) largest = fmaxf(largest, At(most, e));
-      return largest;
-    }
+    } else {
 #pragma unroll kUnroll
-    for (int i = 0; i < kItems; ++i) {
-      float value[kVector];
-      Get(i, value);
+      for (int i = 0; i < kItems; ++i) {
+        float value[kVector];
+        Get(i, value);
 #pragma unroll
-      for (int e = 0; e < kVector; ++e) largest = fmaxf(largest, value[e]);
+        for (int e = 0; e < kVector; ++e) largest = fmaxf(largest, value[e]);
+      }
     }
     return largest;
   }
@@ -716,7 +727,7 @@ class Share {
     return mine;
   }
 
-  __device__ __forceinline__ void Write(DTYPE* y, float largest, float scale) {
+  __device__ __forceinline__ void Write(Bits* y, float largest, float scale) {
     const Row row = walk_.Ahead(0);
 #pragma unroll kUnroll
     for (int i = 0; i < kItems; ++i) {
@@ -760,7 +771,7 @@ class Share {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
-    softmax(const DTYPE* __restrict__ x, DTYPE* __restrict__ y, long long rows) {
+    softmax(const Bits* __restrict__ x, Bits* __restrict__ y, long long rows) {
   const Seat seat = {static_cast<int>(threadIdx.x % ROW_THREADS),
                      static_cast<int>(blockIdx.x % CLUSTER)};
   const int slot = threadIdx.x / ROW_THREADS;
@@ -795,7 +806,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     feed.Refill(walk);
     // The kept exponentials are relative to `mine.largest`.
     const float own = KEEP == floats && EXCHANGES == 1 ? Exp(mine.largest, all.largest) : 1.0f;
-    share.Write(y, all.largest, own / all.sum);
+    share.Write(y, all.largest, __fdividef(own, all.sum));
     feed.Step();
   }
 #if BULK

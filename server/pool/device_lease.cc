@@ -167,10 +167,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::Ceilings(const Cancelled& canc
   Request request;
   request.mutable_ceilings();
   const WorkerAnswer answer = worker_->Call(request, options_.ceilings_deadline, cancelled);
-  if (answer.kind == Kind::kCancelled) {
-    Distrust("cancelled");
-    return CancelledOn(options_.id);
-  }
+  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
   const std::string complaint = Complaint(answer, worker::v1::WorkerReply::kCeilings);
   if (!complaint.empty()) {
     Distrust(complaint);
@@ -207,8 +204,8 @@ absl::Status DeviceLease::EnsureProblem(const Cancelled& cancelled) {
       return absl::Status(static_cast<absl::StatusCode>(prepared.status_code()),
                           prepared.status_message());
     }
-    Distrust(complaint);
     if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+    Distrust(complaint);
     if (answer.kind == Kind::kDeadline) {
       return absl::InvalidArgumentError(
           absl::StrCat("the reference kernel was not done within ",
@@ -239,6 +236,8 @@ absl::StatusOr<RunReport> DeviceLease::Run(const RunRequest& run, const Cancelle
 absl::StatusOr<DeviceLease::Try> DeviceLease::TryRun(const Request& request,
                                                      const Cancelled& cancelled) {
   const WorkerAnswer answer = worker_->Call(request, options_.run_deadline, cancelled);
+  // The worker was killed, but nothing is held against the device.
+  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
   Try result;
   result.failure = Complaint(answer, worker::v1::WorkerReply::kRun);
   if (result.failure.empty()) {
@@ -256,7 +255,6 @@ absl::StatusOr<DeviceLease::Try> DeviceLease::TryRun(const Request& request,
     }
   }
   Distrust(result.failure);
-  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
   if (answer.kind == Kind::kDeadline) {
     // Runs are one at a time, so nobody else can be to blame.
     result.report =

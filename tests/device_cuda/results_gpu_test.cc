@@ -153,6 +153,7 @@ TEST_F(ResultsGpuTest, UsesAllOfSharedMemory) {
 TEST_F(ResultsGpuTest, LaunchesClusters) {
   if (sm() < 90) GTEST_SKIP() << "clusters need sm_90";
   for (int64_t blocks : {2, 8, 16}) {
+    if (blocks == 16 && sm() >= 120) continue;  // eight is the most there
     RunRequest request = Doubling(
         "unsigned blocks; asm(\"mov.u32 %0, %%cluster_nctaid.x;\" : \"=r\"(blocks));"
         "if (i < n) y[i] = (blocks == " +
@@ -251,27 +252,7 @@ TEST_F(ResultsGpuTest, ReferencesAreHeldToTheSameRules) {
 }
 
 // Two-dimensional tiles by the bulk copy engine: in by one map, out by another.
-TEST_F(ResultsGpuTest, CopiesThroughTensorMaps) {
-  if (sm() < 90) GTEST_SKIP() << "tensor maps need sm_90";
-  constexpr int64_t kRows = 96;
-  constexpr int64_t kColumns = 256;
-  ProblemPlan plan;
-  plan.buffers = {Buffer("x", DType::kBF16, kRows * kColumns, Role::kInput),
-                  Buffer("y", DType::kBF16, kRows * kColumns, Role::kOutput)};
-  plan.reference_args = {plan.buffers[0],
-                         Buffer("y", DType::kF32, kRows * kColumns, Role::kOutput)};
-  plan.reference_launch = Launch1d("reference", kRows * kColumns, 256);
-  absl::Status status = runner().Prepare(plan,
-                                         CompileText(R"(
-extern "C" __global__ void reference(const unsigned short* x, float* y) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  y[i] = __uint_as_float((unsigned)x[i] << 16);
-})",
-                                                     "reference"),
-                                         3);
-  ASSERT_TRUE(status.ok()) << status;
-  RunRequest request;
-  request.binary = CompileText(R"(
+constexpr char kTensorMapCopy[] = R"(
 struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
 extern "C" __global__ void variant(const unsigned short* x, unsigned short* y,
                                    const __grid_constant__ CUtensorMap from,
@@ -301,23 +282,46 @@ extern "C" __global__ void variant(const unsigned short* x, unsigned short* y,
                :: "l"(&to), "r"(tile_at), "r"(column), "r"(row) : "memory");
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+})";
+
+TEST_F(ResultsGpuTest, CopiesThroughTensorMaps) {
+  if (sm() < 90) GTEST_SKIP() << "tensor maps need sm_90";
+  constexpr int64_t kRows = 96;
+  constexpr int64_t kColumns = 256;
+  ProblemPlan plan;
+  plan.buffers = {Buffer("x", DType::kBF16, kRows * kColumns, Role::kInput),
+                  Buffer("y", DType::kBF16, kRows * kColumns, Role::kOutput)};
+  plan.reference_args = {plan.buffers[0],
+                         Buffer("y", DType::kF32, kRows * kColumns, Role::kOutput)};
+  plan.reference_launch = Launch1d("reference", kRows * kColumns, 256);
+  absl::Status status = runner().Prepare(plan,
+                                         CompileText(R"(
+extern "C" __global__ void reference(const unsigned short* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = __uint_as_float((unsigned)x[i] << 16);
 })",
-                               "variant");
+                                                     "reference"),
+                                         3);
+  ASSERT_TRUE(status.ok()) << status;
+  RunRequest request;
+  request.binary = CompileText(kTensorMapCopy, "variant");
   request.variant.launch.entry = "variant";
   request.variant.launch.grid = {kColumns / 64, kRows / 8, 1};
   request.variant.launch.block = {32, 1, 1};
-  TensorMapPlan map;
-  map.name = "from";
-  map.buffer = "x";
-  map.dims = {kColumns, kRows};
-  map.strides_bytes = {kColumns * 2};
-  map.box = {64, 8};
-  map.swizzle_bytes = 128;
-  map.l2_promotion_bytes = 128;
-  TensorMapPlan to = map;
-  to.name = "to";
-  to.buffer = "y";
-  request.variant.args = {plan.buffers[0], plan.buffers[1], map, to};
+  const TensorMapPlan from = {.name = "from",
+                              .buffer = "x",
+                              .dims = {kColumns, kRows},
+                              .strides_bytes = {kColumns * 2},
+                              .box = {64, 8},
+                              .swizzle_bytes = 128,
+                              .l2_promotion_bytes = 128};
+  const TensorMapPlan to = {.name = "to",
+                            .buffer = "y",
+                            .dims = {kColumns, kRows},
+                            .strides_bytes = {kColumns * 2},
+                            .box = {64, 8},
+                            .swizzle_bytes = 128};
+  request.variant.args = {plan.buffers[0], plan.buffers[1], from, to};
   RunReport report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
   EXPECT_EQ(report.error.max_abs, 0);

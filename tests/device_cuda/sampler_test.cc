@@ -64,13 +64,12 @@ TEST(PtxasLogTest, ReadsTheEntryItIsAskedFor) {
 
 TEST(TensorMapTest, SaysWhichRuleIsBroken) {
   const DriverApi driver;  // no plan below gets as far as the driver
-  TensorMapPlan good;
-  good.name = "map";
-  good.buffer = "x";
-  good.dims = {64, 32};
-  good.strides_bytes = {128};
-  good.box = {64, 8};
-  good.swizzle_bytes = 128;
+  const TensorMapPlan good = {.name = "map",
+                              .buffer = "x",
+                              .dims = {64, 32},
+                              .strides_bytes = {128},
+                              .box = {64, 8},
+                              .swizzle_bytes = 128};
   auto error = [&driver](const TensorMapPlan& plan, int64_t count = 64 * 32) {
     return std::string(EncodeTensorMap(driver, plan, DType::kBF16, 0, count).status().message());
   };

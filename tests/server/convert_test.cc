@@ -54,10 +54,16 @@ TEST(ConvertTest, AFailedTrialHasNoMeasurement) {
 
 TEST(ConvertTest, SummaryComesBackWhole) {
   SweepView view;
-  view.progress = {.space_size = 200, .planned = 100, .done = 90, .reused = 40,
+  view.progress = {.space_size = 200,
+                   .planned = 100,
+                   .done = 90,
+                   .reused = 40,
                    .outcomes = {{Outcome::kOk, 80}, {Outcome::kWrongResult, 10}},
-                   .elapsed_seconds = 12.5, .best_config = Config{{{"BLOCK", int64_t{64}}}},
-                   .best_latency_ns = 1234.5, .worker_restarts = 2, .compile_cache_hits = 7};
+                   .elapsed_seconds = 12.5,
+                   .best_config = Config{{{"BLOCK", int64_t{64}}}},
+                   .best_latency_ns = 1234.5,
+                   .worker_restarts = 2,
+                   .compile_cache_hits = 7};
   view.result = SweepResult{.bound = "memory", .ceiling = 4.2e12, .ceiling_measured = true};
   db::SweepRow row;
   row.summary = SummaryText(view);

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/barrier.h"
 #include "absl/synchronization/notification.h"
 
 namespace tune::server {
@@ -13,12 +13,11 @@ namespace {
 
 TEST(ExecutorTest, RunsTasksSideBySide) {
   Executor executor(/*threads_max=*/3, /*queue_max=*/10);
-  absl::BlockingCounter all_inside(3);
+  absl::Barrier* all_inside = new absl::Barrier(3);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(executor
-                    .Run([&] {
-                      all_inside.DecrementCount();
-                      all_inside.Wait();
+                    .Run([all_inside] {
+                      if (all_inside->Block()) delete all_inside;
                     })
                     .ok());
   }

@@ -45,7 +45,8 @@ TEST(ListenerTest, TcpNeedsTls) {
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_NE(status.message().find("--tls-cert"), std::string::npos) << status;
   EXPECT_TRUE(absl::IsInvalidArgument(
-      CredentialsFor("0.0.0.0:50051", {.certificate_file = "/none", .key_file = "/none"}).status()));
+      CredentialsFor("0.0.0.0:50051", {.certificate_file = "/none", .key_file = "/none"})
+          .status()));
 }
 
 TEST(ListenerTest, MakesAPrivateFolder) {

@@ -27,8 +27,8 @@ TEST(ProgressMeterTest, SteadyRate) {
 
 TEST(ProgressMeterTest, RateFollowsTheLastSeconds) {
   ProgressMeter meter(kStart);
-  for (int i = 1; i <= 100; ++i) meter.Finished(At(i * 0.01));       // 100 a second
-  for (int i = 1; i <= 60; ++i) meter.Finished(At(1 + i * 0.5));     // then 2 a second
+  for (int i = 1; i <= 100; ++i) meter.Finished(At(i * 0.01));    // 100 a second
+  for (int i = 1; i <= 60; ++i) meter.Finished(At(1 + i * 0.5));  // then 2 a second
   EXPECT_NEAR(meter.TrialsPerSecond(At(31)), 2, 0.1);
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 db::SweepRow Chosen(const std::string& target, uint64_t space_size, uint64_t trials = 0,
                     double seconds = 0, const std::string& strategy = "") {
-  db::SweepRow sweep{.target = target, .strategy = strategy, .budget_trials = trials,
-                     .budget_seconds = seconds};
+  db::SweepRow sweep{
+      .target = target, .strategy = strategy, .budget_trials = trials, .budget_seconds = seconds};
   ChooseStrategy(space_size, sweep);
   return sweep;
 }

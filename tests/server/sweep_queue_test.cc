@@ -64,11 +64,11 @@ class SweepQueueTest : public testing::Test {
     gate_ = std::make_unique<Gate>();
     store_.reset();
     store_ = db::Store::Open(dir_.path() + "/tune.db").value();
-    queue_ = SweepQueue::Start(options, *store_, ticker_,
-                               [gate = gate_.get()](SweepView view, SweepFeed&,
-                                                    const SweepControl& control) {
-                                 return gate->Run(std::move(view), control);
-                               })
+    queue_ = SweepQueue::Start(
+                 options, *store_, ticker_,
+                 [gate = gate_.get()](SweepView view, SweepFeed&, const SweepControl& control) {
+                   return gate->Run(std::move(view), control);
+                 })
                  .value();
   }
 
@@ -177,6 +177,22 @@ TEST_F(SweepQueueTest, StoppedDaemonGoesOnWithItsSweepsInOrder) {
   EXPECT_EQ(gate_->started(), (std::vector<int64_t>{first, second}));
 }
 
+TEST_F(SweepQueueTest, WithoutTakingUpSweepsAreLeftForADaemon) {
+  const int64_t left = Submit("cpu");
+  gate_->AwaitStarted(1);
+  Restart({.take_up = false});
+  const int64_t mine = Submit("cpu");
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(mine).row.state, db::SweepState::kDone);
+  const SweepView view = queue_->Get(left).value();
+  EXPECT_EQ(view.row.state, db::SweepState::kQueued);
+  EXPECT_FALSE(view.row.message.empty());
+  EXPECT_EQ(view.progress.space_size, 10u);
+  EXPECT_TRUE(absl::IsFailedPrecondition(queue_->Feed(left).status())) << "nothing to watch";
+  EXPECT_EQ(queue_->Cancel(left, absl::Now()).value().row.state, db::SweepState::kCancelled);
+  EXPECT_EQ(store_->GetSweep(left).value().state, db::SweepState::kCancelled);
+}
+
 TEST_F(SweepQueueTest, FinishedSweepKeepsItsCountsAcrossARestart) {
   const int64_t id = Submit("cpu");
   gate_->Open();
@@ -194,7 +210,8 @@ TEST_F(SweepQueueTest, SameKeyIsTheSameSweep) {
   EXPECT_NE(queue_->Submit(MakeSubmission("cpu", "other")).value().row.id, id);
   gate_->Open();
   AwaitEnd(id);
-  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.id, id) << "also when finished";
+  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.id, id)
+      << "also when finished";
   Restart({});
   EXPECT_EQ(queue_->Submit(MakeSubmission("cpu", "key")).value().row.state, db::SweepState::kDone);
 }

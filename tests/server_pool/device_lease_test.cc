@@ -167,6 +167,8 @@ TEST_F(DeviceLeaseTest, StopsWaitingWhenCancelled) {
     EXPECT_EQ(lease().Run(Request("hang"), cancel.AsCancelled()).status().code(),
               absl::StatusCode::kCancelled);
     EXPECT_LT(absl::Now() - cancel.set_at(), absl::Seconds(1));
+    EXPECT_EQ(lease().Status().state, DeviceState::kHealthy) << "nothing is held against it";
+    EXPECT_EQ(lease().Status().worker_restarts, 0u);
   }
   {
     TrueAfter cancel(absl::Milliseconds(300));

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,12 +19,38 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 class WorkersTest : public testing::Test {
  protected:
-  WorkersTest() {
-    workers_ = Workers::Create({.state_dir = dir_ / "state", .worker_dir = WORKER_DIR}).value();
+  WorkersTest() { Start({}); }
+  void Start(WorkersOptions options) {
+    options.state_dir = dir_ / "state";
+    options.worker_dir = WORKER_DIR;
+    workers_ = Workers::Create(options).value();
+  }
+  CompiledVariant Compile(const std::string& target, const std::string& source) {
+    absl::StatusOr<CompileResult> result = workers_->PoolFor(target).value()->Compile(
+        {.target = target, .source_name = "a.cu", .source_text = source, .entry = "k"}, {});
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->variant : CompiledVariant{};
+  }
+  // Tries to read files of the host through the compiler.
+  void ExpectNoWayOut(const std::string& target) {
+    const std::string kernel = "extern \"C\" __global__ void k() {}\n";
+    const std::string secret = dir_ / "secret.h";
+    std::ofstream(secret) << "the_secret_of_this_host\n";
+    const std::string climb = "../../../../../../../../../../..";
+    for (const std::string& path : {secret, climb + secret, std::string("/etc/passwd")}) {
+      const CompiledVariant read = Compile(target, "#include \"" + path + "\"\n" + kernel);
+      EXPECT_NE(read.outcome, Outcome::kOk) << path;
+      EXPECT_THAT(read.log, Not(HasSubstr("the_secret_of_this_host"))) << path;
+      EXPECT_THAT(read.log, Not(HasSubstr("root:"))) << path;
+      const CompiledVariant probe = Compile(
+          target, "#if __has_include(\"" + path + "\")\n#error there it is\n#endif\n" + kernel);
+      EXPECT_THAT(probe.log, Not(HasSubstr("there it is"))) << path;
+    }
   }
   // Compiles every variant of the small kernel for a target.
   absl::StatusOr<CompileReport> CompileAll(const std::string& faults, const std::string& target) {
@@ -58,6 +85,8 @@ TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
   EXPECT_EQ(report->compiled, 6u);
   EXPECT_THAT(report->findings, SizeIs(0)) << report->findings[0].message;
 }
+
+TEST_F(WorkersTest, ACpuSourceReadsNoFileOfTheHost) { ExpectNoWayOut("cpu"); }
 #endif
 
 #ifdef TUNE_CUDA
@@ -71,6 +100,24 @@ TEST_F(WorkersTest, CompilesForGpusInsideItsWallsWithoutOne) {
     EXPECT_THAT(report->findings[0].message, HasSubstr("compile_failed"));
     EXPECT_THAT(report->findings[0].message, HasSubstr("this does not compile"));
   }
+}
+
+TEST_F(WorkersTest, AGpuSourceReadsNoFileOfTheHost) { ExpectNoWayOut("sm_90a"); }
+
+// Three lines of templates that would keep NVRTC busy for minutes.
+TEST_F(WorkersTest, ACompileBombIsStoppedAtTheDeadline) {
+  Start({.compile_deadline = absl::Seconds(2)});
+  const std::string bomb = R"(
+template <int N, long long K> struct T {
+  static const int v = T<N - 1, 2 * K>::v + T<N - 1, 2 * K + 1>::v;
+};
+template <long long K> struct T<0, K> { static const int v = 1; };
+extern "C" __global__ void k(int* y) { *y = T<22, 1>::v; })";
+  const CompiledVariant variant = Compile("sm_90a", bomb);
+  EXPECT_TRUE(variant.outcome == Outcome::kCompileTimeout ||
+              variant.outcome == Outcome::kCompileFailed)
+      << ToText(variant.outcome);
+  EXPECT_EQ(Compile("sm_90a", "extern \"C\" __global__ void k() {}").outcome, Outcome::kOk);
 }
 
 TEST_F(WorkersTest, AGpuWithoutADriverIsASentence) {

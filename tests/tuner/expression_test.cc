@@ -126,8 +126,7 @@ TEST(Expression, NamesTheColumnOfWhatIsWrong) {
       {"a // 0.0", "division by zero at column 3 of 'a // 0.0'"},
       {"a + 1 % zero", "division by zero at column 7 of 'a + 1 % zero'"},
       {"0 ** -1", "division by zero at column 3 of '0 ** -1'"},
-      {"9223372036854775807 + 1",
-       "integer overflow at column 21 of '9223372036854775807 + 1'"},
+      {"9223372036854775807 + 1", "integer overflow at column 21 of '9223372036854775807 + 1'"},
       {"2 ** 63", "integer overflow at column 3 of '2 ** 63'"},
       {"3 ** 1000000000000", "integer overflow at column 3 of '3 ** 1000000000000'"},
       {"1e308 * 10", "result is not a finite number at column 7 of '1e308 * 10'"},
@@ -155,9 +154,8 @@ TEST(Expression, EvaluatesOnlyWhatIsNeeded) {
 }
 
 TEST(Expression, MakesLists) {
-  EXPECT_THAT(EvalList("pow2(32, 256)"),
-              ElementsAre(Value(int64_t{32}), Value(int64_t{64}), Value(int64_t{128}),
-                          Value(int64_t{256})));
+  EXPECT_THAT(EvalList("pow2(32, 256)"), ElementsAre(Value(int64_t{32}), Value(int64_t{64}),
+                                                     Value(int64_t{128}), Value(int64_t{256})));
   EXPECT_THAT(EvalList("range(64, 257, 64)"),
               ElementsAre(Value(int64_t{64}), Value(int64_t{128}), Value(int64_t{192}),
                           Value(int64_t{256})));
@@ -166,10 +164,11 @@ TEST(Expression, MakesLists) {
               ElementsAre(Value(int64_t{1}), Value(int64_t{7}), Value(std::string("smem")),
                           Value(true), Value(0.5)));
   EXPECT_THAT(EvalList("[1] if causal else [2]"), ElementsAre(Value(int64_t{1})));
-  EXPECT_THAT(EvalList("a"), ElementsAre(Value(std::string(
-                                 "a list is needed, not 7 at column 1 of 'a'"))));
-  EXPECT_THAT(EvalList("range(9223372036854775800, 9223372036854775807, 5)"),
-              ElementsAre(Value(int64_t{9223372036854775800}), Value(int64_t{9223372036854775805})));
+  EXPECT_THAT(EvalList("a"),
+              ElementsAre(Value(std::string("a list is needed, not 7 at column 1 of 'a'"))));
+  EXPECT_THAT(
+      EvalList("range(9223372036854775800, 9223372036854775807, 5)"),
+      ElementsAre(Value(int64_t{9223372036854775800}), Value(int64_t{9223372036854775805})));
 }
 
 TEST(Expression, ConvertsToTheTypeAskedFor) {
@@ -202,6 +201,15 @@ TEST(Expression, HasLimits) {
   while (not_deep.size() < 4000) not_deep += "+1";
   EXPECT_EQ(Eval(not_deep), "2001");
   EXPECT_EQ(Eval(std::string(5000, '1')), "expression has 5000 characters; the most is 4096");
+}
+
+// A spec may hold many long constant lists; their values are not all kept.
+TEST(Expression, KeepsFewConstants) {
+  std::string text = "1 in range(0, 4096)";
+  while (text.size() < 4000) text += " and 1 in range(0, 4096)";
+  EXPECT_EQ(Eval(text), "True");
+  EXPECT_EQ(Eval("4095 in range(0, 4096) + [1]"),
+            "a list has more than 4096 items at column 24 of '4095 in range(0, 4096) + [1]'");
 }
 
 TEST(Expression, ClipsALongTextRoundTheColumn) {

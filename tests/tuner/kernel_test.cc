@@ -101,8 +101,9 @@ TEST(Kernel, SpaceHoldsWhatTheSpecAndTheTargetAllow) {
   }
   // No clusters below sm_90; other values on the CPU.
   EXPECT_EQ(kernel->MakeSpace(problem, Traits("sm_86"))->params()[3].values.size(), 1);
-  EXPECT_EQ(kernel->MakeSpace(MakeProblem(*kernel, {}, "", "cpu"), Traits("cpu"))->params()[0].values,
-            (std::vector<Value>{int64_t{1}, int64_t{4}}));
+  EXPECT_EQ(
+      kernel->MakeSpace(MakeProblem(*kernel, {}, "", "cpu"), Traits("cpu"))->params()[0].values,
+      (std::vector<Value>{int64_t{1}, int64_t{4}}));
 }
 
 TEST(Kernel, EmptySpaceNamesTheConstraint) {
@@ -172,8 +173,10 @@ TEST(Kernel, PlansAVariant) {
   const auto kernel = TestKernel();
   const Problem problem = MakeProblem(*kernel, {}, "", "sm_90a");
   Config config;
-  config.entries = {{"THREADS", int64_t{128}}, {"VEC", int64_t{8}},
-                    {"PATH", std::string("smem")}, {"CLUSTER", int64_t{2}}};
+  config.entries = {{"THREADS", int64_t{128}},
+                    {"VEC", int64_t{8}},
+                    {"PATH", std::string("smem")},
+                    {"CLUSTER", int64_t{2}}};
   const VariantPlan plan = kernel->PlanVariant(problem, Traits("sm_90a"), config).value();
   EXPECT_EQ(plan.compile.target, "sm_90a");
   EXPECT_EQ(plan.compile.source_name, "scale.cu");
@@ -223,13 +226,14 @@ TEST(Kernel, HashDependsOnTheMeaningNotTheSpelling) {
   EXPECT_EQ(hash_of(text, files), hash);
   EXPECT_EQ(Kernel::Create("s", text, files).value()->files().size(), 2);
   std::set<std::string> hashes = {hash};
-  EXPECT_TRUE(hashes.insert(hash_of(absl::StrReplaceAll(text, {{"min: 1", "min: 2"}}), files)).second);
+  EXPECT_TRUE(
+      hashes.insert(hash_of(absl::StrReplaceAll(text, {{"min: 1", "min: 2"}}), files)).second);
   files["vec.h"] += " ";
   EXPECT_TRUE(hashes.insert(hash_of(text, files)).second);
 }
 
 struct WrongSpec {
-  const char* what;     // in the test spec
+  const char* what;  // in the test spec
   const char* instead;
   const char* message;
 };
@@ -260,7 +264,8 @@ constexpr WrongSpec kWrongSpecs[] = {
     {"values: [0, 1]", "values: [1, 2]",
      "scale.textproto:8:21: dims[2].default_value: 0 is not one of the values"},
     {"[\"bf16\", \"f32\"]", "[\"bf16\", \"fp32\"]",
-     "scale.textproto:9:1: dtypes[1]: unknown data type 'fp32'; known: f64, f32, f16, bf16, i8, u8, "
+     "scale.textproto:9:1: dtypes[1]: unknown data type 'fp32'; known: f64, f32, f16, bf16, i8, "
+     "u8, "
      "i32, u32, i64"},
     {"\"pow2(32, 1024)\"", "\"pow2(32, 1024\"",
      "scale.textproto:12:3: params[0].values: unexpected end at column 14 of 'pow2(32, 1024'"},
@@ -270,10 +275,12 @@ constexpr WrongSpec kWrongSpecs[] = {
     {"name: \"VEC\"", "name: \"DTYPE\"",
      "scale.textproto:16:10: params[1].name: macro 'DTYPE' is one of ours: DTYPE, DTYPE_*, TUNE_*"},
     {"name: \"VEC\"", "name: \"__VEC\"",
-     "scale.textproto:16:10: params[1].name: '__VEC' is no name: a letter, then letters, digits and "
+     "scale.textproto:16:10: params[1].name: '__VEC' is no name: a letter, then letters, digits "
+     "and "
      "'_', at most 64, not starting with '__'"},
     {"\"VEC * dtype_bytes\"", "\"VEC * chunks\"",
-     "scale.textproto:19:26: lets[0].value: unknown name 'chunks' at column 7 of 'VEC * chunks'; in "
+     "scale.textproto:19:26: lets[0].value: unknown name 'chunks' at column 7 of 'VEC * chunks'; "
+     "in "
      "scope: CLUSTER, PATH, THREADS, VEC, cols, dtype, dtype_bytes, mode, rows, sm, target"},
     {"\"vec_bytes <= 16\"", "\"vec_bytes <= sm_count\"",
      "scale.textproto:22:15: constraints[0].expression: unknown name 'sm_count' at column 14 of "
@@ -292,7 +299,8 @@ constexpr WrongSpec kWrongSpecs[] = {
     {"name: \"count\"", "name: \"x\"",
      "scale.textproto:28:8: args[2].name: two args are called 'x'"},
     {"scalar { dtype: \"f32\"", "scalar { dtype: \"bf16\"",
-     "scale.textproto:30:27: args[3].scalar.dtype: unknown scalar type 'bf16'; known: i32, u32, i64, "
+     "scale.textproto:30:27: args[3].scalar.dtype: unknown scalar type 'bf16'; known: i32, u32, "
+     "i64, "
      "f32, f64"},
     {"buffer: \"x\"", "buffer: \"z\"",
      "scale.textproto:33:3: args[5].tensor_map.buffer: no buffer arg is called 'z'"},
@@ -304,19 +312,18 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:37:3: launch.grid[0]: unknown name 'row' at column 1 of 'row * CLUSTER'; in "
      "scope: CLUSTER, PATH, THREADS, VEC, chunks, cols, dtype, dtype_bytes, elements, mode, rows, "
      "sm, sm_count, target, vec_bytes"},
-    {"block: \"THREADS\"", "",
-     "scale.textproto:36:1: launch.block: 1 to 3 expressions, not 0"},
+    {"block: \"THREADS\"", "", "scale.textproto:36:1: launch.block: 1 to 3 expressions, not 0"},
     {"flops: \"elements\"", "flops: \"chunks\"",
      "scale.textproto:42:8: work.flops: unknown name 'chunks' at column 1 of 'chunks'; in scope: "
      "cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
     {"entry: \"scale_reference\"", "",
-     "scale.textproto:43:1: reference.entry: '' is no C identifier"},
+     "scale.textproto:44:1: reference.entry: '' is no C identifier"},
     {"tolerances { dtype: \"bf16\"", "tolerances { dtype: \"dtype\"",
-     "scale.textproto:47:14: tolerances[0].dtype: unknown data type 'dtype'; known: f64, f32, f16, "
+     "scale.textproto:48:14: tolerances[0].dtype: unknown data type 'dtype'; known: f64, f32, f16, "
      "bf16, i8, u8, i32, u32, i64"},
-    {"rtol: 0.01", "rtol: -1", "scale.textproto:47:28: tolerances[0].rtol: not within 0 and 1"},
+    {"rtol: 0.01", "rtol: -1", "scale.textproto:48:28: tolerances[0].rtol: not within 0 and 1"},
     {"\"sm_*\"]", "\"sm 90\"]",
-     "scale.textproto:48:1: targets[1]: 'sm 90' is no target pattern such as 'cpu', 'sm_*', "
+     "scale.textproto:49:1: targets[1]: 'sm 90' is no target pattern such as 'cpu', 'sm_*', "
      "'sm_90a'"},
 };
 
@@ -334,10 +341,10 @@ TEST(Kernel, NamesLineColumnAndFieldOfWhatIsWrong) {
 
 TEST(Kernel, RejectsOptionsThatAreNotAllowed) {
   for (const char* option : {"--pre-include=/etc/passwd", "-DX=1", "-I/", "--ptxas-options=-v"}) {
-    const std::string text =
-        absl::StrReplaceAll(TestSpecText(), {{"--use_fast_math", option}});
+    const std::string text = absl::StrReplaceAll(TestSpecText(), {{"--use_fast_math", option}});
     EXPECT_THAT(std::string(Kernel::Create("s", text, TestFiles()).status().message()),
-                HasSubstr(absl::StrCat("nvrtc_options[0]: '", option, "' is not allowed; allowed: "
+                HasSubstr(absl::StrCat("nvrtc_options[0]: '", option,
+                                       "' is not allowed; allowed: "
                                        "--use_fast_math, --ftz=true, ")));
   }
 }
@@ -346,8 +353,9 @@ TEST(Kernel, RejectsWhatIsTooLargeOrNoText) {
   auto message = [](const std::string& text, std::map<std::string, std::string> files) {
     return std::string(Kernel::Create("s", text, files).status().message());
   };
-  EXPECT_EQ(message("", {}), "s:1:1: name: '' is no kernel name: a lower case letter, then lower "
-                             "case letters, digits, '_' and '-', at most 64");
+  EXPECT_EQ(message("", {}),
+            "s:1:1: name: '' is no kernel name: a lower case letter, then lower "
+            "case letters, digits, '_' and '-', at most 64");
   std::map<std::string, std::string> files = TestFiles();
   files["scale.cu"] = std::string(1 << 20, ' ');
   EXPECT_THAT(message(TestSpecText(), files), HasSubstr("the most is 1048576"));

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/space/solver.h"
 
 namespace tune {
 namespace {
@@ -32,7 +33,8 @@ std::vector<std::string> Texts(const Space& space) {
 
 TEST(Space, ListsConfigsInOrderLastParamFastest) {
   const Space space =
-      Space::Build({.params = {Integers("A", {4, 2}), Integers("B", {1, 2, 3}),
+      Space::Build({.params = {Integers("A", {4, 2}),
+                               Integers("B", {1, 2, 3}),
                                {"C", {std::string("x"), true}}},
                     .constraints = {Constraint("A % B == 0 and (C == 'x' or A == 2)")}})
           .value();
@@ -59,23 +61,26 @@ TEST(Space, HasOneConfigWithoutParams) {
 TEST(Space, UsesLetsAndConstants) {
   Scope constants;
   constants.Set("cols", int64_t{48});
-  const Space space = Space::Build({.params = {Integers("T", {1, 2, 4, 5, 8})},
-                                    .lets = {{"chunks", Parse("cols // T")},
-                                             {"name", Parse("'n' + ('big' if chunks > 10 else 's')")},
-                                             {"limit", Parse("cols - 40")}},
-                                    .constraints = {Constraint("chunks * T == cols"),
-                                                    Constraint("name != 'nbig'"),
-                                                    Constraint("T <= limit")},
-                                    .constants = constants})
-                          .value();
+  const Space space =
+      Space::Build({.params = {Integers("T", {1, 2, 4, 5, 8})},
+                    .lets = {{"chunks", Parse("cols // T")},
+                             {"name", Parse("'n' + ('big' if chunks > 10 else 's')")},
+                             {"limit", Parse("cols - 40")}},
+                    .constraints = {Constraint("chunks * T == cols"), Constraint("name != 'nbig'"),
+                                    Constraint("T <= limit")},
+                    .constants = constants})
+          .value();
   EXPECT_THAT(Texts(space), ElementsAre("T=8"));
 }
 
 TEST(Space, AConstraintThatFailsWhereAnotherRejectsIsNoError) {
   // With B = 0 the division fails, but those configs are rejected anyway, whatever the order.
-  for (const auto& texts : std::vector<std::vector<std::string>>{
-           {"A % B == 0", "B != 0"}, {"B != 0", "A % B == 0"}, {"B != 0 and A % B == 0"},
-           {"q * B == A", "B != 0"}, {"A // B > 0", "A > B", "B > 0", "A % B == 0"}}) {
+  for (const auto& texts :
+       std::vector<std::vector<std::string>>{{"A % B == 0", "B != 0"},
+                                             {"B != 0", "A % B == 0"},
+                                             {"B != 0 and A % B == 0"},
+                                             {"q * B == A", "B != 0"},
+                                             {"A // B > 0", "A > B", "B > 0", "A % B == 0"}}) {
     SpaceDefinition definition = {.params = {Integers("A", {3, 4}), Integers("B", {0, 1, 2})},
                                   .lets = {{"q", Parse("A // B")}}};
     for (const std::string& text : texts) definition.constraints.push_back(Constraint(text));
@@ -109,10 +114,11 @@ TEST(Space, NamesTheConstraintAtFault) {
       {{"A > D"}, "unknown name 'D' in 'A > D'"},
   };
   for (const ErrorCase& c : cases) {
-    SpaceDefinition definition = {.params = {Integers("A", {1, 2, 3}), Integers("B", {2, 3, 1}),
-                                             Integers("C", {1, 2, 3})},
-                                  .lets = {{"half", Parse("1 / (B - 2)")}}};
-    for (const std::string& text : c.constraints) definition.constraints.push_back(Constraint(text));
+    SpaceDefinition definition = {
+        .params = {Integers("A", {1, 2, 3}), Integers("B", {2, 3, 1}), Integers("C", {1, 2, 3})},
+        .lets = {{"half", Parse("1 / (B - 2)")}}};
+    for (const std::string& text : c.constraints)
+      definition.constraints.push_back(Constraint(text));
     const absl::Status status = Space::Build(definition).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(std::string(status.message()), c.message);
@@ -125,8 +131,9 @@ TEST(Space, HasLimits) {
     definition.params.push_back(Integers(absl::StrCat("P", i), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   }
   EXPECT_EQ(Space::Build(definition, 100000)->size(), 100000);
-  EXPECT_EQ(Space::Build(definition, 99999).status().message(),
-            "there are more than 99999 valid configs");
+  EXPECT_EQ(
+      Space::Build(definition, 99999).status().message(),
+      "there are more than 99999 valid configs: add constraints or give the params fewer values");
   definition.constraints.push_back(Constraint("P0 + P1 + P2 + P3 + P4 > 0"));
   EXPECT_EQ(Space::Build(definition, 99999)->size(), 99999);
   EXPECT_EQ(Space::Build(definition, 10000).status().code(), absl::StatusCode::kResourceExhausted);
@@ -134,6 +141,19 @@ TEST(Space, HasLimits) {
   EXPECT_EQ(Space::Build(definition).status().message(), "two params are called 'P0'");
   EXPECT_EQ(Space::Build({.params = {Integers("E", {})}}).status().message(),
             "param 'E' has 0 values; 1 to 65536 will do");
+}
+
+TEST(Solve, StopsWhenItTakesTooLong) {
+  SpaceDefinition definition;
+  for (int i = 0; i < 4; ++i) {
+    definition.params.push_back(Integers(absl::StrCat("P", i), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  }
+  definition.constraints.push_back(Constraint("P0 + P1 + P2 + P3 == 36"));
+  const CompiledSpace compiled = CompileSpace(definition).value();
+  EXPECT_EQ(std::string(Solve(compiled, 1, {.rows = 10, .steps = 10000}).status().message()),
+            "finding the valid configs takes more than 10000 steps: give the params fewer values, "
+            "or add constraints over fewer params each");
+  EXPECT_EQ(Solve(compiled, 1, {.rows = 10, .steps = 1000000})->at(0).count, 1);
 }
 
 // 4e12 combinations, few of them valid: nobody could enumerate the product in a test.
@@ -144,12 +164,13 @@ TEST(Space, FindsTheFewValidConfigsOfAHugeProduct) {
   for (const char* name : {"A", "B", "C", "D", "E", "F"}) {
     definition.params.push_back(Integers(name, values));
   }
-  for (const char* text : {"A * F == 127", "B == 2 * A", "C == B + D and D == A + 1",
-                           "E % 64 == F % 64"}) {
+  for (const char* text :
+       {"A * F == 127", "B == 2 * A", "C == B + D and D == A + 1", "E % 64 == F % 64"}) {
     definition.constraints.push_back(Constraint(text));
   }
   const Space space = Space::Build(definition).value();
-  EXPECT_THAT(Texts(space), ElementsAre("A=1 B=2 C=4 D=2 E=63 F=127", "A=1 B=2 C=4 D=2 E=127 F=127"));
+  EXPECT_THAT(Texts(space),
+              ElementsAre("A=1 B=2 C=4 D=2 E=63 F=127", "A=1 B=2 C=4 D=2 E=127 F=127"));
 }
 
 // Random small spaces with random constraints against plain enumeration of the product.

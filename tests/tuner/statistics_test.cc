@@ -22,9 +22,9 @@ TEST(EstimateMedian, GivesRanksInNumbers) {
     int count;
     double median, low, high;
   } kCases[] = {
-      {1, 1, 1, 1},          {2, 1.5, 1, 2},      {5, 3, 1, 5},       {6, 3.5, 1, 6},
-      {9, 5, 2, 8},          {20, 10.5, 6, 15},   {50, 25.5, 18, 33}, {100, 50.5, 40, 61},
-      {2000, 1000.5, 956, 1045},
+      {1, 1, 1, 1},       {2, 1.5, 1, 2},      {5, 3, 1, 5},
+      {6, 3.5, 1, 6},     {9, 5, 2, 8},        {20, 10.5, 6, 15},
+      {50, 25.5, 18, 33}, {100, 50.5, 40, 61}, {2000, 1000.5, 956, 1045},
   };
   for (const auto& c : kCases) {
     const MedianInterval interval = EstimateMedian(OneTo(c.count));
@@ -35,8 +35,8 @@ TEST(EstimateMedian, GivesRanksInNumbers) {
   EXPECT_DOUBLE_EQ(EstimateMedian(OneTo(20)).precision(), 4.5 / 10.5);
 }
 
-// The interval of ranks low..high covers the median unless fewer than `low` samples lie on one side:
-// twice a binomial tail.
+// The interval of ranks low..high covers the median unless fewer than `low` samples lie on one
+// side: twice a binomial tail.
 TEST(EstimateMedian, CoversTheMedianInNinetyFivePercentForEveryCount) {
   for (int count = 6; count <= 2000; ++count) {
     const double low = EstimateMedian(OneTo(count)).low;

@@ -78,8 +78,8 @@ TEST(Random, OrderDependsOnTheSeedOnly) {
   EXPECT_NE(order(7), order(8));
 }
 
-// The k-th config asked for is uniform over the space: chi-square over seeds, 15 degrees of freedom,
-// 99.99 % below 43.
+// The k-th config asked for is uniform over the space: chi-square over seeds, 15 degrees of
+// freedom, 99.99 % below 43.
 TEST(Random, EveryPositionIsUniform) {
   const Space space = LineSpace(16);
   constexpr int kSeeds = 4000;

@@ -49,7 +49,8 @@ launch {
   cluster: "CLUSTER"
   shared_bytes: "THREADS * vec_bytes * 16 if PATH == 'smem' else 0"
 }
-work { flops: "elements" bytes: "2 * elements * dtype_bytes" peak: "'tensor_' + dtype if mode else 'f32'" }
+work { flops: "elements" bytes: "2 * elements * dtype_bytes"
+       peak: "'tensor_' + dtype if mode else 'f32'" }
 reference {
   entry: "scale_reference"
   launch { grid: "min(rows, sm_count * 8)" block: "128" }

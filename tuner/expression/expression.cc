@@ -55,8 +55,7 @@ class Expression::Evaluation {
     std::set<std::string> names;
     for (const auto& [name, value] : scope_.values()) names.insert(name);
     const bool unknown = !all_known && absl::StartsWith(machine_.error, "unknown name");
-    return absl::InvalidArgumentError(
-        absl::StrCat(machine_.error, unknown ? InScope(names) : ""));
+    return absl::InvalidArgumentError(absl::StrCat(machine_.error, unknown ? InScope(names) : ""));
   }
 
   const Cell& result() const { return result_; }
@@ -64,8 +63,8 @@ class Expression::Evaluation {
   absl::Status WrongResult(absl::string_view needed) const {
     std::string found = result_.kind == Cell::Kind::kList ? "a list" : ToText(ToValue(result_));
     if (result_.kind == Cell::Kind::kText) found = absl::StrCat("'", found, "'");
-    return absl::InvalidArgumentError(absl::StrCat(
-        needed, " is needed, not ", found, AtColumn(parsed_.root->column, parsed_.text)));
+    return absl::InvalidArgumentError(absl::StrCat(needed, " is needed, not ", found,
+                                                   AtColumn(parsed_.root->column, parsed_.text)));
   }
 
  private:
@@ -94,9 +93,9 @@ const NodePointer& Expression::root() const { return parsed_->root; }
 absl::Status Expression::CheckNames(const std::set<std::string>& in_scope) const {
   for (const std::string& name : parsed_->names) {
     if (in_scope.count(name) > 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown name '", name, "'", AtColumn(ColumnOf(*parsed_->root, name), text()),
-                     InScope(in_scope)));
+    return absl::InvalidArgumentError(absl::StrCat("unknown name '", name, "'",
+                                                   AtColumn(ColumnOf(*parsed_->root, name), text()),
+                                                   InScope(in_scope)));
   }
   return absl::OkStatus();
 }
@@ -104,7 +103,8 @@ absl::Status Expression::CheckNames(const std::set<std::string>& in_scope) const
 absl::StatusOr<Value> Expression::Evaluate(const Scope& scope) const {
   Evaluation evaluation(*parsed_, scope);
   RETURN_IF_ERROR(evaluation.Run());
-  if (evaluation.result().kind == Cell::Kind::kList) return evaluation.WrongResult("a single value");
+  if (evaluation.result().kind == Cell::Kind::kList)
+    return evaluation.WrongResult("a single value");
   return ToValue(evaluation.result());
 }
 

@@ -50,7 +50,7 @@ class Expression {
   absl::StatusOr<Value> Evaluate(const Scope& scope) const;
   absl::StatusOr<int64_t> EvaluateInteger(const Scope& scope) const;  // a whole float will do
   absl::StatusOr<double> EvaluateNumber(const Scope& scope) const;
-  absl::StatusOr<bool> EvaluateBoolean(const Scope& scope) const;     // Python's truth
+  absl::StatusOr<bool> EvaluateBoolean(const Scope& scope) const;  // Python's truth
   absl::StatusOr<std::string> EvaluateText(const Scope& scope) const;
   // For an expression that gives a list, such as a param's values.
   absl::StatusOr<std::vector<Value>> EvaluateList(const Scope& scope) const;

@@ -28,13 +28,14 @@ bool FiniteReal(double value, Cell* result, std::string* error) {
 }
 
 absl::string_view Symbol(BinaryOp op) {
-  static constexpr std::array<absl::string_view, 7> kSymbols = {"+", "-", "*", "/", "//", "%", "**"};
+  static constexpr std::array<absl::string_view, 7> kSymbols = {"+",  "-", "*", "/",
+                                                                "//", "%", "**"};
   return kSymbols[static_cast<size_t>(op)];
 }
 
 absl::string_view Symbol(CompareOp op) {
-  static constexpr std::array<absl::string_view, 8> kSymbols = {"==", "!=", "<",  "<=",
-                                                               ">",  ">=", "in", "not in"};
+  static constexpr std::array<absl::string_view, 8> kSymbols = {
+      "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
   return kSymbols[static_cast<size_t>(op)];
 }
 
@@ -109,14 +110,19 @@ bool RealBinary(BinaryOp op, double left, double right, Cell* result, std::strin
       op == BinaryOp::kDivide || op == BinaryOp::kFloorDivide || op == BinaryOp::kModulo;
   if (divides && right == 0) return Fail(error, "division by zero");
   switch (op) {
-    case BinaryOp::kAdd: return FiniteReal(left + right, result, error);
-    case BinaryOp::kSubtract: return FiniteReal(left - right, result, error);
-    case BinaryOp::kMultiply: return FiniteReal(left * right, result, error);
-    case BinaryOp::kDivide: return FiniteReal(left / right, result, error);
+    case BinaryOp::kAdd:
+      return FiniteReal(left + right, result, error);
+    case BinaryOp::kSubtract:
+      return FiniteReal(left - right, result, error);
+    case BinaryOp::kMultiply:
+      return FiniteReal(left * right, result, error);
+    case BinaryOp::kDivide:
+      return FiniteReal(left / right, result, error);
     case BinaryOp::kFloorDivide:
       // Through the remainder, as Python does: 1.0 // 0.1 is 9, not floor(10.000...).
       return FiniteReal(std::round((left - FloorModulo(left, right)) / right), result, error);
-    case BinaryOp::kModulo: return FiniteReal(FloorModulo(left, right), result, error);
+    case BinaryOp::kModulo:
+      return FiniteReal(FloorModulo(left, right), result, error);
     case BinaryOp::kPower:
       if (left == 0 && right < 0) return Fail(error, "division by zero");
       return FiniteReal(std::pow(left, right), result, error);
@@ -258,22 +264,32 @@ Cell ToCell(const Value& value) {
 
 Value ToValue(const Cell& cell) {
   switch (cell.kind) {
-    case Cell::Kind::kBoolean: return cell.integer != 0;
-    case Cell::Kind::kReal: return cell.real;
-    case Cell::Kind::kText: return *cell.text;
-    default: return cell.integer;
+    case Cell::Kind::kBoolean:
+      return cell.integer != 0;
+    case Cell::Kind::kReal:
+      return cell.real;
+    case Cell::Kind::kText:
+      return *cell.text;
+    default:
+      return cell.integer;
   }
 }
 
 absl::string_view KindName(const Cell& cell) {
   switch (cell.kind) {
-    case Cell::Kind::kBoolean: return "a boolean";
-    case Cell::Kind::kInteger: return "an integer";
-    case Cell::Kind::kReal: return "a float";
-    case Cell::Kind::kText: return "a string";
-    case Cell::Kind::kList: return "a list";
+    case Cell::Kind::kBoolean:
+      return "a boolean";
+    case Cell::Kind::kInteger:
+      return "an integer";
+    case Cell::Kind::kReal:
+      return "a float";
+    case Cell::Kind::kText:
+      return "a string";
+    case Cell::Kind::kList:
+      return "a list";
     case Cell::Kind::kAbsent:
-    case Cell::Kind::kFailed: break;
+    case Cell::Kind::kFailed:
+      break;
   }
   return "nothing";
 }
@@ -313,14 +329,20 @@ bool ApplyBinary(BinaryOp op, const Cell& left, const Cell& right, Arena* arena,
 bool ApplyCompare(CompareOp op, const Cell& left, const Cell& right, bool* result,
                   std::string* error) {
   switch (op) {
-    case CompareOp::kEqual: *result = AreEqual(left, right); return true;
-    case CompareOp::kNotEqual: *result = !AreEqual(left, right); return true;
-    case CompareOp::kIn: return Contains(left, right, result, error);
+    case CompareOp::kEqual:
+      *result = AreEqual(left, right);
+      return true;
+    case CompareOp::kNotEqual:
+      *result = !AreEqual(left, right);
+      return true;
+    case CompareOp::kIn:
+      return Contains(left, right, result, error);
     case CompareOp::kNotIn:
       if (!Contains(left, right, result, error)) return false;
       *result = !*result;
       return true;
-    default: break;
+    default:
+      break;
   }
   int order = 0;
   if (left.is_number() && right.is_number()) {
@@ -331,19 +353,21 @@ bool ApplyCompare(CompareOp op, const Cell& left, const Cell& right, bool* resul
     return Fail(error, absl::StrCat("'", Symbol(op), "' cannot compare ", KindName(left), " with ",
                                     KindName(right)));
   }
-  *result = op == CompareOp::kLess           ? order < 0
-            : op == CompareOp::kLessEqual    ? order <= 0
-            : op == CompareOp::kGreater      ? order > 0
-                                             : order >= 0;
+  *result = op == CompareOp::kLess        ? order < 0
+            : op == CompareOp::kLessEqual ? order <= 0
+            : op == CompareOp::kGreater   ? order > 0
+                                          : order >= 0;
   return true;
 }
 
 bool ApplyFunction(Function function, const Cell* arguments, size_t count, Arena* arena,
                    Cell* result, std::string* error) {
   switch (function) {
-    case Function::kCeilDiv: return CeilDiv(arguments[0], arguments[1], arena, result, error);
+    case Function::kCeilDiv:
+      return CeilDiv(arguments[0], arguments[1], arena, result, error);
     case Function::kMin:
-    case Function::kMax: return Extreme(function, arguments, count, result, error);
+    case Function::kMax:
+      return Extreme(function, arguments, count, result, error);
     case Function::kAbs: {
       const Cell zero = Cell::Integer(0);
       const bool negative = arguments[0].is_number() && CompareNumbers(arguments[0], zero) < 0;
@@ -356,7 +380,8 @@ bool ApplyFunction(Function function, const Cell* arguments, size_t count, Arena
       *result = Cell::Real(std::log2(arguments[0].AsReal()));
       return true;
     case Function::kPow2:
-    case Function::kRange: break;
+    case Function::kRange:
+      break;
   }
   for (size_t i = 0; i < count; ++i) {
     if (!arguments[i].is_integral()) {
@@ -384,12 +409,17 @@ bool MakeList(const Cell* items, size_t count, Arena* arena, Cell* result, std::
 bool IsTrue(const Cell& cell) {
   switch (cell.kind) {
     case Cell::Kind::kBoolean:
-    case Cell::Kind::kInteger: return cell.integer != 0;
-    case Cell::Kind::kReal: return cell.real != 0;
-    case Cell::Kind::kText: return !cell.text->empty();
-    case Cell::Kind::kList: return !cell.list->empty();
+    case Cell::Kind::kInteger:
+      return cell.integer != 0;
+    case Cell::Kind::kReal:
+      return cell.real != 0;
+    case Cell::Kind::kText:
+      return !cell.text->empty();
+    case Cell::Kind::kList:
+      return !cell.list->empty();
     case Cell::Kind::kAbsent:
-    case Cell::Kind::kFailed: break;
+    case Cell::Kind::kFailed:
+      break;
   }
   return false;
 }
@@ -406,8 +436,8 @@ ArgumentCount ArgumentsOf(Function function) {
 }
 
 bool IsReservedName(absl::string_view name) {
-  static constexpr std::array<absl::string_view, 8> kKeywords = {"and", "or", "not",  "in",
-                                                                "if",  "else", "True", "False"};
+  static constexpr std::array<absl::string_view, 8> kKeywords = {"and", "or",   "not",  "in",
+                                                                 "if",  "else", "True", "False"};
   return FunctionNamed(name).has_value() ||
          std::find(kKeywords.begin(), kKeywords.end(), name) != kKeywords.end();
 }

@@ -24,8 +24,8 @@ struct Cell {
     kReal,
     kText,
     kList,
-    kAbsent,   // a name without a value
-    kFailed,   // a derived value that could not be evaluated; `text` says why
+    kAbsent,  // a name without a value
+    kFailed,  // a derived value that could not be evaluated; `text` says why
   };
   Kind kind = Kind::kAbsent;
   union {
@@ -96,9 +96,25 @@ Value ToValue(const Cell& cell);
 absl::string_view KindName(const Cell& cell);
 
 enum class UnaryOp : uint8_t { kNegate, kPlus, kNot };
-enum class BinaryOp : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower };
-enum class CompareOp : uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual,
-                                 kIn, kNotIn };
+enum class BinaryOp : uint8_t {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kModulo,
+  kPower
+};
+enum class CompareOp : uint8_t {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kIn,
+  kNotIn
+};
 enum class Function : uint8_t { kCeilDiv, kMin, kMax, kAbs, kLog2, kPow2, kRange };
 
 // Lists and texts longer than these are errors.

@@ -24,7 +24,7 @@ struct Token {
   Kind kind = Kind::kEnd;
   uint16_t column = 1;
   absl::string_view text;  // of a string without its quotes
-  Value value;            // of a number
+  Value value;             // of a number
 };
 
 class Lexer {
@@ -109,9 +109,9 @@ class Lexer {
   }
 
   absl::StatusOr<Token> Symbol(Token token) {
-    static constexpr absl::string_view kSymbols[] = {"**", "//", "<=", ">=", "==", "!=", "+", "-",
-                                                    "*",  "/",  "%",  "<",  ">",  "(",  ")", "[",
-                                                    "]",  ","};
+    static constexpr absl::string_view kSymbols[] = {
+        "**", "//", "<=", ">=", "==", "!=", "+", "-", "*",
+        "/",  "%",  "<",  ">",  "(",  ")",  "[", "]", ","};
     token.kind = Token::Kind::kSymbol;
     for (absl::string_view symbol : kSymbols) {
       if (absl::string_view(text_).substr(position_, symbol.size()) != symbol) continue;
@@ -237,8 +237,9 @@ class Parser {
   // The comparison at the current token, which is consumed, or nothing.
   absl::StatusOr<std::optional<CompareOp>> TakeCompareOp() {
     static constexpr std::pair<absl::string_view, CompareOp> kOps[] = {
-        {"==", CompareOp::kEqual},     {"!=", CompareOp::kNotEqual}, {"<", CompareOp::kLess},
-        {"<=", CompareOp::kLessEqual}, {">", CompareOp::kGreater},   {">=", CompareOp::kGreaterEqual}};
+        {"==", CompareOp::kEqual},  {"!=", CompareOp::kNotEqual},
+        {"<", CompareOp::kLess},    {"<=", CompareOp::kLessEqual},
+        {">", CompareOp::kGreater}, {">=", CompareOp::kGreaterEqual}};
     for (const auto& [symbol, op] : kOps) {
       if (!AtSymbol(symbol)) continue;
       RETURN_IF_ERROR(Advance());
@@ -284,8 +285,10 @@ class Parser {
 
   Result Product() {
     static constexpr std::pair<absl::string_view, BinaryOp> kOps[] = {
-        {"*", BinaryOp::kMultiply}, {"/", BinaryOp::kDivide},
-        {"//", BinaryOp::kFloorDivide}, {"%", BinaryOp::kModulo}};
+        {"*", BinaryOp::kMultiply},
+        {"/", BinaryOp::kDivide},
+        {"//", BinaryOp::kFloorDivide},
+        {"%", BinaryOp::kModulo}};
     ASSIGN_OR_RETURN(NodePointer left, Unary());
     while (true) {
       const auto* op = std::find_if(std::begin(kOps), std::end(kOps),
@@ -325,16 +328,20 @@ class Parser {
   Result Primary() {
     const Token token = token_;
     switch (token.kind) {
-      case Token::Kind::kEnd: return Unexpected();
-      case Token::Kind::kName: return Name();
+      case Token::Kind::kEnd:
+        return Unexpected();
+      case Token::Kind::kName:
+        return Name();
       case Token::Kind::kNumber:
       case Token::Kind::kText: {
         std::shared_ptr<Node> node = Make(Node::Kind::kLiteral, token.column);
-        node->value = token.kind == Token::Kind::kText ? Value(std::string(token.text)) : token.value;
+        node->value =
+            token.kind == Token::Kind::kText ? Value(std::string(token.text)) : token.value;
         RETURN_IF_ERROR(Advance());
         return node;
       }
-      case Token::Kind::kSymbol: break;
+      case Token::Kind::kSymbol:
+        break;
     }
     if (AtSymbol("[")) {
       ASSIGN_OR_RETURN(std::vector<NodePointer> items, Items("[", "]"));
@@ -374,11 +381,11 @@ class Parser {
     ASSIGN_OR_RETURN(std::vector<NodePointer> arguments, Items("(", ")"));
     const ArgumentCount count = ArgumentsOf(function);
     if (arguments.size() < count.least || arguments.size() > count.most) {
-      return Error(token.column,
-                   absl::StrCat(token.text, " takes ", count.least,
-                                count.most == count.least ? "" : absl::StrCat(" to ", count.most),
-                                count.most == 1 ? " argument, not " : " arguments, not ",
-                                arguments.size()));
+      return Error(
+          token.column,
+          absl::StrCat(token.text, " takes ", count.least,
+                       count.most == count.least ? "" : absl::StrCat(" to ", count.most),
+                       count.most == 1 ? " argument, not " : " arguments, not ", arguments.size()));
     }
     std::shared_ptr<Node> node = Make(Node::Kind::kCall, token.column, std::move(arguments));
     node->function = function;
@@ -418,8 +425,8 @@ std::string AtColumn(uint16_t column, const std::string& text) {
 
 absl::StatusOr<NodePointer> ParseNode(const std::string& text, std::vector<std::string>* names) {
   if (text.size() > kMaxExpressionLength) {
-    return absl::InvalidArgumentError(absl::StrCat("expression has ", text.size(),
-                                                   " characters; the most is ", kMaxExpressionLength));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expression has ", text.size(), " characters; the most is ", kMaxExpressionLength));
   }
   ASSIGN_OR_RETURN(NodePointer root, Parser(text, names).Parse());
   std::sort(names->begin(), names->end());

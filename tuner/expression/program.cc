@@ -11,6 +11,23 @@ namespace tune {
 
 using Node = Expression::Node;
 
+namespace {
+
+// Text and lists that a program keeps. What is beyond is made again in every run.
+constexpr size_t kMaxFoldedBytes = 64 * 1024;
+// A stretch that fails is tried again with each operator round it, so there is an end to trying.
+constexpr int kMaxFoldFailures = 16;
+
+size_t BytesOf(const Cell& cell) {
+  if (cell.kind == Cell::Kind::kText) return cell.text->size();
+  if (cell.kind != Cell::Kind::kList) return 0;
+  size_t bytes = 0;
+  for (const Cell& item : *cell.list) bytes += sizeof(Cell) + BytesOf(item);
+  return bytes;
+}
+
+}  // namespace
+
 // Emits the code of a tree bottom up. A stretch of code without slots is run on the spot and
 // replaced by its result; one that fails is left, so that it fails only if it is reached.
 class ProgramBuilder {
@@ -23,6 +40,7 @@ class ProgramBuilder {
   Program Build(const Node& node) && {
     Emit(node);
     for (const Program::Instruction& instruction : program_.code_) {
+      program_.cost_ += CostOf(instruction);
       if (instruction.code != Program::Code::kSlot) continue;
       if (std::find(program_.slots_.begin(), program_.slots_.end(), instruction.operand) ==
           program_.slots_.end()) {
@@ -40,6 +58,17 @@ class ProgramBuilder {
   size_t Add(Code code, uint16_t column, uint8_t op = 0, size_t operand = 0) {
     program_.code_.push_back({code, op, column, static_cast<uint32_t>(operand)});
     return program_.code_.size() - 1;
+  }
+  // A list costs as much as walking it; one that is not there yet, as the longest.
+  uint64_t CostOf(const Program::Instruction& instruction) const {
+    const Function function = static_cast<Function>(instruction.op);
+    if (instruction.code == Code::kConstant) {
+      return 1 + BytesOf(program_.constants_[instruction.operand]) / sizeof(Cell);
+    }
+    const bool makes_list = instruction.code == Code::kList ||
+                            (instruction.code == Code::kCall &&
+                             (function == Function::kRange || function == Function::kPow2));
+    return makes_list ? kMaxListItems : 1;
   }
   void PatchToHere(size_t at) {
     program_.code_[at].operand = static_cast<uint32_t>(program_.code_.size());
@@ -67,13 +96,21 @@ class ProgramBuilder {
 
   void Fold(size_t start, uint16_t column) {
     const size_t end = program_.code_.size();
-    if (end <= start + 1) return;
+    if (end <= start + 1 || fold_failures_ > kMaxFoldFailures) return;
     for (size_t i = start; i < end; ++i) {
       if (program_.code_[i].code == Code::kSlot) return;
     }
     Machine machine;
     Cell result;
-    if (!program_.RunRange(start, end, nullptr, &machine, &result)) return;
+    if (!program_.RunRange(start, end, nullptr, &machine, &result)) {
+      ++fold_failures_;
+      return;
+    }
+    if (BytesOf(result) > kMaxFoldedBytes - folded_bytes_) {
+      fold_failures_ = kMaxFoldFailures + 1;
+      return;
+    }
+    folded_bytes_ += BytesOf(result);
     program_.code_.resize(start);
     AddConstant(result, column);
   }
@@ -81,12 +118,22 @@ class ProgramBuilder {
   void Emit(const Node& node) {
     const size_t start = program_.code_.size();
     switch (node.kind) {
-      case Node::Kind::kLiteral: AddConstant(ToCell(node.value), node.column); break;
-      case Node::Kind::kName: EmitName(node); break;
+      case Node::Kind::kLiteral:
+        AddConstant(ToCell(node.value), node.column);
+        break;
+      case Node::Kind::kName:
+        EmitName(node);
+        break;
       case Node::Kind::kAnd:
-      case Node::Kind::kOr: EmitLogic(node, start); break;
-      case Node::Kind::kConditional: EmitConditional(node, start); break;
-      case Node::Kind::kCompare: EmitCompare(node); break;
+      case Node::Kind::kOr:
+        EmitLogic(node, start);
+        break;
+      case Node::Kind::kConditional:
+        EmitConditional(node, start);
+        break;
+      case Node::Kind::kCompare:
+        EmitCompare(node);
+        break;
       case Node::Kind::kUnary:
         Emit(*node.children[0]);
         Add(Code::kUnary, node.column, static_cast<uint8_t>(node.unary));
@@ -163,6 +210,8 @@ class ProgramBuilder {
 
   const Program::Binder& binder_;
   Program program_;
+  size_t folded_bytes_ = 0;
+  int fold_failures_ = 0;
   std::map<std::string, Program::Binding> bindings_;
   std::map<uint32_t, std::string> slot_names_;
 };
@@ -193,8 +242,7 @@ Program Program::Compile(const Expression& expression, const Binder& binder) {
   return ProgramBuilder(expression.text(), binder).Build(*expression.root());
 }
 
-std::vector<Program> Program::CompileConjuncts(const Expression& expression,
-                                               const Binder& binder) {
+std::vector<Program> Program::CompileConjuncts(const Expression& expression, const Binder& binder) {
   std::vector<NodePointer> conjuncts;
   SplitConjuncts(expression.root(), &conjuncts);
   std::vector<Program> programs;
@@ -254,7 +302,9 @@ bool Program::RunRange(size_t begin, size_t end, const Cell* slots, Machine* mac
   for (size_t i = begin; i < end;) {
     const Instruction& at = code_[i++];
     switch (at.code) {
-      case Code::kConstant: stack.push_back(constants_[at.operand]); break;
+      case Code::kConstant:
+        stack.push_back(constants_[at.operand]);
+        break;
       case Code::kSlot:
         if (!PushSlot(at, slots[at.operand], machine)) return false;
         break;
@@ -290,7 +340,9 @@ bool Program::RunRange(size_t begin, size_t end, const Cell* slots, Machine* mac
       case Code::kList:
         if (!CallOrList(at, machine)) return false;
         break;
-      case Code::kJump: i = at.operand; break;
+      case Code::kJump:
+        i = at.operand;
+        break;
       case Code::kJumpIfFalse:
         if (!IsTrue(pop())) i = at.operand;
         break;

@@ -39,20 +39,22 @@ class Program {
   // as it is not needed.
   bool Run(const Cell* slots, Machine* machine, Cell* result) const;
 
+  // How much work a run is at most, in instructions; for limits on many runs.
+  uint64_t cost() const { return cost_; }
   // Slots the code reads, sorted, each once.
   const std::vector<uint32_t>& slots() const { return slots_; }
 
  private:
   friend class ProgramBuilder;
   enum class Code : uint8_t {
-    kConstant,         // push constants_[operand]
-    kSlot,             // push slots[operand]
+    kConstant,  // push constants_[operand]
+    kSlot,      // push slots[operand]
     kUnary,
     kBinary,
-    kCompare,          // replace two by a boolean
-    kChain,            // as kCompare; false: jump to operand; true: drop it and push the right one
-    kCall,             // operand: how many arguments
-    kList,             // operand: how many items
+    kCompare,  // replace two by a boolean
+    kChain,    // as kCompare; false: jump to operand; true: drop it and push the right one
+    kCall,     // operand: how many arguments
+    kList,     // operand: how many items
     kJump,
     kJumpIfFalse,      // pops
     kJumpIfFalseKeep,  // jumps with the value on the stack, else pops it
@@ -72,6 +74,7 @@ class Program {
   bool RunRange(size_t begin, size_t end, const Cell* slots, Machine* machine, Cell* result) const;
 
   std::string text_;
+  uint64_t cost_ = 0;
   std::vector<Instruction> code_;
   std::vector<Cell> constants_;
   std::vector<uint32_t> slots_;

@@ -73,9 +73,9 @@ class LaunchFit {
       const std::string axis = Axis(name, i);
       Let(axis, i < axes.size() ? axes[i] : Parsed("1"));
       if (i >= axes.size()) continue;
-      Constrain(absl::StrCat("1 <= ", axis, " <= ", most[i], " and ", axis, " % 1 == 0"),
-                absl::StrCat("'launch.", name, "[", i, "] is a whole number from 1 to ", most[i],
-                             "'"));
+      Constrain(
+          absl::StrCat("1 <= ", axis, " <= ", most[i], " and ", axis, " % 1 == 0"),
+          absl::StrCat("'launch.", name, "[", i, "] is a whole number from 1 to ", most[i], "'"));
     }
   }
 
@@ -110,9 +110,9 @@ absl::StatusOr<std::vector<ParamChoice>> ParamChoices(const ParsedSpec& parsed,
     ParamChoice result;
     ASSIGN_OR_RETURN(result.values, evaluation.List(name, choice->values));
     if (result.values.empty() || result.values.size() > kMaxValues) {
-      return evaluation.Error(name, absl::StrCat("'", choice->values.text(), "' gives ",
-                                                 result.values.size(), " values; 1 to ",
-                                                 kMaxValues, " will do"));
+      return evaluation.Error(
+          name, absl::StrCat("'", choice->values.text(), "' gives ", result.values.size(),
+                             " values; 1 to ", kMaxValues, " will do"));
     }
     for (size_t j = 0; j < result.values.size(); ++j) {
       const std::string* text = std::get_if<std::string>(&result.values[j]);
@@ -129,12 +129,11 @@ absl::StatusOr<std::vector<ParamChoice>> ParamChoices(const ParsedSpec& parsed,
       }
     }
     ASSIGN_OR_RETURN(const Value wanted, evaluation.Any(name, choice->default_value));
-    const auto found =
-        std::find_if(result.values.begin(), result.values.end(),
-                     [&](const Value& value) { return IsSame(value, wanted); });
+    const auto found = std::find_if(result.values.begin(), result.values.end(),
+                                    [&](const Value& value) { return IsSame(value, wanted); });
     if (found == result.values.end()) {
-      return evaluation.Error(name, absl::StrCat("the default, ", ToText(wanted),
-                                                 ", is not one of the values"));
+      return evaluation.Error(
+          name, absl::StrCat("the default, ", ToText(wanted), ", is not one of the values"));
     }
     result.default_value = *found;
     choices.push_back(std::move(result));
@@ -149,8 +148,8 @@ absl::StatusOr<SpaceDefinition> DefineSpace(const ParsedSpec& parsed, const Prob
                    ParamChoices(parsed, evaluation, traits.target));
   SpaceDefinition definition;
   for (size_t i = 0; i < choices.size(); ++i) {
-    definition.params.push_back({parsed.spec.params(static_cast<int>(i)).name(),
-                                 choices[i].values});
+    definition.params.push_back(
+        {parsed.spec.params(static_cast<int>(i)).name(), choices[i].values});
   }
   definition.constants = evaluation.scope();
   for (const ParsedLet& let : parsed.lets) {
@@ -160,7 +159,8 @@ absl::StatusOr<SpaceDefinition> DefineSpace(const ParsedSpec& parsed, const Prob
   }
   for (size_t i = 0; i < parsed.constraints.size(); ++i) {
     const v1::Constraint& constraint = parsed.spec.constraints(static_cast<int>(i));
-    const std::string why = constraint.doc().empty() ? "" : absl::StrCat(" (", constraint.doc(), ")");
+    const std::string why =
+        constraint.doc().empty() ? "" : absl::StrCat(" (", constraint.doc(), ")");
     definition.constraints.push_back(
         {parsed.constraints[i], absl::StrCat("'", constraint.expression(), "'", why)});
   }

@@ -6,8 +6,7 @@
 
 namespace tune {
 
-Evaluation::Evaluation(const ParsedSpec& parsed, const Problem& problem,
-                       const TargetTraits& traits)
+Evaluation::Evaluation(const ParsedSpec& parsed, const Problem& problem, const TargetTraits& traits)
     : parsed_(parsed) {
   for (const auto& [name, value] : problem.dims) scope_.Set(name, value);
   scope_.Set("dtype", ToText(problem.dtype));

@@ -23,13 +23,12 @@ absl::Status CheckDim(const v1::Dim& dim, int64_t value) {
   const int64_t max = dim.max() == 0 ? int64_t{1} << 40 : dim.max();
   if (dim.values_size() > 0 &&
       std::find(dim.values().begin(), dim.values().end(), value) == dim.values().end()) {
-    return absl::InvalidArgumentError(absl::StrCat("dim '", dim.name(), "' is one of ",
-                                                   absl::StrJoin(dim.values(), ", "), ", not ",
-                                                   value));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "dim '", dim.name(), "' is one of ", absl::StrJoin(dim.values(), ", "), ", not ", value));
   }
   if (value < dim.min() || value > max) {
-    return absl::InvalidArgumentError(absl::StrCat("dim '", dim.name(), "' goes from ", dim.min(),
-                                                   " to ", max, ", not ", value));
+    return absl::InvalidArgumentError(
+        absl::StrCat("dim '", dim.name(), "' goes from ", dim.min(), " to ", max, ", not ", value));
   }
   return absl::OkStatus();
 }
@@ -53,23 +52,24 @@ const std::string& Kernel::hash() const { return parsed_->hash; }
 
 bool Kernel::RunsOn(const std::string& target) const {
   const auto& patterns = spec().targets();
-  return patterns.empty() || std::any_of(patterns.begin(), patterns.end(),
-                                         [&](const std::string& p) { return MatchesTarget(p, target); });
+  return patterns.empty() ||
+         std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& p) { return MatchesTarget(p, target); });
 }
 
 absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>& dims,
                                             const std::string& dtype,
                                             const std::string& target) const {
   if (!RunsOn(target)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("kernel '", spec().name(), "' does not run on ", target, "; it runs on ",
-                     absl::StrJoin(spec().targets(), ", ")));
+    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' does not run on ",
+                                                   target, "; it runs on ",
+                                                   absl::StrJoin(spec().targets(), ", ")));
   }
   const std::string& wanted = dtype.empty() ? spec().dtypes(0) : dtype;
   if (std::find(spec().dtypes().begin(), spec().dtypes().end(), wanted) == spec().dtypes().end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("kernel '", spec().name(), "' is not written for '", wanted, "'; it takes ",
-                     absl::StrJoin(spec().dtypes(), ", ")));
+    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(),
+                                                   "' is not written for '", wanted, "'; it takes ",
+                                                   absl::StrJoin(spec().dtypes(), ", ")));
   }
   Problem problem;
   ASSIGN_OR_RETURN(problem.dtype, ParseDType(wanted));
@@ -83,12 +83,14 @@ absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>
   }
   if (given_count == dims.size()) return problem;
   for (const auto& [name, value] : dims) {
-    auto has_name = [&, &wanted_name = name](const v1::Dim& dim) { return dim.name() == wanted_name; };
+    auto has_name = [&, &wanted_name = name](const v1::Dim& dim) {
+      return dim.name() == wanted_name;
+    };
     if (std::any_of(spec().dims().begin(), spec().dims().end(), has_name)) continue;
     const std::string known = absl::StrJoin(
         spec().dims(), ", ", [](std::string* out, const v1::Dim& dim) { out->append(dim.name()); });
-    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' has no dim '", name,
-                                                   "'; its dims are ", known));
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel '", spec().name(), "' has no dim '", name, "'; its dims are ", known));
   }
   return problem;
 }

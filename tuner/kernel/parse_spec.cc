@@ -38,8 +38,8 @@ absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
   size_t bytes = spec_text.size();
   for (const auto& [name, text] : files) bytes += name.size() + text.size();
   if (bytes > kMaxTotalBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        spec_name, ": spec and files have ", bytes, " bytes; the most is ", kMaxTotalBytes));
+    return absl::InvalidArgumentError(absl::StrCat(spec_name, ": spec and files have ", bytes,
+                                                   " bytes; the most is ", kMaxTotalBytes));
   }
   auto parsed = std::make_unique<ParsedSpec>();
   parsed->spec_text = spec_text;

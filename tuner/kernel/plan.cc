@@ -29,20 +29,29 @@ bool IsFloat(DType dtype) {
 
 TolerancePlan DefaultTolerance(DType dtype) {
   switch (dtype) {
-    case DType::kF64: return {1e-12, 1e-12};
-    case DType::kF32: return {1e-5, 1e-5};
-    case DType::kBF16: return {2e-2, 1e-2};
-    case DType::kF16: return {4e-3, 1e-3};
-    default: return {0, 0};
+    case DType::kF64:
+      return {1e-12, 1e-12};
+    case DType::kF32:
+      return {1e-5, 1e-5};
+    case DType::kBF16:
+      return {2e-2, 1e-2};
+    case DType::kF16:
+      return {4e-3, 1e-3};
+    default:
+      return {0, 0};
   }
 }
 
 Role ToRole(v1::Role role) {
   switch (role) {
-    case v1::ROLE_OUTPUT: return Role::kOutput;
-    case v1::ROLE_INOUT: return Role::kInOut;
-    case v1::ROLE_SCRATCH: return Role::kScratch;
-    default: return Role::kInput;
+    case v1::ROLE_OUTPUT:
+      return Role::kOutput;
+    case v1::ROLE_INOUT:
+      return Role::kInOut;
+    case v1::ROLE_SCRATCH:
+      return Role::kScratch;
+    default:
+      return Role::kInput;
   }
 }
 
@@ -51,11 +60,20 @@ Fill ToFill(const v1::Fill& fill, DType dtype) {
   plan.low = fill.low();
   plan.high = fill.high();
   switch (fill.kind()) {
-    case v1::Fill::NORMAL: plan.kind = Fill::Kind::kNormal; break;
-    case v1::Fill::UNIFORM: plan.kind = Fill::Kind::kUniform; break;
-    case v1::Fill::CONSTANT: plan.kind = Fill::Kind::kConstant; break;
-    case v1::Fill::IOTA: plan.kind = Fill::Kind::kIota; break;
-    default: plan.kind = IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
+    case v1::Fill::NORMAL:
+      plan.kind = Fill::Kind::kNormal;
+      break;
+    case v1::Fill::UNIFORM:
+      plan.kind = Fill::Kind::kUniform;
+      break;
+    case v1::Fill::CONSTANT:
+      plan.kind = Fill::Kind::kConstant;
+      break;
+    case v1::Fill::IOTA:
+      plan.kind = Fill::Kind::kIota;
+      break;
+    default:
+      plan.kind = IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
   }
   if (plan.kind == Fill::Kind::kNormal && plan.high == 0) plan.high = 1;
   if (plan.kind == Fill::Kind::kUniform && plan.low == 0 && plan.high == 0) plan.high = 1;
@@ -124,8 +142,8 @@ class Planner {
       plan.defines.emplace_back(name, text);
     }
     plan.defines.emplace_back("DTYPE", CppName(problem_.dtype));
-    plan.defines.emplace_back(
-        absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))), "1");
+    plan.defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
+                              "1");
     if (traits_.target != "cpu") {
       plan.options.assign(spec_.nvrtc_options().begin(), spec_.nvrtc_options().end());
     }
@@ -251,7 +269,8 @@ class Planner {
     std::vector<int64_t> sizes;
     for (size_t i = 0; i < expressions.size(); ++i) {
       ASSIGN_OR_RETURN(const int64_t size, evaluation_.Integer(Indexed(field, i), expressions[i]));
-      if (size < 1) return evaluation_.Error(Indexed(field, i), absl::StrCat(size, " is below one"));
+      if (size < 1)
+        return evaluation_.Error(Indexed(field, i), absl::StrCat(size, " is below one"));
       sizes.push_back(size);
     }
     return sizes;
@@ -308,11 +327,10 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
   ASSIGN_OR_RETURN(plan.work, planner.Work());
   const DType wide = reference.dtype() == "f32" ? DType::kF32 : DType::kF64;
   std::vector<ArgPlan>& args = plan.reference_args;
-  args.erase(std::remove_if(args.begin(), args.end(),
-                            [](const ArgPlan& arg) {
-                              return std::holds_alternative<TensorMapPlan>(arg);
-                            }),
-             args.end());
+  args.erase(
+      std::remove_if(args.begin(), args.end(),
+                     [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); }),
+      args.end());
   for (ArgPlan& arg : args) {
     BufferPlan* buffer = std::get_if<BufferPlan>(&arg);
     if (buffer == nullptr) continue;

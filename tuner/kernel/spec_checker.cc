@@ -129,8 +129,7 @@ absl::Status SpecChecker::CheckFiles() {
 }
 
 absl::Status SpecChecker::TakeName(const SpecPlace& place, const std::string& name) {
-  static const Names* const kOurs =
-      new Names{"dtype", "dtype_bytes", "target", "sm", "sm_count"};
+  static const Names* const kOurs = new Names{"dtype", "dtype_bytes", "target", "sm", "sm_count"};
   if (!IsIdentifier(name)) {
     return place.Error("name", absl::StrCat("'", name, "' is no name: a letter, then letters, ",
                                             "digits and '_', at most 64, not starting with '__'"));
@@ -149,8 +148,8 @@ absl::Status SpecChecker::TakeMacro(const SpecPlace& place, const std::string& n
     return place.Error("name", absl::StrCat("'", name, "' is no macro name"));
   }
   if (name == "DTYPE" || absl::StartsWith(name, "DTYPE_") || absl::StartsWith(name, "TUNE_")) {
-    return place.Error("name", absl::StrCat("macro '", name, "' is one of ours: DTYPE, DTYPE_*, ",
-                                            "TUNE_*"));
+    return place.Error(
+        "name", absl::StrCat("macro '", name, "' is one of ours: DTYPE, DTYPE_*, ", "TUNE_*"));
   }
   if (!macros_.insert(name).second) {
     return place.Error("name", absl::StrCat("macro '", name, "' is defined twice"));
@@ -163,8 +162,9 @@ absl::Status SpecChecker::CheckPattern(const SpecPlace& place, const char* field
   if (!pattern.empty() && pattern.size() <= kMaxNameLength && HasOnly(pattern, "_*")) {
     return absl::OkStatus();
   }
-  return place.Error(field, index, absl::StrCat("'", pattern, "' is no target pattern such as ",
-                                                "'cpu', 'sm_*', 'sm_90a'"));
+  return place.Error(
+      field, index,
+      absl::StrCat("'", pattern, "' is no target pattern such as ", "'cpu', 'sm_*', 'sm_90a'"));
 }
 
 absl::StatusOr<Expression> SpecChecker::Parse(const SpecPlace& place, const char* field, int index,
@@ -261,8 +261,8 @@ absl::Status SpecChecker::CheckParam(const v1::Param& param, const SpecPlace& pl
                        Parse(on, "values", -1, param.on(i).values(), problem_names_));
     }
     if (!param.on(i).default_value().empty()) {
-      ASSIGN_OR_RETURN(choice.default_value, Parse(on, "default_value", -1,
-                                                   param.on(i).default_value(), problem_names_));
+      ASSIGN_OR_RETURN(choice.default_value,
+                       Parse(on, "default_value", -1, param.on(i).default_value(), problem_names_));
     }
     parsed.choices.push_back(std::move(choice));
   }
@@ -312,8 +312,8 @@ absl::Status SpecChecker::CheckOptions() const {
   for (int i = 0; i < spec_.nvrtc_options_size(); ++i) {
     if (IsAllowedNvrtcOption(spec_.nvrtc_options(i))) continue;
     return root_.Error("nvrtc_options", i,
-                       absl::StrCat("'", spec_.nvrtc_options(i), "' is not allowed; allowed: ",
-                                    AllowedNvrtcOptions()));
+                       absl::StrCat("'", spec_.nvrtc_options(i),
+                                    "' is not allowed; allowed: ", AllowedNvrtcOptions()));
   }
   return absl::OkStatus();
 }

@@ -75,7 +75,7 @@ class SpecChecker {
   const std::map<std::string, std::string>& files_;
   const v1::KernelSpec& spec_;
   ParsedSpec& parsed_;
-  Names taken_;          // names of dims, params and lets
+  Names taken_;  // names of dims, params and lets
   Names macros_;
   Names problem_names_;  // known once there is a problem
   Names config_names_;   // known once there is a config

@@ -13,9 +13,8 @@
 namespace tune {
 namespace {
 
-constexpr std::array<const char*, 8> kPeaks = {"f64",         "f32",        "f16",
-                                               "tensor_bf16", "tensor_f16", "tensor_tf32",
-                                               "tensor_f8",   "tensor_i8"};
+constexpr std::array<const char*, 8> kPeaks = {
+    "f64", "f32", "f16", "tensor_bf16", "tensor_f16", "tensor_tf32", "tensor_f8", "tensor_i8"};
 constexpr std::array<const char*, 5> kScalarTypes = {"i32", "u32", "i64", "f32", "f64"};
 
 template <size_t kCount>
@@ -43,7 +42,8 @@ absl::Status SpecChecker::CheckArgs() {
     switch (arg.kind_case()) {
       case v1::Arg::kBuffer:
         RETURN_IF_ERROR(CheckBuffer(arg.buffer(), place.Nested("buffer"), &parsed));
-        has_output |= arg.buffer().role() == v1::ROLE_OUTPUT || arg.buffer().role() == v1::ROLE_INOUT;
+        has_output |=
+            arg.buffer().role() == v1::ROLE_OUTPUT || arg.buffer().role() == v1::ROLE_INOUT;
         break;
       case v1::Arg::kScalar:
         RETURN_IF_ERROR(CheckScalar(arg.scalar(), place.Nested("scalar"), &parsed));
@@ -95,8 +95,8 @@ absl::Status SpecChecker::CheckFill(const v1::Fill& fill, const SpecPlace& place
 absl::Status SpecChecker::CheckScalar(const v1::Scalar& scalar, const SpecPlace& place,
                                       ParsedArg* parsed) {
   if (!IsOneOf(scalar.dtype(), kScalarTypes)) {
-    return place.Error("dtype", absl::StrCat("unknown scalar type '", scalar.dtype(), "'; known: ",
-                                             absl::StrJoin(kScalarTypes, ", ")));
+    return place.Error("dtype", absl::StrCat("unknown scalar type '", scalar.dtype(),
+                                             "'; known: ", absl::StrJoin(kScalarTypes, ", ")));
   }
   ASSIGN_OR_RETURN(parsed->value, Parse(place, "value", -1, scalar.value(), config_names_));
   return absl::OkStatus();
@@ -104,9 +104,9 @@ absl::Status SpecChecker::CheckScalar(const v1::Scalar& scalar, const SpecPlace&
 
 absl::Status SpecChecker::CheckTensorMap(const v1::TensorMap& map, const SpecPlace& place,
                                          ParsedArg* parsed) {
-  const bool found = std::any_of(
-      spec_.args().begin(), spec_.args().end(),
-      [&](const v1::Arg& arg) { return arg.has_buffer() && arg.name() == map.buffer(); });
+  const bool found = std::any_of(spec_.args().begin(), spec_.args().end(), [&](const v1::Arg& arg) {
+    return arg.has_buffer() && arg.name() == map.buffer();
+  });
   if (!found) {
     return place.Error("buffer", absl::StrCat("no buffer arg is called '", map.buffer(), "'"));
   }
@@ -118,8 +118,8 @@ absl::Status SpecChecker::CheckTensorMap(const v1::TensorMap& map, const SpecPla
                                                ", not ", map.strides_size()));
   }
   if (map.box_size() != map.dims_size()) {
-    return place.Error("box", absl::StrCat("as many as dims: ", map.dims_size(), ", not ",
-                                           map.box_size()));
+    return place.Error(
+        "box", absl::StrCat("as many as dims: ", map.dims_size(), ", not ", map.box_size()));
   }
   RETURN_IF_ERROR(ParseAll(place, "dims", map.dims(), config_names_, &parsed->dims));
   RETURN_IF_ERROR(ParseAll(place, "strides", map.strides(), config_names_, &parsed->strides));
@@ -149,8 +149,8 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
                {"cluster", launch.cluster(), &parsed->cluster, 0}};
   for (const auto& axes : kAxes) {
     if (axes.texts.size() < axes.least || axes.texts.size() > 3) {
-      return place.Error(axes.field, absl::StrCat(axes.least, " to 3 expressions, not ",
-                                                  axes.texts.size()));
+      return place.Error(axes.field,
+                         absl::StrCat(axes.least, " to 3 expressions, not ", axes.texts.size()));
     }
     RETURN_IF_ERROR(ParseAll(place, axes.field, axes.texts, in_scope, axes.parsed));
   }
@@ -173,11 +173,10 @@ absl::Status SpecChecker::CheckWork() {
     ASSIGN_OR_RETURN(parsed_.bytes, Parse(place, "bytes", -1, work.bytes(), problem_names_));
   }
   if (work.peak().empty() || IsPeakName(work.peak())) return absl::OkStatus();
-  const absl::StatusOr<Expression> peak =
-      Parse(place, "peak", -1, work.peak(), problem_names_);
+  const absl::StatusOr<Expression> peak = Parse(place, "peak", -1, work.peak(), problem_names_);
   if (!peak.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(peak.status().message(), "; or one of the peaks ",
-                                                   absl::StrJoin(kPeaks, ", ")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        peak.status().message(), "; or one of the peaks ", absl::StrJoin(kPeaks, ", ")));
   }
   parsed_.peak = *peak;
   return absl::OkStatus();

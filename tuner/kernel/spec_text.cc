@@ -21,8 +21,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
     if (!status_.ok()) return;
-    status_ = absl::InvalidArgumentError(absl::StrCat(
-        spec_name_, ":", std::max(line, 0) + 1, ":", std::max(column, 0) + 1, ": ", message));
+    status_ = absl::InvalidArgumentError(absl::StrCat(spec_name_, ":", std::max(line, 0) + 1, ":",
+                                                      std::max(column, 0) + 1, ": ", message));
   }
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 

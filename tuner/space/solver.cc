@@ -26,6 +26,7 @@ struct Check {
   std::vector<const CompiledSpace::Atom*> atoms;
   std::vector<std::pair<size_t, uint64_t>> strides;  // depth in the search, stride in the table
   std::vector<Verdict> table;                        // empty: too many combinations
+  uint64_t cost = 0;                                 // of deciding without the table
 };
 
 bool Has(ParamSet set, size_t param) { return (set >> param & 1) != 0; }
@@ -106,6 +107,8 @@ std::vector<Check> MakeChecks(const CompiledSpace& space, size_t constraint_coun
     auto it = std::find_if(checks.begin(), checks.end(), same);
     if (it == checks.end()) it = checks.insert(checks.end(), Check{atom.params});
     it->atoms.push_back(&atom);
+    it->cost += atom.program.cost();
+    for (uint32_t let : atom.lets) it->cost += space.lets[let].program.cost();
   }
   return checks;
 }
@@ -219,12 +222,16 @@ class ComponentSearch {
   }
 
   Verdict Decide(Check& check) {
-    if (check.table.empty()) return evaluator_.Decide(check.atoms);
+    if (check.table.empty()) return Evaluate(check);
     uint64_t index = 0;
     for (const auto& [depth, stride] : check.strides) index += digits_[depth] * stride;
     Verdict& known = check.table[index];
-    if (known == Verdict::kUnknown) known = evaluator_.Decide(check.atoms);
+    if (known == Verdict::kUnknown) known = Evaluate(check);
     return known;
+  }
+  Verdict Evaluate(const Check& check) {
+    *steps_ += check.cost;
+    return evaluator_.Decide(check.atoms);
   }
 
   // `failed`: some check could not be evaluated higher up. That matters only if nothing below
@@ -268,8 +275,9 @@ class ComponentSearch {
     component_.rows.insert(component_.rows.end(), digits_.begin(), digits_.end());
     ++component_.count;
     if (component_.count > limits_.rows) {
-      status_ = absl::ResourceExhaustedError(
-          absl::StrCat("there are more than ", limits_.rows, " valid configs"));
+      status_ = absl::ResourceExhaustedError(absl::StrCat("there are more than ", limits_.rows,
+                                                          " valid configs: add constraints or ",
+                                                          "give the params fewer values"));
       return false;
     }
     return !limits_.first_only;
@@ -291,7 +299,7 @@ class ComponentSearch {
   uint64_t* const steps_;
   Evaluator evaluator_;
   Component component_;
-  std::vector<uint16_t> digits_;              // by depth
+  std::vector<uint16_t> digits_;               // by depth
   std::vector<std::vector<Check>> checks_at_;  // by depth
   std::vector<std::vector<uint32_t>> lets_at_;
   absl::Status status_;

@@ -29,8 +29,8 @@ struct CompiledSpace {
   struct Atom {
     Program program;
     ParamSet params = 0;
-    size_t constraint = 0;          // index in the definition
-    std::vector<uint32_t> lets;     // those it needs, in order of definition
+    size_t constraint = 0;       // index in the definition
+    std::vector<uint32_t> lets;  // those it needs, in order of definition
   };
 
   std::vector<std::vector<Cell>> values;  // of each param
@@ -52,13 +52,13 @@ struct Component {
 
 struct SolveLimits {
   uint64_t rows = 0;        // of one component
-  uint64_t steps = 0;       // values tried, in all
+  uint64_t steps = 0;       // values tried and instructions run, in all
   bool first_only = false;  // one assignment of each component will do
 };
 
 // Solves with the first `constraint_count` constraints only. If there is no assignment at all, one
-// component with a count of 0 is returned. INVALID_ARGUMENT if a constraint cannot be evaluated where
-// the others hold; RESOURCE_EXHAUSTED over a limit.
+// component with a count of 0 is returned. INVALID_ARGUMENT if a constraint cannot be evaluated
+// where the others hold; RESOURCE_EXHAUSTED over a limit.
 absl::StatusOr<std::vector<Component>> Solve(const CompiledSpace& space, size_t constraint_count,
                                              const SolveLimits& limits);
 

@@ -12,8 +12,10 @@ namespace tune {
 namespace {
 
 // Some ten seconds of search.
-constexpr uint64_t kMaxSteps = 300'000'000;
-constexpr uint64_t kMaxDiagnosisSteps = 3'000'000;
+constexpr uint64_t kMaxSteps = 500'000'000;
+constexpr uint64_t kMaxDiagnosisSteps = 10'000'000;
+// 256 MiB of rows.
+constexpr uint64_t kMaxDigits = uint64_t{1} << 27;
 
 absl::Status NothingLeft(const CompiledSpace& space) {
   // The first constraint with which nothing is left: fewer constraints never leave less.
@@ -92,7 +94,7 @@ std::vector<uint16_t> Sorted(std::vector<uint16_t> rows, const std::vector<Space
 }  // namespace
 
 absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition, uint64_t limit) {
-  limit = std::min<uint64_t>(limit, std::numeric_limits<uint32_t>::max());
+  limit = std::min(limit, kMaxDigits / std::max<size_t>(definition.params.size(), 1));
   ASSIGN_OR_RETURN(CompiledSpace compiled, CompileSpace(definition));
   const size_t constraint_count = definition.constraints.size();
   ASSIGN_OR_RETURN(std::vector<Component> components,
@@ -102,7 +104,8 @@ absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition, uint64_t l
     if (component.count == 0) return NothingLeft(compiled);
     if (total > limit / component.count) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("there are more than ", limit, " valid configs"));
+          absl::StrCat("there are more than ", limit,
+                       " valid configs: add constraints or give the ", "params fewer values"));
     }
     total *= component.count;
   }

@@ -17,8 +17,8 @@ MedianInterval EstimateMedian(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   const size_t count = samples.size();
   MedianInterval interval;
-  interval.median = count % 2 == 1 ? samples[count / 2]
-                                   : (samples[count / 2 - 1] + samples[count / 2]) / 2;
+  interval.median =
+      count % 2 == 1 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
   interval.low = samples.front();
   interval.high = samples.back();
   if (count < 6) return interval;

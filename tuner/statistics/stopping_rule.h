@@ -13,8 +13,8 @@ namespace tune {
 enum class StopReason { kContinue, kPrecise, kHopeless, kBudget };
 
 // Feed samples, ask whether to go on. Stops when the median's 95 % interval is narrow enough (from
-// samples_min on), when even the fastest sample is far slower than the rival (from the third on), or
-// when the samples or seconds are used up (with three samples at least). Not thread-safe.
+// samples_min on), when even the fastest sample is far slower than the rival (from the third on),
+// or when the samples or seconds are used up (with three samples at least). Not thread-safe.
 class StoppingRule {
  public:
   explicit StoppingRule(const SamplePolicy& policy);

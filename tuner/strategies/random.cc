@@ -19,7 +19,8 @@ uint64_t Mix(uint64_t x) {
 }
 
 // A permutation of [0, size): a Feistel network over the next power of four, walked until the value
-// is within the range. Source: Black, Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002.
+// is within the range. Source: Black, Rogaway, "Ciphers with arbitrary finite domains", CT-RSA
+// 2002.
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t seed) : size_(size) {

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tuner/compile_options.h"
+#include "tuner/device/cuda/include_check.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptxas_log.h"
 #include "tuner/status_macros.h"
@@ -111,6 +112,9 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) 
   if (std::string why = WhyNotAllowed(plan, targets_); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, why);
   }
+  if (absl::Status status = CheckIncludes(plan); !status.ok()) {
+    return Refused(Outcome::kInvalidConfig, std::string(status.message()));
+  }
   auto begin = std::chrono::steady_clock::now();
   std::vector<const char*> texts;
   std::vector<const char*> names;
@@ -194,7 +198,10 @@ std::vector<std::string> NvrtcCompiler::OptionsFor(const CompilePlan& plan) cons
     return absl::StartsWith(text, "--std") || absl::StartsWith(text, "-std");
   });
   if (!has_standard) options.push_back("--std=c++17");
-  options.insert(options.end(), plan.options.begin(), plan.options.end());
+  for (const std::string& option : plan.options) {
+    // Given twice, it is an error to NVRTC 12.
+    if (option != "-default-device") options.push_back(option);
+  }
   for (const auto& [name, value] : plan.defines) {
     options.push_back(absl::StrCat("-D", name, "=", value));
   }
@@ -206,7 +213,7 @@ std::string NvrtcCompiler::LogOf(nvrtcProgram program) const {
   if (nvrtc_.nvrtcGetProgramLogSize(program, &size) != NVRTC_SUCCESS || size == 0) return "";
   std::string log(size, '\0');
   if (nvrtc_.nvrtcGetProgramLog(program, log.data()) != NVRTC_SUCCESS) return "";
-  log.resize(size - 1);  // the size counts the final NUL
+  log.resize(log.find_last_not_of('\0') + 1);  // the size counts one final NUL or two
   return log;
 }
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon as a process: killed in the middle of a sweep, stopped by a signal.
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/server/test_server.h"
+
+namespace tune::server {
+namespace {
+
+class Daemon {
+ public:
+  explicit Daemon(const std::string& dir) : address_("unix:" + dir + "/d.sock") {
+    const std::string program = std::string(TUNE_BIN_DIR) + "/tunerd";
+    const std::string state = dir + "/state";
+    pid_ = fork();
+    if (pid_ == 0) {
+      execl(program.c_str(), "tunerd", "--state-dir", state.c_str(), "--listen", address_.c_str(),
+            "--log-level", "warn", "--log-json", nullptr);
+      _exit(127);
+    }
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    auto channel =
+        grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), arguments);
+    EXPECT_TRUE(channel->WaitForConnected(absl::ToChronoTime(absl::Now() + absl::Seconds(30))));
+    stubs_ = std::make_unique<Stubs>(channel);
+  }
+  ~Daemon() {
+    if (pid_ > 0) End(SIGKILL);
+  }
+
+  Stubs& stubs() { return *stubs_; }
+  // Returns the wait status.
+  int End(int signal) {
+    kill(pid_, signal);
+    int status = 0;
+    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  const std::string address_;
+  pid_t pid_ = -1;
+  std::unique_ptr<Stubs> stubs_;
+};
+
+v1::Sweep Submit(Stubs& stubs, int64_t n) {
+  v1::SubmitSweepRequest request;
+  *request.mutable_kernel_source() = ScaleKernel();
+  (*request.mutable_dims())["n"] = n;
+  request.set_device("cpu");
+  request.set_strategy("exhaustive");
+  request.mutable_budget()->set_seconds(300);
+  v1::Sweep sweep;
+  const grpc::Status status =
+      Call(*stubs.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return sweep;
+}
+
+// Watches until `count` trials were reported, and returns them by id.
+std::map<int64_t, v1::Trial> AwaitTrials(Stubs& stubs, int64_t id, size_t count) {
+  grpc::ClientContext context;
+  v1::WatchSweepRequest request;
+  request.set_sweep_id(id);
+  auto reader = stubs.sweeps->WatchSweep(&context, request);
+  std::map<int64_t, v1::Trial> trials;
+  v1::SweepEvent event;
+  while (trials.size() < count && reader->Read(&event)) {
+    for (const v1::Trial& trial : event.trials()) trials[trial.id()] = trial;
+  }
+  return trials;
+}
+
+TEST(RestartTest, KilledDaemonLosesNoReportedTrialAndGoesOn) {
+  TempDir dir;
+  int64_t running = 0;
+  int64_t queued = 0;
+  std::map<int64_t, v1::Trial> reported;
+  {
+    Daemon daemon(dir.path());
+    running = Submit(daemon.stubs(), 1 << 20).id();
+    queued = Submit(daemon.stubs(), 4096).id();
+    reported = AwaitTrials(daemon.stubs(), running, 1);
+    ASSERT_FALSE(reported.empty());
+    daemon.End(SIGKILL);
+  }
+  Daemon daemon(dir.path());
+  grpc::ClientContext context;
+  v1::ListTrialsRequest request;
+  request.set_sweep_id(running);
+  auto reader = daemon.stubs().sweeps->ListTrials(&context, request);
+  std::map<int64_t, v1::Trial> stored;
+  for (v1::Trial trial; reader->Read(&trial);) stored[trial.id()] = trial;
+  ASSERT_TRUE(reader->Finish().ok());
+  for (const auto& [id, trial] : reported) {
+    ASSERT_TRUE(stored.contains(id)) << "a trial that was reported is gone";
+    EXPECT_EQ(stored[id].config().SerializeAsString(), trial.config().SerializeAsString());
+    EXPECT_EQ(stored[id].measurement().latency_ns_median(),
+              trial.measurement().latency_ns_median());
+  }
+  const v1::Sweep resumed = AwaitEnd(*daemon.stubs().sweeps, running);
+  EXPECT_EQ(resumed.state(), v1::SWEEP_STATE_DONE) << resumed.message();
+  EXPECT_EQ(resumed.progress().done(), 8u);
+  EXPECT_GE(resumed.progress().reused(), reported.size());
+  EXPECT_EQ(AwaitEnd(*daemon.stubs().sweeps, queued).state(), v1::SWEEP_STATE_DONE);
+}
+
+TEST(RestartTest, TerminatedDaemonLeavesCleanlyAndKeepsItsQueue) {
+  TempDir dir;
+  int64_t id = 0;
+  {
+    Daemon daemon(dir.path());
+    id = Submit(daemon.stubs(), 1 << 20).id();
+    AwaitTrials(daemon.stubs(), id, 1);
+    const absl::Time start = absl::Now();
+    const int status = daemon.End(SIGTERM);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+  }
+  Daemon daemon(dir.path());
+  EXPECT_EQ(AwaitEnd(*daemon.stubs().sweeps, id).state(), v1::SWEEP_STATE_DONE);
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server as a process meets it: starting, stopping, addresses, and what needs no device.
+#include "server/server.h"
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/server/test_server.h"
+
+namespace tune::server {
+namespace {
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() { (void)StartLog("error", LogFormat::kText); }
+
+  ServerOptions Options() const {
+    return {.state_dir = dir_.path() + "/state",
+            .address = "unix:" + dir_.path() + "/d.sock",
+            .worker_dir = TUNE_BIN_DIR,
+            .compile_workers = 1};
+  }
+  std::shared_ptr<grpc::Channel> Connect() const {
+    return grpc::CreateChannel(Options().address, grpc::InsecureChannelCredentials());
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ServerTest, AnswersOnItsSocketWhichIsPrivate) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  Stubs stubs(Connect());
+  v1::ServerStatus status;
+  ASSERT_TRUE(
+      Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .ok());
+  EXPECT_FALSE(status.version().empty());
+  EXPECT_EQ(status.pid(), static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(status.state_dir(), Options().state_dir);
+  EXPECT_EQ(status.address(), Options().address);
+  EXPECT_FALSE(status.embedded());
+  EXPECT_EQ(status.compile_workers(), 1u);
+  EXPECT_GT(status.resident_bytes(), 1u << 20);
+  EXPECT_GE(status.schema_version(), 1u);
+
+  struct stat state;
+  ASSERT_EQ(stat((dir_.path() + "/d.sock").c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0660u);
+  ASSERT_EQ(stat(Options().state_dir.c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0700u);
+}
+
+TEST_F(ServerTest, AStateFolderHasOneServer) {
+  auto first = Server::Start(Options());
+  ASSERT_TRUE(first.ok()) << first.status();
+  ServerOptions options = Options();
+  options.address = "";
+  EXPECT_TRUE(absl::IsFailedPrecondition(Server::Start(options).status()));
+  first->reset();
+  EXPECT_TRUE(Server::Start(options).ok()) << "free again";
+}
+
+TEST_F(ServerTest, ASocketHasOneServer) {
+  auto first = Server::Start(Options());
+  ASSERT_TRUE(first.ok()) << first.status();
+  ServerOptions options = Options();
+  options.state_dir = dir_.path() + "/other";
+  EXPECT_TRUE(absl::IsFailedPrecondition(Server::Start(options).status()));
+  Stubs stubs(Connect());
+  v1::ServerStatus status;
+  EXPECT_TRUE(
+      Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .ok())
+      << "the first one is still there";
+}
+
+TEST_F(ServerTest, TcpWithoutTlsIsRefused) {
+  ServerOptions options = Options();
+  options.address = "127.0.0.1:0";
+  EXPECT_TRUE(absl::IsInvalidArgument(Server::Start(options).status()));
+}
+
+TEST_F(ServerTest, EmbeddedListensNowhere) {
+  ServerOptions options = Options();
+  options.address = "";
+  options.embedded = true;
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_EQ((*server)->address(), "");
+  Stubs stubs((*server)->InProcessChannel());
+  v1::ServerStatus status;
+  ASSERT_TRUE(
+      Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .ok());
+  EXPECT_TRUE(status.embedded());
+}
+
+// One message each way, by name, as tools do that know no stubs.
+std::string RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                    const std::string& request) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  grpc::CompletionQueue queue;
+  const auto await = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  auto call = stub.PrepareCall(&context, method, &queue);
+  call->StartCall(nullptr);
+  if (!await()) return "no call";
+  const grpc::Slice slice(request);
+  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  if (!await()) return "no write";
+  grpc::ByteBuffer reply;
+  call->Read(&reply, nullptr);
+  if (!await()) return "no reply";
+  call->WritesDone(nullptr);
+  await();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  await();
+  std::vector<grpc::Slice> slices;
+  (void)reply.Dump(&slices);
+  std::string text;
+  for (const grpc::Slice& part : slices) {
+    text.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  }
+  return text;
+}
+
+TEST_F(ServerTest, HealthAndReflectionAreOn) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_EQ(RawCall(Connect(), "/grpc.health.v1.Health/Check", ""), "\x08\x01") << "SERVING";
+  // list_services: ""
+  const std::string services =
+      RawCall(Connect(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+              std::string("\x3a\0", 2));
+  for (const char* name : {"Sweep", "Kernel", "Device", "Record", "Server"}) {
+    EXPECT_NE(services.find(absl::StrCat("tune.v1.", name, "Service")), std::string::npos) << name;
+  }
+}
+
+TEST_F(ServerTest, TcpUnderTlsAsksForACertificate) {
+  const std::string key = dir_.path() + "/key.pem";
+  const std::string certificate = dir_.path() + "/certificate.pem";
+  const std::string command = absl::StrCat(
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 "
+      "-subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout ",
+      key, " -out ", certificate, " 2>/dev/null");
+  ASSERT_EQ(system(command.c_str()), 0);
+  ServerOptions options = Options();
+  options.address = "localhost:0";
+  options.tls = {
+      .certificate_file = certificate, .key_file = key, .client_authority_file = certificate};
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_NE((*server)->address(), "localhost:0") << "the port that was taken";
+
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  grpc::SslCredentialsOptions tls{.pem_root_certs = read(certificate)};
+  v1::ServerStatus status;
+  Stubs nobody(grpc::CreateChannel((*server)->address(), grpc::SslCredentials(tls)));
+  EXPECT_EQ(
+      Call(*nobody.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .error_code(),
+      grpc::StatusCode::UNAVAILABLE);
+  tls.pem_private_key = read(key);
+  tls.pem_cert_chain = read(certificate);
+  Stubs known(grpc::CreateChannel((*server)->address(), grpc::SslCredentials(tls)));
+  EXPECT_TRUE(
+      Call(*known.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+          .ok());
+}
+
+TEST_F(ServerTest, StopIsQuickAndMayComeTwice) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  const absl::Time start = absl::Now();
+  (*server)->Stop(absl::Now() + absl::Milliseconds(300));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30)) << "nothing waits for a device";
+  (*server)->Stop(absl::Now());
+}
+
+TEST_F(ServerTest, UnreachableThingsAreNotFound) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  Stubs stubs((*server)->InProcessChannel());
+
+  v1::Sweep sweep;
+  v1::GetSweepRequest get;
+  get.set_sweep_id(5);
+  grpc::Status status = Call(*stubs.sweeps, &v1::SweepService::Stub::GetSweep, get, &sweep);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+
+  v1::CancelSweepRequest cancel;
+  cancel.set_sweep_id(5);
+  status = Call(*stubs.sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+
+  grpc::ClientContext watch_context;
+  v1::WatchSweepRequest watch;
+  watch.set_sweep_id(5);
+  v1::SweepEvent event;
+  auto watcher = stubs.sweeps->WatchSweep(&watch_context, watch);
+  EXPECT_FALSE(watcher->Read(&event));
+  EXPECT_EQ(watcher->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+
+  grpc::ClientContext trials_context;
+  v1::ListTrialsRequest list;
+  list.set_sweep_id(5);
+  v1::Trial trial;
+  auto trials = stubs.sweeps->ListTrials(&trials_context, list);
+  EXPECT_FALSE(trials->Read(&trial));
+  EXPECT_EQ(trials->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+
+  v1::GetKernelRequest get_kernel;
+  get_kernel.set_name("no_such");
+  v1::Kernel kernel;
+  status = Call(*stubs.kernels, &v1::KernelService::Stub::GetKernel, get_kernel, &kernel);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_NE(status.error_message().find("softmax"), std::string::npos) << status.error_message();
+
+  v1::LookupRequest lookup;
+  lookup.set_kernel_name("no_such");
+  v1::LookupResponse answer;
+  status = Call(*stubs.records, &v1::RecordService::Stub::Lookup, lookup, &answer);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+
+  v1::GetDeviceRequest get_device;
+  get_device.set_id("cuda:99");
+  v1::Device device;
+  status = Call(*stubs.devices, &v1::DeviceService::Stub::GetDevice, get_device, &device);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_NE(status.error_message().find("cpu"), std::string::npos) << status.error_message();
+}
+
+TEST_F(ServerTest, CatalogueKernelsAreDescribed) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  Stubs stubs((*server)->InProcessChannel());
+  v1::ListKernelsResponse kernels;
+  ASSERT_TRUE(Call(*stubs.kernels, &v1::KernelService::Stub::ListKernels, v1::ListKernelsRequest(),
+                   &kernels)
+                  .ok());
+  ASSERT_GE(kernels.kernels_size(), 3);
+  for (const v1::Kernel& listed : kernels.kernels()) {
+    EXPECT_TRUE(listed.source_text().empty()) << "only from GetKernel";
+    EXPECT_GT(listed.space_sizes().at("cpu"), 0u) << listed.spec().name();
+    EXPECT_GT(listed.space_sizes().at("sm_90a"), 0u) << listed.spec().name();
+    EXPECT_GT(listed.default_configs().at("cpu").entries_size(), 0) << listed.spec().name();
+    v1::GetKernelRequest get;
+    get.set_name(listed.spec().name());
+    v1::Kernel kernel;
+    ASSERT_TRUE(Call(*stubs.kernels, &v1::KernelService::Stub::GetKernel, get, &kernel).ok());
+    EXPECT_EQ(kernel.hash(), listed.hash());
+    EXPECT_NE(kernel.source_text().find("__global__"), std::string::npos);
+    EXPECT_FALSE(kernel.readme().empty());
+  }
+}
+
+TEST_F(ServerTest, LookupWithoutRecordsGivesTheDefault) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  Stubs stubs((*server)->InProcessChannel());
+  v1::LookupRequest request;
+  request.set_kernel_name("softmax");
+  v1::LookupResponse answer;
+  ASSERT_TRUE(Call(*stubs.records, &v1::RecordService::Stub::Lookup, request, &answer).ok());
+  EXPECT_EQ(answer.match(), v1::MATCH_DEFAULT);
+  EXPECT_GT(answer.config().entries_size(), 0);
+  EXPECT_FALSE(answer.has_record());
+  EXPECT_FALSE(answer.reason().empty());
+
+  (*request.mutable_dims())["no_such_dim"] = 1;
+  const grpc::Status status =
+      Call(*stubs.records, &v1::RecordService::Stub::Lookup, request, &answer);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("no_such_dim"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sweeps from request to record, on the CPU device.
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/server.h"
+#include "tests/server/test_server.h"
+#include "tune/v1/sweep.pb.h"
+
+namespace tune::server {
+namespace {
+
+// One server for all tests: what one has compiled the others find in the cache.
+class SweepServiceTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    (void)StartLog("error", LogFormat::kText);
+    dir_ = new TempDir();
+    server_ = Server::Start({.state_dir = dir_->path() + "/state",
+                             .address = "unix:" + dir_->path() + "/d.sock",
+                             .worker_dir = TUNE_BIN_DIR})
+                  .value()
+                  .release();
+    stubs_ = new Stubs(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+  }
+  static void TearDownTestSuite() {
+    delete stubs_;
+    delete server_;
+    delete dir_;
+  }
+
+  static v1::SubmitSweepRequest MakeRequest(int64_t n, bool fresh = true) {
+    v1::SubmitSweepRequest request;
+    *request.mutable_kernel_source() = ScaleKernel();
+    (*request.mutable_dims())["n"] = n;
+    request.set_device("cpu");
+    request.set_strategy("exhaustive");
+    request.mutable_budget()->set_seconds(300);
+    request.set_seed(7);
+    request.set_fresh(fresh);
+    return request;
+  }
+  static v1::Sweep Submit(const v1::SubmitSweepRequest& request) {
+    v1::Sweep sweep;
+    const grpc::Status status =
+        Call(*stubs_->sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return sweep;
+  }
+  static grpc::Status Refusal(const v1::SubmitSweepRequest& request) {
+    v1::Sweep sweep;
+    return Call(*stubs_->sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
+  }
+  static std::vector<v1::Trial> Trials(int64_t id, bool with_samples = false) {
+    grpc::ClientContext context;
+    v1::ListTrialsRequest request;
+    request.set_sweep_id(id);
+    request.set_with_samples(with_samples);
+    auto reader = stubs_->sweeps->ListTrials(&context, request);
+    std::vector<v1::Trial> trials;
+    for (v1::Trial trial; reader->Read(&trial);) trials.push_back(trial);
+    EXPECT_TRUE(reader->Finish().ok());
+    return trials;
+  }
+  static v1::LookupResponse Lookup(const std::string& kernel, int64_t n, int64_t mode = 0) {
+    v1::LookupRequest request;
+    request.set_kernel_name(kernel);
+    (*request.mutable_dims())["n"] = n;
+    (*request.mutable_dims())["mode"] = mode;
+    request.set_device("cpu");
+    v1::LookupResponse response;
+    const grpc::Status status =
+        Call(*stubs_->records, &v1::RecordService::Stub::Lookup, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+  static inline TempDir* dir_ = nullptr;
+  static inline Server* server_ = nullptr;
+  static inline Stubs* stubs_ = nullptr;
+};
+
+TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
+  const v1::Sweep submitted = Submit(MakeRequest(4096));
+  EXPECT_EQ(submitted.kernel_name(), "scale");
+  EXPECT_EQ(submitted.kernel_hash().size(), 64u);
+  EXPECT_EQ(submitted.device_id(), "cpu");
+  EXPECT_EQ(submitted.target(), "cpu");
+  EXPECT_EQ(submitted.problem().dtype(), "f32");
+  EXPECT_EQ(submitted.progress().space_size(), 8u);
+
+  std::vector<v1::SweepEvent> events;
+  const v1::Sweep done = AwaitEnd(*stubs_->sweeps, submitted.id(), &events);
+  ASSERT_EQ(done.state(), v1::SWEEP_STATE_DONE) << done.message();
+  EXPECT_EQ(done.progress().done(), 8u);
+  EXPECT_EQ(done.progress().planned(), 8u);
+  EXPECT_EQ(done.progress().outcomes().at("ok"), 8u);
+  EXPECT_GT(done.finished_unix_ms(), done.created_unix_ms());
+  const v1::SweepResult& result = done.result();
+  EXPECT_EQ(result.best().outcome(), v1::OUTCOME_OK);
+  EXPECT_GT(result.best().measurement().latency_ns_median(), 0);
+  EXPECT_GT(result.best().measurement().bytes_per_second(), 0);
+  EXPECT_EQ(result.best().measurement().clock(), v1::CLOCK_HOST);
+  EXPECT_GT(result.default_trial().measurement().latency_ns_median(), 0);
+  EXPECT_GT(result.speedup_over_default(), 0);
+  EXPECT_EQ(result.ceiling_source(), "measured");
+  EXPECT_FALSE(result.bound().empty());
+
+  std::set<int64_t> seen;
+  for (const v1::SweepEvent& event : events) {
+    for (const v1::Trial& trial : event.trials()) {
+      EXPECT_TRUE(seen.insert(trial.id()).second) << "each trial once";
+    }
+  }
+  EXPECT_GE(events.size(), 2u);
+
+  const std::vector<v1::Trial> trials = Trials(submitted.id(), /*with_samples=*/true);
+  EXPECT_GE(trials.size(), 8u) << "and the confirmation's";
+  EXPECT_GT(trials[0].measurement().samples_ns_size(), 0);
+  EXPECT_EQ(Trials(submitted.id())[0].measurement().samples_ns_size(), 0);
+
+  const v1::LookupResponse exact = Lookup("scale", 4096);
+  EXPECT_EQ(exact.match(), v1::MATCH_EXACT) << exact.reason();
+  EXPECT_EQ(exact.config().SerializeAsString(), result.best().config().SerializeAsString());
+  EXPECT_EQ(exact.record().sweep_id(), submitted.id());
+  EXPECT_EQ(exact.record().trial_id(), result.best().id());
+  EXPECT_GT(exact.record().measurement().sample_count(), 0u);
+  EXPECT_GT(exact.snapshot_id(), 0);
+
+  const v1::LookupResponse nearest = Lookup("scale", 5000);
+  EXPECT_EQ(nearest.match(), v1::MATCH_NEAREST) << nearest.reason();
+  const v1::LookupResponse other_mode = Lookup("scale", 4096, /*mode=*/1);
+  EXPECT_EQ(other_mode.match(), v1::MATCH_DEFAULT) << other_mode.reason();
+
+  v1::ListRecordsResponse records;
+  ASSERT_TRUE(Call(*stubs_->records, &v1::RecordService::Stub::ListRecords,
+                   v1::ListRecordsRequest(), &records)
+                  .ok());
+  EXPECT_GE(records.records_size(), 1);
+
+  v1::GetDeviceRequest get_device;
+  get_device.set_id("cpu");
+  v1::Device device;
+  ASSERT_TRUE(
+      Call(*stubs_->devices, &v1::DeviceService::Stub::GetDevice, get_device, &device).ok());
+  EXPECT_EQ(device.state(), v1::DEVICE_STATE_HEALTHY) << device.message();
+  EXPECT_GT(device.ceilings_size(), 0) << "measured before the sweep";
+  EXPECT_FALSE(device.compiler().empty());
+}
+
+TEST_F(SweepServiceTest, TheSameSweepAgainContinuesAndAFreshOneDoesNot) {
+  const v1::Sweep first = Submit(MakeRequest(2048));
+  AwaitEnd(*stubs_->sweeps, first.id());
+  const v1::Sweep again = Submit(MakeRequest(2048, /*fresh=*/false));
+  EXPECT_NE(again.id(), first.id());
+  const v1::Sweep reused = AwaitEnd(*stubs_->sweeps, again.id());
+  ASSERT_EQ(reused.state(), v1::SWEEP_STATE_DONE) << reused.message();
+  EXPECT_EQ(reused.progress().reused(), 8u);
+  EXPECT_EQ(reused.progress().done(), 8u);
+  EXPECT_TRUE(reused.has_result());
+  const v1::Sweep fresh = AwaitEnd(*stubs_->sweeps, Submit(MakeRequest(2048)).id());
+  EXPECT_EQ(fresh.progress().reused(), 0u);
+  EXPECT_GT(fresh.progress().compile_cache_hits(), 0u);
+}
+
+TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {
+  v1::SubmitSweepRequest request = MakeRequest(1024);
+  *request.mutable_kernel_source() = ScaleKernel(/*faulty=*/true);
+  const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
+  ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
+  EXPECT_EQ(sweep.progress().outcomes().at("wrong_result"), 1u);
+  EXPECT_EQ(sweep.progress().outcomes().at("ok"), 7u);
+  bool found = false;
+  for (const v1::Trial& trial : Trials(sweep.id())) {
+    if (trial.outcome() != v1::OUTCOME_WRONG_RESULT) continue;
+    found = true;
+    EXPECT_GT(trial.error().bad_elements(), 0u);
+    EXPECT_FALSE(trial.message().empty());
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(SweepServiceTest, CancelKeepsWhatIsDoneAndNamesTheBest) {
+  v1::SubmitSweepRequest request = MakeRequest(1 << 20);
+  const int64_t id = Submit(request).id();
+  grpc::ClientContext context;
+  v1::WatchSweepRequest watch;
+  watch.set_sweep_id(id);
+  auto reader = stubs_->sweeps->WatchSweep(&context, watch);
+  v1::SweepEvent event;
+  while (reader->Read(&event) && event.sweep().progress().done() == 0) {
+  }
+  v1::CancelSweepRequest cancel;
+  cancel.set_sweep_id(id);
+  v1::Sweep cancelled;
+  const grpc::Status status =
+      Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &cancelled);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  // A fast host may have come to the end before.
+  if (cancelled.state() == v1::SWEEP_STATE_DONE) GTEST_SKIP() << "the sweep was too quick";
+  EXPECT_EQ(cancelled.state(), v1::SWEEP_STATE_CANCELLED);
+  EXPECT_GT(cancelled.progress().done(), 0u);
+  EXPECT_GE(Trials(id).size(), cancelled.progress().done());
+  EXPECT_EQ(cancelled.result().best().outcome(), v1::OUTCOME_OK);
+  while (reader->Read(&event)) {
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(event.sweep().state(), v1::SWEEP_STATE_CANCELLED) << "the last event";
+}
+
+TEST_F(SweepServiceTest, AWatcherThatNeverReadsHoldsNobodyUp) {
+  const int64_t id = Submit(MakeRequest(512)).id();
+  v1::WatchSweepRequest watch;
+  watch.set_sweep_id(id);
+  grpc::ClientContext stalled_context;
+  auto stalled = stubs_->sweeps->WatchSweep(&stalled_context, watch);
+  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, id).state(), v1::SWEEP_STATE_DONE);
+  stalled_context.TryCancel();
+  EXPECT_EQ(stalled->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(SweepServiceTest, AFinishedSweepCanBeWatched) {
+  const int64_t id = Submit(MakeRequest(512)).id();
+  AwaitEnd(*stubs_->sweeps, id);
+  std::vector<v1::SweepEvent> events;
+  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, id, &events).state(), v1::SWEEP_STATE_DONE);
+  EXPECT_EQ(events.size(), 1u);
+}
+
+TEST_F(SweepServiceTest, SameIdempotencyKeySameSweep) {
+  v1::SubmitSweepRequest request = MakeRequest(512);
+  request.set_idempotency_key("twice");
+  const int64_t id = Submit(request).id();
+  EXPECT_EQ(Submit(request).id(), id);
+  AwaitEnd(*stubs_->sweeps, id);
+  EXPECT_EQ(Submit(request).id(), id);
+}
+
+TEST_F(SweepServiceTest, BudgetInTrials) {
+  v1::SubmitSweepRequest request = MakeRequest(512);
+  request.clear_strategy();
+  request.mutable_budget()->set_trials(3);
+  const v1::Sweep submitted = Submit(request);
+  EXPECT_EQ(submitted.strategy(), "random");
+  EXPECT_EQ(submitted.progress().planned(), 3u);
+  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, submitted.id()).progress().done(), 3u);
+}
+
+TEST_F(SweepServiceTest, WrongRequestsSayWhatIsWrong) {
+  struct Case {
+    void (*spoil)(v1::SubmitSweepRequest&);
+    grpc::StatusCode code;
+    std::string said;
+  };
+  const Case cases[] = {
+      {[](auto& r) { r.clear_kernel(); }, grpc::StatusCode::INVALID_ARGUMENT, "no kernel"},
+      {[](auto& r) { r.set_kernel_name("nope"); }, grpc::StatusCode::NOT_FOUND, "softmax"},
+      {[](auto& r) { r.set_device("cuda:77"); }, grpc::StatusCode::NOT_FOUND, "cpu"},
+      {[](auto& r) { (*r.mutable_dims())["rows"] = 1; }, grpc::StatusCode::INVALID_ARGUMENT,
+       "rows"},
+      {[](auto& r) { (*r.mutable_dims())["n"] = 0; }, grpc::StatusCode::INVALID_ARGUMENT, "n"},
+      {[](auto& r) { (*r.mutable_dims())["mode"] = 2; }, grpc::StatusCode::INVALID_ARGUMENT,
+       "mode"},
+      {[](auto& r) { r.set_dtype("f64"); }, grpc::StatusCode::INVALID_ARGUMENT, "f32"},
+      {[](auto& r) { r.set_strategy("magic"); }, grpc::StatusCode::INVALID_ARGUMENT, "random"},
+      {[](auto& r) { r.mutable_budget()->set_seconds(-1); }, grpc::StatusCode::INVALID_ARGUMENT,
+       "budget"},
+      {[](auto& r) { r.set_idempotency_key(std::string(200, 'x')); },
+       grpc::StatusCode::INVALID_ARGUMENT, "128"},
+      {[](auto& r) { (*r.mutable_dims())["n"] = 8; }, grpc::StatusCode::INVALID_ARGUMENT,
+       "THREADS <= n"},
+      {[](auto& r) {
+         std::string& text = *r.mutable_kernel_source()->mutable_spec_text();
+         text.replace(text.find("THREADS <= n"), 12, "THREADS <= m");
+       },
+       grpc::StatusCode::INVALID_ARGUMENT, "scale.textproto:11:"},
+      {[](auto& r) { r.mutable_kernel_source()->mutable_files()->clear(); },
+       grpc::StatusCode::INVALID_ARGUMENT, "scale.cu"},
+  };
+  for (const Case& wrong : cases) {
+    v1::SubmitSweepRequest request = MakeRequest(4096);
+    wrong.spoil(request);
+    const grpc::Status status = Refusal(request);
+    EXPECT_EQ(status.error_code(), wrong.code) << status.error_message();
+    EXPECT_NE(status.error_message().find(wrong.said), std::string::npos)
+        << status.error_message() << " does not say " << wrong.said;
+  }
+}
+
+TEST_F(SweepServiceTest, AReferenceThatDoesNotCompileFailsTheSweep) {
+  v1::SubmitSweepRequest request = MakeRequest(4096);
+  (*request.mutable_kernel_source()->mutable_files())["scale.cu"] = "this is not C++";
+  const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
+  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_FAILED);
+  EXPECT_NE(sweep.message().find("reference"), std::string::npos) << sweep.message();
+  EXPECT_FALSE(sweep.has_result());
+}
+
+TEST_F(SweepServiceTest, ListsAreLimited) {
+  v1::ListSweepsRequest request;
+  request.set_limit(5000);
+  v1::ListSweepsResponse response;
+  EXPECT_EQ(
+      Call(*stubs_->sweeps, &v1::SweepService::Stub::ListSweeps, request, &response).error_code(),
+      grpc::StatusCode::INVALID_ARGUMENT);
+  AwaitEnd(*stubs_->sweeps, Submit(MakeRequest(512)).id());
+  request.set_limit(1);
+  ASSERT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::ListSweeps, request, &response).ok());
+  EXPECT_EQ(response.sweeps_size(), 1);
+}
+
+TEST_F(SweepServiceTest, KernelCheckCompilesAndFindsFaults) {
+  v1::CheckKernelRequest request;
+  *request.mutable_kernel_source() = ScaleKernel();
+  request.add_targets("cpu");
+  v1::CheckKernelResponse response;
+  ASSERT_TRUE(
+      Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
+  EXPECT_EQ(response.findings_size(), 0) << response.DebugString();
+  EXPECT_EQ(response.compiled().at("cpu"), 1u);
+  EXPECT_EQ(response.kernel().space_sizes().at("cpu"), 8u);
+
+  request.set_all_variants(true);
+  ASSERT_TRUE(
+      Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
+  EXPECT_EQ(response.compiled().at("cpu"), 8u);
+
+  std::string& source = (*request.mutable_kernel_source()->mutable_files())["scale.cu"];
+  source += "\n#if !defined(TUNE_REFERENCE) && ITEMS == 4\n#error four is too many\n#endif\n";
+  ASSERT_TRUE(
+      Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
+  EXPECT_EQ(response.compiled().at("cpu"), 4u);
+  ASSERT_EQ(response.findings_size(), 4);
+  EXPECT_EQ(response.findings(0).where().find("cpu THREADS="), 0u) << response.DebugString();
+  EXPECT_NE(response.findings(0).message().find("four is too many"), std::string::npos);
+
+  std::string& spec = *request.mutable_kernel_source()->mutable_spec_text();
+  spec.replace(spec.find("THREADS <= n"), 12, "THREADS <= m");
+  ASSERT_TRUE(
+      Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
+  ASSERT_EQ(response.findings_size(), 1);
+  EXPECT_EQ(response.findings(0).where().find("scale.textproto:11:"), 0u);
+  EXPECT_FALSE(response.has_kernel());
+}
+
+}  // namespace
+}  // namespace tune::server
