@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "db/store.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/convert.h"
