@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary position embedding of q and k in one launch; every element is read once and written once.
-// Tensors are [seq, batch, heads, HEAD_DIM], so a token is `rows` heads in one piece for each of them.
+// Tensors are [seq, batch, heads, HEAD_DIM]: a token is `rows` heads, in one piece in q and in k.
 #if DTYPE_BF16
 #include <cuda_bf16.h>
 #elif DTYPE_F16
@@ -40,7 +40,7 @@ extern "C" __global__ void rope_reference(const DTYPE* q, const DTYPE* k, const 
 #else
 
 // The values of the parameters that are words.
-enum Choice { tile, token, walk, direct, shared, cached, streamed, uncached };
+enum Choice { tile, token, direct, shared, cached, streamed };
 
 // A thread works on one or two vectors of a head: the elements of its pairs.
 constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(DTYPE));     // elements
@@ -50,7 +50,7 @@ constexpr int kLanes = kHalf / kPairs;                                      // t
 constexpr int kTokenThreads = THREADS / TOKENS;
 constexpr int kHeadLanes = kTokenThreads / kLanes;                          // heads at a time
 constexpr int kTile = kHeadLanes * HEADS;                                   // heads in flight
-constexpr int kBlocksPerSm = SM_THREADS / THREADS > 32 ? 32 : SM_THREADS / THREADS;
+constexpr int kBlocksPerSm = 1024 / THREADS;
 constexpr int kWords = VECTOR_BYTES < 4 ? 1 : VECTOR_BYTES / 4;
 
 #if DTYPE_F32
@@ -86,7 +86,7 @@ constexpr int kPieceBytes = VECTOR_BYTES < 16 ? VECTOR_BYTES : 16;
 constexpr int kPieces = VECTOR_BYTES / kPieceBytes;
 using Piece = PieceOf<kPieceBytes>::Type;
 
-// ---- Elements ------------------------------------------------------------------------------------
+// ---- Elements -----------------------------------------------------------------------------------
 
 __device__ __forceinline__ float At(const Vector& vector, int i) {
 #if DTYPE_F32
@@ -132,31 +132,18 @@ __device__ __forceinline__ Vector Rounded(const float (&value)[kVector]) {
   return vector;
 }
 
-// ---- Device memory -------------------------------------------------------------------------------
-
-__device__ __forceinline__ Piece LoadPiece(const Piece* from) {
-#if TUNE_CPU
-  return *from;
-#else
-  if constexpr (LOADS == streamed) return __ldcs(from);
-#if VECTOR_BYTES >= 16
-  if constexpr (LOADS == uncached) {
-    uint4 piece;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(piece.x), "=r"(piece.y), "=r"(piece.z), "=r"(piece.w)
-                 : "l"(from));
-    return piece;
-  }
-#endif
-  return __ldg(from);
-#endif
-}
+// ---- Device memory ------------------------------------------------------------------------------
 
 __device__ __forceinline__ Vector Load(const DTYPE* from) {
   Vector vector = {};
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
-    const Piece piece = LoadPiece(reinterpret_cast<const Piece*>(from) + i);
+    const Piece* where = reinterpret_cast<const Piece*>(from) + i;
+#if TUNE_CPU
+    const Piece piece = *where;
+#else
+    const Piece piece = __ldg(where);
+#endif
     memcpy(reinterpret_cast<char*>(&vector) + i * kPieceBytes, &piece, kPieceBytes);
   }
   return vector;
@@ -195,7 +182,7 @@ __device__ __forceinline__ void LoadTable(float (&to)[kPairs], const float* from
   }
 }
 
-// ---- The kernel ----------------------------------------------------------------------------------
+// ---- The kernel ---------------------------------------------------------------------------------
 
 struct Tensors {
   const DTYPE* __restrict__ q;
@@ -267,38 +254,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
   const int lane = member % kLanes;
   const int head_lane = member / kLanes;
   const int rows = tensors.q_rows + tensors.k_rows;
-  // A work item is TOKENS tokens and a tile, or all, of their heads.
+  // A block has TOKENS tokens and a tile, or all, of their heads.
   const unsigned tiles = GRID == token ? 1 : (rows + kTile - 1) / kTile;
-  const unsigned items = static_cast<unsigned>((seq + TOKENS - 1) / TOKENS) * tiles;
+  const long long first_token = static_cast<long long>(blockIdx.x / tiles) * TOKENS;
+  const long long at = first_token + slot;
+  const bool idle = slot >= TOKENS || head_lane >= kHeadLanes || at >= seq;
 
-  for (unsigned item = blockIdx.x; item < items; item += gridDim.x) {
-    const long long first_token = static_cast<long long>(item / tiles) * TOKENS;
-    const long long at = first_token + slot;
-    const bool idle = slot >= TOKENS || head_lane >= kHeadLanes || at >= seq;
-    Angle angle;
-    if constexpr (TABLE == shared) {
-      __shared__ __align__(16) float table[2][TOKENS * kHalf];
-      for (int i = threadIdx.x; i < TOKENS * kHalf && first_token * kHalf + i < seq * kHalf;
-           i += THREADS) {
-        table[0][i] = cosine[first_token * kHalf + i];
-        table[1][i] = sine[first_token * kHalf + i];
-      }
-      __syncthreads();
-      if (!idle) {
-        LoadTable(angle.cosine, &table[0][slot * kHalf + lane * kPairs]);
-        LoadTable(angle.sine, &table[1][slot * kHalf + lane * kPairs]);
-      }
-      if constexpr (GRID == walk) __syncthreads();
-    } else if (!idle) {
-      LoadTable(angle.cosine, cosine + at * kHalf + lane * kPairs);
-      LoadTable(angle.sine, sine + at * kHalf + lane * kPairs);
+  Angle angle;
+  if constexpr (TABLE == shared) {
+    __shared__ __align__(16) float table[2][TOKENS * kHalf];
+    for (int i = threadIdx.x; i < TOKENS * kHalf && first_token * kHalf + i < seq * kHalf;
+         i += THREADS) {
+      table[0][i] = cosine[first_token * kHalf + i];
+      table[1][i] = sine[first_token * kHalf + i];
     }
-    if (idle) continue;
-    const int first_row = static_cast<int>(item % tiles) * kTile + head_lane;
-    const int end_row = GRID == token ? rows : first_row + 1;
-    for (int row = first_row; row < end_row; row += kTile) {
-      RotateTile(tensors, angle, at, row, lane);
-    }
+    __syncthreads();
+    if (idle) return;
+    LoadTable(angle.cosine, &table[0][slot * kHalf + lane * kPairs]);
+    LoadTable(angle.sine, &table[1][slot * kHalf + lane * kPairs]);
+  } else {
+    if (idle) return;
+    LoadTable(angle.cosine, cosine + at * kHalf + lane * kPairs);
+    LoadTable(angle.sine, sine + at * kHalf + lane * kPairs);
+  }
+  const int first_row = static_cast<int>(blockIdx.x % tiles) * kTile + head_lane;
+  const int end_row = GRID == token ? rows : first_row + 1;
+  for (int row = first_row; row < end_row; row += kTile) {
+    RotateTile(tensors, angle, at, row, lane);
   }
 }
 

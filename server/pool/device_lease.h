@@ -55,9 +55,9 @@ class DeviceLease {
   const std::string& id() const { return options_.id; }
   DeviceStatus Status() const;
 
-  // Starts the worker if there is none, and tries the canary if the device is suspect or
-  // quarantined. UNAVAILABLE: no driver, no such device, no program; FAILED_PRECONDITION:
-  // quarantined. Both say what to do.
+  // Starts the worker if there is none; the canary must pass then, or the device is quarantined
+  // until a later Open finds it well. UNAVAILABLE: no driver, no such device, no program;
+  // FAILED_PRECONDITION: quarantined. Both say what to do.
   absl::Status Open(const Cancelled& cancelled = {});
   // Ends the worker, which frees what it holds of the device. Open starts another.
   void Close();

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -31,15 +32,25 @@ namespace {
 
 constexpr int kPollMs = 20;
 constexpr size_t kLastWordsBytes = 4096;
-constexpr absl::Duration kKillPatience = absl::Seconds(5);
+constexpr absl::Duration kLimitMax = absl::Hours(24);
+constexpr std::chrono::seconds kKillPatience(5);
+// Deadlines must not move when somebody sets the clock.
+using SteadyClock = std::chrono::steady_clock;
 
 struct Fd {
+  Fd() = default;
+  explicit Fd(int opened) : fd(opened) {}
+  Fd(const Fd&) = delete;
   int fd = -1;
   ~Fd() {
     if (fd >= 0) close(fd);
   }
   int Release() { return std::exchange(fd, -1); }
 };
+
+// A copy that is none of the numbers the worker will use. A daemon started with its standard files
+// closed gets those for its sockets.
+int CopyAboveWorkerFd(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, kWorkerFd + 1); }
 
 // What a worker gets of the daemon's environment: how to find libraries, compilers and devices.
 // Nothing else, since the daemon's may hold secrets and a worker runs foreign code.
@@ -142,10 +153,11 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const Worker
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     return Failed("socketpair", errno);
   }
-  Fd ours{sockets[0]}, theirs{sockets[1]};
+  Fd ours(sockets[0]), theirs_low(sockets[1]), theirs(CopyAboveWorkerFd(sockets[1]));
   int pipes[2];
   if (pipe2(pipes, O_CLOEXEC) != 0) return Failed("pipe", errno);
-  Fd stderr_read{pipes[0]}, stderr_write{pipes[1]};
+  Fd stderr_read(pipes[0]), stderr_low(pipes[1]), stderr_write(CopyAboveWorkerFd(pipes[1]));
+  if (theirs.fd < 0 || stderr_write.fd < 0) return Failed("fcntl", errno);
   fcntl(ours.fd, F_SETFL, O_NONBLOCK);
   fcntl(stderr_read.fd, F_SETFL, O_NONBLOCK);
 
@@ -176,14 +188,14 @@ bool WorkerProcess::Kill() {
   if (!alive_) return true;
   // The leader is not reaped yet, so its id cannot have become another group's.
   kill(-pid_, SIGKILL);
-  const absl::Time patience = absl::Now() + kKillPatience;
+  alive_ = false;
+  const SteadyClock::time_point patience = SteadyClock::now() + kKillPatience;
   pollfd gone = {pid_fd_, POLLIN, 0};
   while (poll(&gone, 1, kPollMs) <= 0) {
-    if (absl::Now() > patience) return false;
+    if (SteadyClock::now() > patience) return false;  // a zombie one day, until the daemon ends
   }
   DrainStderr();
   waitpid(pid_, &wait_status_, 0);
-  alive_ = false;
   return true;
 }
 
@@ -256,17 +268,18 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
   absl::StatusOr<std::string> frame = EncodeFrame(request);
   if (!frame.ok()) return End(Kind::kProtocol, std::string(frame.status().message()));
   std::string_view unsent = *frame;
-  const absl::Time deadline = absl::Now() + limit;
+  const SteadyClock::time_point deadline =
+      SteadyClock::now() + absl::ToChronoMilliseconds(std::min(limit, kLimitMax));
   FrameReader reader;
   while (true) {
-    const absl::Duration left = deadline - absl::Now();
-    if (left <= absl::ZeroDuration()) {
+    const int64_t left_ms =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
+    if (left_ms <= 0) {
       return End(Kind::kDeadline, absl::StrCat("no answer within ", absl::FormatDuration(limit)));
     }
     if (cancelled && cancelled()) return End(Kind::kCancelled, "cancelled");
-    const int wait_ms =
-        static_cast<int>(std::min<int64_t>(kPollMs, left / absl::Milliseconds(1) + 1));
-    const Ready ready = Exchange(unsent, reader, wait_ms);
+    const Ready ready =
+        Exchange(unsent, reader, static_cast<int>(std::min<int64_t>(kPollMs, left_ms)));
     if (ready == Ready::kClosed) return End(Kind::kDied, "");
     if (ready == Ready::kBroken) {
       return End(Kind::kProtocol, "it announced a message longer than allowed");

@@ -29,8 +29,8 @@ launch { grid: "ceil_div(n, THREADS * STEP)" block: "THREADS" }
 work { flops: "n" bytes: "2 * n * dtype_bytes" peak: "'f32'" }
 reference { entry: "scale_reference" dtype: "f32" launch { grid: "ceil_div(n, 64)" block: "64" } }
 )spec";
-  // FAULT: 1 does not compile, 2 wrong result, 3 writes far away, 4 spins for at most 20 seconds of
-  // a 1 GHz core.
+  // FAULT: 1 does not compile, 2 computes nonsense, 3 writes where it may not, 4 spins for longer
+  // than any test waits, though not for ever.
   const std::string source = R"cuda(
 #include <cuda_bf16.h>
 extern "C" __global__ void scale(const DTYPE* x, DTYPE* y, int n) {
@@ -41,7 +41,7 @@ extern "C" __global__ void scale(const DTYPE* x, DTYPE* y, int n) {
   *(volatile int*)(16 + threadIdx.x) = 1;
 #endif
 #if FAULT == 4
-  for (volatile long long i = 0; i < 20000000000ll / 4; ++i) {}
+  for (volatile long long i = 0; i < 50000000000ll; ++i) {}
 #endif
   for (int s = 0; s < STEP; ++s) {
     const int i = (blockIdx.x * STEP + s) * THREADS + threadIdx.x;

@@ -14,8 +14,8 @@ namespace tune::cuda {
 // when it starts, and times with the toolkit's CUPTI. NOT_FOUND: no such GPU; FAILED_PRECONDITION:
 // no driver or no NVRTC, with what to install. Without CUPTI it times with events, and says so.
 //
-// After kFaulted, or a status that is not OK, the process must end; the destructor does not touch
-// the driver then.
+// Use it from the thread that made it. After kFaulted, or a status that is not OK, the process must
+// end, by _exit: the destructor does not touch the driver then, but CUPTI would at a normal exit.
 absl::StatusOr<std::unique_ptr<Runner>> MakeRunner(int ordinal, const Toolkit& toolkit);
 
 // With the toolkit of FindToolkit().
