@@ -168,9 +168,9 @@ absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
     Statement update = connection.Prepare(
         "UPDATE sweep SET state = ?, message = ?, finished_unix_ms = ?, best_trial_id = ?, "
         "default_trial_id = ?, tie_trial_ids = ?, summary = ? WHERE id = ?");
-    update.Bind(sweep.state, sweep.message, sweep.finished_unix_ms,
-                OptionalId{sweep.best_trial_id}, OptionalId{sweep.default_trial_id},
-                EncodeIds(sweep.tie_trial_ids), sweep.summary, sweep.id);
+    update.Bind(sweep.state, sweep.message, sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
+                OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
+                sweep.id);
     RETURN_IF_ERROR(update.Run());
     if (connection.changed_rows() == 1) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
@@ -227,6 +227,15 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) 
   Statement query = reader->Prepare(
       absl::StrCat(SelectTrials(Samples::kLoad), "WHERE trial.sweep_id = ? ORDER BY trial.id"));
   return ReadAll(query.Bind(sweep_id), ReadTrial);
+}
+
+absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsAfter(int64_t sweep_id, int64_t trial_id,
+                                                            uint32_t limit) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query = reader->Prepare(
+      absl::StrCat(SelectTrials(Samples::kLoad),
+                   "WHERE trial.sweep_id = ? AND trial.id > ? ORDER BY trial.id LIMIT ?"));
+  return ReadAll(query.Bind(sweep_id, trial_id, limit), ReadTrial);
 }
 
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key) {

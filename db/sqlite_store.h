@@ -33,6 +33,8 @@ class SqliteStore : public Store {
                                       TrialPurpose purpose) override;
   absl::StatusOr<Trial> GetTrial(int64_t id) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) override;
+  absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
+                                                 uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) override;
 
   absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) override;

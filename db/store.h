@@ -124,6 +124,9 @@ class Store {
                                               TrialPurpose purpose) = 0;
   virtual absl::StatusOr<Trial> GetTrial(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) = 0;  // oldest first
+  // Those after a trial (0: from the first), at most `limit`: to read a long sweep in pieces.
+  virtual absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
+                                                         uint32_t limit) = 0;
   // The newest search trial of each config of a key whose outcome will not change by itself (all
   // but timed_out and faulted), for continuing an earlier sweep. Without samples_ns. A config whose
   // newest trial timed out or faulted is not there at all, so it is tried again.

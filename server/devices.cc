@@ -13,7 +13,7 @@ namespace tune::server {
 
 Devices::Devices(Workers& workers, db::Store& store, ProbeTime when)
     : workers_(workers), store_(store) {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   if (when == ProbeTime::kAtOnce) StartProbe();
 }
 
@@ -25,8 +25,9 @@ void Devices::StartProbe() const {
 void Devices::Stop() {
   std::thread thread;
   {
-    absl::MutexLock lock(&mutex_);  // wakes those who wait for the probe
+    std::lock_guard lock(mutex_);
     stopping_ = true;
+    changed_.notify_all();
     thread.swap(thread_);
   }
   if (thread.joinable()) thread.join();
@@ -50,19 +51,18 @@ void Devices::Probe() const {
     }
     spdlog::info("device {}: {}, {}, compiled for with {}", lease->id(), status.info.name,
                  status.info.target, compiler.empty() ? "nothing" : compiler);
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     compilers_[lease->id()] = std::move(compiler);
   }
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   probed_ = true;
+  changed_.notify_all();
 }
 
 absl::Status Devices::AwaitProbe(absl::Time deadline) const {
-  const auto ended = [this]()
-                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return probed_ || stopping_; };
-  absl::MutexLock lock(&mutex_);
+  std::unique_lock lock(mutex_);
   StartProbe();
-  mutex_.AwaitWithDeadline(absl::Condition(&ended), deadline);
+  changed_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return probed_ || stopping_; });
   if (probed_) return absl::OkStatus();
   if (stopping_) return absl::UnavailableError("the daemon is stopping");
   return absl::UnavailableError("the devices are still being probed; try again");
@@ -71,7 +71,7 @@ absl::Status Devices::AwaitProbe(absl::Time deadline) const {
 DeviceView Devices::ViewOf(const DeviceLease& lease) const {
   DeviceView view{.status = lease.Status()};
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     auto it = compilers_.find(lease.id());
     if (it != compilers_.end()) view.compiler = it->second;
   }

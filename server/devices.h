@@ -4,14 +4,15 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "db/store.h"
 #include "server/pool/device_lease.h"
@@ -50,7 +51,7 @@ class Devices {
   void Stop();
 
  private:
-  void StartProbe() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartProbe() const;  // REQUIRES: mutex_ is held
   void Probe() const;
   DeviceView ViewOf(const DeviceLease& lease) const;
   // CANCELLED after Stop.
@@ -59,10 +60,12 @@ class Devices {
   Workers& workers_;
   db::Store& store_;
   std::atomic<bool> stopping_ = false;
-  mutable absl::Mutex mutex_;
-  mutable bool probed_ ABSL_GUARDED_BY(mutex_) = false;
-  mutable std::map<std::string, std::string> compilers_ ABSL_GUARDED_BY(mutex_);  // by device id
-  mutable std::thread thread_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  // Guarded by mutex_; mutable because asking for a device may be what starts the probe.
+  mutable bool probed_ = false;
+  mutable std::map<std::string, std::string> compilers_;  // by device id
+  mutable std::thread thread_;
 };
 
 }  // namespace tune::server

@@ -6,7 +6,7 @@
 namespace tune::server {
 
 absl::Status Executor::Run(std::function<void()> task) {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   if (stopping_) return absl::UnavailableError("the daemon is stopping");
   if (queue_.size() >= queue_max_) {
     return absl::ResourceExhaustedError("too many requests at once; try again");
@@ -15,36 +15,34 @@ absl::Status Executor::Run(std::function<void()> task) {
   if (queue_.size() > idle_ && threads_.size() < threads_max_) {
     threads_.emplace_back([this] { Loop(); });
   }
+  changed_.notify_one();
   return absl::OkStatus();
 }
 
 void Executor::Stop() {
   std::vector<std::thread> threads;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     stopping_ = true;
     threads.swap(threads_);
   }
+  changed_.notify_all();
   for (std::thread& thread : threads) thread.join();
 }
 
 void Executor::Loop() {
-  absl::MutexLock lock(&mutex_);
+  std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;
-    mutex_.Await(absl::Condition(
-        +[](Executor* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
-          return self->stopping_ || !self->queue_.empty();
-        },
-        this));
+    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     --idle_;
     if (queue_.empty()) return;
     std::function<void()> task = std::move(queue_.front());
     queue_.pop_front();
-    mutex_.Unlock();
+    lock.unlock();
     task();
     task = nullptr;
-    mutex_.Lock();
+    lock.lock();
   }
 }
 

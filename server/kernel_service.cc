@@ -30,11 +30,11 @@ v1::Kernel KernelService::Describe(const Kernel& kernel) {
   const std::set<std::string> targets = TargetsShown();
   const std::string key = absl::StrCat(kernel.spec().name(), " ", absl::StrJoin(targets, " "));
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     if (auto it = described_.find(key); it != described_.end()) return it->second;
   }
   v1::Kernel described = ToProto(kernel, targets, {}, "");
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   return described_.emplace(key, std::move(described)).first->second;
 }
 

@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 
-#include "absl/synchronization/mutex.h"
 #include "server/catalogue.h"
 #include "server/executor.h"
 #include "server/pool/workers.h"
@@ -46,8 +46,8 @@ class KernelService : public v1::KernelService::CallbackService {
   Executor& executor_;
   std::atomic<bool> stopping_ = false;
   Executor checks_{/*threads_max=*/2, /*queue_max=*/8};
-  absl::Mutex mutex_;
-  std::map<std::string, v1::Kernel> described_ ABSL_GUARDED_BY(mutex_);  // by name and targets
+  std::mutex mutex_;
+  std::map<std::string, v1::Kernel> described_;  // by name and targets; guarded by mutex_
 };
 
 }  // namespace tune::server

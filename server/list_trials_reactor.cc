@@ -1,47 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/list_trials_reactor.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
+#include "tuner/status_macros.h"
 
 namespace tune::server {
+namespace {
+
+constexpr uint32_t kTrialsRead = 64;
+
+}  // namespace
 
 grpc::ServerWriteReactor<v1::Trial>* ListTrialsReactor::Start(const v1::ListTrialsRequest& request,
                                                               db::Store& store,
                                                               Executor& executor) {
-  auto* reactor =
-      new ListTrialsReactor(request.with_samples() ? Samples::kInclude : Samples::kOmit);
-  const absl::Status queued =
-      executor.Run([reactor, &store, id = request.sweep_id()] { reactor->Read(store, id); });
-  if (!queued.ok()) reactor->Finish(ToGrpc(queued));
+  auto* reactor = new ListTrialsReactor(request, store, executor);
+  reactor->ReadMore();
   return reactor;
 }
 
-void ListTrialsReactor::Read(db::Store& store, int64_t sweep_id) {
-  absl::Status status = store.GetSweep(sweep_id).status();
-  if (absl::IsNotFound(status)) {
-    status = absl::NotFoundError(absl::StrCat("no sweep ", sweep_id, "; see `tunectl sweep list`"));
+void ListTrialsReactor::ReadMore() {
+  const absl::Status queued = executor_.Run([this] {
+    const absl::Status status = Read();
+    if (!status.ok() || trials_.empty()) {
+      Finish(ToGrpc(status));
+    } else {
+      WriteNext();
+    }
+  });
+  if (!queued.ok()) Finish(ToGrpc(queued));
+}
+
+absl::Status ListTrialsReactor::Read() {
+  if (last_id_ == 0) {
+    const absl::Status status = store_.GetSweep(sweep_id_).status();
+    if (absl::IsNotFound(status)) {
+      return absl::NotFoundError(
+          absl::StrCat("no sweep ", sweep_id_, "; see `tunectl sweep list`"));
+    }
+    RETURN_IF_ERROR(status);
   }
-  if (status.ok()) {
-    absl::StatusOr<std::vector<Trial>> trials = store.TrialsOfSweep(sweep_id);
-    if (trials.ok()) trials_ = *std::move(trials);
-    status = trials.status();
-  }
-  if (!status.ok()) {
-    Finish(ToGrpc(status));
-  } else {
-    WriteNext();
-  }
+  next_ = 0;
+  ASSIGN_OR_RETURN(trials_, store_.TrialsAfter(sweep_id_, last_id_, kTrialsRead));
+  return absl::OkStatus();
 }
 
 void ListTrialsReactor::WriteNext() {
   if (next_ == trials_.size()) {
-    Finish(grpc::Status::OK);
+    ReadMore();
     return;
   }
   message_ = ToProto(trials_[next_], samples_);
-  trials_[next_++] = Trial();
+  last_id_ = trials_[next_++].id;
   StartWrite(&message_);
 }
 

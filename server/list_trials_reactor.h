@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ListTrials call: streams a sweep's trials, each converted when the client is ready for it.
+// One ListTrials call: reads a sweep's trials in pieces and sends them as fast as the client takes
+// them, so that a sweep of any length costs little memory.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "db/store.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/convert.h"
@@ -24,12 +24,21 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   void OnDone() override { delete this; }
 
  private:
-  explicit ListTrialsReactor(Samples samples) : samples_(samples) {}
-  void Read(db::Store& store, int64_t sweep_id);
+  ListTrialsReactor(const v1::ListTrialsRequest& request, db::Store& store, Executor& executor)
+      : sweep_id_(request.sweep_id()),
+        samples_(request.with_samples() ? Samples::kInclude : Samples::kOmit),
+        store_(store),
+        executor_(executor) {}
+  void ReadMore();
+  absl::Status Read();
   void WriteNext();
 
+  const int64_t sweep_id_;
   const Samples samples_;
+  db::Store& store_;
+  Executor& executor_;
   std::vector<Trial> trials_;
+  int64_t last_id_ = 0;
   size_t next_ = 0;
   v1::Trial message_;
 };

@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
   auto kernels = std::make_shared<Kernels>();
   for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
   {
-    absl::MutexLock lock(&book->mutex_);
+    std::lock_guard lock(book->mutex_);
     book->state_.kernels = std::move(kernels);
   }
   ASSIGN_OR_RETURN(int64_t published, store.RebuildRecords());
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
 }
 
 absl::Status RecordBook::Refresh() {
-  absl::MutexLock refresh_lock(&refresh_mutex_);
+  std::lock_guard refresh_lock(refresh_mutex_);
   ASSIGN_OR_RETURN(std::vector<db::RecordRow> records, store_.CurrentRecords());
   // Kernels that are not in the catalogue are known by their newest record's source.
   auto kernels = std::make_shared<Kernels>(*state().kernels);
@@ -69,13 +69,13 @@ absl::Status RecordBook::Refresh() {
   std::vector<KernelPolicy> policies;
   for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
   std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   state_ = {.index = std::move(index), .kernels = std::move(kernels)};
   return absl::OkStatus();
 }
 
 RecordBook::State RecordBook::state() const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   return state_;
 }
 

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "db/store.h"
 #include "server/catalogue.h"
 #include "server/devices.h"
@@ -74,9 +74,9 @@ class RecordBook {
 
   db::Store& store_;
   const Devices& devices_;
-  absl::Mutex refresh_mutex_;  // one refresh at a time
-  mutable absl::Mutex mutex_;
-  State state_ ABSL_GUARDED_BY(mutex_);
+  std::mutex refresh_mutex_;  // one refresh at a time
+  mutable std::mutex mutex_;
+  State state_;  // guarded by mutex_
 };
 
 }  // namespace tune::server

@@ -33,7 +33,7 @@ struct ServerOptions {
   int compile_workers = 0;  // 0: one per hardware thread
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(120);
-  absl::Duration run_deadline = absl::Seconds(30);
+  absl::Duration run_deadline = absl::Seconds(10);      // on a GPU; six times that on the CPU
   uint32_t unfinished_sweeps_max = 256;
 };
 

@@ -7,13 +7,13 @@
 namespace tune::server {
 
 void SweepFeed::Update(SweepView view) {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   view_ = std::move(view);
   ++version_;
 }
 
 void SweepFeed::AddTrial(const Trial& trial) {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   trials_.push_back(trial);
   if (trials_.size() > kTrialsKept) trials_.pop_front();
   ++trial_count_;
@@ -21,17 +21,17 @@ void SweepFeed::AddTrial(const Trial& trial) {
 }
 
 SweepView SweepFeed::view() const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   return view_;
 }
 
 SweepFeed::Cursor SweepFeed::Now() const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   return Cursor{.version = 0, .next_trial = trial_count_};
 }
 
 std::optional<SweepFeed::Event> SweepFeed::ReadSince(Cursor& cursor) const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   if (cursor.version == version_) return std::nullopt;
   Event event{.view = view_};
   const uint64_t missing = trial_count_ - cursor.next_trial;
@@ -43,11 +43,12 @@ std::optional<SweepFeed::Event> SweepFeed::ReadSince(Cursor& cursor) const {
 
 void WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     if (!stopping_) {
       watchers_.push_back(std::move(watcher));
       poked_ = true;
       if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+      changed_.notify_all();
       return;
     }
   }
@@ -56,7 +57,7 @@ void WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
 
 void WatchTicker::Remove(const Watcher* watcher) {
   std::shared_ptr<Watcher> removed;  // destroyed outside the lock
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   auto it = std::find_if(watchers_.begin(), watchers_.end(),
                          [&](const auto& other) { return other.get() == watcher; });
   if (it == watchers_.end()) return;
@@ -65,18 +66,20 @@ void WatchTicker::Remove(const Watcher* watcher) {
 }
 
 void WatchTicker::Poke() {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   poked_ = true;
+  changed_.notify_all();
 }
 
 void WatchTicker::Stop() {
   std::thread thread;
   std::vector<std::shared_ptr<Watcher>> watchers;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     stopping_ = true;
     thread.swap(thread_);
     watchers.swap(watchers_);
+    changed_.notify_all();
   }
   if (thread.joinable()) thread.join();
   for (const auto& watcher : watchers) {
@@ -86,18 +89,13 @@ void WatchTicker::Stop() {
 }
 
 void WatchTicker::Loop() {
-  const auto asleep = +[](WatchTicker* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
-    return self->stopping_ || !self->watchers_.empty();
-  };
-  const auto woken = +[](WatchTicker* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
-    return self->stopping_ || self->poked_;
-  };
   while (true) {
     std::vector<std::shared_ptr<Watcher>> watchers;
     {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(asleep, this));
-      mutex_.AwaitWithTimeout(absl::Condition(woken, this), period_);
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stopping_ || !watchers_.empty(); });
+      changed_.wait_for(lock, absl::ToChronoMilliseconds(period_),
+                        [this] { return stopping_ || poked_; });
       if (stopping_) return;
       poked_ = false;
       watchers = watchers_;

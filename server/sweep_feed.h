@@ -3,14 +3,15 @@
 // that are slow miss old trials, never the newest state.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/sweep_view.h"
 
@@ -42,11 +43,12 @@ class SweepFeed {
   std::optional<Event> ReadSince(Cursor& cursor) const;
 
  private:
-  mutable absl::Mutex mutex_;
-  SweepView view_ ABSL_GUARDED_BY(mutex_);
-  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::deque<Trial> trials_ ABSL_GUARDED_BY(mutex_);
-  uint64_t trial_count_ ABSL_GUARDED_BY(mutex_) = 0;  // ever added
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  SweepView view_;
+  uint64_t version_ = 1;
+  std::deque<Trial> trials_;
+  uint64_t trial_count_ = 0;  // ever added
 };
 
 // Wakes watchers a few times a second, and at once when poked. Its thread runs only while somebody
@@ -75,11 +77,13 @@ class WatchTicker {
   void Loop();
 
   const absl::Duration period_;
-  absl::Mutex mutex_;
-  std::vector<std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mutex_);
-  bool poked_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::vector<std::shared_ptr<Watcher>> watchers_;
+  bool poked_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
 };
 
 }  // namespace tune::server

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<SweepQueue>> SweepQueue::Start(const Options& opt
 absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
   const std::string& key = submission.sweep.idempotency_key;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     if (stopping_) return absl::UnavailableError("the daemon is stopping");
     for (const auto& [id, live] : live_) {
       if (!key.empty() && live->idempotency_key == key) return live->feed->view();
@@ -59,7 +59,7 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
   };
   const absl::StatusOr<db::SweepRow> row = store();
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     --submitting_;
   }
   RETURN_IF_ERROR(row.status());
@@ -71,7 +71,7 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
 }
 
 void SweepQueue::Enqueue(const SweepView& view) {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   const int64_t id = view.row.id;
   if (stopping_ || live_.contains(id) || finished_.contains(id)) return;
   auto live = std::make_shared<Live>();
@@ -81,19 +81,17 @@ void SweepQueue::Enqueue(const SweepView& view) {
   live_.emplace(id, std::move(live));
   Device& device = devices_[view.row.device_id];
   device.waiting.push_back(id);
+  changed_.notify_all();
   if (!device.thread.joinable()) device.thread = std::thread([this, &device] { Loop(device); });
 }
 
 void SweepQueue::Loop(Device& device) {
-  const auto has_work = [this, &device]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !device.waiting.empty();
-  };
   while (true) {
     int64_t id = 0;
     std::shared_ptr<Live> live;
     {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&has_work));
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || !device.waiting.empty(); });
       if (stopping_) return;
       id = device.waiting.front();
       device.waiting.pop_front();
@@ -128,8 +126,9 @@ void SweepQueue::Finish(int64_t id, Live& live, SweepView view) {
                view.row.message.empty() ? "" : "; ", view.row.message);
   live.feed->Update(view);
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     live_.erase(id);
+    changed_.notify_all();
     finished_.emplace(id, std::move(view));
     if (finished_.size() > options_.views_kept_max) finished_.erase(finished_.begin());
   }
@@ -140,7 +139,7 @@ absl::StatusOr<SweepView> SweepQueue::Cancel(int64_t id, absl::Time deadline) {
   std::shared_ptr<Live> live;
   bool waiting = false;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     if (auto it = live_.find(id); it != live_.end()) {
       live = it->second;
       live->control.cancelled = true;
@@ -158,11 +157,9 @@ absl::StatusOr<SweepView> SweepQueue::Cancel(int64_t id, absl::Time deadline) {
     view.row.message = "it had not started";
     Finish(id, *live, std::move(view));
   }
-  const auto ended = [this, id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !live_.contains(id);
-  };
-  absl::MutexLock lock(&mutex_);
-  if (!mutex_.AwaitWithDeadline(absl::Condition(&ended), deadline)) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_until(lock, absl::ToChronoTime(deadline),
+                           [&] { return stopping_ || !live_.contains(id); })) {
     return absl::DeadlineExceededError(absl::StrCat("sweep ", id, " is still stopping"));
   }
   return live->feed->view();
@@ -180,7 +177,7 @@ absl::StatusOr<SweepView> SweepQueue::CancelLeft(int64_t id) {
 
 absl::StatusOr<SweepView> SweepQueue::Get(int64_t id) {
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     if (auto it = live_.find(id); it != live_.end()) return it->second->feed->view();
     if (auto it = finished_.find(id); it != finished_.end()) return it->second;
   }
@@ -226,7 +223,7 @@ absl::StatusOr<std::vector<SweepView>> SweepQueue::List(uint32_t limit) {
 
 absl::StatusOr<std::shared_ptr<SweepFeed>> SweepQueue::Feed(int64_t id) {
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     if (auto it = live_.find(id); it != live_.end()) return it->second->feed;
   }
   ASSIGN_OR_RETURN(SweepView view, Get(id));
@@ -237,15 +234,16 @@ absl::StatusOr<std::shared_ptr<SweepFeed>> SweepQueue::Feed(int64_t id) {
 }
 
 SweepQueue::Counts SweepQueue::counts() const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   Counts counts;
   for (const auto& [id, live] : live_) ++(live->running ? counts.running : counts.queued);
   return counts;
 }
 
 void SweepQueue::BeginStop() {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   stopping_ = true;
+  changed_.notify_all();
   for (auto& [id, live] : live_) live->control.stop = true;
 }
 
@@ -253,7 +251,7 @@ void SweepQueue::Stop() {
   BeginStop();
   std::vector<std::thread> threads;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     for (auto& [id, device] : devices_) threads.push_back(std::move(device.thread));
   }
   for (std::thread& thread : threads) {

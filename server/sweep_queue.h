@@ -3,18 +3,19 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "db/store.h"
 #include "server/submission.h"
@@ -39,7 +40,7 @@ class SweepQueue {
  public:
   struct Options {
     size_t unfinished_max = 256;
-    size_t views_kept_max = 64;  // finished sweeps that need no look into the store
+    size_t views_kept_max = 16;  // finished sweeps that need no look into the store
     // Take up what an earlier daemon left queued or running. Without it such sweeps stay as they
     // are, for a daemon to take up.
     bool take_up = true;
@@ -102,12 +103,14 @@ class SweepQueue {
   WatchTicker& ticker_;
   const RunSweepJob run_;
 
-  mutable absl::Mutex mutex_;
-  std::map<int64_t, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Device> devices_ ABSL_GUARDED_BY(mutex_);  // nodes stay where they are
-  std::map<int64_t, SweepView> finished_ ABSL_GUARDED_BY(mutex_);  // the newest few
-  size_t submitting_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::map<int64_t, std::shared_ptr<Live>> live_;
+  std::map<std::string, Device> devices_;  // nodes stay where they are
+  std::map<int64_t, SweepView> finished_;  // the newest few
+  size_t submitting_ = 0;
+  bool stopping_ = false;
 };
 
 }  // namespace tune::server

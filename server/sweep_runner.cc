@@ -23,6 +23,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeWait = absl::Minutes(5);
+constexpr size_t kFinalistsMin = 64;  // ConfirmWinner measures fewer again
 
 // On the CPU a launch may take a second and the noise of a host is far above a GPU's: few samples
 // tell as much as can be told.
@@ -31,9 +32,21 @@ SamplePolicy PolicyFor(const std::string& target, CacheMode cache_mode) {
   if (target == "cpu") {
     policy.samples_min = 3;
     policy.samples_max = 200;
+    policy.seconds_max = 0.25;
     policy.precision = 0.01;
     policy.hopeless_ratio = 1.5;
   }
+  return policy;
+}
+
+// The winner's figure is quoted and looked up: it is worth a quarter of a second a config.
+SamplePolicy ConfirmPolicyFor(const std::string& target, CacheMode cache_mode) {
+  SamplePolicy policy = PolicyFor(target, cache_mode);
+  if (target != "cpu") {
+    policy.samples_max = 500;
+    policy.precision = 0.0025;
+  }
+  policy.seconds_max = 0.25;
   return policy;
 }
 
@@ -62,8 +75,9 @@ class SweepRun {
   absl::Status LoadKernel();
   absl::Status OpenDevice();
   absl::Status PlanSpace();
-  absl::Status LoadKnown();
-  absl::Status Search();
+  absl::StatusOr<std::vector<Trial>> LoadKnown();
+  void Keep(Trial trial);
+  absl::Status Search(const std::vector<Trial>& known);
   absl::Status Confirm();
   absl::Status StoreConfirmed(Trial& trial);
   absl::Status NameBestSoFar();
@@ -85,8 +99,8 @@ class SweepRun {
   std::optional<Config> default_config_;  // not every problem allows the spec's default
   std::unique_ptr<Strategy> strategy_;
   db::TrialKey key_;
-  std::vector<Trial> trials_;  // of the search, reused ones first; without samples
-  size_t known_count_ = 0;
+  std::vector<Trial> finalists_;        // the fastest that were ok, without samples
+  std::optional<Trial> default_trial_;  // of the search, if it was ok
   SweepSummary summary_;
   bool confirmed_ = false;
 };
@@ -100,8 +114,8 @@ absl::Status SweepRun::Go() {
   RETURN_IF_ERROR(LoadKernel());
   RETURN_IF_ERROR(OpenDevice());
   RETURN_IF_ERROR(PlanSpace());
-  RETURN_IF_ERROR(LoadKnown());
-  RETURN_IF_ERROR(Search());
+  ASSIGN_OR_RETURN(const std::vector<Trial> known, LoadKnown());
+  RETURN_IF_ERROR(Search(known));
   if (control_.stop || !summary_.best) return absl::OkStatus();
   return Confirm();
 }
@@ -133,6 +147,7 @@ absl::Status SweepRun::OpenDevice() {
                                                    .problem = row.problem,
                                                    .seed = row.seed,
                                                    .policy = PolicyFor(row.target, row.cache_mode),
+                                                   .confirm_policy = ConfirmPolicyFor(row.target, row.cache_mode),
                                                    .confirm_rounds = row.target == "cpu" ? 2 : 5,
                                                    .cancelled = &control_.stop}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
@@ -161,24 +176,39 @@ absl::Status SweepRun::PlanSpace() {
   return absl::OkStatus();
 }
 
-absl::Status SweepRun::LoadKnown() {
+absl::StatusOr<std::vector<Trial>> SweepRun::LoadKnown() {
   std::vector<Trial> stored;
   if (view_.row.fresh) {  // what this sweep itself did before it was interrupted
     ASSIGN_OR_RETURN(stored, store_.TrialsOfSweep(view_.row.id));
   } else {
     ASSIGN_OR_RETURN(stored, store_.TrialsOfKey(key_));
   }
+  std::vector<Trial> known;
   std::set<std::string> seen;
   for (Trial& trial : stored) {
-    if (!seen.insert(ToText(trial.config)).second) continue;
+    if (!space_->IndexOf(trial.config) || !seen.insert(ToText(trial.config)).second) continue;
     trial.measurement.samples_ns.clear();
-    trials_.push_back(std::move(trial));
+    Keep(trial);
+    known.push_back(std::move(trial));
   }
-  known_count_ = trials_.size();
-  return absl::OkStatus();
+  return known;
 }
 
-absl::Status SweepRun::Search() {
+// A sweep may have millions of trials; naming the winner takes the best few.
+void SweepRun::Keep(Trial trial) {
+  if (trial.outcome != Outcome::kOk) return;
+  trial.measurement.samples_ns.clear();
+  if (default_config_ && trial.config == *default_config_) default_trial_ = trial;
+  finalists_.push_back(std::move(trial));
+  if (finalists_.size() < 2 * kFinalistsMin) return;
+  std::nth_element(finalists_.begin(), finalists_.begin() + kFinalistsMin, finalists_.end(),
+                   [](const Trial& a, const Trial& b) {
+                     return a.measurement.latency_ns_median < b.measurement.latency_ns_median;
+                   });
+  finalists_.resize(kFinalistsMin);
+}
+
+absl::Status SweepRun::Search(const std::vector<Trial>& known) {
   meter_ = ProgressMeter(absl::Now());
   Phase("");
   SweepHooks hooks;
@@ -190,14 +220,12 @@ absl::Status SweepRun::Search() {
   };
   hooks.progress = [this](const SweepSummary& summary, const Trial& trial) {
     summary_ = summary;  // kept in case the loop ends with an error
-    trials_.push_back(trial);
-    trials_.back().measurement.samples_ns.clear();
+    Keep(trial);
     meter_.Finished(absl::Now());
     Report(summary, &trial);
   };
   SweepBudget budget{.trials = view_.row.budget_trials};
   if (view_.row.budget_seconds > 0) budget.time = absl::Seconds(view_.row.budget_seconds);
-  const std::vector<Trial> known(trials_.begin(), trials_.end());
   ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
   Report(summary_, nullptr);
   return absl::OkStatus();
@@ -226,8 +254,9 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
 absl::Status SweepRun::Confirm() {
   view_.progress.remaining_seconds = 0;
   Phase("measuring the best configs again, interleaved");
+  if (default_trial_) finalists_.push_back(*default_trial_);
   ASSIGN_OR_RETURN(Winner winner,
-                   ConfirmWinner(trials_, default_config_.value_or(Config{}), *evaluator_));
+                   ConfirmWinner(finalists_, default_config_.value_or(Config{}), *evaluator_));
   RETURN_IF_ERROR(StoreConfirmed(winner.best));
   for (Trial& tie : winner.ties) RETURN_IF_ERROR(StoreConfirmed(tie));
 
@@ -267,10 +296,8 @@ absl::Status SweepRun::NameBestSoFar() {
   SweepResult result{
       .bound = roof.bound, .ceiling = roof.ceiling, .ceiling_measured = roof.measured};
   ASSIGN_OR_RETURN(result.best, store_.GetTrial(summary_.best->id));
-  for (const Trial& trial : trials_) {
-    if (!default_config_ || trial.config != *default_config_) continue;
-    ASSIGN_OR_RETURN(result.default_trial, store_.GetTrial(trial.id));
-    break;
+  if (default_trial_) {
+    ASSIGN_OR_RETURN(result.default_trial, store_.GetTrial(default_trial_->id));
   }
   view_.result = std::move(result);
   return absl::OkStatus();

@@ -13,7 +13,7 @@ grpc::ServerWriteReactor<v1::SweepEvent>* WatchSweepReactor::Start(SweepQueue& q
                                                                    Executor& executor,
                                                                    int64_t sweep_id) {
   std::shared_ptr<WatchSweepReactor> reactor(new WatchSweepReactor(ticker));
-  reactor->self_ = reactor;
+  reactor->self_ = reactor;  // nobody else knows it yet
   const absl::Status queued =
       executor.Run([reactor, &queue, sweep_id] { Open(reactor, queue, sweep_id); });
   if (!queued.ok()) reactor->End(ToGrpc(queued));
@@ -28,7 +28,7 @@ void WatchSweepReactor::Open(const std::shared_ptr<WatchSweepReactor>& self, Swe
     return;
   }
   {
-    absl::MutexLock lock(&self->mutex_);
+    std::lock_guard lock(self->mutex_);
     if (self->ending_) return;
     self->feed_ = *std::move(feed);
     self->cursor_ = self->feed_->Now();
@@ -36,7 +36,7 @@ void WatchSweepReactor::Open(const std::shared_ptr<WatchSweepReactor>& self, Swe
   self->ticker_.Add(self);
   bool done = false;
   {
-    absl::MutexLock lock(&self->mutex_);
+    std::lock_guard lock(self->mutex_);
     done = self->done_;
   }
   if (done) self->ticker_.Remove(self.get());  // the client left meanwhile
@@ -45,7 +45,7 @@ void WatchSweepReactor::Open(const std::shared_ptr<WatchSweepReactor>& self, Swe
 // gRPC may call back from within StartWrite and Finish, so neither is called under the mutex.
 void WatchSweepReactor::Tick() {
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     if (writing_ || ending_) return;
     std::optional<SweepFeed::Event> event = feed_->ReadSince(cursor_);
     if (!event) return;
@@ -61,7 +61,7 @@ void WatchSweepReactor::Tick() {
 void WatchSweepReactor::OnWriteDone(bool ok) {
   grpc::Status status;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     writing_ = false;
     if (!ok) ending_ = true;
     if (!ending_ || finished_) return;
@@ -73,7 +73,7 @@ void WatchSweepReactor::OnWriteDone(bool ok) {
 
 void WatchSweepReactor::End(grpc::Status status) {
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     if (!ending_) end_status_ = std::move(status);
     ending_ = true;
     if (writing_ || finished_) return;
@@ -93,7 +93,7 @@ void WatchSweepReactor::Close() {
 void WatchSweepReactor::OnDone() {
   std::shared_ptr<WatchSweepReactor> self;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     done_ = true;
     self = std::move(self_);
   }

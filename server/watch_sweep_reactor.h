@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
-#include "absl/synchronization/mutex.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/executor.h"
 #include "server/sweep_feed.h"
@@ -40,15 +40,16 @@ class WatchSweepReactor : public grpc::ServerWriteReactor<v1::SweepEvent>,
   WatchTicker& ticker_;
   v1::SweepEvent event_;  // in flight while writing_
 
-  absl::Mutex mutex_;
-  std::shared_ptr<SweepFeed> feed_ ABSL_GUARDED_BY(mutex_);
-  SweepFeed::Cursor cursor_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ending_ ABSL_GUARDED_BY(mutex_) = false;    // nothing more is written
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Finish was called
-  std::shared_ptr<WatchSweepReactor> self_;        // until OnDone
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;      // OnDone was called
-  grpc::Status end_status_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::shared_ptr<SweepFeed> feed_;
+  SweepFeed::Cursor cursor_;
+  bool writing_ = false;
+  bool ending_ = false;                      // nothing more is written
+  bool finished_ = false;                    // Finish was called
+  std::shared_ptr<WatchSweepReactor> self_;  // until OnDone
+  bool done_ = false;                        // OnDone was called
+  grpc::Status end_status_;
 };
 
 }  // namespace tune::server

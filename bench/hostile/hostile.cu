@@ -17,17 +17,24 @@ __device__ unsigned long long NowNs() {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     hostile(const float* x, const float* y, float* out, float a, long long n) {
-  constexpr int kItems = ITEMS * (KIND + 1);
-  const long long first = blockIdx.x * static_cast<long long>(THREADS * kItems) + threadIdx.x;
+  const long long first = blockIdx.x * static_cast<long long>(THREADS) + threadIdx.x;
+  const long long stride = gridDim.x * static_cast<long long>(THREADS);
   if (FLAW == 1 && first == 0) out[1LL << 45] = 1;
   if (FLAW == 2 && first == 0) {
     const unsigned long long start = NowNs();
     while (NowNs() - start < 20'000'000'000ULL) {
     }
   }
-  for (int item = 0; item < kItems; ++item) {
-    const long long i = first + item * static_cast<long long>(THREADS);
-    if (i < n) out[i] = FLAW == 3 && i == n / 2 ? -1e30f : a * x[i] + y[i];
+  for (long long i = first; i < n; i += stride * ITEMS) {
+    for (int item = 0; item < ITEMS; ++item) {
+      const long long at = i + item * stride;
+      if (at >= n) break;
+      float read = x[at];
+      for (int needless = 0; needless < KIND; ++needless) {
+        read = *static_cast<const volatile float*>(x + at);
+      }
+      out[at] = FLAW == 3 && at == n / 2 ? -1e30f : a * read + y[at];
+    }
   }
 }
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl kernel list|show|check
 #include <cstdio>
+#include <map>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,7 +20,9 @@ constexpr auto kTimeout = std::chrono::seconds(30);
 constexpr auto kCheckTimeout = std::chrono::minutes(60);  // a whole space may be compiled
 
 std::string SizesText(const v1::Kernel& kernel) {
-  return absl::StrJoin(kernel.space_sizes(), ", ", [](std::string* out, const auto& entry) {
+  const std::map<std::string, uint64_t> sizes(kernel.space_sizes().begin(),
+                                              kernel.space_sizes().end());
+  return absl::StrJoin(sizes, ", ", [](std::string* out, const auto& entry) {
     absl::StrAppend(out, entry.second, " on ", entry.first);
   });
 }

@@ -71,24 +71,6 @@ __device__ __forceinline__ void LoadBox(unsigned to, const CUtensorMap* map, uns
       : "memory");
 }
 
-__device__ __forceinline__ void StoreBox(const CUtensorMap* map, unsigned from, int row, int head) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %2, %4}], [%1];" ::"l"(
-          map),
-      "r"(from), "r"(0), "r"(row), "r"(head)
-      : "memory");
-}
-
-// Waits until the boxes stored by this thread have left shared memory.
-__device__ __forceinline__ void StoreWait() {
-  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-
-// Makes ordinary writes to shared memory visible to the copy engine and the tensor cores.
-__device__ __forceinline__ void AsyncProxyFence() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 template <int kCount>
 __device__ __forceinline__ void RegistersRaise() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -106,7 +88,9 @@ __device__ __forceinline__ unsigned long long Descriptor(unsigned address, unsig
          (static_cast<unsigned long long>(slab_bytes >> 4) << 16) | (address & 0x3ffff) >> 4;
 }
 
-__device__ __forceinline__ void MmaFence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void MmaFence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void MmaCommit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -191,14 +175,14 @@ SHARED_MMA(176, 88, 88, 89, 90)
 SHARED_MMA(192, 96, 96, 97, 98)
 
 // Adds to 64 x n of sums from A in registers and B in shared memory with n contiguous.
-#define REGISTER_MMA(n, count, a0, a1, a2, a3, b)                                                  \
-  template <>                                                                                      \
-  __device__ __forceinline__ void RegisterMma<n>(float(&d)[count], const unsigned* left,           \
-                                                 unsigned long long right) {                       \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16" MMA_TYPES " {" TEXT_##count "}, {%" #a0 \
-                 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", 1, 1, 1, 1;"                           \
-                 : REGS_##count(d)                                                                 \
-                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right));            \
+#define REGISTER_MMA(n, count, a0, a1, a2, a3, b)                                                 \
+  template <>                                                                                     \
+  __device__ __forceinline__ void RegisterMma<n>(float(&d)[count], const unsigned* left,          \
+                                                 unsigned long long right) {                      \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16" MMA_TYPES " {" TEXT_##count "}, {%" \
+                 #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", 1, 1, 1, 1;"                      \
+                 : REGS_##count(d)                                                                \
+                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right));           \
   }
 
 template <int kN>

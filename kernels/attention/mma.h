@@ -20,7 +20,9 @@ __device__ __forceinline__ unsigned ChunkOffset(int row, int chunk) {
   return (row * kChunks + (chunk ^ (row & 7))) * 16;
 }
 
-__device__ __forceinline__ void CopyCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void CopyCommit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 template <int kPending>
 __device__ __forceinline__ void CopyWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -163,32 +165,12 @@ __device__ __forceinline__ void WeighBlock(const Problem& problem, int j, float 
     const int row = tile.row + strip * 16;
     const int visible[2] = {KeyEnd(problem, row) - j * BLOCK_N,
                             KeyEnd(problem, row + 8) - j * BLOCK_N};
-    if ((j + 1) * BLOCK_N > KeyEnd(problem, tile.row - threadIdx.x % 32 / 4)) Mask(s[strip], visible);
+    const int first_end = KeyEnd(problem, tile.row - threadIdx.x % 32 / 4);
+    if ((j + 1) * BLOCK_N > first_end) Mask(s[strip], visible);
     float alpha[2];
     Weigh(s[strip], tile.state[strip], scale_log2, alpha);
     Rescale(tile.o[strip], alpha);
     PackAll(s[strip], tile.p[strip]);
-  }
-}
-
-__device__ __forceinline__ void Store(const Problem& problem, int head, float scale_log2,
-                                      WarpTile& tile, Element* out, float* lse) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int strip = 0; strip < kStrips; ++strip) {
-    float row_lse[2];
-    Finish(tile.o[strip], tile.state[strip], scale_log2, row_lse);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = tile.row + strip * 16 + r * 8;
-      if (row >= problem.seq) continue;
-      const long long at = static_cast<long long>(head) * problem.seq + row;
-      unsigned* line = reinterpret_cast<unsigned*>(out + at * HEAD_DIM) + lane % 4;
-      const float* o = tile.o[strip] + 2 * r;
-#pragma unroll
-      for (int i = 0; i < kChunks; ++i) line[i * 4] = Pack(o[4 * i], o[4 * i + 1]);
-      if (lane % 4 == 0) lse[at] = row_lse[r];
-    }
   }
 }
 
@@ -203,7 +185,7 @@ __device__ __forceinline__ void Attend(const Problem& problem, const Element* q,
   k += at.kv_head * head_size;
   v += at.kv_head * head_size;
   const int seq = problem.seq;
-  const int blocks = KvBlocks(problem, at.row);
+  const int blocks = KvBlocks(problem, at.row, BLOCK_M);
   const float scale_log2 = problem.scale * kLog2E;
 
   WarpTile tile;
@@ -250,5 +232,9 @@ __device__ __forceinline__ void Attend(const Problem& problem, const Element* q,
     AddOutputs(tile.o, tile.p, values + slot);
   }
   CopyWait<0>();
-  Store(problem, at.head, scale_log2, tile, out, lse);
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) {
+    Store(problem, at.head, tile.row + strip * 16, scale_log2, tile.state[strip], tile.o[strip],
+          out, lse);
+  }
 }

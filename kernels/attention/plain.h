@@ -117,7 +117,8 @@ __device__ __forceinline__ void Reweigh(PlainRows& rows, int r, int visible, flo
 }
 
 // o += p v.
-__device__ __forceinline__ void AddValues(PlainRows& rows, int lane, const float (&p)[kRows][BLOCK_N],
+__device__ __forceinline__ void AddValues(PlainRows& rows, int lane,
+                                          const float (&p)[kRows][BLOCK_N],
                                           const float (&values)[BLOCK_N][HEAD_DIM]) {
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -159,7 +160,7 @@ __device__ __forceinline__ void Attend(const Problem& problem, const Element* q,
     rows.max[r] = -1e30f;
     rows.sum[r] = 0.0f;
   }
-  const int blocks = KvBlocks(problem, tile.row);
+  const int blocks = KvBlocks(problem, tile.row, BLOCK_M);
   for (int j = 0; j < blocks; ++j) {
     __syncthreads();
     LoadTile(k, v, j * BLOCK_N, problem.seq, keys, values);

@@ -45,10 +45,10 @@ __device__ __forceinline__ Tile TileAt(const Problem& problem, int index) {
   return {head, KvHeadOf(problem, head), block * BLOCK_M};
 }
 
-// Blocks of K and V that the rows [row, row + BLOCK_M) need.
-__device__ __forceinline__ int KvBlocks(const Problem& problem, int row) {
+// Blocks of K and V that the rows [row, row + count) need.
+__device__ __forceinline__ int KvBlocks(const Problem& problem, int row, int count) {
   int end = problem.seq;
-  if (CAUSAL && row + BLOCK_M < end) end = row + BLOCK_M;
+  if (CAUSAL && row + count < end) end = row + count;
   return (end + BLOCK_N - 1) / BLOCK_N;
 }
 

@@ -94,16 +94,47 @@ __device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[
   for (int i = 0; i < kCount / 2; ++i) p[i] = Pack(s[2 * i], s[2 * i + 1]);
 }
 
-// The end of a tile: O by the sum of weights, and the logarithm of the sum of exponentials.
+// Among four neighbouring lanes, gives lane i the i-th word of each, in the order of the lanes.
+__device__ __forceinline__ void TransposeQuad(unsigned (&w)[4]) {
+#pragma unroll
+  for (int step = 1; step <= 2; step *= 2) {
+    const bool upper = threadIdx.x & step;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      unsigned& low = w[step == 1 ? 2 * i : i];
+      unsigned& high = w[step == 1 ? 2 * i + 1 : i + 2];
+      const unsigned got = __shfl_xor_sync(0xffffffffu, upper ? low : high, step);
+      low = upper ? got : low;
+      high = upper ? high : got;
+    }
+  }
+}
+
+// The end of a tile: O by the sum of weights, and the logarithm of the sum of exponentials, for
+// the lane's rows `row` and `row + 8`. Each lane writes 16 bytes at a time.
 template <int kCount>
-__device__ __forceinline__ void Finish(float (&o)[kCount], RowState& rows, float scale_log2,
-                                       float (&lse)[2]) {
-  float inverse[2];
+__device__ __forceinline__ void Store(const Problem& problem, int head, int row, float scale_log2,
+                                      RowState& rows, const float (&o)[kCount],
+                                      Element* __restrict__ out, float* __restrict__ lse) {
+  const int lane = threadIdx.x % 4;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const float sum = QuadSum(rows.sum[r]);
-    inverse[r] = 1.0f / sum;
-    lse[r] = (rows.max[r] * scale_log2 + log2f(sum)) * kLn2;
+    const float inverse = 1.0f / sum;
+    const bool inside = row + r * 8 < problem.seq;
+    const long long at = static_cast<long long>(head) * problem.seq + row + r * 8;
+    uint4* line = reinterpret_cast<uint4*>(out + at * HEAD_DIM) + lane;
+#pragma unroll
+    for (int i = 0; i < kCount / 16; ++i) {
+      unsigned w[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float* pair = o + 16 * i + 4 * e + 2 * r;
+        w[e] = Pack(pair[0] * inverse, pair[1] * inverse);
+      }
+      TransposeQuad(w);
+      if (inside) line[i * 4] = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+    if (inside && lane == 0) lse[at] = (rows.max[r] * scale_log2 + log2f(sum)) * kLn2;
   }
-  Rescale(o, inverse);
 }

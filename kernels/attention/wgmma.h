@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sm_90a path. One warpgroup, the producer, copies Q, K and V by TMA; each consumer warpgroup owns 64 rows of
-// Q, multiplies with WGMMA and keeps scores, weights and O in registers. K and V go backwards, so
-// that the blocks that need a mask come first.
+// The sm_90a path. One warpgroup, the producer, copies Q, K and V by TMA; each consumer warpgroup
+// owns 64 rows of Q, multiplies with WGMMA and keeps scores, weights and O in registers. K and V go
+// backwards, so that the blocks that need a mask come first.
 #pragma once
 
 struct alignas(64) CUtensorMap {
@@ -20,9 +20,7 @@ constexpr int kBlockBytes = BLOCK_N * HEAD_DIM * 2;
 constexpr int kScores = BLOCK_N / 2;  // registers a thread
 constexpr int kOutputs = HEAD_DIM / 2;
 
-// Named barriers 1 to 3 pass the turn between groups, 4 to 6 are a group's own.
-constexpr int kTurnBarrier = 1;
-constexpr int kGroupBarrier = 4;
+constexpr int kTurnBarrier = 1;  // the named barriers 1 to 3 pass the turn between groups
 
 // Addresses in shared memory: Q, then the rings of K and V, then the mbarriers.
 struct Arena {
@@ -71,6 +69,13 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   BarrierInitFence();
 }
 
+// The tile of a block in each round of the grid. Under the causal mask, with the longest tiles
+// first, every other round goes backwards: whoever had the longest tile then has the shortest.
+__device__ __forceinline__ int TileIndex(int round) {
+  const int back = CAUSAL && round % 2 == 1;
+  return round * gridDim.x + (back ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+}
+
 // One thread. Runs ahead of the consumers as far as the rings allow, into the next tile too.
 __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& maps, int tiles) {
   Cursor key, value;
@@ -81,9 +86,9 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& 
     LoadBox(arena.Key(key.slot), maps.k, arena.KeyFull(key.slot), j * BLOCK_N, tile.kv_head);
     key.Advance();
   };
-  for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const Tile tile = TileAt(problem, index);
-    const int blocks = KvBlocks(problem, tile.row);
+  for (int round = 0; TileIndex(round) < tiles; ++round) {
+    const Tile tile = TileAt(problem, TileIndex(round));
+    const int blocks = KvBlocks(problem, tile.row, BLOCK_M);
     for (int group = 0; group < kGroups; ++group) {
       BarrierWait(arena.QueryFree(group), query_phase ^ 1);
       BarrierExpect(arena.QueryFull(group), kQueryBytes);
@@ -153,6 +158,15 @@ struct Group {
   }
   __device__ __forceinline__ void WaitValue() const {
     BarrierWait(arena.ValueFull(value.slot), value.phase);
+  }
+  // Takes part in the barriers of a block of K and V that the group's rows do not see.
+  __device__ __forceinline__ void SkipBlock() {
+    WaitKey();
+    TakeTurn();
+    PassTurn();
+    ReleaseKey();
+    WaitValue();
+    ReleaseValue();
   }
   __device__ __forceinline__ void ReleaseKey() {
     Release(arena.KeyFree(key.slot));
@@ -247,19 +261,6 @@ __device__ __forceinline__ void AttendAhead(Group& group, int blocks, const Rows
   group.ReleaseValue();
 }
 
-// O from registers to global memory, 4 bytes a lane.
-__device__ __forceinline__ void StoreDirectly(const Problem& problem, const Tile& tile, int row,
-                                              const float (&o)[kOutputs], Element* out) {
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    if (row + r * 8 >= problem.seq) continue;
-    const long long at = static_cast<long long>(tile.head) * problem.seq + row + r * 8;
-    unsigned* line = reinterpret_cast<unsigned*>(out + at * HEAD_DIM) + threadIdx.x % 4;
-#pragma unroll
-    for (int i = 0; i < HEAD_DIM / 8; ++i) line[i * 4] = Pack(o[4 * i + 2 * r], o[4 * i + 2 * r + 1]);
-  }
-}
-
 __device__ void Consume(const Problem& problem, const Arena& arena, const Maps& maps, int index,
                         int tiles, Element* out, float* lse) {
   Group group{arena, index};
@@ -268,32 +269,29 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Maps& 
   const float scale_log2 = problem.scale * kLog2E;
   // The first turn is group 0's: the last group passes it before it has had one.
   if (PINGPONG && index == kGroups - 1) group.PassTurn();
-  for (int t = blockIdx.x; t < tiles; t += gridDim.x) {
-    const Tile tile = TileAt(problem, t);
+  for (int round = 0; TileIndex(round) < tiles; ++round) {
+    const Tile tile = TileAt(problem, TileIndex(round));
     const int first_row = tile.row + index * 64;
     const int row = first_row + row_in_group;
-    const Rows rows = {{KeyEnd(problem, row), KeyEnd(problem, row + 8)}, KeyEnd(problem, first_row)};
-    float o[kOutputs], row_lse[2];
+    const Rows rows = {{KeyEnd(problem, row), KeyEnd(problem, row + 8)},
+                       KeyEnd(problem, first_row)};
+    float o[kOutputs];
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) o[i] = 0.0f;
     RowState state;
     Reset(state);
     BarrierWait(arena.QueryFull(index), group.query_phase);
     group.query_phase ^= 1;
-    const int blocks = KvBlocks(problem, tile.row);
+    const int blocks = KvBlocks(problem, first_row, 64);
+    if (CAUSAL) {
+      for (int j = KvBlocks(problem, tile.row, BLOCK_M); j > blocks; --j) group.SkipBlock();
+    }
     if (OVERLAP == 0) {
       AttendInTurn(group, blocks, rows, scale_log2, state, o);
     } else {
       AttendAhead(group, blocks, rows, scale_log2, state, o);
     }
-    Finish(o, state, scale_log2, row_lse);
-    StoreDirectly(problem, tile, row, o, out);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      if (lane % 4 == 0 && row + r * 8 < problem.seq) {
-        lse[static_cast<long long>(tile.head) * problem.seq + row + r * 8] = row_lse[r];
-      }
-    }
+    Store(problem, tile.head, row, scale_log2, state, o, out, lse);
   }
   // Takes the turn that nobody is left to take.
   if (PINGPONG && index == 0) group.TakeTurn();

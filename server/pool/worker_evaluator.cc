@@ -45,6 +45,15 @@ void MergeResources(const Resources& device, Resources& resources) {
 
 void Stamp(Trial& trial) { trial.finished_unix_ms = absl::ToUnixMillis(absl::Now()); }
 
+double WrittenBytes(const ProblemPlan& plan) {
+  double bytes = 0;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
+    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 TargetTraits TraitsOf(const DeviceInfo& info) {
@@ -108,7 +117,10 @@ absl::Status WorkerEvaluator::Setup() {
   Loud();
   if (absl::IsCancelled(ceilings.status())) return ceilings.status();
   // Without ceilings there are no percentages, but there are times.
-  if (ceilings.ok()) roof_ = RoofFor(problem_plan_.work, *ceilings);
+  if (ceilings.ok()) {
+    roof_ = RoofFor(problem_plan_.work, *ceilings,
+                    std::min(WrittenBytes(problem_plan_), static_cast<double>(info_.l2_bytes)));
+  }
   return device.Prepare(problem_plan_, reference.variant.binary, options_.seed, cancelled_);
 }
 
@@ -314,9 +326,8 @@ void WorkerEvaluator::Judge(const RunReport& report, Item& item) const {
   trial.outcome = Outcome::kAboveRoof;
   trial.message = absl::StrFormat(
       "median %.0f ns, but the device's measured %s ceiling allows no less than %.0f ns: the "
-      "kernel "
-      "does less than its declared work",
-      trial.measurement.latency_ns_median, roof_.bound, roof_.floor_ns);
+      "kernel does less than its declared work",
+      trial.measurement.latency_ns_median, roof_.bound, roof_.believable_ns);
 }
 
 absl::StatusOr<std::vector<Trial>> WorkerEvaluator::Remeasure(const std::vector<Config>& configs) {
@@ -371,7 +382,7 @@ void WorkerEvaluator::AbandonFlight() {
 absl::Status WorkerEvaluator::RunRounds(const std::vector<ItemPtr>& items) {
   RETURN_IF_ERROR(options_.device->Renew(cancelled_));
   const int rounds = std::max(1, options_.confirm_rounds);
-  SamplePolicy policy = options_.policy;
+  SamplePolicy policy = options_.confirm_policy;
   policy.samples_min = std::min(policy.samples_min, kRoundSamplesMin);
   policy.samples_max = std::max(policy.samples_min, policy.samples_max / rounds);
   policy.seconds_max /= rounds;

@@ -33,7 +33,8 @@ struct WorkerEvaluatorOptions {
   Problem problem;
   uint64_t seed = 0;  // of the inputs
   SamplePolicy policy;
-  int confirm_rounds = 5;           // of Remeasure
+  SamplePolicy confirm_policy;      // of Remeasure, in all its rounds together
+  int confirm_rounds = 5;
   DeviceLease* device = nullptr;    // these must outlive the evaluator
   CompilePool* compiler = nullptr;  // for the device's target
   // Pools that must stand still while a CPU device measures. Not used for other devices.

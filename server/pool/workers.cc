@@ -48,7 +48,8 @@ std::unique_ptr<DeviceLease> MakeLease(const WorkersOptions& options, const std:
   lease.command.args = std::move(args);
   lease.scratch_dir = absl::StrCat(options.state_dir, "/scratch/", id);
   lease.prepare_deadline = options.prepare_deadline;
-  lease.run_deadline = options.run_deadline;
+  // A CPU takes seconds for what a GPU does in milliseconds.
+  lease.run_deadline = id == "cpu" ? 6 * options.run_deadline : options.run_deadline;
   return std::make_unique<DeviceLease>(std::move(lease));
 }
 

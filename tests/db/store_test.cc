@@ -153,6 +153,13 @@ TEST_F(StoreTest, EveryOutcomeAndClockComesBack) {
     ASSERT_TRUE(store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).ok());
   }
   std::vector<Trial> trials = store.TrialsOfSweep(sweep_.id).value();
+  ASSERT_GE(trials.size(), 2u);
+  const std::vector<Trial> first = store.TrialsAfter(sweep_.id, 0, 1).value();
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].id, trials[0].id);
+  const std::vector<Trial> others = store.TrialsAfter(sweep_.id, first[0].id, 100).value();
+  ASSERT_EQ(others.size(), trials.size() - 1);
+  EXPECT_EQ(others[0].id, trials[1].id);
   ASSERT_EQ(trials.size(), 9u);
   for (int outcome = 1; outcome <= 9; ++outcome) {
     const Trial& trial = trials[static_cast<size_t>(outcome - 1)];

@@ -252,27 +252,7 @@ TEST_F(ResultsGpuTest, ReferencesAreHeldToTheSameRules) {
 }
 
 // Two-dimensional tiles by the bulk copy engine: in by one map, out by another.
-TEST_F(ResultsGpuTest, CopiesThroughTensorMaps) {
-  if (sm() < 90) GTEST_SKIP() << "tensor maps need sm_90";
-  constexpr int64_t kRows = 96;
-  constexpr int64_t kColumns = 256;
-  ProblemPlan plan;
-  plan.buffers = {Buffer("x", DType::kBF16, kRows * kColumns, Role::kInput),
-                  Buffer("y", DType::kBF16, kRows * kColumns, Role::kOutput)};
-  plan.reference_args = {plan.buffers[0],
-                         Buffer("y", DType::kF32, kRows * kColumns, Role::kOutput)};
-  plan.reference_launch = Launch1d("reference", kRows * kColumns, 256);
-  absl::Status status = runner().Prepare(plan,
-                                         CompileText(R"(
-extern "C" __global__ void reference(const unsigned short* x, float* y) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  y[i] = __uint_as_float((unsigned)x[i] << 16);
-})",
-                                                     "reference"),
-                                         3);
-  ASSERT_TRUE(status.ok()) << status;
-  RunRequest request;
-  request.binary = CompileText(R"(
+constexpr char kTensorMapCopy[] = R"(
 struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
 extern "C" __global__ void variant(const unsigned short* x, unsigned short* y,
                                    const __grid_constant__ CUtensorMap from,
@@ -302,8 +282,29 @@ extern "C" __global__ void variant(const unsigned short* x, unsigned short* y,
                :: "l"(&to), "r"(tile_at), "r"(column), "r"(row) : "memory");
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+})";
+
+TEST_F(ResultsGpuTest, CopiesThroughTensorMaps) {
+  if (sm() < 90) GTEST_SKIP() << "tensor maps need sm_90";
+  constexpr int64_t kRows = 96;
+  constexpr int64_t kColumns = 256;
+  ProblemPlan plan;
+  plan.buffers = {Buffer("x", DType::kBF16, kRows * kColumns, Role::kInput),
+                  Buffer("y", DType::kBF16, kRows * kColumns, Role::kOutput)};
+  plan.reference_args = {plan.buffers[0],
+                         Buffer("y", DType::kF32, kRows * kColumns, Role::kOutput)};
+  plan.reference_launch = Launch1d("reference", kRows * kColumns, 256);
+  absl::Status status = runner().Prepare(plan,
+                                         CompileText(R"(
+extern "C" __global__ void reference(const unsigned short* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = __uint_as_float((unsigned)x[i] << 16);
 })",
-                               "variant");
+                                                     "reference"),
+                                         3);
+  ASSERT_TRUE(status.ok()) << status;
+  RunRequest request;
+  request.binary = CompileText(kTensorMapCopy, "variant");
   request.variant.launch.entry = "variant";
   request.variant.launch.grid = {kColumns / 64, kRows / 8, 1};
   request.variant.launch.block = {32, 1, 1};

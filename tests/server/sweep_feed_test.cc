@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <optional>
-
-#include "absl/synchronization/notification.h"
 
 namespace tune::server {
 namespace {
@@ -65,28 +64,27 @@ TEST(SweepFeedTest, SlowReaderGetsTheNewestTrials) {
 class CountingWatcher : public WatchTicker::Watcher {
  public:
   void Tick() override {
-    ++ticks;
-    if (!ticked.HasBeenNotified()) ticked.Notify();
+    if (++ticks == 1) ticked.count_down();
   }
   void Close() override { closed = true; }
 
   std::atomic<int> ticks = 0;
   std::atomic<bool> closed = false;
-  absl::Notification ticked;
+  std::latch ticked{1};
 };
 
 TEST(WatchTickerTest, NewWatcherIsTickedAtOnce) {
   WatchTicker ticker(absl::Hours(1));
   auto watcher = std::make_shared<CountingWatcher>();
   ticker.Add(watcher);
-  EXPECT_TRUE(watcher->ticked.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  watcher->ticked.wait();
 }
 
 TEST(WatchTickerTest, RemovedWatcherIsLetGo) {
   WatchTicker ticker(absl::Hours(1));
   auto watcher = std::make_shared<CountingWatcher>();
   ticker.Add(watcher);
-  watcher->ticked.WaitForNotification();
+  watcher->ticked.wait();
   ticker.Remove(watcher.get());
   ticker.Stop();
   EXPECT_EQ(watcher.use_count(), 1);
@@ -97,7 +95,7 @@ TEST(WatchTickerTest, StopTicksAndClosesWatchers) {
   WatchTicker ticker(absl::Hours(1));
   auto early = std::make_shared<CountingWatcher>();
   ticker.Add(early);
-  early->ticked.WaitForNotification();
+  early->ticked.wait();
   ticker.Stop();
   EXPECT_GE(early->ticks, 2) << "a last look at the state";
   EXPECT_TRUE(early->closed);

@@ -3,13 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -19,15 +21,10 @@ namespace {
 class Gate {
  public:
   SweepView Run(SweepView view, const SweepControl& control) {
-    {
-      absl::MutexLock lock(&mutex_);
-      started_.push_back(view.row.id);
-    }
-    while (!control.stop) {
-      absl::MutexLock lock(&mutex_);
-      const auto free = [this] { return open_; };
-      if (mutex_.AwaitWithTimeout(absl::Condition(&free), absl::Milliseconds(10))) break;
-    }
+    std::unique_lock lock(mutex_);
+    started_.push_back(view.row.id);
+    changed_.notify_all();
+    while (!open_ && !control.stop) changed_.wait_for(lock, std::chrono::milliseconds(10));
     if (control.stop && !control.cancelled) return view;
     view.row.state = control.cancelled ? db::SweepState::kCancelled : db::SweepState::kDone;
     view.progress.done = 5;
@@ -35,21 +32,23 @@ class Gate {
   }
 
   void Open() {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     open_ = true;
+    changed_.notify_all();
   }
   void AwaitStarted(size_t count) {
-    absl::MutexLock lock(&mutex_);
-    const auto enough = [&] { return started_.size() >= count; };
-    ASSERT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(30)));
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30),
+                                  [&] { return started_.size() >= count; }));
   }
   std::vector<int64_t> started() const {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     return started_;
   }
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
   bool open_ = false;
   std::vector<int64_t> started_;
 };

@@ -10,7 +10,7 @@ TEST(IsAllowedNvrtcOption, LetsThroughWhatChoosesCode) {
   for (const char* option :
        {"--use_fast_math", "--ftz=true", "--prec-div=false", "--fmad=true", "--std=c++20",
         "--maxrregcount=64", "--maxrregcount=255", "--ptxas-options=--register-usage-level=10",
-        "--extra-device-vectorization", "--restrict", "-lineinfo", "--default-device"}) {
+        "--extra-device-vectorization", "--restrict", "-lineinfo"}) {
     EXPECT_TRUE(IsAllowedNvrtcOption(option)) << option;
   }
 }

@@ -33,6 +33,18 @@ TEST(RoofFor, KnowsNothingWithoutCeilings) {
   EXPECT_EQ(measurement.bytes_per_second, 1e15);
 }
 
+TEST(RoofFor, OutputMayStayInTheCache) {
+  const WorkPlan work = {.flops = 0, .bytes = 4e6, .peak = "f32"};
+  const Roof roof = RoofFor(work, kCeilings, 1e6);
+  EXPECT_DOUBLE_EQ(roof.floor_ns, 1000);
+  EXPECT_DOUBLE_EQ(roof.believable_ns, 750);
+  Measurement measurement = {.latency_ns_median = 900};
+  EXPECT_FALSE(ApplyRoofline(work, roof, measurement));
+  EXPECT_DOUBLE_EQ(measurement.peak_fraction, 1000.0 / 900);
+  measurement.latency_ns_median = 700;
+  EXPECT_TRUE(ApplyRoofline(work, roof, measurement));
+}
+
 TEST(ApplyRoofline, FillsRatesAndDoubtsTheImpossible) {
   const WorkPlan work = {.flops = 2e6, .bytes = 4e6, .peak = "f32"};
   const Roof roof = RoofFor(work, kCeilings);

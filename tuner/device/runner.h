@@ -33,13 +33,14 @@ struct DeviceInfo {
   std::string clock_note;  // why not the canonical clock; empty if it is
 };
 
-// How samples are taken.
+// How samples are taken. The defaults suit a search: enough to rank configs, since the top few are
+// measured again before a winner is named.
 struct SamplePolicy {
   CacheMode cache_mode = CacheMode::kCold;
   int samples_min = 20;
-  int samples_max = 2000;
-  double seconds_max = 0.25;       // of kernel time per trial
-  double precision = 0.0025;       // half width of the median's interval over the median
+  int samples_max = 60;
+  double seconds_max = 0.05;       // of kernel time per trial
+  double precision = 0.005;        // half width of the median's interval over the median
   // Stop after a few samples if slower than this by far (nanoseconds; 0: no rival yet).
   double rival_latency_ns = 0;
   double hopeless_ratio = 2.0;

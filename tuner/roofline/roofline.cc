@@ -7,7 +7,7 @@ namespace tune {
 namespace {
 
 constexpr double kNanosecondsPerSecond = 1e9;
-// Clocks and ceilings have errors too; 3 % below the floor is beyond them.
+// Clocks and ceilings have errors too; 3 % below is beyond them.
 constexpr double kBelievable = 0.97;
 
 const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::string& name) {
@@ -19,16 +19,22 @@ const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::stri
 
 }  // namespace
 
-Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings) {
-  Roof roof;
-  auto raise = [&roof](double amount, const Ceiling* ceiling, const char* bound) {
-    if (amount <= 0 || ceiling == nullptr) return;
-    const double floor_ns = amount / ceiling->value * kNanosecondsPerSecond;
-    if (floor_ns <= roof.floor_ns) return;
-    roof = {floor_ns, bound, ceiling->value, ceiling->measured};
+Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes) {
+  const Ceiling* memory = FindCeiling(ceilings, "dram_copy");
+  const Ceiling* compute = FindCeiling(ceilings, work.peak);
+  const auto at = [](double amount, const Ceiling* ceiling) {
+    return amount > 0 && ceiling != nullptr ? amount / ceiling->value * kNanosecondsPerSecond : 0;
   };
-  raise(work.bytes, FindCeiling(ceilings, "dram_copy"), "memory");
-  raise(work.flops, FindCeiling(ceilings, work.peak), "compute");
+  const double memory_ns = at(work.bytes, memory);
+  const double compute_ns = at(work.flops, compute);
+  Roof roof;
+  if (memory_ns == 0 && compute_ns == 0) return roof;
+  const Ceiling& binding = memory_ns >= compute_ns ? *memory : *compute;
+  roof.bound = memory_ns >= compute_ns ? "memory" : "compute";
+  roof.floor_ns = std::max(memory_ns, compute_ns);
+  roof.believable_ns = std::max(at(work.bytes - cached_bytes, memory), compute_ns);
+  roof.ceiling = binding.value;
+  roof.measured = binding.measured;
   return roof;
 }
 
@@ -40,7 +46,7 @@ bool ApplyRoofline(const WorkPlan& work, const Roof& roof, Measurement& measurem
   measurement.peak_fraction = roof.floor_ns / measurement.latency_ns_median;
   // From a warm cache less than the declared bytes need come from memory.
   return roof.measured && measurement.cache_mode == CacheMode::kCold &&
-         measurement.latency_ns_median < kBelievable * roof.floor_ns;
+         measurement.latency_ns_median < kBelievable * roof.believable_ns;
 }
 
 }  // namespace tune

@@ -12,18 +12,20 @@
 namespace tune {
 
 struct Roof {
-  double floor_ns = 0;  // no variant can be faster
+  double floor_ns = 0;       // declared work at the ceiling that binds
+  double believable_ns = 0;  // no variant can be faster: what it writes last may stay in the cache
   std::string bound;    // "memory" or "compute"; empty when no ceiling is known
   double ceiling = 0;   // bytes/s or FLOP/s
   bool measured = false;
 };
 
 // floor = max(bytes / copy bandwidth, flops / peak). Source: Williams, Waterman, Patterson,
-// "Roofline", CACM 52(4), 2009.
-Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings);
+// "Roofline", CACM 52(4), 2009. `cached_bytes` is how much of the bytes need not reach memory while
+// the kernel runs: up to a cache full of output leaves after it.
+Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes = 0);
 
-// Fills in rates and peak_fraction. True if the median is below 0.97 of the floor of a measured
-// roof and the sample is cold: then nobody should believe it (Outcome kAboveRoof).
+// Fills in rates and peak_fraction. True if the median is below 0.97 of what a measured roof makes
+// believable and the sample is cold: then nobody should believe it (Outcome kAboveRoof).
 bool ApplyRoofline(const WorkPlan& work, const Roof& roof, Measurement& measurement);
 
 }  // namespace tune

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tuner/compile_options.h"
+#include "tuner/device/cuda/include_check.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptxas_log.h"
 #include "tuner/status_macros.h"
@@ -110,6 +111,9 @@ std::string WhyNotAllowed(const CompilePlan& plan, const std::vector<std::string
 absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) {
   if (std::string why = WhyNotAllowed(plan, targets_); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, why);
+  }
+  if (absl::Status status = CheckIncludes(plan); !status.ok()) {
+    return Refused(Outcome::kInvalidConfig, std::string(status.message()));
   }
   auto begin = std::chrono::steady_clock::now();
   std::vector<const char*> texts;
@@ -209,7 +213,7 @@ std::string NvrtcCompiler::LogOf(nvrtcProgram program) const {
   if (nvrtc_.nvrtcGetProgramLogSize(program, &size) != NVRTC_SUCCESS || size == 0) return "";
   std::string log(size, '\0');
   if (nvrtc_.nvrtcGetProgramLog(program, log.data()) != NVRTC_SUCCESS) return "";
-  log.resize(size - 1);  // the size counts the final NUL
+  log.resize(log.find_last_not_of('\0') + 1);  // the size counts one final NUL or two
   return log;
 }
 
