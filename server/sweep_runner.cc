@@ -143,13 +143,14 @@ absl::Status SweepRun::OpenDevice() {
   ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
   devices_.RestoreCeilings(*lease_);
   ASSIGN_OR_RETURN(evaluator_, workers_.MakeEvaluator(
-                                   row.device_id, {.kernel = kernel_,
-                                                   .problem = row.problem,
-                                                   .seed = row.seed,
-                                                   .policy = PolicyFor(row.target, row.cache_mode),
-                                                   .confirm_policy = ConfirmPolicyFor(row.target, row.cache_mode),
-                                                   .confirm_rounds = row.target == "cpu" ? 2 : 5,
-                                                   .cancelled = &control_.stop}));
+                                   row.device_id,
+                                   {.kernel = kernel_,
+                                    .problem = row.problem,
+                                    .seed = row.seed,
+                                    .policy = PolicyFor(row.target, row.cache_mode),
+                                    .confirm_policy = ConfirmPolicyFor(row.target, row.cache_mode),
+                                    .confirm_rounds = row.target == "cpu" ? 2 : 5,
+                                    .cancelled = &control_.stop}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,

@@ -54,7 +54,8 @@ std::vector<Config> ConfigsOf(const CheckedProblem& checked, const TargetTraits&
   auto strategy = MakeStrategy("random", *space, 1, first);
   EXPECT_TRUE(strategy.ok()) << strategy.status();
   std::vector<Config> configs;
-  for (auto index = (*strategy)->Ask(); index && configs.size() < limit; index = (*strategy)->Ask()) {
+  for (auto index = (*strategy)->Ask(); index && configs.size() < limit;
+       index = (*strategy)->Ask()) {
     configs.push_back(space->At(*index));
   }
   return configs;
@@ -101,7 +102,8 @@ void RunVariants(const CheckedProblem& checked, Runner& runner) {
   for (size_t i = 0; i < variants.size(); ++i) {
     SCOPED_TRACE(ToText(configs[i]));
     ASSERT_EQ(compiled[i + 1].outcome, Outcome::kOk) << compiled[i + 1].log;
-    auto report = runner.Run({variants[i], compiled[i + 1].binary,
+    auto report = runner.Run({variants[i],
+                              compiled[i + 1].binary,
                               {.samples_min = 3, .samples_max = 3, .seconds_max = 0.01}});
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->outcome, Outcome::kOk) << report->message;
