@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl: the command line. `main` is in server/, the only folder that can start a server in process.
+// tunectl: the command line. `main` is in server/, the only folder that can start a server in
+// process.
 #pragma once
 
 #include "client/connection.h"

@@ -49,7 +49,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
   auto channel = grpc::CreateCustomChannel(address, *credentials, arguments);
   if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
     return absl::UnavailableError(
-        absl::StrCat("no daemon answers at '", address, "'; start one with 'tunerd', or leave out "
+        absl::StrCat("no daemon answers at '", address,
+                     "'; start one with 'tunerd', or leave out "
                      "--address and TUNE_ADDRESS to run without a daemon"));
   }
   return channel;

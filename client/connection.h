@@ -34,7 +34,8 @@ struct TlsFiles {
 class Connection {
  public:
   // With an address (from a flag or $TUNE_ADDRESS) only that daemon will do: UNAVAILABLE if it does
-  // not answer. Without one: the daemon at the default socket if there is one, else `start_embedded`.
+  // not answer. Without one: the daemon at the default socket if there is one, else
+  // `start_embedded`.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& address,
                                                           const TlsFiles& tls,
                                                           const StartEmbedded& start_embedded);

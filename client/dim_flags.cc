@@ -13,7 +13,7 @@ namespace {
 
 absl::StatusOr<int64_t> ParseSize(const std::string& name, const std::string& text) {
   static constexpr std::pair<const char*, int64_t> kSuffixes[] = {
-      {"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30},
+      {"Ki", 1 << 10}, {"Mi", 1 << 20},  {"Gi", 1 << 30},
       {"k", 1'000},    {"M", 1'000'000}, {"G", 1'000'000'000}};
   absl::string_view digits = text;
   int64_t factor = 1;
@@ -84,8 +84,8 @@ std::string DimHelp(const v1::KernelSpec& spec) {
     for (const v1::DimOn& on : dim.on()) {
       absl::StrAppend(&defaults, "; on ", on.target(), " ", on.default_value());
     }
-    absl::StrAppend(&text, fmt::format("  {:<24}{} ({})\n", "--" + dim.name() + " INT", dim.doc(),
-                                       defaults));
+    absl::StrAppend(
+        &text, fmt::format("  {:<24}{} ({})\n", "--" + dim.name() + " INT", dim.doc(), defaults));
   }
   return text;
 }

@@ -24,8 +24,8 @@ struct SplitArguments {
 absl::StatusOr<SplitArguments> SplitDims(const std::vector<std::string>& arguments,
                                          const std::set<std::string>& known_names);
 
-// The values of the dims' flags: "4096", "4k" (4000) or "4Ki" (4096). INVALID_ARGUMENT names the flag.
-// Whether the kernel has such dims is for the server to say.
+// The values of the dims' flags: "4096", "4k" (4000) or "4Ki" (4096). INVALID_ARGUMENT names the
+// flag. Whether the kernel has such dims is for the server to say.
 absl::StatusOr<std::map<std::string, int64_t>> ParseDims(
     const std::map<std::string, std::string>& dims);
 

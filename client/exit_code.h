@@ -9,21 +9,26 @@ namespace tune::client {
 enum ExitCode : int {
   kDone = 0,
   kFailed = 1,
-  kUsage = 2,         // a wrong flag, dim, kernel name or spec
-  kUnreachable = 3,   // no daemon where one was asked for
-  kNoValidConfig = 4, // the sweep finished, but no config was ok
-  kInterrupted = 130, // Ctrl-C
+  kUsage = 2,          // a wrong flag, dim, kernel name or spec
+  kUnreachable = 3,    // no daemon where one was asked for
+  kNoValidConfig = 4,  // the sweep finished, but no config was ok
+  kInterrupted = 130,  // Ctrl-C
 };
 
 // The exit code of a failed call.
 inline ExitCode ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kOk: return kDone;
+    case absl::StatusCode::kOk:
+      return kDone;
     case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kNotFound: return kUsage;
-    case absl::StatusCode::kUnavailable: return kUnreachable;
-    case absl::StatusCode::kCancelled: return kInterrupted;
-    default: return kFailed;
+    case absl::StatusCode::kNotFound:
+      return kUsage;
+    case absl::StatusCode::kUnavailable:
+      return kUnreachable;
+    case absl::StatusCode::kCancelled:
+      return kInterrupted;
+    default:
+      return kFailed;
   }
 }
 

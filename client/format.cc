@@ -77,11 +77,16 @@ std::string TimeText(int64_t unix_ms) {
 
 std::string ToText(const v1::Value& value) {
   switch (value.kind_case()) {
-    case v1::Value::kInteger: return absl::StrCat(value.integer());
-    case v1::Value::kReal: return fmt::format("{}", value.real());
-    case v1::Value::kText: return value.text();
-    case v1::Value::kBoolean: return value.boolean() ? "True" : "False";
-    case v1::Value::KIND_NOT_SET: break;
+    case v1::Value::kInteger:
+      return absl::StrCat(value.integer());
+    case v1::Value::kReal:
+      return fmt::format("{}", value.real());
+    case v1::Value::kText:
+      return value.text();
+    case v1::Value::kBoolean:
+      return value.boolean() ? "True" : "False";
+    case v1::Value::KIND_NOT_SET:
+      break;
   }
   return "";
 }

@@ -10,18 +10,18 @@
 
 namespace tune::client {
 
-std::string LatencyText(double nanoseconds);          // "35.2 us"
-std::string DurationText(double seconds);             // "12 s", "3 min 20 s"
-std::string BandwidthText(double bytes_per_second);   // "3813 GB/s"
-std::string FlopRateText(double flops_per_second);    // "618.2 TFLOP/s"
-std::string BytesText(double bytes);                  // "139.8 GiB"
-std::string PercentText(double fraction);             // "90.1 %"
-std::string TimeText(int64_t unix_ms);                // "2026-01-31 17:45", local time
+std::string LatencyText(double nanoseconds);         // "35.2 us"
+std::string DurationText(double seconds);            // "12 s", "3 min 20 s"
+std::string BandwidthText(double bytes_per_second);  // "3813 GB/s"
+std::string FlopRateText(double flops_per_second);   // "618.2 TFLOP/s"
+std::string BytesText(double bytes);                 // "139.8 GiB"
+std::string PercentText(double fraction);            // "90.1 %"
+std::string TimeText(int64_t unix_ms);               // "2026-01-31 17:45", local time
 std::string ToText(const v1::Value& value);
-std::string ToText(const v1::Config& config);         // "BLOCK_M=64 STAGES=2"
-std::string ToText(const v1::Problem& problem);       // "rows=8192 cols=4096 bf16"
-std::string ToText(v1::Outcome outcome);              // "wrong_result"
-std::string ToText(v1::SweepState state);             // "running"
+std::string ToText(const v1::Config& config);    // "BLOCK_M=64 STAGES=2"
+std::string ToText(const v1::Problem& problem);  // "rows=8192 cols=4096 bf16"
+std::string ToText(v1::Outcome outcome);         // "wrong_result"
+std::string ToText(v1::SweepState state);        // "running"
 std::string ToText(v1::Clock clock);
 
 }  // namespace tune::client

@@ -7,8 +7,8 @@
 
 namespace tune::client {
 
-// While it lives, the first SIGINT runs `on_interrupt` on a thread of its own; a second one ends the
-// process at once. One at a time.
+// While it lives, the first SIGINT runs `on_interrupt` on a thread of its own; a second one ends
+// the process at once. One at a time.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::function<void()> on_interrupt);

@@ -14,8 +14,8 @@ struct KernelFiles {
   v1::KernelSpec spec;  // empty if the text does not parse: the server says where it is wrong
 };
 
-// The spec at `path` with the source and headers it names, from the spec's folder. INVALID_ARGUMENT:
-// a file that cannot be read, or more than 1 MiB in all.
+// The spec at `path` with the source and headers it names, from the spec's folder.
+// INVALID_ARGUMENT: a file that cannot be read, or more than 1 MiB in all.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path);
 
 }  // namespace tune::client

@@ -24,8 +24,7 @@ class GrpcLookupClient : public LookupClient {
 
   absl::StatusOr<TunedConfig> Lookup(const std::string& kernel,
                                      const std::map<std::string, int64_t>& dims,
-                                     const std::string& dtype,
-                                     const std::string& device) override {
+                                     const std::string& dtype, const std::string& device) override {
     grpc::ClientContext context;
     SetDeadline(context, timeout_);
     v1::LookupRequest request;
@@ -42,7 +41,8 @@ class GrpcLookupClient : public LookupClient {
                                         ? (entry.value().boolean() ? "1" : "0")
                                         : ToText(entry.value());
     }
-    tuned.match = absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(response.match()), "MATCH_"));
+    tuned.match =
+        absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(response.match()), "MATCH_"));
     tuned.reason = response.reason();
     tuned.latency_ns_median = response.record().measurement().latency_ns_median();
     tuned.snapshot_id = response.snapshot_id();

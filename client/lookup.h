@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For training jobs: fetches tuned configs from a daemon at start-up. Never throws, never tunes, never
-// waits longer than the timeout; a dead daemon is an error status and the job takes its defaults.
+// For training jobs: fetches tuned configs from a daemon at start-up. Never throws, never tunes,
+// never waits longer than the timeout; a dead daemon is an error status and the job takes its
+// defaults.
 #pragma once
 
 #include <chrono>
@@ -16,8 +17,8 @@ namespace tune::client {
 // A tuned config: what to pass to the kernel's compiler as macros, and how well it fits.
 struct TunedConfig {
   std::map<std::string, std::string> params;  // "BLOCK_M" -> "64"
-  std::string match;     // "exact", "bucketed", "nearest", "other_device", "default"
-  std::string reason;    // one sentence
+  std::string match;             // "exact", "bucketed", "nearest", "other_device", "default"
+  std::string reason;            // one sentence
   double latency_ns_median = 0;  // of the record; 0 for a default
   int64_t snapshot_id = 0;
 

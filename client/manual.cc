@@ -29,8 +29,10 @@ void AddManual(CLI::App& app) {
       return;
     }
     std::string text =
-        "# tunectl\n\nWritten by `tunectl help --markdown`; do not edit. Every reading command has\n"
-        "`--json`: the messages of `proto/tune/v1`, as protobuf's JSON with the field names of the\n"
+        "# tunectl\n\nWritten by `tunectl help --markdown`; do not edit. Every reading command "
+        "has\n"
+        "`--json`: the messages of `proto/tune/v1`, as protobuf's JSON with the field names of "
+        "the\n"
         ".proto files (64-bit integers are strings). Tables are for people and may change.\n";
     AppendCommand(app, "tunectl", text);
     std::fputs(text.c_str(), stdout);

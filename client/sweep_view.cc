@@ -54,8 +54,10 @@ std::string FailureText(const v1::SweepProgress& progress) {
 std::string SpeedText(const v1::Sweep& sweep) {
   const v1::Measurement& measurement = sweep.result().best().measurement();
   std::vector<std::string> parts;
-  if (measurement.bytes_per_second() > 0) parts.push_back(BandwidthText(measurement.bytes_per_second()));
-  if (measurement.flops_per_second() > 0) parts.push_back(FlopRateText(measurement.flops_per_second()));
+  if (measurement.bytes_per_second() > 0)
+    parts.push_back(BandwidthText(measurement.bytes_per_second()));
+  if (measurement.flops_per_second() > 0)
+    parts.push_back(FlopRateText(measurement.flops_per_second()));
   if (measurement.peak_fraction() > 0) {
     const bool memory = sweep.result().bound() == "memory";
     parts.push_back(fmt::format(
@@ -111,7 +113,8 @@ void AddResult(std::string& text, const v1::Sweep& sweep) {
             fmt::format("{}  {}", LatencyText(result.ties(i).measurement().latency_ns_median()),
                         ToText(result.ties(i).config())));
   }
-  if (result.ties_size() > 3) AddLine(text, "", absl::StrCat("and ", result.ties_size() - 3, " more"));
+  if (result.ties_size() > 3)
+    AddLine(text, "", absl::StrCat("and ", result.ties_size() - 3, " more"));
 }
 
 }  // namespace
@@ -121,7 +124,8 @@ std::string ProgressText(const v1::Sweep& sweep) {
   if (sweep.state() == v1::SWEEP_STATE_QUEUED) {
     return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is queued");
   }
-  std::string text = fmt::format("{}  {}/{}", sweep.kernel_name(), progress.done(), progress.planned());
+  std::string text =
+      fmt::format("{}  {}/{}", sweep.kernel_name(), progress.done(), progress.planned());
   if (progress.reused() > 0) absl::StrAppend(&text, " (", progress.reused(), " reused)");
   if (progress.trials_per_second() > 0) {
     absl::StrAppend(&text, fmt::format("  {:.1f}/s", progress.trials_per_second()));
@@ -160,10 +164,11 @@ std::string ReportText(const v1::Sweep& sweep) {
     absl::StrAppend(&tried, ", ", progress.worker_restarts(), " worker restarts");
   }
   AddLine(text, "tried", tried);
-  AddLine(text, "state", sweep.state() == v1::SWEEP_STATE_DONE
-                             ? ""
-                             : absl::StrCat(ToText(sweep.state()),
-                                            sweep.message().empty() ? "" : ": ", sweep.message()));
+  AddLine(text, "state",
+          sweep.state() == v1::SWEEP_STATE_DONE
+              ? ""
+              : absl::StrCat(ToText(sweep.state()), sweep.message().empty() ? "" : ": ",
+                             sweep.message()));
   AddLine(text, "next", NextCommand(sweep));
   return text;
 }

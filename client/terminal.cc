@@ -37,7 +37,9 @@ std::string Bold(const std::string& text) {
   return ColourOn() ? "\033[1m" + text + "\033[0m" : text;
 }
 
-std::string Dim(const std::string& text) { return ColourOn() ? "\033[2m" + text + "\033[0m" : text; }
+std::string Dim(const std::string& text) {
+  return ColourOn() ? "\033[2m" + text + "\033[0m" : text;
+}
 
 Table::Table(std::vector<std::string> titles) { rows_.push_back(std::move(titles)); }
 

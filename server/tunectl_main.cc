@@ -26,6 +26,4 @@ absl::StatusOr<std::unique_ptr<tune::client::EmbeddedServer>> StartInProcess() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return tune::client::RunTunectl(argc, argv, StartInProcess);
-}
+int main(int argc, char** argv) { return tune::client::RunTunectl(argc, argv, StartInProcess); }

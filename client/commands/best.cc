@@ -40,9 +40,9 @@ void Print(const v1::LookupResponse& response) {
     absl::StrAppend(&latency, "   ", FlopRateText(record.measurement().flops_per_second()));
   }
   std::printf("%-10s%s\n", "latency", latency.c_str());
-  std::printf("%-10ssweep %ld, %s, %s, driver %s\n", "evidence", static_cast<long>(record.sweep_id()),
-              TimeText(record.published_unix_ms()).c_str(), record.compiler().c_str(),
-              record.driver().c_str());
+  std::printf("%-10ssweep %ld, %s, %s, driver %s\n", "evidence",
+              static_cast<long>(record.sweep_id()), TimeText(record.published_unix_ms()).c_str(),
+              record.compiler().c_str(), record.driver().c_str());
 }
 
 absl::Status Run(Session& session, const BestFlags& flags) {
@@ -73,9 +73,10 @@ absl::Status Run(Session& session, const BestFlags& flags) {
 void AddBest(CLI::App& app, Session& session) {
   auto flags = std::make_shared<BestFlags>();
   CLI::App* best = app.add_subcommand(
-      "best", "The best known config for a problem, and why it is the answer.\nExamples:\n"
-              "  tunectl best softmax --rows 8192 --cols 4096\n"
-              "  tunectl best attention --seq 4096 --device 'NVIDIA H200' --json");
+      "best",
+      "The best known config for a problem, and why it is the answer.\nExamples:\n"
+      "  tunectl best softmax --rows 8192 --cols 4096\n"
+      "  tunectl best attention --seq 4096 --device 'NVIDIA H200' --json");
   best->add_option("KERNEL", flags->kernel, "Kernel name")->required();
   best->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
   best->add_option("--device", flags->device, "Device name or id; by default this host's");

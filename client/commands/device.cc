@@ -34,8 +34,8 @@ absl::Status List(Session& session, bool json) {
   }
   Table table({"id", "state", "target", "name", "note"});
   for (const v1::Device& device : response.devices()) {
-    table.Add({device.id(), StateText(device.state()), device.target(), device.name(),
-               device.message()});
+    table.Add(
+        {device.id(), StateText(device.state()), device.target(), device.name(), device.message()});
   }
   std::fputs(table.Text().c_str(), stdout);
   return absl::OkStatus();
@@ -50,7 +50,8 @@ void PrintDevice(const v1::Device& device) {
       {"units", device.sm_count() ? absl::StrCat(device.sm_count()) : ""},
       {"memory", device.memory_bytes() ? BytesText(device.memory_bytes()) : ""},
       {"cache", device.l2_bytes() ? BytesText(device.l2_bytes()) : ""},
-      {"shared", device.max_shared_bytes() ? BytesText(device.max_shared_bytes()) + " a block" : ""},
+      {"shared",
+       device.max_shared_bytes() ? BytesText(device.max_shared_bytes()) + " a block" : ""},
       {"uuid", device.uuid()},
       {"driver", device.driver()},
       {"compiler", device.compiler()},

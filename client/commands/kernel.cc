@@ -72,8 +72,8 @@ absl::Status Show(Session& session, const std::string& name, bool json, bool sou
     std::printf("  %-24s%s (%s; default %s)\n", param.name().c_str(), param.doc().c_str(),
                 param.values().c_str(), param.default_value().c_str());
   }
-  std::printf("\nconfigs   %s\nhash      %s\nnext      tunectl sweep %s\n", SizesText(kernel).c_str(),
-              kernel.hash().c_str(), name.c_str());
+  std::printf("\nconfigs   %s\nhash      %s\nnext      tunectl sweep %s\n",
+              SizesText(kernel).c_str(), kernel.hash().c_str(), name.c_str());
   return absl::OkStatus();
 }
 
@@ -119,7 +119,8 @@ absl::Status Check(Session& session, const CheckFlags& flags) {
   grpc::ClientContext context;
   SetDeadline(context, kCheckTimeout);
   v1::CheckKernelResponse response;
-  absl::Status status = FromGrpc((*connection)->kernels().CheckKernel(&context, request, &response));
+  absl::Status status =
+      FromGrpc((*connection)->kernels().CheckKernel(&context, request, &response));
   if (!status.ok()) return status;
   if (flags.json) {
     PrintJson(response);
@@ -148,15 +149,16 @@ void AddKernel(CLI::App& app, Session& session) {
   show->add_option("KERNEL", *name, "Name in the catalogue")->required();
   show->add_flag("--json", *json, "As JSON, with source and README");
   show->add_flag("--source", *source, "Its source text");
-  show->callback([&session, name, json, source] {
-    session.Finish(Show(session, *name, *json, *source));
-  });
+  show->callback(
+      [&session, name, json, source] { session.Finish(Show(session, *name, *json, *source)); });
 
-  CLI::App* check = kernel->add_subcommand(
-      "check", "Check a spec and compile it, without running it.\nExamples:\n"
-               "  tunectl kernel check my/kernel.textproto\n"
-               "  tunectl kernel check softmax --target sm_90a --all");
-  check->add_option("KERNEL", flags->kernel, "Name in the catalogue, or path of a spec")->required();
+  CLI::App* check =
+      kernel->add_subcommand("check",
+                             "Check a spec and compile it, without running it.\nExamples:\n"
+                             "  tunectl kernel check my/kernel.textproto\n"
+                             "  tunectl kernel check softmax --target sm_90a --all");
+  check->add_option("KERNEL", flags->kernel, "Name in the catalogue, or path of a spec")
+      ->required();
   check->add_option("--target", flags->targets, "Target such as cpu or sm_90a; may be repeated");
   check->add_option("--dtype", flags->dtype, "Data type");
   check->add_flag("--all", flags->all, "Compile every config, not only the default");

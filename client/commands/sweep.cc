@@ -47,8 +47,8 @@ absl::StatusOr<v1::Budget> ParseBudget(const std::string& text) {
   if (text.empty()) return budget;
   absl::string_view number = text;
   double seconds_each = 0;
-  for (const auto& [suffix, factor] :
-       {std::pair("min", 60.0), std::pair("s", 1.0), std::pair("m", 60.0), std::pair("h", 3600.0)}) {
+  for (const auto& [suffix, factor] : {std::pair("min", 60.0), std::pair("s", 1.0),
+                                       std::pair("m", 60.0), std::pair("h", 3600.0)}) {
     if (absl::ConsumeSuffix(&number, suffix)) {
       seconds_each = factor;
       break;
@@ -62,7 +62,8 @@ absl::StatusOr<v1::Budget> ParseBudget(const std::string& text) {
     budget.set_trials(trials);
   } else {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--budget needs a number of trials ('100') or a time ('30s', '5min', '1h'), not '", text, "'"));
+        "--budget needs a number of trials ('100') or a time ('30s', '5min', '1h'), not '", text,
+        "'"));
   }
   return budget;
 }
@@ -130,7 +131,8 @@ absl::Status PrintHelp(const CLI::App& command, Session& session, const SweepFla
 absl::Status RunSweep(Session& session, const SweepFlags& flags) {
   if (flags.kernel.empty() == flags.kernel_path.empty()) {
     return absl::InvalidArgumentError(
-        "name one kernel: 'tunectl sweep attention', or 'tunectl sweep --kernel my/kernel.textproto'; "
+        "name one kernel: 'tunectl sweep attention', or 'tunectl sweep --kernel "
+        "my/kernel.textproto'; "
         "'tunectl kernel list' shows the catalogue");
   }
   auto connection = session.Connect();
@@ -172,8 +174,9 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
 void AddSweep(CLI::App& app, Session& session) {
   auto flags = std::make_shared<SweepFlags>();
   CLI::App* sweep = app.add_subcommand(
-      "sweep", std::string("Tune a kernel: compile, check and time its configs, record the best.\n") +
-                   kExamples);
+      "sweep",
+      std::string("Tune a kernel: compile, check and time its configs, record the best.\n") +
+          kExamples);
   sweep->set_help_flag();  // replaced: a kernel's dims are part of its help
   sweep->add_flag("-h,--help", flags->help, "This help; with a kernel, also its dims");
   sweep->add_option("KERNEL", flags->kernel, "Name in the catalogue");

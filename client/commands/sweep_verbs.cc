@@ -32,9 +32,8 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
   }
   Table table({"id", "state", "kernel", "problem", "device", "done", "best", "started"});
   for (const v1::Sweep& sweep : response.sweeps()) {
-    const double best = sweep.has_result()
-                            ? sweep.result().best().measurement().latency_ns_median()
-                            : sweep.progress().best_latency_ns();
+    const double best = sweep.has_result() ? sweep.result().best().measurement().latency_ns_median()
+                                           : sweep.progress().best_latency_ns();
     table.Add({absl::StrCat(sweep.id()), ToText(sweep.state()), sweep.kernel_name(),
                ToText(sweep.problem()), sweep.device_id(),
                absl::StrCat(sweep.progress().done(), "/", sweep.progress().planned()),
@@ -88,11 +87,14 @@ void AddSweepVerbs(CLI::App& sweep, Session& session) {
   auto id = std::make_shared<int64_t>(0);
 
   CLI::App* list = sweep.add_subcommand("list", "Sweeps, newest first");
-  list->add_option("--limit", *limit, "How many")->check(CLI::Range(1, 1000))->capture_default_str();
+  list->add_option("--limit", *limit, "How many")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   list->add_flag("--json", *json, "As JSON");
   list->callback([&session, json, limit] { session.Finish(List(session, *limit, *json)); });
 
-  CLI::App* watch = sweep.add_subcommand("watch", "Follow a sweep to its end; Ctrl-C leaves it running");
+  CLI::App* watch =
+      sweep.add_subcommand("watch", "Follow a sweep to its end; Ctrl-C leaves it running");
   watch->add_option("ID", *id, "Sweep")->required();
   watch->add_flag("--json", *json, "Print the finished sweep as JSON");
   watch->callback([&session, json, id] {

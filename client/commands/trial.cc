@@ -57,19 +57,21 @@ std::string FirstLine(const std::string& text) {
 void PrintCsv(const std::vector<v1::Trial>& trials) {
   std::vector<std::string> titles = {"id", "outcome"};
   if (!trials.empty()) {
-    for (const v1::ConfigEntry& entry : trials[0].config().entries()) titles.push_back(entry.param());
+    for (const v1::ConfigEntry& entry : trials[0].config().entries())
+      titles.push_back(entry.param());
   }
   for (const char* title :
        {"latency_ns_median", "latency_ns_low", "latency_ns_high", "latency_ns_min", "sample_count",
-        "clock", "bytes_per_second", "flops_per_second", "peak_fraction", "registers", "spill_bytes",
-        "static_shared_bytes", "dynamic_shared_bytes", "sm_clock_mhz", "power_mw", "relative_l2_error",
-        "compile_seconds", "evaluate_seconds", "message"}) {
+        "clock", "bytes_per_second", "flops_per_second", "peak_fraction", "registers",
+        "spill_bytes", "static_shared_bytes", "dynamic_shared_bytes", "sm_clock_mhz", "power_mw",
+        "relative_l2_error", "compile_seconds", "evaluate_seconds", "message"}) {
     titles.push_back(title);
   }
   std::printf("%s\n", absl::StrJoin(titles, ",").c_str());
   for (const v1::Trial& trial : trials) {
     std::vector<std::string> cells = {absl::StrCat(trial.id()), ToText(trial.outcome())};
-    for (const v1::ConfigEntry& entry : trial.config().entries()) cells.push_back(ToText(entry.value()));
+    for (const v1::ConfigEntry& entry : trial.config().entries())
+      cells.push_back(ToText(entry.value()));
     const v1::Measurement& m = trial.measurement();
     const v1::Resources& r = trial.resources();
     for (double number : {m.latency_ns_median(), m.latency_ns_low(), m.latency_ns_high(),
@@ -79,9 +81,10 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
     cells.push_back(ToText(m.clock()));
     for (double number :
          {m.bytes_per_second(), m.flops_per_second(), m.peak_fraction(), double(r.registers()),
-          double(r.spill_bytes()), double(r.static_shared_bytes()), double(r.dynamic_shared_bytes()),
-          double(trial.telemetry().sm_clock_mhz()), double(trial.telemetry().power_mw()),
-          trial.error().relative_l2(), trial.compile_seconds(), trial.evaluate_seconds()}) {
+          double(r.spill_bytes()), double(r.static_shared_bytes()),
+          double(r.dynamic_shared_bytes()), double(trial.telemetry().sm_clock_mhz()),
+          double(trial.telemetry().power_mw()), trial.error().relative_l2(),
+          trial.compile_seconds(), trial.evaluate_seconds()}) {
       cells.push_back(fmt::format("{}", number));
     }
     cells.push_back(FirstLine(trial.message()));

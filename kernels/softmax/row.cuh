@@ -123,7 +123,7 @@ __device__ __forceinline__ Vector Forgotten(const Vector& kept) {
 }
 
 // The larger elements of two words of 16-bit elements, in one instruction.
-#if !TUNE_CPU && !DTYPE_F32 && __CUDA_ARCH__ >= 800
+#if !TUNE_CPU && !DTYPE_F32
 constexpr bool kHasLargerWord = true;
 __device__ __forceinline__ unsigned LargerWord(unsigned a, unsigned b) {
   unsigned result;

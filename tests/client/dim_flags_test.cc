@@ -43,7 +43,8 @@ TEST(ParseDims, TakesSuffixes) {
 
 TEST(ParseDims, RefusesWhatIsNoSize) {
   for (const char* text : {"", "x", "4.5", "4kk", "9223372036854775807k", "0x10"}) {
-    EXPECT_EQ(ParseDims({{"seq", text}}).status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(ParseDims({{"seq", text}}).status().code(), absl::StatusCode::kInvalidArgument)
+        << text;
   }
   EXPECT_THAT(ParseDims({{"budgt", "30s"}}).status().message(), HasSubstr("--budgt '30s'"));
 }

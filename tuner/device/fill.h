@@ -5,8 +5,9 @@
 // and no two math libraries can differ.
 //
 // A value depends on the seed, the buffer's name and the element's index only. A buffer narrower
-// than f32 takes the f32 value rounded to nearest even. An INOUT buffer that the reference sees in a
-// wider type must be widened from the narrow values, so that both kernels start from equal numbers.
+// than f32 takes the f32 value rounded to nearest even. An INOUT buffer that the reference sees in
+// a wider type must be widened from the narrow values, so that both kernels start from equal
+// numbers.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -120,8 +121,8 @@ TUNE_FILL_FUNCTION float FillGauss(unsigned long long key, unsigned long long in
   return TUNE_FILL_MUL(radius, negate ? -value : value);
 }
 
-// What a floating-point buffer holds at `index`. NORMAL: mean `low`, standard deviation `high` (1 if
-// 0). UNIFORM: [low, high), or [low, low + 1) where that is empty.
+// What a floating-point buffer holds at `index`. NORMAL: mean `low`, standard deviation `high` (1
+// if 0). UNIFORM: [low, high), or [low, low + 1) where that is empty.
 TUNE_FILL_FUNCTION float FillFloat(int kind, float low, float high, unsigned long long key,
                                    unsigned long long index) {
   if (kind == kFillNormal) {
@@ -136,8 +137,8 @@ TUNE_FILL_FUNCTION float FillFloat(int kind, float low, float high, unsigned lon
   return kind == kFillConstant ? low : static_cast<float>(index);
 }
 
-// What an integer buffer holds at `index`; the device narrows it to the buffer's type. UNIFORM draws
-// from at most 2^32 values; a NORMAL is cut towards zero.
+// What an integer buffer holds at `index`; the device narrows it to the buffer's type. UNIFORM
+// draws from at most 2^32 values; a NORMAL is cut towards zero.
 TUNE_FILL_FUNCTION long long FillInteger(int kind, long long low, long long high,
                                          unsigned long long key, unsigned long long index) {
   if (kind == kFillNormal) {

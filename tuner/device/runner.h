@@ -15,7 +15,7 @@
 namespace tune {
 
 struct Ceiling {
-  std::string name;    // "dram_copy" in bytes/s; "f32", "tensor_bf16", ... in FLOP/s
+  std::string name;  // "dram_copy" in bytes/s; "f32", "tensor_bf16", ... in FLOP/s
   double value = 0;
   bool measured = false;
 };
@@ -39,8 +39,8 @@ struct SamplePolicy {
   CacheMode cache_mode = CacheMode::kCold;
   int samples_min = 20;
   int samples_max = 60;
-  double seconds_max = 0.05;       // of kernel time per trial
-  double precision = 0.005;        // half width of the median's interval over the median
+  double seconds_max = 0.05;  // of kernel time per trial
+  double precision = 0.005;   // half width of the median's interval over the median
   // Stop after a few samples if slower than this by far (nanoseconds; 0: no rival yet).
   double rival_latency_ns = 0;
   double hopeless_ratio = 2.0;
@@ -70,7 +70,8 @@ class Runner {
  public:
   virtual ~Runner() = default;
   virtual const DeviceInfo& info() const = 0;
-  // Measures what utilisation is held against; cached by the server, so called seldom. A second or so.
+  // Measures what utilisation is held against; cached by the server, so called seldom. A second or
+  // so.
   virtual absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() = 0;
   // Runs a small known kernel and checks it: is the device fit for use?
   virtual absl::Status Canary() = 0;

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/cpu/cpu_compiler.h"
+
+#include <errno.h>
+#include <openssl/sha.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "tuner/device/cpu/shared_arrays.h"
+#include "tuner/device/cpu/subprocess.h"
+#include "tuner/source_check.h"
+#include "tuner/status_macros.h"
+
+namespace tune::embedded {
+extern const std::string_view prelude_abi;
+extern const std::string_view prelude_atomics;
+extern const std::string_view prelude_functions;
+extern const std::string_view prelude_half;
+extern const std::string_view prelude_launch;
+extern const std::string_view prelude_prelude;
+extern const std::string_view prelude_sync;
+extern const std::string_view prelude_vectors;
+}  // namespace tune::embedded
+
+namespace tune::cpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+#if defined(__x86_64__)
+constexpr char kNative[] = "-march=native";
+#else
+constexpr char kNative[] = "-mcpu=native";
+#endif
+
+// What the prelude already has.
+constexpr std::string_view kShim = "#pragma once\n";
+
+std::string Sha256Hex(absl::string_view bytes) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return absl::BytesToHexString(digest);
+}
+
+bool IsIdentifier(const std::string& name) {
+  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+CompiledVariant Refused(Outcome outcome, std::string log) {
+  CompiledVariant variant;
+  variant.outcome = outcome;
+  variant.log = std::move(log);
+  return variant;
+}
+
+// A private folder that is gone, with all in it, when this is.
+class ScratchFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<ScratchFolder>> Make() {
+    const char* parent = getenv("TMPDIR");
+    std::string path = absl::StrCat(parent != nullptr && *parent != '\0' ? parent : "/tmp",
+                                    "/tune-cpu-XXXXXX");
+    if (mkdtemp(path.data()) == nullptr) {
+      return absl::UnavailableError(
+          absl::StrCat("no scratch folder ", path, ": ", strerror(errno)));
+    }
+    return std::unique_ptr<ScratchFolder>(new ScratchFolder(std::move(path)));
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // `name` may have folders in it.
+  absl::Status Write(const std::string& name, std::string_view text) const {
+    const fs::path file = fs::path(path_) / name;
+    std::error_code error;
+    fs::create_directories(file.parent_path(), error);
+    std::ofstream stream(file, std::ios::binary);
+    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+    stream.close();
+    if (stream) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat("cannot write ", file.string(), ": ", strerror(errno)));
+  }
+  std::string Read(const std::string& name) const {
+    std::ifstream stream(fs::path(path_) / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+ private:
+  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
+  const std::string path_;
+};
+
+// A name that stays inside the folder it is written to.
+bool IsInnerPath(const std::string& name) {
+  if (name.empty() || name.size() > 200 || name[0] == '/' || name[0] == '-') return false;
+  for (absl::string_view part : absl::StrSplit(name, '/')) {
+    if (part.empty() || part == "." || part == "..") return false;
+  }
+  return name.find_first_of("\\\"\n\r\0", 0, 5) == std::string::npos;
+}
+
+class CpuCompiler : public Compiler {
+ public:
+  CpuCompiler(std::string program, std::string version, bool is_gcc, bool sanitize)
+      : program_(std::move(program)),
+        version_(std::move(version)),
+        is_gcc_(is_gcc),
+        sanitize_(sanitize) {}
+
+  std::string Version() const override { return version_; }
+  std::vector<std::string> Targets() const override { return {"cpu"}; }
+  absl::StatusOr<CompiledVariant> Compile(const CompilePlan& plan) override;
+
+ private:
+  absl::StatusOr<CompiledVariant> CompileIn(const ScratchFolder& folder, const CompilePlan& plan);
+  std::vector<std::string> CompileArguments(const CompilePlan& plan) const;
+  std::vector<std::string> LinkArguments() const;
+
+  const std::string program_;
+  const std::string version_;
+  const bool is_gcc_;
+  const bool sanitize_;
+};
+
+// An error of the request, told before the compiler sees it; empty if there is none.
+std::string WhyNotAllowed(const CompilePlan& plan) {
+  if (plan.target != "cpu") {
+    return absl::StrCat("this compiler compiles for 'cpu', not for '", plan.target, "'");
+  }
+  if (!IsIdentifier(plan.entry)) return absl::StrCat("'", plan.entry, "' is not a kernel's name");
+  for (const auto& [name, value] : plan.defines) {
+    if (!IsIdentifier(name)) return absl::StrCat("'", name, "' is not a macro name");
+    if (value.find_first_of("\r\n\0", 0, 3) != std::string::npos) {
+      return absl::StrCat("the value of macro ", name, " has a line break");
+    }
+  }
+  if (!IsInnerPath(plan.source_name)) {
+    return absl::StrCat("the source cannot be called '", plan.source_name, "'");
+  }
+  for (const SourceFile& header : plan.headers) {
+    if (!IsInnerPath(header.name)) {
+      return absl::StrCat("a header cannot be called '", header.name, "'");
+    }
+  }
+  return std::string(CheckIncludes(plan).message());
+}
+
+// Defined after the prelude and the system's headers: a parameter may be called T.
+std::string DefinesText(const CompilePlan& plan) {
+  std::string text;
+  for (const auto& [name, value] : plan.defines) {
+    // The empty line is for a value that ends in a backslash.
+    absl::StrAppend(&text, "#define ", name, " ", value, "\n\n");
+  }
+  return text;
+}
+
+absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) {
+  const std::pair<const char*, std::string_view> ours[] = {
+      {"prelude/abi.h", embedded::prelude_abi},
+      {"prelude/atomics.h", embedded::prelude_atomics},
+      {"prelude/functions.h", embedded::prelude_functions},
+      {"prelude/half.h", embedded::prelude_half},
+      {"prelude/launch.h", embedded::prelude_launch},
+      {"prelude/prelude.h", embedded::prelude_prelude},
+      {"prelude/sync.h", embedded::prelude_sync},
+      {"prelude/vectors.h", embedded::prelude_vectors},
+      {"shims/cuda_bf16.h", kShim},
+      {"shims/cuda_fp16.h", kShim},
+      {"shims/cuda_runtime.h", kShim},
+  };
+  for (const auto& [name, text] : ours) RETURN_IF_ERROR(folder.Write(name, text));
+  RETURN_IF_ERROR(folder.Write("prelude/defines.h", DefinesText(plan)));
+  for (const SourceFile& header : plan.headers) {
+    RETURN_IF_ERROR(folder.Write(absl::StrCat("source/", header.name),
+                                 RewriteSharedArrays(header.text)));
+  }
+  return folder.Write(absl::StrCat("source/", plan.source_name),
+                      absl::StrCat(RewriteSharedArrays(plan.source_text), "\n#line 1 \"kernel ",
+                                   plan.entry, " of ", plan.source_name, "\"\nTUNE_CPU_ENTRY(",
+                                   plan.entry, ")\n"));
+}
+
+std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) const {
+  // Floating point as on a GPU: products are fused into sums, nothing is reassociated, and nobody
+  // looks at errno or traps. CUDA code reads memory by other types than it was written by.
+  std::vector<std::string> arguments = {program_,
+                                        "-x",
+                                        "c++",
+                                        "-std=c++20",
+                                        kNative,
+                                        "-ffp-contract=fast",
+                                        "-fno-math-errno",
+                                        "-fno-trapping-math",
+                                        "-fno-strict-aliasing",
+                                        "-fPIC",
+                                        "-fvisibility=hidden",
+                                        "-pthread",
+                                        "-w",
+                                        "-fdiagnostics-color=never",
+                                        "-DNDEBUG"};
+  if (is_gcc_) arguments.push_back("-fno-gnu-unique");  // or it could not be unloaded
+  if (sanitize_) {
+    for (const char* option : {"-O1", "-g", "-fno-omit-frame-pointer",
+                               "-fsanitize=address,undefined",
+                               "-fno-sanitize-recover=undefined"}) {
+      arguments.push_back(option);
+    }
+  } else {
+    arguments.push_back("-O3");
+  }
+  // A header of the request is found last, so that one called math.h does not take the place of the
+  // system's in the prelude.
+  for (const char* option : {"-iquote", ".", "-I", "../shims", "-idirafter", ".", "-include",
+                             "../prelude/prelude.h", "-include", "../prelude/defines.h", "-S",
+                             "-o", "../kernel.s"}) {
+    arguments.push_back(option);
+  }
+  arguments.push_back(plan.source_name);
+  return arguments;
+}
+
+std::vector<std::string> CpuCompiler::LinkArguments() const {
+  std::vector<std::string> arguments = {program_, "-shared", "-fPIC", "-pthread"};
+  if (sanitize_) arguments.push_back("-fsanitize=address,undefined");
+  for (const char* option : {"-o", "../kernel.so", "../kernel.s"}) arguments.push_back(option);
+  return arguments;
+}
+
+absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& folder,
+                                                       const CompilePlan& plan) {
+  RETURN_IF_ERROR(WriteSources(folder, plan));
+  // Run beside the source, so that messages name files as the request does.
+  const std::string beside = absl::StrCat(folder.path(), "/source");
+  ASSIGN_OR_RETURN(ProgramResult compiled, RunProgram(CompileArguments(plan), beside));
+  if (compiled.exit_code != 0) return Refused(Outcome::kCompileFailed, compiled.output);
+  ASSIGN_OR_RETURN(ProgramResult linked, RunProgram(LinkArguments(), beside));
+  CompiledVariant variant;
+  variant.log = absl::StrCat(compiled.output, linked.output);
+  if (linked.exit_code != 0) return Refused(Outcome::kCompileFailed, variant.log);
+  variant.binary = folder.Read("kernel.so");
+  if (variant.binary.empty()) {
+    return absl::UnavailableError(absl::StrCat(program_, " left no shared object"));
+  }
+  variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
+  variant.resources.binary_sha256 = Sha256Hex(variant.binary);
+  return variant;
+}
+
+absl::StatusOr<CompiledVariant> CpuCompiler::Compile(const CompilePlan& plan) {
+  if (std::string why = WhyNotAllowed(plan); !why.empty()) {
+    return Refused(Outcome::kInvalidConfig, std::move(why));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(std::unique_ptr<ScratchFolder> folder, ScratchFolder::Make());
+  ASSIGN_OR_RETURN(CompiledVariant variant, CompileIn(*folder, plan));
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  variant.seconds = elapsed.count();
+  return variant;
+}
+
+// Empty if there is none.
+std::string FindProgram(const std::string& name) {
+  if (absl::StrContains(name, '/')) return access(name.c_str(), X_OK) == 0 ? name : "";
+  const char* path = getenv("PATH");
+  for (absl::string_view dir : absl::StrSplit(path == nullptr ? "/usr/bin" : path, ':')) {
+    if (dir.empty() || dir[0] != '/') continue;
+    std::string program = absl::StrCat(dir, "/", name);
+    if (access(program.c_str(), X_OK) == 0) return program;
+  }
+  return "";
+}
+
+absl::StatusOr<std::string> FindCompiler() {
+  const char* chosen = getenv("TUNE_CXX");
+  if (chosen != nullptr && *chosen != '\0') {
+    std::string program = FindProgram(chosen);
+    if (!program.empty()) return program;
+    return absl::FailedPreconditionError(
+        absl::StrCat("TUNE_CXX is '", chosen, "', which is no program"));
+  }
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    std::string program = FindProgram(name);
+    if (!program.empty()) return program;
+  }
+  return absl::FailedPreconditionError(
+      "the CPU device needs a C++20 compiler: none of c++, g++ and clang++ is on the PATH; "
+      "install one, or name it in TUNE_CXX");
+}
+
+absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments) {
+  ASSIGN_OR_RETURN(ProgramResult result, RunProgram(arguments, "/"));
+  if (result.exit_code == 0) return std::move(result.output);
+  return absl::FailedPreconditionError(
+      absl::StrCat("'", absl::StrJoin(arguments, " "), "' failed: ", result.output));
+}
+
+// "c++ (Debian 12.2.0-14) 12.2.0" is "g++ 12.2.0"; "Debian clang version 14.0.6" is "clang++ 14.0.6".
+std::string ShortVersion(const std::string& output, bool is_gcc) {
+  const std::string line = output.substr(0, output.find('\n'));
+  std::string number = "unknown";
+  for (absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+    const size_t end = word.find_first_not_of("0123456789.");
+    const absl::string_view digits = word.substr(0, end);
+    if (absl::StrContains(digits, '.') && digits[0] != '.') number = std::string(digits);
+  }
+  return absl::StrCat(is_gcc ? "g++ " : "clang++ ", number);
+}
+
+// What -march=native means on this CPU: its name, if the compiler has one, and a digest of all that
+// the compiler says of it, since code for one CPU must not be taken for another's.
+std::string CpuName(const std::string& macros) {
+  std::vector<std::string> lines = absl::StrSplit(macros, '\n');
+  std::sort(lines.begin(), lines.end());
+  std::string name = "native";
+  for (const std::string& line : lines) {
+    absl::string_view rest = line;
+    if (absl::ConsumePrefix(&rest, "#define __tune_") && absl::ConsumeSuffix(&rest, "__ 1")) {
+      name = std::string(rest);
+    }
+  }
+  return absl::StrCat(name, "-", Sha256Hex(absl::StrJoin(lines, "\n")).substr(0, 8));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() {
+  ASSIGN_OR_RETURN(std::string program, FindCompiler());
+  ASSIGN_OR_RETURN(std::string version, OutputOf({program, "--version"}));
+  ASSIGN_OR_RETURN(std::string macros,
+                   OutputOf({program, kNative, "-std=c++20", "-x", "c++", "-dM", "-E", "/dev/null"}));
+  const bool is_gcc = !absl::StrContains(macros, "#define __clang__");
+  const char* wanted = getenv("TUNE_CPU_SANITIZE");
+  const bool sanitize = wanted != nullptr && absl::string_view(wanted) == "1";
+  return std::make_unique<CpuCompiler>(
+      program,
+      absl::StrCat(ShortVersion(version, is_gcc), " ", CpuName(macros),
+                   sanitize ? " sanitized" : ""),
+      is_gcc, sanitize);
+}
+
+}  // namespace tune::cpu

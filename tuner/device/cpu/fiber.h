@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fibers: a kernel's threads, many to one OS thread. A switch costs a few nanoseconds. Address and
+// thread sanitizers are told of every switch if they are in the process, whether this file was
+// compiled for them or they came with a sanitized kernel.
+#pragma once
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "tuner/device/cpu/prelude/abi.h"
+
+namespace tune::cpu {
+
+inline constexpr size_t kStackBytes = 256 * 1024;
+
+// Where a fiber waits, for the message when nothing ever ends the wait.
+struct Wait {
+  enum class Kind { kNone, kBarrier, kWarp, kYield } kind = Kind::kNone;
+  unsigned mask = 0;
+  int line = 0;
+};
+
+// Not thread-safe; belongs to one OS thread. The OS thread's own stack is a Fiber too, without
+// `memory`.
+struct Fiber {
+  boost::context::detail::fcontext_t context = nullptr;
+  void* memory = nullptr;         // the mapping, guard page first
+  size_t memory_bytes = 0;
+  unsigned short id = 0;
+  tune_cpu::Index thread = {};
+  unsigned linear_thread = 0;
+  Wait wait;
+  // What the sanitizers keep about it.
+  const void* stack_bottom = nullptr;
+  size_t stack_bytes = 0;
+  void* fake_stack = nullptr;
+  void* tsan_fiber = nullptr;
+
+  Fiber() = default;
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  ~Fiber();
+};
+
+using FiberMain = void (*)(Fiber& self);
+
+// RESOURCE_EXHAUSTED if the stack cannot be mapped.
+absl::StatusOr<std::unique_ptr<Fiber>> MakeFiber(unsigned short id, FiberMain main);
+// The fiber begins anew at its next switch; what was on its stack is forgotten.
+void ResetFiber(Fiber& fiber, FiberMain main);
+// A fiber for the calling OS thread's own stack.
+std::unique_ptr<Fiber> MakeHostFiber();
+
+// Goes on in `to`; returns when something switches back to `from`.
+void SwitchFiber(Fiber& from, Fiber& to);
+// Goes on in `to`; `from` is not to be resumed before ResetFiber.
+[[noreturn]] void AbandonFiber(Fiber& from, Fiber& to);
+
+}  // namespace tune::cpu
