@@ -25,13 +25,13 @@ namespace {
 constexpr absl::Duration kProbeWait = absl::Minutes(5);
 constexpr size_t kFinalistsMin = 64;  // ConfirmWinner measures fewer again
 
-// On the CPU a launch may take a second and the noise of a host is far above a GPU's: few samples
-// tell as much as can be told.
+// On the CPU a launch may take a second, flushing its caches before each sample takes tens of
+// milliseconds, and the noise of a host is far above a GPU's: few samples tell what can be told.
 SamplePolicy PolicyFor(const std::string& target, CacheMode cache_mode) {
   SamplePolicy policy{.cache_mode = cache_mode};
   if (target == "cpu") {
     policy.samples_min = 3;
-    policy.samples_max = 200;
+    policy.samples_max = 24;
     policy.seconds_max = 0.25;
     policy.precision = 0.01;
     policy.hopeless_ratio = 1.5;

@@ -61,6 +61,7 @@ v1::Sweep Submit(Stubs& stubs, int64_t n, const ScaleOptions& kernel) {
   request.set_device("cpu");
   request.set_strategy("exhaustive");
   request.mutable_budget()->set_seconds(300);
+  request.set_cache_mode(v1::CACHE_MODE_WARM);
   v1::Sweep sweep;
   const grpc::Status status =
       Call(*stubs.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);

@@ -44,6 +44,7 @@ class SweepServiceTest : public testing::Test {
     request.set_strategy("exhaustive");
     request.mutable_budget()->set_seconds(300);
     request.set_seed(7);
+    request.set_cache_mode(v1::CACHE_MODE_WARM);  // flushing takes far longer than the kernel
     request.set_fresh(fresh);
     return request;
   }
@@ -97,7 +98,11 @@ class SweepServiceTest : public testing::Test {
 };
 
 TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
-  const v1::Sweep submitted = Submit(MakeRequest(4096));
+  v1::SubmitSweepRequest request = MakeRequest(4096);
+  request.clear_cache_mode();
+  request.mutable_budget()->set_trials(4);
+  const v1::Sweep submitted = Submit(request);
+  EXPECT_EQ(submitted.cache_mode(), v1::CACHE_MODE_COLD);
   EXPECT_EQ(submitted.kernel_name(), "scale");
   EXPECT_EQ(submitted.kernel_hash().size(), 64u);
   EXPECT_EQ(submitted.device_id(), "cpu");
@@ -108,9 +113,9 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   std::vector<v1::SweepEvent> events;
   const v1::Sweep done = AwaitEnd(*stubs_->sweeps, submitted.id(), &events);
   ASSERT_EQ(done.state(), v1::SWEEP_STATE_DONE) << done.message();
-  EXPECT_EQ(done.progress().done(), 8u);
-  EXPECT_EQ(done.progress().planned(), 8u);
-  EXPECT_EQ(Count(done, "ok"), 8u);
+  EXPECT_EQ(done.progress().done(), 4u);
+  EXPECT_EQ(done.progress().planned(), 4u);
+  EXPECT_EQ(Count(done, "ok"), 4u);
   EXPECT_GT(done.finished_unix_ms(), done.created_unix_ms());
   const v1::SweepResult& result = done.result();
   EXPECT_EQ(result.best().outcome(), v1::OUTCOME_OK);
@@ -131,7 +136,7 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   EXPECT_GE(events.size(), 2u);
 
   const std::vector<v1::Trial> trials = Trials(submitted.id(), /*with_samples=*/true);
-  EXPECT_GE(trials.size(), 8u) << "and the confirmation's";
+  EXPECT_GT(trials.size(), 4u) << "and the confirmation's";
   EXPECT_GT(trials[0].measurement().samples_ns_size(), 0);
   EXPECT_EQ(Trials(submitted.id())[0].measurement().samples_ns_size(), 0);
 
