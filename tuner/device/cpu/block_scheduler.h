@@ -51,6 +51,7 @@ class BlockScheduler {
   static tune_cpu::State& ThreadState();
   static long StateOffset();
   unsigned char* shared() { return shared_; }
+  uint64_t shared_bytes_max() const { return shared_bytes_max_; }
 
  private:
   struct Lane {

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/cpu/cpu_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/device/cpu/device_canary.h"
+#include "tuner/device/cpu/guarded_buffer.h"
+#include "tuner/device/cpu/host_ceilings.h"
+#include "tuner/device/cpu/host_info.h"
+#include "tuner/device/cpu/host_problem.h"
+#include "tuner/device/cpu/launcher.h"
+#include "tuner/device/cpu/loaded_kernel.h"
+#include "tuner/statistics/stopping_rule.h"
+#include "tuner/status_macros.h"
+
+namespace tune::cpu {
+namespace {
+
+constexpr int64_t kFlushBytesMax = 256 << 20;
+constexpr int64_t kFlushGrainWords = 4096;
+// From here on what the cache holds at the start is lost in the rest: a launch needs no flush, and
+// the one that was checked is as good a sample as any.
+constexpr double kLongLaunchNs = 50e6;
+// Shorter ones may be slow for other reasons the first time, and two more cost little.
+constexpr double kCondemnNsMin = 10e6;
+// Emptying a large cache takes longer than a short kernel. What a trial may take in all for each
+// second of kernel time it may have, and how many samples it gets even so.
+constexpr double kWallPerKernelTime = 20;
+constexpr size_t kSamplesAtLeast = 5;
+
+class CpuRunner : public Runner {
+ public:
+  CpuRunner(HostInfo info, std::unique_ptr<Launcher> launcher)
+      : info_(std::move(info)), launcher_(std::move(launcher)) {}
+
+  const DeviceInfo& info() const override { return info_.device; }
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() override {
+    return MeasureHostCeilings(*launcher_, info_.cache_bytes_all);
+  }
+  absl::Status Canary() override { return RunDeviceCanary(*launcher_); }
+  absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary,
+                       uint64_t seed) override;
+  absl::StatusOr<RunReport> Run(const RunRequest& request) override;
+
+ private:
+  absl::Status RunVariant(const RunRequest& request, RunReport& report);
+  // Launches on poisoned outputs and checks what that gives; returns the nanoseconds.
+  absl::StatusOr<double> CheckedLaunch(const LoadedKernel& kernel, RunReport& report);
+  void JudgeLaunch(RunReport& report);
+  absl::Status Sample(const LoadedKernel& kernel, const SamplePolicy& policy, double first_ns,
+                      RunReport& report);
+  absl::Status EmptyCache();
+
+  const HostInfo info_;
+  const std::unique_ptr<Launcher> launcher_;
+  GuardedBuffer flush_;
+  uint64_t flush_sum_ = 0;
+  std::unique_ptr<HostProblem> problem_;
+};
+
+absl::Status CpuRunner::Prepare(const ProblemPlan& plan, const std::string& reference_binary,
+                                uint64_t seed) {
+  problem_.reset();  // its memory first: two problems may not fit
+  ASSIGN_OR_RETURN(problem_, HostProblem::Create(*launcher_, plan, reference_binary, seed,
+                                                 info_.device.memory_bytes / 2));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunReport> CpuRunner::Run(const RunRequest& request) {
+  if (problem_ == nullptr) return absl::FailedPreconditionError("Run before Prepare");
+  RunReport report;
+  report.clock = Clock::kHost;
+  report.resources.dynamic_shared_bytes = request.variant.launch.shared_bytes;
+  const absl::Status status = RunVariant(request, report);
+  if (status.ok()) return report;
+  problem_->Repair();
+  report.outcome =
+      absl::IsInvalidArgument(status) ? Outcome::kInvalidConfig : Outcome::kLaunchFailed;
+  report.message = std::string(status.message());
+  report.samples_ns.clear();
+  return report;
+}
+
+absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report) {
+  RETURN_IF_ERROR(CheckLaunch(request.variant.launch,
+                              static_cast<uint64_t>(info_.device.max_shared_bytes)));
+  ASSIGN_OR_RETURN(
+      LoadedKernel kernel,
+      LoadedKernel::Load(request.binary, request.variant.launch, request.variant.args,
+                         [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); }));
+  const SamplePolicy& policy = request.policy;
+  ASSIGN_OR_RETURN(double first_ns, CheckedLaunch(kernel, report));
+  if (report.outcome != Outcome::kOk) return absl::OkStatus();
+  const double hopeless_ns = policy.rival_latency_ns * policy.hopeless_ratio;
+  if (hopeless_ns > 0 && first_ns > std::max(hopeless_ns, kCondemnNsMin)) {
+    report.samples_ns = {first_ns};
+    report.stopped_early = true;
+    return absl::OkStatus();
+  }
+  return Sample(kernel, policy, first_ns, report);
+}
+
+absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedKernel& kernel, RunReport& report) {
+  problem_->RestoreInOuts();
+  problem_->PoisonOutputs();
+  ASSIGN_OR_RETURN(const double duration_ns, kernel.Launch(*launcher_));
+  JudgeLaunch(report);
+  return duration_ns;
+}
+
+void CpuRunner::JudgeLaunch(RunReport& report) {
+  Verdict verdict = problem_->Check();
+  report.error = std::move(verdict.error);
+  if (verdict.right) return;
+  report.outcome = Outcome::kWrongResult;
+  report.message = std::move(verdict.message);
+}
+
+// Every cold launch writes to poisoned outputs, so that the last one can be checked like the first;
+// poison would leave a cache that is not warm as the kernel left it, so there one more launch is
+// checked, which does not count.
+absl::Status CpuRunner::Sample(const LoadedKernel& kernel, const SamplePolicy& policy,
+                               double first_ns, RunReport& report) {
+  const bool cold = policy.cache_mode == CacheMode::kCold;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> wall_max(policy.seconds_max * kWallPerKernelTime);
+  StoppingRule rule(policy);
+  if (first_ns >= kLongLaunchNs) rule.Add(first_ns);
+  while (rule.Decide() == StopReason::kContinue) {
+    problem_->RestoreInOuts();
+    if (cold) problem_->PoisonOutputs();
+    if (cold && first_ns < kLongLaunchNs) RETURN_IF_ERROR(EmptyCache());
+    ASSIGN_OR_RETURN(const double duration_ns, kernel.Launch(*launcher_));
+    rule.Add(duration_ns);
+    if (rule.samples_ns().size() >= kSamplesAtLeast &&
+        std::chrono::steady_clock::now() - begin > wall_max) {
+      break;
+    }
+  }
+  if (cold) {
+    JudgeLaunch(report);
+  } else {
+    RETURN_IF_ERROR(CheckedLaunch(kernel, report).status());
+  }
+  if (report.outcome != Outcome::kOk) {
+    report.message = absl::StrCat("in a timed launch, not in the first one: ", report.message);
+    return absl::OkStatus();
+  }
+  report.samples_ns = rule.samples_ns();
+  report.stopped_early = rule.Decide() == StopReason::kHopeless;
+  return absl::OkStatus();
+}
+
+// Written, then read, by all threads: the cache is left with nothing of the problem.
+absl::Status CpuRunner::EmptyCache() {
+  if (flush_.data() == nullptr) {
+    const int64_t bytes = std::min(2 * info_.cache_bytes_all, kFlushBytesMax);
+    ASSIGN_OR_RETURN(flush_, GuardedBuffer::Allocate(static_cast<size_t>(bytes), 0));
+  }
+  auto* words = static_cast<uint64_t*>(flush_.data());
+  const auto count = static_cast<int64_t>(flush_.bytes() / sizeof(uint64_t));
+  std::vector<uint64_t> sums(launcher_->thread_count());
+  launcher_->ForPieces(count, kFlushGrainWords, [&](unsigned thread, int64_t begin, int64_t end) {
+    std::fill(words + begin, words + end, flush_sum_);
+    sums[thread] = ReadWords(words + begin, end - begin);
+  });
+  for (uint64_t sum : sums) flush_sum_ += sum + 1;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Runner>> MakeRunner() {
+  ASSIGN_OR_RETURN(HostInfo info, ReadHostInfo());
+  ASSIGN_OR_RETURN(std::unique_ptr<Launcher> launcher,
+                   Launcher::Create(info.cpus, static_cast<uint64_t>(info.device.max_shared_bytes)));
+  return std::make_unique<CpuRunner>(std::move(info), std::move(launcher));
+}
+
+}  // namespace tune::cpu

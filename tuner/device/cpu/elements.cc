@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/cpu/elements.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "tuner/device/fill.h"
+
+namespace tune::cpu {
+namespace {
+
+constexpr int64_t kPiece = 512;
+
+float Bfloat16ToFloat(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+// Rounds to nearest even. Fills hold no NaN.
+uint16_t FloatToBfloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+float HalfToFloat(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  const uint32_t rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
+  if ((half & 0x7c00u) == 0x7c00u) return std::bit_cast<float>(sign | rest | 0x7f800000u);
+  // Moves the exponent by 112 exactly, and makes subnormal numbers normal.
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::bit_cast<float>(rest) * 0x1p112f));
+}
+
+// Rounds to nearest even.
+uint16_t FloatToHalf(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+  const uint32_t size = bits & 0x7fffffffu;
+  if (size >= 0x47800000u) {  // 65536 and above
+    return static_cast<uint16_t>(sign | (size > 0x7f800000u ? 0x7e00u : 0x7c00u));
+  }
+  if (size < 0x38800000u) {  // subnormal: an addition shifts and rounds
+    const float shifted = std::bit_cast<float>(size) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
+  }
+  const uint32_t rounded = size + 0xfffu + ((size >> 13) & 1u);
+  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+template <class T>
+void Load(const void* data, int64_t begin, int64_t end, double* values) {
+  const T* typed = static_cast<const T*>(data) + begin;
+  for (int64_t i = 0; i < end - begin; ++i) values[i] = static_cast<double>(typed[i]);
+}
+
+template <class T, class Convert>
+void FillFloats(const Fill& fill, uint64_t key, int64_t begin, int64_t end, void* data,
+                Convert convert) {
+  const int kind = static_cast<int>(fill.kind);
+  const float low = static_cast<float>(fill.low);
+  const float high = static_cast<float>(fill.high);
+  for (int64_t i = begin; i < end; ++i) {
+    static_cast<T*>(data)[i] =
+        convert(FillFloat(kind, low, high, key, static_cast<unsigned long long>(i)));
+  }
+}
+
+template <class T>
+void FillIntegers(const Fill& fill, uint64_t key, int64_t begin, int64_t end, void* data) {
+  const int kind = static_cast<int>(fill.kind);
+  const auto low = static_cast<long long>(fill.low);
+  const auto high = static_cast<long long>(fill.high);
+  for (int64_t i = begin; i < end; ++i) {
+    static_cast<T*>(data)[i] =
+        static_cast<T>(FillInteger(kind, low, high, key, static_cast<unsigned long long>(i)));
+  }
+}
+
+}  // namespace
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
+         dtype == DType::kBF16;
+}
+
+void LoadElements(DType dtype, const void* data, int64_t begin, int64_t end, double* values) {
+  const auto* halves = static_cast<const uint16_t*>(data) + begin;
+  switch (dtype) {
+    case DType::kF64: return Load<double>(data, begin, end, values);
+    case DType::kF32: return Load<float>(data, begin, end, values);
+    case DType::kF16:
+      for (int64_t i = 0; i < end - begin; ++i) values[i] = HalfToFloat(halves[i]);
+      return;
+    case DType::kBF16:
+      for (int64_t i = 0; i < end - begin; ++i) values[i] = Bfloat16ToFloat(halves[i]);
+      return;
+    case DType::kI8: return Load<int8_t>(data, begin, end, values);
+    case DType::kU8: return Load<uint8_t>(data, begin, end, values);
+    case DType::kI32: return Load<int32_t>(data, begin, end, values);
+    case DType::kU32: return Load<uint32_t>(data, begin, end, values);
+    case DType::kI64: return Load<int64_t>(data, begin, end, values);
+  }
+}
+
+void FillElements(DType dtype, const Fill& fill, uint64_t key, int64_t begin, int64_t end,
+                  void* data) {
+  switch (dtype) {
+    case DType::kF64:
+      return FillFloats<double>(fill, key, begin, end, data, [](float v) { return double{v}; });
+    case DType::kF32:
+      return FillFloats<float>(fill, key, begin, end, data, [](float v) { return v; });
+    case DType::kF16: return FillFloats<uint16_t>(fill, key, begin, end, data, FloatToHalf);
+    case DType::kBF16: return FillFloats<uint16_t>(fill, key, begin, end, data, FloatToBfloat16);
+    case DType::kI8:
+    case DType::kU8: return FillIntegers<uint8_t>(fill, key, begin, end, data);
+    case DType::kI32:
+    case DType::kU32: return FillIntegers<uint32_t>(fill, key, begin, end, data);
+    case DType::kI64: return FillIntegers<int64_t>(fill, key, begin, end, data);
+  }
+}
+
+void WidenElements(DType from, const void* in, DType to, void* out, int64_t begin, int64_t end) {
+  std::array<double, kPiece> values;
+  for (int64_t first = begin; first < end; first += kPiece) {
+    const int64_t last = std::min(end, first + kPiece);
+    LoadElements(from, in, first, last, values.data());
+    for (int64_t i = first; i < last; ++i) {
+      const double value = values[static_cast<size_t>(i - first)];
+      if (to == DType::kF64) static_cast<double*>(out)[i] = value;
+      if (to == DType::kF32) static_cast<float*>(out)[i] = static_cast<float>(value);
+    }
+  }
+}
+
+}  // namespace tune::cpu

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/cpu/host_ceilings.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tuner/device/cpu/guarded_buffer.h"
+#include "tuner/status_macros.h"
+
+namespace tune::cpu {
+namespace {
+
+constexpr int kRuns = 4;
+constexpr int kChains = 12;
+constexpr int64_t kSteps = 2 << 20;
+constexpr int64_t kCopyBytesMin = 128 << 20;  // of each of the two buffers
+constexpr int64_t kCopyBytesMax = 512 << 20;
+constexpr int64_t kGrainWords = 4096;
+
+// Twelve independent chains of multiply-adds: one takes four cycles, and two can begin in each. Every
+// value tends to a fixed point, so none overflows or falls among the slow subnormal numbers. The
+// empty assembly keeps each value in a register of the kind `place` and every step in the loop.
+#define TUNE_EACH_CHAIN(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11)
+#define TUNE_CHAINS(name, Real, bytes, place, target)                            \
+  target double name(int64_t steps) {                                            \
+    typedef Real Vector __attribute__((vector_size(bytes)));                     \
+    const Vector factor = Vector{} + Real{0.5};                                  \
+    const Vector term = Vector{} + Real{0.25};                                   \
+    Vector c[kChains];                                                           \
+    TUNE_EACH_CHAIN(TUNE_BEGIN_##Real)                                           \
+    for (int64_t step = 0; step < steps; ++step) {                               \
+      TUNE_EACH_CHAIN(TUNE_STEP_##place)                                         \
+    }                                                                            \
+    Vector sum = c[0];                                                           \
+    for (int i = 1; i < kChains; ++i) sum += c[i];                               \
+    return static_cast<double>(sum[0]);                                          \
+  }
+#define TUNE_BEGIN_float(i) c[i] = Vector{} + float{i + 1};
+#define TUNE_BEGIN_double(i) c[i] = Vector{} + double{i + 1};
+#define TUNE_STEP_v(i) c[i] = c[i] * factor + term; __asm__ volatile("" : "+v"(c[i]));
+#define TUNE_STEP_x(i) c[i] = c[i] * factor + term; __asm__ volatile("" : "+x"(c[i]));
+#define TUNE_STEP_w(i) c[i] = c[i] * factor + term; __asm__ volatile("" : "+w"(c[i]));
+
+using Chains = double (*)(int64_t steps);
+struct Arithmetic {
+  Chains f32 = nullptr;
+  Chains f64 = nullptr;
+  int64_t vector_bytes = 0;
+};
+
+#if defined(__x86_64__)
+TUNE_CHAINS(ChainsF32Avx512, float, 64, v, __attribute__((target("avx512f"))))
+TUNE_CHAINS(ChainsF64Avx512, double, 64, v, __attribute__((target("avx512f"))))
+TUNE_CHAINS(ChainsF32Avx2, float, 32, x, __attribute__((target("avx2,fma"))))
+TUNE_CHAINS(ChainsF64Avx2, double, 32, x, __attribute__((target("avx2,fma"))))
+TUNE_CHAINS(ChainsF32Sse2, float, 16, x, )
+TUNE_CHAINS(ChainsF64Sse2, double, 16, x, )
+
+std::vector<Arithmetic> UsableArithmetic() {
+  std::vector<Arithmetic> usable = {{ChainsF32Sse2, ChainsF64Sse2, 16}};
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    usable.push_back({ChainsF32Avx2, ChainsF64Avx2, 32});
+  }
+  if (__builtin_cpu_supports("avx512f")) {
+    usable.push_back({ChainsF32Avx512, ChainsF64Avx512, 64});
+  }
+  return usable;
+}
+#else
+TUNE_CHAINS(ChainsF32, float, 16, w, )
+TUNE_CHAINS(ChainsF64, double, 16, w, )
+
+std::vector<Arithmetic> UsableArithmetic() { return {{ChainsF32, ChainsF64, 16}}; }
+#endif
+
+// The best of a few runs, in operations per second.
+double FlopsPerSecond(Launcher& launcher, Chains chains, int64_t lanes) {
+  const double operations =
+      2.0 * kChains * static_cast<double>(kSteps * lanes) * launcher.thread_count();
+  double best = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    std::vector<double> sums(launcher.thread_count());
+    const double ns = launcher.RunOnAll([&](unsigned thread) { sums[thread] = chains(kSteps); });
+    best = std::max(best, operations / (ns * 1e-9));
+  }
+  return best;
+}
+
+struct MemoryRates {
+  double copy = 0;
+  double read = 0;
+};
+
+absl::StatusOr<MemoryRates> MeasureMemory(Launcher& launcher, int64_t cache_bytes_all) {
+  const int64_t bytes = std::clamp(2 * cache_bytes_all, kCopyBytesMin, kCopyBytesMax);
+  ASSIGN_OR_RETURN(GuardedBuffer from, GuardedBuffer::Allocate(static_cast<size_t>(bytes), 0));
+  ASSIGN_OR_RETURN(GuardedBuffer to, GuardedBuffer::Allocate(static_cast<size_t>(bytes), 1));
+  auto* source = static_cast<uint64_t*>(from.data());
+  auto* target = static_cast<uint64_t*>(to.data());
+  const int64_t words = bytes / 8;
+  // Written first, each part by the thread that uses it: unwritten pages are all one page of zeros.
+  launcher.ForPieces(words, kGrainWords, [&](unsigned, int64_t begin, int64_t end) {
+    std::fill(source + begin, source + end, uint64_t{1});
+    std::fill(target + begin, target + end, uint64_t{2});
+  });
+  MemoryRates best;
+  std::vector<uint64_t> sums(launcher.thread_count());
+  for (int run = 0; run < kRuns; ++run) {
+    double ns = launcher.ForPieces(words, kGrainWords, [&](unsigned, int64_t begin, int64_t end) {
+      std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin) * 8);
+    });
+    best.copy = std::max(best.copy, 2.0 * static_cast<double>(bytes) / (ns * 1e-9));
+    ns = launcher.ForPieces(words, kGrainWords, [&](unsigned thread, int64_t begin, int64_t end) {
+      sums[thread] += ReadWords(source + begin, end - begin) + ReadWords(target + begin, end - begin);
+    });
+    best.read = std::max(best.read, 2.0 * static_cast<double>(bytes) / (ns * 1e-9));
+  }
+  return best;
+}
+
+}  // namespace
+
+uint64_t ReadWords(const uint64_t* data, int64_t count) {
+  typedef uint64_t Vector __attribute__((vector_size(64), aligned(8), may_alias));
+  Vector sums[4] = {};
+  const auto* vectors = reinterpret_cast<const Vector*>(data);
+  for (int64_t i = 0; i + 4 <= count / 8; i += 4) {
+    for (int k = 0; k < 4; ++k) sums[k] ^= vectors[i + k];
+  }
+  const Vector sum = sums[0] + sums[1] + sums[2] + sums[3];
+  uint64_t total = 0;
+  for (int lane = 0; lane < 8; ++lane) total += sum[lane];
+  return total;
+}
+
+absl::StatusOr<std::vector<Ceiling>> MeasureHostCeilings(Launcher& launcher,
+                                                         int64_t cache_bytes_all) {
+  double f32 = 0;
+  double f64 = 0;
+  // The widest vectors are not the fastest everywhere.
+  for (const Arithmetic& arithmetic : UsableArithmetic()) {
+    f32 = std::max(f32, FlopsPerSecond(launcher, arithmetic.f32, arithmetic.vector_bytes / 4));
+    f64 = std::max(f64, FlopsPerSecond(launcher, arithmetic.f64, arithmetic.vector_bytes / 8));
+  }
+  ASSIGN_OR_RETURN(MemoryRates memory, MeasureMemory(launcher, cache_bytes_all));
+  return std::vector<Ceiling>{{"f32", f32, true},
+                              {"f64", f64, true},
+                              {"dram_copy", memory.copy, true},
+                              {"dram_read", memory.read, true}};
+}
+
+}  // namespace tune::cpu

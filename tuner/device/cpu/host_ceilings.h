@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The most this host can do, measured: what utilisation is held against.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tuner/device/cpu/launcher.h"
+#include "tuner/device/runner.h"
+
+namespace tune::cpu {
+
+// "f32" and "f64" in FLOP/s, "dram_copy" and "dram_read" in bytes/s, all threads together. Takes a
+// second or so, and up to 1 GiB. RESOURCE_EXHAUSTED: no memory.
+absl::StatusOr<std::vector<Ceiling>> MeasureHostCeilings(Launcher& launcher,
+                                                         int64_t cache_bytes_all);
+
+// Reads `count` words of 8 bytes and returns something that depends on each of them.
+// REQUIRES: count is a multiple of 32.
+uint64_t ReadWords(const uint64_t* data, int64_t count);
+
+}  // namespace tune::cpu

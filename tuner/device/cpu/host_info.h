@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host says of itself.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tuner/device/runner.h"
+
+namespace tune::cpu {
+
+inline constexpr int64_t kSharedBytesMax = 1 << 20;
+
+struct HostInfo {
+  DeviceInfo device;
+  std::vector<int> cpus;       // the hardware threads that this process may use
+  int64_t cache_bytes_all = 0;  // last-level caches of all of them together
+};
+
+// FAILED_PRECONDITION: the host does not tell its processors or its memory.
+absl::StatusOr<HostInfo> ReadHostInfo();
+
+}  // namespace tune::cpu

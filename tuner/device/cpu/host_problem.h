@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A problem in memory: its buffers between guards, the reference's outputs beside them, and the
+// check of what a launch left behind.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tuner/device/cpu/guarded_buffer.h"
+#include "tuner/device/cpu/host_check.h"
+#include "tuner/device/cpu/launcher.h"
+#include "tuner/plan.h"
+#include "tuner/trial.h"
+
+namespace tune::cpu {
+
+// What a check found. The first thing that is wrong is told in `message`.
+struct Verdict {
+  bool right = true;
+  std::string message;
+  ResultError error;
+};
+
+// Not thread-safe.
+class HostProblem {
+ public:
+  // RESOURCE_EXHAUSTED: it does not fit in `memory_bytes_max`. INVALID_ARGUMENT: the reference is at
+  // fault.
+  static absl::StatusOr<std::unique_ptr<HostProblem>> Create(Launcher& launcher,
+                                                             const ProblemPlan& plan,
+                                                             const std::string& reference_binary,
+                                                             uint64_t seed,
+                                                             int64_t memory_bytes_max);
+
+  // The buffer that a variant's argument means. A scratch buffer that the problem has not, or not as
+  // large, is allocated. INVALID_ARGUMENT if another does not agree with the problem's.
+  absl::StatusOr<void*> Resolve(const BufferPlan& wanted);
+
+  // Before any launch: INOUT buffers as they were filled.
+  void RestoreInOuts();
+  // Before a launch whose outputs are to be checked.
+  void PoisonOutputs();
+  // What the last launch left. After a wrong verdict guards and inputs are whole again.
+  Verdict Check();
+  // After a launch that failed half way: guards and inputs are whole again.
+  void Repair();
+
+ private:
+  struct Slot {
+    BufferPlan plan;
+    TolerancePlan tolerance;
+    GuardedBuffer memory;
+    GuardedBuffer reference_memory;  // of an OUTPUT or INOUT; read-only once the reference has run
+    GuardedBuffer pristine;          // of an INOUT; read-only
+    HostArray reference;
+    uint64_t fill_key = 0;
+    uint64_t input_hash = 0;  // of an INPUT
+
+    HostArray data() const { return {plan.dtype, memory.data(), plan.count}; }
+  };
+
+  explicit HostProblem(Launcher& launcher) : launcher_(launcher) {}
+  absl::Status CheckFits(const ProblemPlan& plan) const;
+  absl::Status Allocate(const ProblemPlan& plan);
+  void FillAll(uint64_t seed);
+  void FillSlot(Slot& slot);
+  void SetBytes(void* data, size_t bytes, unsigned char byte);
+  void CopyBytes(void* to, const void* from, size_t bytes);
+  absl::Status RunReference(const ProblemPlan& plan, const std::string& binary);
+  absl::Status CheckReference();
+  absl::StatusOr<void*> ResolveReference(const BufferPlan& wanted);
+  absl::StatusOr<void*> ResolveScratch(const BufferPlan& wanted);
+  Slot* Find(const std::string& name);
+  void JudgeGuards(Verdict& verdict) const;
+  void JudgeInputs(Verdict& verdict) const;
+  void JudgeOutputs(Verdict& verdict) const;
+
+  Launcher& launcher_;
+  int64_t memory_bytes_max_ = 0;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace tune::cpu

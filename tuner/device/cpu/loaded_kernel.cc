@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/cpu/loaded_kernel.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/device/cpu/block_scheduler.h"
+#include "tuner/device/cpu/prelude/abi.h"
+#include "tuner/status_macros.h"
+
+namespace tune::cpu {
+namespace {
+
+// Of newer kernels, where a memory file may otherwise not be run; older ones refuse it.
+constexpr unsigned kMemfdExec = 0x10;
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+template <class T>
+size_t Store(const Value& value, unsigned char* bytes) {
+  T converted = {};
+  std::visit(
+      [&converted](const auto& held) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
+          converted = static_cast<T>(held);
+        }
+      },
+      value);
+  std::memcpy(bytes, &converted, sizeof(converted));
+  return sizeof(converted);
+}
+
+absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* bytes) {
+  if (!std::holds_alternative<std::string>(scalar.value)) {
+    switch (scalar.dtype) {
+      case DType::kF64: return Store<double>(scalar.value, bytes);
+      case DType::kF32: return Store<float>(scalar.value, bytes);
+      case DType::kI8: return Store<int8_t>(scalar.value, bytes);
+      case DType::kU8: return Store<uint8_t>(scalar.value, bytes);
+      case DType::kI32: return Store<int32_t>(scalar.value, bytes);
+      case DType::kU32: return Store<uint32_t>(scalar.value, bytes);
+      case DType::kI64: return Store<int64_t>(scalar.value, bytes);
+      case DType::kF16:
+      case DType::kBF16: break;
+    }
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "scalar '", scalar.name, "' cannot be ", ToText(scalar.dtype), " ", ToText(scalar.value)));
+}
+
+// The runtime of the address sanitizer ends a process that loads it late, so look before loading.
+absl::Status CheckSanitizer(const std::string& binary) {
+  if (std::string_view(binary).find("__asan_init") == std::string_view::npos) {
+    return absl::OkStatus();
+  }
+  if (dlsym(RTLD_DEFAULT, "__asan_init") != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the kernel was compiled with TUNE_CPU_SANITIZE=1, and the address sanitizer is not in this "
+      "process: start the daemon (or tunectl) with LD_PRELOAD=$(c++ -print-file-name=libasan.so) "
+      "and ASAN_OPTIONS=detect_leaks=0, or without TUNE_CPU_SANITIZE");
+}
+
+absl::Status WriteAll(int fd, const std::string& bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t written = write(fd, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("no memory for the compiled kernel: ", strerror(errno)));
+    }
+    done += static_cast<size_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+// From memory: where the process may write, it may not be allowed to run what it wrote.
+absl::StatusOr<void*> OpenLibrary(const std::string& binary) {
+  int memory_fd = memfd_create("kernel", MFD_CLOEXEC | kMemfdExec);
+  if (memory_fd < 0 && errno == EINVAL) memory_fd = memfd_create("kernel", MFD_CLOEXEC);
+  const Descriptor file(memory_fd);
+  if (file.get() < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no memory file for the compiled kernel: ", strerror(errno)));
+  }
+  RETURN_IF_ERROR(WriteAll(file.get(), binary));
+  const std::string path = absl::StrCat("/proc/self/fd/", file.get());
+  // The loader knows libraries by name, and one that cannot be unloaded keeps its name. While this
+  // file is open the next one gets another number.
+  if (void* other = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD); other != nullptr) {
+    dlclose(other);
+    return OpenLibrary(binary);
+  }
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot load the kernel: ", dlerror()));
+  }
+  return library;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedKernel> LoadedKernel::Load(const std::string& binary, const LaunchPlan& launch,
+                                                const std::vector<ArgPlan>& args,
+                                                const BufferResolver& resolve) {
+  LoadedKernel kernel;
+  kernel.launch_ = launch;
+  RETURN_IF_ERROR(CheckSanitizer(binary));
+  RETURN_IF_ERROR(kernel.Open(binary));
+  RETURN_IF_ERROR(kernel.SetArguments(args, resolve));
+  RETURN_IF_ERROR(kernel.CheckParameters());
+  return kernel;
+}
+
+LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
+    : library_(std::exchange(other.library_, nullptr)),
+      code_(other.code_),
+      launch_(std::move(other.launch_)),
+      arguments_(std::move(other.arguments_)) {}
+
+LoadedKernel::~LoadedKernel() {
+  if (library_ != nullptr) dlclose(library_);
+}
+
+absl::Status LoadedKernel::Open(const std::string& binary) {
+  ASSIGN_OR_RETURN(library_, OpenLibrary(binary));
+  const auto* abi = static_cast<const unsigned*>(dlsym(library_, "tune_cpu_abi"));
+  code_.threads = reinterpret_cast<decltype(code_.threads)>(dlsym(library_, "tune_cpu_threads"));
+  code_.set_shared =
+      reinterpret_cast<decltype(code_.set_shared)>(dlsym(library_, "tune_cpu_set_shared"));
+  const auto bind = reinterpret_cast<void (*)(long)>(dlsym(library_, "tune_cpu_bind"));
+  if (abi == nullptr || code_.threads == nullptr || bind == nullptr) {
+    return absl::FailedPreconditionError("the binary is not a kernel of the CPU device");
+  }
+  if (*abi != tune_cpu::kAbiVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the kernel was compiled for version ", *abi, " of the CPU device; this is ",
+                     tune_cpu::kAbiVersion, ": install tune-compile-cpu and tune-device-cpu of "
+                     "one release"));
+  }
+  bind(BlockScheduler::StateOffset());
+  return absl::OkStatus();
+}
+
+absl::Status LoadedKernel::SetArguments(const std::vector<ArgPlan>& args,
+                                        const BufferResolver& resolve) {
+  for (const ArgPlan& arg : args) {
+    Argument argument;
+    if (const auto* buffer = std::get_if<BufferPlan>(&arg)) {
+      ASSIGN_OR_RETURN(void* data, resolve(*buffer));
+      std::memcpy(argument.bytes.data(), &data, sizeof(data));
+      argument.size = sizeof(data);
+    } else if (const auto* scalar = std::get_if<ScalarPlan>(&arg)) {
+      ASSIGN_OR_RETURN(argument.size, StoreScalar(*scalar, argument.bytes.data()));
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor map '", std::get<TensorMapPlan>(arg).name,
+                       "': the CPU device has none; leave it out for the target cpu"));
+    }
+    arguments_.push_back(argument);
+  }
+  return absl::OkStatus();
+}
+
+// The kernel reads as many arguments as it declares, of the sizes it declares.
+absl::Status LoadedKernel::CheckParameters() const {
+  const auto* count = static_cast<const unsigned*>(dlsym(library_, "tune_cpu_parameter_count"));
+  const auto* sizes =
+      static_cast<const unsigned* const*>(dlsym(library_, "tune_cpu_parameter_sizes"));
+  if (count == nullptr || sizes == nullptr) {
+    return absl::FailedPreconditionError("the binary is not a kernel of the CPU device");
+  }
+  if (*count != arguments_.size()) {
+    return absl::FailedPreconditionError(absl::StrCat("the kernel takes ", *count,
+                                                      " parameters; its spec has ",
+                                                      arguments_.size(), " args"));
+  }
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    if ((*sizes)[i] == arguments_[i].size) continue;
+    return absl::FailedPreconditionError(absl::StrCat("parameter ", i, " of the kernel has ",
+                                                      (*sizes)[i], " bytes; arg ", i,
+                                                      " of its spec has ", arguments_[i].size));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> LoadedKernel::Launch(Launcher& launcher) const {
+  std::vector<void*> pointers;
+  for (const Argument& argument : arguments_) {
+    pointers.push_back(const_cast<unsigned char*>(argument.bytes.data()));
+  }
+  return launcher.Launch(code_, launch_, pointers.data());
+}
+
+}  // namespace tune::cpu
