@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -66,11 +67,18 @@ absl::Status RecordBook::Refresh() {
       spdlog::warn("records of {} are not used: {}", row.name, kernel.status().ToString());
     }
   }
+  auto devices = std::make_shared<SeenDevices>();
+  for (const db::RecordRow& record : records) {
+    SeenDevice& device = (*devices)[record.key.device_name];
+    device.target = record.key.target;
+    device.newest_record_id = std::max(device.newest_record_id, record.id);
+  }
   std::vector<KernelPolicy> policies;
   for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
   std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
   std::lock_guard lock(mutex_);
-  state_ = {.index = std::move(index), .kernels = std::move(kernels)};
+  state_ = {
+      .index = std::move(index), .kernels = std::move(kernels), .devices = std::move(devices)};
   return absl::OkStatus();
 }
 
@@ -82,7 +90,7 @@ RecordBook::State RecordBook::state() const {
 std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state().index; }
 
 absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
-                                                      const LookupIndex& index) const {
+                                                      const SeenDevices& seen) const {
   const std::vector<DeviceStatus> known = devices_.Known();
   for (const DeviceStatus& status : known) {
     if (status.info.name.empty()) continue;
@@ -92,29 +100,27 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
       return Place{.device_name = status.info.name, .traits = TraitsOf(status.info)};
     }
   }
-  // Not a device of this host, or not probed yet: the records tell.
-  const db::RecordRow* newest = nullptr;
-  bool several = false;
-  for (const db::RecordRow& record : index.records()) {
-    const bool gpu = record.key.target != "cpu";
-    const bool fits = device.empty() || record.key.device_name == device ||
+  // Not a device of this host, or not probed yet: the records tell, a GPU's before a CPU's.
+  const SeenDevices::value_type* best = nullptr;
+  int fitting = 0;
+  for (const auto& entry : seen) {
+    const auto& [name, other] = entry;
+    const bool gpu = other.target != "cpu";
+    const bool fits = device.empty() || name == device ||
                       (gpu ? absl::StartsWith(device, "cuda:") : device == "cpu");
     if (!fits) continue;
-    several = several || (newest != nullptr && newest->key.device_name != record.key.device_name);
-    // A GPU's before a CPU's, then the newest.
-    const auto rank = std::pair(gpu, record.id);
-    if (newest == nullptr || rank > std::pair(newest->key.target != "cpu", newest->id)) {
-      newest = &record;
-    }
+    ++fitting;
+    const auto rank = [](const SeenDevice& of) {
+      return std::pair(of.target != "cpu", of.newest_record_id);
+    };
+    if (best == nullptr || rank(other) > rank(best->second)) best = &entry;
   }
   Place place{.device_name = device};
   std::string target = "cpu";
-  if (newest != nullptr) {
-    place.device_name = newest->key.device_name;
-    target = newest->key.target;
-    if (several) {
-      place.note = absl::StrCat("the device is taken to be ", place.device_name);
-    }
+  if (best != nullptr) {
+    place.device_name = best->first;
+    target = best->second.target;
+    if (fitting > 1) place.note = absl::StrCat("the device is taken to be ", place.device_name);
   } else if (!device.empty() && device != "cpu") {
     place.note = absl::StrCat("device '", device, "' is not known here");
   }
@@ -140,7 +146,7 @@ absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query) const 
                       [](std::string* out, const auto& kernel) { out->append(kernel.first); })));
   }
   const Kernel& kernel = *found->second;
-  ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.index));
+  ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));
   ASSIGN_OR_RETURN(Problem problem,
                    kernel.MakeProblem(query.dims, query.dtype, place.traits.target));
   const LookupQuery index_query{.kernel_name = query.kernel_name,

@@ -54,9 +54,16 @@ class RecordBook {
 
  private:
   using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name
+  // A device as the records know it.
+  struct SeenDevice {
+    std::string target;
+    int64_t newest_record_id = 0;
+  };
+  using SeenDevices = std::map<std::string, SeenDevice>;  // by name
   struct State {
     std::shared_ptr<const LookupIndex> index;
     std::shared_ptr<const Kernels> kernels;
+    std::shared_ptr<const SeenDevices> devices;
   };
   // The device a query is about.
   struct Place {
@@ -68,7 +75,7 @@ class RecordBook {
   RecordBook(db::Store& store, const Devices& devices) : store_(store), devices_(devices) {}
 
   State state() const;
-  absl::StatusOr<Place> PlaceOf(const std::string& device, const LookupIndex& index) const;
+  absl::StatusOr<Place> PlaceOf(const std::string& device, const SeenDevices& seen) const;
   static absl::StatusOr<Config> SafeConfig(const Kernel& kernel, const Problem& problem,
                                            const TargetTraits& traits);
 

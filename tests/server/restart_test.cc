@@ -54,9 +54,9 @@ class Daemon {
   std::unique_ptr<Stubs> stubs_;
 };
 
-v1::Sweep Submit(Stubs& stubs, int64_t n) {
+v1::Sweep Submit(Stubs& stubs, int64_t n, const ScaleOptions& kernel) {
   v1::SubmitSweepRequest request;
-  *request.mutable_kernel_source() = ScaleKernel();
+  *request.mutable_kernel_source() = ScaleKernel(kernel);
   (*request.mutable_dims())["n"] = n;
   request.set_device("cpu");
   request.set_strategy("exhaustive");
@@ -89,8 +89,8 @@ TEST(RestartTest, KilledDaemonLosesNoReportedTrialAndGoesOn) {
   std::map<int64_t, v1::Trial> reported;
   {
     Daemon daemon(dir.path());
-    running = Submit(daemon.stubs(), 1 << 20).id();
-    queued = Submit(daemon.stubs(), 4096).id();
+    running = Submit(daemon.stubs(), 1 << 20, {.items = "range(1, 9)"}).id();
+    queued = Submit(daemon.stubs(), 4096, {}).id();
     reported = AwaitTrials(daemon.stubs(), running, 1);
     ASSERT_FALSE(reported.empty());
     daemon.End(SIGKILL);
@@ -111,7 +111,7 @@ TEST(RestartTest, KilledDaemonLosesNoReportedTrialAndGoesOn) {
   }
   const v1::Sweep resumed = AwaitEnd(*daemon.stubs().sweeps, running);
   EXPECT_EQ(resumed.state(), v1::SWEEP_STATE_DONE) << resumed.message();
-  EXPECT_EQ(resumed.progress().done(), 8u);
+  EXPECT_EQ(resumed.progress().done(), 32u);
   EXPECT_GE(resumed.progress().reused(), reported.size());
   EXPECT_EQ(AwaitEnd(*daemon.stubs().sweeps, queued).state(), v1::SWEEP_STATE_DONE);
 }
@@ -121,7 +121,7 @@ TEST(RestartTest, TerminatedDaemonLeavesCleanlyAndKeepsItsQueue) {
   int64_t id = 0;
   {
     Daemon daemon(dir.path());
-    id = Submit(daemon.stubs(), 1 << 20).id();
+    id = Submit(daemon.stubs(), 1 << 20, {.items = "range(1, 9)"}).id();
     AwaitTrials(daemon.stubs(), id, 1);
     const absl::Time start = absl::Now();
     const int status = daemon.End(SIGTERM);

@@ -58,6 +58,15 @@ class SweepServiceTest : public testing::Test {
     v1::Sweep sweep;
     return Call(*stubs_->sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
   }
+  static uint64_t Count(const v1::Sweep& sweep, const std::string& outcome) {
+    const auto& outcomes = sweep.progress().outcomes();
+    const auto it = outcomes.find(outcome);
+    return it == outcomes.end() ? 0 : it->second;
+  }
+  static uint64_t Compiled(const v1::CheckKernelResponse& response) {
+    const auto it = response.compiled().find("cpu");
+    return it == response.compiled().end() ? 0 : it->second;
+  }
   static std::vector<v1::Trial> Trials(int64_t id, bool with_samples = false) {
     grpc::ClientContext context;
     v1::ListTrialsRequest request;
@@ -101,7 +110,7 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   ASSERT_EQ(done.state(), v1::SWEEP_STATE_DONE) << done.message();
   EXPECT_EQ(done.progress().done(), 8u);
   EXPECT_EQ(done.progress().planned(), 8u);
-  EXPECT_EQ(done.progress().outcomes().at("ok"), 8u);
+  EXPECT_EQ(Count(done, "ok"), 8u);
   EXPECT_GT(done.finished_unix_ms(), done.created_unix_ms());
   const v1::SweepResult& result = done.result();
   EXPECT_EQ(result.best().outcome(), v1::OUTCOME_OK);
@@ -172,11 +181,11 @@ TEST_F(SweepServiceTest, TheSameSweepAgainContinuesAndAFreshOneDoesNot) {
 
 TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {
   v1::SubmitSweepRequest request = MakeRequest(1024);
-  *request.mutable_kernel_source() = ScaleKernel(/*faulty=*/true);
+  *request.mutable_kernel_source() = ScaleKernel({.faulty = true});
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
   ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
-  EXPECT_EQ(sweep.progress().outcomes().at("wrong_result"), 1u);
-  EXPECT_EQ(sweep.progress().outcomes().at("ok"), 7u);
+  EXPECT_EQ(Count(sweep, "wrong_result"), 1u);
+  EXPECT_EQ(Count(sweep, "ok"), 7u);
   bool found = false;
   for (const v1::Trial& trial : Trials(sweep.id())) {
     if (trial.outcome() != v1::OUTCOME_WRONG_RESULT) continue;
@@ -189,6 +198,7 @@ TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {
 
 TEST_F(SweepServiceTest, CancelKeepsWhatIsDoneAndNamesTheBest) {
   v1::SubmitSweepRequest request = MakeRequest(1 << 20);
+  *request.mutable_kernel_source() = ScaleKernel({.items = "range(1, 17)"});
   const int64_t id = Submit(request).id();
   grpc::ClientContext context;
   v1::WatchSweepRequest watch;
@@ -203,10 +213,9 @@ TEST_F(SweepServiceTest, CancelKeepsWhatIsDoneAndNamesTheBest) {
   const grpc::Status status =
       Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &cancelled);
   ASSERT_TRUE(status.ok()) << status.error_message();
-  // A fast host may have come to the end before.
-  if (cancelled.state() == v1::SWEEP_STATE_DONE) GTEST_SKIP() << "the sweep was too quick";
   EXPECT_EQ(cancelled.state(), v1::SWEEP_STATE_CANCELLED);
   EXPECT_GT(cancelled.progress().done(), 0u);
+  EXPECT_LT(cancelled.progress().done(), cancelled.progress().planned());
   EXPECT_GE(Trials(id).size(), cancelled.progress().done());
   EXPECT_EQ(cancelled.result().best().outcome(), v1::OUTCOME_OK);
   while (reader->Read(&event)) {
@@ -280,7 +289,7 @@ TEST_F(SweepServiceTest, WrongRequestsSayWhatIsWrong) {
          std::string& text = *r.mutable_kernel_source()->mutable_spec_text();
          text.replace(text.find("THREADS <= n"), 12, "THREADS <= m");
        },
-       grpc::StatusCode::INVALID_ARGUMENT, "scale.textproto:11:"},
+       grpc::StatusCode::INVALID_ARGUMENT, "scale.textproto:10:"},
       {[](auto& r) { r.mutable_kernel_source()->mutable_files()->clear(); },
        grpc::StatusCode::INVALID_ARGUMENT, "scale.cu"},
   };
@@ -324,19 +333,19 @@ TEST_F(SweepServiceTest, KernelCheckCompilesAndFindsFaults) {
   ASSERT_TRUE(
       Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
   EXPECT_EQ(response.findings_size(), 0) << response.DebugString();
-  EXPECT_EQ(response.compiled().at("cpu"), 1u);
+  EXPECT_EQ(Compiled(response), 1u);
   EXPECT_EQ(response.kernel().space_sizes().at("cpu"), 8u);
 
   request.set_all_variants(true);
   ASSERT_TRUE(
       Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
-  EXPECT_EQ(response.compiled().at("cpu"), 8u);
+  EXPECT_EQ(Compiled(response), 8u);
 
   std::string& source = (*request.mutable_kernel_source()->mutable_files())["scale.cu"];
   source += "\n#if !defined(TUNE_REFERENCE) && ITEMS == 4\n#error four is too many\n#endif\n";
   ASSERT_TRUE(
       Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
-  EXPECT_EQ(response.compiled().at("cpu"), 4u);
+  EXPECT_EQ(Compiled(response), 4u);
   ASSERT_EQ(response.findings_size(), 4);
   EXPECT_EQ(response.findings(0).where().find("cpu THREADS="), 0u) << response.DebugString();
   EXPECT_NE(response.findings(0).message().find("four is too many"), std::string::npos);
@@ -346,7 +355,7 @@ TEST_F(SweepServiceTest, KernelCheckCompilesAndFindsFaults) {
   ASSERT_TRUE(
       Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
   ASSERT_EQ(response.findings_size(), 1);
-  EXPECT_EQ(response.findings(0).where().find("scale.textproto:11:"), 0u);
+  EXPECT_EQ(response.findings(0).where().find("scale.textproto:10:"), 0u);
   EXPECT_FALSE(response.has_kernel());
 }
 

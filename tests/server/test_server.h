@@ -24,9 +24,13 @@
 
 namespace tune::server {
 
-// y = a * x. Its space has 8 configs, 6 on a problem of fewer than 512 elements; one writes a wrong
-// result if `faulty`.
-inline v1::KernelSource ScaleKernel(bool faulty = false) {
+struct ScaleOptions {
+  std::string items = "[1, 4]";
+  bool faulty = false;  // the config THREADS=32 ITEMS=4 writes a wrong result
+};
+
+// y = 3 x, in 4 sizes of blocks times the items.
+inline v1::KernelSource ScaleKernel(const ScaleOptions& options = {}) {
   v1::KernelSource source;
   source.set_spec_name("scale.textproto");
   source.set_spec_text(R"spec(name: "scale"
@@ -37,7 +41,7 @@ dims { name: "n" default_value: 4096 min: 1 max: 1048576 }
 dims { name: "mode" default_value: 0 values: 0 values: 1 match: DIM_MATCH_EXACT }
 dtypes: "f32"
 params { name: "THREADS" values: "[32, 64, 128, 512]" default_value: "64" }
-params { name: "ITEMS" values: "[1, 4]" default_value: "1" }
+params { name: "ITEMS" values: "@items" default_value: "1" }
 constraints { expression: "THREADS <= n" }
 args { name: "x" buffer { dtype: "dtype" shape: "n" role: ROLE_INPUT } }
 args { name: "y" buffer { dtype: "dtype" shape: "n" role: ROLE_OUTPUT } }
@@ -50,8 +54,10 @@ reference {
   launch { grid: "ceil_div(n, 64)" block: "64" }
 }
 )spec");
+  std::string& text = *source.mutable_spec_text();
+  text.replace(text.find("@items"), 6, options.items);
   (*source.mutable_files())["scale.cu"] = absl::StrCat(
-      faulty ? "#define FAULTY (THREADS == 32 && ITEMS == 4)\n" : "#define FAULTY 0\n", R"(
+      options.faulty ? "#define FAULTY (THREADS == 32 && ITEMS == 4)\n" : "#define FAULTY 0\n", R"(
 #ifdef TUNE_REFERENCE
 extern "C" __global__ void scale_reference(const DTYPE* x, double* y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
