@@ -2,7 +2,7 @@
 // What a variant can do wrong, and what the CPU runner says of it.
 #include <gmock/gmock.h>
 
-#include <cmath>
+#include <cstdlib>
 
 #include "tests/device_cpu/runner_fixture.h"
 
@@ -173,6 +173,22 @@ TEST_F(RunnerTest, GarbageIsNotLoaded) {
   EXPECT_TRUE(absl::IsInvalidArgument(prepared));
   EXPECT_THAT(std::string(prepared.message()), HasSubstr("cannot load the kernel"));
 }
+
+#if !defined(__SANITIZE_ADDRESS__)
+TEST_F(RunnerTest, ASanitizedKernelSaysWhatItNeeds) {
+  if (getenv("LD_PRELOAD") != nullptr) GTEST_SKIP() << "the sanitizer may be preloaded";
+  setenv("TUNE_CPU_SANITIZE", "1", 1);
+  absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompiler();
+  unsetenv("TUNE_CPU_SANITIZE");
+  ASSERT_TRUE(compiler.ok()) << compiler.status();
+  absl::StatusOr<CompiledVariant> variant = (*compiler)->Compile(Source("scale", kScale));
+  ASSERT_TRUE(variant.ok()) << variant.status();
+  ASSERT_EQ(variant->outcome, Outcome::kOk) << variant->log;
+  const absl::Status prepared = runner_->Prepare(ProblemPlan(), variant->binary, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(prepared));
+  EXPECT_THAT(std::string(prepared.message()), HasSubstr("LD_PRELOAD=$(c++ -print-file-name"));
+}
+#endif
 
 TEST_F(RunnerTest, AProblemBeyondTheMemoryIsRefusedWithNumbers) {
   ProblemPlan plan;

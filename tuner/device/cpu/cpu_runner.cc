@@ -30,7 +30,7 @@ constexpr double kLongLaunchNs = 50e6;
 constexpr double kCondemnNsMin = 10e6;
 // Emptying a large cache takes longer than a short kernel. What a trial may take in all for each
 // second of kernel time it may have, and how many samples it gets even so.
-constexpr double kWallPerKernelTime = 20;
+constexpr double kWallPerKernelTime = 10;
 constexpr size_t kSamplesAtLeast = 5;
 
 class CpuRunner : public Runner {
