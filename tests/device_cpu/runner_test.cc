@@ -204,7 +204,8 @@ TEST_F(RunnerTest, AReferenceThatLeavesElementsIsAtFault) {
       Grid(1, 50), {Buffer("y", 100, Role::kOutput)});
   EXPECT_TRUE(absl::IsInvalidArgument(prepared));
   EXPECT_THAT(std::string(prepared.message()),
-              HasSubstr("leaves 50 of 100 elements of 'y' unwritten or NaN, the first of them at 50"));
+              HasSubstr("leaves 50 of 100 elements of 'y' unwritten or NaN, the first of them at "
+                        "50"));
 }
 
 TEST_F(RunnerTest, TheHostIsKnown) {

@@ -177,8 +177,9 @@ absl::Status CpuRunner::EmptyCache() {
 
 absl::StatusOr<std::unique_ptr<Runner>> MakeRunner() {
   ASSIGN_OR_RETURN(HostInfo info, ReadHostInfo());
-  ASSIGN_OR_RETURN(std::unique_ptr<Launcher> launcher,
-                   Launcher::Create(info.cpus, static_cast<uint64_t>(info.device.max_shared_bytes)));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Launcher> launcher,
+      Launcher::Create(info.cpus, static_cast<uint64_t>(info.device.max_shared_bytes)));
   return std::make_unique<CpuRunner>(std::move(info), std::move(launcher));
 }
 

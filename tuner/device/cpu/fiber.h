@@ -60,8 +60,8 @@ inline std::atomic<bool> switches_are_watched{false};
 inline constinit thread_local Fiber* entered_fiber = nullptr;
 void SwitchWatchedFiber(Fiber& from, Fiber& to);
 
-// Goes on in `to`; returns when something switches back to `from`. Inlined, as its callers should be:
-// after a switch a processor mispredicts every return, so the fewer there are the better.
+// Goes on in `to`; returns when something switches back to `from`. Inlined, as its callers should
+// be: after a switch a processor mispredicts every return, so the fewer there are the better.
 inline __attribute__((always_inline)) void SwitchFiber(Fiber& from, Fiber& to) {
   if (switches_are_watched.load(std::memory_order_relaxed)) return SwitchWatchedFiber(from, to);
   entered_fiber = &to;
