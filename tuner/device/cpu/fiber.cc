@@ -39,6 +39,7 @@ struct Sanitizers {
     Find(tsan_current, "__tsan_get_current_fiber");
     Find(tsan_switch, "__tsan_switch_to_fiber");
     Find(tsan_destroy, "__tsan_destroy_fiber");
+    if (start_switch != nullptr || tsan_switch != nullptr) switches_are_watched.store(true);
   }
 };
 
@@ -76,7 +77,6 @@ void Arrive(Fiber& self, context::transfer_t transfer) {
 }
 
 thread_local FiberMain entered_main = nullptr;
-thread_local Fiber* entered_fiber = nullptr;
 
 void Enter(context::transfer_t transfer) {
   Fiber& self = *entered_fiber;
@@ -147,7 +147,7 @@ std::unique_ptr<Fiber> MakeHostFiber() {
   return fiber;
 }
 
-void SwitchFiber(Fiber& from, Fiber& to) {
+void SwitchWatchedFiber(Fiber& from, Fiber& to) {
   Depart(&from.fake_stack, to);
   Arrive(from, context::jump_fcontext(to.context, &from));
 }

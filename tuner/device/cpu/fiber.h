@@ -4,6 +4,7 @@
 // compiled for them or they came with a sanitized kernel.
 #pragma once
 
+#include <atomic>
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <memory>
@@ -53,8 +54,20 @@ void ResetFiber(Fiber& fiber, FiberMain main);
 // A fiber for the calling OS thread's own stack.
 std::unique_ptr<Fiber> MakeHostFiber();
 
-// Goes on in `to`; returns when something switches back to `from`.
-void SwitchFiber(Fiber& from, Fiber& to);
+// Whether a sanitizer wants to know of switches; set before the first one.
+inline std::atomic<bool> switches_are_watched{false};
+// The fiber switched to last, for its first steps.
+inline constinit thread_local Fiber* entered_fiber = nullptr;
+void SwitchWatchedFiber(Fiber& from, Fiber& to);
+
+// Goes on in `to`; returns when something switches back to `from`. Inlined, as its callers should
+// be: after a switch a processor mispredicts every return, so the fewer there are the better.
+inline __attribute__((always_inline)) void SwitchFiber(Fiber& from, Fiber& to) {
+  if (switches_are_watched.load(std::memory_order_relaxed)) return SwitchWatchedFiber(from, to);
+  entered_fiber = &to;
+  const auto transfer = boost::context::detail::jump_fcontext(to.context, &from);
+  static_cast<Fiber*>(transfer.data)->context = transfer.fctx;
+}
 // Goes on in `to`; `from` is not to be resumed before ResetFiber.
 [[noreturn]] void AbandonFiber(Fiber& from, Fiber& to);
 
