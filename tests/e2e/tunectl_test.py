@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -127,7 +128,7 @@ class OwnKernel(Tunectl):
         text = pathlib.Path(SAXPY).read_text()
         (self.path / "saxpy.cu").write_text((ROOT / "docs/examples/saxpy/saxpy.cu").read_text())
         for broken, where in ((text.replace("ceil_div(n, THREADS", "ceil_div(N, THREADS"), "saxpy.textproto:"),
-                              (text.replace("role: ROLE_OUTPUT", "role: ROLE_OUTPT"), "saxpy.textproto:20:"),
+                              (text.replace("role: ROLE_OUTPUT", "role: ROLE_OUTPT"), "saxpy.textproto:17:"),
                               (text.replace('entry: "saxpy"', 'entri: "saxpy"'), "saxpy.textproto:6:")):
             bad.write_text(broken)
             done = self.run_tunectl("sweep", "--kernel", str(bad), expect=2)
@@ -150,22 +151,25 @@ class OwnKernel(Tunectl):
 
 class Interrupt(Tunectl):
     def test_ctrl_c_keeps_what_is_finished_and_the_same_command_continues(self):
-        arguments = ("sweep", "softmax", "--device", "cpu", "--json")
+        arguments = ("sweep", "softmax", "--device", "cpu")
         sweep = subprocess.Popen(self.command(*arguments), env=self.env, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
-        time.sleep(6)
+        kept = 0
+        for line in sweep.stderr:  # a plain line every few seconds: "softmax  3/20  ..."
+            match = re.match(r"softmax  (\d+)/", line)
+            if match and int(match.group(1)) > 0:
+                kept = int(match.group(1))
+                break
         started = time.monotonic()
         sweep.send_signal(signal.SIGINT)
         out, err = sweep.communicate(timeout=30)
         stopped = time.monotonic() - started
         self.assertEqual(sweep.returncode, 130, err)
         self.assertLess(stopped, 2, "0.2 s on an idle machine; CI is not one")
-        first = json.loads(out)
-        self.assertEqual(first["state"], "SWEEP_STATE_CANCELLED")
-        kept = int(first["progress"].get("done", 0))
-        self.assertGreater(kept, 0)
-        again = self.json_of(*arguments[:-1], "--budget", str(kept + 2))
-        self.assertGreaterEqual(int(again["progress"]["reused"]), kept - 1)
+        self.assertIn("cancelled", out)
+        self.assertIn("continues where this stopped", out)
+        again = self.json_of(*arguments, "--budget", str(kept + 2))
+        self.assertGreaterEqual(int(again["progress"]["reused"]), kept)
 
 
 class Daemon(Tunectl):
