@@ -14,11 +14,11 @@
 namespace tune {
 namespace {
 
-constexpr std::array<absl::string_view, 13> kWords = {
-    "--use_fast_math",  "--ftz=true",       "--ftz=false",       "--prec-div=true",
-    "--prec-div=false", "--prec-sqrt=true", "--prec-sqrt=false", "--fmad=true",
-    "--fmad=false",     "--std=c++17",      "--std=c++20",       "--extra-device-vectorization",
-    "-lineinfo",
+constexpr std::array<absl::string_view, 16> kWords = {
+    "--use_fast_math",  "--ftz=true",       "--ftz=false",          "--prec-div=true",
+    "--prec-div=false", "--prec-sqrt=true", "--prec-sqrt=false",    "--fmad=true",
+    "--fmad=false",     "--std=c++17",      "--std=c++20",          "--extra-device-vectorization",
+    "--restrict",       "-default-device",  "--generate-line-info", "-lineinfo",
 };
 
 struct NumberedOption {

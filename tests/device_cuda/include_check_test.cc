@@ -76,7 +76,7 @@ TEST(CheckIncludesTest, LooksIntoHeadersToo) {
   plan.headers = {{"a.h", "#include \"/etc/hostname\""}};
   const absl::Status status = CheckIncludes(plan);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("a.h: include of \"/etc/hostname\": absolute path"));
+  EXPECT_THAT(status.message(), HasSubstr("a.h:1: \"/etc/hostname\""));
 }
 
 TEST(CheckIncludesTest, NamesReachNothingBesideTheRequest) {

@@ -20,10 +20,11 @@ TEST(NextBatchTest, TakesTheLeastNumberOfSamplesAtOnce) {
 }
 
 TEST(NextBatchTest, ThenGrowsWithWhatIsTaken) {
-  EXPECT_EQ(NextBatch({}, 20, 35 * kMicrosecond), 10);
-  EXPECT_EQ(NextBatch({}, 100, 35 * kMicrosecond), 50);
-  EXPECT_EQ(NextBatch({}, 1000, 35 * kMicrosecond), 64);
-  EXPECT_EQ(NextBatch({}, 1990, 35 * kMicrosecond), 10);
+  const SamplePolicy policy = {.samples_max = 2000, .seconds_max = 0.25};
+  EXPECT_EQ(NextBatch(policy, 20, 35 * kMicrosecond), 10);
+  EXPECT_EQ(NextBatch(policy, 100, 35 * kMicrosecond), 50);
+  EXPECT_EQ(NextBatch(policy, 1000, 35 * kMicrosecond), 64);
+  EXPECT_EQ(NextBatch(policy, 1990, 35 * kMicrosecond), 10);
 }
 
 TEST(NextBatchTest, SpendsLittleOnTheHopeless) {
