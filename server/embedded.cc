@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartEmbedded() {
   if (absl::IsFailedPrecondition(server.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
         server.status().message(),
-        "; if that is a daemon, give its address with --address, or set TUNE_STATE_DIR"));
+        "; if it is a daemon, reach it with --address; TUNE_STATE_DIR names another folder"));
   }
   return server;
 }

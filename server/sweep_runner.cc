@@ -39,13 +39,17 @@ SamplePolicy PolicyFor(const std::string& target, CacheMode cache_mode) {
   return policy;
 }
 
-// The winner's figure is quoted and looked up: it is worth a quarter of a second a config.
+// The winner's figure is quoted and looked up: it is worth a quarter of a second a config, and on
+// the CPU more.
 SamplePolicy ConfirmPolicyFor(const std::string& target, CacheMode cache_mode) {
   SamplePolicy policy = PolicyFor(target, cache_mode);
-  if (target != "cpu") {
-    policy.samples_max = 500;
-    policy.precision = 0.0025;
+  if (target == "cpu") {
+    policy.samples_max = 48;
+    policy.seconds_max = 1.5;
+    return policy;
   }
+  policy.samples_max = 500;
+  policy.precision = 0.0025;
   policy.seconds_max = 0.25;
   return policy;
 }
