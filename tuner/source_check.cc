@@ -31,8 +31,8 @@ constexpr std::array<absl::string_view, 4> kIncludes = {"include", "include_next
 constexpr std::array<absl::string_view, 3> kQuestions = {"__has_include", "__has_include_next",
                                                          "__has_embed"};
 constexpr std::array<absl::string_view, 13> kDirectives = {
-    "define", "undef",   "if",    "ifdef",   "ifndef", "elif",   "elifdef",
-    "elifndef", "else", "endif", "error", "warning", "ident"};
+    "define",   "undef", "if",    "ifdef", "ifndef",  "elif", "elifdef",
+    "elifndef", "else",  "endif", "error", "warning", "ident"};
 // What may be followed by a parenthesis in a condition without being a macro.
 constexpr std::array<absl::string_view, 10> kConditionCalls = {
     "defined", "__has_cpp_attribute", "__has_attribute", "__has_builtin", "__has_feature",
@@ -239,6 +239,7 @@ absl::Status Checker::AssemblerDirectives(const Tokens& tokens) {
     std::string plain;
     absl::StrAppend(&joined, absl::CUnescape(token.text, &plain) ? plain : token.text);
   }
+  absl::AsciiStrToLower(&joined);
   for (absl::string_view directive : {".incbin", ".include"}) {
     if (!absl::StrContains(joined, directive)) continue;
     return Refuse(absl::StrCat("the assembler's ", directive, " is not allowed"));

@@ -7,9 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,7 +24,6 @@ namespace tune::cpu {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
 
@@ -108,7 +110,7 @@ TEST_F(CpuCompilerTest, ErrorsNameTheSourceAndItsLine) {
 TEST_F(CpuCompilerTest, HeadersOfTheRequestAndDefinesArrive) {
   CompilePlan plan = PlanOf(
       "#include \"parts/first.h\"\n#include <cuda_bf16.h>\n"
-      "extern \"C\" __global__ void sample(float* x) { x[0] = First() + T(WIDTH); }\n");
+      "extern \"C\" __global__ void sample(float* x) { x[0] = First() + static_cast<T>(WIDTH); }\n");
   plan.headers = {{"parts/first.h", "#pragma once\n#include \"second.h\"\n"},
                   {"parts/second.h", "__device__ inline float First() { return 1.0f; }\n"}};
   plan.defines = {{"T", "unsigned long long"}, {"WIDTH", "4 + 4"}, {"EMPTY", ""}};
@@ -140,14 +142,128 @@ TEST_F(CpuCompilerTest, RefusesAssembly) {
 
 // The directive is put together where no source shows it.
 TEST_F(CpuCompilerTest, RefusesAssemblyHiddenInASectionsName) {
+  const std::string secret = testing::TempDir() + "/secret.txt";
+  std::ofstream(secret) << "a secret of this host";
   const CompiledVariant variant = Compile(PlanOf(
       "#define TEXT(x) TEXT2(x)\n#define TEXT2(x) #x\n#define PASTE(a, b) a##b\n"
-      "__attribute__((section(\".data\\n.\" TEXT(PASTE(inc, bin)) \" \\\"/etc/passwd\\\"\\n#\")))\n"
-      "int stolen = 1;\n"
+      "__attribute__((section(\".data\\n.\" TEXT(PASTE(inc, bin)) \" \\\"" + secret +
+      "\\\"\\n#\")))\nint stolen = 1;\n"
       "extern \"C\" __global__ void sample(int* x) { *x = (&stolen)[1]; }\n"));
+  std::filesystem::remove(secret);
   EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << variant.log;
   EXPECT_THAT(variant.log, HasSubstr("assembler"));
-  EXPECT_THAT(variant.binary, IsEmpty());
+  EXPECT_EQ(variant.binary.find("a secret"), std::string::npos);
+  EXPECT_EQ(variant.binary.size(), 0u);
+}
+
+// All patterns, both ways, against arithmetic that knows nothing of bits.
+TEST_F(CpuCompilerTest, SixteenBitTypesConvertExactly) {
+  const CompiledVariant variant = Compile(PlanOf(R"(
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+extern "C" __attribute__((visibility("default"))) float FromHalf(unsigned short x) {
+  return __half2float(__ushort_as_half(x));
+}
+extern "C" __attribute__((visibility("default"))) unsigned short ToHalf(float x) {
+  return __half_as_ushort(__float2half(x));
+}
+extern "C" __attribute__((visibility("default"))) float FromBrain(unsigned short x) {
+  return __bfloat162float(__ushort_as_bfloat16(x));
+}
+extern "C" __attribute__((visibility("default"))) unsigned short ToBrain(float x) {
+  return __bfloat16_as_ushort(__float2bfloat16(x));
+}
+extern "C" __global__ void sample() {}
+)"));
+  ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  const Loaded loaded(variant.binary);
+  struct Format {
+    float (*from)(uint16_t);
+    uint16_t (*to)(float);
+    int mantissa_bits;
+    int bias;
+  };
+  const Format formats[] = {
+      {loaded.Find<float (*)(uint16_t)>("FromHalf"), loaded.Find<uint16_t (*)(float)>("ToHalf"),
+       10, 15},
+      {loaded.Find<float (*)(uint16_t)>("FromBrain"), loaded.Find<uint16_t (*)(float)>("ToBrain"),
+       7, 127}};
+  for (const Format& format : formats) {
+    const int exponent_max = (1 << (15 - format.mantissa_bits)) - 1;
+    auto value_of = [&](int bits) {
+      const int exponent = (bits & 0x7fff) >> format.mantissa_bits;
+      const int mantissa = bits & ((1 << format.mantissa_bits) - 1);
+      const int leading = exponent == 0 ? 0 : 1 << format.mantissa_bits;
+      const double size = std::ldexp(leading + mantissa, std::max(exponent, 1) - format.bias -
+                                                             format.mantissa_bits);
+      return (bits & 0x8000) != 0 ? -size : size;
+    };
+    int wrong = 0;
+    for (int bits = 0; bits < 65536; ++bits) {
+      const auto pattern = static_cast<uint16_t>(bits);
+      const float value = format.from(pattern);
+      const int exponent = (bits & 0x7fff) >> format.mantissa_bits;
+      const bool nan = exponent == exponent_max && (bits & ((1 << format.mantissa_bits) - 1)) != 0;
+      if (nan) {
+        wrong += !std::isnan(value) || !std::isnan(format.from(format.to(value)));
+        continue;
+      }
+      wrong += format.to(value) != pattern;
+      if (exponent == exponent_max) {
+        wrong += !std::isinf(value) || std::signbit(value) != ((bits & 0x8000) != 0);
+        continue;
+      }
+      wrong += value != value_of(bits);
+      // Half way to the next one rounds to the even one; a little less or more does not.
+      if (exponent == exponent_max - 1 && (bits & ((1 << format.mantissa_bits) - 1)) ==
+                                              (1 << format.mantissa_bits) - 1) {
+        continue;
+      }
+      const double half_way = (value_of(bits) + value_of(bits + 1)) / 2;
+      const auto middle = static_cast<float>(half_way);
+      if (middle != half_way) continue;  // between two subnormals of float
+      wrong += format.to(middle) != ((bits & 1) != 0 ? bits + 1 : bits);
+      wrong += format.to(std::nextafter(middle, 0.0f)) != bits;
+    }
+    EXPECT_EQ(wrong, 0) << format.mantissa_bits << " bits of mantissa";
+  }
+}
+
+TEST_F(CpuCompilerTest, DynamicSharedMemoryAtNamespaceScopeIsSetPerLaunch) {
+  const CompiledVariant variant = Compile(PlanOf(R"(
+extern __shared__ __align__(128) unsigned char bytes[];
+namespace inner { extern volatile __shared__ float tile[][4]; }
+extern "C" __attribute__((visibility("default"))) void* First() { return bytes; }
+extern "C" __attribute__((visibility("default"))) void* Second() { return (void*)&inner::tile[1][1]; }
+extern "C" __global__ void sample() { bytes[0] = 1; inner::tile[0][1] = 2.0f; }
+)"));
+  ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  const Loaded loaded(variant.binary);
+  unsigned char memory[64];
+  loaded.Find<void (*)(unsigned char*)>("tune_cpu_set_shared")(memory);
+  EXPECT_EQ(loaded.Find<void* (*)()>("First")(), memory);
+  EXPECT_EQ(loaded.Find<void* (*)()>("Second")(), memory + 20);
+}
+
+TEST(SharedArraysTest, RewritesDeclarationsOnly) {
+  for (const char* text :
+       {"// extern __shared__ float a[];\n", "const char* a = \"extern __shared__ float a[];\";\n",
+        "auto a = R\"(extern __shared__ float a[];)\";\n", "extern \"C\" void f();\n",
+        "extern int a[];\n", "__shared__ float a[4];\n", "extern", "extern __shared__", "R\"("}) {
+    EXPECT_EQ(RewriteSharedArrays(text), text);
+  }
+}
+
+TEST(SharedArraysTest, InsideAFunctionItIsAPointer) {
+  EXPECT_EQ(RewriteSharedArrays("extern \"C\" __global__ void f() {\n  extern __shared__\n"
+                                "      __align__(16) float a /* b */ [];\n}\n"),
+            "extern \"C\" __global__ void f() {\n"
+            "  auto* a = ::tune_cpu::DynamicShared<float>()\n;\n}\n");
+  // One closing brace for two opening ones.
+  EXPECT_EQ(RewriteSharedArrays("#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n"
+                                "extern __shared__ int a[][3];\n}\n"),
+            "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n"
+            "auto* a = ::tune_cpu::DynamicShared<int[3]>();\n}\n");
 }
 
 TEST_F(CpuCompilerTest, LeavesNothingBehind) {
@@ -166,7 +282,9 @@ TEST_F(CpuCompilerTest, LeavesNothingBehind) {
 
 TEST_F(CpuCompilerTest, EveryCatalogueKernelCompilesWithItsDefaults) {
   const TargetTraits traits = TargetTraitsFor("cpu").value();
-  for (const CatalogueEntry& entry : LoadCatalogue().value()) {
+  const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+  int compiled_count = 0;
+  for (const CatalogueEntry& entry : catalogue) {
     SCOPED_TRACE(entry.name);
     absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
         Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
@@ -178,6 +296,7 @@ TEST_F(CpuCompilerTest, EveryCatalogueKernelCompilesWithItsDefaults) {
     ASSERT_TRUE(config.ok()) << config.status();
     absl::StatusOr<VariantPlan> variant = (*kernel)->PlanVariant(*problem, traits, *config);
     ASSERT_TRUE(variant.ok()) << variant.status();
+    ++compiled_count;
     const CompiledVariant compiled = Compile(variant->compile);
     EXPECT_EQ(compiled.outcome, Outcome::kOk) << compiled.log;
     absl::StatusOr<ProblemPlan> plan = (*kernel)->PlanProblem(*problem, traits);
@@ -185,6 +304,7 @@ TEST_F(CpuCompilerTest, EveryCatalogueKernelCompilesWithItsDefaults) {
     const CompiledVariant reference = Compile(plan->reference_compile);
     EXPECT_EQ(reference.outcome, Outcome::kOk) << reference.log;
   }
+  EXPECT_GE(compiled_count, 3);
 }
 
 }  // namespace

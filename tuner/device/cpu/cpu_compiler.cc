@@ -128,6 +128,23 @@ bool IsInnerPath(const std::string& name) {
   return name.find_first_of("\\\"\n\r\0", 0, 5) == std::string::npos;
 }
 
+// What the assembler would do other than assemble, or empty. A compiler writes none of these words:
+// they come from the kernel, say by the name of a section with a line break in it, put together by
+// macros where the source cannot show it. With the first two it would read any file, with the others
+// it could spell the first two.
+std::string ForbiddenDirective(const std::string& assembly) {
+  const std::string lower = absl::AsciiStrToLower(assembly);  // as the assembler reads them
+  for (const char* word : {".incbin", ".include", ".macro", ".irp", ".irpc", ".rept", ".rep",
+                           ".altmacro", ".mri"}) {
+    const size_t size = strlen(word);
+    for (size_t at = lower.find(word); at != std::string::npos; at = lower.find(word, at + 1)) {
+      const char next = at + size < lower.size() ? lower[at + size] : ' ';
+      if (!absl::ascii_isalnum(static_cast<unsigned char>(next)) && next != '_') return word;
+    }
+  }
+  return "";
+}
+
 class CpuCompiler : public Compiler {
  public:
   CpuCompiler(std::string program, std::string version, bool is_gcc, bool sanitize)
@@ -263,6 +280,11 @@ absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& fold
   const std::string beside = absl::StrCat(folder.path(), "/source");
   ASSIGN_OR_RETURN(ProgramResult compiled, RunProgram(CompileArguments(plan), beside));
   if (compiled.exit_code != 0) return Refused(Outcome::kCompileFailed, compiled.output);
+  if (const std::string word = ForbiddenDirective(folder.Read("kernel.s")); !word.empty()) {
+    return Refused(Outcome::kInvalidConfig,
+                   absl::StrCat(plan.source_name, ": the assembler would read '", word,
+                                "', which a kernel may not contain, not even in a text"));
+  }
   ASSIGN_OR_RETURN(ProgramResult linked, RunProgram(LinkArguments(), beside));
   CompiledVariant variant;
   variant.log = absl::StrCat(compiled.output, linked.output);

@@ -21,6 +21,7 @@
 #include "tuner/device/cuda/include_check.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptxas_log.h"
+#include "tuner/source_check.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cuda {
@@ -105,7 +106,7 @@ std::string WhyNotAllowed(const CompilePlan& plan, const std::vector<std::string
       return absl::StrCat("the value of macro ", name, " has a line break");
     }
   }
-  return "";
+  return std::string(CheckIncludes(plan).message());
 }
 
 absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) {
