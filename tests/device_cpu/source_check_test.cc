@@ -115,8 +115,10 @@ TEST(SourceCheckTest, AllowsWhatKernelsDo) {
       "auto a = R\"(\n#include \"/etc/passwd\"\n)\";\nconst char* b = \"#include </etc>\";\n",
       "#if 0\nthis isn't code\n#endif\n#error don't\n",
       "#pragma unroll 4\n#pragma once\n_Pragma(\"unroll\")\n#pragma GCC unroll 8\n",
-      "#if defined(__has_include) && __has_include(<cstdint>)\n#endif\n#ifdef __has_include\n#endif\n",
-      "#define PASTE(a, b) a##b\n#define BIG(x) ((x) > 4)\n#if BIG(WIDTH) && defined(WIDTH)\n#endif\n",
+      "#if defined(__has_include) && __has_include(<cstdint>)\n#endif\n"
+      "#ifdef __has_include\n#endif\n",
+      "#define PASTE(a, b) a##b\n#define BIG(x) ((x) > 4)\n"
+      "#if BIG(WIDTH) && defined(WIDTH)\n#endif\n",
       "#line 7\n#line 9 \"sample.cu\"\n#\n",
   };
   for (const char* target : {"cpu", "sm_90a"}) {

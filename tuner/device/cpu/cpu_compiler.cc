@@ -130,8 +130,8 @@ bool IsInnerPath(const std::string& name) {
 
 // What the assembler would do other than assemble, or empty. A compiler writes none of these words:
 // they come from the kernel, say by the name of a section with a line break in it, put together by
-// macros where the source cannot show it. With the first two it would read any file, with the others
-// it could spell the first two.
+// macros where the source cannot show it. With the first two it would read any file, with the
+// others it could spell the first two.
 std::string ForbiddenDirective(const std::string& assembly) {
   const std::string lower = absl::AsciiStrToLower(assembly);  // as the assembler reads them
   for (const char* word : {".incbin", ".include", ".macro", ".irp", ".irpc", ".rept", ".rep",
@@ -348,7 +348,7 @@ absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments) 
       absl::StrCat("'", absl::StrJoin(arguments, " "), "' failed: ", result.output));
 }
 
-// "c++ (Debian 12.2.0-14) 12.2.0" is "g++ 12.2.0"; "Debian clang version 14.0.6" is "clang++ 14.0.6".
+// "c++ (Debian 12.2.0-14) 12.2.0" is "g++ 12.2.0", "Debian clang version 14.0.6" "clang++ 14.0.6".
 std::string ShortVersion(const std::string& output, bool is_gcc) {
   const std::string line = output.substr(0, output.find('\n'));
   std::string number = "unknown";
@@ -381,7 +381,8 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() {
   ASSIGN_OR_RETURN(std::string program, FindCompiler());
   ASSIGN_OR_RETURN(std::string version, OutputOf({program, "--version"}));
   ASSIGN_OR_RETURN(std::string macros,
-                   OutputOf({program, kNative, "-std=c++20", "-x", "c++", "-dM", "-E", "/dev/null"}));
+                   OutputOf({program, kNative, "-std=c++20", "-x", "c++", "-dM", "-E",
+                             "/dev/null"}));
   const bool is_gcc = !absl::StrContains(macros, "#define __clang__");
   const char* wanted = getenv("TUNE_CPU_SANITIZE");
   const bool sanitize = wanted != nullptr && absl::string_view(wanted) == "1";

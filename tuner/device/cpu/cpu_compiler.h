@@ -11,7 +11,8 @@
 namespace tune::cpu {
 
 // Uses $TUNE_CXX, else c++, g++ or clang++ on the PATH. With TUNE_CPU_SANITIZE=1 in the environment
-// kernels are built with address and undefined-behaviour sanitizers. FAILED_PRECONDITION: no compiler.
+// kernels are built with address and undefined-behaviour sanitizers. FAILED_PRECONDITION: no
+// compiler.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler();
 
 }  // namespace tune::cpu

@@ -39,10 +39,12 @@ TUNE_CPU_INLINE T AtomicUpdate(T* address, Update update) {
     return __atomic_fetch_xor(address, value, __ATOMIC_RELAXED);                                 \
   }                                                                                              \
   TUNE_CPU_INLINE type atomicMin(type* address, type value) {                                    \
-    return tune_cpu::AtomicUpdate(address, [value](type old) { return old < value ? old : value; }); \
+    return tune_cpu::AtomicUpdate(address,                                                       \
+                                  [value](type old) { return old < value ? old : value; });      \
   }                                                                                              \
   TUNE_CPU_INLINE type atomicMax(type* address, type value) {                                    \
-    return tune_cpu::AtomicUpdate(address, [value](type old) { return old > value ? old : value; }); \
+    return tune_cpu::AtomicUpdate(address,                                                       \
+                                  [value](type old) { return old > value ? old : value; });      \
   }                                                                                              \
   TUNE_CPU_INLINE type atomicExch(type* address, type value) {                                   \
     return __atomic_exchange_n(address, value, __ATOMIC_RELAXED);                                \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's integer and mathematical functions. Those that sit in inner loops (exp, exp2, min, max) are
-// written so that the compiler can vectorise them; the rest come from the C library.
+// CUDA's integer and mathematical functions. Those that sit in inner loops (exp, exp2, min, max)
+// are written so that the compiler can vectorise them; the rest come from the C library.
 #pragma once
 
 #include "launch.h"
@@ -55,7 +55,9 @@ TUNE_CPU_INLINE int __float_as_int(float x) { return __builtin_bit_cast(int, x);
 TUNE_CPU_INLINE unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 TUNE_CPU_INLINE float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 TUNE_CPU_INLINE float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
-TUNE_CPU_INLINE long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+TUNE_CPU_INLINE long long __double_as_longlong(double x) {
+  return __builtin_bit_cast(long long, x);
+}
 TUNE_CPU_INLINE double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 
 // min and max as CUDA overloads them: of floats like fminf and fmaxf, of mixed signs as unsigned.

@@ -64,8 +64,8 @@ inline __attribute__((always_inline)) State& ThisState() {
 
 // One field of the state that stays the same for as long as a kernel's thread runs. Declared to
 // depend on nothing, so that the compiler keeps the value over stores and calls, as it keeps a
-// special register of a GPU, and takes it out of loops before it vectorises them. A call costs about
-// a nanosecond; inlined, the read would depend on memory again.
+// special register of a GPU, and takes it out of loops before it vectorises them. A call costs
+// about a nanosecond; inlined, the read would depend on memory again.
 template <unsigned kOffset>
 __attribute__((const, noinline)) static unsigned ReadConstant() {
   return *reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(&ThisState()) + kOffset);
@@ -166,7 +166,8 @@ inline constexpr int warpSize = 32;
   extern "C" __attribute__((visibility("default"))) void tune_cpu_bind(long offset) {      \
     tune_cpu_state_offset = offset;                                                        \
   }                                                                                        \
-  extern "C" __attribute__((visibility("default"))) void tune_cpu_set_shared(unsigned char* base) { \
+  extern "C" __attribute__((visibility("default"))) void tune_cpu_set_shared(              \
+      unsigned char* base) {                                                               \
     for (auto* slot = ::tune_cpu::SharedSlot::first; slot != nullptr; slot = slot->next) { \
       slot->set(base);                                                                     \
     }                                                                                      \

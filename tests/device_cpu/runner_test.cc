@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a variant can do wrong, and what the CPU runner says of it.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/device_cpu/runner_fixture.h"
+
+namespace tune::cpu {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr int64_t kCount = 5000;
+
+constexpr char kScale[] = R"(
+extern "C" __global__ void scale(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2.0f * x[i] + 1.0f;
+})";
+
+class FaultTest : public RunnerTest {
+ protected:
+  void SetUp() override {
+    const absl::Status prepared =
+        Prepare("scale", kScale, Grid(40, 128),
+                {Buffer("x", kCount, Role::kInput), Buffer("y", kCount, Role::kOutput),
+                 Int("n", kCount)});
+    ASSERT_TRUE(prepared.ok()) << prepared;
+  }
+  // A kernel of the same signature.
+  RunReport RunBody(const std::string& body) {
+    return Run("variant",
+               "extern \"C\" __global__ void variant(float* x, float* y, int n) {\n"
+               "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n" + body + "}\n",
+               Grid(40, 128));
+  }
+  void ExpectStillUsable() {
+    const RunReport report = Run("scale", kScale, Grid(40, 128));
+    EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
+  }
+};
+
+TEST_F(FaultTest, ARightVariantIsTimed) {
+  const RunReport report = Run("scale", kScale, Grid(20, 256));
+  EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
+  ASSERT_THAT(report.samples_ns, SizeIs(3));
+  for (double ns : report.samples_ns) EXPECT_GT(ns, 0);
+  EXPECT_EQ(report.clock, Clock::kHost);
+  EXPECT_FALSE(report.stopped_early);
+  EXPECT_EQ(report.error.bad_elements, 0u);
+  EXPECT_THAT(report.error.worst, HasSubstr("reference"));
+}
+
+TEST_F(FaultTest, AWrongElementIsNamed) {
+  const RunReport report = RunBody("if (i < n) y[i] = i == 12 ? 100.0f : 2.0f * x[i] + 1.0f;\n");
+  EXPECT_EQ(report.outcome, Outcome::kWrongResult);
+  EXPECT_THAT(report.message, HasSubstr("y[12] is 100, the reference "));
+  EXPECT_THAT(report.message, HasSubstr("1 of 5000 elements are wrong"));
+  EXPECT_EQ(report.error.bad_elements, 1u);
+  EXPECT_GT(report.error.max_abs, 90);
+  EXPECT_GT(report.error.relative_l2, 0);
+  EXPECT_THAT(report.error.worst, HasSubstr("y[12]: 100, reference "));
+  EXPECT_TRUE(report.samples_ns.empty());
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, AnUnwrittenElementIsSeen) {
+  const RunReport report = RunBody("if (i < n && i != 4999) y[i] = 2.0f * x[i] + 1.0f;\n");
+  EXPECT_EQ(report.outcome, Outcome::kWrongResult);
+  EXPECT_THAT(report.message, HasSubstr("y[4999] is"));
+  EXPECT_THAT(report.message, HasSubstr("NaN or never written"));
+}
+
+TEST_F(FaultTest, ANanIsWrong) {
+  const RunReport report =
+      RunBody("if (i < n) y[i] = i == 3 ? sqrtf(-1.0f) : 2.0f * x[i] + 1.0f;\n");
+  EXPECT_EQ(report.outcome, Outcome::kWrongResult);
+  EXPECT_THAT(report.message, HasSubstr("y[3]"));
+}
+
+TEST_F(FaultTest, AWritePastTheEndIsSeen) {
+  const RunReport report = RunBody("if (i <= n) y[i] = i < n ? 2.0f * x[i] + 1.0f : 0.0f;\n");
+  EXPECT_EQ(report.outcome, Outcome::kWrongResult);
+  EXPECT_THAT(report.message, HasSubstr("wrote outside buffer 'y': 4 bytes after it, the nearest 0 "
+                                        "bytes past its end"));
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, AWriteAheadOfTheStartIsSeen) {
+  const RunReport report =
+      RunBody("if (i == 0) y[-2] = 0.0f;\nif (i < n) y[i] = 2.0f * x[i] + 1.0f;\n");
+  EXPECT_EQ(report.outcome, Outcome::kWrongResult);
+  EXPECT_THAT(report.message, HasSubstr("before it, the nearest 5 bytes ahead of its start"));
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, AnOverwrittenInputIsSeen) {
+  const RunReport report =
+      RunBody("if (i < n) { y[i] = 2.0f * x[i] + 1.0f; x[i] = 0.0f; }\n");
+  EXPECT_EQ(report.outcome, Outcome::kWrongResult);
+  EXPECT_THAT(report.message, HasSubstr("wrote to its input 'x'"));
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, AMaskWithoutTheCallersLaneIsRefused) {
+  const RunReport report = RunBody("if (i < n) y[i] = __shfl_sync(3u << 4, x[i], 4);\n");
+  EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
+  EXPECT_THAT(report.message, HasSubstr("line 3: thread (0,0,0) calls a warp operation"));
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, ABarrierThatSomeNeverReachIsADeadlock) {
+  const RunReport report = RunBody(
+      "if (threadIdx.x == 5) { __syncwarp(0x60u); }\n"
+      "else if (threadIdx.x != 6) { __syncthreads(); }\n"
+      "else { __syncthreads(); __syncwarp(0x60u); }\n");
+  EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
+  EXPECT_THAT(report.message, HasSubstr("deadlock in block ("));
+  EXPECT_THAT(report.message, HasSubstr("for __syncthreads"));
+  EXPECT_THAT(report.message, HasSubstr("waits at line 3 for the lanes 0x60 of its warp"));
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, SharedMemoryPastItsEndIsSeen) {
+  const RunReport report = Run("variant", R"(
+extern "C" __global__ void variant(float* x, float* y, int n) {
+  extern __shared__ float tile[];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  tile[threadIdx.x] = 1.0f;
+  if (i < n) y[i] = 2.0f * x[i] + tile[threadIdx.x];
+})", Grid(40, 128, 64 * sizeof(float)));
+  EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
+  EXPECT_THAT(report.message, HasSubstr("past the end of dynamic shared memory"));
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, LaunchesBeyondTheLimitsAreInvalid) {
+  for (const LaunchPlan& launch :
+       {Grid(1, 1025), Grid(0, 128), Grid(40, 128, runner_->info().max_shared_bytes + 1)}) {
+    const RunReport report = Run("scale", kScale, launch);
+    EXPECT_EQ(report.outcome, Outcome::kInvalidConfig);
+    EXPECT_THAT(report.message, HasSubstr("possible"));
+  }
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, OtherParametersThanTheSpecsAreRefused) {
+  const RunReport report = Run("variant",
+                               "extern \"C\" __global__ void variant(float* x, float* y) {}",
+                               Grid(1, 1));
+  EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
+  EXPECT_THAT(report.message, HasSubstr("the kernel takes 2 parameters; its spec has 3 args"));
+  ExpectStillUsable();
+}
+
+TEST_F(FaultTest, AHopelessVariantIsNotRepeated) {
+  policy_.rival_latency_ns = 1;
+  const RunReport report = RunBody(R"(
+    volatile float slow = 0;
+    for (int k = 0; k < 20000; ++k) slow = slow + 1.0f;
+    if (i < n) y[i] = 2.0f * x[i] + 1.0f;
+)");
+  EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
+  EXPECT_TRUE(report.stopped_early);
+  EXPECT_THAT(report.samples_ns, SizeIs(1));
+}
+
+TEST_F(RunnerTest, GarbageIsNotLoaded) {
+  ProblemPlan plan;
+  const absl::Status prepared = runner_->Prepare(plan, "not a library", 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(prepared));
+  EXPECT_THAT(std::string(prepared.message()), HasSubstr("cannot load the kernel"));
+}
+
+TEST_F(RunnerTest, AProblemBeyondTheMemoryIsRefusedWithNumbers) {
+  ProblemPlan plan;
+  plan.buffers = {Buffer("x", runner_->info().memory_bytes, Role::kInput)};
+  const absl::Status prepared = runner_->Prepare(plan, "", 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(prepared));
+  EXPECT_THAT(std::string(prepared.message()), HasSubstr("GiB"));
+}
+
+TEST_F(RunnerTest, AReferenceThatLeavesElementsIsAtFault) {
+  const absl::Status prepared = Prepare(
+      "some", "extern \"C\" __global__ void some(float* y) { y[threadIdx.x] = 0.0f; }",
+      Grid(1, 50), {Buffer("y", 100, Role::kOutput)});
+  EXPECT_TRUE(absl::IsInvalidArgument(prepared));
+  EXPECT_THAT(std::string(prepared.message()),
+              HasSubstr("leaves 50 of 100 elements of 'y' unwritten or NaN, the first of them at 50"));
+}
+
+TEST_F(RunnerTest, TheHostIsKnown) {
+  const DeviceInfo& info = runner_->info();
+  EXPECT_EQ(info.name.substr(0, 4), "cpu:");
+  EXPECT_EQ(info.target, "cpu");
+  EXPECT_GE(info.sm_count, 1);
+  EXPECT_GT(info.memory_bytes, 1 << 20);
+  EXPECT_EQ(info.max_shared_bytes, 1 << 20);
+  EXPECT_FALSE(info.uuid.empty());
+  EXPECT_FALSE(info.driver.empty());
+  EXPECT_EQ(info.clock, Clock::kHost);
+  absl::StatusOr<std::unique_ptr<Runner>> second = MakeRunner();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ((*second)->info().uuid, info.uuid);
+}
+
+TEST_F(RunnerTest, CanaryAndCeilings) {
+  EXPECT_TRUE(runner_->Canary().ok());
+  absl::StatusOr<std::vector<Ceiling>> ceilings = runner_->MeasureCeilings();
+  ASSERT_TRUE(ceilings.ok()) << ceilings.status();
+  ASSERT_THAT(*ceilings, SizeIs(4));
+  for (const Ceiling& ceiling : *ceilings) {
+    EXPECT_TRUE(ceiling.measured);
+    EXPECT_GT(ceiling.value, 1e8) << ceiling.name;
+    EXPECT_LT(ceiling.value, 1e17) << ceiling.name;
+    RecordProperty(ceiling.name, std::to_string(ceiling.value / 1e9) + " G/s");
+  }
+}
+
+}  // namespace
+}  // namespace tune::cpu
