@@ -4,7 +4,6 @@
 // compiled for them or they came with a sanitized kernel.
 #pragma once
 
-#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <memory>
 
@@ -22,10 +21,14 @@ struct Wait {
   int line = 0;
 };
 
+struct Fiber;
+using FiberMain = void (*)(Fiber& self);
+
 // Not thread-safe; belongs to one OS thread. The OS thread's own stack is a Fiber too, without
 // `memory`.
 struct Fiber {
-  boost::context::detail::fcontext_t context = nullptr;
+  void* context = nullptr;        // what SwitchStacks needs to go on here
+  FiberMain main = nullptr;
   void* memory = nullptr;         // the mapping, guard page first
   size_t memory_bytes = 0;
   unsigned short id = 0;
@@ -43,8 +46,6 @@ struct Fiber {
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
 };
-
-using FiberMain = void (*)(Fiber& self);
 
 // RESOURCE_EXHAUSTED if the stack cannot be mapped.
 absl::StatusOr<std::unique_ptr<Fiber>> MakeFiber(unsigned short id, FiberMain main);
