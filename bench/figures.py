@@ -84,7 +84,24 @@ def summary(sweep):
 
 
 def rate(bench):
-    """Variants a second from request to stored record, cold and warm compile cache."""
+    """Variants a second from request to stored record, cold and warm compile cache, by a daemon."""
+    address = f"unix:{bench.state.name}/tunerd.sock"
+    daemon = subprocess.Popen([str(bench.bin / "tunerd"), "--listen", address], env=bench.env,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    bench.env["TUNE_ADDRESS"] = address
+    try:
+        for _ in range(100):
+            if bench.tunectl("server", "status", "--json", check=False).get("version"):
+                break
+            time.sleep(0.1)
+        measure_rate(bench)
+    finally:
+        daemon.terminate()
+        daemon.wait()
+        del bench.env["TUNE_ADDRESS"]
+
+
+def measure_rate(bench):
     bench.sweep("--kernel", str(ROOT / "docs/examples/saxpy/saxpy.textproto"))  # measures the ceilings once
     shape = ("softmax", "--rows", "8192", "--cols", "4096")
     for name, flags in (("rate.cold_compile_cache", ()), ("rate.warm_compile_cache", ("--fresh",))):

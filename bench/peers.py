@@ -62,7 +62,7 @@ def attention(batch, heads, kv_heads, seq, dim, causal):
     for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
         with sdpa_kernel(backend):
             results[name] = median_ns(lambda: torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=causal, enable_gqa=heads != kv_heads))
+                q, k, v, is_causal=bool(causal), enable_gqa=heads != kv_heads))
         results[name]["flops_per_second"] = flops / results[name]["latency_ns_median"] * 1e9
     return results
 

@@ -27,7 +27,7 @@ void Print(const v1::LookupResponse& response) {
   const std::string match =
       absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(response.match()), "MATCH_"));
   std::printf("%s\n", Bold(ToText(response.config())).c_str());
-  std::printf("%-10s%s: %s\n", "match", match.c_str(), response.reason().c_str());
+  std::printf("%-10s%s (%s)\n", "match", response.reason().c_str(), match.c_str());
   if (!response.has_record()) return;
   const v1::Record& record = response.record();
   std::printf("%-10s%s  on %s (%s)\n", "tuned", ToText(record.problem()).c_str(),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary position embedding of q and k in one launch; every element is read once and written once.
 // Tensors are [seq, batch, heads, HEAD_DIM]: a token is `rows` heads, in one piece in q and in k.
+constexpr int kHalf = HEAD_DIM / 2;
+
+#if TUNE_REFERENCE
+
 #if DTYPE_BF16
 #include <cuda_bf16.h>
 #elif DTYPE_F16
 #include <cuda_fp16.h>
 #endif
-
-constexpr int kHalf = HEAD_DIM / 2;
-
-#if TUNE_REFERENCE
 
 // One thread a pair, in double precision.
 extern "C" __global__ void rope_reference(const DTYPE* q, const DTYPE* k, const float* cosine,
@@ -42,8 +42,16 @@ extern "C" __global__ void rope_reference(const DTYPE* q, const DTYPE* k, const 
 // The values of the parameters that are words.
 enum Choice { tile, token, direct, shared, cached, streamed };
 
+// Elements go by their bits, and are converted by one instruction each: the headers of their types
+// would be a fifth of the time to compile a variant.
+#if DTYPE_F32
+using Bits = unsigned;
+#else
+using Bits = unsigned short;
+#endif
+
 // A thread works on one or two vectors of a head: the elements of its pairs.
-constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(DTYPE));     // elements
+constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(Bits));      // elements
 constexpr int kParts = INTERLEAVED ? 1 : 2;                                 // vectors
 constexpr int kPairs = INTERLEAVED ? kVector / 2 : kVector;
 constexpr int kLanes = kHalf / kPairs;                                      // threads of a head
@@ -52,12 +60,6 @@ constexpr int kHeadLanes = kTokenThreads / kLanes;                          // h
 constexpr int kTile = kHeadLanes * HEADS;                                   // heads in flight
 constexpr int kBlocksPerSm = 1024 / THREADS;
 constexpr int kWords = VECTOR_BYTES < 4 ? 1 : VECTOR_BYTES / 4;
-
-#if DTYPE_F32
-using Bits = unsigned;
-#else
-using Bits = unsigned short;
-#endif
 
 struct alignas(VECTOR_BYTES < 4 ? 4 : VECTOR_BYTES) Vector {
   unsigned word[kWords];
@@ -96,7 +98,14 @@ __device__ __forceinline__ float At(const Vector& vector, int i) {
   return __uint_as_float(i % 2 ? word & 0xffff0000u : word << 16);
 #else
   const unsigned word = vector.word[i / 2];
-  return __half2float(__ushort_as_half(static_cast<Bits>(i % 2 ? word >> 16 : word)));
+  const Bits bits = static_cast<Bits>(i % 2 ? word >> 16 : word);
+#if TUNE_CPU
+  return __half2float(__ushort_as_half(bits));
+#else
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+#endif
 #endif
 }
 
@@ -134,7 +143,7 @@ __device__ __forceinline__ Vector Rounded(const float (&value)[kVector]) {
 
 // ---- Device memory ------------------------------------------------------------------------------
 
-__device__ __forceinline__ Vector Load(const DTYPE* from) {
+__device__ __forceinline__ Vector Load(const Bits* from) {
   Vector vector = {};
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
@@ -149,7 +158,7 @@ __device__ __forceinline__ Vector Load(const DTYPE* from) {
   return vector;
 }
 
-__device__ __forceinline__ void Store(DTYPE* to, const Vector& vector) {
+__device__ __forceinline__ void Store(Bits* to, const Vector& vector) {
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     Piece piece;
@@ -185,10 +194,10 @@ __device__ __forceinline__ void LoadTable(float (&to)[kPairs], const float* from
 // ---- The kernel ---------------------------------------------------------------------------------
 
 struct Tensors {
-  const DTYPE* __restrict__ q;
-  const DTYPE* __restrict__ k;
-  DTYPE* __restrict__ q_out;
-  DTYPE* __restrict__ k_out;
+  const Bits* __restrict__ q;
+  const Bits* __restrict__ k;
+  Bits* __restrict__ q_out;
+  Bits* __restrict__ k_out;
   int q_rows;  // heads of a token
   int k_rows;
 };
@@ -228,7 +237,7 @@ __device__ __forceinline__ void RotateTile(const Tensors& t, const Angle& angle,
   for (int i = 0; i < HEADS; ++i) {
     const int row = first_row + i * kHeadLanes;
     if (row >= t.q_rows + t.k_rows) continue;
-    const DTYPE* from = (row < t.q_rows ? t.q : t.k) + offset(row);
+    const Bits* from = (row < t.q_rows ? t.q : t.k) + offset(row);
 #pragma unroll
     for (int p = 0; p < kParts; ++p) part[i][p] = Load(from + p * kHalf);
   }
@@ -237,16 +246,16 @@ __device__ __forceinline__ void RotateTile(const Tensors& t, const Angle& angle,
     const int row = first_row + i * kHeadLanes;
     if (row >= t.q_rows + t.k_rows) continue;
     Rotate(part[i], angle);
-    DTYPE* to = (row < t.q_rows ? t.q_out : t.k_out) + offset(row);
+    Bits* to = (row < t.q_rows ? t.q_out : t.k_out) + offset(row);
 #pragma unroll
     for (int p = 0; p < kParts; ++p) Store(to + p * kHalf, part[i][p]);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
-    rope(const DTYPE* __restrict__ q, const DTYPE* __restrict__ k,
+    rope(const Bits* __restrict__ q, const Bits* __restrict__ k,
          const float* __restrict__ cosine, const float* __restrict__ sine,
-         DTYPE* __restrict__ q_out, DTYPE* __restrict__ k_out, long long seq, long long q_rows,
+         Bits* __restrict__ q_out, Bits* __restrict__ k_out, long long seq, long long q_rows,
          long long k_rows) {
   const Tensors tensors = {q, k, q_out, k_out, static_cast<int>(q_rows), static_cast<int>(k_rows)};
   const int slot = threadIdx.x / kTokenThreads;  // which token of the block's

@@ -202,7 +202,8 @@ __device__ __forceinline__ Row RowOfThread(long long rows) {
                         threadIdx.x / ROW_THREADS;
   const long long start = row * COLS;
   const int offset = ALIGNED ? 0 : static_cast<int>(start % kVector);
-  return {start - offset, offset, row < rows, static_cast<int>(threadIdx.x % ROW_THREADS),
+  const bool exists = ROWS == 1 || row < rows;
+  return {start - offset, offset, exists, static_cast<int>(threadIdx.x % ROW_THREADS),
           static_cast<int>(blockIdx.x % CLUSTER)};
 }
 

@@ -51,7 +51,7 @@ extern "C" __global__ void softmax_reference(const DTYPE* x, double* y, long lon
 
 extern __shared__ __align__(128) unsigned char dynamic_shared[];
 
-__device__ __forceinline__ Vector* StageOf(const Row&) {
+__device__ __forceinline__ Vector* Stage() {
   return reinterpret_cast<Vector*>(dynamic_shared) +
          threadIdx.x / ROW_THREADS * (kItems * ROW_THREADS);
 }
@@ -248,7 +248,7 @@ class Share {
  public:
   __device__ __forceinline__ Share(const Bits* x, const Row& row) : x_(x), row_(row) {
 #if STAGED
-    CopyIn(StageOf(row), x, row);
+    CopyIn(Stage(), x, row);
 #endif
 #pragma unroll
     for (int i = 0; i < (kKept ? kItems : 0); ++i) {
@@ -333,14 +333,14 @@ class Share {
       }
 #if BULK
       if constexpr (STORES == bulk) {
-        StageOf(row_)[i * ROW_THREADS + row_.lane] = Rounded(value);
+        Stage()[i * ROW_THREADS + row_.lane] = Rounded(value);
         continue;
       }
 #endif
       Store(y, row_, i, Rounded(value));
     }
 #if BULK
-    if constexpr (STORES == bulk) CopyOut(y, StageOf(row_), row_);
+    if constexpr (STORES == bulk) CopyOut(y, Stage(), row_);
 #endif
   }
 
@@ -351,7 +351,7 @@ class Share {
   __device__ __forceinline__ Vector Taken(int i) const {
 #if STAGED
     if (!IsInside(row_, VectorOf(row_, i))) return Nothing();
-    return StageOf(row_)[i * ROW_THREADS + row_.lane];
+    return Stage()[i * ROW_THREADS + row_.lane];
 #else
     return KEEP == packed ? Forgotten(raw_[i]) : Load(x_, row_, i);
 #endif

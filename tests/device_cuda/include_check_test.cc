@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/device/cuda/include_check.h"
+#include "tuner/source_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

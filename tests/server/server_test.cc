@@ -159,16 +159,16 @@ TEST_F(ServerTest, TcpUnderTlsAsksForACertificate) {
   const std::string certificate = dir_.path() + "/certificate.pem";
   const std::string command = absl::StrCat(
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 "
-      "-subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout ",
+      "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -keyout ",
       key, " -out ", certificate, " 2>/dev/null");
   ASSERT_EQ(system(command.c_str()), 0);
   ServerOptions options = Options();
-  options.address = "localhost:0";
+  options.address = "127.0.0.1:0";
   options.tls = {
       .certificate_file = certificate, .key_file = key, .client_authority_file = certificate};
   auto server = Server::Start(options);
   ASSERT_TRUE(server.ok()) << server.status();
-  ASSERT_NE((*server)->address(), "localhost:0") << "the port that was taken";
+  ASSERT_NE((*server)->address(), "127.0.0.1:0") << "the port that was taken";
 
   const auto read = [](const std::string& path) {
     std::ifstream file(path);
@@ -176,14 +176,14 @@ TEST_F(ServerTest, TcpUnderTlsAsksForACertificate) {
   };
   grpc::SslCredentialsOptions tls{.pem_root_certs = read(certificate)};
   v1::ServerStatus status;
-  Stubs nobody(grpc::CreateChannel((*server)->address(), grpc::SslCredentials(tls)));
+  Stubs nobody(grpc::CreateChannel("ipv4:" + (*server)->address(), grpc::SslCredentials(tls)));
   EXPECT_EQ(
       Call(*nobody.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
           .error_code(),
       grpc::StatusCode::UNAVAILABLE);
   tls.pem_private_key = read(key);
   tls.pem_cert_chain = read(certificate);
-  Stubs known(grpc::CreateChannel((*server)->address(), grpc::SslCredentials(tls)));
+  Stubs known(grpc::CreateChannel("ipv4:" + (*server)->address(), grpc::SslCredentials(tls)));
   EXPECT_TRUE(
       Call(*known.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
           .ok());

@@ -22,25 +22,24 @@ constexpr int64_t kGrainWords = 4096;
 // value tends to a fixed point, so none overflows or falls among the slow subnormal numbers. The
 // empty assembly keeps each value in a register of the kind `place` and every step in the loop.
 #define TUNE_EACH_CHAIN(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11)
-#define TUNE_CHAINS(name, Real, bytes, place, target)                            \
-  target double name(int64_t steps) {                                            \
-    typedef Real Vector __attribute__((vector_size(bytes)));                     \
-    const Vector factor = Vector{} + Real{0.5};                                  \
-    const Vector term = Vector{} + Real{0.25};                                   \
-    Vector c[kChains];                                                           \
-    TUNE_EACH_CHAIN(TUNE_BEGIN_##Real)                                           \
-    for (int64_t step = 0; step < steps; ++step) {                               \
-      TUNE_EACH_CHAIN(TUNE_STEP_##place)                                         \
-    }                                                                            \
-    Vector sum = c[0];                                                           \
-    for (int i = 1; i < kChains; ++i) sum += c[i];                               \
-    return static_cast<double>(sum[0]);                                          \
+#define TUNE_CHAINS(name, Real, bytes, place, target)                  \
+  target double name(int64_t steps) {                                  \
+    typedef Real Vector __attribute__((vector_size(bytes)));           \
+    const Vector factor = Vector{} + static_cast<Real>(0.5);           \
+    const Vector term = Vector{} + static_cast<Real>(0.25);            \
+    Vector sum = Vector{};                                             \
+    TUNE_EACH_CHAIN(TUNE_BEGIN)                                        \
+    for (int64_t step = 0; step < steps; ++step) {                     \
+      TUNE_EACH_CHAIN(TUNE_STEP_##place)                               \
+    }                                                                  \
+    TUNE_EACH_CHAIN(TUNE_END)                                          \
+    return static_cast<double>(sum[0]);                                \
   }
-#define TUNE_BEGIN_float(i) c[i] = Vector{} + float{i + 1};
-#define TUNE_BEGIN_double(i) c[i] = Vector{} + double{i + 1};
-#define TUNE_STEP_v(i) c[i] = c[i] * factor + term; __asm__ volatile("" : "+v"(c[i]));
-#define TUNE_STEP_x(i) c[i] = c[i] * factor + term; __asm__ volatile("" : "+x"(c[i]));
-#define TUNE_STEP_w(i) c[i] = c[i] * factor + term; __asm__ volatile("" : "+w"(c[i]));
+#define TUNE_BEGIN(i) Vector chain##i = term * (i + 1);
+#define TUNE_STEP_v(i) chain##i = chain##i * factor + term; __asm__ volatile("" : "+v"(chain##i));
+#define TUNE_STEP_x(i) chain##i = chain##i * factor + term; __asm__ volatile("" : "+x"(chain##i));
+#define TUNE_STEP_w(i) chain##i = chain##i * factor + term; __asm__ volatile("" : "+w"(chain##i));
+#define TUNE_END(i) sum += chain##i;
 
 using Chains = double (*)(int64_t steps);
 struct Arithmetic {
@@ -123,16 +122,21 @@ absl::StatusOr<MemoryRates> MeasureMemory(Launcher& launcher, int64_t cache_byte
 }  // namespace
 
 uint64_t ReadWords(const uint64_t* data, int64_t count) {
-  typedef uint64_t Vector __attribute__((vector_size(64), aligned(8), may_alias));
-  Vector sums[4] = {};
+  // As wide as every processor has; one that needs the others' values would wait for each load.
+  typedef uint64_t Vector __attribute__((vector_size(16), aligned(8), may_alias));
   const auto* vectors = reinterpret_cast<const Vector*>(data);
-  for (int64_t i = 0; i + 4 <= count / 8; i += 4) {
-    for (int k = 0; k < 4; ++k) sums[k] ^= vectors[i + k];
+  Vector a = {};
+  Vector b = {};
+  Vector c = {};
+  Vector d = {};
+  for (int64_t i = 0; i + 4 <= count / 2; i += 4) {
+    a += vectors[i];
+    b += vectors[i + 1];
+    c += vectors[i + 2];
+    d += vectors[i + 3];
   }
-  const Vector sum = sums[0] + sums[1] + sums[2] + sums[3];
-  uint64_t total = 0;
-  for (int lane = 0; lane < 8; ++lane) total += sum[lane];
-  return total;
+  const Vector sum = a + b + c + d;
+  return sum[0] + sum[1];
 }
 
 absl::StatusOr<std::vector<Ceiling>> MeasureHostCeilings(Launcher& launcher,

@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<Ceiling>> MeasureHostCeilings(Launcher& launcher,
                                                          int64_t cache_bytes_all);
 
 // Reads `count` words of 8 bytes and returns something that depends on each of them.
-// REQUIRES: count is a multiple of 32.
+// REQUIRES: count is a multiple of 8.
 uint64_t ReadWords(const uint64_t* data, int64_t count);
 
 }  // namespace tune::cpu

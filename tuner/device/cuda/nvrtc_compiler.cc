@@ -18,7 +18,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tuner/compile_options.h"
-#include "tuner/device/cuda/include_check.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptxas_log.h"
 #include "tuner/source_check.h"
@@ -112,9 +111,6 @@ std::string WhyNotAllowed(const CompilePlan& plan, const std::vector<std::string
 absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) {
   if (std::string why = WhyNotAllowed(plan, targets_); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, why);
-  }
-  if (absl::Status status = CheckIncludes(plan); !status.ok()) {
-    return Refused(Outcome::kInvalidConfig, std::string(status.message()));
   }
   auto begin = std::chrono::steady_clock::now();
   std::vector<const char*> texts;
