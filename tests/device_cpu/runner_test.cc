@@ -2,7 +2,7 @@
 // What a variant can do wrong, and what the CPU runner says of it.
 #include <gmock/gmock.h>
 
-#include <cmath>
+#include <cstdlib>
 
 #include "tests/device_cpu/runner_fixture.h"
 
@@ -174,6 +174,22 @@ TEST_F(RunnerTest, GarbageIsNotLoaded) {
   EXPECT_THAT(std::string(prepared.message()), HasSubstr("cannot load the kernel"));
 }
 
+#if !defined(__SANITIZE_ADDRESS__)
+TEST_F(RunnerTest, ASanitizedKernelSaysWhatItNeeds) {
+  if (getenv("LD_PRELOAD") != nullptr) GTEST_SKIP() << "the sanitizer may be preloaded";
+  setenv("TUNE_CPU_SANITIZE", "1", 1);
+  absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompiler();
+  unsetenv("TUNE_CPU_SANITIZE");
+  ASSERT_TRUE(compiler.ok()) << compiler.status();
+  absl::StatusOr<CompiledVariant> variant = (*compiler)->Compile(Source("scale", kScale));
+  ASSERT_TRUE(variant.ok()) << variant.status();
+  ASSERT_EQ(variant->outcome, Outcome::kOk) << variant->log;
+  const absl::Status prepared = runner_->Prepare(ProblemPlan(), variant->binary, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(prepared));
+  EXPECT_THAT(std::string(prepared.message()), HasSubstr("LD_PRELOAD=$(c++ -print-file-name"));
+}
+#endif
+
 TEST_F(RunnerTest, AProblemBeyondTheMemoryIsRefusedWithNumbers) {
   ProblemPlan plan;
   plan.buffers = {Buffer("x", runner_->info().memory_bytes, Role::kInput)};
@@ -188,7 +204,8 @@ TEST_F(RunnerTest, AReferenceThatLeavesElementsIsAtFault) {
       Grid(1, 50), {Buffer("y", 100, Role::kOutput)});
   EXPECT_TRUE(absl::IsInvalidArgument(prepared));
   EXPECT_THAT(std::string(prepared.message()),
-              HasSubstr("leaves 50 of 100 elements of 'y' unwritten or NaN, the first of them at 50"));
+              HasSubstr("leaves 50 of 100 elements of 'y' unwritten or NaN, the first of them at "
+                        "50"));
 }
 
 TEST_F(RunnerTest, TheHostIsKnown) {

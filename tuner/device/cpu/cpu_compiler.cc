@@ -229,8 +229,8 @@ absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) 
 
 std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) const {
   // Floating point as on a GPU: products are fused into sums, nothing is reassociated (but where a
-  // kernel asks for it by `#pragma omp simd reduction`), and nobody looks at errno or traps. CUDA code
-  // reads memory by other types than it was written by.
+  // kernel asks for it by `#pragma omp simd reduction`), and nobody looks at errno or traps. CUDA
+  // code reads memory by other types than it was written by.
   std::vector<std::string> arguments = {program_,
                                         "-x",
                                         "c++",

@@ -27,7 +27,7 @@ constexpr double kLongLaunchNs = 50e6;
 constexpr double kCondemnNsMin = 10e6;
 // Poison and flushing take longer than a short kernel. What a trial may take in all for each second
 // of kernel time it may have, and how many samples it gets even so.
-constexpr double kWallPerKernelTime = 20;
+constexpr double kWallPerKernelTime = 10;
 constexpr size_t kSamplesAtLeast = 5;
 
 class CpuRunner : public Runner {
@@ -154,8 +154,9 @@ absl::Status CpuRunner::Sample(const LoadedKernel& kernel, const SamplePolicy& p
 
 absl::StatusOr<std::unique_ptr<Runner>> MakeRunner() {
   ASSIGN_OR_RETURN(HostInfo info, ReadHostInfo());
-  ASSIGN_OR_RETURN(std::unique_ptr<Launcher> launcher,
-                   Launcher::Create(info.cpus, static_cast<uint64_t>(info.device.max_shared_bytes)));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Launcher> launcher,
+      Launcher::Create(info.cpus, static_cast<uint64_t>(info.device.max_shared_bytes)));
   return std::make_unique<CpuRunner>(std::move(info), std::move(launcher));
 }
 

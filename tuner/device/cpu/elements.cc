@@ -28,7 +28,8 @@ float HalfToFloat(uint16_t half) {
   const uint32_t rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
   if ((half & 0x7c00u) == 0x7c00u) return std::bit_cast<float>(sign | rest | 0x7f800000u);
   // Moves the exponent by 112 exactly, and makes subnormal numbers normal.
-  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::bit_cast<float>(rest) * 0x1p112f));
+  const float scaled = std::bit_cast<float>(rest) * 0x1p112f;
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled));
 }
 
 // Rounds to nearest even.

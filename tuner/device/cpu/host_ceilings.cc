@@ -18,9 +18,9 @@ constexpr int64_t kCopyBytesMin = 128 << 20;  // of each of the two buffers
 constexpr int64_t kCopyBytesMax = 512 << 20;
 constexpr int64_t kGrainWords = 4096;
 
-// Twelve independent chains of multiply-adds: one takes four cycles, and two can begin in each. Every
-// value tends to a fixed point, so none overflows or falls among the slow subnormal numbers. The
-// empty assembly keeps each value in a register of the kind `place` and every step in the loop.
+// Twelve independent chains of multiply-adds: one takes four cycles, and two can begin in each.
+// Every value tends to a fixed point, so none overflows or falls among the slow subnormal numbers.
+// The empty assembly keeps each value in a register of the kind `place` and every step in the loop.
 #define TUNE_EACH_CHAIN(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11)
 #define TUNE_CHAINS(name, Real, bytes, place, target)                  \
   target double name(int64_t steps) {                                  \
@@ -112,7 +112,8 @@ absl::StatusOr<MemoryRates> MeasureMemory(Launcher& launcher, int64_t cache_byte
     });
     best.copy = std::max(best.copy, 2.0 * static_cast<double>(bytes) / (ns * 1e-9));
     ns = launcher.ForPieces(words, kGrainWords, [&](unsigned thread, int64_t begin, int64_t end) {
-      sums[thread] += ReadWords(source + begin, end - begin) + ReadWords(target + begin, end - begin);
+      sums[thread] += ReadWords(source + begin, end - begin);
+      sums[thread] += ReadWords(target + begin, end - begin);
     });
     best.read = std::max(best.read, 2.0 * static_cast<double>(bytes) / (ns * 1e-9));
   }

@@ -73,11 +73,12 @@ void ComparePiece(const HostArray& out, const HostArray& reference, int64_t begi
   LoadElements(out.dtype, out.data, begin, end, values.data());
   LoadElements(reference.dtype, reference.data, begin, end, references.data());
   const bool exact = out.dtype == DType::kI64 && reference.dtype == DType::kI64;
+  const auto* whole = static_cast<const int64_t*>(out.data);
+  const auto* whole_reference = static_cast<const int64_t*>(reference.data);
   for (int64_t i = begin; i < end; ++i) {
     const auto at = static_cast<size_t>(i - begin);
     // A double cannot tell neighbours of 2^53 apart.
-    if (exact && values[at] == references[at] &&
-        static_cast<const int64_t*>(out.data)[i] != static_cast<const int64_t*>(reference.data)[i]) {
+    if (exact && values[at] == references[at] && whole[i] != whole_reference[i]) {
       values[at] = std::nextafter(values[at], std::numeric_limits<double>::infinity());
     }
     CompareOne(values[at], references[at], i, tolerance, sum);

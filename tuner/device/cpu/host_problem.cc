@@ -119,13 +119,15 @@ absl::Status HostProblem::Allocate(const ProblemPlan& plan) {
 }
 
 void HostProblem::SetBytes(void* data, size_t bytes, unsigned char byte) {
-  launcher_.ForPieces(static_cast<int64_t>(bytes), kGrain, [&](unsigned, int64_t begin, int64_t end) {
+  const auto count = static_cast<int64_t>(bytes);
+  launcher_.ForPieces(count, kGrain, [&](unsigned, int64_t begin, int64_t end) {
     std::memset(static_cast<char*>(data) + begin, byte, static_cast<size_t>(end - begin));
   });
 }
 
 void HostProblem::CopyBytes(void* to, const void* from, size_t bytes) {
-  launcher_.ForPieces(static_cast<int64_t>(bytes), kGrain, [&](unsigned, int64_t begin, int64_t end) {
+  const auto count = static_cast<int64_t>(bytes);
+  launcher_.ForPieces(count, kGrain, [&](unsigned, int64_t begin, int64_t end) {
     std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
                 static_cast<size_t>(end - begin));
   });
@@ -177,7 +179,8 @@ absl::Status HostProblem::RunReference(const ProblemPlan& plan, const std::strin
   return absl::InvalidArgumentError(absl::StrCat("the reference failed: ", status.message()));
 }
 
-// The reference's outputs against themselves: only a NaN differs, and what was never written is one.
+// The reference's outputs against themselves: only a NaN differs, and what was never written is
+// one.
 absl::Status HostProblem::CheckReference() {
   for (Slot& slot : slots_) {
     if (!IsChecked(slot.plan.role)) continue;

@@ -28,16 +28,16 @@ struct Verdict {
 // Not thread-safe.
 class HostProblem {
  public:
-  // RESOURCE_EXHAUSTED: it does not fit in `memory_bytes_max`. INVALID_ARGUMENT: the reference is at
-  // fault.
+  // RESOURCE_EXHAUSTED: it does not fit in `memory_bytes_max`. INVALID_ARGUMENT: the reference is
+  // at fault.
   static absl::StatusOr<std::unique_ptr<HostProblem>> Create(Launcher& launcher,
                                                              const ProblemPlan& plan,
                                                              const std::string& reference_binary,
                                                              uint64_t seed,
                                                              int64_t memory_bytes_max);
 
-  // The buffer that a variant's argument means. A scratch buffer that the problem has not, or not as
-  // large, is allocated. INVALID_ARGUMENT if another does not agree with the problem's.
+  // The buffer that a variant's argument means. A scratch buffer that the problem has not, or not
+  // as large, is allocated. INVALID_ARGUMENT if another does not agree with the problem's.
   absl::StatusOr<void*> Resolve(const BufferPlan& wanted);
 
   // Before any launch: INOUT buffers as they were filled.

@@ -38,16 +38,16 @@ class Launcher {
 
   unsigned thread_count() const { return static_cast<unsigned>(threads_.size()); }
 
-  // How long a launch took, in nanoseconds: from when all threads stood ready until the last one was
-  // done, so waking them is not part of it. INVALID_ARGUMENT: see CheckLaunch. ABORTED: the kernel
+  // How long a launch took, in nanoseconds: from when all threads stood ready until the last one
+  // was done, so waking them is not part of it. INVALID_ARGUMENT: see CheckLaunch. ABORTED: the kernel
   // failed, by a deadlock or a misuse of a barrier; the launcher can be used again.
   absl::StatusOr<double> Launch(const KernelCode& code, const LaunchPlan& plan, void* const* args);
 
   using Task = absl::FunctionRef<void(unsigned thread_index)>;
   // Runs `task` once on every thread; returns the nanoseconds.
   double RunOnAll(Task task);
-  // Runs `task` on [begin, end) pieces of [0, count), one for each thread. Pieces begin at multiples
-  // of `grain`, and are the same in every call. Returns the nanoseconds.
+  // Runs `task` on [begin, end) pieces of [0, count), one for each thread. Pieces begin at
+  // multiples of `grain`, and are the same in every call. Returns the nanoseconds.
   double ForPieces(int64_t count, int64_t grain,
                    absl::FunctionRef<void(unsigned thread_index, int64_t begin, int64_t end)> task);
 

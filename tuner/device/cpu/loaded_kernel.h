@@ -20,8 +20,8 @@ using BufferResolver = std::function<absl::StatusOr<void*>(const BufferPlan&)>;
 
 class LoadedKernel {
  public:
-  // INVALID_ARGUMENT: an argument that cannot be. FAILED_PRECONDITION: not a kernel of this version,
-  // parameters other than the spec's, or one that needs a sanitizer's runtime.
+  // INVALID_ARGUMENT: an argument that cannot be. FAILED_PRECONDITION: not a kernel of this
+  // version, parameters other than the spec's, or one that needs a sanitizer's runtime.
   static absl::StatusOr<LoadedKernel> Load(const std::string& binary, const LaunchPlan& launch,
                                            const std::vector<ArgPlan>& args,
                                            const BufferResolver& resolve);

@@ -5,8 +5,8 @@
 
 #if defined(__x86_64__)
 
-// What the System V ABI lets a callee change need not be kept, and the floating-point control words,
-// which it should not, nobody here changes. Arguments: rdi, rsi, rdx; result: rax.
+// What the System V ABI lets a callee change need not be kept, and the floating-point control
+// words, which it should not, nobody here changes. Arguments: rdi, rsi, rdx; result: rax.
 __asm__(R"(
   .text
   .p2align 4

@@ -14,8 +14,8 @@ struct WarpValues {
   std::array<unsigned, tune_cpu::kWarpSize> source;
 };
 
-// Fills in `result` of the lanes that have arrived. A lane that reads from one that has not gets its
-// own value.
+// Fills in `result` of the lanes that have arrived. A lane that reads from one that has not gets
+// its own value.
 void Resolve(tune_cpu::WarpKind kind, unsigned arrived, WarpValues& values);
 
 }  // namespace tune::cpu
