@@ -14,7 +14,7 @@
 namespace tune {
 namespace {
 
-constexpr std::array<absl::string_view, 17> kWords = {
+constexpr std::array<absl::string_view, 13> kWords = {
     "--use_fast_math",  "--ftz=true",       "--ftz=false",       "--prec-div=true",
     "--prec-div=false", "--prec-sqrt=true", "--prec-sqrt=false", "--fmad=true",
     "--fmad=false",     "--std=c++17",      "--std=c++20",       "--extra-device-vectorization",

@@ -16,8 +16,8 @@ class GuardedBuffer {
 
   GuardedBuffer() = default;
   // The data is aligned to 64 bytes. Buffers of different `index` begin at different distances
-  // from a page, so that a kernel that walks several of them does not meet the same cache sets with each.
-  // RESOURCE_EXHAUSTED: no memory.
+  // from a page, so that a kernel that walks several of them does not meet the same cache sets with
+  // each. RESOURCE_EXHAUSTED: no memory.
   static absl::StatusOr<GuardedBuffer> Allocate(size_t bytes, unsigned index);
   ~GuardedBuffer();
   GuardedBuffer(GuardedBuffer&& other) noexcept;

@@ -39,8 +39,8 @@ class Launcher {
   unsigned thread_count() const { return static_cast<unsigned>(threads_.size()); }
 
   // How long a launch took, in nanoseconds: from when all threads stood ready until the last one
-  // was done, so waking them is not part of it. INVALID_ARGUMENT: see CheckLaunch. ABORTED: the kernel
-  // failed, by a deadlock or a misuse of a barrier; the launcher can be used again.
+  // was done, so waking them is not part of it. INVALID_ARGUMENT: see CheckLaunch. ABORTED: the
+  // kernel failed, by a deadlock or a misuse of a barrier; the launcher can be used again.
   absl::StatusOr<double> Launch(const KernelCode& code, const LaunchPlan& plan, void* const* args);
 
   using Task = absl::FunctionRef<void(unsigned thread_index)>;
