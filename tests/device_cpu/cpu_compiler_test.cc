@@ -270,6 +270,13 @@ TEST(SharedArraysTest, InsideAFunctionItIsAPointer) {
             "auto* a = ::tune_cpu::DynamicShared<int[3]>();\n}\n");
 }
 
+TEST(SharedArraysTest, AlignmentStandsWhereCppAllowsIt) {
+  EXPECT_EQ(RewriteSharedArrays("__shared__ alignas(16) float a[4];\nalignas(8) int b;\n"),
+            "__shared__ __align__(16) float a[4];\nalignas(8) int b;\n");
+  EXPECT_EQ(RewriteSharedArrays("volatile __shared__\n  alignas(64) int a;"),
+            "volatile __shared__\n  __align__(64) int a;");
+}
+
 TEST_F(CpuCompilerTest, LeavesNothingBehind) {
   const std::string folder = testing::TempDir() + "/compile-XXXXXX";
   std::string path = folder;

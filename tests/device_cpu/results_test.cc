@@ -114,6 +114,17 @@ TEST_F(ResultsTest, DynamicSharedMemoryIsAligned) {
               kThreads * static_cast<int64_t>(sizeof(float)));
 }
 
+TEST_F(ResultsTest, StaticSharedMemoryIsAligned) {
+  ExpectEqual("for (int i = 0; i < 256; ++i) y[i] = x[i ^ 1];",
+              R"(__shared__ char before;
+                 __shared__ alignas(128) float tile[256];
+                 before = 1;
+                 tile[t] = x[t];
+                 __syncthreads();
+                 bool aligned = reinterpret_cast<unsigned long long>(tile) % 128 == 0;
+                 y[t] = aligned && before == 1 ? tile[t ^ 1] : 0.0f;)");
+}
+
 TEST_F(ResultsTest, AtomicsInSharedMemory) {
   ExpectEqual(
       R"(int above = 0; float top = -1e30f;

@@ -172,7 +172,7 @@ void BlockScheduler::RunFiber(Fiber& self) {
   }
 }
 
-inline void BlockScheduler::Suspend(const Wait& wait) {
+void BlockScheduler::Suspend(const Wait& wait) {
   State& state = thread_state;
   Fiber& self = *running_;
   self.thread = state.thread;

@@ -81,8 +81,8 @@ class BlockScheduler {
   static void RunFiber(Fiber& self);
   bool NextBlock();
   void BeginBlock(uint64_t index);
-  // Suspends the running thread until somebody makes it ready. Inlined: see SwitchFiber.
-  __attribute__((always_inline)) void Suspend(const Wait& wait);
+  // Suspends the running thread until somebody makes it ready.
+  void Suspend(const Wait& wait);
   Fiber* TakeReady();
   // A fiber that starts threads, or nullptr after failing the launch.
   Fiber* TakeIdle();

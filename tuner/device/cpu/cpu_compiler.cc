@@ -228,8 +228,9 @@ absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) 
 }
 
 std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) const {
-  // Floating point as on a GPU: products are fused into sums, nothing is reassociated, and nobody
-  // looks at errno or traps. CUDA code reads memory by other types than it was written by.
+  // Floating point as on a GPU: products are fused into sums, nothing is reassociated (but where a
+  // kernel asks for it by `#pragma omp simd reduction`), and nobody looks at errno or traps. CUDA
+  // code reads memory by other types than it was written by.
   std::vector<std::string> arguments = {program_,
                                         "-x",
                                         "c++",
@@ -239,6 +240,7 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
                                         "-fno-math-errno",
                                         "-fno-trapping-math",
                                         "-fno-strict-aliasing",
+                                        "-fopenmp-simd",
                                         "-fPIC",
                                         "-fvisibility=hidden",
                                         "-pthread",

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/cpu/device_canary.h"
-#include "tuner/device/cpu/guarded_buffer.h"
 #include "tuner/device/cpu/host_ceilings.h"
 #include "tuner/device/cpu/host_info.h"
 #include "tuner/device/cpu/host_problem.h"
@@ -21,15 +20,13 @@
 namespace tune::cpu {
 namespace {
 
-constexpr int64_t kFlushBytesMax = 256 << 20;
-constexpr int64_t kFlushGrainWords = 4096;
 // From here on what the cache holds at the start is lost in the rest: a launch needs no flush, and
 // the one that was checked is as good a sample as any.
 constexpr double kLongLaunchNs = 50e6;
 // Shorter ones may be slow for other reasons the first time, and two more cost little.
 constexpr double kCondemnNsMin = 10e6;
-// Emptying a large cache takes longer than a short kernel. What a trial may take in all for each
-// second of kernel time it may have, and how many samples it gets even so.
+// Poison and flushing take longer than a short kernel. What a trial may take in all for each second
+// of kernel time it may have, and how many samples it gets even so.
 constexpr double kWallPerKernelTime = 10;
 constexpr size_t kSamplesAtLeast = 5;
 
@@ -54,12 +51,9 @@ class CpuRunner : public Runner {
   void JudgeLaunch(RunReport& report);
   absl::Status Sample(const LoadedKernel& kernel, const SamplePolicy& policy, double first_ns,
                       RunReport& report);
-  absl::Status EmptyCache();
 
   const HostInfo info_;
   const std::unique_ptr<Launcher> launcher_;
-  GuardedBuffer flush_;
-  uint64_t flush_sum_ = 0;
   std::unique_ptr<HostProblem> problem_;
 };
 
@@ -134,7 +128,7 @@ absl::Status CpuRunner::Sample(const LoadedKernel& kernel, const SamplePolicy& p
   while (rule.Decide() == StopReason::kContinue) {
     problem_->RestoreInOuts();
     if (cold) problem_->PoisonOutputs();
-    if (cold && first_ns < kLongLaunchNs) RETURN_IF_ERROR(EmptyCache());
+    if (cold && first_ns < kLongLaunchNs) problem_->FlushFromCaches();
     ASSIGN_OR_RETURN(const double duration_ns, kernel.Launch(*launcher_));
     rule.Add(duration_ns);
     if (rule.samples_ns().size() >= kSamplesAtLeast &&
@@ -153,23 +147,6 @@ absl::Status CpuRunner::Sample(const LoadedKernel& kernel, const SamplePolicy& p
   }
   report.samples_ns = rule.samples_ns();
   report.stopped_early = rule.Decide() == StopReason::kHopeless;
-  return absl::OkStatus();
-}
-
-// Written, then read, by all threads: the cache is left with nothing of the problem.
-absl::Status CpuRunner::EmptyCache() {
-  if (flush_.data() == nullptr) {
-    const int64_t bytes = std::min(2 * info_.cache_bytes_all, kFlushBytesMax);
-    ASSIGN_OR_RETURN(flush_, GuardedBuffer::Allocate(static_cast<size_t>(bytes), 0));
-  }
-  auto* words = static_cast<uint64_t*>(flush_.data());
-  const auto count = static_cast<int64_t>(flush_.bytes() / sizeof(uint64_t));
-  std::vector<uint64_t> sums(launcher_->thread_count());
-  launcher_->ForPieces(count, kFlushGrainWords, [&](unsigned thread, int64_t begin, int64_t end) {
-    std::fill(words + begin, words + end, flush_sum_);
-    sums[thread] = ReadWords(words + begin, end - begin);
-  });
-  for (uint64_t sum : sums) flush_sum_ += sum + 1;
   return absl::OkStatus();
 }
 

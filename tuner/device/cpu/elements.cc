@@ -54,15 +54,50 @@ void Load(const void* data, int64_t begin, int64_t end, double* values) {
   for (int64_t i = 0; i < end - begin; ++i) values[i] = static_cast<double>(typed[i]);
 }
 
-template <class T, class Convert>
-void FillFloats(const Fill& fill, uint64_t key, int64_t begin, int64_t end, void* data,
-                Convert convert) {
+[[gnu::always_inline]] inline void FillPieceBody(const Fill& fill, uint64_t key, int64_t begin,
+                                                 int64_t end, float* values) {
   const int kind = static_cast<int>(fill.kind);
   const float low = static_cast<float>(fill.low);
   const float high = static_cast<float>(fill.high);
   for (int64_t i = begin; i < end; ++i) {
-    static_cast<T*>(data)[i] =
-        convert(FillFloat(kind, low, high, key, static_cast<unsigned long long>(i)));
+    values[i - begin] = FillFloat(kind, low, high, key, static_cast<unsigned long long>(i));
+  }
+}
+
+using FillPiece = void (*)(const Fill& fill, uint64_t key, int64_t begin, int64_t end,
+                           float* values);
+
+void FillPieceAnywhere(const Fill& fill, uint64_t key, int64_t begin, int64_t end, float* values) {
+  FillPieceBody(fill, key, begin, end, values);
+}
+#if defined(__x86_64__)
+// The same numbers, since fill.h spells out its multiply-adds; but without a call for each of them.
+__attribute__((target("avx2,fma"))) void FillPieceWithFma(const Fill& fill, uint64_t key,
+                                                          int64_t begin, int64_t end,
+                                                          float* values) {
+  FillPieceBody(fill, key, begin, end, values);
+}
+#endif
+
+FillPiece ChooseFillPiece() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &FillPieceWithFma;
+#endif
+  return &FillPieceAnywhere;
+}
+
+template <class T, class Convert>
+void FillFloats(const Fill& fill, uint64_t key, int64_t begin, int64_t end, void* data,
+                Convert convert) {
+  static const FillPiece fill_piece = ChooseFillPiece();
+  std::array<float, kPiece> values;
+  for (int64_t first = begin; first < end; first += kPiece) {
+    const int64_t last = std::min(end, first + kPiece);
+    fill_piece(fill, key, first, last, values.data());
+    for (int64_t i = first; i < last; ++i) {
+      static_cast<T*>(data)[i] = convert(values[static_cast<size_t>(i - first)]);
+    }
   }
 }
 

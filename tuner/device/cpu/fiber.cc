@@ -10,11 +10,10 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/device/cpu/stack_switch.h"
 
 namespace tune::cpu {
 namespace {
-
-namespace context = boost::context::detail;
 
 // The sanitizers' interface, looked up at run time: a sanitized kernel may be loaded into a runner
 // that is not sanitized itself, with the sanitizer preloaded.
@@ -39,8 +38,8 @@ struct Sanitizers {
     Find(tsan_current, "__tsan_get_current_fiber");
     Find(tsan_switch, "__tsan_switch_to_fiber");
     Find(tsan_destroy, "__tsan_destroy_fiber");
-    if (start_switch != nullptr || tsan_switch != nullptr) switches_are_watched.store(true);
   }
+  bool Any() const { return start_switch != nullptr || tsan_switch != nullptr; }
 };
 
 const Sanitizers& TheSanitizers() {
@@ -60,39 +59,43 @@ bool TakeGuard() {
   return guards.fetch_add(1, std::memory_order_relaxed) < 8192;
 }
 
-// `self` has just been resumed by `transfer.data`.
-void Arrive(Fiber& self, context::transfer_t transfer) {
-  Fiber& previous = *static_cast<Fiber*>(transfer.data);
-  previous.context = transfer.fctx;
+// Set before the first switch, if there is any sanitizer to tell.
+std::atomic<bool> watched{false};
+
+// `self` has just been resumed by `previous`.
+void Arrive(Fiber& self, Fiber& previous) {
+  if (!watched.load(std::memory_order_relaxed)) return;
   const Sanitizers& sanitizers = TheSanitizers();
-  if (sanitizers.finish_switch != nullptr) {
-    const void* bottom = nullptr;
-    size_t size = 0;
-    sanitizers.finish_switch(self.fake_stack, &bottom, &size);
-    if (previous.memory == nullptr) {
-      previous.stack_bottom = bottom;
-      previous.stack_bytes = size;
-    }
+  if (sanitizers.finish_switch == nullptr) return;
+  const void* bottom = nullptr;
+  size_t size = 0;
+  sanitizers.finish_switch(self.fake_stack, &bottom, &size);
+  if (previous.memory == nullptr) {
+    previous.stack_bottom = bottom;
+    previous.stack_bytes = size;
   }
 }
 
-thread_local FiberMain entered_main = nullptr;
-
-void Enter(context::transfer_t transfer) {
-  Fiber& self = *entered_fiber;
-  const FiberMain main = entered_main;
-  Arrive(self, transfer);
-  main(self);
-  std::abort();  // A fiber's main never returns: there is nothing to return to.
-}
-
-void Depart(void** fake_stack, Fiber& to) {
+void Depart(void** fake_stack, const Fiber& to) {
+  if (!watched.load(std::memory_order_relaxed)) return;
   const Sanitizers& sanitizers = TheSanitizers();
   if (sanitizers.start_switch != nullptr) {
     sanitizers.start_switch(fake_stack, to.stack_bottom, to.stack_bytes);
   }
   if (sanitizers.tsan_switch != nullptr) sanitizers.tsan_switch(to.tsan_fiber, 0);
-  entered_fiber = &to;
+}
+
+// What a switch hands over.
+struct Passage {
+  Fiber* from;
+  Fiber* to;
+};
+
+void Enter(void* data) {
+  const Passage passage = *static_cast<const Passage*>(data);
+  Arrive(*passage.to, *passage.from);
+  passage.to->main(*passage.to);
+  std::abort();  // A fiber's main never returns: there is nothing to return to.
 }
 
 }  // namespace
@@ -133,29 +136,34 @@ void ResetFiber(Fiber& fiber, FiberMain main) {
   }
   fiber.fake_stack = nullptr;
   fiber.wait = {};
-  entered_main = main;
+  fiber.main = main;
   // Stacks lie a round number of bytes apart, so their busy ends would share few sets of the first
   // cache. Starting each a little lower spreads them.
   const size_t colour = static_cast<size_t>(fiber.id % 16) * 256;
   char* top = static_cast<char*>(const_cast<void*>(fiber.stack_bottom)) + fiber.stack_bytes;
-  fiber.context = context::make_fcontext(top - colour, fiber.stack_bytes - colour, Enter);
+  fiber.context = PrepareStack(top - colour, fiber.stack_bytes - colour, &Enter);
 }
 
 std::unique_ptr<Fiber> MakeHostFiber() {
   auto fiber = std::make_unique<Fiber>();
+  watched.store(TheSanitizers().Any(), std::memory_order_relaxed);
   if (TheSanitizers().tsan_current != nullptr) fiber->tsan_fiber = TheSanitizers().tsan_current();
   return fiber;
 }
 
-void SwitchWatchedFiber(Fiber& from, Fiber& to) {
+void SwitchFiber(Fiber& from, Fiber& to) {
   Depart(&from.fake_stack, to);
-  Arrive(from, context::jump_fcontext(to.context, &from));
+  Passage passage = {&from, &to};
+  const auto* arrival =
+      static_cast<const Passage*>(SwitchStacks(&from.context, to.context, &passage));
+  Arrive(from, *arrival->from);
 }
 
 void AbandonFiber(Fiber& from, Fiber& to) {
   // No place to keep the fake stack: the sanitizer frees it.
   Depart(nullptr, to);
-  context::jump_fcontext(to.context, &from);
+  Passage passage = {&from, &to};
+  SwitchStacks(&from.context, to.context, &passage);
   std::abort();
 }
 

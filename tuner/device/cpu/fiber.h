@@ -4,8 +4,6 @@
 // compiled for them or they came with a sanitized kernel.
 #pragma once
 
-#include <atomic>
-#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <memory>
 
@@ -23,10 +21,14 @@ struct Wait {
   int line = 0;
 };
 
+struct Fiber;
+using FiberMain = void (*)(Fiber& self);
+
 // Not thread-safe; belongs to one OS thread. The OS thread's own stack is a Fiber too, without
 // `memory`.
 struct Fiber {
-  boost::context::detail::fcontext_t context = nullptr;
+  void* context = nullptr;        // what SwitchStacks needs to go on here
+  FiberMain main = nullptr;
   void* memory = nullptr;         // the mapping, guard page first
   size_t memory_bytes = 0;
   unsigned short id = 0;
@@ -45,8 +47,6 @@ struct Fiber {
   ~Fiber();
 };
 
-using FiberMain = void (*)(Fiber& self);
-
 // RESOURCE_EXHAUSTED if the stack cannot be mapped.
 absl::StatusOr<std::unique_ptr<Fiber>> MakeFiber(unsigned short id, FiberMain main);
 // The fiber begins anew at its next switch; what was on its stack is forgotten.
@@ -54,20 +54,8 @@ void ResetFiber(Fiber& fiber, FiberMain main);
 // A fiber for the calling OS thread's own stack.
 std::unique_ptr<Fiber> MakeHostFiber();
 
-// Whether a sanitizer wants to know of switches; set before the first one.
-inline std::atomic<bool> switches_are_watched{false};
-// The fiber switched to last, for its first steps.
-inline constinit thread_local Fiber* entered_fiber = nullptr;
-void SwitchWatchedFiber(Fiber& from, Fiber& to);
-
-// Goes on in `to`; returns when something switches back to `from`. Inlined, as its callers should
-// be: after a switch a processor mispredicts every return, so the fewer there are the better.
-inline __attribute__((always_inline)) void SwitchFiber(Fiber& from, Fiber& to) {
-  if (switches_are_watched.load(std::memory_order_relaxed)) return SwitchWatchedFiber(from, to);
-  entered_fiber = &to;
-  const auto transfer = boost::context::detail::jump_fcontext(to.context, &from);
-  static_cast<Fiber*>(transfer.data)->context = transfer.fctx;
-}
+// Goes on in `to`; returns when something switches back to `from`.
+void SwitchFiber(Fiber& from, Fiber& to);
 // Goes on in `to`; `from` is not to be resumed before ResetFiber.
 [[noreturn]] void AbandonFiber(Fiber& from, Fiber& to);
 

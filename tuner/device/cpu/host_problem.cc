@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tuner/device/cpu/cache_flush.h"
 #include "tuner/device/cpu/elements.h"
 #include "tuner/device/cpu/loaded_kernel.h"
 #include "tuner/device/fill.h"
@@ -272,6 +273,16 @@ void HostProblem::RestoreInOuts() {
 void HostProblem::PoisonOutputs() {
   for (Slot& slot : slots_) {
     if (slot.plan.role == Role::kOutput) FillSlot(slot);
+  }
+}
+
+void HostProblem::FlushFromCaches() {
+  for (const Slot& slot : slots_) {
+    const char* data = static_cast<const char*>(slot.memory.data());
+    launcher_.ForPieces(static_cast<int64_t>(slot.memory.bytes()), kGrain,
+                        [data](unsigned, int64_t begin, int64_t end) {
+                          cpu::FlushFromCaches(data + begin, static_cast<size_t>(end - begin));
+                        });
   }
 }
 

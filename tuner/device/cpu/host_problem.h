@@ -44,6 +44,8 @@ class HostProblem {
   void RestoreInOuts();
   // Before a launch whose outputs are to be checked.
   void PoisonOutputs();
+  // Every buffer is in memory only.
+  void FlushFromCaches();
   // What the last launch left. After a wrong verdict guards and inputs are whole again.
   Verdict Check();
   // After a launch that failed half way: guards and inputs are whole again.

@@ -47,6 +47,7 @@ class Rewriter {
   std::string out_;
   bool line_start_ = true;
   bool opens_namespace_ = false;  // what the next brace belongs to
+  bool shared_ = false;           // the declaration has had __shared__
   std::vector<bool> scopes_;      // true: a function, or a type
   // Both branches of an #if may open a brace that is closed once.
   std::vector<std::vector<bool>> conditionals_;
@@ -122,7 +123,7 @@ void Rewriter::Step() {
   } else {
     if (c == '{') scopes_.push_back(!opens_namespace_);
     if (c == '}' && !scopes_.empty()) scopes_.pop_back();
-    if (c == '{' || c == '}' || c == ';') opens_namespace_ = false;
+    if (c == '{' || c == '}' || c == ';') opens_namespace_ = shared_ = false;
     ++at_;
   }
 }
@@ -144,6 +145,11 @@ void Rewriter::Word() {
     opens_namespace_ = true;
   } else if (word == "extern") {
     Declaration(begin);
+  } else if (word == "__shared__") {
+    shared_ = true;
+  } else if (word == "alignas" && shared_) {
+    absl::StrAppend(&out_, text_.substr(copied_, begin - copied_), "__align__");
+    copied_ = at_;
   }
 }
 

@@ -9,8 +9,9 @@
 
 namespace tune::cpu {
 
-// `text` with each `extern __shared__ TYPE NAME[];` replaced; every other byte, and the number of
-// lines, stays as it is.
+// `text` with each `extern __shared__ TYPE NAME[];` replaced, and `__align__` for an `alignas`
+// behind `__shared__`, where C++ has no place for it; every other byte, and the number of lines,
+// stays.
 std::string RewriteSharedArrays(absl::string_view text);
 
 }  // namespace tune::cpu
