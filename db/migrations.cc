@@ -11,6 +11,7 @@
 
 namespace tune::embedded {
 extern const std::string_view schema_sql;
+extern const std::string_view schema_step_2;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -67,9 +68,11 @@ absl::Status RunStep(Connection& connection, absl::string_view step, int64_t ver
 }  // namespace
 
 absl::Span<const absl::string_view> SchemaSteps() {
-  static const std::array<absl::string_view, 1> steps = {
-      absl::string_view(embedded::schema_sql.data(), embedded::schema_sql.size()),
+  const auto view = [](std::string_view text) {
+    return absl::string_view(text.data(), text.size());
   };
+  static const std::array<absl::string_view, 2> steps = {view(embedded::schema_sql),
+                                                         view(embedded::schema_step_2)};
   return steps;
 }
 
