@@ -56,7 +56,7 @@ class Permutation {
 }  // namespace
 
 std::unique_ptr<Strategy> MakeRandom(const StrategyInput& input) {
-  return std::make_unique<Walk>(input, Permutation(input.space.size(), input.seed));
+  return std::make_unique<Walk>(input, Permutation(input.space.size(), input.options.seed));
 }
 
 }  // namespace tune
