@@ -16,6 +16,7 @@ struct Entry {
 constexpr Entry kStrategies[] = {
     {"exhaustive", MakeExhaustive},
     {"random", MakeRandom},
+    {"surrogate", MakeSurrogate},
 };
 
 }  // namespace

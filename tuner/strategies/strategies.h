@@ -19,5 +19,7 @@ struct StrategyInput {
 std::unique_ptr<Strategy> MakeExhaustive(const StrategyInput& input);
 // Every config, in an order that only the seed decides.
 std::unique_ptr<Strategy> MakeRandom(const StrategyInput& input);
+// What a Gaussian process of the log of the latency expects to improve most on the best.
+std::unique_ptr<Strategy> MakeSurrogate(const StrategyInput& input);
 
 }  // namespace tune
