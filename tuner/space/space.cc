@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -114,6 +115,31 @@ absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition, uint64_t l
   space.size_ = total;
   space.params_ = definition.params;
   space.rows_ = Sorted(Combine(components, space.params_.size(), total), space.params_);
+  return space;
+}
+
+absl::StatusOr<Space> Space::FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows) {
+  const size_t width = params.size();
+  if (width == 0 || rows.empty() || rows.size() % width != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rows.size(), " digits are no rows of ", width, " params"));
+  }
+  for (size_t at = 0; at < rows.size(); ++at) {
+    if (rows[at] >= params[at % width].values.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("param '", params[at % width].name, "' has no digit ", rows[at]));
+    }
+  }
+  for (size_t at = width; at < rows.size(); at += width) {
+    if (!std::lexicographical_compare(&rows[at - width], &rows[at], &rows[at], &rows[at] + width)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("row ", at / width, " is not after the one before it"));
+    }
+  }
+  Space space;
+  space.size_ = rows.size() / width;
+  space.params_ = std::move(params);
+  space.rows_ = std::move(rows);
   return space;
 }
 

@@ -57,6 +57,9 @@ class Space {
   // configs, or if finding them takes too many steps.
   static absl::StatusOr<Space> Build(const SpaceDefinition& definition,
                                      uint64_t limit = 10'000'000);
+  // A space whose configs are listed: rows of params.size() digits, positions in the params' values.
+  // Rows must be sorted and each there once: index i is row i. INVALID_ARGUMENT otherwise.
+  static absl::StatusOr<Space> FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows);
 
   uint64_t size() const { return size_; }
   const std::vector<SpaceParam>& params() const { return params_; }
