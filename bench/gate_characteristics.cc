@@ -75,10 +75,12 @@ void PrintFalseAlarms(int runs, uint64_t seed) {
       failed += counts.failed > 0 ? 1 : 0;
       flagged += counts.flagged;
     }
-    const int ten = Simulation(row.model, seed + 1).RunsThatFail(std::vector<double>(10, 0.01), runs);
     const int hundred_runs = std::max(1, runs / 2);
-    const int hundred =
-        Simulation(row.model, seed + 2).RunsThatFail(std::vector<double>(100, 0.01), hundred_runs);
+    const auto worst = [&](uint64_t plus, size_t kernels, int count) {
+      return Simulation(row.model, seed + plus).RunsThatFail(std::vector(kernels, 0.01), count);
+    };
+    const int ten = worst(1, 10, runs);
+    const int hundred = worst(2, 100, hundred_runs);
     std::printf("| %s | %s | %.2f | %s | %s |\n", row.name, Share(failed, runs).c_str(),
                 flagged / runs, Share(ten, runs).c_str(), Share(hundred, hundred_runs).c_str());
     std::fflush(stdout);

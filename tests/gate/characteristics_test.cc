@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often the gate is wrong, by simulation: the quick part of what bench/gate_characteristics
-// tabulates. Every assertion is about an exact bound of the observed share, so a seed cannot make it
-// fail but once in a thousand; and for each there is a mistake that makes it fail.
+// tabulates. Every assertion is about an exact bound of the observed share, so hardly any seed
+// could make it fail; and for each there is a mistake that does.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -31,7 +31,8 @@ bool KeepsThePromise(int failed, int runs) {
 // The worst unchanged run there is: every kernel at exactly the tolerance.
 int WorstCaseFailures(const NoiseModel& model, int runs, Mistake mistake = Mistake::kNone,
                       size_t kernels = 100) {
-  return Simulation(model, 20261121).RunsThatFail(std::vector<double>(kernels, 0.01), runs, mistake);
+  return Simulation(model, 20261121)
+      .RunsThatFail(std::vector<double>(kernels, 0.01), runs, mistake);
 }
 
 TEST(FalseAlarms, NoneWhenNothingChanged) {

@@ -16,7 +16,8 @@ constexpr int kBisections = 200;
 
 double KeptFromZero(double value) { return std::abs(value) < kTiny ? kTiny : value; }
 
-// The continued fraction of I_x(a, b) by Lentz's method. Converges fast for x < (a + 1)/(a + b + 2).
+// The continued fraction of I_x(a, b) by Lentz's method. Converges fast for
+// x < (a + 1) / (a + b + 2).
 double BetaFraction(double a, double b, double x) {
   double c = 1;
   double d = 1 / KeptFromZero(1 - (a + b) * x / (a + 1));
