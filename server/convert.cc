@@ -197,6 +197,7 @@ v1::Trial ToProto(const Trial& trial, Samples samples) {
   telemetry->set_power_mw(trial.telemetry.power_mw);
   telemetry->set_temperature_c(trial.telemetry.temperature_c);
   telemetry->set_throttle_reasons(trial.telemetry.throttle_reasons);
+  telemetry->set_compute_processes(static_cast<uint32_t>(trial.telemetry.compute_processes));
   v1::ResultError* error = proto.mutable_error();
   error->set_max_abs(trial.error.max_abs);
   error->set_max_rel(trial.error.max_rel);

@@ -180,7 +180,11 @@ absl::Status SweepRun::PlanSpace() {
     first = space_->IndexOf(*config);
     if (first) default_config_ = *std::move(config);
   }
-  ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, row.seed, first));
+  const StrategyOptions options{.seed = row.seed,
+                                .first = first,
+                                .budget_trials = row.budget_trials,
+                                .in_flight = static_cast<uint32_t>(evaluator_->capacity())};
+  ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, options));
   view_.progress.space_size = space_->size();
   view_.progress.planned = PlannedTrials(row, space_->size());
   return absl::OkStatus();

@@ -44,7 +44,7 @@ class CpuSweepTest : public testing::Test {
   }
   std::vector<Trial> Sweep() {
     const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
-    auto strategy = MakeStrategy("exhaustive", space, 1, std::nullopt).value();
+    auto strategy = MakeStrategy("exhaustive", space).value();
     std::vector<Trial> trials;
     SweepHooks hooks;
     hooks.record = [&](Trial& trial) {

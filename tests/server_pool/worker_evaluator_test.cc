@@ -91,7 +91,7 @@ class WorkerEvaluatorTest : public testing::Test {
   // Every config's trial, by its text.
   std::map<std::string, Trial> Sweep() {
     const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
-    auto strategy = MakeStrategy("exhaustive", space, 1, std::nullopt).value();
+    auto strategy = MakeStrategy("exhaustive", space).value();
     std::map<std::string, Trial> trials;
     SweepHooks hooks;
     hooks.record = [&](Trial& trial) {

@@ -78,7 +78,7 @@ class FakeEvaluator : public Evaluator {
 
 struct Fixture {
   explicit Fixture(size_t capacity = 4, const std::string& strategy_name = "exhaustive")
-      : evaluator(capacity), strategy(*MakeStrategy(strategy_name, space, 1, std::nullopt)) {
+      : evaluator(capacity), strategy(*MakeStrategy(strategy_name, space, {.seed = 1})) {
     hooks.record = [this](Trial& trial) {
       trial.id = ++recorded;
       return absl::OkStatus();

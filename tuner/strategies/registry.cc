@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/strategies/strategies.h"
@@ -14,6 +16,7 @@ struct Entry {
 constexpr Entry kStrategies[] = {
     {"exhaustive", MakeExhaustive},
     {"random", MakeRandom},
+    {"surrogate", MakeSurrogate},
 };
 
 }  // namespace
@@ -25,14 +28,14 @@ std::vector<std::string> StrategyNames() {
 }
 
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,
-                                                       uint64_t seed,
-                                                       std::optional<uint64_t> first) {
-  if (first.has_value() && *first >= space.size()) {
+                                                       StrategyOptions options) {
+  if (options.first.has_value() && *options.first >= space.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("config ", *first, " of a space of ", space.size()));
+        absl::StrCat("config ", *options.first, " of a space of ", space.size()));
   }
+  const std::string_view chosen = name.empty() ? kDefaultStrategy : name;
   for (const Entry& entry : kStrategies) {
-    if (name == entry.name) return entry.make({space, seed, first});
+    if (chosen == entry.name) return entry.make({space, std::move(options)});
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown strategy '", name, "'; there are ",
                                                  absl::StrJoin(StrategyNames(), ", ")));

@@ -2,9 +2,7 @@
 // The strategies by name. Adding one is adding a file, a line here and a line in registry.cc.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "tuner/space/space.h"
 #include "tuner/strategy.h"
@@ -14,13 +12,14 @@ namespace tune {
 // What every strategy is made from; see MakeStrategy.
 struct StrategyInput {
   const Space& space;
-  uint64_t seed = 0;
-  std::optional<uint64_t> first;
+  StrategyOptions options;
 };
 
 // Every config, in the space's order.
 std::unique_ptr<Strategy> MakeExhaustive(const StrategyInput& input);
 // Every config, in an order that only the seed decides.
 std::unique_ptr<Strategy> MakeRandom(const StrategyInput& input);
+// What a Gaussian process of the log of the latency expects to improve most on the best.
+std::unique_ptr<Strategy> MakeSurrogate(const StrategyInput& input);
 
 }  // namespace tune
