@@ -43,6 +43,7 @@ const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::stri
     if (arguments[i] == "kernel" && next == "check") {
       return app.get_subcommand("kernel")->get_subcommand("check");
     }
+    if (arguments[i] == "report") return nullptr;
     if (arguments[i] == "sweep") {
       const CLI::App* sweep = app.get_subcommand("sweep");
       const bool verb = next == "list" || next == "watch" || next == "cancel";
@@ -97,6 +98,7 @@ int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
   AddKernel(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddReport(app, session);
   AddServer(app, session);
   AddManual(app);
   return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
