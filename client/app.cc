@@ -99,6 +99,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddKernel(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddReport(app, session);
   AddServer(app, session);
   AddManual(app);
 }
