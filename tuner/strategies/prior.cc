@@ -130,8 +130,8 @@ std::vector<uint64_t> Prior::Best(size_t count) const {
   return indices;
 }
 
-void Prior::Weigh(const std::vector<std::pair<uint64_t, double>>& measured) {
-  if (sources_.size() < 2 || measured.size() < kWeighMin) return;
+bool Prior::Weigh(const std::vector<std::pair<uint64_t, double>>& measured) {
+  if (sources_.size() < 2 || measured.size() < kWeighMin) return false;
   std::vector<double> here;
   for (const auto& [index, log_latency] : measured) here.push_back(log_latency);
   for (Source& source : sources_) {
@@ -141,6 +141,7 @@ void Prior::Weigh(const std::vector<std::pair<uint64_t, double>>& measured) {
     }
     source.weight = source.trust * std::exp(kRankSharpness * RankCorrelation(here, there));
   }
+  return true;
 }
 
 }  // namespace tune

@@ -33,8 +33,8 @@ class Prior {
   std::vector<uint64_t> Best(size_t count) const;
 
   // Weighs the sources by how well they rank what was measured here: pairs of index and log of
-  // latency.
-  void Weigh(const std::vector<std::pair<uint64_t, double>>& measured);
+  // latency. Whether that changed anything.
+  bool Weigh(const std::vector<std::pair<uint64_t, double>>& measured);
 
  private:
   struct Source {
