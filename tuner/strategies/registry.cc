@@ -16,6 +16,13 @@ struct Entry {
 constexpr Entry kStrategies[] = {
     {"exhaustive", MakeExhaustive},
     {"random", MakeRandom},
+    {"latin_hypercube", MakeLatinHypercube},
+    {"local_search", MakeLocalSearchBest},
+    {"local_search_first", MakeLocalSearchFirst},
+    {"simulated_annealing", MakeSimulatedAnnealing},
+    {"genetic", MakeGenetic},
+    {"differential_evolution", MakeDifferentialEvolution},
+    {"particle_swarm", MakeParticleSwarm},
     {"surrogate", MakeSurrogate},
 };
 
