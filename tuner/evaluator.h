@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tuner/config.h"
 #include "tuner/trial.h"
@@ -25,6 +26,8 @@ class Evaluator {
   // The next finished trial in any order, or nothing if none finishes within the time. A non-OK
   // status means the harness cannot go on (device lost, disk full).
   virtual absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) = 0;
+  // The time that a budget in seconds is of; not the host's where trials are replayed.
+  virtual absl::Time Now() const { return absl::Now(); }
   // Measures these configs again, interleaved round-robin, in a fresh worker; in the order given.
   virtual absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) = 0;
   // Tells the evaluator the best latency so far, so that hopeless configs can be cut short.
