@@ -59,8 +59,10 @@ build() {
     cmake --preset "$preset" > "$log" 2>&1 || { cat "$log" >&2; die "configuring failed"; }
     grep -i 'cuda' "$log" | sed 's/^-- //' >&2 || true
   fi
-  if ! ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
-    say "building preset $preset (the first time takes some minutes; log in $log)"
-    ninja -C "build/$preset" "$@" > "$log" 2>&1 || { tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
-  fi
+  # A build with nothing to do is over before the notice.
+  (sleep 1.5 > /dev/null 2>&1 && say "building preset $preset (the first time takes some minutes; log in $log)") &
+  local notice=$!
+  ninja -C "build/$preset" "$@" > "$log" 2>&1 || { kill $notice 2>/dev/null; tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
+  kill $notice 2>/dev/null || true
+  wait $notice 2>/dev/null || true
 }
