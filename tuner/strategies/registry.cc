@@ -11,11 +11,12 @@ namespace {
 struct Entry {
   const char* name;
   std::unique_ptr<Strategy> (*make)(const StrategyInput&);
+  const char* summary = "";
 };
 
 constexpr Entry kStrategies[] = {
-    {"exhaustive", MakeExhaustive},
-    {"random", MakeRandom},
+    {"exhaustive", MakeExhaustive, "every config, in the order of the space"},
+    {"random", MakeRandom, "every config, in an order that only the seed decides"},
     {"surrogate", MakeSurrogate},
 };
 
@@ -25,6 +26,13 @@ std::vector<std::string> StrategyNames() {
   std::vector<std::string> names;
   for (const Entry& entry : kStrategies) names.emplace_back(entry.name);
   return names;
+}
+
+std::string StrategySummary(const std::string& name) {
+  for (const Entry& entry : kStrategies) {
+    if (name == entry.name) return entry.summary;
+  }
+  return "";
 }
 
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,
