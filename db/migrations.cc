@@ -11,7 +11,8 @@
 
 namespace tune::embedded {
 extern const std::string_view schema_sql;
-extern const std::string_view schema_step_2;
+extern const std::string_view counters_sql;
+extern const std::string_view gate_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -71,8 +72,8 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 2> steps = {view(embedded::schema_sql),
-                                                         view(embedded::schema_step_2)};
+  static const std::array<absl::string_view, 3> steps = {
+      view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql)};
   return steps;
 }
 

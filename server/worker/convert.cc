@@ -271,12 +271,13 @@ v1::Telemetry ToWire(const Telemetry& telemetry) {
   proto.set_power_mw(Clamp32(telemetry.power_mw));
   proto.set_temperature_c(Clamp32(telemetry.temperature_c));
   proto.set_throttle_reasons(telemetry.throttle_reasons);
+  proto.set_compute_processes(static_cast<uint32_t>(telemetry.compute_processes));
   return proto;
 }
 
 Telemetry FromWire(const v1::Telemetry& proto) {
   return {proto.sm_clock_mhz(), proto.memory_clock_mhz(), proto.power_mw(), proto.temperature_c(),
-          proto.throttle_reasons()};
+          proto.throttle_reasons(), proto.compute_processes()};
 }
 
 void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply) {
