@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 no daemon at the address; 4 no config was ok;\n"
-    "130 interrupted. With no daemon running, tunectl does the work in its own process.";
+    "5 a kernel is slower (gate); 6 the gate could not tell; 130 interrupted. With no daemon running, tunectl does the work in its own process.";
 
 void AddGlobalFlags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", TUNE_VERSION);
@@ -47,6 +47,15 @@ const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::stri
       const CLI::App* sweep = app.get_subcommand("sweep");
       const bool verb = next == "list" || next == "watch" || next == "cancel";
       return verb ? nullptr : sweep;
+    }
+    if (arguments[i] == "gate") {
+      const bool verb =
+          next == "list" || next == "show" || next == "replay" || next == "resample";
+      return verb ? nullptr : app.get_subcommand("gate");
+    }
+    if (arguments[i] == "history") {
+      const CLI::App* history = app.get_subcommand("history");
+      return next == "record" ? history->get_subcommand("record") : history;
     }
   }
   return nullptr;
@@ -97,6 +106,9 @@ int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
   AddKernel(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddGate(app, session);
+  AddBaseline(app, session);
+  AddHistory(app, session);
   AddServer(app, session);
   AddManual(app);
   return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
