@@ -15,6 +15,10 @@ void AddDevice(CLI::App& app, Session& session);  // device list|show
 void AddBest(CLI::App& app, Session& session);    // best KERNEL
 void AddTrial(CLI::App& app, Session& session);   // trial list
 void AddReport(CLI::App& app, Session& session);  // report roofline|sweep
+void AddGate(CLI::App& app, Session& session);    // gate, gate list|show|replay|resample
+void AddGateVerbs(CLI::App& gate, Session& session);
+void AddBaseline(CLI::App& app, Session& session);  // baseline set|list
+void AddHistory(CLI::App& app, Session& session);   // history KERNEL, history record
 void AddServer(CLI::App& app, Session& session);  // server status
 
 }  // namespace tune::client

@@ -2,6 +2,7 @@
 #include "server/pool/device_lease.h"
 
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -49,6 +50,14 @@ DeviceLease::DeviceLease(DeviceLeaseOptions options) : options_(std::move(option
 }
 
 DeviceLease::~DeviceLease() = default;
+
+std::unique_ptr<DeviceLease> DeviceLease::MakeTwin(const std::string& name) const {
+  DeviceLeaseOptions options = options_;
+  if (!options.scratch_dir.empty()) absl::StrAppend(&options.scratch_dir, "-", name);
+  // It is replaced when its user says so, not in the middle of a comparison.
+  options.runs_per_worker = std::numeric_limits<int>::max();
+  return std::make_unique<DeviceLease>(std::move(options));
+}
 
 DeviceStatus DeviceLease::Status() const {
   std::lock_guard<std::mutex> lock(status_mutex_);

@@ -62,6 +62,10 @@ class DeviceLease {
   explicit DeviceLease(DeviceLeaseOptions options);
   ~DeviceLease();
 
+  // A second worker for the same device, with a scratch folder of its own: to compare two processes
+  // that are there at the same time. Takes no turns with this one; that is for the caller.
+  std::unique_ptr<DeviceLease> MakeTwin(const std::string& name) const;
+
   const std::string& id() const { return options_.id; }
   DeviceStatus Status() const;
 
