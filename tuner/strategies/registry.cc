@@ -14,6 +14,7 @@ struct Entry {
 };
 
 constexpr Entry kStrategies[] = {
+    {"auto", MakeAuto},
     {"exhaustive", MakeExhaustive},
     {"random", MakeRandom},
     {"latin_hypercube", MakeLatinHypercube},
