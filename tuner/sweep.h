@@ -46,16 +46,4 @@ absl::StatusOr<SweepSummary> RunSweep(const Space& space, Strategy& strategy, Ev
                                       const SweepBudget& budget, const std::vector<Trial>& known,
                                       const SweepHooks& hooks);
 
-struct Winner {
-  Trial best;
-  std::optional<Trial> default_trial;
-  std::vector<Trial> ties;  // not told apart from the best, the best not among them
-};
-
-// Names the winner: the top 8 and the default config are measured again, interleaved; configs whose
-// intervals overlap the best's are ties, broken by registers, shared memory, then config text.
-// Source: docs/measurement.md. FAILED_PRECONDITION if no trial is ok.
-absl::StatusOr<Winner> ConfirmWinner(const std::vector<Trial>& trials, const Config& default_config,
-                                     Evaluator& evaluator);
-
 }  // namespace tune
