@@ -84,11 +84,11 @@ int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
 
 }  // namespace
 
-int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
+int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
   // What a reader pipes into `head` must not end a sweep with a signal.
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Tunes and benchmarks GPU kernels.", "tunectl");
-  Session session(std::move(start_embedded));
+  Session session(std::move(embedded));
   AddGlobalFlags(app, session);
   app.require_subcommand(1);
   app.footer(kFooter);
@@ -97,6 +97,8 @@ int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
   AddKernel(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddRecording(app, session);
+  AddStrategy(app, session);
   AddServer(app, session);
   AddManual(app);
   return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));

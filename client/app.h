@@ -8,6 +8,6 @@
 namespace tune::client {
 
 // Runs one command; returns the exit code (client/exit_code.h).
-int RunTunectl(int argc, char** argv, StartEmbedded start_embedded);
+int RunTunectl(int argc, char** argv, EmbeddedServers embedded);
 
 }  // namespace tune::client

@@ -10,10 +10,12 @@ namespace tune::client {
 
 void AddSweep(CLI::App& app, Session& session);  // sweep KERNEL, sweep list|watch|cancel
 void AddSweepVerbs(CLI::App& sweep, Session& session);
-void AddKernel(CLI::App& app, Session& session);  // kernel list|show|check
-void AddDevice(CLI::App& app, Session& session);  // device list|show
-void AddBest(CLI::App& app, Session& session);    // best KERNEL
-void AddTrial(CLI::App& app, Session& session);   // trial list
-void AddServer(CLI::App& app, Session& session);  // server status
+void AddKernel(CLI::App& app, Session& session);     // kernel list|show|check
+void AddDevice(CLI::App& app, Session& session);     // device list|show
+void AddBest(CLI::App& app, Session& session);       // best KERNEL
+void AddTrial(CLI::App& app, Session& session);      // trial list
+void AddRecording(CLI::App& app, Session& session);  // recording show|convert|from-sweep|spec
+void AddStrategy(CLI::App& app, Session& session);   // strategy list|compare
+void AddServer(CLI::App& app, Session& session);     // server status
 
 }  // namespace tune::client
