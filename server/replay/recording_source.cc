@@ -22,7 +22,7 @@ using replay::RecordingBuilder;
 // The 95 % interval of a measurement in standard deviations, from end to end.
 constexpr double kIntervalDeviations = 3.92;
 
-RecordedTrial FromProto(const v1::Trial& trial) {
+RecordedTrial RecordedTrialOf(const v1::Trial& trial) {
   RecordedTrial recorded;
   recorded.outcome = static_cast<Outcome>(trial.outcome());
   if (recorded.outcome == Outcome::kOk) {
@@ -70,7 +70,7 @@ absl::StatusOr<Recording> FromSweep(const v1::RecordingSource& source) {
       values.push_back(FromProto(entry.value()));
     }
     // The search comes first: that the best few were measured again later does not count.
-    RETURN_IF_ERROR(builder.Add(values, FromProto(trial)));
+    RETURN_IF_ERROR(builder.Add(values, RecordedTrialOf(trial)));
   }
   ASSIGN_OR_RETURN(Recording recording, std::move(builder).Build());
   recording.sampled = recording.trials.size() < sweep.progress().space_size();
