@@ -26,6 +26,10 @@ absl::StatusOr<SweepRow> ReadSweep(Statement& row);
 std::string SelectTrials(Samples samples);
 absl::StatusOr<Trial> ReadTrial(Statement& row);
 
+// The same for the keys of trials (tables trial and trial_key).
+std::string SelectTrialKeys();
+absl::StatusOr<TrialKey> ReadTrialKey(Statement& row);
+
 // The same for current records. Their trials come without samples.
 std::string SelectCurrentRecords();
 absl::StatusOr<RecordRow> ReadRecord(Statement& row);

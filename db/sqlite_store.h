@@ -32,6 +32,7 @@ class SqliteStore : public Store {
   absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
                                       TrialPurpose purpose) override;
   absl::StatusOr<Trial> GetTrial(int64_t id) override;
+  absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) override;
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;

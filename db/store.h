@@ -124,6 +124,8 @@ class Store {
   virtual absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
                                               TrialPurpose purpose) = 0;
   virtual absl::StatusOr<Trial> GetTrial(int64_t id) = 0;
+  // What a trial was measured under.
+  virtual absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) = 0;  // oldest first
   // Those after a trial (0: from the first), at most `limit`: to read a long sweep in pieces.
   virtual absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,

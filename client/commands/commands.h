@@ -16,6 +16,7 @@ void AddBest(CLI::App& app, Session& session);       // best KERNEL
 void AddTrial(CLI::App& app, Session& session);      // trial list
 void AddRecording(CLI::App& app, Session& session);  // recording show|convert|from-sweep|spec
 void AddStrategy(CLI::App& app, Session& session);   // strategy list|compare
+void AddReport(CLI::App& app, Session& session);     // report roofline|sweep
 void AddServer(CLI::App& app, Session& session);     // server status
 
 }  // namespace tune::client

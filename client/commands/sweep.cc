@@ -161,8 +161,11 @@ void AddSearchFlags(CLI::App& sweep, SweepFlags& flags) {
                    "Stop after this many trials in a row that brought nothing");
   sweep.add_option("--stop-chance", flags.stop_chance,
                    "Stop when the chance that a trial improves on the best is below this (0.01)");
-  sweep.add_option("--prior", flags.prior,
-                   "Recordings to start from: of the same kernel on another device or shape");
+  sweep
+      .add_option("--prior", flags.prior,
+                  "Recording to start from, of the same kernel on another device or shape; may be "
+                  "given several times")
+      ->allow_extra_args(false);
   sweep.add_flag("--no-warm-start", flags.no_warm_start,
                  "Start from nothing, not from what other shapes and devices taught");
   sweep.add_option("--replay", flags.replay,

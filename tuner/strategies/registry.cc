@@ -17,7 +17,14 @@ struct Entry {
 constexpr Entry kStrategies[] = {
     {"exhaustive", MakeExhaustive, "every config, in the order of the space"},
     {"random", MakeRandom, "every config, in an order that only the seed decides"},
-    {"surrogate", MakeSurrogate},
+    {"latin_hypercube", MakeLatinHypercube, "random, with every value of every param tried equally often"},
+    {"local_search", MakeLocalSearchBest, "climbs to the best neighbour, and starts again elsewhere"},
+    {"local_search_first", MakeLocalSearchFirst, "climbs to the first better neighbour"},
+    {"simulated_annealing", MakeSimulatedAnnealing, "a walk that takes worse steps less and less often"},
+    {"genetic", MakeGenetic, "crosses and mutates the best configs so far"},
+    {"differential_evolution", MakeDifferentialEvolution, "adds differences of configs to the best"},
+    {"particle_swarm", MakeParticleSwarm, "configs drawn towards their own and the swarm's best"},
+    {"surrogate", MakeSurrogate, "a Gaussian process of log time chooses by expected improvement"},
 };
 
 }  // namespace
