@@ -100,6 +100,8 @@ void AddCommands(CLI::App& app, Session& session) {
   AddKernel(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddRecording(app, session);
+  AddStrategy(app, session);
   AddReport(app, session);
   AddGate(app, session);
   AddBaseline(app, session);
@@ -112,7 +114,7 @@ void AddCommands(CLI::App& app, Session& session) {
 
 std::set<std::string> FlagsBesideDims() {
   CLI::App app;
-  Session session(nullptr);
+  Session session({});
   AddCommands(app, session);
   std::set<std::string> flags;
   for (absl::string_view path : kCommandsWithDims) {
@@ -121,11 +123,11 @@ std::set<std::string> FlagsBesideDims() {
   return flags;
 }
 
-int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
+int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
   // What a reader pipes into `head` must not end a sweep with a signal.
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Tunes and benchmarks GPU kernels.", "tunectl");
-  Session session(std::move(start_embedded));
+  Session session(std::move(embedded));
   AddCommands(app, session);
   return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -27,6 +27,12 @@ class EmbeddedServer {
 
 using StartEmbedded = std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>()>;
 
+// What tunectl can start in its own process.
+struct EmbeddedServers {
+  StartEmbedded daemon;  // all that a daemon serves
+  StartEmbedded replay;  // recorded spaces; holds no state and no device
+};
+
 struct TlsFiles {
   std::string ca;           // verifies the daemon
   std::string certificate;  // ours, if the daemon asks for one
