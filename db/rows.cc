@@ -28,6 +28,15 @@ constexpr char kTrialParameters[] =
     "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
     "?, ?, ?, ?";
 
+// Whole characters of at most `limit` bytes.
+absl::string_view Prefix(absl::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
+  return text.substr(0, limit);
+}
+
+}  // namespace
+
 absl::Status ReadProblem(Statement& row, Problem& problem) {
   std::string dtype;
   const absl::string_view dims = row.ReadView();
@@ -38,15 +47,6 @@ absl::Status ReadProblem(Statement& row, Problem& problem) {
   problem.dtype = *parsed;
   return absl::OkStatus();
 }
-
-// Whole characters of at most `limit` bytes.
-absl::string_view Prefix(absl::string_view text, size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
-  return text.substr(0, limit);
-}
-
-}  // namespace
 
 std::string SelectSweeps() {
   return absl::StrCat("SELECT ", kSweepColumns,

@@ -13,6 +13,9 @@
 
 namespace tune::db {
 
+// Reads the columns dims and dtype.
+absl::Status ReadProblem(Statement& row, Problem& problem);
+
 enum class Samples { kLeaveOut, kLoad };
 
 // "SELECT ... FROM sweep JOIN ..."; append WHERE and ORDER BY.

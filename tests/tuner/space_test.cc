@@ -41,7 +41,17 @@ TEST(Space, ListsConfigsInOrderLastParamFastest) {
   EXPECT_THAT(Texts(space), ElementsAre("A=4 B=1 C=x", "A=4 B=2 C=x", "A=2 B=1 C=x",
                                         "A=2 B=1 C=True", "A=2 B=2 C=x", "A=2 B=2 C=True"));
   EXPECT_THAT(space.DigitsAt(3), ElementsAre(1, 0, 1));
+  EXPECT_EQ(space.radix(1), 3);
+  EXPECT_EQ(space.IndexOfDigits({1, 0, 1}), 3);
+  EXPECT_EQ(space.IndexOfDigits({0, 0, 1}), std::nullopt);
+  EXPECT_EQ(space.IndexOfDigits({0, 0, 2}), std::nullopt);
+  EXPECT_EQ(space.IndexOfDigits({0, 0}), std::nullopt);
   EXPECT_EQ(space.IndexOf(space.At(4)), 4);
+  std::vector<uint64_t> neighbours = {99};
+  space.Neighbours(0, Neighbourhood::kHamming, neighbours);
+  EXPECT_THAT(neighbours, ElementsAre(2, 1));
+  space.Neighbours(2, Neighbourhood::kAdjacent, neighbours);
+  EXPECT_THAT(neighbours, ElementsAre(0, 4, 3));
   Config other = space.At(0);
   other.entries[1].second = int64_t{3};  // 4 % 3 != 0
   EXPECT_EQ(space.IndexOf(other), std::nullopt);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/space/solver.h"
 #include "tuner/status_macros.h"
@@ -116,6 +118,31 @@ absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition, uint64_t l
   return space;
 }
 
+absl::StatusOr<Space> Space::FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows) {
+  const size_t width = params.size();
+  if (width == 0 || rows.empty() || rows.size() % width != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rows.size(), " digits are no rows of ", width, " params"));
+  }
+  for (size_t at = 0; at < rows.size(); ++at) {
+    if (rows[at] >= params[at % width].values.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("param '", params[at % width].name, "' has no digit ", rows[at]));
+    }
+  }
+  for (size_t at = width; at < rows.size(); at += width) {
+    if (!std::lexicographical_compare(&rows[at - width], &rows[at], &rows[at], &rows[at] + width)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("row ", at / width, " is not after the one before it"));
+    }
+  }
+  Space space;
+  space.size_ = rows.size() / width;
+  space.params_ = std::move(params);
+  space.rows_ = std::move(rows);
+  return space;
+}
+
 Config Space::At(uint64_t index) const {
   Config config;
   const uint16_t* row = rows_.data() + index * params_.size();
@@ -125,9 +152,14 @@ Config Space::At(uint64_t index) const {
   return config;
 }
 
+void Space::DigitsAt(uint64_t index, absl::Span<uint16_t> digits) const {
+  std::copy_n(rows_.data() + index * params_.size(), params_.size(), digits.data());
+}
+
 std::vector<uint16_t> Space::DigitsAt(uint64_t index) const {
-  const uint16_t* row = rows_.data() + index * params_.size();
-  return std::vector<uint16_t>(row, row + params_.size());
+  std::vector<uint16_t> digits(params_.size());
+  DigitsAt(index, absl::MakeSpan(digits));
+  return digits;
 }
 
 std::optional<uint64_t> Space::IndexOf(const Config& config) const {
@@ -140,6 +172,11 @@ std::optional<uint64_t> Space::IndexOf(const Config& config) const {
     if (name != param.name || it == param.values.end()) return std::nullopt;
     digits.push_back(static_cast<uint16_t>(it - param.values.begin()));
   }
+  return IndexOfDigits(digits);
+}
+
+std::optional<uint64_t> Space::IndexOfDigits(absl::Span<const uint16_t> digits) const {
+  if (digits.size() != params_.size()) return std::nullopt;
   uint64_t low = 0;
   uint64_t high = size_;
   while (low < high) {
@@ -154,6 +191,23 @@ std::optional<uint64_t> Space::IndexOf(const Config& config) const {
   const uint16_t* row = rows_.data() + low * params_.size();
   if (low == size_ || !std::equal(digits.begin(), digits.end(), row)) return std::nullopt;
   return low;
+}
+
+void Space::Neighbours(uint64_t index, Neighbourhood neighbourhood,
+                       std::vector<uint64_t>& out) const {
+  out.clear();
+  absl::InlinedVector<uint16_t, 32> digits(params_.size());
+  DigitsAt(index, absl::MakeSpan(digits));
+  for (size_t param = 0; param < params_.size(); ++param) {
+    const uint16_t own = digits[param];
+    for (size_t digit = 0; digit < radix(param); ++digit) {
+      const bool adjacent = digit + 1 == own || digit == own + size_t{1};
+      if (digit == own || (neighbourhood == Neighbourhood::kAdjacent && !adjacent)) continue;
+      digits[param] = static_cast<uint16_t>(digit);
+      if (const std::optional<uint64_t> found = IndexOfDigits(digits)) out.push_back(*found);
+    }
+    digits[param] = own;
+  }
 }
 
 }  // namespace tune

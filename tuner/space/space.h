@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "tuner/config.h"
 #include "tuner/expression/expression.h"
 #include "tuner/value.h"
@@ -39,6 +40,10 @@ struct SpaceDefinition {
   Scope constants;
 };
 
+// Which configs are neighbours: those that differ in exactly one param, by any value of its list
+// (kHamming) or by the next value up or down the list (kAdjacent).
+enum class Neighbourhood { kHamming, kAdjacent };
+
 // Immutable; configs in the enumeration order of the params (last param fastest). Thread-safe.
 class Space {
  public:
@@ -52,15 +57,29 @@ class Space {
   // configs, or if finding them takes too many steps.
   static absl::StatusOr<Space> Build(const SpaceDefinition& definition,
                                      uint64_t limit = 10'000'000);
+  // A space whose configs are listed: rows of params.size() digits, positions in the params' values.
+  // Rows must be sorted and each there once: index i is row i. INVALID_ARGUMENT otherwise.
+  static absl::StatusOr<Space> FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows);
 
   uint64_t size() const { return size_; }
   const std::vector<SpaceParam>& params() const { return params_; }
+  // How many values param `i` has, whether valid configs take them all or not.
+  size_t radix(size_t i) const { return params_[i].values.size(); }
 
   // REQUIRES: index < size().
   Config At(uint64_t index) const;
-  // Position of each param's value in its list.
+  // Digits: the position of each param's value in its list.
+  // REQUIRES: index < size() and digits.size() == params().size().
+  void DigitsAt(uint64_t index, absl::Span<uint16_t> digits) const;
   std::vector<uint16_t> DigitsAt(uint64_t index) const;
+
+  // Nothing if the config is not valid or not one of this space.
   std::optional<uint64_t> IndexOf(const Config& config) const;
+  std::optional<uint64_t> IndexOfDigits(absl::Span<const uint16_t> digits) const;
+
+  // Replaces `out` by the valid neighbours of a config: by param, and by digit within a param.
+  // REQUIRES: index < size().
+  void Neighbours(uint64_t index, Neighbourhood neighbourhood, std::vector<uint64_t>& out) const;
 
  private:
   Space() = default;
