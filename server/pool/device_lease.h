@@ -74,6 +74,8 @@ class DeviceLease {
   void SetCeilings(std::vector<Ceiling> ceilings);
   // Measured by the worker if they are not known yet.
   absl::StatusOr<std::vector<Ceiling>> Ceilings(const Cancelled& cancelled = {});
+  // Measures them again and keeps the higher value of each: a busy host may have lowered the others.
+  absl::StatusOr<std::vector<Ceiling>> RaiseCeilings(const Cancelled& cancelled = {});
 
   // Loads a problem; it is loaded again whenever the worker is replaced. INVALID_ARGUMENT: the
   // reference is at fault; RESOURCE_EXHAUSTED: the problem does not fit.
@@ -101,6 +103,7 @@ class DeviceLease {
   absl::Status StartWorker(const Cancelled& cancelled);
   absl::Status Greet(const Cancelled& cancelled);
   absl::Status TryCanary(const Cancelled& cancelled);
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
   absl::Status EnsureProblem(const Cancelled& cancelled);
   absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
   // Ends a worker that failed; the device is suspect until a canary passes.
