@@ -43,9 +43,10 @@ class Devices {
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;
 
-  // Ceilings are measured once per device and driver. Gives an open lease those that the store has.
+  // Ceilings are measured once per device and driver, and again when a trial comes out above them.
+  // Gives an open lease those that the store has.
   void RestoreCeilings(DeviceLease& lease) const;
-  // Keeps the ceilings of a lease if the store does not have them yet.
+  // Keeps those ceilings of a lease that the store does not have yet, or has lower.
   absl::Status KeepCeilings(const DeviceLease& lease) const;
 
   // Whoever measures on a device first takes his turn on it.

@@ -247,7 +247,7 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
   if (view_.row.budget_seconds > 0) budget.time = absl::Seconds(view_.row.budget_seconds);
   ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
   Report(summary_, nullptr);
-  return absl::OkStatus();
+  return devices_.KeepCeilings(*lease_);  // a trial above them may have had them measured again
 }
 
 void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {

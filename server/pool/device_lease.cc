@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pool/device_lease.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <system_error>
@@ -174,6 +175,31 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::Ceilings(const Cancelled& canc
   std::lock_guard<std::mutex> use(use_mutex_);
   RETURN_IF_ERROR(EnsureWorker(cancelled));
   if (std::vector<Ceiling> known = Status().ceilings; !known.empty()) return known;
+  ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, MeasureCeilings(cancelled));
+  SetCeilings(ceilings);
+  return ceilings;
+}
+
+absl::StatusOr<std::vector<Ceiling>> DeviceLease::RaiseCeilings(const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  RETURN_IF_ERROR(EnsureWorker(cancelled));
+  std::vector<Ceiling> ceilings = Status().ceilings;
+  ASSIGN_OR_RETURN(const std::vector<Ceiling> measured, MeasureCeilings(cancelled));
+  for (const Ceiling& now : measured) {
+    const auto before = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& other) {
+      return other.name == now.name;
+    });
+    if (before == ceilings.end()) {
+      ceilings.push_back(now);
+    } else if (now.value > before->value) {
+      *before = now;
+    }
+  }
+  SetCeilings(ceilings);
+  return ceilings;
+}
+
+absl::StatusOr<std::vector<Ceiling>> DeviceLease::MeasureCeilings(const Cancelled& cancelled) {
   Request request;
   request.mutable_ceilings();
   const WorkerAnswer answer = worker_->Call(request, options_.ceilings_deadline, cancelled);
@@ -184,9 +210,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::Ceilings(const Cancelled& canc
     return absl::UnavailableError(absl::StrCat("the ceilings of device ", options_.id,
                                                " could not be measured: ", complaint));
   }
-  std::vector<Ceiling> ceilings = FromWire(answer.reply.ceilings());
-  SetCeilings(ceilings);
-  return ceilings;
+  return FromWire(answer.reply.ceilings());
 }
 
 absl::StatusOr<std::vector<Ceiling>> DeviceLease::CeilingSuite(double sustained_seconds,

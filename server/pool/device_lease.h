@@ -80,6 +80,8 @@ class DeviceLease {
   void SetCeilings(std::vector<Ceiling> ceilings);
   // Measured by the worker if they are not known yet.
   absl::StatusOr<std::vector<Ceiling>> Ceilings(const Cancelled& cancelled = {});
+  // Measures them again and keeps the higher value of each: a busy host may have lowered the others.
+  absl::StatusOr<std::vector<Ceiling>> RaiseCeilings(const Cancelled& cancelled = {});
 
   // The whole suite, always measured anew and not kept here. See Runner::MeasureCeilingSuite.
   absl::StatusOr<std::vector<Ceiling>> CeilingSuite(double sustained_seconds,
@@ -118,6 +120,7 @@ class DeviceLease {
   absl::Status StartWorker(const Cancelled& cancelled);
   absl::Status Greet(const Cancelled& cancelled);
   absl::Status TryCanary(const Cancelled& cancelled);
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
   absl::Status EnsureProblem(const Cancelled& cancelled);
   absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
   // Asks a worker that is there or started for this. UNAVAILABLE if it did not answer the question,
