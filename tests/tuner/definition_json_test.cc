@@ -35,11 +35,11 @@ TEST(ParseSpaceDefinition, ReadsParamsOfEveryKindInOrder) {
 }
 
 TEST(ParseSpaceDefinition, ReadsKernelTunersFormsAndT1) {
-  for (
-      const char* json :
-      {R"json({"tune_params": {"BX": [1, 2, 4], "BY": [1, 2]}, "restrictions": "BX * BY <= 4"})json",
-       R"json({"parameters": {"BX": [1, 2, 4], "BY": [1, 2]}, "restrictions": ["BX * BY <= 4"]})json",
-       R"json({"ConfigurationSpace": {
+  for (const char* json : {R"json({"tune_params": {"BX": [1, 2, 4], "BY": [1, 2]}, 
+            "restrictions": "BX * BY <= 4"})json",
+                           R"json({"parameters": {"BX": [1, 2, 4], "BY": [1, 2]}, 
+            "restrictions": ["BX * BY <= 4"]})json",
+                           R"json({"ConfigurationSpace": {
              "TuningParameters": [{"Name": "BX", "Type": "int", "Values": "[1, 2, 4]"},
                                   {"Name": "BY", "Type": "int", "Values": [1, 2]}],
              "Conditions": [{"Expression": "BX * BY <= 4", "Parameters": ["BX", "BY"]}]}})json"}) {

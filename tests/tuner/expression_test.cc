@@ -99,6 +99,12 @@ TEST(Expression, AgreesWithPython) {
       {"x * 4", "2.0"},
       {"+a - -b", "5"},
       {"9223372036854775807", "9223372036854775807"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(Eval(c.text), c.result) << c.text;
+}
+
+TEST(Expression, KnowsPythonsTuplesBitsAndRounding) {
+  const Case cases[] = {
       {"a in (1, 7)", "True"},
       {"a in (7,)", "True"},
       {"(1, 2) == [1, 2]", "True"},
