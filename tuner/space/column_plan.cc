@@ -172,23 +172,23 @@ class Planner {
     if (depths_[id] <= depth) return AddSlot(id, *path);
     if (++visits_ > kMaxVisits) return;
     auto known = [&](size_t i) { return depths_[term.operands[i]] <= depth; };
-    auto under = [&](size_t condition, Word word, size_t i) {
-      path->push_back({term.operands[condition], word});
+    auto under = [&](size_t condition, Word word, bool is_word, size_t i) {
+      path->push_back({term.operands[condition], word, is_word});
       Visit(term.operands[i], depth, path);
       path->pop_back();
     };
     const bool is_logic = term.op == TermOp::kAnd || term.op == TermOp::kOr;
-    const Word open = term.op == TermOp::kAnd ? 1 : 0;
+    const Word decides = term.op == TermOp::kAnd ? 0 : 1;
     if (is_logic && known(0)) {
       Visit(term.operands[0], depth, path);
-      under(0, open, 1);
+      under(0, decides, false, 1);
     } else if (is_logic && known(1) && !plan_.graph.terms[term.operands[0]].may_fail) {
       Visit(term.operands[1], depth, path);
-      under(1, open, 0);
+      under(1, decides, false, 0);
     } else if (term.op == TermOp::kSelect && known(0)) {
       Visit(term.operands[0], depth, path);
-      under(0, 1, 1);
-      under(0, 0, 2);
+      under(0, 1, true, 1);
+      under(0, 0, true, 2);
     } else {
       for (TermId operand : term.operands) Visit(operand, depth, path);
     }

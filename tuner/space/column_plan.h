@@ -27,6 +27,7 @@ struct Slot {
   struct Condition {
     TermId term = 0;  // a slot as well
     Word word = 0;
+    bool is_word = true;  // or is not: what failed does not decide
   };
   std::vector<std::vector<Condition>> paths;
   Word filler = 0;  // its word when it does not matter

@@ -256,7 +256,9 @@ class Builder {
       holds_.assign(count, 1);
       for (const Slot::Condition& condition : path) {
         const Word* given = Get(condition.term).words;
-        for (size_t i = 0; i < count; ++i) holds_[i] &= given[i] == condition.word ? 1 : 0;
+        for (size_t i = 0; i < count; ++i) {
+          holds_[i] &= (given[i] == condition.word) == condition.is_word ? 1 : 0;
+        }
       }
       for (size_t i = 0; i < count; ++i) matters_[i] |= holds_[i];
     }
