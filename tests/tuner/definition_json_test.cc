@@ -35,9 +35,9 @@ TEST(ParseSpaceDefinition, ReadsParamsOfEveryKindInOrder) {
 }
 
 TEST(ParseSpaceDefinition, ReadsKernelTunersFormsAndT1) {
-  for (const char* json : {R"json({"tune_params": {"BX": [1, 2, 4], "BY": [1, 2]}, 
+  for (const char* json : {R"json({"tune_params": {"BX": [1, 2, 4], "BY": [1, 2]},
             "restrictions": "BX * BY <= 4"})json",
-                           R"json({"parameters": {"BX": [1, 2, 4], "BY": [1, 2]}, 
+                           R"json({"parameters": {"BX": [1, 2, 4], "BY": [1, 2]},
             "restrictions": ["BX * BY <= 4"]})json",
                            R"json({"ConfigurationSpace": {
              "TuningParameters": [{"Name": "BX", "Type": "int", "Values": "[1, 2, 4]"},

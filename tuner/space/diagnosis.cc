@@ -9,7 +9,7 @@ namespace tune {
 namespace {
 
 constexpr SolveLimits kLimits = {
-    .diagram = {.work = 20'000'000, .nodes = 1 << 18, .edges = 1 << 20}};
+    .diagram = {.work = 20'000'000, .words = 1 << 20, .edges = 1 << 20}};
 // Trying to do without each of more constraints takes too long.
 constexpr size_t kMaxTried = 64;
 // More that conflict together are too many to tell somebody.

@@ -66,7 +66,8 @@ class Builder {
       AddEdges(level, first, std::min(nodes, first + step), table, result);
       work_ += step * radix * (plan.terms.size() + 2);
       edges_ += parents_.size();
-      if (work_ > limits_.work || edges_ > limits_.edges || table->size() > limits_.nodes) {
+      if (work_ > limits_.work || edges_ > limits_.edges ||
+          table->size() * (table->width() + 2) > limits_.words) {
         return false;
       }
     }

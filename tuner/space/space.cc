@@ -16,9 +16,9 @@ namespace {
 
 // A second or two of work, and some 300 MiB while it lasts.
 constexpr SolveLimits kLimits = {
-    .diagram = {.work = 400'000'000, .nodes = 4'000'000, .edges = 12'000'000}, .deferrals = 6};
+    .diagram = {.work = 400'000'000, .words = 32'000'000, .edges = 12'000'000}, .deferrals = 6};
 // For the estimate of a space too large to be known.
-constexpr uint64_t kEstimateTries = 1'000'000;
+constexpr uint64_t kEstimateTries = 300'000;
 constexpr uint64_t kEstimateHits = 2'000;
 
 // The finaliser of SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
