@@ -4,8 +4,8 @@
 
     bench/figures.py --bin build/release/bin --out docs/results/h200.json [PART ...]
 
-Parts: rate faults kernels repeat (default: all). Each part prints one line per figure and adds to the
-JSON file: device, driver, date, the command, medians with their intervals, and peers measured in the
+Parts: rate faults kernels repeat (default: all). Each figure prints one line and is in the JSON file from
+then on, so that a run that is stopped loses nothing: device, driver, date, the command, medians with their intervals, and peers measured in the
 same run where PyTorch is at hand. Ratios are ours over the peer's, or over the measured ceiling.
 """
 import argparse
@@ -34,6 +34,8 @@ class Bench:
                     "NO_COLOR": "1"}
         self.env.pop("TUNE_ADDRESS", None)
         self.figures = {}
+        self.out = pathlib.Path(arguments.out)
+        self.about_device = self.tunectl("device", "show", self.device, "--json")
 
     def tunectl(self, *arguments, check=True, timeout=580):
         command = [str(self.bin / "tunectl"), *arguments]
@@ -61,7 +63,16 @@ class Bench:
 
     def note(self, name, figure, text):
         self.figures[name] = figure
+        self.write()
         print(f"{name}: {text}", flush=True)
+
+    def write(self):
+        out = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+               "host": f"{os.cpu_count()} x {platform.processor() or platform.machine()}",
+               "device": self.about_device, "figures": self.figures}
+        beside = self.out.with_name(self.out.name + ".part")
+        beside.write_text(json.dumps(out, indent=1) + "\n")
+        beside.replace(self.out)
 
 
 def summary(sweep):
@@ -198,17 +209,14 @@ def main():
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     arguments = parser.parse_args()
     bench = Bench(arguments)
-    device = bench.tunectl("device", "show", arguments.device, "--json")
     for part in arguments.parts or PARTS:
         try:
             PARTS[part](bench)
         except Exception as error:  # the other parts still count
             bench.note(part, {"error": str(error)[-2000:]}, f"failed: {str(error)[-600:]}")
-        device = bench.tunectl("device", "show", arguments.device, "--json")
-        out = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-               "host": f"{os.cpu_count()} x {platform.processor() or platform.machine()}",
-               "device": device, "figures": bench.figures}
-        pathlib.Path(arguments.out).write_text(json.dumps(out, indent=1) + "\n")
+        # The first sweep has measured its ceilings.
+        bench.about_device = bench.tunectl("device", "show", bench.device, "--json")
+        bench.write()
 
 
 if __name__ == "__main__":

@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/manual.h"
@@ -35,21 +39,25 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
   app.add_option("--tls-key", session.tls.key, "Our private key (PEM)");
 }
 
-// The deepest subcommand that the arguments name, if its kernel's dims are among its flags.
+// Commands that have the dims of their kernel among their flags.
+constexpr absl::string_view kCommandsWithDims[] = {"best", "kernel check", "sweep"};
+
+// The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string next = i + 1 < arguments.size() ? arguments[i + 1] : "";
-    if (arguments[i] == "best") return app.get_subcommand("best");
-    if (arguments[i] == "kernel" && next == "check") {
-      return app.get_subcommand("kernel")->get_subcommand("check");
-    }
-    if (arguments[i] == "sweep") {
-      const CLI::App* sweep = app.get_subcommand("sweep");
-      const bool verb = next == "list" || next == "watch" || next == "cancel";
-      return verb ? nullptr : sweep;
-    }
+  const CLI::App* command = nullptr;
+  std::string path;
+  for (const std::string& argument : arguments) {
+    const std::vector<const CLI::App*> named =
+        (command == nullptr ? app : *command).get_subcommands([&](const CLI::App* subcommand) {
+          return subcommand->get_name() == argument;
+        });
+    if (named.empty() && command == nullptr) continue;  // before it: --address and its value
+    if (named.empty()) break;
+    absl::StrAppend(&path, command == nullptr ? "" : " ", argument);
+    command = named.front();
   }
-  return nullptr;
+  const auto& paths = kCommandsWithDims;
+  return std::find(std::begin(paths), std::end(paths), path) == std::end(paths) ? nullptr : command;
 }
 
 std::set<std::string> LongNames(const CLI::App& app, const CLI::App& command) {
@@ -82,13 +90,7 @@ int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
   return session.exit_code();
 }
 
-}  // namespace
-
-int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
-  // What a reader pipes into `head` must not end a sweep with a signal.
-  std::signal(SIGPIPE, SIG_IGN);
-  CLI::App app("Tunes and benchmarks GPU kernels.", "tunectl");
-  Session session(std::move(start_embedded));
+void AddCommands(CLI::App& app, Session& session) {
   AddGlobalFlags(app, session);
   app.require_subcommand(1);
   app.footer(kFooter);
@@ -97,8 +99,30 @@ int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
   AddKernel(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddReport(app, session);
   AddServer(app, session);
   AddManual(app);
+}
+
+}  // namespace
+
+std::set<std::string> FlagsBesideDims() {
+  CLI::App app;
+  Session session(nullptr);
+  AddCommands(app, session);
+  std::set<std::string> flags;
+  for (absl::string_view path : kCommandsWithDims) {
+    flags.merge(LongNames(app, *CommandWithDims(app, absl::StrSplit(path, ' '))));
+  }
+  return flags;
+}
+
+int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
+  // What a reader pipes into `head` must not end a sweep with a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app("Tunes and benchmarks GPU kernels.", "tunectl");
+  Session session(std::move(start_embedded));
+  AddCommands(app, session);
   return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
 }
 

@@ -3,11 +3,17 @@
 // process.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "client/connection.h"
 
 namespace tune::client {
 
 // Runs one command; returns the exit code (client/exit_code.h).
 int RunTunectl(int argc, char** argv, StartEmbedded start_embedded);
+
+// Long names of the flags that stand beside a kernel's dims in some command: no dim can have one.
+std::set<std::string> FlagsBesideDims();
 
 }  // namespace tune::client

@@ -11,6 +11,7 @@
 #include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
 #include "tune/v1/record.grpc.pb.h"
+#include "tune/v1/report.grpc.pb.h"
 #include "tune/v1/server.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
@@ -47,6 +48,7 @@ class Connection {
   v1::KernelService::Stub& kernels() { return *kernels_; }
   v1::DeviceService::Stub& devices() { return *devices_; }
   v1::RecordService::Stub& records() { return *records_; }
+  v1::ReportService::Stub& reports() { return *reports_; }
   v1::ServerService::Stub& server() { return *server_; }
 
  private:
@@ -59,6 +61,7 @@ class Connection {
   std::unique_ptr<v1::KernelService::Stub> kernels_;
   std::unique_ptr<v1::DeviceService::Stub> devices_;
   std::unique_ptr<v1::RecordService::Stub> records_;
+  std::unique_ptr<v1::ReportService::Stub> reports_;
   std::unique_ptr<v1::ServerService::Stub> server_;
 };
 

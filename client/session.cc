@@ -36,6 +36,8 @@ std::string JsonText(const google::protobuf::Message& message, bool whitespace) 
 
 }  // namespace
 
+std::string JsonText(const google::protobuf::Message& message) { return JsonText(message, true); }
+
 void PrintJson(const google::protobuf::Message& message) {
   std::fputs(JsonText(message, true).c_str(), stdout);
 }

@@ -38,6 +38,7 @@ class Session {
 };
 
 // As protobuf's JSON, with the field names of the .proto files; 64-bit integers are strings.
+std::string JsonText(const google::protobuf::Message& message);
 void PrintJson(const google::protobuf::Message& message);
 void PrintJsonLine(const google::protobuf::Message& message);
 

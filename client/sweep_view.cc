@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -68,11 +69,16 @@ std::string SpeedText(const v1::Sweep& sweep) {
   return absl::StrJoin(parts, "   ");
 }
 
-std::string LatencyLine(const v1::Measurement& measurement) {
-  return fmt::format("{}  (95 % interval {} to {}, {} samples, {} clock, {} cache)",
+std::string LatencyLine(const v1::SweepResult& result) {
+  const v1::Measurement& measurement = result.best().measurement();
+  std::string samples = absl::StrCat(measurement.sample_count(), " samples");
+  if (result.confirm_rounds() > 0) {
+    absl::StrAppend(&samples, " in ", result.confirm_rounds(), " fresh processes");
+  }
+  return fmt::format("{}  (95 % interval {} to {}, {}, {} clock, {} cache)",
                      LatencyText(measurement.latency_ns_median()),
                      LatencyText(measurement.latency_ns_low()),
-                     LatencyText(measurement.latency_ns_high()), measurement.sample_count(),
+                     LatencyText(measurement.latency_ns_high()), samples,
                      ToText(measurement.clock()),
                      measurement.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
 }
@@ -97,17 +103,25 @@ void AddLine(std::string& text, const std::string& title, const std::string& val
   if (!value.empty()) absl::StrAppend(&text, Dim(fmt::format("{:<10}", title)), value, "\n");
 }
 
+// How the best stands to the default config.
+std::string DefaultLine(const v1::SweepResult& result) {
+  const v1::Trial& trial = result.default_trial();
+  if (trial.id() == result.best().id()) return "is the best";
+  const bool tie = std::any_of(result.ties().begin(), result.ties().end(),
+                               [&](const v1::Trial& other) { return other.id() == trial.id(); });
+  const std::string verdict =
+      tie ? "cannot be told from the best"
+          : fmt::format("the best is {:.2f} times as fast", result.speedup_over_default());
+  return fmt::format("{}  {}; {}", LatencyText(trial.measurement().latency_ns_median()),
+                     ToText(trial.config()), verdict);
+}
+
 void AddResult(std::string& text, const v1::Sweep& sweep) {
   const v1::SweepResult& result = sweep.result();
   AddLine(text, "best", Bold(ToText(result.best().config())));
-  AddLine(text, "latency", LatencyLine(result.best().measurement()));
+  AddLine(text, "latency", LatencyLine(result));
   AddLine(text, "speed", SpeedText(sweep));
-  if (result.has_default_trial()) {
-    AddLine(text, "default",
-            fmt::format("{}  {}; the best is {:.2f} times as fast",
-                        LatencyText(result.default_trial().measurement().latency_ns_median()),
-                        ToText(result.default_trial().config()), result.speedup_over_default()));
-  }
+  if (result.has_default_trial()) AddLine(text, "default", DefaultLine(result));
   for (int i = 0; i < result.ties_size() && i < 3; ++i) {
     AddLine(text, i == 0 ? "ties" : "",
             fmt::format("{}  {}", LatencyText(result.ties(i).measurement().latency_ns_median()),
@@ -138,6 +152,7 @@ std::string ProgressText(const v1::Sweep& sweep) {
   }
   const std::string failures = FailureText(progress);
   if (!failures.empty()) absl::StrAppend(&text, "  failed: ", failures);
+  if (!sweep.message().empty()) absl::StrAppend(&text, "  ", sweep.message());
   return text;
 }
 

@@ -8,6 +8,7 @@ find_package(Protobuf 3.21 REQUIRED)
 find_package(absl REQUIRED)
 find_package(gRPC 1.51 REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)
+find_package(ZLIB REQUIRED)                  # gzip of recordings
 find_package(OpenSSL 3.0 REQUIRED)           # SHA-256
 find_package(CLI11 2.1 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)

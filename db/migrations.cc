@@ -11,6 +11,7 @@
 
 namespace tune::embedded {
 extern const std::string_view schema_sql;
+extern const std::string_view gate_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -67,8 +68,10 @@ absl::Status RunStep(Connection& connection, absl::string_view step, int64_t ver
 }  // namespace
 
 absl::Span<const absl::string_view> SchemaSteps() {
-  static const std::array<absl::string_view, 1> steps = {
+  static const std::array<absl::string_view, 3> steps = {
       absl::string_view(embedded::schema_sql.data(), embedded::schema_sql.size()),
+      "",  // version 2 was never released
+      absl::string_view(embedded::gate_sql.data(), embedded::gate_sql.size()),
   };
   return steps;
 }

@@ -28,6 +28,15 @@ constexpr char kTrialParameters[] =
     "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
     "?, ?, ?, ?";
 
+// Whole characters of at most `limit` bytes.
+absl::string_view Prefix(absl::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
+  return text.substr(0, limit);
+}
+
+}  // namespace
+
 absl::Status ReadProblem(Statement& row, Problem& problem) {
   std::string dtype;
   const absl::string_view dims = row.ReadView();
@@ -38,15 +47,6 @@ absl::Status ReadProblem(Statement& row, Problem& problem) {
   problem.dtype = *parsed;
   return absl::OkStatus();
 }
-
-// Whole characters of at most `limit` bytes.
-absl::string_view Prefix(absl::string_view text, size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
-  return text.substr(0, limit);
-}
-
-}  // namespace
 
 std::string SelectSweeps() {
   return absl::StrCat("SELECT ", kSweepColumns,
@@ -95,6 +95,20 @@ absl::StatusOr<Trial> ReadTrial(Statement& row) {
   row.Read(error.max_abs, error.max_rel, error.relative_l2, error.bad_elements, error.worst);
   row.Read(trial.compile_seconds, trial.compile_cached, trial.evaluate_seconds);
   return trial;
+}
+
+std::string SelectTrialKeys() {
+  return "SELECT trial_key.kernel_hash, trial_key.dims, trial_key.dtype, trial_key.device_name, "
+         "trial_key.target, trial_key.driver, trial_key.compiler, trial_key.cache_mode "
+         "FROM trial JOIN trial_key ON trial_key.id = trial.key_id ";
+}
+
+absl::StatusOr<TrialKey> ReadTrialKey(Statement& row) {
+  TrialKey key;
+  row.Read(key.kernel_hash);
+  RETURN_IF_ERROR(ReadProblem(row, key.problem));
+  row.Read(key.device_name, key.target, key.driver, key.compiler, key.cache_mode);
+  return key;
 }
 
 std::string SelectCurrentRecords() {

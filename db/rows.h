@@ -13,6 +13,9 @@
 
 namespace tune::db {
 
+// Reads the columns dims and dtype.
+absl::Status ReadProblem(Statement& row, Problem& problem);
+
 enum class Samples { kLeaveOut, kLoad };
 
 // "SELECT ... FROM sweep JOIN ..."; append WHERE and ORDER BY.
@@ -22,6 +25,10 @@ absl::StatusOr<SweepRow> ReadSweep(Statement& row);
 // The same for trials (tables trial and trial_key).
 std::string SelectTrials(Samples samples);
 absl::StatusOr<Trial> ReadTrial(Statement& row);
+
+// The same for the keys of trials (tables trial and trial_key).
+std::string SelectTrialKeys();
+absl::StatusOr<TrialKey> ReadTrialKey(Statement& row);
 
 // The same for current records. Their trials come without samples.
 std::string SelectCurrentRecords();

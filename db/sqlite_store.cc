@@ -222,6 +222,14 @@ absl::StatusOr<Trial> SqliteStore::GetTrial(int64_t id) {
   return ReadTrial(find);
 }
 
+absl::StatusOr<TrialKey> SqliteStore::KeyOfTrial(int64_t id) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement find = reader->Prepare(absl::StrCat(SelectTrialKeys(), "WHERE trial.id = ?"));
+  ASSIGN_OR_RETURN(bool found, find.Bind(id).Step());
+  if (!found) return absl::NotFoundError(absl::StrCat("no trial ", id));
+  return ReadTrialKey(find);
+}
+
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(

@@ -32,6 +32,7 @@ class SqliteStore : public Store {
   absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
                                       TrialPurpose purpose) override;
   absl::StatusOr<Trial> GetTrial(int64_t id) override;
+  absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) override;
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
@@ -44,6 +45,21 @@ class SqliteStore : public Store {
   absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) override;
   absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
                                                       const std::string& driver) override;
+
+  absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) override;
+  absl::Status EndGateRun(int64_t id, GateState state, const std::string& message,
+                                  int64_t finished_unix_ms) override;
+  absl::StatusOr<GateRunRow> GetGateRun(int64_t id) override;
+  absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) override;  absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) override;
+  absl::StatusOr<std::vector<GateKernelRow>> GateKernels(int64_t run_id) override;
+  absl::StatusOr<std::vector<GateKernelRow>> GateKernelsNamed(const std::string& name) override;
+  absl::Status AppendGateLegs(const std::vector<GateLegRow>& legs) override;
+  absl::StatusOr<std::vector<GateLegRow>> GateLegs(int64_t gate_kernel_id) override;
+  absl::Status AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) override;
+  absl::StatusOr<std::vector<GateVerdictRow>> GateVerdicts(int64_t run_id) override;
+
+  absl::Status SetBaseline(const BaselineRow& baseline) override;
+  absl::StatusOr<std::vector<BaselineRow>> Baselines() override;
 
   absl::StatusOr<StoreStatistics> Statistics() override;
 

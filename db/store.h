@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/gate.h"
 #include "tuner/device/runner.h"
 #include "tuner/problem.h"
 #include "tuner/trial.h"
@@ -123,6 +124,8 @@ class Store {
   virtual absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
                                               TrialPurpose purpose) = 0;
   virtual absl::StatusOr<Trial> GetTrial(int64_t id) = 0;
+  // What a trial was measured under.
+  virtual absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) = 0;  // oldest first
   // Those after a trial (0: from the first), at most `limit`: to read a long sweep in pieces.
   virtual absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
@@ -146,6 +149,26 @@ class Store {
   virtual absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) = 0;
   virtual absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
                                                               const std::string& driver) = 0;
+
+  // Gate runs. A run is added first, then its kernels, then the legs of a round of a kernel as they
+  // are measured, then the verdicts; all but the run's end is append-only. Ids grow.
+  virtual absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) = 0;
+  virtual absl::Status EndGateRun(int64_t id, GateState state, const std::string& message,
+                                  int64_t finished_unix_ms) = 0;
+  virtual absl::StatusOr<GateRunRow> GetGateRun(int64_t id) = 0;
+  virtual absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) = 0;  // newest first
+  virtual absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) = 0;
+  virtual absl::StatusOr<std::vector<GateKernelRow>> GateKernels(int64_t run_id) = 0;
+  // Of every run, oldest first.
+  virtual absl::StatusOr<std::vector<GateKernelRow>> GateKernelsNamed(const std::string& name) = 0;
+  virtual absl::Status AppendGateLegs(const std::vector<GateLegRow>& legs) = 0;
+  virtual absl::StatusOr<std::vector<GateLegRow>> GateLegs(int64_t gate_kernel_id) = 0;
+  virtual absl::Status AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) = 0;
+  virtual absl::StatusOr<std::vector<GateVerdictRow>> GateVerdicts(int64_t run_id) = 0;
+
+  // The kernel must be stored. Replaces what the baseline has under the kernel's name.
+  virtual absl::Status SetBaseline(const BaselineRow& baseline) = 0;
+  virtual absl::StatusOr<std::vector<BaselineRow>> Baselines() = 0;
 
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
 };

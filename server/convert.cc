@@ -51,14 +51,16 @@ SweepProgress ProgressFromProto(const v1::SweepProgress& from) {
   return to;
 }
 
-void RoofToProto(const SweepResult& from, v1::SweepResult* to) {
+// What a stored sweep cannot have from its trials.
+void EvidenceToProto(const SweepResult& from, v1::SweepResult* to) {
+  to->set_confirm_rounds(from.confirm_rounds);
   to->set_bound(from.bound);
   to->set_ceiling(from.ceiling);
   if (!from.bound.empty()) to->set_ceiling_source(from.ceiling_measured ? "measured" : "nominal");
 }
 
 void ResultToProto(const SweepResult& from, v1::SweepResult* to) {
-  RoofToProto(from, to);
+  EvidenceToProto(from, to);
   *to->mutable_best() = ToProto(from.best);
   for (const Trial& tie : from.ties) *to->add_ties() = ToProto(tie);
   if (!from.default_trial || from.default_trial->outcome != Outcome::kOk) return;
@@ -195,6 +197,7 @@ v1::Trial ToProto(const Trial& trial, Samples samples) {
   telemetry->set_power_mw(trial.telemetry.power_mw);
   telemetry->set_temperature_c(trial.telemetry.temperature_c);
   telemetry->set_throttle_reasons(trial.telemetry.throttle_reasons);
+  telemetry->set_compute_processes(static_cast<uint32_t>(trial.telemetry.compute_processes));
   v1::ResultError* error = proto.mutable_error();
   error->set_max_abs(trial.error.max_abs);
   error->set_max_rel(trial.error.max_rel);
@@ -290,7 +293,7 @@ v1::Device ToProto(const DeviceView& view) {
 std::string SummaryText(const SweepView& view) {
   v1::Sweep summary;
   ProgressToProto(view.progress, summary.mutable_progress());
-  if (view.result) RoofToProto(*view.result, summary.mutable_result());
+  if (view.result) EvidenceToProto(*view.result, summary.mutable_result());
   std::string text;
   // Only fails for Any and malformed well-known types; a summary has neither.
   (void)google::protobuf::util::MessageToJsonString(summary, &text);
@@ -308,7 +311,8 @@ absl::StatusOr<SweepView> FromSummaryText(const db::SweepRow& row) {
   }
   view.progress = ProgressFromProto(summary.progress());
   if (summary.has_result()) {
-    view.result = SweepResult{.bound = summary.result().bound(),
+    view.result = SweepResult{.confirm_rounds = summary.result().confirm_rounds(),
+                              .bound = summary.result().bound(),
                               .ceiling = summary.result().ceiling(),
                               .ceiling_measured = summary.result().ceiling_source() == "measured"};
   }

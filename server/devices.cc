@@ -93,9 +93,8 @@ absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline) const
 absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time deadline) const {
   ASSIGN_OR_RETURN(std::vector<DeviceView> views, List(deadline));
   for (DeviceView& view : views) {
-    // GPUs come first, and the CPU last, whatever its state.
-    const bool usable = view.status.state == DeviceState::kHealthy || view.status.id == "cpu";
-    if (id.empty() ? usable : view.status.id == id) return std::move(view);
+    // GPUs come first, and the CPU last.
+    if (id.empty() ? MayBeDefault(view.status) : view.status.id == id) return std::move(view);
   }
   const std::string known = absl::StrJoin(
       views, ", ", [](std::string* out, const auto& view) { out->append(view.status.id); });

@@ -36,8 +36,8 @@ class Devices {
   ~Devices() { Stop(); }
 
   absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline) const;
-  // The device of an id; of an empty id, the first healthy GPU, else the CPU. NOT_FOUND names the
-  // devices there are.
+  // The device of an id; of an empty id, the first GPU that is healthy or suspect, else the CPU.
+  // NOT_FOUND names the devices there are.
   absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline) const;
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;

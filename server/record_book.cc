@@ -94,9 +94,8 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
   const std::vector<DeviceStatus> known = devices_.Known();
   for (const DeviceStatus& status : known) {
     if (status.info.name.empty()) continue;
-    const bool usable = status.state == DeviceState::kHealthy || status.id == "cpu";
     const bool asked = status.id == device || status.info.name == device;
-    if (device.empty() ? usable : asked) {
+    if (device.empty() ? MayBeDefault(status) : asked) {
       return Place{.device_name = status.info.name, .traits = TraitsOf(status.info)};
     }
   }

@@ -20,6 +20,7 @@
 #include "server/pool/workers.h"
 #include "server/record_book.h"
 #include "server/record_service.h"
+#include "server/report/report_service.h"
 #include "server/server_service.h"
 #include "server/sweep_feed.h"
 #include "server/sweep_queue.h"
@@ -69,6 +70,7 @@ struct Server::Parts {
   std::unique_ptr<KernelService> kernel_service;
   std::unique_ptr<DeviceService> device_service;
   std::unique_ptr<RecordService> record_service;
+  std::unique_ptr<ReportService> report_service;
   std::unique_ptr<ServerService> server_service;
   std::unique_ptr<grpc::Server> grpc_server;
 
@@ -124,6 +126,7 @@ absl::Status Server::Parts::Serve() {
   kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
   device_service = std::make_unique<DeviceService>(*devices, executor);
   record_service = std::make_unique<RecordService>(*records);
+  report_service = std::make_unique<ReportService>(*store, *queue, *devices, executor);
   server_service =
       std::make_unique<ServerService>(identity, *store, *queue, *workers, *records, executor);
 
@@ -133,7 +136,7 @@ absl::Status Server::Parts::Serve() {
   SetLimits(builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            sweep_service.get(), kernel_service.get(), device_service.get(), record_service.get(),
-           server_service.get()}) {
+           report_service.get(), server_service.get()}) {
     builder.RegisterService(service);
   }
   const std::string socket_path = SocketPath(options.address);

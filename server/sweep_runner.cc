@@ -18,12 +18,13 @@
 #include "tuner/status_macros.h"
 #include "tuner/strategy.h"
 #include "tuner/sweep.h"
+#include "tuner/winner.h"
 
 namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeWait = absl::Minutes(5);
-constexpr size_t kFinalistsMin = 64;  // ConfirmWinner measures fewer again
+constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
 
 // On the CPU a launch may take a second, flushing its caches before each sample takes tens of
 // milliseconds, and the noise of a host is far above a GPU's: few samples tell what can be told.
@@ -39,19 +40,24 @@ SamplePolicy PolicyFor(const std::string& target, CacheMode cache_mode) {
   return policy;
 }
 
-// The winner's figure is quoted and looked up: it is worth a quarter of a second a config, and on
-// the CPU more.
-SamplePolicy ConfirmPolicyFor(const std::string& target, CacheMode cache_mode) {
-  SamplePolicy policy = PolicyFor(target, cache_mode);
+// One round of confirming: the same number of samples in each, so that all rounds weigh alike, and
+// none of them long, since what differs between processes is not seen within one.
+SamplePolicy RoundPolicyFor(const std::string& target, CacheMode cache_mode) {
+  SamplePolicy policy{.cache_mode = cache_mode, .precision = 0};
   if (target == "cpu") {
-    policy.samples_max = 48;
-    policy.seconds_max = 1.5;
+    policy.samples_min = 3;
+    policy.samples_max = 8;
+    policy.seconds_max = 0.15;
     return policy;
   }
-  policy.samples_max = 500;
-  policy.precision = 0.0025;
-  policy.seconds_max = 0.25;
+  policy.samples_min = policy.samples_max = 40;
+  policy.seconds_max = 0.02;
   return policy;
+}
+
+// On a GPU eight rounds of nine configs fit; a slow kernel on the CPU gets fewer.
+ConfirmPolicy ConfirmPolicyFor(const std::string& target) {
+  return {.time = target == "cpu" ? absl::Seconds(20) : absl::Seconds(6)};
 }
 
 // One sweep while it runs. Not thread-safe: lives on the thread of its device.
@@ -152,8 +158,7 @@ absl::Status SweepRun::OpenDevice() {
                                     .problem = row.problem,
                                     .seed = row.seed,
                                     .policy = PolicyFor(row.target, row.cache_mode),
-                                    .confirm_policy = ConfirmPolicyFor(row.target, row.cache_mode),
-                                    .confirm_rounds = row.target == "cpu" ? 2 : 5,
+                                    .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
                                     .cancelled = &control_.stop}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
@@ -175,7 +180,11 @@ absl::Status SweepRun::PlanSpace() {
     first = space_->IndexOf(*config);
     if (first) default_config_ = *std::move(config);
   }
-  ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, row.seed, first));
+  const StrategyOptions options{.seed = row.seed,
+                                .first = first,
+                                .budget_trials = row.budget_trials,
+                                .in_flight = static_cast<uint32_t>(evaluator_->capacity())};
+  ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, options));
   view_.progress.space_size = space_->size();
   view_.progress.planned = PlannedTrials(row, space_->size());
   return absl::OkStatus();
@@ -258,31 +267,23 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
 
 absl::Status SweepRun::Confirm() {
   view_.progress.remaining_seconds = 0;
-  Phase("measuring the best configs again, interleaved");
+  Phase("measuring the best configs again, in fresh processes");
   if (default_trial_) finalists_.push_back(*default_trial_);
-  ASSIGN_OR_RETURN(Winner winner,
-                   ConfirmWinner(finalists_, default_config_.value_or(Config{}), *evaluator_));
-  RETURN_IF_ERROR(StoreConfirmed(winner.best));
-  for (Trial& tie : winner.ties) RETURN_IF_ERROR(StoreConfirmed(tie));
+  const Config default_config = default_config_.value_or(Config{});
+  ASSIGN_OR_RETURN(Finals finals,
+                   MeasureFinals(finalists_, default_config,
+                                 ConfirmPolicyFor(view_.row.target), *evaluator_));
+  for (Trial& trial : finals.trials) RETURN_IF_ERROR(StoreConfirmed(trial));
+  ASSIGN_OR_RETURN(Winner winner, NameWinner(finals, default_config));
 
   const Roof& roof = evaluator_->roof();
   SweepResult result{.best = std::move(winner.best),
+                     .default_trial = std::move(winner.default_trial),
                      .ties = std::move(winner.ties),
+                     .confirm_rounds = static_cast<uint32_t>(finals.rounds),
                      .bound = roof.bound,
                      .ceiling = roof.ceiling,
                      .ceiling_measured = roof.measured};
-  if (winner.default_trial) {
-    result.default_trial = std::move(winner.default_trial);
-    const auto same = [&](const Trial& trial) { return trial.config == *default_config_; };
-    const auto tie = std::find_if(result.ties.begin(), result.ties.end(), same);
-    if (same(result.best)) {
-      result.default_trial = result.best;
-    } else if (tie != result.ties.end()) {
-      result.default_trial = *tie;
-    } else {
-      RETURN_IF_ERROR(StoreConfirmed(*result.default_trial));
-    }
-  }
   view_.result = std::move(result);
   confirmed_ = true;
   return absl::OkStatus();

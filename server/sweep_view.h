@@ -33,6 +33,7 @@ struct SweepResult {
   Trial best;
   std::optional<Trial> default_trial;
   std::vector<Trial> ties;
+  uint32_t confirm_rounds = 0;  // 0: not measured again
   std::string bound;  // "memory", "compute"; empty when no ceiling is known
   double ceiling = 0;
   bool ceiling_measured = false;

@@ -4,7 +4,7 @@
 # nothing but the driver, OpenSSL 3 and, for the CPU device, a C++ compiler.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-out=${1:?usage: tools/bundle.sh DIR [--no-cuda-libraries]}
+out=$(realpath -m "${1:?usage: tools/bundle.sh DIR [--no-cuda-libraries]}")
 cmake --install build/release --prefix "$out" --strip > /dev/null
 [ "${2:-}" = --no-cuda-libraries ] && exit 0
 
@@ -15,9 +15,14 @@ for cuda in "${TUNE_CUDA_PATH:-/usr/local/cuda}" .venv/lib/python3*/site-package
     find -L "$cuda/lib64" "$cuda/lib" "$cuda/extras/CUPTI/lib64" -maxdepth 1 -name "$library.so.*" \
       -exec cp -L -n {} "$out/cuda/lib/" \; 2>/dev/null || true
   done
-  (cd "$cuda/include" && cp -r --parents cuda_bf16.h* cuda_fp16.h* cuda_fp8.h* vector_types.h \
-    vector_functions.h* builtin_types.h device_types.h driver_types.h host_defines.h surface_types.h \
-    texture_types.h nv crt "$OLDPWD/$out/cuda/include/" 2>/dev/null) || true
+  for header in cuda_bf16.h cuda_bf16.hpp cuda_fp16.h cuda_fp16.hpp cuda_fp8.h cuda_fp8.hpp vector_types.h \
+    vector_functions.h vector_functions.hpp builtin_types.h device_types.h driver_types.h host_defines.h \
+    surface_types.h texture_types.h nv crt; do
+    [ -e "$cuda/include/$header" ] && cp -rL "$cuda/include/$header" "$out/cuda/include/"
+  done
+  for needed in include/cuda_bf16.h include/crt "lib/libnvrtc.so.*" "lib/libcupti.so.*"; do
+    compgen -G "$out/cuda/$needed" > /dev/null || { echo "$cuda has no $needed to bundle" >&2; exit 1; }
+  done
   exit 0
 done
 echo "no CUDA to bundle: the folder has the CPU device only" >&2

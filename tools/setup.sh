@@ -4,6 +4,17 @@
 say() { printf '== %s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+# quietly LOG COMMAND...: the command's output goes to the log, whose end is shown if it fails.
+quietly() {
+  local log="$1"
+  shift
+  mkdir -p "$(dirname "$log")"
+  printf '$ %s\n' "$*" >> "$log"
+  "$@" >> "$log" 2>&1 && return
+  tail -n 20 "$log" >&2
+  return 1
+}
+
 missing_packages() {
   local package
   for package in $(grep -v '^#' tools/packages.txt); do
@@ -23,10 +34,10 @@ ensure_packages() {
       command -v sudo >/dev/null || die "these packages are missing and there is no sudo; as root: apt-get install $packages"
       as_root="sudo"
     fi
-    say "installing with apt: $packages"
-    $as_root apt-get update -qq >&2 || die "apt-get update failed; see above"
-    DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $packages >&2 ||
-      die "apt-get install failed; see above"
+    say "installing with apt (log in build/apt.log): $packages"
+    quietly build/apt.log $as_root apt-get update -q || die "apt-get update failed; the whole log is in build/apt.log"
+    quietly build/apt.log $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages ||
+      die "apt-get install failed; the whole log is in build/apt.log"
   fi
   mkdir -p build && touch "$stamp"
 }
@@ -39,9 +50,9 @@ ensure_cuda() {
   done
   compgen -G '.venv/lib/python3*/site-packages/nvidia/cu13/include/nvrtc.h' >/dev/null && return
   [ -e build/.no-cuda ] && return
-  say "no CUDA toolkit found; installing NVIDIA's wheels from PyPI into .venv (about 150 MB)"
-  if python3 -m venv .venv >&2 && .venv/bin/pip install --quiet --disable-pip-version-check \
-      'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*' >&2; then
+  say "no CUDA toolkit found; installing NVIDIA's wheels from PyPI into .venv (about 150 MB, log in build/pip.log)"
+  if quietly build/pip.log python3 -m venv .venv && quietly build/pip.log .venv/bin/pip install --disable-pip-version-check \
+      'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*'; then
     return
   fi
   rm -rf .venv
@@ -59,8 +70,10 @@ build() {
     cmake --preset "$preset" > "$log" 2>&1 || { cat "$log" >&2; die "configuring failed"; }
     grep -i 'cuda' "$log" | sed 's/^-- //' >&2 || true
   fi
-  if ! ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
-    say "building preset $preset (the first time takes some minutes; log in $log)"
-    ninja -C "build/$preset" "$@" > "$log" 2>&1 || { tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
-  fi
+  # A build with nothing to do is over before the notice.
+  (sleep 1.5 > /dev/null 2>&1 && say "building preset $preset (the first time takes some minutes; log in $log)") &
+  local notice=$!
+  ninja -C "build/$preset" "$@" > "$log" 2>&1 || { kill $notice 2>/dev/null; tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
+  kill $notice 2>/dev/null || true
+  wait $notice 2>/dev/null || true
 }

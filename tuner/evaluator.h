@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tuner/config.h"
 #include "tuner/trial.h"
@@ -25,8 +27,14 @@ class Evaluator {
   // The next finished trial in any order, or nothing if none finishes within the time. A non-OK
   // status means the harness cannot go on (device lost, disk full).
   virtual absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) = 0;
-  // Measures these configs again, interleaved round-robin, in a fresh worker; in the order given.
+  // The time that a budget in seconds is of; not the host's where trials are replayed.
+  virtual absl::Time Now() const { return absl::Now(); }
+  // Measures these configs again, one after the other, in a fresh worker; in the order given. One
+  // round of several: what is in flight is abandoned, and rates are left to Appraise.
   virtual absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) = 0;
+  // Fills in what follows from the median of a trial that was ok, such as its share of the peak;
+  // may change the outcome to kAboveRoof. For trials put together from several rounds.
+  virtual void Appraise(Trial&) const {}
   // Tells the evaluator the best latency so far, so that hopeless configs can be cut short.
   virtual void SetRival(double latency_ns) = 0;
 };

@@ -6,31 +6,75 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tuner/config.h"
 #include "tuner/space/space.h"
 #include "tuner/trial.h"
 
 namespace tune {
 
-// Not thread-safe. Never proposes the same index twice, nor one it was told about before.
+// What the compiler reported of a variant.
+struct VariantResources {
+  int64_t registers = 0;     // a thread
+  int64_t spill_bytes = 0;   // a thread
+  int64_t shared_bytes = 0;  // a block, static and dynamic
+};
+
+// How a config fared.
+struct Observation {
+  uint64_t index = 0;
+  Outcome outcome = Outcome::kOk;
+  double latency_ns = 0;    // kOk only
+  double relative_std = 0;  // standard deviation of latency_ns, as a fraction of it; 0: unknown
+  std::optional<VariantResources> resources = std::nullopt;
+};
+
+// How a config fared elsewhere: on another device, for another shape, in an earlier version.
+struct PriorObservation {
+  Config config;  // one that the space does not have is passed over
+  Outcome outcome = Outcome::kOk;
+  // Latency over the best latency of the same source, at least 1; kOk only.
+  double relative_latency = 1;
+  uint32_t source = 0;  // observations of one source share a number
+  double weight = 1;    // trust in the source before anything is measured, 0 to 1
+};
+
+struct StrategyOptions {
+  uint64_t seed = 0;
+  std::optional<uint64_t> first = std::nullopt;  // tried before any other (the default config)
+  uint64_t budget_trials = 0;                    // how many there will be at most; 0: unknown
+  uint32_t in_flight = 1;                        // how many are asked for before the first is told
+  std::vector<PriorObservation> prior = {};
+};
+
+// Not thread-safe. Never proposes the same index twice, nor one it was told about before. The same
+// options and the same sequence of calls give the same proposals.
 class Strategy {
  public:
   virtual ~Strategy() = default;
   // The next config to try, or nothing when it has no more.
   virtual std::optional<uint64_t> Ask() = 0;
-  // How a config fared, asked for or known from before. `latency_ns` is meaningful for kOk only.
-  virtual void Tell(uint64_t index, Outcome outcome, double latency_ns) = 0;
+  // How a config fared, asked for or known from before.
+  virtual void Tell(const Observation& observation) = 0;
+  // The chance, as the strategy's model sees it, that the config last asked for beats the best told
+  // so far by more than the noise; nothing if it has no model.
+  virtual std::optional<double> ImprovementChance() const { return std::nullopt; }
 };
+
+// The strategy of a sweep that names none.
+inline constexpr std::string_view kDefaultStrategy = "random";
 
 // The strategies there are, for help texts and errors.
 std::vector<std::string> StrategyNames();
+// One line for people; empty for a name that is none of these.
+std::string StrategySummary(const std::string& name);
 
-// INVALID_ARGUMENT names the strategies there are. `space` must outlive the strategy. `first` is
-// tried before any other (the default config), if set.
+// An empty name is kDefaultStrategy. INVALID_ARGUMENT names the strategies there are. `space` must
+// outlive the strategy.
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,
-                                                       uint64_t seed,
-                                                       std::optional<uint64_t> first);
+                                                       StrategyOptions options = {});
 
 }  // namespace tune

@@ -10,19 +10,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "tuner/evaluator.h"
 #include "tuner/space/space.h"
+#include "tuner/stop_rules.h"
 #include "tuner/strategy.h"
 #include "tuner/trial.h"
 
 namespace tune {
-
-// When it is spent, nothing new is started; what is in flight is finished.
-struct SweepBudget {
-  uint64_t trials = 0;  // 0: no limit
-  absl::Duration time = absl::InfiniteDuration();
-};
 
 struct SweepSummary {
   uint64_t done = 0;  // finished, reused ones included
@@ -30,6 +24,7 @@ struct SweepSummary {
   std::map<Outcome, uint64_t> outcomes;
   std::optional<Trial> best;  // as found; before the winner is confirmed
   bool cancelled = false;
+  SweepEnd end = SweepEnd::kNone;  // why nothing more was started
 };
 
 // What ends a sweep and who is told. All callbacks run on the sweep's thread.
@@ -50,17 +45,5 @@ struct SweepHooks {
 absl::StatusOr<SweepSummary> RunSweep(const Space& space, Strategy& strategy, Evaluator& evaluator,
                                       const SweepBudget& budget, const std::vector<Trial>& known,
                                       const SweepHooks& hooks);
-
-struct Winner {
-  Trial best;
-  std::optional<Trial> default_trial;
-  std::vector<Trial> ties;  // not told apart from the best, the best not among them
-};
-
-// Names the winner: the top 8 and the default config are measured again, interleaved; configs whose
-// intervals overlap the best's are ties, broken by registers, shared memory, then config text.
-// Source: docs/measurement.md. FAILED_PRECONDITION if no trial is ok.
-absl::StatusOr<Winner> ConfirmWinner(const std::vector<Trial>& trials, const Config& default_config,
-                                     Evaluator& evaluator);
 
 }  // namespace tune

@@ -64,6 +64,7 @@ struct Telemetry {
   int64_t power_mw = 0;
   int64_t temperature_c = 0;
   uint64_t throttle_reasons = 0;
+  int64_t compute_processes = 0;  // on the device, ours among them; 0 if unknown
 };
 
 struct ResultError {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Naming the winner of a sweep. The fastest of many noisy estimates is fast partly by luck, so the
-// top few are measured again and only those numbers count.
+#include "tuner/winner.h"
+
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <tuple>
 #include <unordered_set>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tuner/statistics/median.h"
+#include "tuner/statistics/paired_ratio.h"
 #include "tuner/status_macros.h"
-#include "tuner/sweep.h"
 
 namespace tune {
 namespace {
@@ -47,44 +50,154 @@ std::vector<Trial> Ranked(const std::vector<Trial>& trials) {
   return ranked;
 }
 
-}  // namespace
-
-absl::StatusOr<Winner> ConfirmWinner(const std::vector<Trial>& trials, const Config& default_config,
-                                     Evaluator& evaluator) {
+std::vector<Trial> Finalists(const std::vector<Trial>& trials, const Config& default_config) {
   const std::vector<Trial> ranked = Ranked(trials);
-  if (ranked.empty()) return absl::FailedPreconditionError("no config was ok");
   std::vector<Trial> finalists;
   for (size_t i = 0; i < ranked.size(); ++i) {
     if (i < kFinalists || ranked[i].config == default_config) finalists.push_back(ranked[i]);
   }
+  return finalists;
+}
+
+// A finalist's rounds so far.
+struct Entry {
+  Trial found;  // by the search
+  std::vector<Trial> rounds;
+
+  bool ok() const { return rounds.empty() || rounds.back().outcome == Outcome::kOk; }
+};
+
+// Runs one round. It begins with another finalist each time: the first in a fresh process may meet
+// a colder device than the last.
+absl::Status RunRound(size_t round, std::vector<Entry>& entries, Evaluator& evaluator) {
+  std::vector<Entry*> turns;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    Entry& entry = entries[(round + i) % entries.size()];
+    if (entry.ok()) turns.push_back(&entry);
+  }
+  if (turns.empty()) return absl::OkStatus();
   std::vector<Config> configs;
-  for (const Trial& trial : finalists) configs.push_back(trial.config);
+  for (const Entry* entry : turns) configs.push_back(entry->found.config);
   ASSIGN_OR_RETURN(std::vector<Trial> measured, evaluator.Remeasure(configs));
   if (measured.size() != configs.size()) {
     return absl::InternalError(absl::StrCat("the evaluator measured ", measured.size(), " of ",
                                             configs.size(), " configs again"));
   }
+  for (size_t i = 0; i < turns.size(); ++i) turns[i]->rounds.push_back(std::move(measured[i]));
+  return absl::OkStatus();
+}
+
+// The worst conditions that any round met.
+void Merge(const Telemetry& from, Telemetry& to) {
+  to.sm_clock_mhz = std::min(to.sm_clock_mhz, from.sm_clock_mhz);
+  to.memory_clock_mhz = std::min(to.memory_clock_mhz, from.memory_clock_mhz);
+  to.power_mw = std::max(to.power_mw, from.power_mw);
+  to.temperature_c = std::max(to.temperature_c, from.temperature_c);
+  to.throttle_reasons |= from.throttle_reasons;
+}
+
+Measurement PooledMeasurement(const std::vector<Trial>& rounds) {
+  size_t each = rounds[0].measurement.samples_ns.size();
+  for (const Trial& trial : rounds) each = std::min(each, trial.measurement.samples_ns.size());
+  std::vector<double> samples_ns;
+  std::vector<double> medians_ns;
+  for (const Trial& trial : rounds) {
+    const std::vector<double>& all = trial.measurement.samples_ns;
+    const std::vector<double> first(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(each));
+    // An evaluator that remembers its measurements may have kept no samples.
+    medians_ns.push_back(each > 0 ? EstimateMedian(first).median
+                                  : trial.measurement.latency_ns_median);
+    samples_ns.insert(samples_ns.end(), first.begin(), first.end());
+  }
+  if (samples_ns.empty()) samples_ns = medians_ns;
+  Measurement pooled = Summarise(std::move(samples_ns));
+  const MedianInterval interval = EstimateMedian(std::move(medians_ns));
+  pooled.latency_ns_median = interval.median;
+  pooled.latency_ns_low = interval.low;
+  pooled.latency_ns_high = interval.high;
+  pooled.clock = rounds.back().measurement.clock;
+  pooled.cache_mode = rounds.back().measurement.cache_mode;
+  return pooled;
+}
+
+Trial Pool(Entry entry, const Evaluator& evaluator) {
+  Trial pooled = entry.rounds.back();
+  // A compile that came from the cache may know less about the variant.
+  if (pooled.resources.registers == 0) pooled.resources = entry.found.resources;
+  pooled.evaluate_seconds = 0;
+  for (const Trial& round : entry.rounds) pooled.evaluate_seconds += round.evaluate_seconds;
+  if (pooled.outcome != Outcome::kOk) {
+    pooled.message = absl::StrCat("when measured again, round ", entry.rounds.size(), ": ",
+                                  pooled.message);
+    pooled.message.resize(std::min(pooled.message.size(), kMaxTrialMessageBytes));
+    return pooled;
+  }
+  for (const Trial& round : entry.rounds) Merge(round.telemetry, pooled.telemetry);
+  pooled.measurement = PooledMeasurement(entry.rounds);
+  evaluator.Appraise(pooled);
+  return pooled;
+}
+
+// REQUIRES: at least one sample a round.
+std::vector<double> RoundMedians(const Trial& trial, size_t rounds) {
+  const std::vector<double>& samples_ns = trial.measurement.samples_ns;
+  const auto each = static_cast<std::ptrdiff_t>(samples_ns.size() / rounds);
+  std::vector<double> medians_ns;
+  for (auto begin = samples_ns.begin(); medians_ns.size() < rounds; begin += each) {
+    medians_ns.push_back(EstimateMedian({begin, begin + each}).median);
+  }
+  return medians_ns;
+}
+
+}  // namespace
+
+absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Config& default_config,
+                                     const ConfirmPolicy& policy, Evaluator& evaluator) {
+  std::vector<Entry> entries;
+  for (Trial& trial : Finalists(trials, default_config)) entries.push_back({std::move(trial), {}});
+  if (entries.empty()) return absl::FailedPreconditionError("no config was ok");
+  Finals finals;
+  const int rounds_max = std::max(policy.rounds_max, 1);
+  const absl::Time start = absl::Now();
+  for (absl::Duration longest; finals.rounds < rounds_max; ++finals.rounds) {
+    const absl::Time begin = absl::Now();
+    if (finals.rounds >= policy.rounds_min && begin + longest > start + policy.time) break;
+    RETURN_IF_ERROR(RunRound(static_cast<size_t>(finals.rounds), entries, evaluator));
+    longest = std::max(longest, absl::Now() - begin);
+  }
+  for (Entry& entry : entries) finals.trials.push_back(Pool(std::move(entry), evaluator));
+  return finals;
+}
+
+absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_config) {
+  const size_t rounds = static_cast<size_t>(std::max(finals.rounds, 1));
   Winner winner;
   std::vector<Trial> ok;
-  for (size_t i = 0; i < measured.size(); ++i) {
-    if (measured[i].outcome != Outcome::kOk) continue;
-    // A compile that came from the cache may know less about the variant.
-    if (measured[i].resources.registers == 0) measured[i].resources = finalists[i].resources;
-    if (measured[i].config == default_config) winner.default_trial = measured[i];
-    ok.push_back(std::move(measured[i]));
+  for (const Trial& trial : finals.trials) {
+    if (trial.outcome != Outcome::kOk || trial.measurement.samples_ns.size() < rounds) continue;
+    if (trial.config == default_config) winner.default_trial = trial;
+    ok.push_back(trial);
   }
   if (ok.empty()) {
     return absl::FailedPreconditionError("no config was ok when it was measured again");
   }
   const Trial& fastest = *std::min_element(ok.begin(), ok.end(), IsFaster);
-  const double bound = fastest.measurement.latency_ns_high;
+  const std::vector<double> least_ns = RoundMedians(fastest, rounds);
   std::vector<Trial> tied;
   for (const Trial& trial : ok) {
-    if (&trial == &fastest || trial.measurement.latency_ns_low <= bound) tied.push_back(trial);
+    const bool tie = EstimateRatio(RoundMedians(trial, rounds), least_ns).contains(1.0);
+    if (&trial == &fastest || tie) tied.push_back(trial);
   }
   std::sort(tied.begin(), tied.end(), IsPreferred);
-  winner.best = tied.front();
-  winner.ties.assign(tied.begin() + 1, tied.end());
+  const auto eligible = [&](const Trial& trial) {
+    return !winner.default_trial || trial.measurement.latency_ns_median <=
+                                        winner.default_trial->measurement.latency_ns_median;
+  };
+  // There is one: the fastest is among them.
+  const auto best = std::find_if(tied.begin(), tied.end(), eligible);
+  winner.best = *best;
+  tied.erase(best);
+  winner.ties = std::move(tied);
   return winner;
 }
 

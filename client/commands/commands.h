@@ -14,6 +14,7 @@ void AddKernel(CLI::App& app, Session& session);  // kernel list|show|check
 void AddDevice(CLI::App& app, Session& session);  // device list|show
 void AddBest(CLI::App& app, Session& session);    // best KERNEL
 void AddTrial(CLI::App& app, Session& session);   // trial list
+void AddReport(CLI::App& app, Session& session);  // report roofline|sweep
 void AddServer(CLI::App& app, Session& session);  // server status
 
 }  // namespace tune::client

@@ -91,12 +91,13 @@ void PrintCheck(const v1::CheckKernelResponse& response) {
                  finding.message().c_str());
   }
   if (!response.has_kernel()) return;
-  std::printf("%s: %s configs", response.kernel().spec().name().c_str(),
+  std::printf("%s: configs: %s", response.kernel().spec().name().c_str(),
               SizesText(response.kernel()).c_str());
   for (const auto& [target, count] : response.compiled()) {
     std::printf("; %lu compiled for %s", static_cast<unsigned long>(count), target.c_str());
   }
-  std::printf("; %d findings\n", response.findings_size());
+  std::printf("; %d finding%s\n", response.findings_size(),
+              response.findings_size() == 1 ? "" : "s");
 }
 
 absl::Status Check(Session& session, const CheckFlags& flags) {

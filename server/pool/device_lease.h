@@ -32,6 +32,14 @@ struct DeviceStatus {
   std::string sandbox_note;
 };
 
+// May the device be taken when none is asked for? A suspect one may: its next worker has to pass
+// the canary anyway, and until then a GPU's work must not go to the CPU unasked. The CPU always
+// may.
+inline bool MayBeDefault(const DeviceStatus& status) {
+  return status.state == DeviceState::kHealthy || status.state == DeviceState::kSuspect ||
+         status.id == "cpu";
+}
+
 struct DeviceLeaseOptions {
   std::string id;
   WorkerCommand command;

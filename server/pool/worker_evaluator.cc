@@ -18,8 +18,6 @@ namespace {
 constexpr std::chrono::milliseconds kPatience(20);
 // Compiled variants kept ahead of the device, so that it never waits for a compiler.
 constexpr size_t kReadyAhead = 32;
-// A round of Remeasure needs this many samples for an interval that means something.
-constexpr int kRoundSamplesMin = 8;
 
 std::string Shortened(std::string message) {
   constexpr char kCut[] = "\n... (cut)";
@@ -303,6 +301,7 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
   ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, cancelled_));
   item.trial.evaluate_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   Judge(report, item);
+  Appraise(item.trial);
   if (item.trial.resources.binary_sha256.empty()) return absl::OkStatus();
   Trial& kept = measured_.emplace(key, item.trial).first->second;
   kept.measurement.samples_ns.clear();  // they are its own; a twin refers to it
@@ -322,6 +321,10 @@ void WorkerEvaluator::Judge(const RunReport& report, Item& item) const {
   trial.measurement.clock = report.clock;
   trial.measurement.cache_mode = options_.policy.cache_mode;
   trial.measurement.stopped_early = report.stopped_early;
+}
+
+void WorkerEvaluator::Appraise(Trial& trial) const {
+  if (trial.outcome != Outcome::kOk) return;
   if (!ApplyRoofline(problem_plan_.work, roof_, trial.measurement)) return;
   trial.outcome = Outcome::kAboveRoof;
   trial.message = absl::StrFormat(
@@ -332,32 +335,56 @@ void WorkerEvaluator::Judge(const RunReport& report, Item& item) const {
 
 absl::StatusOr<std::vector<Trial>> WorkerEvaluator::Remeasure(const std::vector<Config>& configs) {
   AbandonFlight();
+  ASSIGN_OR_RETURN(const std::vector<ItemPtr> items, ReadyForConfirming(configs));
+  RETURN_IF_ERROR(Quiet());
+  absl::Status measured = options_.device->Renew(cancelled_);
+  std::vector<Trial> trials;
+  for (size_t i = 0; i < items.size() && measured.ok(); ++i) {
+    absl::StatusOr<Trial> trial = MeasureAgain(*items[i]);
+    measured = trial.status();
+    if (trial.ok()) trials.push_back(*std::move(trial));
+  }
+  Loud();
+  RETURN_IF_ERROR(measured);
+  return trials;
+}
+
+absl::StatusOr<std::vector<WorkerEvaluator::ItemPtr>> WorkerEvaluator::ReadyForConfirming(
+    const std::vector<Config>& configs) {
   std::vector<ItemPtr> items;
-  for (const Config& config : configs) items.push_back(Plan(config));
+  std::vector<ItemPtr> to_compile;
+  for (const Config& config : configs) {
+    ItemPtr& item = finalists_[ToText(config)];
+    if (item == nullptr) {
+      item = Plan(config);
+      if (item->trial.outcome == Outcome::kOk) to_compile.push_back(item);
+    }
+    items.push_back(item);
+  }
   Lock lock(mutex_);
   confirming_ = true;
-  std::vector<ItemPtr> planned;
-  for (const ItemPtr& item : items) {
-    if (item->trial.outcome == Outcome::kOk) planned.push_back(item);
-  }
-  compiling_ += planned.size();
+  compiling_ += to_compile.size();
   lock.unlock();
-  for (const ItemPtr& item : planned) SubmitCompile(item);
+  for (const ItemPtr& item : to_compile) SubmitCompile(item);
   lock.lock();
   const bool compiled = AwaitCompiles(lock);
-  const absl::Status failure = failure_;
   confirming_ = false;
-  lock.unlock();
-  RETURN_IF_ERROR(failure);
-  if (!compiled) return absl::CancelledError("cancelled while confirming the winner");
+  if (compiled) return items;
+  finalists_.clear();
+  RETURN_IF_ERROR(failure_);
+  return absl::CancelledError("cancelled while confirming the winner");
+}
 
-  RETURN_IF_ERROR(Quiet());
-  const absl::Status run = RunRounds(items);
-  Loud();
-  RETURN_IF_ERROR(run);
-  std::vector<Trial> trials;
-  for (const ItemPtr& item : items) trials.push_back(std::move(item->trial));
-  return trials;
+absl::StatusOr<Trial> WorkerEvaluator::MeasureAgain(const Item& item) {
+  if (item.trial.outcome != Outcome::kOk) return item.trial;
+  Item again = item;
+  const absl::Time start = absl::Now();
+  ASSIGN_OR_RETURN(
+      const RunReport report,
+      options_.device->Run({item.plan, item.binary, options_.confirm_policy}, cancelled_));
+  again.trial.evaluate_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  Judge(report, again);
+  return std::move(again.trial);
 }
 
 // What is still in flight when a winner is confirmed is of no more use, and would disturb.
@@ -375,37 +402,6 @@ void WorkerEvaluator::AbandonFlight() {
   finished_.clear();
   compiling_ = 0;
   abandoning_ = false;
-}
-
-// One fresh worker for all, so that they meet the same conditions; rounds, so that a drift of the
-// device meets them alike.
-absl::Status WorkerEvaluator::RunRounds(const std::vector<ItemPtr>& items) {
-  RETURN_IF_ERROR(options_.device->Renew(cancelled_));
-  const int rounds = std::max(1, options_.confirm_rounds);
-  SamplePolicy policy = options_.confirm_policy;
-  policy.samples_min = std::min(policy.samples_min, kRoundSamplesMin);
-  policy.samples_max = std::max(policy.samples_min, policy.samples_max / rounds);
-  policy.seconds_max /= rounds;
-  policy.rival_latency_ns = 0;
-  std::vector<RunReport> reports(items.size());
-  for (int round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < items.size(); ++i) {
-      Item& item = *items[i];
-      if (item.trial.outcome != Outcome::kOk || reports[i].outcome != Outcome::kOk) continue;
-      const absl::Time start = absl::Now();
-      ASSIGN_OR_RETURN(RunReport report,
-                       options_.device->Run({item.plan, item.binary, policy}, cancelled_));
-      item.trial.evaluate_seconds += absl::ToDoubleSeconds(absl::Now() - start);
-      std::vector<double> samples_ns = std::move(reports[i].samples_ns);
-      samples_ns.insert(samples_ns.end(), report.samples_ns.begin(), report.samples_ns.end());
-      reports[i] = std::move(report);
-      reports[i].samples_ns = std::move(samples_ns);
-    }
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (items[i]->trial.outcome == Outcome::kOk) Judge(reports[i], *items[i]);
-  }
-  return absl::OkStatus();
 }
 
 absl::Status WorkerEvaluator::Quiet() {

@@ -33,8 +33,7 @@ struct WorkerEvaluatorOptions {
   Problem problem;
   uint64_t seed = 0;  // of the inputs
   SamplePolicy policy;
-  SamplePolicy confirm_policy;      // of Remeasure, in all its rounds together
-  int confirm_rounds = 5;
+  SamplePolicy confirm_policy;      // of Remeasure
   DeviceLease* device = nullptr;    // these must outlive the evaluator
   CompilePool* compiler = nullptr;  // for the device's target
   // Pools that must stand still while a CPU device measures. Not used for other devices.
@@ -57,6 +56,7 @@ class WorkerEvaluator : public Evaluator {
   absl::Status Start(const Config& config) override;
   absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) override;
   absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) override;
+  void Appraise(Trial& trial) const override;
   void SetRival(double latency_ns) override { rival_latency_ns_ = latency_ns; }
 
   const DeviceInfo& device() const { return info_; }
@@ -97,7 +97,9 @@ class WorkerEvaluator : public Evaluator {
   void Judge(const RunReport& report, Item& item) const;
 
   void AbandonFlight();
-  absl::Status RunRounds(const std::vector<ItemPtr>& items);
+  // Plans and compiles; an item remembered from an earlier round is ready.
+  absl::StatusOr<std::vector<ItemPtr>> ReadyForConfirming(const std::vector<Config>& configs);
+  absl::StatusOr<Trial> MeasureAgain(const Item& item);
   absl::Status Quiet();
   void Loud();
 
@@ -126,6 +128,10 @@ class WorkerEvaluator : public Evaluator {
   bool abandoning_ = false;  // Remeasure wants the device thread to come to rest
   bool confirming_ = false;  // Remeasure keeps its items to itself
   absl::Status failure_;
+
+  // What Remeasure has compiled, by config text, so that no round but the first compiles. Lives on
+  // the sweep's thread.
+  std::map<std::string, ItemPtr> finalists_;
 
   // Results by machine code, launch and arguments. Lives on the device thread.
   std::map<std::string, Trial> measured_;

@@ -433,6 +433,7 @@ worker::v1::RunReport ToWire(const RunReport& report) {
   telemetry->set_power_mw(Clamp32(report.telemetry.power_mw));
   telemetry->set_temperature_c(Clamp32(report.telemetry.temperature_c));
   telemetry->set_throttle_reasons(report.telemetry.throttle_reasons);
+  telemetry->set_compute_processes(static_cast<uint32_t>(report.telemetry.compute_processes));
   v1::ResultError* error = proto.mutable_error();
   error->set_max_abs(report.error.max_abs);
   error->set_max_rel(report.error.max_rel);
@@ -460,7 +461,8 @@ absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
   ASSIGN_OR_RETURN(report.clock, ToClock(proto.clock()));
   report.telemetry = {proto.telemetry().sm_clock_mhz(), proto.telemetry().memory_clock_mhz(),
                       proto.telemetry().power_mw(), proto.telemetry().temperature_c(),
-                      proto.telemetry().throttle_reasons()};
+                      proto.telemetry().throttle_reasons(),
+                      proto.telemetry().compute_processes()};
   report.error = {proto.error().max_abs(), proto.error().max_rel(), proto.error().relative_l2(),
                   proto.error().bad_elements(), proto.error().worst()};
   report.resources = ResourcesFromProto(proto.resources());

@@ -51,7 +51,7 @@ std::vector<Config> ConfigsOf(const CheckedProblem& checked, const TargetTraits&
   std::optional<uint64_t> first;
   auto default_config = checked.kernel->DefaultConfig(checked.problem, traits);
   if (default_config.ok()) first = space->IndexOf(*default_config);
-  auto strategy = MakeStrategy("random", *space, 1, first);
+  auto strategy = MakeStrategy("random", *space, {.seed = 1, .first = first});
   EXPECT_TRUE(strategy.ok()) << strategy.status();
   std::vector<Config> configs;
   for (auto index = (*strategy)->Ask(); index && configs.size() < limit;

@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "server/convert.h"
 #include "server/server.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/sweep.pb.h"
+#include "tuner/winner.h"
 
 namespace tune::server {
 namespace {
@@ -167,6 +169,35 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   EXPECT_EQ(device.state(), v1::DEVICE_STATE_HEALTHY) << device.message();
   EXPECT_GT(device.ceilings_size(), 0) << "measured before the sweep";
   EXPECT_FALSE(device.compiler().empty());
+}
+
+// What the sweep says of its winner follows from what is stored, and from nothing else.
+TEST_F(SweepServiceTest, TheVerdictCanBeHadAgainFromTheStore) {
+  const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(MakeRequest(3000)).id());
+  ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
+  const v1::SweepResult& result = sweep.result();
+  EXPECT_GE(result.confirm_rounds(), 3u);
+  const std::vector<v1::Trial> stored = Trials(sweep.id(), /*with_samples=*/true);
+  ASSERT_EQ(stored.size(), 16u) << "8 configs, each found and confirmed";
+  Finals finals{.rounds = static_cast<int>(result.confirm_rounds())};
+  for (size_t i = 8; i < stored.size(); ++i) {
+    const v1::Trial& trial = stored[i];
+    EXPECT_EQ(trial.measurement().samples_ns_size() % finals.rounds, 0);
+    Trial final{.id = trial.id(), .config = FromProto(trial.config())};
+    const auto& samples_ns = trial.measurement().samples_ns();
+    final.measurement.samples_ns = {samples_ns.begin(), samples_ns.end()};
+    final.measurement.latency_ns_median = trial.measurement().latency_ns_median();
+    finals.trials.push_back(std::move(final));
+  }
+  const Winner winner =
+      NameWinner(finals, FromProto(result.default_trial().config())).value();
+  EXPECT_EQ(winner.best.id, result.best().id());
+  EXPECT_EQ(winner.default_trial->id, result.default_trial().id());
+  std::vector<int64_t> ties, reported;
+  for (const Trial& tie : winner.ties) ties.push_back(tie.id);
+  for (const v1::Trial& tie : result.ties()) reported.push_back(tie.id());
+  EXPECT_EQ(ties, reported);
+  EXPECT_GE(result.speedup_over_default(), 1);
 }
 
 TEST_F(SweepServiceTest, TheSameSweepAgainContinuesAndAFreshOneDoesNot) {

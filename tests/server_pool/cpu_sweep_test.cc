@@ -14,6 +14,7 @@
 #include "tests/server_pool/small_kernel.h"
 #include "tuner/strategy.h"
 #include "tuner/sweep.h"
+#include "tuner/winner.h"
 
 namespace tune::server {
 namespace {
@@ -35,7 +36,7 @@ class CpuSweepTest : public testing::Test {
     options.policy.samples_min = 3;
     options.policy.samples_max = 50;
     options.policy.seconds_max = 0.05;
-    options.confirm_rounds = 2;
+    options.confirm_policy = options.policy;
     absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator =
         workers_->MakeEvaluator("cpu", options);
     ASSERT_TRUE(evaluator.ok()) << evaluator.status();
@@ -43,7 +44,7 @@ class CpuSweepTest : public testing::Test {
   }
   std::vector<Trial> Sweep() {
     const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
-    auto strategy = MakeStrategy("exhaustive", space, 1, std::nullopt).value();
+    auto strategy = MakeStrategy("exhaustive", space).value();
     std::vector<Trial> trials;
     SweepHooks hooks;
     hooks.record = [&](Trial& trial) {
@@ -93,7 +94,9 @@ TEST_F(CpuSweepTest, GoodVariantsAreMeasuredAndBadOnesBlamed) {
     EXPECT_GT(trial.compile_seconds, 0);
   }
   const Config default_config = kernel_->DefaultConfig(problem_, evaluator_->traits()).value();
-  absl::StatusOr<Winner> winner = ConfirmWinner(trials, default_config, *evaluator_);
+  const Finals finals =
+      MeasureFinals(trials, default_config, {.rounds_max = 3}, *evaluator_).value();
+  absl::StatusOr<Winner> winner = NameWinner(finals, default_config);
   ASSERT_TRUE(winner.ok()) << winner.status();
   EXPECT_EQ(winner->best.outcome, Outcome::kOk);
   EXPECT_EQ(FaultOf(winner->best.config), 0);

@@ -77,7 +77,6 @@ class WorkerEvaluatorTest : public testing::Test {
     ASSIGN_OR_RETURN(problem_, kernel_->MakeProblem({}, "", target_));
     return WorkerEvaluator::Create({.kernel = kernel_,
                                     .problem = problem_,
-                                    .confirm_rounds = 3,
                                     .device = lease_.get(),
                                     .compiler = pool_.get(),
                                     .quiet = {pool_.get()},
@@ -92,7 +91,7 @@ class WorkerEvaluatorTest : public testing::Test {
   // Every config's trial, by its text.
   std::map<std::string, Trial> Sweep() {
     const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
-    auto strategy = MakeStrategy("exhaustive", space, 1, std::nullopt).value();
+    auto strategy = MakeStrategy("exhaustive", space).value();
     std::map<std::string, Trial> trials;
     SweepHooks hooks;
     hooks.record = [&](Trial& trial) {
@@ -221,26 +220,41 @@ TEST_F(WorkerEvaluatorTest, OnTheCpuNothingCompilesWhileSomethingRuns) {
   }
 }
 
-TEST_F(WorkerEvaluatorTest, RemeasuresInRoundsAndInTheOrderGiven) {
-  Make("['ok', 'outcome_3']", "['samples', 'outcome_6']", "[100, 101]");
+TEST_F(WorkerEvaluatorTest, RemeasuresInTheOrderGivenEachTimeInAFreshWorker) {
+  Make("['ok', 'outcome_3']", "['samples', 'outcome_6', 'count']", "[100, 101]");
   std::vector<Config> configs = AllConfigs();
   std::reverse(configs.begin(), configs.end());
-  absl::StatusOr<std::vector<Trial>> trials = evaluator_->Remeasure(configs);
-  ASSERT_TRUE(trials.ok()) << trials.status();
-  ASSERT_EQ(trials->size(), configs.size());
-  for (size_t i = 0; i < configs.size(); ++i) EXPECT_EQ((*trials)[i].config, configs[i]);
-  std::map<std::string, Trial> by_text;
-  for (const Trial& trial : *trials) by_text[ToText(trial.config)] = trial;
-  EXPECT_THAT(by_text.at(Text("ok", "samples", 101)).measurement.samples_ns, SizeIs(30));
-  EXPECT_EQ(by_text.at(Text("ok", "outcome_6", 100)).outcome, Outcome::kWrongResult);
-  EXPECT_EQ(by_text.at(Text("outcome_3", "samples", 100)).outcome, Outcome::kCompileFailed);
-  // Interleaved: the two good ones take turns.
-  std::string order;
-  for (const std::string& line : LogLines()) {
-    if (line == "begin run samples 100") order += "a";
-    if (line == "begin run samples 101") order += "b";
+  for (int round = 0; round < 3; ++round) {
+    absl::StatusOr<std::vector<Trial>> trials = evaluator_->Remeasure(configs);
+    ASSERT_TRUE(trials.ok()) << trials.status();
+    ASSERT_EQ(trials->size(), configs.size());
+    std::map<std::string, Trial> by_text;
+    for (size_t i = 0; i < configs.size(); ++i) {
+      EXPECT_EQ((*trials)[i].config, configs[i]);
+      by_text[ToText(configs[i])] = (*trials)[i];
+    }
+    EXPECT_THAT(by_text.at(Text("ok", "samples", 101)).measurement.samples_ns, SizeIs(10));
+    EXPECT_EQ(by_text.at(Text("ok", "outcome_6", 100)).outcome, Outcome::kWrongResult);
+    EXPECT_EQ(by_text.at(Text("outcome_3", "samples", 100)).outcome, Outcome::kCompileFailed);
+    // What the process had done before this run: the reference, the canary and its turn's others.
+    EXPECT_LE(std::stoi(by_text.at(Text("ok", "count", 100)).message), 2 + 4);
   }
-  EXPECT_TRUE(order == "ababab" || order == "bababa") << order;
+  int compiles = 0;
+  for (const std::string& line : LogLines()) compiles += line == "begin compile";
+  EXPECT_EQ(compiles, 1 + 5) << "the reference, and each config once";
+}
+
+TEST_F(WorkerEvaluatorTest, AppraisesWhatWasPutTogetherFromRounds) {
+  Make("['ok']", "['samples']", "[100]");
+  Trial trial;
+  trial.measurement.latency_ns_median = 16;
+  evaluator_->Appraise(trial);
+  EXPECT_EQ(trial.outcome, Outcome::kOk);
+  EXPECT_NEAR(trial.measurement.peak_fraction, 0.5, 1e-9);
+  trial.measurement.latency_ns_median = 1;
+  evaluator_->Appraise(trial);
+  EXPECT_EQ(trial.outcome, Outcome::kAboveRoof);
+  EXPECT_THAT(trial.message, HasSubstr("memory ceiling"));
 }
 
 TEST_F(WorkerEvaluatorTest, RemeasuringAbandonsWhatIsInFlight) {

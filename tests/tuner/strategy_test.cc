@@ -22,7 +22,7 @@ std::vector<uint64_t> AskAll(Strategy& strategy) {
   std::vector<uint64_t> asked;
   while (std::optional<uint64_t> index = strategy.Ask()) {
     asked.push_back(*index);
-    if (asked.size() % 2 == 0) strategy.Tell(*index, Outcome::kOk, 1);
+    if (asked.size() % 2 == 0) strategy.Tell({.index = *index, .latency_ns = 1});
   }
   return asked;
 }
@@ -30,15 +30,15 @@ std::vector<uint64_t> AskAll(Strategy& strategy) {
 TEST(MakeStrategy, NamesTheStrategiesThereAre) {
   const Space space = LineSpace(3);
   EXPECT_THAT(StrategyNames(), ElementsAre("exhaustive", "random"));
-  EXPECT_EQ(std::string(MakeStrategy("magic", space, 0, std::nullopt).status().message()),
+  EXPECT_EQ(std::string(MakeStrategy("magic", space).status().message()),
             "unknown strategy 'magic'; there are exhaustive, random");
-  EXPECT_EQ(std::string(MakeStrategy("random", space, 0, 3).status().message()),
+  EXPECT_EQ(std::string(MakeStrategy("random", space, {.first = 3}).status().message()),
             "config 3 of a space of 3");
 }
 
 TEST(Exhaustive, GoesInOrderTheFirstFirst) {
   const Space space = LineSpace(5);
-  auto strategy = MakeStrategy("exhaustive", space, 0, 3).value();
+  auto strategy = MakeStrategy("exhaustive", space, {.first = 3}).value();
   EXPECT_THAT(AskAll(*strategy), ElementsAre(3, 0, 1, 2, 4));
   EXPECT_EQ(strategy->Ask(), std::nullopt);
 }
@@ -50,7 +50,7 @@ TEST(Strategies, AskForEachConfigOnce) {
       const Space space = LineSpace(size);
       for (uint64_t seed : {0, 1}) {
         const uint64_t first = static_cast<uint64_t>(size) / 2;
-        auto strategy = MakeStrategy(name, space, seed, first).value();
+        auto strategy = MakeStrategy(name, space, {.seed = seed, .first = first}).value();
         std::vector<uint64_t> asked = AskAll(*strategy);
         EXPECT_EQ(asked.front(), first);
         std::sort(asked.begin(), asked.end());
@@ -58,9 +58,11 @@ TEST(Strategies, AskForEachConfigOnce) {
         std::iota(all.begin(), all.end(), 0);
         EXPECT_EQ(asked, all) << name << " " << size;
 
-        strategy = MakeStrategy(name, space, seed, first).value();
+        strategy = MakeStrategy(name, space, {.seed = seed, .first = first}).value();
         std::set<uint64_t> known = {first, 0, static_cast<uint64_t>(size - 1)};
-        for (uint64_t index : known) strategy->Tell(index, Outcome::kWrongResult, 0);
+        for (uint64_t index : known) {
+          strategy->Tell({.index = index, .outcome = Outcome::kWrongResult});
+        }
         asked = AskAll(*strategy);
         EXPECT_EQ(asked.size() + known.size(), static_cast<size_t>(size)) << name << " " << size;
         for (uint64_t index : asked) EXPECT_EQ(known.count(index), 0) << name << " " << size;
@@ -72,7 +74,7 @@ TEST(Strategies, AskForEachConfigOnce) {
 TEST(Random, OrderDependsOnTheSeedOnly) {
   const Space space = LineSpace(1000);
   auto order = [&](uint64_t seed) {
-    return AskAll(*MakeStrategy("random", space, seed, std::nullopt).value());
+    return AskAll(*MakeStrategy("random", space, {.seed = seed}).value());
   };
   EXPECT_EQ(order(7), order(7));
   EXPECT_NE(order(7), order(8));
@@ -86,7 +88,7 @@ TEST(Random, EveryPositionIsUniform) {
   for (size_t position : {0, 1, 7, 15}) {
     std::vector<int> counts(16, 0);
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-      auto strategy = MakeStrategy("random", space, seed, std::nullopt).value();
+      auto strategy = MakeStrategy("random", space, {.seed = seed}).value();
       ++counts[AskAll(*strategy)[position]];
     }
     double chi_square = 0;

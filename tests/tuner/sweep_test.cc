@@ -62,28 +62,23 @@ class FakeEvaluator : public Evaluator {
     in_flight_.pop_back();
     return trial;
   }
-  absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) override {
-    remeasured_ = configs;
-    std::vector<Trial> trials;
-    for (const Config& config : configs) trials.push_back(remeasure_(config));
-    return trials;
+  absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>&) override {
+    return absl::UnimplementedError("a search measures nothing again");
   }
   void SetRival(double latency_ns) override { rivals_.push_back(latency_ns); }
 
   const size_t capacity_;
   absl::Status next_status_;
   bool stuck_ = false;
-  std::function<Trial(const Config&)> remeasure_ = TrialOf;
   std::deque<Config> in_flight_;
   std::set<int64_t> started_;
   size_t most_in_flight_ = 0;
   std::vector<double> rivals_;
-  std::vector<Config> remeasured_;
 };
 
 struct Fixture {
   explicit Fixture(size_t capacity = 4, const std::string& strategy_name = "exhaustive")
-      : evaluator(capacity), strategy(*MakeStrategy(strategy_name, space, 1, std::nullopt)) {
+      : evaluator(capacity), strategy(*MakeStrategy(strategy_name, space, {.seed = 1})) {
     hooks.record = [this](Trial& trial) {
       trial.id = ++recorded;
       return absl::OkStatus();
@@ -213,93 +208,6 @@ TEST(RunSweep, AFailingEvaluatorEndsTheSweep) {
   Fixture f;
   f.evaluator.next_status_ = absl::UnavailableError("device lost");
   EXPECT_EQ(f.Run().status(), absl::UnavailableError("device lost"));
-}
-
-Trial Measured(int64_t x, double median, double half_width, int64_t registers = 32) {
-  Trial trial;
-  trial.config.entries = {{"X", x}};
-  trial.measurement.latency_ns_median = median;
-  trial.measurement.latency_ns_low = median - half_width;
-  trial.measurement.latency_ns_high = median + half_width;
-  trial.resources.registers = registers;
-  return trial;
-}
-
-std::vector<int64_t> Xs(const std::vector<Trial>& trials) {
-  std::vector<int64_t> xs;
-  for (const Trial& trial : trials) xs.push_back(X(trial.config));
-  return xs;
-}
-
-TEST(ConfirmWinner, MeasuresTheTopEightAndTheDefaultAgain) {
-  std::vector<Trial> trials;
-  for (int64_t x = 0; x < 15; ++x) trials.push_back(Measured(x, 1000 + 10.0 * x, 1));
-  trials[2].outcome = Outcome::kWrongResult;
-  FakeEvaluator evaluator(1);
-  // Measured again, 5 is the fastest and the lucky 0 is not.
-  evaluator.remeasure_ = [](const Config& config) {
-    const int64_t x = X(config);
-    return Measured(x, 1000 + 10.0 * static_cast<double>(std::abs(x - 5)), 1);
-  };
-  const Winner winner = ConfirmWinner(trials, trials[12].config, evaluator).value();
-  std::vector<int64_t> again;
-  for (const Config& config : evaluator.remeasured_) again.push_back(X(config));
-  EXPECT_THAT(again, ElementsAre(0, 1, 3, 4, 5, 6, 7, 8, 12));
-  EXPECT_EQ(X(winner.best.config), 5);
-  EXPECT_EQ(winner.best.measurement.latency_ns_median, 1000);
-  EXPECT_TRUE(winner.ties.empty());
-  ASSERT_TRUE(winner.default_trial.has_value());
-  EXPECT_EQ(winner.default_trial->measurement.latency_ns_median, 1070);
-}
-
-TEST(ConfirmWinner, BreaksTiesByResourcesThenText) {
-  FakeEvaluator evaluator(1);
-  std::map<int64_t, Trial> again;
-  std::vector<Trial> trials;
-  auto add = [&](int64_t x, double median, int64_t registers, int64_t shared) {
-    Trial trial = Measured(x, median, 5, registers);
-    trial.resources.static_shared_bytes = shared;
-    trials.push_back(trial);
-    again[x] = trial;
-  };
-  add(1, 1000, 64, 0);   // the fastest: 995 to 1005
-  add(2, 1009, 32, 16);  // from 1004 on: a tie with fewer registers
-  add(3, 1009, 32, 8);   // and less shared memory
-  add(4, 1010, 32, 8);   // the same, later in text
-  add(5, 1011, 16, 0);   // from 1006 on: slower
-  evaluator.remeasure_ = [&](const Config& config) { return again[X(config)]; };
-  Winner winner = ConfirmWinner(trials, {}, evaluator).value();
-  EXPECT_EQ(X(winner.best.config), 3);
-  EXPECT_THAT(Xs(winner.ties), ElementsAre(4, 2, 1));
-  EXPECT_FALSE(winner.default_trial.has_value());
-  std::reverse(trials.begin(), trials.end());
-  winner = ConfirmWinner(trials, {}, evaluator).value();
-  EXPECT_EQ(X(winner.best.config), 3);
-  EXPECT_THAT(Xs(winner.ties), ElementsAre(4, 2, 1));
-}
-
-TEST(ConfirmWinner, NeedsATrialThatIsOk) {
-  FakeEvaluator evaluator(1);
-  Trial bad = Measured(1, 1000, 1);
-  bad.outcome = Outcome::kFaulted;
-  EXPECT_EQ(ConfirmWinner({bad}, bad.config, evaluator).status(),
-            absl::FailedPreconditionError("no config was ok"));
-  EXPECT_TRUE(evaluator.remeasured_.empty());
-  // A config that fails when measured again is no winner either.
-  evaluator.remeasure_ = [](const Config& config) {
-    Trial trial = Measured(X(config), 1000, 1);
-    if (X(config) == 1) trial.outcome = Outcome::kFaulted;
-    return trial;
-  };
-  const Winner winner =
-      ConfirmWinner({Measured(1, 1000, 1), Measured(2, 2000, 1)}, bad.config, evaluator).value();
-  EXPECT_EQ(X(winner.best.config), 2);
-  EXPECT_FALSE(winner.default_trial.has_value());
-  EXPECT_EQ(ConfirmWinner({Measured(1, 1000, 1)}, {}, evaluator).status(),
-            absl::FailedPreconditionError("no config was ok when it was measured again"));
-  // The newest trial of a config is the one that counts.
-  EXPECT_EQ(ConfirmWinner({Measured(1, 1000, 1), bad}, {}, evaluator).status(),
-            absl::FailedPreconditionError("no config was ok"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tuner/compile_options.h"
 #include "tuner/expression/operators.h"
 #include "tuner/problem.h"
@@ -26,6 +27,14 @@ bool HasOnly(absl::string_view text, absl::string_view punctuation) {
 bool IsKernelName(absl::string_view name) {
   return !name.empty() && name.size() <= kMaxNameLength && absl::ascii_islower(name[0]) &&
          HasOnly(name, "_-") && absl::AsciiStrToLower(name) == name;
+}
+
+// Dims are flags of tunectl's commands, beside these. A test holds the list against the commands.
+const std::set<std::string>& FlagNames() {
+  static const auto* const kNames = new std::set<std::string>{
+      "address", "all",    "budget", "detach", "device", "dtype",    "fresh",  "help",
+      "json",    "kernel", "seed",   "strategy", "target", "version", "warm"};
+  return *kNames;
 }
 
 // A plain name in one folder.
@@ -181,7 +190,13 @@ absl::StatusOr<Expression> SpecChecker::Parse(const SpecPlace& place, const char
 absl::Status SpecChecker::CheckDims() {
   for (int i = 0; i < spec_.dims_size(); ++i) {
     const SpecPlace place = root_.Nested("dims", i);
-    RETURN_IF_ERROR(TakeName(place, spec_.dims(i).name()));
+    const std::string& name = spec_.dims(i).name();
+    RETURN_IF_ERROR(TakeName(place, name));
+    if (FlagNames().count(name) > 0) {
+      return place.Error(
+          "name", absl::StrCat("'", name, "' is a flag of tunectl, where dims are flags too; give ",
+                               "the dim another name than ", absl::StrJoin(FlagNames(), ", ")));
+    }
     RETURN_IF_ERROR(CheckDim(spec_.dims(i), place));
   }
   problem_names_ = taken_;

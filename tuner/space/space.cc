@@ -2,8 +2,13 @@
 #include "tuner/space/space.h"
 
 #include <algorithm>
+<<<<<<< HEAD
 #include <cmath>
 #include <mutex>
+=======
+#include <numeric>
+#include <utility>
+>>>>>>> main
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -86,6 +91,7 @@ absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition) {
   return space;
 }
 
+<<<<<<< HEAD
 absl::Status Space::CountLazily(Lazy* lazy) {
   uint64_t state = 0;
   uint64_t tries = 0;
@@ -122,6 +128,31 @@ bool Space::Contains(uint64_t index) const {
   absl::InlinedVector<uint16_t, kMaxSpaceParams> digits(params_.size());
   DigitsAt(index, absl::MakeSpan(digits));
   return Holds(digits);
+=======
+absl::StatusOr<Space> Space::FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows) {
+  const size_t width = params.size();
+  if (width == 0 || rows.empty() || rows.size() % width != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rows.size(), " digits are no rows of ", width, " params"));
+  }
+  for (size_t at = 0; at < rows.size(); ++at) {
+    if (rows[at] >= params[at % width].values.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("param '", params[at % width].name, "' has no digit ", rows[at]));
+    }
+  }
+  for (size_t at = width; at < rows.size(); at += width) {
+    if (!std::lexicographical_compare(&rows[at - width], &rows[at], &rows[at], &rows[at] + width)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("row ", at / width, " is not after the one before it"));
+    }
+  }
+  Space space;
+  space.size_ = rows.size() / width;
+  space.params_ = std::move(params);
+  space.rows_ = std::move(rows);
+  return space;
+>>>>>>> main
 }
 
 Config Space::At(uint64_t index) const {

@@ -1,62 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random search without replacement. The order is a pseudo-random permutation that is computed, not
 // stored, so a space of any size costs nothing.
-#include <array>
-#include <bit>
-
+#include "tuner/strategies/random_source.h"
 #include "tuner/strategies/walk.h"
 
 namespace tune {
-namespace {
-
-// The finaliser of SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014.
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-// A permutation of [0, size): a Feistel network over the next power of four, walked until the value
-// is within the range. Source: Black, Rogaway, "Ciphers with arbitrary finite domains", CT-RSA
-// 2002.
-class Permutation {
- public:
-  Permutation(uint64_t size, uint64_t seed) : size_(size) {
-    half_bits_ = size < 2 ? 1 : (std::bit_width(size - 1) + 1) / 2;
-    for (uint64_t round = 0; round < keys_.size(); ++round) keys_[round] = Mix(Mix(seed) + round);
-  }
-
-  uint64_t operator()(uint64_t position) const {
-    do {
-      position = Encrypt(position);
-    } while (position >= size_);
-    return position;
-  }
-
- private:
-  uint64_t Encrypt(uint64_t value) const {
-    const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
-    uint64_t left = value >> half_bits_;
-    uint64_t right = value & mask;
-    for (uint64_t key : keys_) {
-      const uint64_t mixed = left ^ (Mix(right ^ key) & mask);
-      left = right;
-      right = mixed;
-    }
-    return left << half_bits_ | right;
-  }
-
-  uint64_t size_;
-  int half_bits_ = 1;
-  std::array<uint64_t, 8> keys_ = {};
-};
-
-}  // namespace
 
 std::unique_ptr<Strategy> MakeRandom(const StrategyInput& input) {
-  return std::make_unique<Walk>(input, Permutation(input.space.size(), input.seed));
+  return std::make_unique<Walk>(input, Permutation(input.space.size(), input.options.seed));
 }
 
 }  // namespace tune

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/strategies/strategies.h"
@@ -9,11 +11,20 @@ namespace {
 struct Entry {
   const char* name;
   std::unique_ptr<Strategy> (*make)(const StrategyInput&);
+  const char* summary = "";
 };
 
 constexpr Entry kStrategies[] = {
-    {"exhaustive", MakeExhaustive},
-    {"random", MakeRandom},
+    {"exhaustive", MakeExhaustive, "every config, in the order of the space"},
+    {"random", MakeRandom, "every config, in an order that only the seed decides"},
+    {"latin_hypercube", MakeLatinHypercube, "random, with every value of every param tried equally often"},
+    {"local_search", MakeLocalSearchBest, "climbs to the best neighbour, and starts again elsewhere"},
+    {"local_search_first", MakeLocalSearchFirst, "climbs to the first better neighbour"},
+    {"simulated_annealing", MakeSimulatedAnnealing, "a walk that takes worse steps less and less often"},
+    {"genetic", MakeGenetic, "crosses and mutates the best configs so far"},
+    {"differential_evolution", MakeDifferentialEvolution, "adds differences of configs to the best"},
+    {"particle_swarm", MakeParticleSwarm, "configs drawn towards their own and the swarm's best"},
+    {"surrogate", MakeSurrogate, "a Gaussian process of log time chooses by expected improvement"},
 };
 
 }  // namespace
@@ -24,15 +35,22 @@ std::vector<std::string> StrategyNames() {
   return names;
 }
 
-absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,
-                                                       uint64_t seed,
-                                                       std::optional<uint64_t> first) {
-  if (first.has_value() && *first >= space.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("config ", *first, " of a space of ", space.size()));
-  }
+std::string StrategySummary(const std::string& name) {
   for (const Entry& entry : kStrategies) {
-    if (name == entry.name) return entry.make({space, seed, first});
+    if (name == entry.name) return entry.summary;
+  }
+  return "";
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,
+                                                       StrategyOptions options) {
+  if (options.first.has_value() && *options.first >= space.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("config ", *options.first, " of a space of ", space.size()));
+  }
+  const std::string_view chosen = name.empty() ? kDefaultStrategy : name;
+  for (const Entry& entry : kStrategies) {
+    if (chosen == entry.name) return entry.make({space, std::move(options)});
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown strategy '", name, "'; there are ",
                                                  absl::StrJoin(StrategyNames(), ", ")));

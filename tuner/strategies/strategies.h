@@ -2,9 +2,7 @@
 // The strategies by name. Adding one is adding a file, a line here and a line in registry.cc.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "tuner/space/space.h"
 #include "tuner/strategy.h"
@@ -14,13 +12,23 @@ namespace tune {
 // What every strategy is made from; see MakeStrategy.
 struct StrategyInput {
   const Space& space;
-  uint64_t seed = 0;
-  std::optional<uint64_t> first;
+  StrategyOptions options;
 };
 
 // Every config, in the space's order.
 std::unique_ptr<Strategy> MakeExhaustive(const StrategyInput& input);
 // Every config, in an order that only the seed decides.
 std::unique_ptr<Strategy> MakeRandom(const StrategyInput& input);
+// Rounds in which each value of each param is tried about equally often.
+std::unique_ptr<Strategy> MakeLatinHypercube(const StrategyInput& input);
+// To better neighbours, with restarts.
+std::unique_ptr<Strategy> MakeLocalSearchBest(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeLocalSearchFirst(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeSimulatedAnnealing(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeGenetic(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeDifferentialEvolution(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeParticleSwarm(const StrategyInput& input);
+// What a Gaussian process of the log of the latency expects to improve most on the best.
+std::unique_ptr<Strategy> MakeSurrogate(const StrategyInput& input);
 
 }  // namespace tune

@@ -16,7 +16,10 @@ class Walk : public Strategy {
  public:
   // `order` maps positions to indices, both below the space's size, one to one.
   Walk(const StrategyInput& input, std::function<uint64_t(uint64_t)> order)
-      : space_(input.space), size_(input.space.size()), first_(input.first), order_(std::move(order)) {}
+      : space_(input.space),
+        size_(input.space.size()),
+        first_(input.options.first),
+        order_(std::move(order)) {}
 
   std::optional<uint64_t> Ask() override {
     if (first_.has_value() && !first_offered_) {
@@ -31,8 +34,8 @@ class Walk : public Strategy {
     return std::nullopt;
   }
 
-  void Tell(uint64_t index, Outcome, double) override {
-    if (in_flight_.erase(index) == 0) known_.insert(index);
+  void Tell(const Observation& observation) override {
+    if (in_flight_.erase(observation.index) == 0) known_.insert(observation.index);
   }
 
  private:

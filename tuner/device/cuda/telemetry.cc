@@ -17,21 +17,24 @@ int nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned* power_mw);
 int nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned* temperature_c);
 // Renamed to ...ClocksEventReasons; drivers have both names.
 int nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long* reasons);
+int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count, void* processes);
 }
 
 #define TUNE_NVML_FUNCTIONS(X)        \
-  X(nvmlInit_v2)                      \
-  X(nvmlSystemGetDriverVersion)       \
-  X(nvmlDeviceGetHandleByPciBusId_v2) \
-  X(nvmlDeviceGetClockInfo)           \
-  X(nvmlDeviceGetPowerUsage)          \
-  X(nvmlDeviceGetTemperature)         \
-  X(nvmlDeviceGetCurrentClocksThrottleReasons)
+  X(nvmlInit_v2)                               \
+  X(nvmlSystemGetDriverVersion)                \
+  X(nvmlDeviceGetHandleByPciBusId_v2)          \
+  X(nvmlDeviceGetClockInfo)                    \
+  X(nvmlDeviceGetPowerUsage)                   \
+  X(nvmlDeviceGetTemperature)                  \
+  X(nvmlDeviceGetCurrentClocksThrottleReasons) \
+  X(nvmlDeviceGetComputeRunningProcesses_v3)
 
 namespace tune::cuda {
 namespace {
 
 constexpr int kSuccess = 0;      // NVML_SUCCESS
+constexpr int kTooSmall = 7;     // NVML_ERROR_INSUFFICIENT_SIZE
 constexpr int kClockSm = 1;      // NVML_CLOCK_SM
 constexpr int kClockMemory = 2;  // NVML_CLOCK_MEM
 constexpr int kSensorGpu = 0;    // NVML_TEMPERATURE_GPU
@@ -90,6 +93,10 @@ Telemetry TelemetrySource::Read() {
   if (nvml_->nvmlDeviceGetCurrentClocksThrottleReasons(device, &reasons) == kSuccess) {
     now.throttle_reasons = reasons;
   }
+  // With no room for the processes NVML only counts them.
+  unsigned processes = 0;
+  const int counted = nvml_->nvmlDeviceGetComputeRunningProcesses_v3(device, &processes, nullptr);
+  if (counted == kSuccess || counted == kTooSmall) now.compute_processes = processes;
   const auto end = std::chrono::steady_clock::now();
   next_read_ = end + (end - begin) * kReadShare;
   last_ = now;

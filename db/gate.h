@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the store keeps of a gate run: enough to recompute every verdict.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tuner/config.h"
+#include "tuner/gate/gate.h"
+#include "tuner/gate/round.h"
+#include "tuner/gate/rules.h"
+#include "tuner/problem.h"
+#include "tuner/trial.h"
+
+namespace tune::db {
+
+enum class GateKind { kGate = 1, kRecording = 2, kStudy = 3 };
+enum class GateState { kRunning = 1, kDone = 2, kFailed = 3, kCancelled = 4 };
+
+struct GateRunRow {
+  int64_t id = 0;
+  GateKind kind = GateKind::kGate;
+  GateState state = GateState::kRunning;
+  std::string message;
+  std::string device_id;
+  std::string device_name;
+  std::string device_uuid;
+  std::string target;
+  std::string driver;
+  std::string compiler;
+  CacheMode cache_mode = CacheMode::kCold;
+  std::string base_label;
+  std::string head_label;
+  gate::Rules rules;
+  uint64_t seed = 0;
+  int64_t started_unix_ms = 0;
+  int64_t finished_unix_ms = 0;
+};
+
+struct GateKernelRow {
+  int64_t id = 0;
+  int64_t run_id = 0;
+  std::string name;
+  std::string base_kernel_hash;  // empty in a recording
+  std::string head_kernel_hash;
+  Problem problem;
+  Config base_config;
+  Config head_config;
+  std::string config_source;
+  Config recovery_config;  // empty: none
+  double tolerance = -1;   // negative: the run's
+  std::string base_code;   // SHA-256 of the machine code
+  std::string head_code;
+  bool identical = false;
+  std::string fault;
+};
+
+struct GateLegRow {
+  int64_t id = 0;
+  int64_t gate_kernel_id = 0;
+  gate::Stage stage = gate::Stage::kScreen;
+  int round = 0;  // of the run, all stages counted on
+  gate::Leg leg;
+  Outcome outcome = Outcome::kOk;
+  std::string message;
+};
+
+struct GateVerdictRow {
+  int64_t gate_kernel_id = 0;
+  gate::Judgement judgement;
+};
+
+struct BaselineRow {
+  std::string name;
+  std::string kernel_name;
+  std::string kernel_hash;
+  std::string label;
+  int64_t set_unix_ms = 0;
+};
+
+}  // namespace tune::db

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/roofline/diagnosis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tune {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kMiB = 1 << 20;
+
+// 1 GB/ms of copy, 10 GFLOP/ms of f32: a ridge at 10 FLOP/byte.
+RooflineBasis Basis(double bytes, double flops) {
+  return {.declared = {.flops = flops, .bytes = bytes, .peak = "f32"},
+          .ceilings = {{"dram_copy", 1e12, true}, {"f32", 1e13, true}}};
+}
+
+Trial Took(double ns) {
+  Trial trial;
+  trial.measurement.latency_ns_median = ns;
+  return trial;
+}
+
+TEST(Diagnosis, TheLongestFloorBinds) {
+  const Diagnosis memory = Diagnose(Basis(1e9, 1e9), std::nullopt, Took(1e6 / 0.9));
+  EXPECT_EQ(memory.uses[0].resource, "dram");
+  EXPECT_DOUBLE_EQ(memory.floor_ns, 1e6);
+  EXPECT_DOUBLE_EQ(memory.efficiency, 0.9);
+  EXPECT_DOUBLE_EQ(memory.uses[0].intensity, 1);
+  EXPECT_EQ(memory.verdict, RooflineVerdict::kWellUsed);
+  EXPECT_THAT(memory.sentence, HasSubstr("memory-bound: 90.0 % of what main memory can do "
+                                         "(dram_copy, 1 TB/s); at most 11.1 % faster"));
+
+  const Diagnosis compute = Diagnose(Basis(1e9, 1e11), std::nullopt, Took(1e7 / 0.7));
+  EXPECT_EQ(compute.uses[0].resource, "compute");
+  EXPECT_EQ(compute.verdict, RooflineVerdict::kComputeBound);
+  EXPECT_THAT(compute.sentence, HasSubstr("Compute-bound: 70.0 % of what f32 arithmetic"));
+  EXPECT_EQ(Diagnose(Basis(1e9, 1e9), std::nullopt, Took(1e6 / 0.7)).verdict,
+            RooflineVerdict::kMemoryBound);
+}
+
+TEST(Diagnosis, FarFromEveryLimitItIsWaiting) {
+  const Diagnosis waiting = Diagnose(Basis(1e9, 1e9), std::nullopt, Took(1e6 / 0.25));
+  EXPECT_EQ(waiting.verdict, RooflineVerdict::kLatencyLimited);
+  EXPECT_THAT(waiting.sentence, HasSubstr("at most 4 times faster"));
+}
+
+TEST(Diagnosis, AboveTheRoofIsNotBelieved) {
+  EXPECT_EQ(Diagnose(Basis(1e9, 0), std::nullopt, Took(1e6 / 1.02)).verdict,
+            RooflineVerdict::kWellUsed);
+  const Diagnosis invalid = Diagnose(Basis(1e9, 0), std::nullopt, Took(1e6 / 1.04));
+  EXPECT_EQ(invalid.verdict, RooflineVerdict::kInvalidRoof);
+  EXPECT_THAT(invalid.sentence, HasSubstr("stale ceiling"));
+}
+
+TEST(Diagnosis, FewWritesMayStayInTheCache) {
+  RooflineBasis basis = Basis(64 * kMiB, 0);
+  basis.written_bytes = 32 * kMiB;
+  basis.cache_bytes = 50 * kMiB;
+  const double floor_ns = 64 * kMiB / 1e3;
+  const Diagnosis invalid = Diagnose(basis, std::nullopt, Took(floor_ns / 1.2));
+  EXPECT_THAT(invalid.sentence, HasSubstr("output that leaves the cache after the kernel"));
+  ASSERT_EQ(invalid.notes.size(), 1u);
+  EXPECT_THAT(invalid.notes[0], HasSubstr("write-back debt: up to 32 of 64 MiB"));
+  EXPECT_TRUE(Diagnose(basis, std::nullopt, Took(floor_ns * 2)).notes.empty());
+}
+
+TEST(Diagnosis, CountedBytesReplaceDeclaredOnesAndShowWhatIsReadTwice) {
+  RooflineBasis basis = Basis(1e9, 1e9);
+  basis.ceilings.push_back({"dram_read", 2e12, true});
+  basis.ceilings.push_back({"l2", 1e12, true});
+  const CountedWork counted{.dram_read_bytes = 2.4e9,
+                            .dram_write_bytes = 0.1e9,
+                            .l2_bytes = 1.8e9,
+                            .flops = {{"f32", 2e9}}};
+  const Diagnosis diagnosis = Diagnose(basis, counted, Took(2e6));
+  EXPECT_DOUBLE_EQ(diagnosis.reread_factor, 2.5);
+  ASSERT_EQ(diagnosis.uses.size(), 3u);
+  EXPECT_EQ(diagnosis.uses[0].resource, "l2");
+  EXPECT_DOUBLE_EQ(diagnosis.efficiency, 0.9);
+  EXPECT_EQ(diagnosis.uses[1].ceiling, "dram_read");  // nearly all of it was reading
+  EXPECT_TRUE(diagnosis.uses[1].counted);
+  EXPECT_DOUBLE_EQ(diagnosis.uses[1].intensity, 2e9 / 2.5e9);
+  EXPECT_THAT(diagnosis.notes, testing::Contains(HasSubstr("2.50 times the declared bytes")));
+}
+
+TEST(Diagnosis, TheRoofFitsTheMixOfReadsAndWrites) {
+  RooflineBasis basis = Basis(1e9, 0);
+  basis.ceilings = {{"dram_copy", 1e12, true},
+                    {"dram_read", 1.2e12, true},
+                    {"dram_write", 0.9e12, true},
+                    {"dram_triad", 1.1e12, true}};
+  const auto roof = [&](double read, double write) {
+    const CountedWork counted{.dram_read_bytes = read, .dram_write_bytes = write};
+    return Diagnose(basis, counted, Took(1e7)).uses.at(0).ceiling;
+  };
+  EXPECT_EQ(roof(1e9, 0), "dram_read");
+  EXPECT_EQ(roof(0, 1e9), "dram_write");
+  EXPECT_EQ(roof(5e8, 5e8), "dram_copy");
+  EXPECT_EQ(roof(2e9, 1e9), "dram_triad");
+}
+
+TEST(Diagnosis, AnEmptyKernelsTimeIsAFloorToo) {
+  RooflineBasis basis = Basis(1e5, 0);
+  basis.ceilings.push_back({"launch", 2000, true});
+  const Diagnosis tiny = Diagnose(basis, std::nullopt, Took(2500));
+  EXPECT_EQ(tiny.uses[0].resource, "launch");
+  EXPECT_EQ(tiny.verdict, RooflineVerdict::kLatencyLimited);
+  EXPECT_THAT(tiny.sentence, HasSubstr("an empty kernel takes 2 us of its 2.5 us"));
+}
+
+TEST(Diagnosis, WarmDataNeedNotComeFromMemory) {
+  RooflineBasis basis = Basis(1e6, 1e9);
+  basis.cache_bytes = 50 * kMiB;
+  Trial trial = Took(1e3);
+  trial.measurement.cache_mode = CacheMode::kWarm;
+  EXPECT_EQ(Diagnose(basis, std::nullopt, trial).uses.at(0).resource, "compute");
+  basis.declared.bytes = 1e9;  // does not fit
+  EXPECT_EQ(Diagnose(basis, std::nullopt, trial).uses.at(0).resource, "dram");
+}
+
+TEST(Diagnosis, WithoutCeilingsItSaysSo) {
+  RooflineBasis basis = Basis(1e9, 1e9);
+  basis.ceilings.clear();
+  const Diagnosis unknown = Diagnose(basis, std::nullopt, Took(1e6));
+  EXPECT_EQ(unknown.verdict, RooflineVerdict::kUnknown);
+  EXPECT_EQ(unknown.efficiency, 0);
+  EXPECT_THAT(unknown.sentence, HasSubstr("No measured ceiling"));
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/winner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+
+#include "absl/time/clock.h"
+#include "tuner/statistics/median.h"
+#include "tuner/statistics/paired_ratio.h"
+
+namespace tune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+Config ConfigOf(int64_t x) { return {.entries = {{"X", x}}}; }
+int64_t X(const Config& config) { return std::get<int64_t>(config.entries[0].second); }
+
+std::vector<int64_t> Xs(const std::vector<Trial>& trials) {
+  std::vector<int64_t> xs;
+  for (const Trial& trial : trials) xs.push_back(X(trial.config));
+  return xs;
+}
+
+Trial Found(int64_t x, std::vector<double> samples_ns, int64_t registers = 32) {
+  Trial trial;
+  trial.config = ConfigOf(x);
+  trial.measurement = Summarise(std::move(samples_ns));
+  trial.resources.registers = registers;
+  return trial;
+}
+
+// Answers from a function of config and round.
+class ScriptedEvaluator : public Evaluator {
+ public:
+  using Measure = std::function<Trial(int64_t x, int round)>;
+  explicit ScriptedEvaluator(Measure measure) : measure_(std::move(measure)) {}
+
+  size_t capacity() const override { return 1; }
+  absl::Status Start(const Config&) override { return absl::UnimplementedError("no search"); }
+  absl::StatusOr<std::optional<Trial>> Next(absl::Duration) override { return std::nullopt; }
+  absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) override {
+    rounds_.emplace_back();
+    std::vector<Trial> trials;
+    for (const Config& config : configs) {
+      rounds_.back().push_back(X(config));
+      trials.push_back(measure_(X(config), static_cast<int>(rounds_.size()) - 1));
+    }
+    absl::SleepFor(round_takes_);
+    return trials;
+  }
+  void Appraise(Trial& trial) const override {
+    if (trial.measurement.latency_ns_median < roof_ns_) trial.outcome = Outcome::kAboveRoof;
+  }
+  void SetRival(double) override {}
+
+  Measure measure_;
+  absl::Duration round_takes_;
+  double roof_ns_ = 0;
+  std::vector<std::vector<int64_t>> rounds_;  // who was measured, in order
+};
+
+std::vector<Trial> Search(int64_t count) {
+  std::vector<Trial> trials;
+  for (int64_t x = 0; x < count; ++x) trials.push_back(Found(x, {1000 + 10.0 * x}));
+  return trials;
+}
+
+TEST(MeasureFinals, MeasuresTheTopEightAndTheDefaultInEveryRound) {
+  std::vector<Trial> trials = Search(15);
+  trials[2].outcome = Outcome::kWrongResult;
+  ScriptedEvaluator evaluator([](int64_t x, int round) {
+    return Found(x, {1000.0 + static_cast<double>(x), 1002.0 + x, 1004.0 + x + 100 * (round % 2)});
+  });
+  const Finals finals = MeasureFinals(trials, ConfigOf(12), {}, evaluator).value();
+  EXPECT_EQ(finals.rounds, 8);
+  EXPECT_THAT(Xs(finals.trials), ElementsAre(0, 1, 3, 4, 5, 6, 7, 8, 12));
+  ASSERT_THAT(evaluator.rounds_, SizeIs(8));
+  std::set<int64_t> first;
+  for (const std::vector<int64_t>& round : evaluator.rounds_) {
+    EXPECT_THAT(round, SizeIs(9));
+    first.insert(round[0]);
+  }
+  EXPECT_THAT(first, SizeIs(8)) << "another begins each round";
+  const Measurement& measurement = finals.trials[0].measurement;
+  EXPECT_THAT(measurement.samples_ns, SizeIs(24));
+  EXPECT_EQ(measurement.samples_ns[5], 1104) << "the rounds one after the other";
+  EXPECT_EQ(measurement.latency_ns_median, 1002);
+  EXPECT_EQ(measurement.latency_ns_min, 1000);
+}
+
+TEST(MeasureFinals, EveryRoundWeighsAlike) {
+  // Round 1 has five times the samples of the others, all slow.
+  ScriptedEvaluator evaluator([](int64_t x, int round) {
+    return round == 1 ? Found(x, std::vector<double>(15, 2000)) : Found(x, {1000, 1000, 1000});
+  });
+  const Finals finals =
+      MeasureFinals(Search(1), {}, {.rounds_max = 3}, evaluator).value();
+  EXPECT_THAT(finals.trials[0].measurement.samples_ns, SizeIs(9));
+  EXPECT_EQ(finals.trials[0].measurement.latency_ns_median, 1000);
+  EXPECT_EQ(finals.trials[0].measurement.latency_ns_high, 2000) << "of the rounds";
+}
+
+TEST(MeasureFinals, KeepsToItsTimeButNotBelowThreeRounds) {
+  ScriptedEvaluator evaluator([](int64_t x, int) { return Found(x, {1000, 1000, 1000}); });
+  evaluator.round_takes_ = absl::Milliseconds(20);
+  EXPECT_EQ(MeasureFinals(Search(2), {}, {.time = absl::ZeroDuration()}, evaluator)->rounds, 3);
+  const int rounds =
+      MeasureFinals(Search(2), {}, {.rounds_max = 1000, .time = absl::Milliseconds(200)}, evaluator)
+          ->rounds;
+  EXPECT_GE(rounds, 3);
+  EXPECT_LE(rounds, 10);
+}
+
+TEST(MeasureFinals, OneThatFailsInARoundIsNotOk) {
+  ScriptedEvaluator evaluator([](int64_t x, int round) {
+    Trial trial = Found(x, {1000, 1000, 1000});
+    if (x == 1 && round == 2) {
+      trial.outcome = Outcome::kFaulted;
+      trial.message = "an illegal address";
+    }
+    return trial;
+  });
+  const Finals finals = MeasureFinals(Search(3), {}, {}, evaluator).value();
+  EXPECT_EQ(finals.trials[0].outcome, Outcome::kOk);
+  EXPECT_EQ(finals.trials[1].outcome, Outcome::kFaulted);
+  EXPECT_THAT(finals.trials[1].message, HasSubstr("round 3: an illegal address"));
+  EXPECT_THAT(evaluator.rounds_[3], SizeIs(2)) << "not tried again";
+  EXPECT_THAT(Xs(NameWinner(finals, {})->ties), SizeIs(1));
+}
+
+TEST(MeasureFinals, NeedsATrialThatIsOk) {
+  ScriptedEvaluator evaluator([](int64_t x, int) { return Found(x, {1000}); });
+  Trial bad = Found(1, {1000});
+  bad.outcome = Outcome::kFaulted;
+  const absl::Status none = absl::FailedPreconditionError("no config was ok");
+  EXPECT_EQ(MeasureFinals({bad}, bad.config, {}, evaluator).status(), none);
+  // The newest trial of a config is the one that counts.
+  EXPECT_EQ(MeasureFinals({Found(1, {1000}), bad}, {}, {}, evaluator).status(), none);
+  EXPECT_TRUE(evaluator.rounds_.empty());
+}
+
+Finals FinalsOf(const std::map<int64_t, std::vector<double>>& rounds,
+                const std::map<int64_t, int64_t>& registers = {}) {
+  Finals finals;
+  for (const auto& [x, medians_ns] : rounds) {
+    finals.rounds = static_cast<int>(medians_ns.size());
+    finals.trials.push_back(
+        Found(x, medians_ns, registers.contains(x) ? registers.at(x) : 32));
+  }
+  return finals;
+}
+
+TEST(NameWinner, PairsTheRounds) {
+  // The device drifts by 10 % from round to round, and 1 is 1 % slower than 0 throughout.
+  const std::vector<double> drift = {1000, 1100, 1010, 1090, 1020, 1080};
+  std::vector<double> slower;
+  for (size_t r = 0; r < drift.size(); ++r) slower.push_back(drift[r] * (1.01 + 0.0005 * (r % 3)));
+  const Finals finals = FinalsOf({{0, drift}, {1, slower}});
+  EXPECT_GT(finals.trials[0].measurement.latency_ns_high,
+            finals.trials[1].measurement.latency_ns_low)
+      << "their intervals overlap";
+  const Winner winner = NameWinner(finals, {}).value();
+  EXPECT_EQ(X(winner.best.config), 0);
+  EXPECT_TRUE(winner.ties.empty());
+}
+
+TEST(NameWinner, BreaksTiesByResourcesThenText) {
+  const std::vector<double> a = {1000, 1002, 998, 1001, 999};
+  const std::vector<double> b = {1001, 999, 1003, 1000, 1002};
+  const std::vector<double> c = {1101, 1099, 1103, 1100, 1102};
+  Finals finals = FinalsOf({{1, a}, {2, b}, {3, b}, {4, b}, {5, c}},
+                           {{1, 64}, {2, 32}, {3, 32}, {4, 32}, {5, 16}});
+  finals.trials[1].resources.static_shared_bytes = 16;
+  for (int order = 0; order < 2; ++order) {
+    const Winner winner = NameWinner(finals, {}).value();
+    EXPECT_EQ(X(winner.best.config), 3);
+    EXPECT_THAT(Xs(winner.ties), ElementsAre(4, 2, 1));
+    EXPECT_FALSE(winner.default_trial.has_value());
+    std::reverse(finals.trials.begin(), finals.trials.end());
+  }
+}
+
+TEST(NameWinner, ATieThatIsSlowerThanTheDefaultDoesNotWin) {
+  const std::vector<double> a = {1000, 1002, 998, 1001, 999};
+  const std::vector<double> b = {1001, 1000, 1003, 1000, 1002};
+  const Finals finals = FinalsOf({{1, a}, {2, b}}, {{1, 64}, {2, 32}});
+  EXPECT_EQ(X(NameWinner(finals, {})->best.config), 2);
+  const Winner winner = NameWinner(finals, ConfigOf(1)).value();
+  EXPECT_EQ(X(winner.best.config), 1) << "the default itself, though it has more registers";
+  EXPECT_EQ(X(winner.default_trial->config), 1);
+  EXPECT_THAT(Xs(winner.ties), ElementsAre(2));
+}
+
+TEST(NameWinner, WhatIsAboveTheRoofDoesNotWin) {
+  ScriptedEvaluator evaluator([](int64_t x, int) {
+    const double ns = x == 0 ? 10 : 1000.0 + 100 * x;
+    return Found(x, {ns, ns, ns});
+  });
+  evaluator.roof_ns_ = 500;
+  const Finals finals = MeasureFinals(Search(3), ConfigOf(0), {}, evaluator).value();
+  const Winner winner = NameWinner(finals, ConfigOf(0)).value();
+  EXPECT_EQ(X(winner.best.config), 1);
+  EXPECT_FALSE(winner.default_trial.has_value());
+  evaluator.roof_ns_ = 1e9;
+  EXPECT_EQ(NameWinner(*MeasureFinals(Search(3), {}, {}, evaluator), {}).status(),
+            absl::FailedPreconditionError("no config was ok when it was measured again"));
+}
+
+TEST(EstimateRatio, IsStudentsIntervalOnTheLogarithms) {
+  // Ratios e^0.01, e^0.02, e^0.03: mean 0.02, standard error 0.01 / sqrt 3, t(2) = 4.3027.
+  const RatioInterval interval =
+      EstimateRatio({std::exp(0.01), std::exp(0.02), std::exp(0.03)}, {1, 1, 1});
+  EXPECT_NEAR(std::log(interval.ratio), 0.02, 1e-12);
+  EXPECT_NEAR(std::log(interval.low), 0.02 - 4.3027 * 0.01 / std::sqrt(3.0), 1e-9);
+  EXPECT_NEAR(std::log(interval.high), 0.02 + 4.3027 * 0.01 / std::sqrt(3.0), 1e-9);
+  EXPECT_TRUE(EstimateRatio({2}, {1}).contains(1)) << "one round tells nothing";
+  EXPECT_FALSE(EstimateRatio({2, 2}, {1, 1}).contains(1));
+  EXPECT_TRUE(EstimateRatio({3, 3}, {3, 3}).contains(1));
+  EXPECT_TRUE(EstimateRatio(std::vector<double>(50, 1), std::vector<double>(50, 1)).contains(1));
+}
+
+TEST(EstimateRatio, CoversTheTruthAsOftenAsItSays) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> noise(0, 0.005);
+  int covered = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::vector<double> a, b;
+    for (int r = 0; r < 8; ++r) {
+      const double drift = std::exp(10 * noise(random));
+      a.push_back(1.03 * drift * std::exp(noise(random)));
+      b.push_back(drift * std::exp(noise(random)));
+    }
+    covered += EstimateRatio(a, b).contains(1.03);
+  }
+  EXPECT_NEAR(covered / 4000.0, 0.95, 0.01);
+}
+
+// A device as measured on real ones: every process times a kernel a little differently, samples
+// scatter, and the whole device drifts from round to round.
+struct NoisyDevice {
+  std::mt19937_64 random;
+  double process_noise = 0.004;
+  double sample_noise = 0.005;
+  double drift = 0.002;
+  std::map<int64_t, double> truth_ns;
+
+  double Noise(double size) { return std::exp(std::normal_distribution<double>(0, size)(random)); }
+  Trial Measure(int64_t x, int samples) {
+    const double center = truth_ns.at(x) * Noise(process_noise);
+    std::vector<double> samples_ns;
+    for (int i = 0; i < samples; ++i) samples_ns.push_back(center * Noise(sample_noise));
+    return Found(x, samples_ns, 32 + (x * 7) % 64);
+  }
+  Winner Sweep() {
+    std::vector<Trial> trials;
+    for (const auto& [x, ns] : truth_ns) trials.push_back(Measure(x, 20));
+    search_best_ns = 1e18;
+    for (const Trial& trial : trials) {
+      if (trial.measurement.latency_ns_median > search_best_ns) continue;
+      search_best_ns = trial.measurement.latency_ns_median;
+      search_best = X(trial.config);
+    }
+    double round_drift = 1;
+    int last = -1;
+    ScriptedEvaluator evaluator([&](int64_t x, int round) {
+      if (round != last) round_drift = Noise(drift);
+      last = round;
+      Trial trial = Measure(x, 40);
+      for (double& ns : trial.measurement.samples_ns) ns *= round_drift;
+      return trial;
+    });
+    return *NameWinner(*MeasureFinals(trials, ConfigOf(0), {}, evaluator), ConfigOf(0));
+  }
+
+  double search_best_ns = 0;
+  int64_t search_best = 0;
+};
+
+struct Bias {
+  double winner = 0;  // reported time over true time - 1, mean over all searches
+  double search = 0;  // the same of the best estimate of the search
+  double regret = 0;  // true time of the winner over the best there is - 1, the worst
+  int ties = 0;
+};
+
+Bias FiftySearches(const std::function<double(int64_t)>& truth_ns) {
+  Bias bias;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    NoisyDevice device{.random = std::mt19937_64(seed)};
+    double least_ns = 1e18;
+    for (int64_t x = 0; x < 200; ++x) {
+      device.truth_ns[x] = truth_ns(x);
+      least_ns = std::min(least_ns, device.truth_ns[x]);
+    }
+    const Winner winner = device.Sweep();
+    const double true_ns = device.truth_ns.at(X(winner.best.config));
+    const double reported_ns = winner.best.measurement.latency_ns_median;
+    EXPECT_LE(reported_ns, winner.default_trial->measurement.latency_ns_median) << seed;
+    bias.winner += (reported_ns / true_ns - 1) / 50;
+    bias.search += (device.search_best_ns / device.truth_ns.at(device.search_best) - 1) / 50;
+    bias.regret = std::max(bias.regret, true_ns / least_ns - 1);
+    bias.ties += static_cast<int>(winner.ties.size());
+  }
+  return bias;
+}
+
+TEST(Winner, ItsTimeIsUnbiasedOverFiftySearches) {
+  const Bias bias = FiftySearches([](int64_t x) { return 1e5 * (1 + 0.0005 * ((x * 37) % 200)); });
+  EXPECT_LT(std::abs(bias.winner), 0.005) << bias.winner;
+  EXPECT_LT(bias.search, 2 * -std::abs(bias.winner)) << "the search's own figure is lucky";
+  EXPECT_LT(bias.regret, 0.01);
+}
+
+TEST(Winner, ItsTimeIsUnbiasedWhereAllConfigsAreAlike) {
+  const Bias bias = FiftySearches([](int64_t) { return 1e5; });
+  EXPECT_LT(std::abs(bias.winner), 0.005) << bias.winner;
+  EXPECT_LT(bias.search, -0.008) << bias.search;
+  EXPECT_GT(bias.ties, 50 * 3);
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/roofline/diagnosis.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace tune {
+namespace {
+
+constexpr double kNanosecondsPerSecond = 1e9;
+constexpr double kDebtCaches = 4;  // writes of fewer caches may leave noticeably later
+constexpr double kRereadWorthSaying = 1.15;
+constexpr double kLaunchWorthSaying = 0.1;
+constexpr double kGapWorthSaying = 1.05;
+
+const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::string& name) {
+  const auto it = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& ceiling) {
+    return ceiling.name == name && ceiling.value > 0;
+  });
+  return it == ceilings.end() ? nullptr : &*it;
+}
+
+// A bandwidth depends on the mix of reads and writes, so it is held against the probe whose mix is
+// nearest: read 1:0, triad 2:1, copy 1:1, write 0:1.
+const Ceiling* DramCeiling(const std::vector<Ceiling>& ceilings, double read_share) {
+  static constexpr std::array<std::pair<const char*, double>, 4> kProbes = {
+      {{"dram_copy", 0.5}, {"dram_triad", 2.0 / 3}, {"dram_read", 1}, {"dram_write", 0}}};
+  const Ceiling* nearest = nullptr;
+  double distance = 2;
+  for (const auto& [name, share] : kProbes) {
+    const Ceiling* ceiling = FindCeiling(ceilings, name);
+    if (ceiling == nullptr || std::abs(share - read_share) >= distance - 1e-9) continue;
+    nearest = ceiling;
+    distance = std::abs(share - read_share);
+  }
+  return nearest;
+}
+
+std::string Percent(double share) { return absl::StrFormat("%.1f %%", share * 100); }
+
+std::string Rate(const ResourceUse& use) {
+  const bool flops = use.resource == "compute";
+  const bool tera = use.roof >= 1e12;
+  return absl::StrFormat("%.4g %s%s", use.roof / (tera ? 1e12 : 1e9), tera ? "T" : "G",
+                         flops ? "FLOP/s" : "B/s");
+}
+
+std::string NameOf(const ResourceUse& use) {
+  if (use.resource == "dram") return "main memory";
+  if (use.resource == "l3" || use.resource == "l2" || use.resource == "l1") {
+    return absl::StrCat("L", use.resource.substr(1));
+  }
+  if (use.resource == "shared") return "shared memory";
+  return absl::StrCat(use.ceiling, " arithmetic");
+}
+
+// "93.2 % of what main memory can do (dram_copy, 4.27 TB/s)".
+std::string ShareText(const ResourceUse& use, double efficiency) {
+  return absl::StrCat(Percent(efficiency), " of what ", NameOf(use), " can do (", use.ceiling, ", ",
+                      Rate(use), ")");
+}
+
+// "at most 7 % faster", "at most 3.1 times faster".
+std::string RoomText(double efficiency) {
+  const double ratio = 1 / efficiency;
+  if (ratio < 2) return absl::StrFormat("at most %.3g %% faster", (ratio - 1) * 100);
+  return absl::StrFormat("at most %.2g times faster", ratio);
+}
+
+class Diagnoser {
+ public:
+  Diagnoser(const RooflineBasis& basis, const std::optional<CountedWork>& counted,
+            const Trial& trial)
+      : basis_(basis), counted_(counted), trial_(trial) {}
+
+  Diagnosis Run();
+
+ private:
+  void AddUse(const std::string& resource, const Ceiling* ceiling, double amount, bool counted);
+  void AddCompute();
+  void AddMemory();
+  void AddLaunch();
+  double Flops() const;
+  bool CacheMayHold() const;
+  void Judge();
+  void Say();
+  void AddNotes();
+  std::string InvalidText() const;
+  std::string WaitingText() const;
+
+  const RooflineBasis& basis_;
+  const std::optional<CountedWork>& counted_;
+  const Trial& trial_;
+  Diagnosis result_;
+};
+
+double Diagnoser::Flops() const {
+  double flops = 0;
+  if (counted_) {
+    for (const auto& [name, count] : counted_->flops) flops += count;
+  }
+  return flops > 0 ? flops : basis_.declared.flops;
+}
+
+void Diagnoser::AddUse(const std::string& resource, const Ceiling* ceiling, double amount,
+                       bool counted) {
+  if (ceiling == nullptr || !(amount > 0)) return;
+  ResourceUse use{.resource = resource,
+                  .ceiling = ceiling->name,
+                  .amount = amount,
+                  .counted = counted,
+                  .roof = ceiling->value,
+                  .floor_ns = amount / ceiling->value * kNanosecondsPerSecond};
+  if (resource != "compute") use.intensity = Flops() / amount;
+  result_.uses.push_back(std::move(use));
+}
+
+void Diagnoser::AddCompute() {
+  bool any = false;
+  if (counted_) {
+    for (const auto& [name, count] : counted_->flops) {
+      any = any || count > 0;
+      AddUse("compute", FindCeiling(basis_.ceilings, name), count, true);
+    }
+  }
+  if (!any) {
+    AddUse("compute", FindCeiling(basis_.ceilings, basis_.declared.peak), basis_.declared.flops,
+           false);
+  }
+}
+
+// Warm samples may find all their data in the last cache.
+bool Diagnoser::CacheMayHold() const {
+  return trial_.measurement.cache_mode == CacheMode::kWarm &&
+         (basis_.cache_bytes <= 0 || basis_.declared.bytes <= basis_.cache_bytes);
+}
+
+void Diagnoser::AddMemory() {
+  if (counted_ && counted_->dram_read_bytes && counted_->dram_write_bytes) {
+    const double bytes = *counted_->dram_read_bytes + *counted_->dram_write_bytes;
+    if (bytes > 0) {
+      AddUse("dram", DramCeiling(basis_.ceilings, *counted_->dram_read_bytes / bytes), bytes, true);
+    }
+    if (basis_.declared.bytes > 0) result_.reread_factor = bytes / basis_.declared.bytes;
+  } else if (!CacheMayHold()) {
+    // As the search does: most kernels read about as much as they write.
+    AddUse("dram", FindCeiling(basis_.ceilings, "dram_copy"), basis_.declared.bytes, false);
+  }
+  if (!counted_) return;
+  const auto level = [&](const char* name, const std::optional<double>& bytes) {
+    if (bytes) AddUse(name, FindCeiling(basis_.ceilings, name), *bytes, true);
+  };
+  level("l2", counted_->l2_bytes);
+  level("l1", counted_->l1_bytes);
+  level("shared", counted_->shared_bytes);
+}
+
+void Diagnoser::AddLaunch() {
+  const Ceiling* launch = FindCeiling(basis_.ceilings, "launch");
+  if (launch == nullptr) return;
+  result_.uses.push_back({.resource = "launch", .ceiling = "launch", .floor_ns = launch->value});
+}
+
+void Diagnoser::Judge() {
+  std::stable_sort(
+      result_.uses.begin(), result_.uses.end(),
+      [](const ResourceUse& a, const ResourceUse& b) { return a.floor_ns > b.floor_ns; });
+  if (result_.uses.empty() || !(trial_.measurement.latency_ns_median > 0)) return;
+  const ResourceUse& binding = result_.uses.front();
+  result_.floor_ns = binding.floor_ns;
+  result_.efficiency = binding.floor_ns / trial_.measurement.latency_ns_median;
+  if (binding.resource == "launch") {
+    result_.verdict = RooflineVerdict::kLatencyLimited;
+  } else if (result_.efficiency > kInvalidRoofEfficiency) {
+    result_.verdict = RooflineVerdict::kInvalidRoof;
+  } else if (result_.efficiency >= kWellUsedEfficiency) {
+    result_.verdict = RooflineVerdict::kWellUsed;
+  } else if (result_.efficiency >= kBoundEfficiency) {
+    result_.verdict = binding.resource == "compute" ? RooflineVerdict::kComputeBound
+                                                    : RooflineVerdict::kMemoryBound;
+  } else {
+    result_.verdict = RooflineVerdict::kLatencyLimited;
+  }
+}
+
+std::string Diagnoser::InvalidText() const {
+  const ResourceUse& binding = result_.uses.front();
+  std::string text =
+      absl::StrCat("Above the roof, so not believed: ", ShareText(binding, result_.efficiency));
+  const bool debt = binding.resource == "dram" && basis_.written_bytes > 0 &&
+                    basis_.cache_bytes > 0 &&
+                    basis_.written_bytes < kDebtCaches * basis_.cache_bytes;
+  absl::StrAppend(&text, debt ? "; output that leaves the cache after the kernel may explain it"
+                              : "; look for a stale ceiling, data left in a cache, or declared "
+                                "work that the kernel does not do");
+  return text;
+}
+
+std::string Diagnoser::WaitingText() const {
+  const ResourceUse& binding = result_.uses.front();
+  const double median = trial_.measurement.latency_ns_median;
+  if (binding.resource == "launch") {
+    return absl::StrFormat(
+        "Latency-limited: an empty kernel takes %.3g us of its %.3g us, more "
+        "than any of its work needs; a larger problem or fewer launches help",
+        binding.floor_ns / 1e3, median / 1e3);
+  }
+  return absl::StrCat("Latency-limited: no resource is near its limit, the busiest is at ",
+                      ShareText(binding, result_.efficiency), "; ", RoomText(result_.efficiency),
+                      " before that binds");
+}
+
+void Diagnoser::Say() {
+  if (result_.verdict == RooflineVerdict::kUnknown) {
+    result_.sentence =
+        "No measured ceiling fits the declared work, so there is nothing to hold it "
+        "against";
+    return;
+  }
+  const ResourceUse& binding = result_.uses.front();
+  const std::string share = ShareText(binding, result_.efficiency);
+  switch (result_.verdict) {
+    case RooflineVerdict::kInvalidRoof:
+      result_.sentence = InvalidText();
+      break;
+    case RooflineVerdict::kWellUsed:
+      result_.sentence = absl::StrCat(
+          "Well used, ", binding.resource == "compute" ? "compute" : "memory", "-bound: ", share);
+      if (result_.efficiency < 1) {
+        absl::StrAppend(&result_.sentence, "; ", RoomText(result_.efficiency));
+      }
+      break;
+    case RooflineVerdict::kMemoryBound:
+      result_.sentence = absl::StrCat("Memory-bound: ", share, "; ", RoomText(result_.efficiency));
+      break;
+    case RooflineVerdict::kComputeBound:
+      result_.sentence = absl::StrCat("Compute-bound: ", share, "; ", RoomText(result_.efficiency));
+      break;
+    default:
+      result_.sentence = WaitingText();
+  }
+}
+
+void Diagnoser::AddNotes() {
+  const double median = trial_.measurement.latency_ns_median;
+  const auto use_of = [&](const char* resource) -> const ResourceUse* {
+    const auto it = std::find_if(result_.uses.begin(), result_.uses.end(),
+                                 [&](const ResourceUse& use) { return use.resource == resource; });
+    return it == result_.uses.end() ? nullptr : &*it;
+  };
+  if (result_.reread_factor > kRereadWorthSaying) {
+    result_.notes.push_back(absl::StrFormat(
+        "main memory moved %.2f times the declared bytes; moving each once would "
+        "allow %.3g us",
+        result_.reread_factor,
+        use_of("dram") == nullptr ? 0 : use_of("dram")->floor_ns / result_.reread_factor / 1e3));
+  }
+  if (trial_.resources.spill_bytes > 0) {
+    result_.notes.push_back(absl::StrCat("spills ", trial_.resources.spill_bytes,
+                                         " bytes of registers per thread to memory"));
+  }
+  const ResourceUse* launch = use_of("launch");
+  if (launch != nullptr && median > 0 && launch != &result_.uses.front() &&
+      launch->floor_ns > kLaunchWorthSaying * median) {
+    result_.notes.push_back(absl::StrCat("an empty kernel takes ",
+                                         Percent(launch->floor_ns / median), " of this time"));
+  }
+  const bool debt = basis_.cache_bytes > 0 && basis_.written_bytes > 0 &&
+                    basis_.written_bytes < kDebtCaches * basis_.cache_bytes &&
+                    result_.efficiency * kGapWorthSaying > 1;
+  if (debt) {
+    result_.notes.push_back(absl::StrFormat(
+        "write-back debt: up to %.3g of %.3g MiB may leave the cache after the kernel has ended",
+        std::min(basis_.written_bytes, basis_.cache_bytes) / (1 << 20),
+        basis_.declared.bytes / (1 << 20)));
+  }
+}
+
+Diagnosis Diagnoser::Run() {
+  AddMemory();
+  AddCompute();
+  // A launch floor alone says nothing about the work.
+  if (!result_.uses.empty()) AddLaunch();
+  Judge();
+  Say();
+  AddNotes();
+  return std::move(result_);
+}
+
+}  // namespace
+
+Diagnosis Diagnose(const RooflineBasis& basis, const std::optional<CountedWork>& counted,
+                   const Trial& trial) {
+  return Diagnoser(basis, counted, trial).Run();
+}
+
+}  // namespace tune

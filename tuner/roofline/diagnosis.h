@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What keeps a measured config from being faster: the hierarchical roofline (C. Yang, T. Kurth,
+// S. Williams, "Hierarchical Roofline analysis for GPUs", CCPE 2020) in terms of time, which also
+// handles kernels without FLOPs. Every resource gives a floor, the time that its share of the work
+// takes at its ceiling; the longest floor binds.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/device/runner.h"
+#include "tuner/plan.h"
+#include "tuner/trial.h"
+
+namespace tune {
+
+// What hardware counters saw of one config; nothing where nothing was counted.
+struct CountedWork {
+  std::optional<double> dram_read_bytes;
+  std::optional<double> dram_write_bytes;
+  std::optional<double> l2_bytes;
+  std::optional<double> l1_bytes;
+  std::optional<double> shared_bytes;
+  std::map<std::string, double> flops;  // by ceiling: "f32", "tensor_bf16"
+};
+
+// What every config of a problem on a device has in common.
+struct RooflineBasis {
+  WorkPlan declared;
+  double written_bytes = 0;       // of the declared ones
+  std::vector<Ceiling> ceilings;  // bytes/s, FLOP/s; "launch" in ns
+  double cache_bytes = 0;         // last-level cache; 0: unknown
+};
+
+struct ResourceUse {
+  std::string resource;  // "dram", "l2", "l1", "shared", "compute", "launch"
+  std::string ceiling;   // "dram_copy", "tensor_bf16"
+  double amount = 0;     // bytes or FLOPs
+  bool counted = false;  // by hardware; else declared
+  double roof = 0;       // per second
+  double floor_ns = 0;
+  double intensity = 0;  // FLOPs over these bytes; 0 for compute and launch
+};
+
+enum class RooflineVerdict {
+  kUnknown = 0,
+  kWellUsed = 1,
+  kMemoryBound = 2,
+  kComputeBound = 3,
+  kLatencyLimited = 4,
+  kInvalidRoof = 5,
+};
+
+struct Diagnosis {
+  std::vector<ResourceUse> uses;  // longest floor first
+  double floor_ns = 0;
+  double efficiency = 0;  // floor over median; 0 when unknown
+  RooflineVerdict verdict = RooflineVerdict::kUnknown;
+  std::string sentence;
+  double reread_factor = 0;  // DRAM bytes counted over declared; 0 when not counted
+  std::vector<std::string> notes;
+};
+
+// Above this share of a measured roof nothing is believed: both have errors, but not of 3 %.
+inline constexpr double kInvalidRoofEfficiency = 1.03;
+// The thresholds of Nsight Compute's speed-of-light rules: above 80 % of a limit there is little to
+// win from tuning, and below 60 % of every limit it is waiting that costs the time.
+inline constexpr double kWellUsedEfficiency = 0.8;
+inline constexpr double kBoundEfficiency = 0.6;
+
+Diagnosis Diagnose(const RooflineBasis& basis, const std::optional<CountedWork>& counted,
+                   const Trial& trial);
+
+}  // namespace tune

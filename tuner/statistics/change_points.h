@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a series changes its level: for the history of a kernel over many commits. It needs values
+// after a change to see it, so it is of no use for judging the newest commit; the gate is.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tune {
+
+struct ChangePointOptions {
+  size_t window = 50;  // values on each side that have a say
+  double p_max = 0.001;
+  double least_change = 0.01;  // of the level before
+};
+
+struct ChangePoint {
+  size_t index = 0;   // of the first value of the new level
+  double before = 0;  // mean of the level that ends
+  double after = 0;
+  double p = 1;  // of Welch's t-test between the two levels
+};
+
+// Splits the series where the energy distance between the two sides is greatest (E-divisive:
+// Matteson and James, arXiv 1306.4933), keeps a split if a t-test finds it likely, and splits the
+// parts again; first generously (ten times p_max), then the weakest points go until every one left
+// is significant and large enough (Hunter: Fleming et al., arXiv 2301.03034). The t-test in place
+// of permutations makes it give the same answer every time. Sorted by index. REQUIRES: values are
+// finite and positive.
+std::vector<ChangePoint> FindChangePoints(const std::vector<double>& values,
+                                          const ChangePointOptions& options);
+
+// The two-sided p of Welch's t-test for different means; 1 if either has fewer than two values.
+double WelchP(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace tune

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/strategies/candidate_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tune {
+namespace {
+
+constexpr double kVarianceMin = 1e-9;
+
+}  // namespace
+
+void CandidateTable::Add(const Geometry& geometry, uint64_t index,
+                         absl::Span<const uint16_t> digits) {
+  indices_.push_back(index);
+  for (size_t axis = 0; axis < columns_.size(); ++axis) {
+    columns_[axis].push_back(digits[geometry.param(axis)]);
+  }
+}
+
+CandidateModel::CandidateModel(const Geometry& geometry, const CandidateTable& candidates,
+                               ProcessShape shape)
+    : geometry_(geometry),
+      candidates_(candidates),
+      shape_(std::move(shape)),
+      blocks_((candidates.size() + kBlock - 1) / kBlock),
+      tables_(geometry.axes()),
+      explained_(candidates.size(), 0.0F) {}
+
+void CandidateModel::AddPoint(absl::Span<const uint16_t> digits) {
+  for (size_t axis = 0; axis < tables_.size(); ++axis) {
+    std::vector<float>& table = tables_[axis];
+    table.resize(geometry_.radix(axis));
+    const double rate = std::exp(-shape_.log_lengths[axis]);
+    const size_t digit = digits[geometry_.param(axis)];
+    for (size_t other = 0; other < table.size(); ++other) {
+      table[other] = static_cast<float>(std::exp(-geometry_.Between(axis, digit, other) * rate));
+    }
+  }
+  // The new row of L.
+  const size_t points = rows_.size();
+  std::vector<double> row(points + 1);
+  for (size_t i = 0; i < points; ++i) {
+    double correlation = 1;
+    for (size_t axis = 0; axis < tables_.size(); ++axis) {
+      correlation *= tables_[axis][point_digits_[i][geometry_.param(axis)]];
+    }
+    row[i] = (correlation - Dot(row.data(), rows_[i].data(), i)) / rows_[i][i];
+  }
+  const double left = 1 + shape_.noise() - Dot(row.data(), row.data(), points);
+  row[points] = std::sqrt(std::max(left, kVarianceMin));
+
+  // The new row of V, block by block.
+  const float scale = static_cast<float>(1 / row[points]);
+  for (size_t block = 0; block < blocks_.size(); ++block) {
+    const size_t first = block * kBlock;
+    const size_t count = std::min(kBlock, candidates_.size() - first);
+    std::vector<float>& values = blocks_[block];
+    values.resize((points + 1) * count);
+    float* out = &values[points * count];
+    Correlate(first, count, out);
+    for (size_t i = 0; i < points; ++i) {
+      const float factor = static_cast<float>(row[i]);
+      const float* in = &values[i * count];
+      for (size_t c = 0; c < count; ++c) out[c] -= factor * in[c];
+    }
+    float* explained = &explained_[first];
+    for (size_t c = 0; c < count; ++c) {
+      out[c] *= scale;
+      explained[c] += out[c] * out[c];
+    }
+  }
+  rows_.push_back(std::move(row));
+  point_digits_.emplace_back(digits.begin(), digits.end());
+}
+
+void CandidateModel::Correlate(size_t first, size_t count,
+                               float* out) const {
+  std::fill_n(out, count, 1.0F);
+  for (size_t axis = 0; axis < tables_.size(); ++axis) {
+    const float* table = tables_[axis].data();
+    const uint16_t* digits = candidates_.column(axis) + first;
+    for (size_t c = 0; c < count; ++c) out[c] *= table[digits[c]];
+  }
+}
+
+std::vector<double> CandidateModel::Whiten(absl::Span<const std::optional<double>> values) const {
+  std::vector<double> whitened(values.size(), 0.0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].has_value()) continue;
+    whitened[i] = (*values[i] - Dot(rows_[i].data(), whitened.data(), i)) / rows_[i][i];
+  }
+  return whitened;
+}
+
+void CandidateModel::Combine(absl::Span<const double> whitened, std::vector<float>& out) const {
+  out.assign(candidates_.size(), 0.0F);
+  for (size_t block = 0; block < blocks_.size(); ++block) {
+    const size_t first = block * kBlock;
+    const size_t count = std::min(kBlock, candidates_.size() - first);
+    for (size_t i = 0; i < whitened.size(); ++i) {
+      const float factor = static_cast<float>(whitened[i]);
+      if (factor == 0) continue;
+      const float* in = &blocks_[block][i * count];
+      for (size_t c = 0; c < count; ++c) out[first + c] += factor * in[c];
+    }
+  }
+}
+
+}  // namespace tune

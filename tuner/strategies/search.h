@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the strategies that learn have in common: each config is proposed once, the default config
+// comes first, and the space is exhausted before there is nothing more.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "tuner/space/space.h"
+#include "tuner/strategies/random_source.h"
+#include "tuner/strategies/strategies.h"
+
+namespace tune {
+
+class Search : public Strategy {
+ public:
+  explicit Search(const StrategyInput& input);
+
+  std::optional<uint64_t> Ask() final;
+  void Tell(const Observation& observation) final;
+
+ protected:
+  // The next config. If it is known already or nothing, a random one that is not known is asked.
+  virtual std::optional<uint64_t> Propose() = 0;
+  // Called for every ask, the default config and random ones included.
+  virtual void Asked(uint64_t index) { (void)index; }
+  // Called for every tell, of configs that were never asked for too, once for each config.
+  virtual void Learned(const Observation& observation) = 0;
+
+  // Asked for or told.
+  bool IsKnown(uint64_t index) const { return known_.contains(index); }
+  bool IsExhausted() const { return known_.size() >= space_.size(); }
+  // One that is not known, each with about the same chance; nothing if there is none.
+  std::optional<uint64_t> RandomUnknown();
+  // The digits of a config, valid until the next call.
+  const std::vector<uint16_t>& Digits(uint64_t index);
+
+  const Space& space() const { return space_; }
+  const StrategyOptions& options() const { return options_; }
+  RandomSource& random() { return random_; }
+  size_t known_count() const { return known_.size(); }
+  size_t in_flight() const { return in_flight_.size(); }
+  // The best told, if one was ok.
+  const std::optional<Observation>& best() const { return best_; }
+
+ private:
+  const Space& space_;
+  const StrategyOptions options_;
+  RandomSource random_;
+  const Permutation order_;     // in which the rest of the space is searched for unknown configs
+  uint64_t order_position_ = 0;
+  bool first_offered_ = false;
+  std::unordered_set<uint64_t> known_;
+  std::unordered_set<uint64_t> in_flight_;
+  std::unordered_set<uint64_t> told_;
+  std::optional<Observation> best_;
+  std::vector<uint16_t> digits_;
+};
+
+}  // namespace tune

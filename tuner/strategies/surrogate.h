@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Search guided by a Gaussian process of the log of the latency. Internal to tuner/strategies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "tuner/strategies/candidate_model.h"
+#include "tuner/strategies/gaussian_process.h"
+#include "tuner/strategies/geometry.h"
+#include "tuner/strategies/prior.h"
+#include "tuner/strategies/search.h"
+
+namespace tune {
+
+class Surrogate : public Search {
+ public:
+  explicit Surrogate(const StrategyInput& input);
+  ~Surrogate() override;
+
+  std::optional<double> ImprovementChance() const override { return improvement_chance_; }
+
+ protected:
+  std::optional<uint64_t> Propose() override;
+  void Asked(uint64_t index) override;
+  void Learned(const Observation& observation) override;
+
+ private:
+  enum class State { kPending, kOk, kFailed };
+  struct Point {
+    uint64_t index = 0;
+    std::vector<uint16_t> digits;
+    State state = State::kPending;
+    double log_latency = 0;  // kOk
+    double prior = 0;        // what the prior says of it
+  };
+  // Points as a model wants them, nothing for those that are pending. All in units of the
+  // deviation of what the prior leaves to explain.
+  struct Columns {
+    std::vector<std::optional<double>> values;
+    std::vector<std::optional<double>> ones;
+    std::vector<std::optional<double>> prior;
+    double unit = 1;
+    double best_value = 0;
+    size_t told = 0;
+  };
+  // What the model predicts before the points' residuals correct it.
+  struct Trend {
+    double level = 0;
+    double slope = 0;  // of the prior
+    std::vector<double> residuals;  // whitened
+    double variance = 0;
+  };
+
+  bool MayModel() const;
+  bool IsRefitDue() const;
+  // A config far from all that are known, of some drawn at random or of some given.
+  std::optional<uint64_t> Spread();
+  std::optional<uint64_t> Farthest(absl::Span<const uint64_t> of);
+  // Before there is a model: what the prior holds for good, in between what is far from it.
+  std::optional<uint64_t> Start();
+  void Refit();
+  void RefreshCandidates();
+  void WeighPrior();
+  void RefreshPrior();
+  // The points that a model is made of: all, or the best, the latest and some others.
+  std::vector<size_t> ActivePoints();
+  Columns ColumnsOf(const std::vector<size_t>& points) const;
+  Trend FitTrend(const Columns& columns) const;
+  std::optional<uint64_t> MostPromising();
+
+  const Geometry geometry_;
+  Prior prior_;
+  std::vector<uint64_t> prior_best_;
+  std::vector<float> prior_of_candidates_;
+  double prior_slope_ = 0;  // as last fitted: how far the prior is borne out
+  ProcessShape shape_;
+  std::vector<Point> points_;
+  std::unordered_map<uint64_t, size_t> point_of_;  // by index
+  size_t told_ = 0;
+  size_t ok_ = 0;
+  size_t told_at_refit_ = 0;
+  std::unique_ptr<CandidateTable> candidates_;
+  std::unique_ptr<CandidateModel> model_;
+  std::vector<size_t> model_points_;  // in the order of the model's
+  std::optional<double> improvement_chance_;
+};
+
+}  // namespace tune

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Naming the winner of a sweep. The fastest of many noisy estimates is fast partly by luck, and two
+// processes do not time the same kernel alike. So the top few are measured again, in rounds, each
+// round in a fresh process, and only those numbers count. Source: docs/measurement.md.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tuner/evaluator.h"
+#include "tuner/trial.h"
+
+namespace tune {
+
+struct ConfirmPolicy {
+  int rounds_max = 8;
+  int rounds_min = 3;  // whatever time they take
+  // No further round is begun that would probably end later.
+  absl::Duration time = absl::Seconds(20);
+};
+
+// The finalists of a search, measured again.
+struct Finals {
+  int rounds = 0;
+  // Fastest of the search first. The samples_ns of one that is ok are those of its rounds, one
+  // round after the other, equally many of each; its median is the median of the rounds' medians,
+  // and its interval that of the rounds.
+  std::vector<Trial> trials;
+};
+
+// Measures the top 8 of the search and the default config again. One that is not ok in some round
+// is not ok. FAILED_PRECONDITION if no trial is ok.
+absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Config& default_config,
+                                     const ConfirmPolicy& policy, Evaluator& evaluator);
+
+struct Winner {
+  Trial best;
+  std::optional<Trial> default_trial;
+  std::vector<Trial> ties;  // not told apart from the best, the best not among them
+};
+
+// Of the fastest finalist and those whose ratio to it, by paired rounds, may be 1: the one with the
+// fewest registers, then the least shared memory, then the lowest config text. It is never slower
+// than the default config: a tie that is does not win. Depends on nothing but its arguments, so a
+// verdict can be had again from stored trials. FAILED_PRECONDITION if no finalist is ok.
+absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_config);
+
+}  // namespace tune
