@@ -33,9 +33,9 @@ absl::StatusOr<std::string> ChooseTarget(const Kernel& kernel, const std::string
   for (const std::string& target : targets) {
     if (kernel.RunsOn(target)) return target;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("no device of this host runs kernel '", kernel.spec().name(),
-                   "': name a target, such as --target sm_90a"));
+  return absl::InvalidArgumentError(absl::StrCat("no device of this host runs kernel '",
+                                                 kernel.spec().name(),
+                                                 "': name a target, such as --target sm_90a"));
 }
 
 absl::StatusOr<Question> Resolve(const v1::SpaceSource& source, const Catalogue& catalogue,
@@ -103,7 +103,8 @@ absl::Status AddDetails(const SpaceDefinition& definition, const Space& space,
 // Some of the configs, each once.
 std::vector<uint64_t> SomeOf(const Space& space, uint64_t count, uint64_t seed) {
   auto random = [&seed] {
-    // SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+    // SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
+    // 2014.
     uint64_t x = seed += 0x9e3779b97f4a7c15;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
     x = (x ^ (x >> 27)) * 0x94d049bb133111eb;

@@ -144,6 +144,18 @@ TEST(Space, SaysWhatItDoesNotTake) {
   EXPECT_EQ(Space::Build(definition).status().message(), "there are more than 2^62 valid configs");
 }
 
+TEST(Space, IsMadeOfRows) {
+  const std::vector<SpaceParam> params = {Integers("A", {4, 2}), Integers("B", {1, 2, 3})};
+  const Space space = Space::FromRows(params, {0, 0, 0, 2, 1, 0, 1, 1}).value();
+  EXPECT_THAT(Texts(space), ElementsAre("A=4 B=1", "A=4 B=3", "A=2 B=1", "A=2 B=2"));
+  for (uint64_t i = 0; i < space.size(); ++i) EXPECT_EQ(space.IndexOf(space.At(i)), i);
+  EXPECT_EQ(space.IndexOfDigits({0, 1}), std::nullopt);
+  EXPECT_EQ(Space::FromRows(params, {0, 0, 0, 0}).status().message(),
+            "row 1 is not after the one before it");
+  EXPECT_EQ(Space::FromRows(params, {0, 3}).status().message(), "param 'B' has no digit 3");
+  EXPECT_EQ(Space::FromRows(params, {0}).status().message(), "1 digits are no rows of 2 params");
+}
+
 // 4e12 combinations, few of them valid: nobody could enumerate the product in a test.
 TEST(Space, FindsTheFewValidConfigsOfAHugeProduct) {
   SpaceDefinition definition;

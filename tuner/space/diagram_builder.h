@@ -29,7 +29,7 @@ struct DiagramInput {
 };
 
 struct DiagramLimits {
-  uint64_t work = 0;  // operations on words, roughly
+  uint64_t work = 0;   // operations on words, roughly
   uint64_t words = 0;  // of the slots of one level's nodes
   uint64_t edges = 0;
 };

@@ -2,13 +2,8 @@
 #include "tuner/space/space.h"
 
 #include <algorithm>
-<<<<<<< HEAD
 #include <cmath>
 #include <mutex>
-=======
-#include <numeric>
-#include <utility>
->>>>>>> main
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -62,23 +57,7 @@ absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition) {
   ASSIGN_OR_RETURN(Solution solution, solver->Solve(kLimits, [](size_t) { return true; }));
   if (solution.is_empty()) return NothingLeft(solver.get(), definition);
   Space space;
-  space.params_ = definition.params;
-  space.components_ = std::move(solution.components);
-  space.places_.resize(space.params_.size());
-  space.strides_.resize(space.components_.size());
-  space.size_ = 1;
-  for (size_t i = space.components_.size(); i-- > 0;) {
-    const Diagram& component = space.components_[i];
-    space.strides_[i] = space.size_;
-    if (component.count() > (uint64_t{1} << 62) / space.size_) {
-      return absl::ResourceExhaustedError("there are more than 2^62 valid configs");
-    }
-    space.size_ *= component.count();
-    for (size_t level = 0; level < component.levels().size(); ++level) {
-      space.places_[component.levels()[level].param] = {i, level};
-    }
-  }
-  space.valid_count_ = static_cast<double>(space.size_);
+  RETURN_IF_ERROR(space.Hold(definition.params, std::move(solution.components)));
   if (!solution.deferred.empty()) {
     auto lazy = std::make_shared<Lazy>();
     lazy->definition = definition;
@@ -91,7 +70,27 @@ absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition) {
   return space;
 }
 
-<<<<<<< HEAD
+absl::Status Space::Hold(std::vector<SpaceParam> params, std::vector<Diagram> components) {
+  params_ = std::move(params);
+  components_ = std::move(components);
+  places_.resize(params_.size());
+  strides_.resize(components_.size());
+  size_ = 1;
+  for (size_t i = components_.size(); i-- > 0;) {
+    const Diagram& component = components_[i];
+    strides_[i] = size_;
+    if (component.count() > (uint64_t{1} << 62) / size_) {
+      return absl::ResourceExhaustedError("there are more than 2^62 valid configs");
+    }
+    size_ *= component.count();
+    for (size_t level = 0; level < component.levels().size(); ++level) {
+      places_[component.levels()[level].param] = {i, level};
+    }
+  }
+  valid_count_ = static_cast<double>(size_);
+  return absl::OkStatus();
+}
+
 absl::Status Space::CountLazily(Lazy* lazy) {
   uint64_t state = 0;
   uint64_t tries = 0;
@@ -128,31 +127,6 @@ bool Space::Contains(uint64_t index) const {
   absl::InlinedVector<uint16_t, kMaxSpaceParams> digits(params_.size());
   DigitsAt(index, absl::MakeSpan(digits));
   return Holds(digits);
-=======
-absl::StatusOr<Space> Space::FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows) {
-  const size_t width = params.size();
-  if (width == 0 || rows.empty() || rows.size() % width != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(rows.size(), " digits are no rows of ", width, " params"));
-  }
-  for (size_t at = 0; at < rows.size(); ++at) {
-    if (rows[at] >= params[at % width].values.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("param '", params[at % width].name, "' has no digit ", rows[at]));
-    }
-  }
-  for (size_t at = width; at < rows.size(); at += width) {
-    if (!std::lexicographical_compare(&rows[at - width], &rows[at], &rows[at], &rows[at] + width)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("row ", at / width, " is not after the one before it"));
-    }
-  }
-  Space space;
-  space.size_ = rows.size() / width;
-  space.params_ = std::move(params);
-  space.rows_ = std::move(rows);
-  return space;
->>>>>>> main
 }
 
 Config Space::At(uint64_t index) const {

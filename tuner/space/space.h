@@ -58,19 +58,12 @@ class Space {
   // some constraint is not valid even if another cannot be evaluated there.
   //
   // INVALID_ARGUMENT if a constraint cannot be evaluated for a config that the others allow, or if
-<<<<<<< HEAD
   // no config is left (names the constraint, or the few that conflict). RESOURCE_EXHAUSTED if there
   // are more than 2^62 configs, or if valid ones are too rare to be found.
   static absl::StatusOr<Space> Build(const SpaceDefinition& definition);
-=======
-  // no config is left (names the constraint that removed the last). RESOURCE_EXHAUSTED over `limit`
-  // configs, or if finding them takes too many steps.
-  static absl::StatusOr<Space> Build(const SpaceDefinition& definition,
-                                     uint64_t limit = 10'000'000);
-  // A space whose configs are listed: rows of params.size() digits, positions in the params' values.
-  // Rows must be sorted and each there once: index i is row i. INVALID_ARGUMENT otherwise.
+  // A space whose configs are listed: rows of params.size() digits, positions in the params'
+  // values. Rows must be sorted and each there once: index i is row i. INVALID_ARGUMENT otherwise.
   static absl::StatusOr<Space> FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows);
->>>>>>> main
 
   // Every index is below this.
   uint64_t size() const { return size_; }
@@ -128,6 +121,8 @@ class Space {
     size_t level = 0;
   };
   Space() = default;
+  // Both are what everything else is found from. RESOURCE_EXHAUSTED: too many.
+  absl::Status Hold(std::vector<SpaceParam> params, std::vector<Diagram> components);
   absl::Status CountLazily(Lazy* lazy);
   bool Holds(absl::Span<const uint16_t> digits) const;
 
