@@ -73,32 +73,9 @@ void ResultToProto(const SweepResult& from, v1::SweepResult* to) {
 
 }  // namespace
 
-std::string Utf8(const std::string& text) {
-  if (google::protobuf::internal::IsStructurallyValidUTF8(text.data(), text.size())) return text;
-  std::string ascii = text;
-  for (char& c : ascii) {
-    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-  }
-  return ascii;
-}
-
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
-
-v1::Value ToProto(const Value& value) {
-  v1::Value proto;
-  if (const bool* boolean = std::get_if<bool>(&value)) {
-    proto.set_boolean(*boolean);
-  } else if (const int64_t* integer = std::get_if<int64_t>(&value)) {
-    proto.set_integer(*integer);
-  } else if (const double* real = std::get_if<double>(&value)) {
-    proto.set_real(*real);
-  } else {
-    proto.set_text(std::get<std::string>(value));
-  }
-  return proto;
 }
 
 Value FromProto(const v1::Value& value) {
@@ -183,27 +160,9 @@ v1::Trial ToProto(const Trial& trial, Samples samples) {
   if (!trial.measurement.samples_ns.empty() || trial.outcome == Outcome::kOk) {
     *proto.mutable_measurement() = ToProto(trial.measurement, samples);
   }
-  v1::Resources* resources = proto.mutable_resources();
-  resources->set_registers(trial.resources.registers);
-  resources->set_spill_bytes(trial.resources.spill_bytes);
-  resources->set_stack_bytes(trial.resources.stack_bytes);
-  resources->set_static_shared_bytes(trial.resources.static_shared_bytes);
-  resources->set_dynamic_shared_bytes(trial.resources.dynamic_shared_bytes);
-  resources->set_binary_bytes(trial.resources.binary_bytes);
-  resources->set_binary_sha256(trial.resources.binary_sha256);
-  v1::Telemetry* telemetry = proto.mutable_telemetry();
-  telemetry->set_sm_clock_mhz(trial.telemetry.sm_clock_mhz);
-  telemetry->set_memory_clock_mhz(trial.telemetry.memory_clock_mhz);
-  telemetry->set_power_mw(trial.telemetry.power_mw);
-  telemetry->set_temperature_c(trial.telemetry.temperature_c);
-  telemetry->set_throttle_reasons(trial.telemetry.throttle_reasons);
-  telemetry->set_compute_processes(static_cast<uint32_t>(trial.telemetry.compute_processes));
-  v1::ResultError* error = proto.mutable_error();
-  error->set_max_abs(trial.error.max_abs);
-  error->set_max_rel(trial.error.max_rel);
-  error->set_relative_l2(trial.error.relative_l2);
-  error->set_bad_elements(trial.error.bad_elements);
-  error->set_worst(Utf8(trial.error.worst));
+  *proto.mutable_resources() = ToProto(trial.resources);
+  *proto.mutable_telemetry() = ToProto(trial.telemetry);
+  *proto.mutable_error() = ToProto(trial.error);
   proto.set_compile_seconds(trial.compile_seconds);
   proto.set_compile_cached(trial.compile_cached);
   proto.set_evaluate_seconds(trial.evaluate_seconds);
