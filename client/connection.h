@@ -8,8 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
+#include "tune/v1/bench.grpc.pb.h"
 #include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
+#include "tune/v1/gate.grpc.pb.h"
 #include "tune/v1/record.grpc.pb.h"
 #include "tune/v1/report.grpc.pb.h"
 #include "tune/v1/server.grpc.pb.h"
@@ -25,6 +27,12 @@ class EmbeddedServer {
 };
 
 using StartEmbedded = std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>()>;
+
+// What tunectl can start in its own process.
+struct EmbeddedServers {
+  StartEmbedded daemon;  // all that a daemon serves
+  StartEmbedded replay;  // recorded spaces; holds no state and no device
+};
 
 struct TlsFiles {
   std::string ca;           // verifies the daemon
@@ -48,8 +56,10 @@ class Connection {
   v1::KernelService::Stub& kernels() { return *kernels_; }
   v1::DeviceService::Stub& devices() { return *devices_; }
   v1::RecordService::Stub& records() { return *records_; }
+  v1::BenchService::Stub& bench() { return *bench_; }
   v1::ReportService::Stub& reports() { return *reports_; }
   v1::ServerService::Stub& server() { return *server_; }
+  v1::GateService::Stub& gates() { return *gates_; }
 
  private:
   Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
@@ -61,8 +71,10 @@ class Connection {
   std::unique_ptr<v1::KernelService::Stub> kernels_;
   std::unique_ptr<v1::DeviceService::Stub> devices_;
   std::unique_ptr<v1::RecordService::Stub> records_;
+  std::unique_ptr<v1::BenchService::Stub> bench_;
   std::unique_ptr<v1::ReportService::Stub> reports_;
   std::unique_ptr<v1::ServerService::Stub> server_;
+  std::unique_ptr<v1::GateService::Stub> gates_;
 };
 
 }  // namespace tune::client
