@@ -17,6 +17,7 @@ void AddBest(CLI::App& app, Session& session);  // best KERNEL
 void AddTrial(CLI::App& app, Session& session);  // trial list
 void AddRecording(CLI::App& app, Session& session);  // recording show|convert|from-sweep|spec
 void AddStrategy(CLI::App& app, Session& session);  // strategy list|compare
+void AddBench(CLI::App& app, Session& session);   // bench KERNEL...
 void AddReport(CLI::App& app, Session& session);  // report roofline|sweep
 void AddGate(CLI::App& app, Session& session);  // gate
 void AddGateVerbs(CLI::App& gate, Session& session);  // gate list|show|replay|resample
