@@ -16,8 +16,8 @@ namespace tune::server {
 namespace {
 
 constexpr uint64_t kExhaustiveMax = 4096;
-constexpr uint64_t kRandomTrials = 1000;
-constexpr double kCpuSeconds = 45;  // leaves time to measure the winner again within 90 s in all
+constexpr uint64_t kTrialsMax = 1000;  // of a search that nothing else limits
+constexpr double kCpuSeconds = 45;     // leaves time to measure the winner again within 90 s in all
 constexpr double kSecondsMax = 30 * 24 * 3600.0;
 constexpr size_t kNameMax = 128;
 
@@ -39,6 +39,22 @@ absl::Status CheckBudget(const v1::Budget& budget) {
                                                    kSecondsMax, " (30 days)"));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<SearchOptions> SearchOptionsOf(const v1::SubmitSweepRequest& request) {
+  const double chance = request.stop().improvement_chance_min();
+  if (!(chance >= 0 && chance <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a chance of improvement of ", chance, "; it is 0 (no such rule) to 1"));
+  }
+  SearchOptions search{.trials_without_improvement = request.stop().trials_without_improvement(),
+                       .improvement_chance_min = chance,
+                       .no_warm_start = request.no_warm_start()};
+  if (request.has_prior()) {
+    ASSIGN_OR_RETURN(WarmStart prior, FromProto(request.prior()));
+    search.prior = std::make_shared<const WarmStart>(std::move(prior));
+  }
+  return search;
 }
 
 absl::Status CheckStrategy(const std::string& name) {
@@ -119,6 +135,7 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
                                    .spec_name = named.spec_name,
                                    .spec_text = kernel.spec_text(),
                                    .files = kernel.files()}};
+  ASSIGN_OR_RETURN(submission.search, SearchOptionsOf(request));
   db::SweepRow& sweep = submission.sweep;
   ASSIGN_OR_RETURN(sweep.problem, kernel.MakeProblem(dims, request.dtype(), traits.target));
   ASSIGN_OR_RETURN(Space space, kernel.MakeSpace(sweep.problem, traits));
@@ -147,8 +164,9 @@ void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
   if (unlimited && sweep.target == "cpu") sweep.budget_seconds = kCpuSeconds;
   const bool all = sweep.budget_trials == 0 && sweep.budget_seconds == 0;
   if (!sweep.strategy.empty()) return;
-  sweep.strategy = all && space_size <= kExhaustiveMax ? "exhaustive" : "random";
-  if (all && sweep.strategy == "random") sweep.budget_trials = kRandomTrials;
+  const bool exhaustive = all && space_size <= kExhaustiveMax;
+  sweep.strategy = exhaustive ? "exhaustive" : std::string(kDefaultStrategy);
+  if (all && !exhaustive) sweep.budget_trials = kTrialsMax;
 }
 
 uint64_t PlannedTrials(const db::SweepRow& sweep, uint64_t space_size) {
