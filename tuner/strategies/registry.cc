@@ -16,6 +16,7 @@ struct Entry {
 };
 
 constexpr Entry kStrategies[] = {
+    {"auto", MakeAuto, "the surrogate, hedged by a local search that shares what both find", true},
     {"exhaustive", MakeExhaustive, "every config, in the order of the space"},
     {"random", MakeRandom, "every config, in an order that only the seed decides"},
     {"latin_hypercube", MakeLatinHypercube,
