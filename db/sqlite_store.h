@@ -37,6 +37,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) override;
+  absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
+                                                          uint32_t limit) override;
 
   absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) override;
   absl::StatusOr<std::vector<RecordRow>> CurrentRecords() override;
