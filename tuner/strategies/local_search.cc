@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "tuner/strategies/digit_search.h"
+#include "tuner/strategies/local_search.h"
 
 namespace tune {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 constexpr size_t kStartDraws = 8;
 constexpr double kPerturbChance = 0.5;
 constexpr int kPerturbDigits = 3;
-
-enum class Improvement { kBest, kFirst };
 
 class LocalSearch : public DigitSearch {
  public:
@@ -95,12 +94,16 @@ class LocalSearch : public DigitSearch {
 
 }  // namespace
 
+std::unique_ptr<Search> MakeWalk(const StrategyInput& input, Improvement improvement) {
+  return std::make_unique<LocalSearch>(input, improvement);
+}
+
 std::unique_ptr<Strategy> MakeLocalSearchBest(const StrategyInput& input) {
-  return std::make_unique<LocalSearch>(input, Improvement::kBest);
+  return MakeWalk(input, Improvement::kBest);
 }
 
 std::unique_ptr<Strategy> MakeLocalSearchFirst(const StrategyInput& input) {
-  return std::make_unique<LocalSearch>(input, Improvement::kFirst);
+  return MakeWalk(input, Improvement::kFirst);
 }
 
 }  // namespace tune
