@@ -40,7 +40,8 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 }
 
 // Commands that have the dims of their kernel among their flags.
-constexpr absl::string_view kCommandsWithDims[] = {"best", "kernel check", "sweep"};
+constexpr absl::string_view kCommandsWithDims[] = {"best",        "kernel check", "sweep",
+                                                   "space count", "space show",   "space sample"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -97,6 +98,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddSweep(app, session);
   AddBest(app, session);
   AddKernel(app, session);
+  AddSpace(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
   AddReport(app, session);

@@ -18,4 +18,7 @@ struct KernelFiles {
 // INVALID_ARGUMENT: a file that cannot be read, or more than 1 MiB in all.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path);
 
+// The text of a space definition. INVALID_ARGUMENT as above.
+absl::StatusOr<std::string> ReadDefinition(const std::string& path);
+
 }  // namespace tune::client
