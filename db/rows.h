@@ -18,6 +18,9 @@ absl::Status ReadProblem(Statement& row, Problem& problem);
 
 enum class Samples { kLeaveOut, kLoad };
 
+// The next two columns, dims and dtype.
+absl::Status ReadProblem(Statement& row, Problem& problem);
+
 // "SELECT ... FROM sweep JOIN ..."; append WHERE and ORDER BY.
 std::string SelectSweeps();
 absl::StatusOr<SweepRow> ReadSweep(Statement& row);

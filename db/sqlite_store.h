@@ -46,6 +46,13 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
                                                       const std::string& driver) override;
 
+  absl::StatusOr<int64_t> AppendProfile(const ProfileRow& row) override;
+  absl::StatusOr<std::vector<ProfileRow>> ListProfiles(const ProfileFilter& filter) override;
+
+  absl::StatusOr<int64_t> AppendCalibration(const CalibrationRow& row) override;
+  absl::StatusOr<CalibrationRow> LatestCalibration(const std::string& device_name,
+                                                   const std::string& chip) override;
+
   absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) override;
   absl::Status EndGateRun(int64_t id, GateState state, const std::string& message,
                                   int64_t finished_unix_ms) override;

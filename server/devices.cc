@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -122,14 +123,18 @@ absl::Status Devices::KeepCeilings(const DeviceLease& lease) const {
   const DeviceStatus status = lease.Status();
   ASSIGN_OR_RETURN(std::vector<db::CeilingRow> known,
                    store_.GetCeilings(status.info.name, status.info.driver));
-  if (!known.empty() || status.ceilings.empty()) return absl::OkStatus();
   std::vector<db::CeilingRow> rows;
   for (const Ceiling& ceiling : status.ceilings) {
+    const bool kept = std::any_of(known.begin(), known.end(), [&](const db::CeilingRow& row) {
+      return row.ceiling.name == ceiling.name && row.ceiling.value >= ceiling.value;
+    });
+    if (kept) continue;
     rows.push_back({.device_name = status.info.name,
                     .driver = status.info.driver,
                     .ceiling = ceiling,
                     .measured_unix_ms = absl::ToUnixMillis(absl::Now())});
   }
+  if (rows.empty()) return absl::OkStatus();
   return store_.PutCeilings(rows);
 }
 

@@ -14,6 +14,7 @@
 #include "server/device_service.h"
 #include "server/devices.h"
 #include "server/executor.h"
+#include "server/gate/gate_service.h"
 #include "server/kernel_service.h"
 #include "server/listener.h"
 #include "server/paths.h"
@@ -72,6 +73,7 @@ struct Server::Parts {
   std::unique_ptr<RecordService> record_service;
   std::unique_ptr<ReportService> report_service;
   std::unique_ptr<ServerService> server_service;
+  std::unique_ptr<GateService> gate_service;
   std::unique_ptr<grpc::Server> grpc_server;
 
   absl::Status OpenState();
@@ -130,13 +132,15 @@ absl::Status Server::Parts::Serve() {
   server_service =
       std::make_unique<ServerService>(identity, *store, *queue, *workers, *records, executor);
 
+  gate_service = std::make_unique<GateService>(*store, *workers, *devices, executor);
+
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            sweep_service.get(), kernel_service.get(), device_service.get(), record_service.get(),
-           report_service.get(), server_service.get()}) {
+           report_service.get(), server_service.get(), gate_service.get()}) {
     builder.RegisterService(service);
   }
   const std::string socket_path = SocketPath(options.address);
@@ -189,6 +193,7 @@ void Server::Stop(absl::Time deadline) {
   if (parts.devices != nullptr) parts.devices->Stop();
   if (parts.queue != nullptr) parts.queue->Stop();
   if (parts.kernel_service != nullptr) parts.kernel_service->Stop();
+  if (parts.gate_service != nullptr) parts.gate_service->Stop();
   parts.ticker.Stop();
   if (parts.grpc_server != nullptr) {
     parts.grpc_server->Shutdown(absl::ToChronoTime(deadline));

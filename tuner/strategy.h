@@ -65,7 +65,7 @@ class Strategy {
 };
 
 // The strategy of a sweep that names none.
-inline constexpr std::string_view kDefaultStrategy = "random";
+inline constexpr std::string_view kDefaultStrategy = "auto";
 
 // The strategies there are, for help texts and errors.
 std::vector<std::string> StrategyNames();

@@ -123,8 +123,10 @@ function table(parent, columns, options) {
   });
   function draw() {
     const column = columns[state.column];
-    const sorted = state.rows.slice().sort((a, b) => compare(column.value(a), column.value(b)));
-    if (state.descending) sorted.reverse();
+    const sign = state.descending ? -1 : 1;
+    const pinned = options.pinned || (() => 0);
+    const sorted = state.rows.slice().sort((a, b) => pinned(b) - pinned(a) ||
+        sign * compare(column.value(a), column.value(b)));
     heads.forEach((th, index) => {
       if (index !== state.column) th.removeAttribute('aria-sort');
       else th.setAttribute('aria-sort', state.descending ? 'descending' : 'ascending');
@@ -193,7 +195,7 @@ function applyTheme() {
     backgroundColor: css('--surface'), titleColor: css('--ink'), bodyColor: css('--ink2'),
     borderColor: css('--axis'), borderWidth: 1, padding: 10, cornerRadius: 8, boxPadding: 4,
   });
-  Object.assign(Chart.defaults.plugins.legend.labels, {usePointStyle: true, boxHeight: 7, padding: 14});
+  Object.assign(Chart.defaults.plugins.legend.labels, {usePointStyle: true, boxWidth: 8, boxHeight: 8, padding: 14});
 }
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
 // Paper is white whatever the screen is.

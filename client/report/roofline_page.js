@@ -142,7 +142,8 @@ function pointOptions(view, pick) {
     },
     interaction: {mode: 'nearest', intersect: true},
     plugins: {
-      legend: {position: 'top', align: 'start', labels: {filter: (item, data) =>
+      legend: {position: 'top', align: 'start', labels: {sort: (a, b, data) => (data.datasets[b.datasetIndex].order || 0) - (data.datasets[a.datasetIndex].order || 0),
+          filter: (item, data) =>
           !data.datasets[item.datasetIndex].roof && !data.datasets[item.datasetIndex].floor}},
       tooltip: {
         filter: (item) => Boolean(item.raw.point),
@@ -173,7 +174,7 @@ function pointSets(view, where, colourBy) {
       groups.get(key).push(at);
     }
   }
-  const base = {type: 'scatter', pointRadius: 3.5, pointHoverRadius: 6, pointHitRadius: 4};
+  const base = {type: 'scatter', pointRadius: 3.5, pointHoverRadius: 6, pointHitRadius: 4, clip: 8};
   const sets = [];
   const order = [...groups.keys()].sort((a, b) => (a < 0) - (b < 0) || a - b);
   for (const key of order) {
@@ -263,11 +264,13 @@ function explorerCard(parent, view, pick, onColour) {
     };
     const options = pointOptions(view, pick);
     const floor = view.best && view.best.floor_ns;
+    const drawn = visible(view).filter(timed).map(median).concat(floor ? [floor] : []);
+    const span = drawn.length ? {min: Math.min(...drawn) / 1.1, max: Math.max(...drawn) * 1.15} : {};
     const sets = pointSets(view, where, view.colourBy);
     const x = param ? axis(param.name, '', false, {
       min: -0.6, max: param.values.length - 0.4,
       afterBuildTicks(scale) { scale.ticks = param.values.map((_, value) => ({value})); },
-    }) : axis(extra[1], '', false);
+    }) : axis(extra[1], '', false, {max: Math.max(1, ...view.timed.map((p) => extra[2](p))) * 1.01});
     if (param) x.ticks = {callback: (value) => param.values[value], maxRotation: 60};
     if (floor) {
       const last = param ? param.values.length - 0.4 : Math.max(1, ...view.timed.map((p) => extra[2](p)));
@@ -277,7 +280,7 @@ function explorerCard(parent, view, pick, onColour) {
     }
     return {
       label: 'Latency of all trials of ' + subject(view.roofline), type: 'scatter', data: {datasets: sets},
-      options: {...options, scales: {x, y: axis('', 'ns', true, floor ? {suggestedMin: floor * 0.85} : {})}},
+      options: {...options, scales: {x, y: axis('', 'ns', true, span)}},
       plugins: [roofLabels],
     };
   });
@@ -336,11 +339,11 @@ function tableCard(parent, view, pick) {
      text: (p) => timed(p) ? latency(p.trial.measurement.latency_ns_low) + ' – ' +
          latency(p.trial.measurement.latency_ns_high) : '–'},
     {title: 'of roof', numeric: true, value: (p) => p.efficiency || 0, text: ofRoof},
-    {title: 'verdict', value: (p) => timed(p) ? verdictOf(p)[0] : p.trial.outcome, fill: verdictCell},
+    {title: 'verdict', css: 'short', value: (p) => timed(p) ? verdictOf(p)[0] : p.trial.outcome, fill: verdictCell},
     {title: 'registers', numeric: true, value: (p) => num(resources(p).registers)},
     {title: 'spills', numeric: true, value: (p) => num(resources(p).spill_bytes)},
   ].concat(view.params.map(({name}) => ({title: name, numeric: true, value: (p) => p.values[name] ?? ''})));
-  return table(node, columns, {sort: 2, limit: 50, pick, mark: (p) => p === view.picked});
+  return table(node, columns, {sort: 2, limit: 50, pick, pinned: (p) => p.mark === 'best' ? 2 : p.mark === 'default' ? 1 : 0, mark: (p) => p === view.picked});
 }
 
 function pair(list, key, value) {
@@ -434,12 +437,33 @@ function summary(parent, view) {
   if (best.reread_factor) {
     tile(tiles, 'Bytes moved', best.reread_factor.toFixed(2) + '×', 'of the declared ' + bytes(roofline.declared_bytes));
   }
-  tile(tiles, 'Trials', String(view.points.length), view.ties
-      ? view.ties + ' cannot be told from the best' : (view.points.length - view.timed.length) + ' not ok');
+  const failed = view.points.length - view.timed.length;
+  tile(tiles, 'Trials', String(view.points.length), (failed ? failed + ' not ok' : 'all ok') +
+      (view.ties ? ', ' + view.ties + ' as good as the best' : ''));
   notes(parent, (best.notes || []).concat(roofline.notes || []));
   const node = card(parent, 'Winner');
   el(node, 'p', 'mono', configText(best.trial.config));
   uses(node, best);
+}
+
+// The param whose values differ most in log latency: the colour that tells most at first sight.
+function mostTelling(view) {
+  let best = '', share = 0.1;
+  const times = view.timed.map((p) => Math.min(Math.log(median(p)), Math.log(4 * median(view.best || p))));
+  const mean = times.reduce((a, b) => a + b, 0) / (times.length || 1);
+  const total = times.reduce((a, t) => a + (t - mean) ** 2, 0);
+  for (const param of view.params) {
+    if (param.values.length > 7) continue;
+    const groups = new Map();
+    view.timed.forEach((p, i) => {
+      const group = groups.get(p.values[param.name]) || [0, 0];
+      groups.set(p.values[param.name], [group[0] + times[i], group[1] + 1]);
+    });
+    let between = 0;
+    for (const [sum, count] of groups.values()) between += count * (sum / count - mean) ** 2;
+    if (total > 0 && between / total > share) { share = between / total; best = param.name; }
+  }
+  return best;
 }
 
 let current = null;
@@ -447,7 +471,7 @@ function show(view) {
   current = view;
   $charts.length = 0;
   body.replaceChildren();
-  view.colourBy = view.colourBy || '';
+  if (view.colourBy === undefined) view.colourBy = mostTelling(view);
   summary(body, view);
   const evidenceCard = () => evidence(proof, view);
   const pick = (point) => {

@@ -32,6 +32,8 @@ function effect(parent, param) {
       (param.winner_value ? ', winner has ' + valueText(param.winner_value) : ''));
   const labels = param.values.map((v) => valueText(v.value));
   const winner = valueText(param.winner_value);
+  const all = param.values.flatMap((v) => [v.latency_ns_best, v.latency_ns_low, v.latency_ns_high]);
+  const span = {min: Math.min(...all) / 1.15, max: Math.max(...all) * 1.2};
   const colours = () => labels.map((l) => l === winner ? series(2) : series(0));
   chart(node, 'small', () => ({
     label: param.param,
@@ -47,7 +49,7 @@ function effect(parent, param) {
        backgroundColor: colours().map((c) => faded(c, 0.28))},
     ]},
     options: {
-      scales: {x: {grid: {display: false}, ticks: {maxRotation: 60}}, y: axis('', 'ns', true)},
+      scales: {x: {grid: {display: false}, ticks: {maxRotation: 60}}, y: axis('', 'ns', true, span)},
       plugins: {legend: {display: false}, tooltip: {callbacks: {label: (item) => {
         const v = param.values[item.dataIndex];
         return ['median ' + latency(v.latency_ns_median), 'quartiles ' + latency(v.latency_ns_low) +
@@ -94,6 +96,8 @@ function timeline() {
   if (!points.length) return;
   const node = card($app, 'How the search went', 'The best latency found so far.');
   let by = 'trial_number';
+  const all = points.map((p) => p.best_latency_ns);
+  const span = {min: Math.min(...all) / 1.03, max: Math.max(...all) * 1.03};
   const controls = el(node, 'div', 'controls');
   select(controls, 'Against', [['trial_number', 'trials'], ['seconds', 'seconds']], by, (value) => {
     by = value;
@@ -110,7 +114,7 @@ function timeline() {
     options: {
       scales: {x: axis(by === 'seconds' ? 'since the start' : 'trials', by === 'seconds' ? 's' : '',
                        false, {beginAtZero: true}),
-               y: axis('', 'ns', true)},
+               y: axis('', 'ns', true, span)},
       plugins: {legend: {display: false}, tooltip: {callbacks: {label: (item) => {
         const p = item.raw.p;
         return [latency(p.best_latency_ns) + ', trial ' + num(p.trial_id),

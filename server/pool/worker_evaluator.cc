@@ -115,11 +115,31 @@ absl::Status WorkerEvaluator::Setup() {
   Loud();
   if (absl::IsCancelled(ceilings.status())) return ceilings.status();
   // Without ceilings there are no percentages, but there are times.
-  if (ceilings.ok()) {
-    roof_ = RoofFor(problem_plan_.work, *ceilings,
-                    std::min(WrittenBytes(problem_plan_), static_cast<double>(info_.l2_bytes)));
-  }
+  if (ceilings.ok()) SetRoof(*ceilings);
   return device.Prepare(problem_plan_, reference.variant.binary, options_.seed, cancelled_);
+}
+
+void WorkerEvaluator::SetRoof(const std::vector<Ceiling>& ceilings) {
+  const double cached =
+      std::min(WrittenBytes(problem_plan_), static_cast<double>(info_.l2_bytes));
+  Lock lock(mutex_);
+  roof_ = RoofFor(problem_plan_.work, ceilings, cached);
+}
+
+Roof WorkerEvaluator::roof() const {
+  Lock lock(mutex_);
+  return roof_;
+}
+
+// A trial above the roof may tell of a kernel that does too little, or of ceilings that were
+// measured on a busy host. True if the roof was too low, which is asked once a sweep.
+bool WorkerEvaluator::RaiseRoof() {
+  if (std::exchange(roof_doubted_, true)) return false;
+  const double before_ns = roof().believable_ns;
+  absl::StatusOr<std::vector<Ceiling>> ceilings = options_.device->RaiseCeilings(cancelled_);
+  if (!ceilings.ok()) return false;
+  SetRoof(*ceilings);
+  return roof().believable_ns < before_ns;
 }
 
 size_t WorkerEvaluator::capacity() const {
@@ -302,6 +322,10 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
   item.trial.evaluate_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   Judge(report, item);
   Appraise(item.trial);
+  if (item.trial.outcome == Outcome::kAboveRoof && RaiseRoof()) {
+    Judge(report, item);
+    Appraise(item.trial);
+  }
   if (item.trial.resources.binary_sha256.empty()) return absl::OkStatus();
   Trial& kept = measured_.emplace(key, item.trial).first->second;
   kept.measurement.samples_ns.clear();  // they are its own; a twin refers to it
@@ -325,12 +349,13 @@ void WorkerEvaluator::Judge(const RunReport& report, Item& item) const {
 
 void WorkerEvaluator::Appraise(Trial& trial) const {
   if (trial.outcome != Outcome::kOk) return;
-  if (!ApplyRoofline(problem_plan_.work, roof_, trial.measurement)) return;
+  const Roof roof = this->roof();
+  if (!ApplyRoofline(problem_plan_.work, roof, trial.measurement)) return;
   trial.outcome = Outcome::kAboveRoof;
   trial.message = absl::StrFormat(
       "median %.0f ns, but the device's measured %s ceiling allows no less than %.0f ns: the "
       "kernel does less than its declared work",
-      trial.measurement.latency_ns_median, roof_.bound, roof_.believable_ns);
+      trial.measurement.latency_ns_median, roof.bound, roof.believable_ns);
 }
 
 absl::StatusOr<std::vector<Trial>> WorkerEvaluator::Remeasure(const std::vector<Config>& configs) {

@@ -61,7 +61,8 @@ class WorkerEvaluator : public Evaluator {
 
   const DeviceInfo& device() const { return info_; }
   const TargetTraits& traits() const { return traits_; }
-  const Roof& roof() const { return roof_; }
+  // May rise while a sweep runs.
+  Roof roof() const;
   const std::string& compiler_version() const { return compiler_version_; }
   uint64_t compile_cache_hits() const { return compile_cache_hits_; }
   uint64_t worker_restarts() const;  // of this sweep: device and compile workers
@@ -95,6 +96,8 @@ class WorkerEvaluator : public Evaluator {
   void MeasureNext(Lock& lock);
   absl::Status Measure(Item& item);
   void Judge(const RunReport& report, Item& item) const;
+  void SetRoof(const std::vector<Ceiling>& ceilings);
+  bool RaiseRoof();
 
   void AbandonFlight();
   // Plans and compiles; an item remembered from an earlier round is ready.
@@ -108,7 +111,6 @@ class WorkerEvaluator : public Evaluator {
   DeviceInfo info_;
   TargetTraits traits_;
   ProblemPlan problem_plan_;
-  Roof roof_;
   std::string compiler_version_;
   bool alternate_ = false;  // the device is the CPU that compiles
   uint64_t restarts_before_ = 0;
@@ -116,9 +118,10 @@ class WorkerEvaluator : public Evaluator {
   std::atomic<uint64_t> compile_cache_hits_{0};
   std::atomic<bool> stopping_{false};
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
+  Roof roof_;
   std::deque<ItemPtr> waiting_;  // to be compiled (alternating only)
   std::deque<ItemPtr> ready_;    // compiled, to be run
   std::deque<Trial> finished_;
@@ -135,6 +138,7 @@ class WorkerEvaluator : public Evaluator {
 
   // Results by machine code, launch and arguments. Lives on the device thread.
   std::map<std::string, Trial> measured_;
+  bool roof_doubted_ = false;  // likewise
   std::thread device_thread_;
 };
 

@@ -27,7 +27,7 @@ struct RooflineSources {
   std::map<int64_t, CountedTrial> counted;
 };
 
-inline constexpr size_t kRooflinePointsMax = 20'000;
+inline constexpr size_t kRooflinePointsMax = 10'000;
 
 // INVALID_ARGUMENT: the kernel's declared work cannot be evaluated for the sweep's problem.
 absl::StatusOr<v1::Roofline> MakeRoofline(const SweepEvidence& evidence,

@@ -21,6 +21,9 @@ constexpr size_t kExampleBytesMax = 400;
 constexpr size_t kPairParamsMax = 12;     // whose pairs are looked at: 66 pairs
 constexpr size_t kHeatmapValuesMax = 40;  // a side; more cannot be read
 constexpr double kOverlapWorthSaying = 0.05;
+// Slower ones count as this many times the best: a config that is hopeless by a factor of 80 must
+// not hide what separates the good ones.
+constexpr double kHopelessRatio = 4;
 
 // The distinct configs that were ok, each with the first time it got in the search, as factors.
 struct Factors {
@@ -28,6 +31,7 @@ struct Factors {
   std::vector<std::vector<Value>> values;  // [param][level], in the order of their values
   Observations observations;
   std::vector<double> latency_ns;
+  size_t hopeless = 0;  // slower than kHopelessRatio times the best
 };
 
 double Quantile(std::vector<double> values, double share) {
@@ -68,7 +72,12 @@ Factors FactorsOf(const SweepEvidence& evidence) {
   }
   for (const Trial* trial : trials) {
     factors.latency_ns.push_back(trial->measurement.latency_ns_median);
-    factors.observations.response.push_back(std::log(trial->measurement.latency_ns_median));
+  }
+  const double limit =
+      kHopelessRatio * *std::min_element(factors.latency_ns.begin(), factors.latency_ns.end());
+  for (double latency_ns : factors.latency_ns) {
+    factors.hopeless += latency_ns > limit;
+    factors.observations.response.push_back(std::log(std::min(latency_ns, limit)));
   }
   return factors;
 }
@@ -269,7 +278,12 @@ void AddOutcomes(const SweepEvidence& evidence, v1::SweepReport& report) {
                    [](const auto& a, const auto& b) { return a.count() > b.count(); });
 }
 
-void AddNotes(const SweepEvidence& evidence, v1::SweepReport& report) {
+void AddNotes(const SweepEvidence& evidence, const Factors& factors, v1::SweepReport& report) {
+  if (factors.hopeless > 0) {
+    report.add_notes(absl::StrCat(factors.hopeless, " configs slower than ", kHopelessRatio,
+                                  " times the best count as ", kHopelessRatio,
+                                  " times in the shares"));
+  }
   double sum = 0;
   for (const v1::ParamEffect& param : report.params()) sum += param.explained_share();
   if (sum > report.explained_share() + kOverlapWorthSaying) {
@@ -324,7 +338,7 @@ absl::StatusOr<v1::SweepReport> MakeSweepReport(const SweepEvidence& evidence,
   }
   AddTimeline(evidence, report);
   AddOutcomes(evidence, report);
-  AddNotes(evidence, report);
+  AddNotes(evidence, factors, report);
   return report;
 }
 

@@ -262,6 +262,24 @@ absl::StatusOr<SamplePolicy> PolicyFromProto(const worker::v1::SamplePolicy& pro
 
 }  // namespace
 
+std::string WireText(const std::string& text) { return Utf8(text); }
+
+v1::Telemetry ToWire(const Telemetry& telemetry) {
+  v1::Telemetry proto;
+  proto.set_sm_clock_mhz(Clamp32(telemetry.sm_clock_mhz));
+  proto.set_memory_clock_mhz(Clamp32(telemetry.memory_clock_mhz));
+  proto.set_power_mw(Clamp32(telemetry.power_mw));
+  proto.set_temperature_c(Clamp32(telemetry.temperature_c));
+  proto.set_throttle_reasons(telemetry.throttle_reasons);
+  proto.set_compute_processes(static_cast<uint32_t>(telemetry.compute_processes));
+  return proto;
+}
+
+Telemetry FromWire(const v1::Telemetry& proto) {
+  return {proto.sm_clock_mhz(), proto.memory_clock_mhz(), proto.power_mw(), proto.temperature_c(),
+          proto.throttle_reasons(), proto.compute_processes()};
+}
+
 void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply) {
   reply.set_status_code(static_cast<int>(status.code()));
   reply.set_status_message(Utf8(std::string(status.message())));
@@ -351,25 +369,6 @@ absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto) {
   return info;
 }
 
-worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings) {
-  worker::v1::CeilingsReply proto;
-  for (const Ceiling& ceiling : ceilings) {
-    worker::v1::Ceiling* added = proto.add_ceilings();
-    added->set_name(ceiling.name);
-    added->set_value(ceiling.value);
-    added->set_measured(ceiling.measured);
-  }
-  return proto;
-}
-
-std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto) {
-  std::vector<Ceiling> ceilings;
-  for (const auto& ceiling : proto.ceilings()) {
-    ceilings.push_back({ceiling.name(), ceiling.value(), ceiling.measured()});
-  }
-  return ceilings;
-}
-
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,
                            uint64_t seed) {
   worker::v1::Prepare proto;
@@ -427,13 +426,7 @@ worker::v1::RunReport ToWire(const RunReport& report) {
   proto.mutable_samples_ns()->Add(report.samples_ns.begin(), report.samples_ns.end());
   proto.set_stopped_early(report.stopped_early);
   proto.set_clock(static_cast<int>(report.clock));
-  v1::Telemetry* telemetry = proto.mutable_telemetry();
-  telemetry->set_sm_clock_mhz(Clamp32(report.telemetry.sm_clock_mhz));
-  telemetry->set_memory_clock_mhz(Clamp32(report.telemetry.memory_clock_mhz));
-  telemetry->set_power_mw(Clamp32(report.telemetry.power_mw));
-  telemetry->set_temperature_c(Clamp32(report.telemetry.temperature_c));
-  telemetry->set_throttle_reasons(report.telemetry.throttle_reasons);
-  telemetry->set_compute_processes(static_cast<uint32_t>(report.telemetry.compute_processes));
+  *proto.mutable_telemetry() = ToWire(report.telemetry);
   v1::ResultError* error = proto.mutable_error();
   error->set_max_abs(report.error.max_abs);
   error->set_max_rel(report.error.max_rel);
@@ -459,10 +452,7 @@ absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
   }
   report.stopped_early = proto.stopped_early();
   ASSIGN_OR_RETURN(report.clock, ToClock(proto.clock()));
-  report.telemetry = {proto.telemetry().sm_clock_mhz(), proto.telemetry().memory_clock_mhz(),
-                      proto.telemetry().power_mw(), proto.telemetry().temperature_c(),
-                      proto.telemetry().throttle_reasons(),
-                      proto.telemetry().compute_processes()};
+  report.telemetry = FromWire(proto.telemetry());
   report.error = {proto.error().max_abs(), proto.error().max_rel(), proto.error().relative_l2(),
                   proto.error().bad_elements(), proto.error().worst()};
   report.resources = ResourcesFromProto(proto.resources());

@@ -3,6 +3,7 @@
 // an enum value that does not exist is INVALID_ARGUMENT, not undefined behaviour.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,12 @@ namespace tune::server {
 // "The worker could not do its job": the reply says so instead of answering.
 void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply);
 
+// With what is not UTF-8 replaced: protobuf refuses to parse such a string.
+std::string WireText(const std::string& text);
+
+v1::Telemetry ToWire(const Telemetry& telemetry);
+Telemetry FromWire(const v1::Telemetry& proto);
+
 worker::v1::Compile ToWire(const CompilePlan& plan);
 CompilePlan FromWire(const worker::v1::Compile& proto);
 
@@ -27,9 +34,6 @@ absl::StatusOr<CompiledVariant> FromWire(const worker::v1::Compiled& proto);
 
 worker::v1::DeviceInfo ToWire(const DeviceInfo& info);
 absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto);
-
-worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings);
-std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto);
 
 // Only what a device worker needs of the plan: the reference travels as a binary.
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,

@@ -200,7 +200,8 @@ class ScriptedCompiler : public Compiler {
 
 class ScriptedRunner : public Runner {
  public:
-  ScriptedRunner(std::string canary, std::string target) : canary_(std::move(canary)) {
+  ScriptedRunner(std::string canary, std::string target, bool busy)
+      : canary_(std::move(canary)), busy_(busy) {
     info_.name = "scripted device";
     info_.target = std::move(target);
     info_.sm_count = 4;
@@ -210,7 +211,9 @@ class ScriptedRunner : public Runner {
   }
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() override {
-    return std::vector<Ceiling>{{"dram_copy", 1e12, true}, {"f32", 1e13, true}};
+    const Logged logged("ceilings");
+    const double copy = busy_ && FirstTime("ceilings") ? 1e11 : 1e12;
+    return std::vector<Ceiling>{{"dram_copy", copy, true}, {"f32", 1e13, true}};
   }
   absl::Status Canary() override {
     if (Do(canary_).unusable) return absl::InternalError("scripted: wrong sum");
@@ -235,14 +238,16 @@ class ScriptedRunner : public Runner {
 
  private:
   const std::string canary_;
+  const bool busy_;  // when its ceilings are measured for the first time
   DeviceInfo info_;
 };
 
 // Arguments: compile|device [--state DIR] [--canary BEHAVIOUR] [--broken SENTENCE]
-// [--target TARGET], then those of a worker.
+// [--target TARGET] [--busy once], then those of a worker.
 int Main(int argc, char** argv) {
   const bool compile = argc > 1 && std::string(argv[1]) == "compile";
   std::string canary = "ok", broken, target = "sm_90a";
+  bool busy = false;
   std::vector<char*> rest = {argv[0]};
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
@@ -254,6 +259,8 @@ int Main(int argc, char** argv) {
       broken = argv[i + 1];
     } else if (name == "--target") {
       target = argv[i + 1];
+    } else if (name == "--busy") {
+      busy = true;
     } else {
       rest.insert(rest.end(), {argv[i], argv[i + 1]});
     }
@@ -269,7 +276,7 @@ int Main(int argc, char** argv) {
   return RunDeviceWorker(count, rest.data(), DeviceKind::kAccelerator,
                          [&](int) -> absl::StatusOr<std::unique_ptr<Runner>> {
                            if (!broken.empty()) return absl::FailedPreconditionError(broken);
-                           return std::make_unique<ScriptedRunner>(canary, target);
+                           return std::make_unique<ScriptedRunner>(canary, target, busy);
                          });
 }
 

@@ -66,6 +66,7 @@ class WorkerEvaluatorTest : public testing::Test {
     DeviceLeaseOptions lease;
     lease.id = "test:0";
     lease.command = ScriptedCommand("device", dir_, {"--target", target_});
+    if (busy_) lease.command.args.insert(lease.command.args.end(), {"--busy", "once"});
     lease.run_deadline = run_deadline_;
     lease_ = std::make_unique<DeviceLease>(lease);
     absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
@@ -113,6 +114,7 @@ class WorkerEvaluatorTest : public testing::Test {
 
   TempDir dir_;
   std::string target_ = "sm_90a";
+  bool busy_ = false;  // when its ceilings are measured for the first time
   absl::Duration compile_deadline_ = absl::Seconds(2);
   absl::Duration run_deadline_ = absl::Seconds(1);
   std::atomic<bool> cancelled_{false};
@@ -186,6 +188,22 @@ TEST_F(WorkerEvaluatorTest, EveryBadConfigIsBlamedAndNoGoodOne) {
     }
   }
   EXPECT_GE(evaluator_->worker_restarts(), 10u);
+}
+
+// Ceilings of a busy host are a tenth of what they should be: 80 ns are believed, not 50.
+TEST_F(WorkerEvaluatorTest, ATrialAboveTheRoofHasTheCeilingsMeasuredAgain) {
+  busy_ = true;
+  Make("['ok']", "['samples', 'toofast']", "[100, 50, 51, 52]");
+  EXPECT_EQ(evaluator_->roof().ceiling, 1e11);
+  for (const auto& [config, trial] : Sweep()) {
+    const bool cheats = absl::StrContains(config, "toofast");
+    EXPECT_EQ(trial.outcome, cheats ? Outcome::kAboveRoof : Outcome::kOk) << config;
+  }
+  EXPECT_EQ(evaluator_->roof().ceiling, 1e12);
+  EXPECT_EQ(lease_->Status().ceilings.at(0).value, 1e12);
+  int measured = 0;
+  for (const std::string& line : LogLines()) measured += line == "begin ceilings";
+  EXPECT_EQ(measured, 2) << "once more, and not for every trial";
 }
 
 TEST_F(WorkerEvaluatorTest, EqualMachineCodeIsMeasuredOnce) {

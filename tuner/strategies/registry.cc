@@ -11,13 +11,15 @@ namespace {
 struct Entry {
   const char* name;
   std::unique_ptr<Strategy> (*make)(const StrategyInput&);
-  const char* summary = "";
+  const char* summary;
 };
 
 constexpr Entry kStrategies[] = {
+    {"auto", MakeAuto, "the surrogate, hedged by a local search that shares what both find"},
     {"exhaustive", MakeExhaustive, "every config, in the order of the space"},
     {"random", MakeRandom, "every config, in an order that only the seed decides"},
-    {"latin_hypercube", MakeLatinHypercube, "random, with every value of every param tried equally often"},
+    {"latin_hypercube", MakeLatinHypercube,
+     "random, with every value of every param tried equally often"},
     {"local_search", MakeLocalSearchBest, "climbs to the best neighbour, and starts again elsewhere"},
     {"local_search_first", MakeLocalSearchFirst, "climbs to the first better neighbour"},
     {"simulated_annealing", MakeSimulatedAnnealing, "a walk that takes worse steps less and less often"},

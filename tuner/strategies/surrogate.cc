@@ -18,16 +18,20 @@ constexpr size_t kDesignPoints = 8;
 constexpr size_t kDesignToldMin = 6;
 constexpr size_t kDesignOkMin = 3;
 constexpr int kDesignDraws = 100;
-// With a prior, every so many-th start is one that the prior has no say in.
+// With a prior fewer do: they are far apart among its best. While many are in flight, every so
+// many-th is one that the prior has no say in.
+constexpr size_t kPriorPoints = 4;
+constexpr size_t kPriorOkMin = 2;
 constexpr size_t kPriorStarts = 6;
-constexpr size_t kPriorNear = 12;
+constexpr size_t kPriorNear = 30;
 constexpr size_t kPriorBest = 256;
 constexpr double kSlopePrecision = 4;  // of the prior's slope, in units of the residual's variance
 constexpr double kUnitMin = 1e-9;
-// A space up to this size is predicted whole; of a larger one a sample is, and what is near the
+// A space up to this size is predicted whole; of a larger one a sample is, with what is near the
 // best.
 constexpr uint64_t kWholeSpaceMax = 20'000;
-constexpr size_t kSampleSize = 6'000;
+constexpr uint64_t kWholeTrialsMax = 400;  // predictions get dear with many points
+constexpr size_t kSampleSize = 4'000;
 constexpr size_t kNeighbourhoods = 8;
 // A model of more points costs more than it gains.
 constexpr size_t kPointsMax = 320;
@@ -79,6 +83,7 @@ void Surrogate::Learned(const Observation& observation) {
 }
 
 bool Surrogate::MayModel() const {
+  if (!prior_.empty()) return points_.size() >= kPriorPoints && ok_ >= kPriorOkMin;
   return points_.size() >= kDesignPoints && told_ >= kDesignToldMin && ok_ >= kDesignOkMin;
 }
 
@@ -241,7 +246,8 @@ void Surrogate::RefreshPrior() {
 }
 
 void Surrogate::RefreshCandidates() {
-  const bool whole = space().size() <= kWholeSpaceMax;
+  const bool whole = space().size() <= kSampleSize ||
+                     (space().size() <= kWholeSpaceMax && told_ < kWholeTrialsMax);
   if (whole && candidates_ != nullptr) return;
   prior_of_candidates_.clear();
   candidates_ = std::make_unique<CandidateTable>(geometry_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads counters of what runs between two points of the stream, as often as they need: CUPTI's
-// range profiler with a range of our own, replayed by us. CUPTI would replay a kernel by itself, but then
-// it saves and restores all device memory; here the inputs are restored anyway.
+// range profiler with a range of our own, replayed by us. CUPTI would replay a kernel by itself,
+// but then it saves and restores all device memory; here the inputs are restored anyway.
 #pragma once
 
 #include <cstdint>
