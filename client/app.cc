@@ -43,7 +43,8 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {
-    "bench", "best", "gate", "history", "history record", "kernel check", "sweep"};
+    "bench",          "best",         "gate",        "history",    "history record",
+    "kernel check",   "space count",  "space show",  "space sample", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -107,6 +108,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddSweep(app, session);
   AddBest(app, session);
   AddKernel(app, session);
+  AddSpace(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
   AddRecording(app, session);

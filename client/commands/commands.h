@@ -12,6 +12,7 @@ namespace tune::client {
 void AddSweep(CLI::App& app, Session& session);  // sweep KERNEL
 void AddSweepVerbs(CLI::App& sweep, Session& session);  // sweep list|watch|cancel
 void AddKernel(CLI::App& app, Session& session);  // kernel list|show|check
+void AddSpace(CLI::App& app, Session& session);   // space count|show|sample
 void AddDevice(CLI::App& app, Session& session);  // device list|show
 void AddBest(CLI::App& app, Session& session);  // best KERNEL
 void AddTrial(CLI::App& app, Session& session);  // trial list
