@@ -28,7 +28,7 @@ namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 no daemon at the address; 4 no config was ok;\n"
-    "5 a kernel is slower (gate); 6 the gate could not tell; 130 interrupted. With no daemon "
+    "5 the gate found a kernel slower; 6 the gate could not tell; 130 interrupted. With no daemon\n"
     "running, tunectl does the work in its own process.";
 
 void AddGlobalFlags(CLI::App& app, Session& session) {
