@@ -261,7 +261,7 @@ class Study:
         probe = self.gate(base, head, "--study", "8", "--seed", str(self.seed))
         for kernel in probe["kernels"]:
             kind = kernel["name"].split("-")[0]
-            slopes[kind] = max(1e-5, (kernel["ratio"] - 1) / 200)
+            slopes[kind] = max(1e-5, (kernel.get("ratio", 1) - 1) / 200)
         base, head = self.work / "oracle2-base", self.work / "oracle2-head"
         knobs = {}
         for kind in SOURCES:
@@ -274,6 +274,9 @@ class Study:
         _, run = self.study(base, head, 200, share=0.9)
         for kernel in run["kernels"]:
             entry = knobs[kernel["name"]]
+            if not kernel.get("rounds"):
+                del knobs[kernel["name"]]
+                continue
             entry.update(effect=kernel["ratio"] - 1, low=kernel["ratio_low"] - 1,
                          high=kernel["ratio_high"] - 1, deviation=kernel["deviation"],
                          rounds=kernel["rounds"], ns=kernel["base_ns"])
@@ -318,7 +321,7 @@ class Study:
     def power(self, draws, runs):
         """The confusion table: whatever is not FAIL is a miss where there was an effect."""
         table = []
-        edges = (0.0075, 0.0125, 0.0175, 0.025, 0.04, 0.075, 1.0)
+        edges = (-1.0, 0.0075, 0.0125, 0.0175, 0.025, 0.04, 0.075, 1.0)
         nulls = [d for d in draws if not d["changed"]]
         failed = sum(d["verdict"] == "FAIL" for d in nulls)
         table.append({"effect": "none", "draws": len(nulls), "failed": failed,
@@ -332,7 +335,8 @@ class Study:
                 verdicts[d["verdict"]] = verdicts.get(d["verdict"], 0) + 1
             if not inside:
                 continue
-            line = {"effect": f"{100 * low:.2f} to {100 * high:.2f} %", "draws": len(inside),
+            name = f"{100 * low:.2f} to {100 * high:.2f} %" if low > 0 else f"below {100 * high:.2f} %"
+            line = {"effect": name, "draws": len(inside),
                     "caught": len(inside) - len(missed), "verdicts": verdicts,
                     "miss_bound": clopper_pearson_high(len(missed), len(inside)),
                     "missed": [d["setting"] for d in missed]}
@@ -351,7 +355,8 @@ class Study:
         if self.device != "cpu":
             for kernel in probe["kernels"]:
                 kind = kernel["name"].split("-")[0]
-                sizes[kind][0] = max(1 << 16, int(sizes[kind][0] * 100e3 / kernel["base_ns"]))
+                if kernel.get("base_ns"):
+                    sizes[kind][0] = max(1 << 16, int(sizes[kind][0] * 100e3 / kernel["base_ns"]))
         base, head = self.work / "hundred-base", self.work / "hundred-head"
         cpu = self.device == "cpu"
         for i in range(count):
@@ -360,7 +365,7 @@ class Study:
             self.write(base, f"h{i:03}", kind, salt=10 * i + 1, n=n)
             self.write(head, f"h{i:03}", kind, salt=10 * i + 2, n=n)
         run = self.gate(base, head, "--seed", str(self.seed))
-        times = sorted(k["base_ns"] for k in run["kernels"])
+        times = sorted(k.get("base_ns", 0) for k in run["kernels"])
         figure = {"run": summary(run), "kernels": count, "ns_median": times[len(times) // 2],
                   "ns_least": times[0], "ns_most": times[-1]}
         print(f"hundred: {count} kernels of {figure['ns_median'] / 1e3:.0f} us in "

@@ -235,6 +235,55 @@ class Replay(Tunectl):
         self.assertEqual(stopped["stop"]["trials_without_improvement"], 1)
 
 
+class Gate(Tunectl):
+    def test_identical_baseline_list_and_replay(self):
+        example = str(pathlib.Path(SAXPY).parent)
+        head = self.path / "head"
+        head.mkdir()
+        for name in ("saxpy.cu", "saxpy.textproto"):
+            (head / name).write_text((pathlib.Path(example) / name).read_text())
+        source = head / "saxpy.cu"
+        source.write_text("// A comment that changes nothing.\n" + source.read_text())
+        sides = ("--base", example, "--head", str(head), "--device", "cpu", "--n", "64Ki")
+        run = self.json_of("gate", *sides, "--markdown", str(self.path / "gate.md"), "--junit",
+                           str(self.path / "gate.xml"))
+        self.assertEqual(run["verdicts"], {"IDENTICAL": 1})
+        self.assertIn("1 IDENTICAL", (self.path / "gate.md").read_text())
+        self.assertIn('tests="1" failures="0"', (self.path / "gate.xml").read_text())
+        replay = self.json_of("gate", "replay", run["id"])
+        self.assertNotIn("differences", replay)
+        self.assertEqual(self.json_of("gate", "list")["runs"][0]["id"], run["id"])
+
+        self.run_tunectl("baseline", "set", "released", "--from", example)
+        self.assertIn("released", self.run_tunectl("baseline", "list").stdout)
+        self.run_tunectl("gate", "--baseline", "released", "--head", str(head), "--device", "cpu",
+                         "--n", "64Ki")
+
+    def test_a_broken_head_is_exit_code_6(self):
+        example = pathlib.Path(SAXPY).parent
+        for name in ("saxpy.cu", "saxpy.textproto"):
+            (self.path / name).write_text((example / name).read_text())
+        with open(self.path / "saxpy.cu", "a", encoding="utf-8") as source:
+            source.write("#error broken on purpose\n")
+        done = self.run_tunectl("gate", "--base", SAXPY, "--head", str(self.path / "saxpy.textproto"),
+                                "--device", "cpu", expect=6)
+        self.assertIn("INVALID", done.stdout)
+        self.assertIn("broken on purpose", done.stdout)
+
+    def test_wrong_usage_is_exit_code_2(self):
+        example = str(pathlib.Path(SAXPY).parent)
+        for arguments in (["gate"], ["gate", "--base", example],
+                          ["gate", "--base", "no-such-revision", "--head", example],
+                          ["gate", "--base", example, "--head", example, "--kernels", "nope"],
+                          ["gate", "--base", example, "--head", example, "--delta0", "much"],
+                          ["gate", "--base", example, "--head", example, "--nope", "3"],
+                          ["gate", "--baseline", "nope", "--head", example],
+                          ["gate", "show", "99"], ["history"], ["baseline", "set", "a b"]):
+            with self.subTest(arguments=arguments):
+                done = self.run_tunectl(*arguments, expect=2)
+                self.assertTrue(done.stderr.strip(), "an error says what to do")
+
+
 class Interrupt(Tunectl):
     def test_ctrl_c_keeps_what_is_finished_and_the_same_command_continues(self):
         arguments = ("sweep", "softmax", "--device", "cpu")

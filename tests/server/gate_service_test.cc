@@ -32,7 +32,14 @@ v1::KernelSource Revision(int work, const std::string& text = "", bool wrong = f
 
 class GateServiceTest : public testing::Test {
  protected:
-  GateServiceTest() : gates_(v1::GateService::NewStub(server_.channel())) {}
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start({.state_dir = dir_.path(), .worker_dir = TUNE_BIN_DIR,
+                       .compile_workers = 2, .compile_deadline = absl::Minutes(5)});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    gates_ = v1::GateService::NewStub(server_->InProcessChannel());
+  }
 
   static v1::RunGateRequest Request(const v1::KernelSource& base, const v1::KernelSource& head) {
     v1::RunGateRequest request;
@@ -66,7 +73,8 @@ class GateServiceTest : public testing::Test {
     return run;
   }
 
-  TestServer server_;
+  const TempDir dir_;
+  std::unique_ptr<Server> server_;
   std::unique_ptr<v1::GateService::Stub> gates_;
   std::vector<std::string> phases_;
 };
