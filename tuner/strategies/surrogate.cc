@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "tuner/stop_rules.h"
 #include "tuner/strategies/acquisition.h"
 
 namespace tune {
