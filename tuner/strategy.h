@@ -60,7 +60,7 @@ class Strategy {
   // How a config fared, asked for or known from before.
   virtual void Tell(const Observation& observation) = 0;
   // The chance, as the strategy's model sees it, that the config last asked for beats the best told
-  // so far by more than the noise; nothing if it has no model.
+  // so far; nothing if it has no model.
   virtual std::optional<double> ImprovementChance() const { return std::nullopt; }
 };
 

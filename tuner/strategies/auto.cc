@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default: the surrogate, hedged by a local search once the surrogate stops finding better. Both
-// know all results. Where the model is right the hedge costs nothing, as there is nothing left to
-// find; where it is wrong, the walk does not believe it.
+// The default: the surrogate, hedged by a local search once the surrogate stops finding better.
+// Both know all results. Where the model is right the hedge costs nothing, as there is nothing left
+// to find; where it is wrong, the walk does not believe it.
 #include <memory>
 #include <utility>
 
@@ -27,9 +27,7 @@ StrategyInput PartOf(const StrategyInput& input) {
 class Auto : public Search {
  public:
   explicit Auto(const StrategyInput& input)
-      : Search(input),
-        model_(PartOf(input)),
-        walk_(MakeWalk(PartOf(input), Improvement::kFirst)) {}
+      : Search(input), model_(PartOf(input)), walk_(MakeWalk(PartOf(input), Improvement::kFirst)) {}
 
   std::optional<double> ImprovementChance() const override { return chance_; }
 

@@ -4,10 +4,11 @@
 // before it moves, first improvement moves at once. Source: Hoos, Stützle, "Stochastic Local
 // Search: Foundations and Applications", 2005. A restart is the best of a few random configs, or a
 // perturbation of the best known: iterated local search, Lourenço, Martin, Stützle, 2003.
+#include "tuner/strategies/local_search.h"
+
 #include <unordered_set>
 
 #include "tuner/strategies/digit_search.h"
-#include "tuner/strategies/local_search.h"
 
 namespace tune {
 namespace {
@@ -85,8 +86,8 @@ class LocalSearch : public DigitSearch {
 
   const Improvement improvement_;
   std::optional<Observation> at_;
-  std::optional<Observation> better_;      // of the neighbours
-  std::unordered_set<uint64_t> around_;    // neighbours asked for
+  std::optional<Observation> better_;    // of the neighbours
+  std::unordered_set<uint64_t> around_;  // neighbours asked for
   size_t starts_ = 0;
   size_t waiting_ = 0;
   bool perturb_ = false;

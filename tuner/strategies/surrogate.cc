@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "tuner/stop_rules.h"
 #include "tuner/strategies/acquisition.h"
 
 namespace tune {
@@ -216,8 +215,8 @@ Surrogate::Trend Surrogate::FitTrend(const Columns& columns) const {
     for (size_t i = 0; i < size; ++i) trend.residuals[i] -= trend.slope * prior[i];
   }
   for (size_t i = 0; i < size; ++i) trend.residuals[i] -= trend.level * ones[i];
-  trend.variance = ProcessVariance(
-      Dot(trend.residuals.data(), trend.residuals.data(), size), columns.told);
+  trend.variance =
+      ProcessVariance(Dot(trend.residuals.data(), trend.residuals.data(), size), columns.told);
   return trend;
 }
 
@@ -240,8 +239,8 @@ void Surrogate::RefreshPrior() {
 }
 
 void Surrogate::RefreshCandidates() {
-  const bool whole = space().size() <= kSampleSize ||
-                     (space().size() <= kWholeSpaceMax && told_ < kLongSearch);
+  const bool whole = space().exact() && (space().size() <= kSampleSize ||
+                                         (space().size() <= kWholeSpaceMax && told_ < kLongSearch));
   if (whole && candidates_ != nullptr) return;
   prior_of_candidates_.clear();
   candidates_ = std::make_unique<CandidateTable>(geometry_);
@@ -252,7 +251,7 @@ void Surrogate::RefreshCandidates() {
     return;
   }
   std::vector<uint64_t> indices;
-  for (size_t i = 0; i < kSampleSize; ++i) indices.push_back(random().Below(space().size()));
+  for (size_t i = 0; i < kSampleSize; ++i) indices.push_back(RandomConfig());
   std::vector<const Point*> best;
   for (const Point& point : points_) {
     if (point.state == State::kOk) best.push_back(&point);

@@ -50,7 +50,7 @@ class Surrogate : public Search {
   // What the model predicts before the points' residuals correct it.
   struct Trend {
     double level = 0;
-    double slope = 0;  // of the prior
+    double slope = 0;               // of the prior
     std::vector<double> residuals;  // whitened
     double variance = 0;
   };
