@@ -41,7 +41,7 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {"best", "gate", "history", "history record",
-                                                   "kernel check", "sweep"};
+                                                   "kernel check", "profile", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -100,6 +100,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddKernel(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddProfile(app, session);
   AddRecording(app, session);
   AddStrategy(app, session);
   AddReport(app, session);
