@@ -43,8 +43,8 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {
-    "bench",          "best",         "gate",        "history",    "history record",
-    "kernel check",   "space count",  "space show",  "space sample", "sweep"};
+    "bench",        "best",    "gate",        "history",    "history record", "kernel check",
+    "profile",      "space count", "space show", "space sample", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -111,6 +111,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddSpace(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddProfile(app, session);
   AddRecording(app, session);
   AddStrategy(app, session);
   AddReport(app, session);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/counters/counters_convert.h"
 
 namespace tune::server {
 namespace {
@@ -269,13 +270,8 @@ v1::Device ToProto(const DeviceView& view) {
   proto.set_driver(info.driver);
   proto.set_compiler(view.compiler);
   if (!info.name.empty()) proto.set_clock(ToText(info.clock));
-  for (const db::CeilingRow& row : view.ceilings) {
-    v1::Ceiling* ceiling = proto.add_ceilings();
-    ceiling->set_name(row.ceiling.name);
-    ceiling->set_value(row.ceiling.value);
-    ceiling->set_source(row.ceiling.measured ? "measured" : "nominal");
-    ceiling->set_measured_unix_ms(row.measured_unix_ms);
-  }
+  const absl::Time now = absl::Now();
+  for (const db::CeilingRow& row : view.ceilings) *proto.add_ceilings() = ToProto(row, info, now);
   proto.set_worker_restarts(view.status.worker_restarts);
   return proto;
 }

@@ -120,10 +120,10 @@ absl::Status WorkerEvaluator::Setup() {
 }
 
 void WorkerEvaluator::SetRoof(const std::vector<Ceiling>& ceilings) {
-  const double cached =
-      std::min(WrittenBytes(problem_plan_), static_cast<double>(info_.l2_bytes));
+  const double written = WrittenBytes(problem_plan_);
+  const double cached = std::min(written, static_cast<double>(info_.l2_bytes));
   Lock lock(mutex_);
-  roof_ = RoofFor(problem_plan_.work, ceilings, cached);
+  roof_ = RoofFor(problem_plan_.work, ceilings, cached, written);
 }
 
 Roof WorkerEvaluator::roof() const {
