@@ -71,6 +71,8 @@ inline constexpr std::string_view kDefaultStrategy = "auto";
 std::vector<std::string> StrategyNames();
 // One line for people; empty for a name that is none of these.
 std::string StrategySummary(const std::string& name);
+// Whether StrategyOptions::prior changes what it does.
+bool UsesPrior(const std::string& name);
 
 // An empty name is kDefaultStrategy. INVALID_ARGUMENT names the strategies there are. `space` must
 // outlive the strategy.
