@@ -246,10 +246,11 @@ std::vector<PriorObservation> PriorOf(const Space& space, bool inverted) {
   for (uint64_t index = 0; index < space.size(); ++index) {
     slowest = std::max(slowest, Measure(space, index).latency_ns);
   }
+  const double optimum = OptimumOf(space);
   std::vector<PriorObservation> prior;
   for (uint64_t index = 0; index < space.size(); ++index) {
     const Observation observation = Measure(space, index);
-    const double ratio = observation.latency_ns / OptimumOf(space);
+    const double ratio = observation.latency_ns / optimum;
     prior.push_back({.config = space.At(index),
                      .outcome = observation.outcome,
                      .relative_latency = inverted ? slowest / observation.latency_ns : ratio});
@@ -267,6 +268,23 @@ double MedianExcess(const Space& space, const std::vector<PriorObservation>& pri
   }
   std::nth_element(best.begin(), best.begin() + 4, best.end());
   return best[4] / OptimumOf(space) - 1;
+}
+
+TEST_P(EachStrategy, ThatLearnsStartsFromAGoodPrior) {
+  const std::string name = GetParam();
+  if (name == "exhaustive" || name == "random") GTEST_SKIP() << "it does not learn";
+  const Space space = KernelSpace();
+  const std::vector<PriorObservation> prior = PriorOf(space, false);
+  double best_known = INFINITY;  // the best of what the prior has
+  for (uint64_t index = 0; index < 400; ++index) {
+    const Observation observation = Measure(space, index);
+    if (observation.outcome == Outcome::kOk)
+      best_known = std::min(best_known, observation.latency_ns);
+  }
+  auto strategy = Make(name, space, {.first = 7, .prior = prior});
+  const Played played = Play(*strategy, space, 2, 1);
+  EXPECT_EQ(played.asked[0], 7);
+  EXPECT_EQ(Measure(space, played.asked[1]).latency_ns, best_known);
 }
 
 TEST(Auto, StartsFromAGoodPrior) {

@@ -24,10 +24,17 @@ StrategyInput PartOf(const StrategyInput& input) {
   return part;
 }
 
+// What the prior says reaches the walk as results.
+StrategyInput WalkOf(const StrategyInput& input) {
+  StrategyInput walk = PartOf(input);
+  walk.options.prior.clear();
+  return walk;
+}
+
 class Auto : public Search {
  public:
   explicit Auto(const StrategyInput& input)
-      : Search(input), model_(PartOf(input)), walk_(MakeWalk(PartOf(input), Improvement::kFirst)) {}
+      : Search(input), model_(PartOf(input)), walk_(MakeWalk(WalkOf(input), Improvement::kFirst)) {}
 
   std::optional<double> ImprovementChance() const override { return chance_; }
 

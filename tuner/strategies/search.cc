@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/strategies/search.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace tune {
 namespace {
 
@@ -10,13 +13,33 @@ constexpr int kDraws = 16;
 // large after all.
 constexpr int kDrawsInexact = 4096;
 
+// The best last. A config that several sources have counts by the best of them.
+std::vector<uint64_t> BestOfPrior(const StrategyInput& input, size_t count) {
+  std::vector<std::pair<double, uint64_t>> ranked;
+  if (count == 0) return {};
+  for (const PriorObservation& observation : input.options.prior) {
+    if (observation.outcome != Outcome::kOk || observation.weight <= 0) continue;
+    const std::optional<uint64_t> index = input.space.IndexOf(observation.config);
+    if (index.has_value()) ranked.emplace_back(observation.relative_latency, *index);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<uint64_t> best;
+  for (const auto& [ratio, index] : ranked) {
+    if (best.size() == count) break;
+    if (std::find(best.begin(), best.end(), index) == best.end()) best.push_back(index);
+  }
+  std::reverse(best.begin(), best.end());
+  return best;
+}
+
 }  // namespace
 
-Search::Search(const StrategyInput& input)
+Search::Search(const StrategyInput& input, size_t prior_starts)
     : space_(input.space),
       options_(input.options),
       random_(input.options.seed),
       order_(input.space.size(), input.options.seed),
+      prior_starts_(BestOfPrior(input, prior_starts)),
       digits_(input.space.params().size()) {}
 
 std::optional<uint64_t> Search::Ask() {
@@ -25,6 +48,10 @@ std::optional<uint64_t> Search::Ask() {
   if (options_.first.has_value() && !first_offered_) {
     first_offered_ = true;
     if (!IsKnown(*options_.first)) index = options_.first;
+  }
+  while (!index.has_value() && !prior_starts_.empty()) {
+    if (!IsKnown(prior_starts_.back())) index = prior_starts_.back();
+    prior_starts_.pop_back();
   }
   if (!index.has_value()) index = Propose();
   if (!index.has_value() || IsKnown(*index)) index = RandomUnknown();

@@ -16,7 +16,8 @@ namespace tune {
 
 class Search : public Strategy {
  public:
-  explicit Search(const StrategyInput& input);
+  // The best configs of the prior are asked for first, after the default config; at most so many.
+  explicit Search(const StrategyInput& input, size_t prior_starts = 0);
 
   std::optional<uint64_t> Ask() final;
   void Tell(const Observation& observation) final;
@@ -58,6 +59,7 @@ class Search : public Strategy {
   const Permutation order_;  // in which the rest of the space is searched for unknown configs
   uint64_t order_position_ = 0;
   bool first_offered_ = false;
+  std::vector<uint64_t> prior_starts_;  // the best last
   std::unordered_set<uint64_t> known_;
   std::unordered_set<uint64_t> in_flight_;
   std::unordered_set<uint64_t> told_;

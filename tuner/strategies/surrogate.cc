@@ -102,7 +102,7 @@ std::optional<uint64_t> Surrogate::Propose() {
 std::optional<uint64_t> Surrogate::Start() {
   if (prior_best_.empty() || points_.size() % kPriorStarts == kPriorStarts - 1) return Spread();
   // Among the best of the prior, far apart: the next best is next to the best, and as good or bad.
-  if (points_.empty()) return prior_best_.front();
+  if (!IsKnown(prior_best_.front())) return prior_best_.front();
   const size_t count = std::min(prior_best_.size(), kPriorNear + 4 * points_.size());
   return Farthest(absl::MakeConstSpan(prior_best_).subspan(0, count));
 }
