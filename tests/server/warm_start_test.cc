@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kSpec[] = R"(
+constexpr char kSpec[] = R"spec(
   name: "copy" source: "copy.cu" entry: "copy" dtypes: "f32" dtypes: "f16"
   dims { name: "n" default_value: 1024 }
   dims { name: "mode" default_value: 0 values: 0 values: 1 match: DIM_MATCH_EXACT }
@@ -22,7 +22,7 @@ constexpr char kSpec[] = R"(
 }
   work { bytes: "2 * n * dtype_bytes" flops: "0" peak: "f32" }
   reference { entry: "copy_reference" launch { grid: "1" block: "1" } }
-)";
+)spec";
 
 db::TrialKey Key(int64_t n, const std::string& device = "NVIDIA H200") {
     return {.kernel_hash = "hash",
