@@ -98,6 +98,31 @@ class Usage(Tunectl):
         self.assertIn("embedded", self.json_of("server", "status"))
 
 
+class Spaces(Tunectl):
+    HOTSPOT = str(ROOT / "bench/data/spaces/hotspot.json")
+
+    def test_count_show_and_sample(self):
+        self.assertEqual(self.json_of("space", "count", self.HOTSPOT)["valid"], 349853)
+        self.assertIn("349853", self.run_tunectl("space", "count", self.HOTSPOT).stdout)
+        show = self.run_tunectl("space", "show", "softmax", "--cols", "512", "--target", "cpu").stdout
+        self.assertIn("cols=512", show)
+        self.assertIn("rejects", show)
+        first = self.run_tunectl("space", "sample", "--kernel", SAXPY, "-n", "3", "--seed", "5").stdout
+        self.assertEqual(len(set(first.splitlines())), 3)
+        again = self.run_tunectl("space", "sample", SAXPY, "-n", "3", "--seed", "5").stdout
+        self.assertEqual(first, again)
+
+    def test_what_is_wrong_is_exit_code_2(self):
+        empty = self.path / "empty.json"
+        empty.write_text('{"tune_params": {"A": [1, 2]}, "restrictions": ["A > 2"]}')
+        done = self.run_tunectl("space", "count", str(empty), expect=2)
+        self.assertIn("constraint 'A > 2' rejects every one", done.stderr)
+        for arguments in (["count"], ["count", "no_such_kernel"], ["count", "/no/such/file.json"],
+                          ["sample", "softmax", "-n", "0"], ["show", "softmax", "--rows", "many"]):
+            with self.subTest(arguments=arguments):
+                self.run_tunectl("space", *arguments, expect=2)
+
+
 class OwnKernel(Tunectl):
     """docs/adding-a-kernel.md, as it is written."""
 
