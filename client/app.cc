@@ -27,7 +27,7 @@ namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 no daemon at the address; 4 no config was ok;\n"
-    "130 interrupted. With no daemon running, tunectl does the work in its own process.";
+    "5 a kernel is slower (gate); 6 the gate could not tell; 130 interrupted. With no daemon running, tunectl does the work in its own process.";
 
 void AddGlobalFlags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", TUNE_VERSION);
@@ -40,7 +40,8 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 }
 
 // Commands that have the dims of their kernel among their flags.
-constexpr absl::string_view kCommandsWithDims[] = {"best", "kernel check", "sweep"};
+constexpr absl::string_view kCommandsWithDims[] = {"best", "gate", "history", "history record",
+                                                   "kernel check", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -99,6 +100,12 @@ void AddCommands(CLI::App& app, Session& session) {
   AddKernel(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddRecording(app, session);
+  AddStrategy(app, session);
+  AddReport(app, session);
+  AddGate(app, session);
+  AddBaseline(app, session);
+  AddHistory(app, session);
   AddServer(app, session);
   AddManual(app);
 }
@@ -107,7 +114,7 @@ void AddCommands(CLI::App& app, Session& session) {
 
 std::set<std::string> FlagsBesideDims() {
   CLI::App app;
-  Session session(nullptr);
+  Session session({});
   AddCommands(app, session);
   std::set<std::string> flags;
   for (absl::string_view path : kCommandsWithDims) {
@@ -116,11 +123,11 @@ std::set<std::string> FlagsBesideDims() {
   return flags;
 }
 
-int RunTunectl(int argc, char** argv, StartEmbedded start_embedded) {
+int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
   // What a reader pipes into `head` must not end a sweep with a signal.
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Tunes and benchmarks GPU kernels.", "tunectl");
-  Session session(std::move(start_embedded));
+  Session session(std::move(embedded));
   AddCommands(app, session);
   return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
 }

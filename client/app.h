@@ -11,7 +11,7 @@
 namespace tune::client {
 
 // Runs one command; returns the exit code (client/exit_code.h).
-int RunTunectl(int argc, char** argv, StartEmbedded start_embedded);
+int RunTunectl(int argc, char** argv, EmbeddedServers embedded);
 
 // Long names of the flags that stand beside a kernel's dims in some command: no dim can have one.
 std::set<std::string> FlagsBesideDims();

@@ -10,7 +10,9 @@
 #include "grpcpp/grpcpp.h"
 #include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
+#include "tune/v1/gate.grpc.pb.h"
 #include "tune/v1/record.grpc.pb.h"
+#include "tune/v1/report.grpc.pb.h"
 #include "tune/v1/server.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
@@ -24,6 +26,12 @@ class EmbeddedServer {
 };
 
 using StartEmbedded = std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>()>;
+
+// What tunectl can start in its own process.
+struct EmbeddedServers {
+  StartEmbedded daemon;  // all that a daemon serves
+  StartEmbedded replay;  // recorded spaces; holds no state and no device
+};
 
 struct TlsFiles {
   std::string ca;           // verifies the daemon
@@ -47,7 +55,9 @@ class Connection {
   v1::KernelService::Stub& kernels() { return *kernels_; }
   v1::DeviceService::Stub& devices() { return *devices_; }
   v1::RecordService::Stub& records() { return *records_; }
+  v1::ReportService::Stub& reports() { return *reports_; }
   v1::ServerService::Stub& server() { return *server_; }
+  v1::GateService::Stub& gates() { return *gates_; }
 
  private:
   Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
@@ -59,7 +69,9 @@ class Connection {
   std::unique_ptr<v1::KernelService::Stub> kernels_;
   std::unique_ptr<v1::DeviceService::Stub> devices_;
   std::unique_ptr<v1::RecordService::Stub> records_;
+  std::unique_ptr<v1::ReportService::Stub> reports_;
   std::unique_ptr<v1::ServerService::Stub> server_;
+  std::unique_ptr<v1::GateService::Stub> gates_;
 };
 
 }  // namespace tune::client

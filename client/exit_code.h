@@ -12,6 +12,8 @@ enum ExitCode : int {
   kUsage = 2,          // a wrong flag, dim, kernel name or spec
   kUnreachable = 3,    // no daemon where one was asked for
   kNoValidConfig = 4,  // the sweep finished, but no config was ok
+  kGateFailed = 5,     // the gate found a kernel slower
+  kGateUnsure = 6,     // the gate could not measure, or with --strict could not tell
   kInterrupted = 130,  // Ctrl-C
 };
 

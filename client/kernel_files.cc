@@ -23,13 +23,13 @@ class IgnoreErrors : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
 
-absl::StatusOr<std::string> ReadText(const std::filesystem::path& path, size_t bytes_left) {
+absl::StatusOr<std::string> ReadText(const std::string& path, size_t bytes_left) {
   std::ifstream in(path, std::ios::binary);
   std::string text(bytes_left + 1, '\0');
   if (!in || !in.read(text.data(), static_cast<std::streamsize>(text.size())).eof()) {
     if (in) return absl::InvalidArgumentError("kernel sources are limited to 1 MiB in all");
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot read '", path.string(), "': ", std::strerror(errno)));
+        absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
   }
   text.resize(static_cast<size_t>(in.gcount()));
   return text;
@@ -38,8 +38,12 @@ absl::StatusOr<std::string> ReadText(const std::filesystem::path& path, size_t b
 }  // namespace
 
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path) {
+  return ReadKernelFiles(path, ReadText);
+}
+
+absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read) {
   const std::filesystem::path spec_path(path);
-  absl::StatusOr<std::string> spec_text = ReadText(spec_path, kMaxSourceBytes);
+  absl::StatusOr<std::string> spec_text = read(path, kMaxSourceBytes);
   if (!spec_text.ok()) return spec_text.status();
   KernelFiles kernel;
   kernel.source.set_spec_name(path);
@@ -59,7 +63,7 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path) {
   for (const std::string& name : names) {
     // A name that leaves the folder is refused by the server; nothing outside is read for it here.
     if (name.empty() || name == ".." || absl::StrContains(name, '/')) continue;
-    absl::StatusOr<std::string> text = ReadText(spec_path.parent_path() / name, bytes_left);
+    absl::StatusOr<std::string> text = read((spec_path.parent_path() / name).string(), bytes_left);
     if (!text.ok()) return text.status();
     bytes_left -= text->size();
     (*kernel.source.mutable_files())[name] = *std::move(text);

@@ -2,6 +2,7 @@
 // Reads a kernel of the user's from disk, to be sent as text: the daemon opens no path.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,8 +15,14 @@ struct KernelFiles {
   v1::KernelSpec spec;  // empty if the text does not parse: the server says where it is wrong
 };
 
+// Gives the text of a file, of at most so many bytes.
+using ReadFile =
+    std::function<absl::StatusOr<std::string>(const std::string& path, size_t bytes_left)>;
+
 // The spec at `path` with the source and headers it names, from the spec's folder.
 // INVALID_ARGUMENT: a file that cannot be read, or more than 1 MiB in all.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path);
+// The same from where `read` reads: a commit, say.
+absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read);
 
 }  // namespace tune::client

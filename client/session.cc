@@ -9,11 +9,21 @@ namespace tune::client {
 
 absl::StatusOr<Connection*> Session::Connect() {
   if (connection_ == nullptr) {
-    auto connection = Connection::Open(address, tls, start_embedded_);
+    auto connection = Connection::Open(address, tls, embedded_.daemon);
     if (!connection.ok()) return connection.status();
     connection_ = *std::move(connection);
   }
   return connection_.get();
+}
+
+absl::StatusOr<v1::ReplayService::Stub*> Session::Replay() {
+  if (replay_ == nullptr) {
+    auto server = embedded_.replay();
+    if (!server.ok()) return server.status();
+    replay_server_ = *std::move(server);
+    replay_ = v1::ReplayService::NewStub(replay_server_->channel());
+  }
+  return replay_.get();
 }
 
 void Session::Finish(const absl::Status& status) {
@@ -35,6 +45,8 @@ std::string JsonText(const google::protobuf::Message& message, bool whitespace) 
 }
 
 }  // namespace
+
+std::string JsonText(const google::protobuf::Message& message) { return JsonText(message, true); }
 
 void PrintJson(const google::protobuf::Message& message) {
   std::fputs(JsonText(message, true).c_str(), stdout);

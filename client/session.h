@@ -11,15 +11,18 @@
 #include "client/connection.h"
 #include "client/exit_code.h"
 #include "google/protobuf/message.h"
+#include "tune/v1/replay.grpc.pb.h"
 
 namespace tune::client {
 
 class Session {
  public:
-  explicit Session(StartEmbedded start_embedded) : start_embedded_(std::move(start_embedded)) {}
+  explicit Session(EmbeddedServers embedded) : embedded_(std::move(embedded)) {}
 
   // Opened on first use, kept until the program ends.
   absl::StatusOr<Connection*> Connect();
+  // Recorded spaces, always in this process; the same.
+  absl::StatusOr<v1::ReplayService::Stub*> Replay();
 
   // Flags before the command, and the dims among the command's.
   std::string address;
@@ -32,12 +35,15 @@ class Session {
   int exit_code() const { return exit_code_; }
 
  private:
-  const StartEmbedded start_embedded_;
+  const EmbeddedServers embedded_;
   std::unique_ptr<Connection> connection_;
+  std::unique_ptr<EmbeddedServer> replay_server_;  // outlives the stub
+  std::unique_ptr<v1::ReplayService::Stub> replay_;
   ExitCode exit_code_ = kDone;
 };
 
 // As protobuf's JSON, with the field names of the .proto files; 64-bit integers are strings.
+std::string JsonText(const google::protobuf::Message& message);
 void PrintJson(const google::protobuf::Message& message);
 void PrintJsonLine(const google::protobuf::Message& message);
 

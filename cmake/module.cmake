@@ -45,11 +45,12 @@ endfunction()
 # (namespace tune::embedded), for device code that a worker hands to a compiler at run time.
 function(tune_embed target file name)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/embedded_${name}.cc)
+  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_custom_command(
     OUTPUT ${out}
-    COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_CURRENT_SOURCE_DIR}/${file} -DOUT=${out} -DNAME=${name}
+    COMMAND ${CMAKE_COMMAND} -DIN=${file} -DOUT=${out} -DNAME=${name}
             -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
-    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+    DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
   target_sources(${target} PRIVATE ${out})
 endfunction()
 

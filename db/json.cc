@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/json.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -95,6 +97,60 @@ absl::StatusOr<std::vector<int64_t>> DecodeIds(absl::string_view text) {
 
 // The targets this program is built for (x86-64, arm64) are little-endian: bytes as they are.
 static_assert(std::endian::native == std::endian::little);
+
+std::string EncodeQuantities(const Quantities& quantities) {
+  Json json = Json::object();
+  for (const auto& [name, value] : quantities) json[name] = std::isfinite(value) ? value : 0.0;
+  return Write(json);
+}
+
+absl::StatusOr<Quantities> DecodeQuantities(absl::string_view text) {
+  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::object));
+  Quantities quantities;
+  for (const auto& [name, member] : json.items()) {
+    if (!member.is_number()) return absl::DataLossError("a quantity that is not a number");
+    quantities[name] = member.get<double>();
+  }
+  return quantities;
+}
+
+std::string EncodeReadings(const std::vector<CounterReading>& readings) {
+  Json json = Json::object();
+  for (const CounterReading& reading : readings) {
+    Json& member = json[reading.name] = Json::array();
+    for (double value : {reading.value, reading.low, reading.high}) {
+      member.push_back(std::isfinite(value) ? value : 0.0);
+    }
+  }
+  return Write(json);
+}
+
+absl::StatusOr<std::vector<CounterReading>> DecodeReadings(absl::string_view text) {
+  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::object));
+  std::vector<CounterReading> readings;
+  for (const auto& [name, member] : json.items()) {
+    const auto is_number = [](const Json& element) { return element.is_number(); };
+    if (!member.is_array() || member.size() != 3 ||
+        !std::all_of(member.begin(), member.end(), is_number)) {
+      return absl::DataLossError(absl::StrCat("counter ", name, " is not three numbers"));
+    }
+    readings.push_back(
+        {name, member[0].get<double>(), member[1].get<double>(), member[2].get<double>()});
+  }
+  return readings;
+}
+
+std::string EncodeTexts(const std::vector<std::string>& texts) { return Write(Json(texts)); }
+
+absl::StatusOr<std::vector<std::string>> DecodeTexts(absl::string_view text) {
+  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::array));
+  std::vector<std::string> texts;
+  for (const Json& element : json) {
+    if (!element.is_string()) return absl::DataLossError("a note that is not a text");
+    texts.push_back(element.get<std::string>());
+  }
+  return texts;
+}
 
 std::string EncodeSamples(const std::vector<double>& samples) {
   std::string bytes(samples.size() * sizeof(double), '\0');

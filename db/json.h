@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "tuner/config.h"
+#include "tuner/counters/counting.h"
 
 namespace tune::db {
 
@@ -22,10 +23,18 @@ absl::StatusOr<std::string> EncodeConfig(const Config& config);
 absl::StatusOr<std::string> EncodeDims(const Dims& dims);
 std::string EncodeIds(const std::vector<int64_t>& ids);
 
+// A number that is not finite reads back as 0.
+std::string EncodeQuantities(const Quantities& quantities);
+std::string EncodeReadings(const std::vector<CounterReading>& readings);
+std::string EncodeTexts(const std::vector<std::string>& texts);
+
 // DATA_LOSS for anything that the functions above do not write.
 absl::StatusOr<Config> DecodeConfig(absl::string_view text);
 absl::StatusOr<Dims> DecodeDims(absl::string_view text);
 absl::StatusOr<std::vector<int64_t>> DecodeIds(absl::string_view text);
+absl::StatusOr<Quantities> DecodeQuantities(absl::string_view text);
+absl::StatusOr<std::vector<CounterReading>> DecodeReadings(absl::string_view text);
+absl::StatusOr<std::vector<std::string>> DecodeTexts(absl::string_view text);
 
 // Samples as little-endian doubles.
 std::string EncodeSamples(const std::vector<double>& samples);

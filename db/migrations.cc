@@ -11,6 +11,7 @@
 
 namespace tune::embedded {
 extern const std::string_view schema_sql;
+extern const std::string_view counters_sql;
 extern const std::string_view gate_sql;
 }  // namespace tune::embedded
 
@@ -68,11 +69,11 @@ absl::Status RunStep(Connection& connection, absl::string_view step, int64_t ver
 }  // namespace
 
 absl::Span<const absl::string_view> SchemaSteps() {
-  static const std::array<absl::string_view, 3> steps = {
-      absl::string_view(embedded::schema_sql.data(), embedded::schema_sql.size()),
-      "",  // version 2 was never released
-      absl::string_view(embedded::gate_sql.data(), embedded::gate_sql.size()),
+  const auto view = [](std::string_view text) {
+    return absl::string_view(text.data(), text.size());
   };
+  static const std::array<absl::string_view, 3> steps = {
+      view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql)};
   return steps;
 }
 

@@ -97,6 +97,20 @@ absl::StatusOr<Trial> ReadTrial(Statement& row) {
   return trial;
 }
 
+std::string SelectTrialKeys() {
+  return "SELECT trial_key.kernel_hash, trial_key.dims, trial_key.dtype, trial_key.device_name, "
+         "trial_key.target, trial_key.driver, trial_key.compiler, trial_key.cache_mode "
+         "FROM trial JOIN trial_key ON trial_key.id = trial.key_id ";
+}
+
+absl::StatusOr<TrialKey> ReadTrialKey(Statement& row) {
+  TrialKey key;
+  row.Read(key.kernel_hash);
+  RETURN_IF_ERROR(ReadProblem(row, key.problem));
+  row.Read(key.device_name, key.target, key.driver, key.compiler, key.cache_mode);
+  return key;
+}
+
 std::string SelectCurrentRecords() {
   return absl::StrCat(
       "SELECT current_record.id, current_record.default_latency_ns, current_record.tie_count, "

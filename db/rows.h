@@ -18,6 +18,9 @@ absl::Status ReadProblem(Statement& row, Problem& problem);
 
 enum class Samples { kLeaveOut, kLoad };
 
+// The next two columns, dims and dtype.
+absl::Status ReadProblem(Statement& row, Problem& problem);
+
 // "SELECT ... FROM sweep JOIN ..."; append WHERE and ORDER BY.
 std::string SelectSweeps();
 absl::StatusOr<SweepRow> ReadSweep(Statement& row);
@@ -25,6 +28,10 @@ absl::StatusOr<SweepRow> ReadSweep(Statement& row);
 // The same for trials (tables trial and trial_key).
 std::string SelectTrials(Samples samples);
 absl::StatusOr<Trial> ReadTrial(Statement& row);
+
+// The same for the keys of trials (tables trial and trial_key).
+std::string SelectTrialKeys();
+absl::StatusOr<TrialKey> ReadTrialKey(Statement& row);
 
 // The same for current records. Their trials come without samples.
 std::string SelectCurrentRecords();

@@ -222,6 +222,14 @@ absl::StatusOr<Trial> SqliteStore::GetTrial(int64_t id) {
   return ReadTrial(find);
 }
 
+absl::StatusOr<TrialKey> SqliteStore::KeyOfTrial(int64_t id) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement find = reader->Prepare(absl::StrCat(SelectTrialKeys(), "WHERE trial.id = ?"));
+  ASSIGN_OR_RETURN(bool found, find.Bind(id).Step());
+  if (!found) return absl::NotFoundError(absl::StrCat("no trial ", id));
+  return ReadTrialKey(find);
+}
+
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(
@@ -294,39 +302,6 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
     return absl::OkStatus();
   }));
   return published;
-}
-
-absl::Status SqliteStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
-  return writer_.Run([&](Connection& connection) -> absl::Status {
-    for (const CeilingRow& row : ceilings) {
-      Statement put = connection.Prepare(
-          "INSERT INTO ceiling (device_name, driver, name, value, measured, measured_unix_ms) "
-          "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (device_name, driver, name) DO UPDATE SET "
-          "value = excluded.value, measured = excluded.measured, "
-          "measured_unix_ms = excluded.measured_unix_ms");
-      put.Bind(row.device_name, row.driver, row.ceiling.name, row.ceiling.value,
-               row.ceiling.measured, row.measured_unix_ms);
-      RETURN_IF_ERROR(put.Run());
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::string& device_name,
-                                                                 const std::string& driver) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
-  Statement query = reader->Prepare(
-      "SELECT device_name, driver, name, value, measured, measured_unix_ms FROM ceiling "
-      "WHERE device_name = ? AND driver = ? ORDER BY name");
-  query.Bind(device_name, driver);
-  std::vector<CeilingRow> rows;
-  while (true) {
-    ASSIGN_OR_RETURN(bool has_row, query.Step());
-    if (!has_row) return rows;
-    CeilingRow& row = rows.emplace_back();
-    query.Read(row.device_name, row.driver, row.ceiling.name, row.ceiling.value,
-               row.ceiling.measured, row.measured_unix_ms);
-  }
 }
 
 absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {

@@ -32,6 +32,7 @@ class SqliteStore : public Store {
   absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
                                       TrialPurpose purpose) override;
   absl::StatusOr<Trial> GetTrial(int64_t id) override;
+  absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) override;
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
@@ -44,6 +45,13 @@ class SqliteStore : public Store {
   absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) override;
   absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
                                                       const std::string& driver) override;
+
+  absl::StatusOr<int64_t> AppendProfile(const ProfileRow& row) override;
+  absl::StatusOr<std::vector<ProfileRow>> ListProfiles(const ProfileFilter& filter) override;
+
+  absl::StatusOr<int64_t> AppendCalibration(const CalibrationRow& row) override;
+  absl::StatusOr<CalibrationRow> LatestCalibration(const std::string& device_name,
+                                                   const std::string& chip) override;
 
   absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) override;
   absl::Status EndGateRun(int64_t id, GateState state, const std::string& message,

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/gate.h"
+#include "tuner/counters/profile.h"
 #include "tuner/device/runner.h"
 #include "tuner/problem.h"
 #include "tuner/trial.h"
@@ -85,6 +86,35 @@ struct CeilingRow {
   std::string driver;
   Ceiling ceiling;
   int64_t measured_unix_ms = 0;
+  std::string uuid;                    // of the device; empty: measured before it was kept
+  std::vector<double> process_values;  // one figure of each fresh process
+};
+
+// A profile with where its numbers come from.
+struct ProfileRow {
+  TrialKey key;
+  std::string kernel_name;
+  Profile profile;
+};
+
+// What all that is set must fit.
+struct ProfileFilter {
+  int64_t sweep_id = 0;
+  int64_t trial_id = 0;
+  std::string kernel_name;
+  std::string kernel_hash;
+  std::string device_name;
+  uint32_t limit = 100;
+};
+
+struct CalibrationRow {
+  int64_t id = 0;
+  std::string device_name;
+  std::string chip;
+  std::string driver;
+  std::string uuid;
+  int64_t measured_unix_ms = 0;
+  std::vector<CalibrationEntry> entries;
 };
 
 struct StoreStatistics {
@@ -124,6 +154,8 @@ class Store {
   virtual absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
                                               TrialPurpose purpose) = 0;
   virtual absl::StatusOr<Trial> GetTrial(int64_t id) = 0;
+  // What a trial was measured under.
+  virtual absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) = 0;  // oldest first
   // Those after a trial (0: from the first), at most `limit`: to read a long sweep in pieces.
   virtual absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
@@ -145,8 +177,20 @@ class Store {
   virtual absl::StatusOr<int64_t> RebuildRecords() = 0;
 
   virtual absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) = 0;
+  // The newest of each name; of an empty driver, whatever the driver. By name.
   virtual absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
                                                               const std::string& driver) = 0;
+
+  // Appends a profile and returns its id. Never changed afterwards. NOT_FOUND: no such kernel or
+  // trial.
+  virtual absl::StatusOr<int64_t> AppendProfile(const ProfileRow& row) = 0;
+  virtual absl::StatusOr<std::vector<ProfileRow>> ListProfiles(
+      const ProfileFilter& filter) = 0;  // newest first
+
+  virtual absl::StatusOr<int64_t> AppendCalibration(const CalibrationRow& row) = 0;
+  // The newest; NOT_FOUND: none of this device, or of this chip if no device is named.
+  virtual absl::StatusOr<CalibrationRow> LatestCalibration(const std::string& device_name,
+                                                           const std::string& chip) = 0;
 
   // Gate runs. A run is added first, then its kernels, then the legs of a round of a kernel as they
   // are measured, then the verdicts; all but the run's end is append-only. Ids grow.

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "db/store.h"
+#include "server/device_turns.h"
 #include "server/pool/device_lease.h"
 #include "server/pool/workers.h"
 
@@ -48,6 +49,9 @@ class Devices {
   // Keeps those ceilings of a lease that the store does not have yet, or has lower.
   absl::Status KeepCeilings(const DeviceLease& lease) const;
 
+  // Whoever measures on a device first takes his turn on it.
+  DeviceTurns& turns() { return turns_; }
+
   // Ends the probe.
   void Stop();
 
@@ -60,6 +64,7 @@ class Devices {
 
   Workers& workers_;
   db::Store& store_;
+  DeviceTurns turns_;
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/kernel_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/kernel_check.h"
+#include "server/space_query.h"
 #include "server/unary.h"
 #include "tuner/status_macros.h"
 
@@ -23,6 +25,14 @@ std::set<std::string> KernelService::TargetsShown() {
     const std::string target = lease->Status().info.target;
     if (!target.empty()) targets.insert(target);
   }
+  return targets;
+}
+
+std::vector<std::string> KernelService::TargetsPreferred() {
+  std::vector<std::string> targets;
+  for (const auto& lease : workers_.devices()) targets.push_back(lease->Status().info.target);
+  targets.insert(targets.end(), {"cpu", "sm_90a", "sm_80"});
+  targets.erase(std::remove(targets.begin(), targets.end(), ""), targets.end());
   return targets;
 }
 
@@ -70,6 +80,22 @@ grpc::ServerUnaryReactor* KernelService::CheckKernel(grpc::CallbackServerContext
       return context->IsCancelled() || absl::Now() > deadline || stopping_;
     };
     return server::CheckKernel(*request, catalogue_, workers_, cancelled, *response);
+  });
+}
+
+grpc::ServerUnaryReactor* KernelService::DescribeSpace(grpc::CallbackServerContext* context,
+                                                       const v1::DescribeSpaceRequest* request,
+                                                       v1::DescribeSpaceResponse* response) {
+  return AnswerOn(checks_, context, [=, this] {
+    return server::DescribeSpace(*request, catalogue_, TargetsPreferred(), *response);
+  });
+}
+
+grpc::ServerUnaryReactor* KernelService::SampleSpace(grpc::CallbackServerContext* context,
+                                                     const v1::SampleSpaceRequest* request,
+                                                     v1::SampleSpaceResponse* response) {
+  return AnswerOn(checks_, context, [=, this] {
+    return server::SampleSpace(*request, catalogue_, TargetsPreferred(), *response);
   });
 }
 

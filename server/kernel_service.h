@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "server/catalogue.h"
 #include "server/executor.h"
@@ -30,6 +31,13 @@ class KernelService : public v1::KernelService::CallbackService {
                                         const v1::CheckKernelRequest* request,
                                         v1::CheckKernelResponse* response) override;
 
+  grpc::ServerUnaryReactor* DescribeSpace(grpc::CallbackServerContext* context,
+                                          const v1::DescribeSpaceRequest* request,
+                                          v1::DescribeSpaceResponse* response) override;
+  grpc::ServerUnaryReactor* SampleSpace(grpc::CallbackServerContext* context,
+                                        const v1::SampleSpaceRequest* request,
+                                        v1::SampleSpaceResponse* response) override;
+
   // Ends the checks that run. Call before the server is shut down.
   void Stop() {
     stopping_ = true;
@@ -40,6 +48,8 @@ class KernelService : public v1::KernelService::CallbackService {
   // A catalogue kernel with its spaces, which are built on first use and kept.
   v1::Kernel Describe(const Kernel& kernel);
   std::set<std::string> TargetsShown();
+  // Targets to ask about, this host's devices first.
+  std::vector<std::string> TargetsPreferred();
 
   const Catalogue& catalogue_;
   Workers& workers_;

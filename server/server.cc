@@ -14,12 +14,14 @@
 #include "server/device_service.h"
 #include "server/devices.h"
 #include "server/executor.h"
+#include "server/gate/gate_service.h"
 #include "server/kernel_service.h"
 #include "server/listener.h"
 #include "server/paths.h"
 #include "server/pool/workers.h"
 #include "server/record_book.h"
 #include "server/record_service.h"
+#include "server/report/report_service.h"
 #include "server/server_service.h"
 #include "server/sweep_feed.h"
 #include "server/sweep_queue.h"
@@ -69,7 +71,9 @@ struct Server::Parts {
   std::unique_ptr<KernelService> kernel_service;
   std::unique_ptr<DeviceService> device_service;
   std::unique_ptr<RecordService> record_service;
+  std::unique_ptr<ReportService> report_service;
   std::unique_ptr<ServerService> server_service;
+  std::unique_ptr<GateService> gate_service;
   std::unique_ptr<grpc::Server> grpc_server;
 
   absl::Status OpenState();
@@ -124,8 +128,11 @@ absl::Status Server::Parts::Serve() {
   kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
   device_service = std::make_unique<DeviceService>(*devices, executor);
   record_service = std::make_unique<RecordService>(*records);
+  report_service = std::make_unique<ReportService>(*store, *queue, *devices, executor);
   server_service =
       std::make_unique<ServerService>(identity, *store, *queue, *workers, *records, executor);
+
+  gate_service = std::make_unique<GateService>(*store, *workers, *devices, executor);
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -133,7 +140,7 @@ absl::Status Server::Parts::Serve() {
   SetLimits(builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            sweep_service.get(), kernel_service.get(), device_service.get(), record_service.get(),
-           server_service.get()}) {
+           report_service.get(), server_service.get(), gate_service.get()}) {
     builder.RegisterService(service);
   }
   const std::string socket_path = SocketPath(options.address);
@@ -186,6 +193,7 @@ void Server::Stop(absl::Time deadline) {
   if (parts.devices != nullptr) parts.devices->Stop();
   if (parts.queue != nullptr) parts.queue->Stop();
   if (parts.kernel_service != nullptr) parts.kernel_service->Stop();
+  if (parts.gate_service != nullptr) parts.gate_service->Stop();
   parts.ticker.Stop();
   if (parts.grpc_server != nullptr) {
     parts.grpc_server->Shutdown(absl::ToChronoTime(deadline));

@@ -16,7 +16,7 @@ namespace tune::server {
 namespace {
 
 constexpr uint64_t kExhaustiveMax = 4096;
-constexpr uint64_t kRandomTrials = 1000;
+constexpr uint64_t kSearchTrials = 1000;
 constexpr double kCpuSeconds = 45;  // leaves time to measure the winner again within 90 s in all
 constexpr double kSecondsMax = 30 * 24 * 3600.0;
 constexpr size_t kNameMax = 128;
@@ -147,8 +147,11 @@ void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
   if (unlimited && sweep.target == "cpu") sweep.budget_seconds = kCpuSeconds;
   const bool all = sweep.budget_trials == 0 && sweep.budget_seconds == 0;
   if (!sweep.strategy.empty()) return;
-  sweep.strategy = all && space_size <= kExhaustiveMax ? "exhaustive" : "random";
-  if (all && sweep.strategy == "random") sweep.budget_trials = kRandomTrials;
+  // What is tried whole needs no choosing.
+  const bool fits = all ? space_size <= kExhaustiveMax
+                        : sweep.budget_seconds == 0 && space_size <= sweep.budget_trials;
+  sweep.strategy = fits ? "exhaustive" : std::string(kDefaultStrategy);
+  if (all && !fits) sweep.budget_trials = kSearchTrials;
 }
 
 uint64_t PlannedTrials(const db::SweepRow& sweep, uint64_t space_size) {

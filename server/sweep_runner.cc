@@ -103,6 +103,7 @@ class SweepRun {
   ProgressMeter meter_;
 
   std::shared_ptr<const Kernel> kernel_;
+  std::optional<DeviceTurns::Turn> turn_;
   DeviceLease* lease_ = nullptr;
   std::unique_ptr<WorkerEvaluator> evaluator_;
   std::optional<Space> space_;
@@ -150,6 +151,10 @@ absl::Status SweepRun::OpenDevice() {
         "device ", row.device_id, " was ", row.device_name, " when the sweep was submitted and is ",
         device.status.info.name, " now; submit the sweep again"));
   }
+  ASSIGN_OR_RETURN(DeviceTurns::Turn turn, devices_.turns().Take(row.device_id, [this] {
+    return control_.stop.load();
+  }));
+  turn_.emplace(std::move(turn));
   ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
   devices_.RestoreCeilings(*lease_);
   ASSIGN_OR_RETURN(evaluator_, workers_.MakeEvaluator(

@@ -5,25 +5,32 @@
 
 #include "client/app.h"
 #include "server/embedded.h"
+#include "server/replay/replay_server.h"
 
 namespace {
 
-class InProcessServer : public tune::client::EmbeddedServer {
+template <typename Server>
+class InProcess : public tune::client::EmbeddedServer {
  public:
-  explicit InProcessServer(std::unique_ptr<tune::server::Server> server)
-      : server_(std::move(server)) {}
+  explicit InProcess(std::unique_ptr<Server> server) : server_(std::move(server)) {}
   std::shared_ptr<grpc::Channel> channel() override { return server_->InProcessChannel(); }
 
  private:
-  const std::unique_ptr<tune::server::Server> server_;
+  const std::unique_ptr<Server> server_;
 };
 
-absl::StatusOr<std::unique_ptr<tune::client::EmbeddedServer>> StartInProcess() {
-  auto server = tune::server::StartEmbedded();
+template <typename Server>
+absl::StatusOr<std::unique_ptr<tune::client::EmbeddedServer>> Embed(
+    absl::StatusOr<std::unique_ptr<Server>> server) {
   if (!server.ok()) return server.status();
-  return std::make_unique<InProcessServer>(*std::move(server));
+  return std::make_unique<InProcess<Server>>(*std::move(server));
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return tune::client::RunTunectl(argc, argv, StartInProcess); }
+int main(int argc, char** argv) {
+  return tune::client::RunTunectl(
+      argc, argv,
+      {.daemon = [] { return Embed(tune::server::StartEmbedded()); },
+       .replay = [] { return Embed(tune::server::ReplayServer::Start()); }});
+}

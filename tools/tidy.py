@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "kernels": {"tuner"},
     "db": {"tuner"},
     "client": {"tune/v1/"},
-    "server": {"tuner", "tuner/device/cpu", "tuner/device/cuda", "kernels", "db", "client", "tune/"},
+    "server": {"tuner", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay", "kernels", "db", "client", "tune/"},
     "tests": None,
     "bench": None,
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tuner/config.h"
 #include "tuner/trial.h"
@@ -26,6 +27,8 @@ class Evaluator {
   // The next finished trial in any order, or nothing if none finishes within the time. A non-OK
   // status means the harness cannot go on (device lost, disk full).
   virtual absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) = 0;
+  // The time that a budget in seconds is of; not the host's where trials are replayed.
+  virtual absl::Time Now() const { return absl::Now(); }
   // Measures these configs again, one after the other, in a fresh worker; in the order given. One
   // round of several: what is in flight is abandoned, and rates are left to Appraise.
   virtual absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) = 0;

@@ -67,6 +67,10 @@ class Kernel {
   // INVALID_ARGUMENT if there is none; names the constraint that emptied the space.
   absl::StatusOr<Space> MakeSpace(const Problem& problem, const TargetTraits& traits) const;
 
+  // What MakeSpace builds.
+  absl::StatusOr<SpaceDefinition> DefineSpace(const Problem& problem,
+                                              const TargetTraits& traits) const;
+
   // The spec's default config on a target; its constraints must hold.
   absl::StatusOr<Config> DefaultConfig(const Problem& problem, const TargetTraits& traits) const;
 

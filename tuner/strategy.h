@@ -65,10 +65,12 @@ class Strategy {
 };
 
 // The strategy of a sweep that names none.
-inline constexpr std::string_view kDefaultStrategy = "random";
+inline constexpr std::string_view kDefaultStrategy = "auto";
 
 // The strategies there are, for help texts and errors.
 std::vector<std::string> StrategyNames();
+// One line for people; empty for a name that is none of these.
+std::string StrategySummary(const std::string& name);
 
 // An empty name is kDefaultStrategy. INVALID_ARGUMENT names the strategies there are. `space` must
 // outlive the strategy.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
@@ -42,7 +41,7 @@ class SweepLoop {
         strategy_(strategy),
         evaluator_(evaluator),
         hooks_(hooks),
-        stop_rules_(budget, absl::Now()) {}
+        stop_rules_(budget, evaluator.Now()) {}
 
   void Reuse(const std::vector<Trial>& known) {
     std::unordered_set<uint64_t> seen;
@@ -80,7 +79,7 @@ class SweepLoop {
   bool MayStart() {
     if (summary_.end != SweepEnd::kNone) return false;
     if (in_flight_.size() >= evaluator_.capacity()) return false;
-    summary_.end = stop_rules_.Check(in_flight_.size(), absl::Now());
+    summary_.end = stop_rules_.Check(in_flight_.size(), evaluator_.Now());
     return summary_.end == SweepEnd::kNone;
   }
 

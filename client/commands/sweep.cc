@@ -8,9 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
+#include "client/commands/sweep_flags.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
 #include "client/kernel_files.h"
+#include "client/recording_files.h"
 #include "client/rpc.h"
 #include "client/sweep_view.h"
 
@@ -24,52 +26,26 @@ constexpr char kExamples[] =
     "  tunectl sweep attention --seq 4096\n"
     "  tunectl sweep softmax --rows 8192 --cols 4096 --dtype bf16 --budget 30s\n"
     "  tunectl sweep attention --help              the dims of one kernel\n"
-    "  tunectl sweep --kernel my/kernel.textproto  a kernel of your own\n";
+    "  tunectl sweep --kernel my/kernel.textproto  a kernel of your own\n"
+    "  tunectl sweep --replay recording.json --budget 100   no device: answers were recorded\n";
 
-struct SweepFlags {
-  std::string kernel;
-  std::string kernel_path;
-  std::string dtype;
-  std::string device;
-  std::string strategy;
-  std::string budget;
-  uint64_t seed = 1;
-  bool warm = false;
-  bool fresh = false;
-  bool detach = false;
-  bool json = false;
-  bool help = false;
-};
-
-// "100" trials, or "30s", "5min", "1h".
-absl::StatusOr<v1::Budget> ParseBudget(const std::string& text) {
-  v1::Budget budget;
-  if (text.empty()) return budget;
-  absl::string_view number = text;
-  double seconds_each = 0;
-  for (const auto& [suffix, factor] : {std::pair("min", 60.0), std::pair("s", 1.0),
-                                       std::pair("m", 60.0), std::pair("h", 3600.0)}) {
-    if (absl::ConsumeSuffix(&number, suffix)) {
-      seconds_each = factor;
-      break;
-    }
+absl::StatusOr<v1::Prior> ReadPrior(Session& session, const std::vector<std::string>& paths) {
+  v1::ReadPriorRequest request;
+  for (const std::string& path : paths) {
+    auto source = ReadRecordingFiles(path);
+    if (!source.ok()) return source.status();
+    *request.add_recordings() = *std::move(source);
   }
-  double value = 0;
-  uint32_t trials = 0;
-  if (seconds_each > 0 && absl::SimpleAtod(number, &value) && value > 0 && value < 1e7) {
-    budget.set_seconds(value * seconds_each);
-  } else if (seconds_each == 0 && absl::SimpleAtoi(number, &trials) && trials > 0) {
-    budget.set_trials(trials);
-  } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--budget needs a number of trials ('100') or a time ('30s', '5min', '1h'), not '", text,
-        "'"));
-  }
-  return budget;
+  auto replay = session.Replay();
+  if (!replay.ok()) return replay.status();
+  grpc::ClientContext context;
+  v1::Prior prior;
+  absl::Status status = FromGrpc((*replay)->ReadPrior(&context, request, &prior));
+  if (!status.ok()) return status;
+  return prior;
 }
 
-absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags,
-                                                   const Session& session) {
+absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags, Session& session) {
   v1::SubmitSweepRequest request;
   if (flags.kernel_path.empty()) {
     request.set_kernel_name(flags.kernel);
@@ -90,6 +66,13 @@ absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags,
   request.set_seed(flags.seed);
   request.set_cache_mode(flags.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
   request.set_fresh(flags.fresh);
+  *request.mutable_stop() = StopRulesOf(flags);
+  request.set_no_warm_start(flags.no_warm_start);
+  if (!flags.prior.empty()) {
+    auto prior = ReadPrior(session, flags.prior);
+    if (!prior.ok()) return prior.status();
+    *request.mutable_prior() = *std::move(prior);
+  }
   return request;
 }
 
@@ -129,6 +112,7 @@ absl::Status PrintHelp(const CLI::App& command, Session& session, const SweepFla
 }
 
 absl::Status RunSweep(Session& session, const SweepFlags& flags) {
+  if (!flags.replay.empty()) return ReplaySweep(session, flags);
   if (flags.kernel.empty() == flags.kernel_path.empty()) {
     return absl::InvalidArgumentError(
         "name one kernel: 'tunectl sweep attention', or 'tunectl sweep --kernel "
@@ -169,7 +153,61 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
   return absl::OkStatus();
 }
 
+// How a sweep searches, real or replayed.
+void AddSearchFlags(CLI::App& sweep, SweepFlags& flags) {
+  sweep.add_option("--strategy", flags.strategy, "See 'tunectl strategy list'");
+  sweep.add_option("--budget", flags.budget, "Trials (100) or time (30s, 5min)");
+  sweep.add_option("--stop-no-improvement", flags.stop_no_improvement,
+                   "Stop after this many trials in a row that brought nothing");
+  sweep.add_option("--stop-chance", flags.stop_chance,
+                   "Stop when the chance that a trial improves on the best is below this (0.01)");
+  sweep
+      .add_option("--prior", flags.prior,
+                  "Recording to start from, of the same kernel on another device or shape; may be "
+                  "given several times")
+      ->allow_extra_args(false);
+  sweep.add_flag("--no-warm-start", flags.no_warm_start,
+                 "Start from nothing, not from what other shapes and devices taught");
+  sweep.add_option("--replay", flags.replay,
+                   "Sweep a recorded space instead of a device; see docs/replay.md");
+  sweep.add_option("--in-flight", flags.in_flight, "Trials at the same time, with --replay")
+      ->capture_default_str();
+}
+
 }  // namespace
+
+absl::StatusOr<v1::Budget> ParseBudget(const std::string& text) {
+  v1::Budget budget;
+  if (text.empty()) return budget;
+  absl::string_view number = text;
+  double seconds_each = 0;
+  for (const auto& [suffix, factor] : {std::pair("min", 60.0), std::pair("s", 1.0),
+                                       std::pair("m", 60.0), std::pair("h", 3600.0)}) {
+    if (absl::ConsumeSuffix(&number, suffix)) {
+      seconds_each = factor;
+      break;
+    }
+  }
+  double value = 0;
+  uint32_t trials = 0;
+  if (seconds_each > 0 && absl::SimpleAtod(number, &value) && value > 0 && value < 1e7) {
+    budget.set_seconds(value * seconds_each);
+  } else if (seconds_each == 0 && absl::SimpleAtoi(number, &trials) && trials > 0) {
+    budget.set_trials(trials);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--budget needs a number of trials ('100') or a time ('30s', '5min', '1h'), not '", text,
+        "'"));
+  }
+  return budget;
+}
+
+v1::StopRules StopRulesOf(const SweepFlags& flags) {
+  v1::StopRules stop;
+  stop.set_trials_without_improvement(flags.stop_no_improvement);
+  stop.set_improvement_chance_min(flags.stop_chance);
+  return stop;
+}
 
 void AddSweep(CLI::App& app, Session& session) {
   auto flags = std::make_shared<SweepFlags>();
@@ -183,8 +221,7 @@ void AddSweep(CLI::App& app, Session& session) {
   sweep->add_option("--kernel", flags->kernel_path, "Spec of a kernel of your own (text format)");
   sweep->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
   sweep->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu");
-  sweep->add_option("--strategy", flags->strategy, "exhaustive or random");
-  sweep->add_option("--budget", flags->budget, "Trials (100) or time (30s, 5min)");
+  AddSearchFlags(*sweep, *flags);
   sweep->add_option("--seed", flags->seed, "Seed of the strategy and of the inputs")
       ->capture_default_str();
   sweep->add_flag("--warm", flags->warm, "Leave the cache warm between samples");

@@ -17,6 +17,7 @@ namespace {
 constexpr double kLegendRowPx = 20;
 constexpr double kKeyPx = 18;
 constexpr double kPadding = 16;
+constexpr double kLabelRowPx = 15;
 constexpr double kDegreesPerRadian = 57.29577951308232;
 
 // What the legend shows: one entry per name, in order of first use.
@@ -110,6 +111,7 @@ class Drawing {
   bool slanted_names_ = false;  // of the x axis' categories
   std::unique_ptr<ChartScale> x_;
   std::unique_ptr<ChartScale> y_;
+  std::vector<double> labels_y_;  // of points, drawn so far
 };
 
 std::vector<double> Drawing::Values(bool of_x) const {
@@ -348,9 +350,15 @@ void Drawing::DrawPoints(const ChartPoints& points) {
                                        : points.shape == Shape::kSquare ? "</rect>\n"
                                                                         : "</path>\n");
     if (point.label.empty()) continue;
+    double label_y = at.y;
+    while (std::any_of(labels_y_.begin(), labels_y_.end(),
+                       [&](double y) { return std::abs(y - label_y) < kLabelRowPx; })) {
+      label_y += kLabelRowPx;  // below the one that is there
+    }
+    labels_y_.push_back(label_y);
     const bool room = at.x + points.radius + TextWidthPx(point.label) + 8 < right_;
     const double gap = points.radius + 5;
-    out_ += SvgText(room ? at.x + gap : at.x - gap, at.y + 4, point.label, "em halo",
+    out_ += SvgText(room ? at.x + gap : at.x - gap, label_y + 4, point.label, "em halo",
                     room ? Anchor::kStart : Anchor::kEnd);
   }
   out_ += "</g>\n";

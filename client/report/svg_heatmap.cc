@@ -13,6 +13,7 @@ namespace {
 constexpr double kPadding = 16;
 constexpr double kRowPx = 34;
 constexpr double kGapPx = 2;
+constexpr double kStrong = 0.6;  // under white text
 
 struct Range {
   double low = 0;
@@ -72,7 +73,7 @@ std::string ToSvg(const SvgHeatmap& heatmap) {
       out += "<title>" + EscapeXml(cell.title) + "</title></rect></g>\n";
       if (TextWidthPx(cell.text) < cell_px - 6) {
         out += SvgText(x + (cell_px - kGapPx) / 2, y + kRowPx / 2 + 3, cell.text,
-                       cell.known ? "em halo" : "t", Anchor::kMiddle);
+                       strength > kStrong ? "on" : "em", Anchor::kMiddle);
       }
     }
   }

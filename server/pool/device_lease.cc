@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/worker/convert.h"
+#include "server/worker/convert_counters.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -49,6 +51,14 @@ DeviceLease::DeviceLease(DeviceLeaseOptions options) : options_(std::move(option
 }
 
 DeviceLease::~DeviceLease() = default;
+
+std::unique_ptr<DeviceLease> DeviceLease::MakeTwin(const std::string& name) const {
+  DeviceLeaseOptions options = options_;
+  if (!options.scratch_dir.empty()) absl::StrAppend(&options.scratch_dir, "-", name);
+  // It is replaced when its user says so, not in the middle of a comparison.
+  options.runs_per_worker = std::numeric_limits<int>::max();
+  return std::make_unique<DeviceLease>(std::move(options));
+}
 
 DeviceStatus DeviceLease::Status() const {
   std::lock_guard<std::mutex> lock(status_mutex_);
@@ -181,7 +191,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::RaiseCeilings(const Cancelled&
     });
     if (before == ceilings.end()) {
       ceilings.push_back(now);
-    } else if (now.value > before->value) {
+    } else if (now.value > before->value && now.kind != CeilingKind::kLaunch) {
       *before = now;
     }
   }
@@ -201,6 +211,61 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::MeasureCeilings(const Cancelle
                                                " could not be measured: ", complaint));
   }
   return FromWire(answer.reply.ceilings());
+}
+
+absl::StatusOr<std::vector<Ceiling>> DeviceLease::CeilingSuite(double sustained_seconds,
+                                                               const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  Request request;
+  request.mutable_ceilings()->set_suite(true);
+  request.mutable_ceilings()->set_sustained_seconds(sustained_seconds);
+  ASSIGN_OR_RETURN(Reply reply,
+                   CallOnce(request, Reply::kCeilings,
+                            options_.suite_deadline + absl::Seconds(20 * sustained_seconds),
+                            cancelled));
+  return FromWire(reply.ceilings());
+}
+
+absl::StatusOr<CountReport> DeviceLease::Count(const CountRequest& count,
+                                               const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  RETURN_IF_ERROR(EnsureProblem(cancelled));
+  Request request;
+  *request.mutable_count() = ToWire(count);
+  absl::StatusOr<Reply> reply =
+      CallOnce(request, Reply::kCount, options_.count_deadline, cancelled);
+  if (reply.ok()) return FromWire(reply->count());
+  if (!absl::IsUnavailable(reply.status())) return reply.status();
+  // What it does to the counting process tells nothing about the variant elsewhere.
+  CountReport report;
+  report.unavailable = std::string(reply.status().message());
+  return report;
+}
+
+absl::StatusOr<CalibrationReport> DeviceLease::Calibrate(const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  Request request;
+  request.mutable_calibrate();
+  ASSIGN_OR_RETURN(Reply reply, CallOnce(request, Reply::kCalibration, options_.suite_deadline,
+                                         cancelled));
+  return FromWire(reply.calibration());
+}
+
+absl::StatusOr<DeviceLease::Reply> DeviceLease::CallOnce(const Request& request,
+                                                         Reply::KindCase expected,
+                                                         absl::Duration limit,
+                                                         const Cancelled& cancelled) {
+  RETURN_IF_ERROR(EnsureWorker(cancelled));
+  WorkerAnswer answer = worker_->Call(request, limit, cancelled);
+  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  const std::string complaint = Complaint(answer, expected);
+  if (complaint.empty()) return std::move(answer.reply);
+  Distrust(complaint);
+  if (answer.kind == Kind::kReplied &&
+      answer.reply.status_code() == static_cast<int>(absl::StatusCode::kUnimplemented)) {
+    return absl::UnimplementedError(complaint);
+  }
+  return absl::UnavailableError(absl::StrCat("device ", options_.id, ": ", complaint));
 }
 
 absl::Status DeviceLease::Prepare(const ProblemPlan& plan, const std::string& reference_binary,

@@ -49,6 +49,8 @@ struct DeviceLeaseOptions {
   absl::Duration ceilings_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(60);
   absl::Duration run_deadline = absl::Seconds(10);
+  absl::Duration count_deadline = absl::Seconds(60);
+  absl::Duration suite_deadline = absl::Minutes(3);  // without the load of sustained figures
   int runs_per_worker = 300;
 };
 
@@ -59,6 +61,10 @@ class DeviceLease {
  public:
   explicit DeviceLease(DeviceLeaseOptions options);
   ~DeviceLease();
+
+  // A second worker for the same device, with a scratch folder of its own: to compare two processes
+  // that are there at the same time. Takes no turns with this one; that is for the caller.
+  std::unique_ptr<DeviceLease> MakeTwin(const std::string& name) const;
 
   const std::string& id() const { return options_.id; }
   DeviceStatus Status() const;
@@ -77,6 +83,10 @@ class DeviceLease {
   // Measures them again and keeps the higher value of each: a busy host may have lowered the other.
   absl::StatusOr<std::vector<Ceiling>> RaiseCeilings(const Cancelled& cancelled = {});
 
+  // The whole suite, always measured anew and not kept here. See Runner::MeasureCeilingSuite.
+  absl::StatusOr<std::vector<Ceiling>> CeilingSuite(double sustained_seconds,
+                                                    const Cancelled& cancelled = {});
+
   // Loads a problem; it is loaded again whenever the worker is replaced. INVALID_ARGUMENT: the
   // reference is at fault; RESOURCE_EXHAUSTED: the problem does not fit.
   absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary, uint64_t seed,
@@ -88,11 +98,18 @@ class DeviceLease {
   // A non-OK status means the device cannot be used. REQUIRES: Prepare succeeded.
   absl::StatusOr<RunReport> Run(const RunRequest& request, const Cancelled& cancelled = {});
 
+  // For a lease whose worker counts. One try: where the worker dies of it, the report says that
+  // there are no counters, and why. UNIMPLEMENTED: this device has none. REQUIRES: Prepare
+  // succeeded.
+  absl::StatusOr<CountReport> Count(const CountRequest& request, const Cancelled& cancelled = {});
+  absl::StatusOr<CalibrationReport> Calibrate(const Cancelled& cancelled = {});
+
   // A fresh worker with the same problem.
   absl::Status Renew(const Cancelled& cancelled = {});
 
  private:
   using Request = worker::v1::WorkerRequest;
+  using Reply = worker::v1::WorkerReply;
   // How one try of a run ended: a report, or why the worker is gone.
   struct Try {
     std::optional<RunReport> report;
@@ -106,6 +123,10 @@ class DeviceLease {
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
   absl::Status EnsureProblem(const Cancelled& cancelled);
   absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
+  // Asks a worker that is there or started for this. UNAVAILABLE if it did not answer the question,
+  // UNIMPLEMENTED if it cannot.
+  absl::StatusOr<Reply> CallOnce(const Request& request, Reply::KindCase expected,
+                                 absl::Duration limit, const Cancelled& cancelled);
   // Ends a worker that failed; the device is suspect until a canary passes.
   void Distrust(const std::string& why);
   void SetState(DeviceState state, const std::string& message);

@@ -115,6 +115,12 @@ std::vector<std::string> Workers::Targets() {
   return targets;
 }
 
+std::vector<CompilePool*> Workers::Pools() {
+  std::vector<CompilePool*> pools = {cpu_pool_.get()};
+  if (cuda_pool_ != nullptr) pools.push_back(cuda_pool_.get());
+  return pools;
+}
+
 int Workers::compile_workers() const { return cpu_pool_->workers(); }
 
 absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
@@ -125,8 +131,7 @@ absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
     RETURN_IF_ERROR(options.device->Open(cancelled));
   }
   ASSIGN_OR_RETURN(options.compiler, PoolFor(options.device->Status().info.target));
-  options.quiet = {cpu_pool_.get()};
-  if (cuda_pool_ != nullptr) options.quiet.push_back(cuda_pool_.get());
+  options.quiet = Pools();
   return WorkerEvaluator::Create(std::move(options));
 }
 

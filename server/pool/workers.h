@@ -45,6 +45,9 @@ class Workers {
   // Every target that can be compiled for on this host.
   std::vector<std::string> Targets();
 
+  // Those that must stand still while a CPU device measures.
+  std::vector<CompilePool*> Pools();
+
   CompileCache& cache() { return *cache_; }
   int compile_workers() const;
 

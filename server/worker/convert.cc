@@ -278,25 +278,6 @@ absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto) {
   return info;
 }
 
-worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings) {
-  worker::v1::CeilingsReply proto;
-  for (const Ceiling& ceiling : ceilings) {
-    worker::v1::Ceiling* added = proto.add_ceilings();
-    added->set_name(ceiling.name);
-    added->set_value(ceiling.value);
-    added->set_measured(ceiling.measured);
-  }
-  return proto;
-}
-
-std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto) {
-  std::vector<Ceiling> ceilings;
-  for (const auto& ceiling : proto.ceilings()) {
-    ceilings.push_back({ceiling.name(), ceiling.value(), ceiling.measured()});
-  }
-  return ceilings;
-}
-
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,
                            uint64_t seed) {
   worker::v1::Prepare proto;

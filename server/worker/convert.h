@@ -3,6 +3,7 @@
 // an enum value that does not exist is INVALID_ARGUMENT, not undefined behaviour.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,9 +28,6 @@ absl::StatusOr<CompiledVariant> FromWire(const worker::v1::Compiled& proto);
 
 worker::v1::DeviceInfo ToWire(const DeviceInfo& info);
 absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto);
-
-worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings);
-std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto);
 
 // Only what a device worker needs of the plan: the reference travels as a binary.
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,

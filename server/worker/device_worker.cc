@@ -8,6 +8,7 @@
 
 #include "server/worker/arguments.h"
 #include "server/worker/convert.h"
+#include "server/worker/convert_counters.h"
 #include "server/worker/sandbox.h"
 #include "server/worker/serve.h"
 #include "tuner/status_macros.h"
@@ -41,7 +42,10 @@ class DeviceWorker {
         reply.mutable_hello()->set_sandbox_note(sandbox_note_);
         return absl::OkStatus();
       case WorkerRequest::kCeilings: {
-        ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, (*runner_)->MeasureCeilings());
+        const worker::v1::MeasureCeilings& wanted = request.ceilings();
+        ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings,
+                         wanted.suite() ? (*runner_)->MeasureCeilingSuite(wanted.sustained_seconds())
+                                        : (*runner_)->MeasureCeilings());
         *reply.mutable_ceilings() = ToWire(ceilings);
         return absl::OkStatus();
       }
@@ -52,6 +56,18 @@ class DeviceWorker {
         ASSIGN_OR_RETURN(RunRequest run, FromWire(request.run()));
         ASSIGN_OR_RETURN(RunReport report, (*runner_)->Run(run));
         *reply.mutable_run() = ToWire(report);
+        return absl::OkStatus();
+      }
+      case WorkerRequest::kCount: {
+        if (!prepared_) return absl::FailedPreconditionError("count before prepare");
+        ASSIGN_OR_RETURN(CountRequest count, FromWire(request.count()));
+        ASSIGN_OR_RETURN(CountReport report, (*runner_)->Count(count));
+        *reply.mutable_count() = ToWire(report);
+        return absl::OkStatus();
+      }
+      case WorkerRequest::kCalibrate: {
+        ASSIGN_OR_RETURN(CalibrationReport report, (*runner_)->Calibrate());
+        *reply.mutable_calibration() = ToWire(report);
         return absl::OkStatus();
       }
       default: return absl::UnimplementedError("a device worker runs variants");

@@ -22,7 +22,11 @@ class GpuTest : public testing::Test {
   static void SetUpTestSuite() {
     if (shared().compiler != nullptr) return;
     absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler();
+#if defined(TUNE_COUNTING_RUNNER)
+    absl::StatusOr<std::unique_ptr<Runner>> runner = MakeCountingRunner(0);
+#else
     absl::StatusOr<std::unique_ptr<Runner>> runner = MakeRunner(0);
+#endif
     if (!runner.ok()) {
       shared().why_not = std::string(runner.status().message());
       return;

@@ -21,20 +21,25 @@ TEST(ChooseStrategyTest, SmallSpacesAreSweptWhole) {
   EXPECT_EQ(Chosen("sm_90a", 4096).budget_trials, 0u);
 }
 
-TEST(ChooseStrategyTest, LargeSpacesAreSampled) {
-  EXPECT_EQ(Chosen("sm_90a", 4097).strategy, "random");
+TEST(ChooseStrategyTest, LargeSpacesAreSearched) {
+  EXPECT_EQ(Chosen("sm_90a", 4097).strategy, "auto");
   EXPECT_EQ(Chosen("sm_90a", 4097).budget_trials, 1000u);
 }
 
-TEST(ChooseStrategyTest, ABudgetMeansRandom) {
-  EXPECT_EQ(Chosen("sm_90a", 100, /*trials=*/10).strategy, "random");
-  EXPECT_EQ(Chosen("sm_90a", 100, /*trials=*/0, /*seconds=*/5).strategy, "random");
+TEST(ChooseStrategyTest, ABudgetMeansASearch) {
+  EXPECT_EQ(Chosen("sm_90a", 100, /*trials=*/10).strategy, "auto");
+  EXPECT_EQ(Chosen("sm_90a", 100, /*trials=*/0, /*seconds=*/5).strategy, "auto");
   EXPECT_EQ(Chosen("sm_90a", 100000, /*trials=*/0, /*seconds=*/5).budget_trials, 0u);
+}
+
+TEST(ChooseStrategyTest, ASpaceWithinTheBudgetIsSweptWhole) {
+  EXPECT_EQ(Chosen("sm_90a", 100, /*trials=*/100).strategy, "exhaustive");
+  EXPECT_EQ(Chosen("sm_90a", 100, /*trials=*/100, /*seconds=*/5).strategy, "auto");
 }
 
 TEST(ChooseStrategyTest, TheCpuGetsATimeBudgetUnlessThereIsOne) {
   EXPECT_GT(Chosen("cpu", 100).budget_seconds, 0);
-  EXPECT_EQ(Chosen("cpu", 100).strategy, "random");
+  EXPECT_EQ(Chosen("cpu", 100).strategy, "auto");
   EXPECT_GT(Chosen("cpu", 100, 0, 0, "exhaustive").budget_seconds, 0);
   EXPECT_EQ(Chosen("cpu", 100, /*trials=*/10).budget_seconds, 0);
 }

@@ -103,6 +103,27 @@ TEST(Expression, AgreesWithPython) {
   for (const Case& c : cases) EXPECT_EQ(Eval(c.text), c.result) << c.text;
 }
 
+TEST(Expression, KnowsPythonsTuplesBitsAndRounding) {
+  const Case cases[] = {
+      {"a in (1, 7)", "True"},
+      {"a in (7,)", "True"},
+      {"(1, 2) == [1, 2]", "True"},
+      {"a & (a - 1) == 0", "False"},
+      {"(8 & (8 - 1)) == 0", "True"},
+      {"1 | 6 ^ 2 & 3", "5"},
+      {"1 + 2 << 3", "24"},
+      {"-9 >> 1", "-5"},
+      {"1 << 4 < 17", "True"},
+      {"~a", "-8"},
+      {"int(-3.9) + int(7 / 2)", "0"},
+      {"round(2.5) + round(3.5)", "6"},
+      {"math.ceil(7 / 2) + math.floor(-0.5)", "3"},
+      {"float(a)", "7.0"},
+      {"sqrt(16)", "4.0"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(Eval(c.text), c.result) << c.text;
+}
+
 TEST(Expression, NamesTheColumnOfWhatIsWrong) {
   const Case cases[] = {
       {"a * (b))", "unexpected ')' at column 8 of 'a * (b))'"},
@@ -116,8 +137,8 @@ TEST(Expression, NamesTheColumnOfWhatIsWrong) {
       {"99999999999999999999",
        "number '99999999999999999999' is out of range at column 1 of '99999999999999999999'"},
       {"foo(1)",
-       "unknown function 'foo' (known: ceil_div, min, max, abs, log2, pow2, range) at column 1 of "
-       "'foo(1)'"},
+       "unknown function 'foo' (known: ceil_div, min, max, abs, log2, pow2, range, int, float, "
+       "round, floor, ceil, sqrt) at column 1 of 'foo(1)'"},
       {"ceil_div(1)", "ceil_div takes 2 arguments, not 1 at column 1 of 'ceil_div(1)'"},
       {"range(1)", "range takes 2 to 3 arguments, not 1 at column 1 of 'range(1)'"},
       {"row * 2",
@@ -141,6 +162,13 @@ TEST(Expression, NamesTheColumnOfWhatIsWrong) {
       {"range(0, 10 ** 9)", "a list has more than 4096 items at column 1 of 'range(0, 10 ** 9)'"},
       {"[1, [2]]", "a list cannot hold a list at column 1 of '[1, [2]]'"},
       {"[1, 2]", "a single value is needed, not a list at column 1 of '[1, 2]'"},
+      {"x & 1", "'&' does not work on a float and an integer at column 3 of 'x & 1'"},
+      {"1 << -1", "negative shift count at column 3 of '1 << -1'"},
+      {"1 << 63", "integer overflow at column 3 of '1 << 63'"},
+      {"int(dtype)", "a number is needed, not a string at column 1 of 'int(dtype)'"},
+      {"sqrt(-1)", "sqrt takes no negative number at column 1 of 'sqrt(-1)'"},
+      {"int(1e300)", "integer overflow at column 1 of 'int(1e300)'"},
+      {"()", "unexpected ')' at column 2 of '()'"},
       {"min([])", "the list is empty at column 1 of 'min([])'"},
   };
   for (const Case& c : cases) EXPECT_EQ(Eval(c.text), c.result) << c.text;

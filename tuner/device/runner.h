@@ -9,15 +9,43 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tuner/counters/counting.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
 namespace tune {
 
+// What a ceiling limits. Values are stored and sent: do not renumber.
+enum class CeilingKind {
+  kUnknown = 0,
+  kDram = 1,
+  kL3 = 2,
+  kL2 = 3,
+  kL1 = 4,
+  kShared = 5,
+  kVector = 6,
+  kTensor = 7,
+  kLink = 8,
+  kLaunch = 9,
+};
+
+// How long the load lasts: power limits lower compute ceilings after a while.
+enum class CeilingPolicy { kBurst = 1, kSustained = 2 };
+
 struct Ceiling {
-  std::string name;  // "dram_copy" in bytes/s; "f32", "tensor_bf16", ... in FLOP/s
+  std::string name;  // "dram_copy" in bytes/s; "f32", "tensor_bf16", ... in FLOP/s; "launch" in ns
   double value = 0;
   bool measured = false;
+  CeilingKind kind = CeilingKind::kUnknown;
+  CeilingPolicy policy = CeilingPolicy::kBurst;
+  std::string probe;       // what reached it: "copy_4, 512 threads"
+  double theoretical = 0;  // from clocks, widths and units; 0 if not known
+  // Over fresh processes, once there are several.
+  double low = 0;
+  double high = 0;
+  int process_count = 1;
+  Telemetry telemetry;  // right after
+  std::string note;
 };
 
 struct DeviceInfo {
@@ -73,6 +101,9 @@ class Runner {
   // Measures what utilisation is held against; cached by the server, so called seldom. A second or
   // so.
   virtual absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() = 0;
+  // The whole suite of ceilings; sustained compute figures too, after so many seconds of load each,
+  // unless that is 0.
+  virtual absl::StatusOr<std::vector<Ceiling>> MeasureCeilingSuite(double sustained_seconds);
   // Runs a small known kernel and checks it: is the device fit for use?
   virtual absl::Status Canary() = 0;
   // Allocates and fills the buffers, runs the reference and keeps its outputs. Replaces the problem
@@ -81,6 +112,11 @@ class Runner {
                                uint64_t seed) = 0;
   // REQUIRES: Prepare succeeded. A non-OK status means the runner can no longer be used.
   virtual absl::StatusOr<RunReport> Run(const RunRequest& request) = 0;
+  // Reads counters while a variant runs. Only in a runner made for it, which never times.
+  // REQUIRES: Prepare succeeded.
+  virtual absl::StatusOr<CountReport> Count(const CountRequest& request);
+  // Runs kernels whose counts are known. As Count; needs no problem.
+  virtual absl::StatusOr<CalibrationReport> Calibrate();
 };
 
 }  // namespace tune

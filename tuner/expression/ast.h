@@ -43,6 +43,10 @@ using NodePointer = std::shared_ptr<const Expression::Node>;
 // Parses `text`, whose free names go to `names`, sorted.
 absl::StatusOr<NodePointer> ParseNode(const std::string& text, std::vector<std::string>* names);
 
+// The parts that must all be true for the expression to be: split at `and` and at chained
+// comparisons, so that each can be decided as soon as its own names are known.
+std::vector<NodePointer> Conjuncts(const Expression& expression);
+
 // " at column 7 of 'a * b'"; a long text is clipped around the column.
 std::string AtColumn(uint16_t column, const std::string& text);
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace tune {
 namespace {
@@ -28,8 +29,8 @@ bool FiniteReal(double value, Cell* result, std::string* error) {
 }
 
 absl::string_view Symbol(BinaryOp op) {
-  static constexpr std::array<absl::string_view, 7> kSymbols = {"+",  "-", "*", "/",
-                                                                "//", "%", "**"};
+  static constexpr std::array<absl::string_view, 12> kSymbols = {"+",  "-",  "*",  "/", "//", "%",
+                                                                 "**", "<<", ">>", "&", "^",  "|"};
   return kSymbols[static_cast<size_t>(op)];
 }
 
@@ -73,6 +74,20 @@ bool IntegerPower(int64_t base, int64_t exponent, Cell* result, std::string* err
   return true;
 }
 
+bool Shift(BinaryOp op, int64_t left, int64_t right, Cell* result, std::string* error) {
+  if (right < 0) return Fail(error, "negative shift count");
+  if (op == BinaryOp::kShiftRight) {
+    *result = Cell::Integer(left >> std::min<int64_t>(right, 63));
+    return true;
+  }
+  int64_t value = 0;
+  if (left != 0 && (right > 62 || __builtin_mul_overflow(left, int64_t{1} << right, &value))) {
+    return Overflow(error);
+  }
+  *result = Cell::Integer(value);
+  return true;
+}
+
 bool IntegerBinary(BinaryOp op, int64_t left, int64_t right, Cell* result, std::string* error) {
   int64_t value = 0;
   switch (op) {
@@ -100,6 +115,18 @@ bool IntegerBinary(BinaryOp op, int64_t left, int64_t right, Cell* result, std::
       break;
     case BinaryOp::kPower:
       return IntegerPower(left, right, result, error);
+    case BinaryOp::kShiftLeft:
+    case BinaryOp::kShiftRight:
+      return Shift(op, left, right, result, error);
+    case BinaryOp::kBitAnd:
+      value = left & right;
+      break;
+    case BinaryOp::kBitXor:
+      value = left ^ right;
+      break;
+    case BinaryOp::kBitOr:
+      value = left | right;
+      break;
   }
   *result = Cell::Integer(value);
   return true;
@@ -126,8 +153,9 @@ bool RealBinary(BinaryOp op, double left, double right, Cell* result, std::strin
     case BinaryOp::kPower:
       if (left == 0 && right < 0) return Fail(error, "division by zero");
       return FiniteReal(std::pow(left, right), result, error);
+    default:
+      return false;
   }
-  return false;
 }
 
 bool Concatenate(const Cell& left, const Cell& right, Arena* arena, Cell* result,
@@ -185,7 +213,7 @@ struct FunctionTraits {
   ArgumentCount arguments;
 };
 
-constexpr std::array<FunctionTraits, 7> kFunctions = {{
+constexpr std::array<FunctionTraits, 13> kFunctions = {{
     {"ceil_div", Function::kCeilDiv, {2, 2}},
     {"min", Function::kMin, {1, 64}},
     {"max", Function::kMax, {1, 64}},
@@ -193,7 +221,48 @@ constexpr std::array<FunctionTraits, 7> kFunctions = {{
     {"log2", Function::kLog2, {1, 1}},
     {"pow2", Function::kPow2, {2, 2}},
     {"range", Function::kRange, {2, 3}},
+    {"int", Function::kInt, {1, 1}},
+    {"float", Function::kFloat, {1, 1}},
+    {"round", Function::kRound, {1, 1}},
+    {"floor", Function::kFloor, {1, 1}},
+    {"ceil", Function::kCeil, {1, 1}},
+    {"sqrt", Function::kSqrt, {1, 1}},
 }};
+
+// int, round, floor and ceil: a whole number of a number.
+bool Whole(Function function, const Cell& argument, Cell* result, std::string* error) {
+  if (argument.is_integral()) {
+    *result = Cell::Integer(argument.integer);
+    return true;
+  }
+  // nearbyint rounds halves to even, as Python does.
+  const double whole = function == Function::kInt     ? std::trunc(argument.real)
+                       : function == Function::kFloor ? std::floor(argument.real)
+                       : function == Function::kCeil  ? std::ceil(argument.real)
+                                                      : std::nearbyint(argument.real);
+  constexpr double kTwoTo63 = 9223372036854775808.0;
+  if (!(whole >= -kTwoTo63 && whole < kTwoTo63)) return Overflow(error);
+  *result = Cell::Integer(static_cast<int64_t>(whole));
+  return true;
+}
+
+// The functions of one number.
+bool NumberFunction(Function function, const Cell& argument, Cell* result, std::string* error) {
+  if (!argument.is_number()) {
+    return Fail(error, absl::StrCat("a number is needed, not ", KindName(argument)));
+  }
+  switch (function) {
+    case Function::kFloat:
+      *result = Cell::Real(argument.AsReal());
+      return true;
+    case Function::kSqrt:
+      if (argument.AsReal() < 0) return Fail(error, "sqrt takes no negative number");
+      *result = Cell::Real(std::sqrt(argument.AsReal()));
+      return true;
+    default:
+      return Whole(function, argument, result, error);
+  }
+}
 
 bool CeilDiv(const Cell& left, const Cell& right, Arena* arena, Cell* result, std::string* error) {
   Cell negated;
@@ -302,6 +371,13 @@ bool ApplyUnary(UnaryOp op, const Cell& operand, Cell* result, std::string* erro
   if (!operand.is_number()) {
     return Fail(error, absl::StrCat("a number is needed, not ", KindName(operand)));
   }
+  if (op == UnaryOp::kInvert) {
+    if (!operand.is_integral()) {
+      return Fail(error, absl::StrCat("an integer is needed, not ", KindName(operand)));
+    }
+    *result = Cell::Integer(~operand.integer);
+    return true;
+  }
   if (operand.kind == Cell::Kind::kReal) {
     *result = Cell::Real(op == UnaryOp::kNegate ? -operand.real : operand.real);
     return true;
@@ -316,7 +392,7 @@ bool ApplyBinary(BinaryOp op, const Cell& left, const Cell& right, Arena* arena,
   if (left.is_integral() && right.is_integral()) {
     return IntegerBinary(op, left.integer, right.integer, result, error);
   }
-  if (left.is_number() && right.is_number()) {
+  if (left.is_number() && right.is_number() && op < BinaryOp::kShiftLeft) {
     return RealBinary(op, left.AsReal(), right.AsReal(), result, error);
   }
   if (op == BinaryOp::kAdd && left.kind == right.kind) {
@@ -382,6 +458,8 @@ bool ApplyFunction(Function function, const Cell* arguments, size_t count, Arena
     case Function::kPow2:
     case Function::kRange:
       break;
+    default:
+      return NumberFunction(function, arguments[0], result, error);
   }
   for (size_t i = 0; i < count; ++i) {
     if (!arguments[i].is_integral()) {
@@ -429,6 +507,12 @@ std::optional<Function> FunctionNamed(absl::string_view name) {
     if (traits.name == name) return traits.function;
   }
   return std::nullopt;
+}
+
+std::string FunctionNames() {
+  return absl::StrJoin(kFunctions, ", ", [](std::string* out, const FunctionTraits& traits) {
+    absl::StrAppend(out, traits.name);
+  });
 }
 
 ArgumentCount ArgumentsOf(Function function) {

@@ -95,7 +95,7 @@ Value ToValue(const Cell& cell);
 // "an integer", "a list", ...
 absl::string_view KindName(const Cell& cell);
 
-enum class UnaryOp : uint8_t { kNegate, kPlus, kNot };
+enum class UnaryOp : uint8_t { kNegate, kPlus, kNot, kInvert };
 enum class BinaryOp : uint8_t {
   kAdd,
   kSubtract,
@@ -103,7 +103,12 @@ enum class BinaryOp : uint8_t {
   kDivide,
   kFloorDivide,
   kModulo,
-  kPower
+  kPower,
+  kShiftLeft,
+  kShiftRight,
+  kBitAnd,
+  kBitXor,
+  kBitOr,
 };
 enum class CompareOp : uint8_t {
   kEqual,
@@ -115,7 +120,21 @@ enum class CompareOp : uint8_t {
   kIn,
   kNotIn
 };
-enum class Function : uint8_t { kCeilDiv, kMin, kMax, kAbs, kLog2, kPow2, kRange };
+enum class Function : uint8_t {
+  kCeilDiv,
+  kMin,
+  kMax,
+  kAbs,
+  kLog2,
+  kPow2,
+  kRange,
+  kInt,
+  kFloat,
+  kRound,
+  kFloor,
+  kCeil,
+  kSqrt,
+};
 
 // Lists and texts longer than these are errors.
 inline constexpr size_t kMaxListItems = 4096;
@@ -136,6 +155,8 @@ bool MakeList(const Cell* items, size_t count, Arena* arena, Cell* result, std::
 bool IsTrue(const Cell& cell);
 
 std::optional<Function> FunctionNamed(absl::string_view name);
+// "ceil_div, min, ...", for messages.
+std::string FunctionNames();
 // How often a function takes arguments, for the parser: {least, most}.
 struct ArgumentCount {
   size_t least;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tuner/expression/ast.h"
@@ -89,6 +90,11 @@ class Lexer {
 
   absl::StatusOr<Token> Name(Token token) {
     size_t length = 0;
+    // Python's math.ceil and the like are called without the module here.
+    constexpr absl::string_view kModule = "math.";
+    if (absl::StartsWith(absl::string_view(text_).substr(position_), kModule)) {
+      Take(kModule.size());
+    }
     while (absl::ascii_isalnum(Peek(length)) || Peek(length) == '_') ++length;
     token.kind = Token::Kind::kName;
     token.text = Take(length);
@@ -110,8 +116,8 @@ class Lexer {
 
   absl::StatusOr<Token> Symbol(Token token) {
     static constexpr absl::string_view kSymbols[] = {
-        "**", "//", "<=", ">=", "==", "!=", "+", "-", "*",
-        "/",  "%",  "<",  ">",  "(",  ")",  "[", "]", ","};
+        "**", "//", "<=", ">=", "<<", ">>", "==", "!=", "+", "-", "*", "/",
+        "%",  "<",  ">",  "&",  "^",  "|",  "~",  "(",  ")", "[", "]", ","};
     token.kind = Token::Kind::kSymbol;
     for (absl::string_view symbol : kSymbols) {
       if (absl::string_view(text_).substr(position_, symbol.size()) != symbol) continue;
@@ -259,13 +265,13 @@ class Parser {
   }
 
   Result Compare() {
-    ASSIGN_OR_RETURN(NodePointer first, Sum());
+    ASSIGN_OR_RETURN(NodePointer first, Operators(0));
     std::shared_ptr<Node> node = Make(Node::Kind::kCompare, token_.column, {first});
     while (true) {
       const uint16_t column = token_.column;
       ASSIGN_OR_RETURN(std::optional<CompareOp> op, TakeCompareOp());
       if (!op.has_value()) break;
-      ASSIGN_OR_RETURN(NodePointer next, Sum());
+      ASSIGN_OR_RETURN(NodePointer next, Operators(0));
       node->compares.push_back(*op);
       node->compare_columns.push_back(column);
       node->children.push_back(next);
@@ -274,27 +280,35 @@ class Parser {
     return node;
   }
 
-  Result Sum() {
-    ASSIGN_OR_RETURN(NodePointer left, Product());
-    while (AtSymbol("+") || AtSymbol("-")) {
-      const BinaryOp op = AtSymbol("+") ? BinaryOp::kAdd : BinaryOp::kSubtract;
-      ASSIGN_OR_RETURN(left, Binary(op, left, [this] { return Product(); }));
-    }
-    return left;
+  // The operators with two operands, by how tight they bind; all group to the left.
+  struct OperatorTraits {
+    absl::string_view symbol;
+    BinaryOp op;
+    int tightness;
+  };
+  const OperatorTraits* OperatorHere() const {
+    static constexpr OperatorTraits kOperators[] = {
+        {"*", BinaryOp::kMultiply, 5},     {"/", BinaryOp::kDivide, 5},
+        {"//", BinaryOp::kFloorDivide, 5}, {"%", BinaryOp::kModulo, 5},
+        {"+", BinaryOp::kAdd, 4},          {"-", BinaryOp::kSubtract, 4},
+        {"<<", BinaryOp::kShiftLeft, 3},   {">>", BinaryOp::kShiftRight, 3},
+        {"&", BinaryOp::kBitAnd, 2},       {"^", BinaryOp::kBitXor, 1},
+        {"|", BinaryOp::kBitOr, 0}};
+    if (token_.kind != Token::Kind::kSymbol) return nullptr;
+    const auto* found =
+        std::find_if(std::begin(kOperators), std::end(kOperators),
+                     [this](const OperatorTraits& traits) { return token_.text == traits.symbol; });
+    return found == std::end(kOperators) ? nullptr : found;
   }
 
-  Result Product() {
-    static constexpr std::pair<absl::string_view, BinaryOp> kOps[] = {
-        {"*", BinaryOp::kMultiply},
-        {"/", BinaryOp::kDivide},
-        {"//", BinaryOp::kFloorDivide},
-        {"%", BinaryOp::kModulo}};
+  // A chain of operators that bind at least this tight.
+  Result Operators(int tightness) {
     ASSIGN_OR_RETURN(NodePointer left, Unary());
     while (true) {
-      const auto* op = std::find_if(std::begin(kOps), std::end(kOps),
-                                    [this](const auto& pair) { return AtSymbol(pair.first); });
-      if (op == std::end(kOps)) return left;
-      ASSIGN_OR_RETURN(left, Binary(op->second, left, [this] { return Unary(); }));
+      const OperatorTraits* traits = OperatorHere();
+      if (traits == nullptr || traits->tightness < tightness) return left;
+      ASSIGN_OR_RETURN(left,
+                       Binary(traits->op, left, [&] { return Operators(traits->tightness + 1); }));
     }
   }
 
@@ -310,8 +324,12 @@ class Parser {
   }
 
   Result Unary() {
-    if (!AtSymbol("-") && !AtSymbol("+")) return Power();
-    return Prefix(AtSymbol("-") ? UnaryOp::kNegate : UnaryOp::kPlus, [this] { return Unary(); });
+    const std::optional<UnaryOp> op = AtSymbol("-")   ? std::optional(UnaryOp::kNegate)
+                                      : AtSymbol("+") ? std::optional(UnaryOp::kPlus)
+                                      : AtSymbol("~") ? std::optional(UnaryOp::kInvert)
+                                                      : std::nullopt;
+    if (!op.has_value()) return Power();
+    return Prefix(*op, [this] { return Unary(); });
   }
 
   // Binds tighter than a sign on its left, looser than one on its right: -2 ** -1 is -(2 ** (-1)).
@@ -347,10 +365,21 @@ class Parser {
       ASSIGN_OR_RETURN(std::vector<NodePointer> items, Items("[", "]"));
       return Make(Node::Kind::kList, token.column, std::move(items));
     }
+    return Parenthesised();
+  }
+
+  // One expression in brackets, or a tuple, which is a list.
+  Result Parenthesised() {
+    const uint16_t column = token_.column;
     RETURN_IF_ERROR(Expect("("));
-    ASSIGN_OR_RETURN(NodePointer inner, Conditional());
-    RETURN_IF_ERROR(Expect(")"));
-    return inner;
+    ASSIGN_OR_RETURN(NodePointer first, Conditional());
+    if (!AtSymbol(",")) {
+      RETURN_IF_ERROR(Expect(")"));
+      return first;
+    }
+    ASSIGN_OR_RETURN(std::vector<NodePointer> items, Items(",", ")"));
+    items.insert(items.begin(), std::move(first));
+    return Make(Node::Kind::kList, column, std::move(items));
   }
 
   Result Name() {
@@ -366,9 +395,8 @@ class Parser {
     RETURN_IF_ERROR(Advance());
     if (function.has_value()) return Call(token, *function);
     if (AtSymbol("(")) {
-      return Error(token.column,
-                   absl::StrCat("unknown function '", token.text,
-                                "' (known: ceil_div, min, max, abs, log2, pow2, range)"));
+      return Error(token.column, absl::StrCat("unknown function '", token.text,
+                                              "' (known: ", FunctionNames(), ")"));
     }
     std::shared_ptr<Node> node = Make(Node::Kind::kName, token.column);
     node->name = std::string(token.text);

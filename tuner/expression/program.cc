@@ -218,7 +218,21 @@ class ProgramBuilder {
 
 namespace {
 
+bool IsNotOr(const Node& node) {
+  return node.kind == Node::Kind::kUnary && node.unary == UnaryOp::kNot &&
+         node.children[0]->kind == Node::Kind::kOr;
+}
+
 void SplitConjuncts(const NodePointer& node, std::vector<NodePointer>* conjuncts) {
+  if (IsNotOr(*node)) {
+    // Neither of the two.
+    for (const NodePointer& child : node->children[0]->children) {
+      auto negated = std::make_shared<Node>(*node);
+      negated->children = {child};
+      SplitConjuncts(negated, conjuncts);
+    }
+    return;
+  }
   if (node->kind == Node::Kind::kAnd) {
     for (const NodePointer& child : node->children) SplitConjuncts(child, conjuncts);
     return;
@@ -242,11 +256,15 @@ Program Program::Compile(const Expression& expression, const Binder& binder) {
   return ProgramBuilder(expression.text(), binder).Build(*expression.root());
 }
 
-std::vector<Program> Program::CompileConjuncts(const Expression& expression, const Binder& binder) {
+std::vector<NodePointer> Conjuncts(const Expression& expression) {
   std::vector<NodePointer> conjuncts;
   SplitConjuncts(expression.root(), &conjuncts);
+  return conjuncts;
+}
+
+std::vector<Program> Program::CompileConjuncts(const Expression& expression, const Binder& binder) {
   std::vector<Program> programs;
-  for (const NodePointer& conjunct : conjuncts) {
+  for (const NodePointer& conjunct : Conjuncts(expression)) {
     programs.push_back(ProgramBuilder(expression.text(), binder).Build(*conjunct));
   }
   return programs;

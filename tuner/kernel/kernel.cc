@@ -96,7 +96,7 @@ absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>
 }
 
 absl::StatusOr<Space> Kernel::MakeSpace(const Problem& problem, const TargetTraits& traits) const {
-  ASSIGN_OR_RETURN(const SpaceDefinition definition, DefineSpace(*parsed_, problem, traits));
+  ASSIGN_OR_RETURN(const SpaceDefinition definition, tune::DefineSpace(*parsed_, problem, traits));
   absl::StatusOr<Space> space = Space::Build(definition);
   if (space.ok()) return space;
   return absl::Status(space.status().code(),
@@ -104,10 +104,15 @@ absl::StatusOr<Space> Kernel::MakeSpace(const Problem& problem, const TargetTrai
                                    traits.target, ": ", space.status().message()));
 }
 
+absl::StatusOr<SpaceDefinition> Kernel::DefineSpace(const Problem& problem,
+                                                    const TargetTraits& traits) const {
+  return tune::DefineSpace(*parsed_, problem, traits);
+}
+
 absl::StatusOr<Config> Kernel::DefaultConfig(const Problem& problem,
                                              const TargetTraits& traits) const {
   ASSIGN_OR_RETURN(const Config config, UncheckedDefault(*parsed_, problem, traits));
-  ASSIGN_OR_RETURN(const SpaceDefinition definition, DefineSpace(*parsed_, problem, traits));
+  ASSIGN_OR_RETURN(const SpaceDefinition definition, tune::DefineSpace(*parsed_, problem, traits));
   Scope scope = definition.constants;
   for (const auto& [name, value] : config.entries) scope.Set(name, value);
   for (const SpaceLet& let : definition.lets) {

@@ -16,7 +16,7 @@ constexpr double kNanosecondsPerSecond = 1e9;
 constexpr double kDebtCaches = 4;  // writes of fewer caches may leave noticeably later
 constexpr double kRereadWorthSaying = 1.15;
 constexpr double kLaunchWorthSaying = 0.1;
-constexpr double kGapWorthSaying = 1.05;
+constexpr double kDebtWorthSaying = 0.95;
 
 const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::string& name) {
   const auto it = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& ceiling) {
@@ -81,7 +81,9 @@ class Diagnoser {
   Diagnosis Run();
 
  private:
-  void AddUse(const std::string& resource, const Ceiling* ceiling, double amount, bool counted);
+  void AddUse(const std::string& resource, const Ceiling* ceiling, double amount, bool counted,
+              double debt = 0);
+  double DebtBytes() const;
   void AddCompute();
   void AddMemory();
   void AddLaunch();
@@ -107,15 +109,22 @@ double Diagnoser::Flops() const {
   return flops > 0 ? flops : basis_.declared.flops;
 }
 
+// Output that may still be in the last-level cache when the kernel ends.
+double Diagnoser::DebtBytes() const {
+  return basis_.cache_bytes > 0 ? std::min(basis_.written_bytes, basis_.cache_bytes)
+                                : basis_.written_bytes;
+}
+
 void Diagnoser::AddUse(const std::string& resource, const Ceiling* ceiling, double amount,
-                       bool counted) {
+                       bool counted, double debt) {
   if (ceiling == nullptr || !(amount > 0)) return;
   ResourceUse use{.resource = resource,
                   .ceiling = ceiling->name,
                   .amount = amount,
                   .counted = counted,
                   .roof = ceiling->value,
-                  .floor_ns = amount / ceiling->value * kNanosecondsPerSecond};
+                  .floor_ns = amount / ceiling->value * kNanosecondsPerSecond,
+                  .believable_ns = (amount - debt) / ceiling->value * kNanosecondsPerSecond};
   if (resource != "compute") use.intensity = Flops() / amount;
   result_.uses.push_back(std::move(use));
 }
@@ -149,7 +158,8 @@ void Diagnoser::AddMemory() {
     if (basis_.declared.bytes > 0) result_.reread_factor = bytes / basis_.declared.bytes;
   } else if (!CacheMayHold()) {
     // As the search does: most kernels read about as much as they write.
-    AddUse("dram", FindCeiling(basis_.ceilings, "dram_copy"), basis_.declared.bytes, false);
+    AddUse("dram", FindCeiling(basis_.ceilings, "dram_copy"), basis_.declared.bytes, false,
+           DebtBytes());
   }
   if (!counted_) return;
   const auto level = [&](const char* name, const std::optional<double>& bytes) {
@@ -163,7 +173,8 @@ void Diagnoser::AddMemory() {
 void Diagnoser::AddLaunch() {
   const Ceiling* launch = FindCeiling(basis_.ceilings, "launch");
   if (launch == nullptr) return;
-  result_.uses.push_back({.resource = "launch", .ceiling = "launch", .floor_ns = launch->value});
+  result_.uses.push_back(
+      {.resource = "launch", .ceiling = "launch", .floor_ns = launch->value, .believable_ns = 0});
 }
 
 void Diagnoser::Judge() {
@@ -174,10 +185,15 @@ void Diagnoser::Judge() {
   const ResourceUse& binding = result_.uses.front();
   result_.floor_ns = binding.floor_ns;
   result_.efficiency = binding.floor_ns / trial_.measurement.latency_ns_median;
-  if (binding.resource == "launch") {
-    result_.verdict = RooflineVerdict::kLatencyLimited;
-  } else if (result_.efficiency > kInvalidRoofEfficiency) {
+  double believable_ns = 0;
+  for (const ResourceUse& use : result_.uses) {
+    believable_ns = std::max(believable_ns, use.believable_ns);
+  }
+  if (trial_.outcome == Outcome::kAboveRoof ||
+      believable_ns > kInvalidRoofEfficiency * trial_.measurement.latency_ns_median) {
     result_.verdict = RooflineVerdict::kInvalidRoof;
+  } else if (binding.resource == "launch") {
+    result_.verdict = RooflineVerdict::kLatencyLimited;
   } else if (result_.efficiency >= kWellUsedEfficiency) {
     result_.verdict = RooflineVerdict::kWellUsed;
   } else if (result_.efficiency >= kBoundEfficiency) {
@@ -189,16 +205,10 @@ void Diagnoser::Judge() {
 }
 
 std::string Diagnoser::InvalidText() const {
-  const ResourceUse& binding = result_.uses.front();
-  std::string text =
-      absl::StrCat("Above the roof, so not believed: ", ShareText(binding, result_.efficiency));
-  const bool debt = binding.resource == "dram" && basis_.written_bytes > 0 &&
-                    basis_.cache_bytes > 0 &&
-                    basis_.written_bytes < kDebtCaches * basis_.cache_bytes;
-  absl::StrAppend(&text, debt ? "; output that leaves the cache after the kernel may explain it"
-                              : "; look for a stale ceiling, data left in a cache, or declared "
-                                "work that the kernel does not do");
-  return text;
+  return absl::StrCat(
+      "Above the roof, so not believed: ", ShareText(result_.uses.front(), result_.efficiency),
+      "; look for a stale ceiling, data left in a cache, or declared work that the "
+      "kernel does not do");
 }
 
 std::string Diagnoser::WaitingText() const {
@@ -270,14 +280,16 @@ void Diagnoser::AddNotes() {
     result_.notes.push_back(absl::StrCat("an empty kernel takes ",
                                          Percent(launch->floor_ns / median), " of this time"));
   }
-  const bool debt = basis_.cache_bytes > 0 && basis_.written_bytes > 0 &&
-                    basis_.written_bytes < kDebtCaches * basis_.cache_bytes &&
-                    result_.efficiency * kGapWorthSaying > 1;
+  const ResourceUse* dram = use_of("dram");
+  const bool debt =
+      dram != nullptr && !dram->counted && basis_.written_bytes > 0 &&
+      (basis_.cache_bytes <= 0 || basis_.written_bytes < kDebtCaches * basis_.cache_bytes) &&
+      dram->floor_ns > kDebtWorthSaying * median;
   if (debt) {
     result_.notes.push_back(absl::StrFormat(
-        "write-back debt: up to %.3g of %.3g MiB may leave the cache after the kernel has ended",
-        std::min(basis_.written_bytes, basis_.cache_bytes) / (1 << 20),
-        basis_.declared.bytes / (1 << 20)));
+        "write-back debt: up to %.3g of the %.3g MiB it moves are output that may leave the cache "
+        "after the kernel has ended, so its share of the roof may exceed 100 %%",
+        DebtBytes() / (1 << 20), basis_.declared.bytes / (1 << 20)));
   }
 }
 

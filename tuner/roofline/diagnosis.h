@@ -31,7 +31,7 @@ struct RooflineBasis {
   WorkPlan declared;
   double written_bytes = 0;       // of the declared ones
   std::vector<Ceiling> ceilings;  // bytes/s, FLOP/s; "launch" in ns
-  double cache_bytes = 0;         // last-level cache; 0: unknown
+  double cache_bytes = 0;         // last-level cache; 0: unknown, so any output may be in it
 };
 
 struct ResourceUse {
@@ -41,6 +41,8 @@ struct ResourceUse {
   bool counted = false;  // by hardware; else declared
   double roof = 0;       // per second
   double floor_ns = 0;
+  // The same less what may leave the cache after the kernel: nothing can be faster.
+  double believable_ns = 0;
   double intensity = 0;  // FLOPs over these bytes; 0 for compute and launch
 };
 

@@ -14,8 +14,8 @@ namespace tune {
 struct Roof {
   double floor_ns = 0;       // declared work at the ceiling that binds
   double believable_ns = 0;  // no variant can be faster: what it writes last may stay in the cache
-  std::string bound;    // "memory" or "compute"; empty when no ceiling is known
-  double ceiling = 0;   // bytes/s or FLOP/s
+  std::string bound;         // "memory" or "compute"; empty when no ceiling is known
+  double ceiling = 0;        // bytes/s or FLOP/s
   bool measured = false;
 };
 

@@ -1,345 +1,212 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depth-first search over the params of one component at a time. The order of params is chosen so
-// that constraints complete early; a verdict over few values is remembered in a table.
 #include "tuner/space/solver.h"
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/expression/ast.h"
+#include "tuner/space/param_order.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
 
-// Verdicts over at most this many combinations of values are remembered, a byte each.
-constexpr uint64_t kMaxTableBytes = 1 << 20;
-constexpr uint64_t kMaxTablesBytes = 64 << 20;
-
-enum class Verdict : uint8_t { kUnknown, kTrue, kFalse, kFailed };
-
-// The atoms over one set of params, decided together once the last of them has a value.
-struct Check {
-  ParamSet params = 0;
-  std::vector<const CompiledSpace::Atom*> atoms;
-  std::vector<std::pair<size_t, uint64_t>> strides;  // depth in the search, stride in the table
-  std::vector<Verdict> table;                        // empty: too many combinations
-  uint64_t cost = 0;                                 // of deciding without the table
-};
-
-bool Has(ParamSet set, size_t param) { return (set >> param & 1) != 0; }
-
-// Evaluates atoms for the values in its slots. Lets are evaluated when first needed and kept until
-// a param they depend on changes.
-class Evaluator {
- public:
-  explicit Evaluator(const CompiledSpace& space)
-      : space_(space),
-        slots_(space.values.size() + space.lets.size()),
-        let_known_(space.lets.size(), false) {}
-
-  void SetParam(size_t param, uint16_t digit) { slots_[param] = space_.values[param][digit]; }
-  void ForgetLet(uint32_t let) { let_known_[let] = false; }
-
-  Verdict Decide(const std::vector<const CompiledSpace::Atom*>& atoms) {
-    Verdict verdict = Verdict::kTrue;
-    for (const CompiledSpace::Atom* atom : atoms) {
-      const Verdict one = Decide(*atom);
-      if (one == Verdict::kFalse) return one;
-      if (one == Verdict::kFailed) verdict = one;
-    }
-    return verdict;
-  }
-
-  Verdict Decide(const CompiledSpace::Atom& atom) {
-    for (uint32_t let : atom.lets) {
-      if (!let_known_[let]) SetLet(let);
-    }
-    Cell result;
-    machine_.arena.Clear();
-    if (!atom.program.Run(slots_.data(), &machine_, &result)) return Verdict::kFailed;
-    return IsTrue(result) ? Verdict::kTrue : Verdict::kFalse;
-  }
-
-  // Why the last Decide of one atom failed, and for which values.
-  absl::Status Failure(const CompiledSpace::Atom& atom) const {
-    std::string config;
-    for (size_t param = 0; param < space_.values.size(); ++param) {
-      if (!Has(atom.params, param)) continue;
-      absl::StrAppend(&config, config.empty() ? " for " : " ", space_.names[param], "=",
-                      ToText(ToValue(slots_[param])));
-    }
-    return absl::InvalidArgumentError(absl::StrCat("constraint ", space_.texts[atom.constraint],
-                                                   " cannot be evaluated", config, ": ",
-                                                   machine_.error));
-  }
-
- private:
-  void SetLet(uint32_t let) {
-    Cell& cell = slots_[space_.values.size() + let];
-    let_known_[let] = true;
-    machine_.arena.Clear();
-    if (!space_.lets[let].program.Run(slots_.data(), &machine_, &cell)) {
-      cell = Cell::Failed(Intern(machine_.error));
-    } else if (cell.kind == Cell::Kind::kText) {
-      cell = Cell::Text(Intern(*cell.text));
-    } else if (cell.kind == Cell::Kind::kList) {
-      cell = Cell::Failed(Intern("a let is a single value, not a list"));
-    }
-  }
-  const std::string* Intern(const std::string& text) { return &*texts_.insert(text).first; }
-
-  const CompiledSpace& space_;
-  std::vector<Cell> slots_;
-  std::vector<bool> let_known_;
-  std::unordered_set<std::string> texts_;
-  Machine machine_;
-};
-
-// Atoms over the same params become one check.
-std::vector<Check> MakeChecks(const CompiledSpace& space, size_t constraint_count) {
-  std::vector<Check> checks;
-  for (const CompiledSpace::Atom& atom : space.atoms) {
-    if (atom.constraint >= constraint_count) continue;
-    auto same = [&](const Check& check) { return check.params == atom.params; };
-    auto it = std::find_if(checks.begin(), checks.end(), same);
-    if (it == checks.end()) it = checks.insert(checks.end(), Check{atom.params});
-    it->atoms.push_back(&atom);
-    it->cost += atom.program.cost();
-    for (uint32_t let : atom.lets) it->cost += space.lets[let].program.cost();
-  }
-  return checks;
+// Every digit of a param that no constraint names.
+Diagram Free(size_t param, size_t radix) {
+  Diagram::Level level = {.param = static_cast<uint32_t>(param)};
+  level.first_edge = {0, static_cast<uint32_t>(radix)};
+  level.digits.resize(radix);
+  std::iota(level.digits.begin(), level.digits.end(), uint16_t{0});
+  level.children.assign(radix, 0);
+  return *Diagram::Create({std::move(level)});
 }
 
-double Combinations(const CompiledSpace& space, ParamSet params) {
-  double product = 1;
-  for (size_t param = 0; param < space.values.size(); ++param) {
-    if (Has(params, param)) product *= static_cast<double>(space.values[param].size());
-  }
-  return product;
-}
-
-// Sets of params connected by checks, those with the fewest combinations first: if one has no
-// assignment, the large ones need not be searched.
-std::vector<ParamSet> Connected(const CompiledSpace& space, const std::vector<Check>& checks) {
-  std::vector<ParamSet> sets;
-  for (size_t param = 0; param < space.values.size(); ++param) {
-    sets.push_back(ParamSet{1} << param);
-  }
-  for (const Check& check : checks) {
-    ParamSet merged = check.params;
-    auto touches = [&](ParamSet set) { return (set & check.params) != 0; };
-    for (ParamSet set : sets) merged |= touches(set) ? set : 0;
-    sets.erase(std::remove_if(sets.begin(), sets.end(), touches), sets.end());
-    if (merged != 0) sets.push_back(merged);
-  }
-  std::stable_sort(sets.begin(), sets.end(), [&](ParamSet a, ParamSet b) {
-    const double cost_a = Combinations(space, a);
-    const double cost_b = Combinations(space, b);
-    return cost_a != cost_b ? cost_a < cost_b : a < b;
-  });
-  return sets;
-}
-
-// Completes one check after the other, each time the one that needs the fewest new combinations.
-std::vector<size_t> SearchOrder(const CompiledSpace& space, ParamSet component,
-                                const std::vector<Check>& checks) {
-  std::vector<size_t> order;
+// The atom that had to be carried where a diagram became too wide, the one of most params.
+size_t WidestAtom(const std::vector<Atom>& atoms, ParamSet component,
+                  const std::vector<size_t>& order, size_t level) {
   ParamSet assigned = 0;
-  auto assign = [&](ParamSet params) {
-    std::vector<size_t> added;
-    for (size_t param = 0; param < space.values.size(); ++param) {
-      if (Has(params & ~assigned, param)) added.push_back(param);
-    }
-    std::stable_sort(added.begin(), added.end(), [&](size_t a, size_t b) {
-      return space.values[a].size() < space.values[b].size();
-    });
-    order.insert(order.end(), added.begin(), added.end());
-    assigned |= params;
+  for (size_t i = 0; i <= level; ++i) assigned |= ParamSet{1} << order[i];
+  auto weight = [&](const Atom& atom) {
+    if ((atom.params & component) == 0) return 0;
+    const bool is_open = (atom.params & ~assigned) != 0;
+    return std::popcount(atom.params) + (is_open ? 100 : 0);
   };
-  while (true) {
-    const Check* next = nullptr;
-    double next_cost = 0;
-    for (const Check& check : checks) {
-      const bool open = (check.params & ~assigned) != 0 && (check.params & component) != 0;
-      if (!open || std::popcount(check.params) < 2) continue;
-      const double cost = Combinations(space, check.params & ~assigned);
-      if (next != nullptr && cost >= next_cost) continue;
-      next = &check;
-      next_cost = cost;
-    }
-    if (next == nullptr) break;
-    assign(next->params);
-  }
-  assign(component);
-  return order;
+  const auto widest =
+      std::max_element(atoms.begin(), atoms.end(),
+                       [&](const Atom& a, const Atom& b) { return weight(a) < weight(b); });
+  return static_cast<size_t>(widest - atoms.begin());
 }
-
-class ComponentSearch {
- public:
-  ComponentSearch(const CompiledSpace& space, std::vector<size_t> order,
-                  const std::vector<Check>& checks, const SolveLimits& limits, uint64_t* steps,
-                  uint64_t* table_bytes)
-      : space_(space), limits_(limits), steps_(steps), evaluator_(space) {
-    component_.params = std::move(order);
-    digits_.resize(component_.params.size());
-    checks_at_.resize(component_.params.size());
-    lets_at_.resize(component_.params.size());
-    for (const Check& check : checks) Place(check, table_bytes);
-    for (uint32_t let = 0; let < space.lets.size(); ++let) {
-      for (size_t depth = 0; depth < component_.params.size(); ++depth) {
-        if (Has(space.lets[let].params, component_.params[depth])) lets_at_[depth].push_back(let);
-      }
-    }
-  }
-
-  absl::StatusOr<Component> Run() && {
-    Descend(0, false);
-    RETURN_IF_ERROR(status_);
-    return std::move(component_);
-  }
-
- private:
-  // Puts a check where the last of its params gets its value.
-  void Place(Check check, uint64_t* table_bytes) {
-    ParamSet covered = 0;
-    uint64_t stride = 1;
-    for (size_t depth = 0; depth < component_.params.size(); ++depth) {
-      const size_t param = component_.params[depth];
-      if (!Has(check.params, param)) continue;
-      covered |= ParamSet{1} << param;
-      check.strides.emplace_back(depth, stride);
-      stride = std::min(stride * space_.values[param].size(), kMaxTableBytes + 1);
-    }
-    if (covered == 0) return;
-    if (stride <= kMaxTableBytes && *table_bytes + stride <= kMaxTablesBytes) {
-      *table_bytes += stride;
-      check.table.assign(stride, Verdict::kUnknown);
-    }
-    checks_at_[check.strides.back().first].push_back(std::move(check));
-  }
-
-  Verdict Decide(Check& check) {
-    if (check.table.empty()) return Evaluate(check);
-    uint64_t index = 0;
-    for (const auto& [depth, stride] : check.strides) index += digits_[depth] * stride;
-    Verdict& known = check.table[index];
-    if (known == Verdict::kUnknown) known = Evaluate(check);
-    return known;
-  }
-  Verdict Evaluate(const Check& check) {
-    *steps_ += check.cost;
-    return evaluator_.Decide(check.atoms);
-  }
-
-  // `failed`: some check could not be evaluated higher up. That matters only if nothing below
-  // rejects the config. Returns false when the search is over.
-  bool Descend(size_t depth, bool failed) {
-    const size_t param = component_.params[depth];
-    const size_t value_count = space_.values[param].size();
-    for (size_t digit = 0; digit < value_count; ++digit) {
-      if (++*steps_ > limits_.steps) {
-        status_ = absl::ResourceExhaustedError(
-            absl::StrCat("finding the valid configs takes more than ", limits_.steps,
-                         " steps: give the params fewer values, or add constraints over fewer "
-                         "params each"));
-        return false;
-      }
-      digits_[depth] = static_cast<uint16_t>(digit);
-      evaluator_.SetParam(param, digits_[depth]);
-      for (uint32_t let : lets_at_[depth]) evaluator_.ForgetLet(let);
-      bool failed_here = failed;
-      bool allowed = true;
-      for (Check& check : checks_at_[depth]) {
-        const Verdict verdict = Decide(check);
-        failed_here |= verdict == Verdict::kFailed;
-        if (verdict == Verdict::kFalse) {
-          allowed = false;
-          break;
-        }
-      }
-      if (!allowed) continue;
-      const bool last = depth + 1 == component_.params.size();
-      if (last ? !AddRow(failed_here) : !Descend(depth + 1, failed_here)) return false;
-    }
-    return true;
-  }
-
-  bool AddRow(bool failed) {
-    if (failed) {
-      status_ = FindFailure();
-      return false;
-    }
-    component_.rows.insert(component_.rows.end(), digits_.begin(), digits_.end());
-    ++component_.count;
-    if (component_.count > limits_.rows) {
-      status_ = absl::ResourceExhaustedError(absl::StrCat("there are more than ", limits_.rows,
-                                                          " valid configs: add constraints or ",
-                                                          "give the params fewer values"));
-      return false;
-    }
-    return !limits_.first_only;
-  }
-
-  absl::Status FindFailure() {
-    for (const std::vector<Check>& checks : checks_at_) {
-      for (const Check& check : checks) {
-        for (const CompiledSpace::Atom* atom : check.atoms) {
-          if (evaluator_.Decide(*atom) == Verdict::kFailed) return evaluator_.Failure(*atom);
-        }
-      }
-    }
-    return absl::InternalError("a constraint failed only once");
-  }
-
-  const CompiledSpace& space_;
-  const SolveLimits limits_;
-  uint64_t* const steps_;
-  Evaluator evaluator_;
-  Component component_;
-  std::vector<uint16_t> digits_;               // by depth
-  std::vector<std::vector<Check>> checks_at_;  // by depth
-  std::vector<std::vector<uint32_t>> lets_at_;
-  absl::Status status_;
-};
 
 }  // namespace
 
-absl::StatusOr<std::vector<Component>> Solve(const CompiledSpace& space, size_t constraint_count,
-                                             const SolveLimits& limits) {
-  std::vector<Component> components;
-  std::vector<Check> checks = MakeChecks(space, constraint_count);
-  absl::Status failure;
-  const auto constant = std::find_if(checks.begin(), checks.end(),
-                                     [](const Check& check) { return check.params == 0; });
-  if (constant != checks.end()) {
-    Evaluator evaluator(space);
-    for (const CompiledSpace::Atom* atom : constant->atoms) {
-      const Verdict verdict = evaluator.Decide(*atom);
-      if (verdict == Verdict::kFalse) return std::vector<Component>(1);
-      if (verdict == Verdict::kFailed) failure.Update(evaluator.Failure(*atom));
+absl::StatusOr<std::unique_ptr<Solver>> Solver::Create(const SpaceDefinition& definition) {
+  RETURN_IF_ERROR(CheckDefinition(definition));
+  return std::unique_ptr<Solver>(new Solver(definition));
+}
+
+Solver::Solver(const SpaceDefinition& definition) : definition_(definition), terms_(definition) {
+  for (const SpaceParam& param : definition.params) radices_.push_back(param.values.size());
+  AddAtoms();
+}
+
+void Solver::AddAtoms() {
+  size_t conjunct_count = 0;
+  for (size_t i = 0; i < definition_.constraints.size(); ++i) {
+    for (const NodePointer& conjunct : Conjuncts(definition_.constraints[i].expression)) {
+      Atom atom = {.program = conjunct_count++, .constraint = i};
+      const std::optional<TermId> term = terms_.Truth(*conjunct);
+      if (term.has_value()) {
+        atom.term = *term;
+        atom.params = terms_.graph().terms[*term].params;
+      } else {
+        atom.is_opaque = true;
+        atom.params = compiled().conjuncts[atom.program].params;
+      }
+      const bool is_known = std::any_of(atoms_.begin(), atoms_.end(), [&](const Atom& other) {
+        return !atom.is_opaque && !other.is_opaque && other.term == atom.term &&
+               other.constraint == i;
+      });
+      if (!is_known) atoms_.push_back(atom);
     }
-    checks.erase(constant);
   }
-  uint64_t steps = 0;
-  uint64_t table_bytes = 0;
-  for (ParamSet set : Connected(space, checks)) {
-    ComponentSearch search(space, SearchOrder(space, set, checks), checks, limits, &steps,
-                           &table_bytes);
-    absl::StatusOr<Component> component = std::move(search).Run();
-    if (absl::IsInvalidArgument(component.status())) {
-      // An error only if no other component rejects everything.
-      failure.Update(component.status());
+}
+
+const CompiledSpace& Solver::compiled() {
+  if (!compiled_.has_value()) {
+    compiled_ = CompileSpace(definition_);
+    runner_ = std::make_unique<ProgramRunner>(*compiled_);
+  }
+  return *compiled_;
+}
+
+bool Solver::ConstantsHold(const std::vector<Atom>& atoms, absl::Status* failure) {
+  for (const Atom& atom : atoms) {
+    if (atom.params != 0) continue;
+    if (!atom.is_opaque) {
+      if (terms_.graph().terms[atom.term].word == 0) return false;
       continue;
     }
-    RETURN_IF_ERROR(component.status());
-    components.push_back(*std::move(component));
-    if (components.back().count == 0) return std::vector<Component>(1);
+    const Verdict verdict = runner_->Decide(atom.program, {});
+    if (verdict == Verdict::kFalse) return false;
+    if (verdict == Verdict::kFailed) failure->Update(runner_->Failure(atom.program));
   }
-  RETURN_IF_ERROR(failure);
-  return components;
+  return true;
+}
+
+std::vector<ParamSet> Solver::Connected(const std::vector<Atom>& atoms) const {
+  std::vector<ParamSet> sets;
+  for (size_t param = 0; param < radices_.size(); ++param) sets.push_back(ParamSet{1} << param);
+  for (const Atom& atom : atoms) {
+    if (std::popcount(atom.params) < 2) continue;
+    ParamSet merged = 0;
+    auto touches = [&](ParamSet set) { return (set & atom.params) != 0; };
+    for (ParamSet set : sets) merged |= touches(set) ? set : 0;
+    sets.erase(std::remove_if(sets.begin(), sets.end(), touches), sets.end());
+    sets.push_back(merged);
+  }
+  std::sort(sets.begin(), sets.end(),
+            [](ParamSet a, ParamSet b) { return std::countr_zero(a) < std::countr_zero(b); });
+  return sets;
+}
+
+DiagramResult Solver::Build(ParamSet component, const std::vector<Atom>& atoms,
+                            const DiagramLimits& limits, std::vector<size_t>* order) {
+  DiagramInput input = {
+      .graph = &terms_.graph(), .param_words = &terms_.param_words(), .radices = &radices_};
+  std::vector<size_t> params;
+  for (size_t param = 0; param < radices_.size(); ++param) {
+    if (Has(component, param)) params.push_back(param);
+  }
+  for (const Atom& atom : atoms) {
+    if ((atom.params & component) != 0) input.atoms.push_back(atom);
+  }
+  if (input.atoms.empty()) {
+    DiagramResult result;
+    result.diagram = Free(params[0], radices_[params[0]]);
+    return result;
+  }
+  input.order = ChooseOrder(terms_.graph(), input.atoms, terms_.param_words(), radices_, params);
+  *order = input.order;
+  return BuildDiagram(input, limits, [this](size_t program, const std::vector<uint16_t>& digits) {
+    return runner_->Decide(program, digits);
+  });
+}
+
+absl::Status Solver::FailureAt(const std::vector<Atom>& atoms, ParamSet component,
+                               const std::vector<uint16_t>& digits) {
+  compiled();
+  for (const Atom& atom : atoms) {
+    if (atom.params == 0 || (atom.params & ~component) != 0) continue;
+    if (runner_->Decide(atom.program, digits) == Verdict::kFailed) {
+      return runner_->Failure(atom.program);
+    }
+  }
+  return absl::InternalError("a constraint failed only once");
+}
+
+absl::StatusOr<Solution> Solver::Solve(const SolveLimits& limits,
+                                       absl::FunctionRef<bool(size_t constraint)> uses) {
+  std::vector<Atom> atoms;
+  for (const Atom& atom : atoms_) {
+    if (uses(atom.constraint)) atoms.push_back(atom);
+  }
+  std::vector<size_t> deferred;
+  while (true) {
+    absl::Status failure;
+    std::optional<size_t> widest;
+    ASSIGN_OR_RETURN(Solution solution, SolveOnce(limits.diagram, atoms, &failure, &widest));
+    if (widest.has_value()) {
+      if (deferred.size() >= static_cast<size_t>(limits.deferrals)) {
+        return absl::ResourceExhaustedError(
+            "finding the valid configs takes too many steps: give the params fewer values, or add "
+            "constraints over fewer params each");
+      }
+      deferred.push_back(atoms[*widest].program);
+      atoms.erase(atoms.begin() + static_cast<std::ptrdiff_t>(*widest));
+      continue;
+    }
+    if (solution.is_empty()) return solution;
+    if (!failure.ok() && deferred.empty()) return failure;
+    solution.deferred = std::move(deferred);
+    if (failure.ok()) return solution;
+    // What fails may be rejected by what was left out: all that may fail is looked at again.
+    for (const Atom& atom : atoms) {
+      const bool may_fail = atom.is_opaque || terms_.graph().terms[atom.term].may_fail;
+      if (may_fail) solution.deferred.push_back(atom.program);
+    }
+    return solution;
+  }
+}
+
+absl::StatusOr<Solution> Solver::SolveOnce(const DiagramLimits& limits,
+                                           const std::vector<Atom>& atoms, absl::Status* failure,
+                                           std::optional<size_t>* widest) {
+  Solution nothing;
+  nothing.components.push_back(*Diagram::Create({Diagram::Level{.first_edge = {0, 0}}}));
+  if (!ConstantsHold(atoms, failure)) return nothing;
+  Solution solution;
+  for (ParamSet set : Connected(atoms)) {
+    std::vector<size_t> order;
+    DiagramResult result = Build(set, atoms, limits, &order);
+    if (result.kind == DiagramResult::Kind::kTooMany) {
+      return absl::ResourceExhaustedError("there are more than 2^62 valid configs");
+    }
+    if (result.kind == DiagramResult::Kind::kTooWide) {
+      // Goes on: another component may be empty, and then this one does not matter.
+      if (!widest->has_value()) *widest = WidestAtom(atoms, set, order, result.level);
+      continue;
+    }
+    if (result.diagram->count() == 0) {
+      widest->reset();
+      return nothing;
+    }
+    // An error only if no other component rejects everything.
+    if (result.failed.has_value()) failure->Update(FailureAt(atoms, set, *result.failed));
+    solution.components.push_back(*std::move(result.diagram));
+  }
+  return solution;
 }
 
 }  // namespace tune

@@ -1,65 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds every assignment of the params of a space that its constraints allow. Works on digits
-// (positions in the params' value lists) and compiled constraints. Internal to tuner/space.
+// From the constraints of a space to the diagrams of its components. Internal to tuner/space.
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <memory>
+#include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "tuner/expression/program.h"
+#include "tuner/space/column_plan.h"
+#include "tuner/space/diagram.h"
+#include "tuner/space/diagram_builder.h"
+#include "tuner/space/program_runner.h"
 #include "tuner/space/space.h"
+#include "tuner/space/term_builder.h"
 
 namespace tune {
 
-// A set of params, bit i for param i.
-using ParamSet = uint64_t;
-inline constexpr size_t kMaxSpaceParams = 64;
-inline constexpr size_t kMaxSpaceValues = 65536;  // a digit is 16 bits
+// Params that share no constraint with any other group, and their assignments.
+struct Solution {
+  // By their smallest param. One with a count of 0 alone: there is no assignment at all.
+  std::vector<Diagram> components;
+  // Conjuncts that were left out, to be checked config by config: with them a diagram would be too
+  // wide.
+  std::vector<size_t> deferred;
 
-// The constraints of a space compiled over slots: params first, lets after them.
-struct CompiledSpace {
-  struct Let {
-    Program program;
-    ParamSet params = 0;  // those it depends on, also through other lets
-  };
-  // One conjunct of a constraint.
-  struct Atom {
-    Program program;
-    ParamSet params = 0;
-    size_t constraint = 0;       // index in the definition
-    std::vector<uint32_t> lets;  // those it needs, in order of definition
-  };
-
-  std::vector<std::vector<Cell>> values;  // of each param
-  std::vector<std::string> names;         // of each param
-  std::vector<std::string> texts;         // of each constraint
-  std::vector<Let> lets;
-  std::vector<Atom> atoms;
-};
-
-// `definition` must outlive the result.
-absl::StatusOr<CompiledSpace> CompileSpace(const SpaceDefinition& definition);
-
-// Params that share no constraint with any other group.
-struct Component {
-  std::vector<size_t> params;  // in search order
-  uint64_t count = 0;          // assignments
-  std::vector<uint16_t> rows;  // params.size() digits for each assignment, sorted in search order
+  bool is_empty() const { return components.size() == 1 && components[0].count() == 0; }
 };
 
 struct SolveLimits {
-  uint64_t rows = 0;        // of one component
-  uint64_t steps = 0;       // values tried and instructions run, in all
-  bool first_only = false;  // one assignment of each component will do
+  DiagramLimits diagram;  // of one component
+  int deferrals = 0;      // how many conjuncts may be left out
 };
 
-// Solves with the first `constraint_count` constraints only. If there is no assignment at all, one
-// component with a count of 0 is returned. INVALID_ARGUMENT if a constraint cannot be evaluated
-// where the others hold; RESOURCE_EXHAUSTED over a limit.
-absl::StatusOr<std::vector<Component>> Solve(const CompiledSpace& space, size_t constraint_count,
-                                             const SolveLimits& limits);
+class Solver {
+ public:
+  // `definition` must outlive the solver. INVALID_ARGUMENT as CheckDefinition.
+  static absl::StatusOr<std::unique_ptr<Solver>> Create(const SpaceDefinition& definition);
+
+  // Solves with the constraints for which `uses` is true. INVALID_ARGUMENT if a constraint cannot
+  // be evaluated where the others hold; RESOURCE_EXHAUSTED over a limit.
+  absl::StatusOr<Solution> Solve(const SolveLimits& limits,
+                                 absl::FunctionRef<bool(size_t constraint)> uses);
+
+  // The conjuncts as programs, compiled when first needed.
+  const CompiledSpace& compiled();
+
+ private:
+  // Sets `widest`, an index in `atoms`, if a diagram became too wide because of it.
+  absl::StatusOr<Solution> SolveOnce(const DiagramLimits& limits, const std::vector<Atom>& atoms,
+                                     absl::Status* failure, std::optional<size_t>* widest);
+  explicit Solver(const SpaceDefinition& definition);
+  void AddAtoms();
+  // The constant atoms: false if one of them is.
+  bool ConstantsHold(const std::vector<Atom>& atoms, absl::Status* failure);
+  std::vector<ParamSet> Connected(const std::vector<Atom>& atoms) const;
+  DiagramResult Build(ParamSet component, const std::vector<Atom>& atoms,
+                      const DiagramLimits& limits, std::vector<size_t>* order);
+  absl::Status FailureAt(const std::vector<Atom>& atoms, ParamSet component,
+                         const std::vector<uint16_t>& digits);
+
+  const SpaceDefinition& definition_;
+  TermBuilder terms_;
+  std::vector<Atom> atoms_;
+  std::vector<size_t> radices_;
+  std::optional<CompiledSpace> compiled_;
+  std::unique_ptr<ProgramRunner> runner_;
+};
 
 }  // namespace tune

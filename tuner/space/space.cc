@@ -2,158 +2,150 @@
 #include "tuner/space/space.h"
 
 #include <algorithm>
-#include <numeric>
-#include <utility>
+#include <cmath>
+#include <mutex>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/space/diagnosis.h"
 #include "tuner/space/solver.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
 
-// Some ten seconds of search.
-constexpr uint64_t kMaxSteps = 500'000'000;
-constexpr uint64_t kMaxDiagnosisSteps = 10'000'000;
-// 256 MiB of rows.
-constexpr uint64_t kMaxDigits = uint64_t{1} << 27;
+// A second or two of work, and some 300 MiB while it lasts.
+constexpr SolveLimits kLimits = {
+    .diagram = {.work = 400'000'000, .words = 32'000'000, .edges = 12'000'000}, .deferrals = 6};
+// For the estimate of a space too large to be known.
+constexpr uint64_t kEstimateTries = 300'000;
+constexpr uint64_t kEstimateHits = 2'000;
 
-absl::Status NothingLeft(const CompiledSpace& space) {
-  // The first constraint with which nothing is left: fewer constraints never leave less.
-  const SolveLimits limits = {.rows = 1, .steps = kMaxDiagnosisSteps, .first_only = true};
-  auto is_empty = [&](size_t constraint_count) {
-    absl::StatusOr<std::vector<Component>> components = Solve(space, constraint_count, limits);
-    return components.ok() && !components->empty() && components->back().count == 0;
-  };
-  size_t some_left = 0;
-  size_t none_left = space.texts.size();
-  while (none_left - some_left > 1) {
-    const size_t middle = some_left + (none_left - some_left) / 2;
-    (is_empty(middle) ? none_left : some_left) = middle;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "no config is valid: constraint ", space.texts[none_left - 1], " rejects every one",
-      none_left > 1 ? " that the constraints before it allow" : ""));
+// The finaliser of SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
+// generators", OOPSLA 2014.
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
 }
 
-// Every combination of the components' assignments, as rows of `width` digits.
-std::vector<uint16_t> Combine(const std::vector<Component>& components, size_t width,
-                              uint64_t total) {
-  std::vector<uint16_t> rows(total * width);
-  uint64_t inner = total;
-  for (const Component& component : components) {
-    inner /= component.count;
-    const size_t component_width = component.params.size();
-    uint64_t row = 0;
-    while (row < total) {
-      for (uint64_t assignment = 0; assignment < component.count; ++assignment) {
-        const uint16_t* digits = &component.rows[assignment * component_width];
-        for (uint64_t i = 0; i < inner; ++i, ++row) {
-          for (size_t j = 0; j < component_width; ++j) {
-            rows[row * width + component.params[j]] = digits[j];
-          }
-        }
-      }
-    }
+// Below `size`, all alike likely. Source: D. Lemire, "Fast random integer generation in an
+// interval", ACM TOMACS, 2019.
+uint64_t Below(uint64_t size, absl::FunctionRef<uint64_t()> random) {
+  __extension__ using Wide = unsigned __int128;
+  const uint64_t least = (0 - size) % size;
+  while (true) {
+    const Wide product = Wide{random()} * size;
+    if (static_cast<uint64_t>(product) >= least) return static_cast<uint64_t>(product >> 64);
   }
-  return rows;
-}
-
-bool IsSorted(const std::vector<uint16_t>& rows, size_t width) {
-  for (size_t at = width; at < rows.size(); at += width) {
-    if (!std::lexicographical_compare(&rows[at - width], &rows[at], &rows[at], &rows[at] + width)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Sorts rows by their digits, the first most significant: a counting sort for each digit, the last
-// first.
-std::vector<uint16_t> Sorted(std::vector<uint16_t> rows, const std::vector<SpaceParam>& params) {
-  const size_t width = params.size();
-  if (IsSorted(rows, width)) return rows;
-  std::vector<uint32_t> order(rows.size() / width);
-  std::vector<uint32_t> next(order.size());
-  std::iota(order.begin(), order.end(), 0);
-  for (size_t param = width; param-- > 0;) {
-    if (params[param].values.size() == 1) continue;
-    std::vector<uint32_t> starts(params[param].values.size() + 1, 0);
-    for (uint32_t row : order) ++starts[rows[row * width + param] + 1];
-    std::partial_sum(starts.begin(), starts.end(), starts.begin());
-    for (uint32_t row : order) next[starts[rows[row * width + param]]++] = row;
-    order.swap(next);
-  }
-  std::vector<uint16_t> sorted;
-  sorted.reserve(rows.size());
-  for (uint32_t row : order) {
-    sorted.insert(sorted.end(), &rows[row * width], &rows[row * width] + width);
-  }
-  return sorted;
 }
 
 }  // namespace
 
-absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition, uint64_t limit) {
-  limit = std::min(limit, kMaxDigits / std::max<size_t>(definition.params.size(), 1));
-  ASSIGN_OR_RETURN(CompiledSpace compiled, CompileSpace(definition));
-  const size_t constraint_count = definition.constraints.size();
-  ASSIGN_OR_RETURN(std::vector<Component> components,
-                   Solve(compiled, constraint_count, {.rows = limit, .steps = kMaxSteps}));
-  uint64_t total = 1;
-  for (const Component& component : components) {
-    if (component.count == 0) return NothingLeft(compiled);
-    if (total > limit / component.count) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("there are more than ", limit,
-                       " valid configs: add constraints or give the ", "params fewer values"));
-    }
-    total *= component.count;
-  }
+// The constraints that are checked config by config.
+struct Space::Lazy {
+  SpaceDefinition definition;  // what `compiled` points into
+  CompiledSpace compiled;
+  std::vector<size_t> conjuncts;
+  mutable std::mutex mutex;
+  mutable std::unique_ptr<ProgramRunner> runner;  // under the mutex
+  uint64_t some_valid = 0;                        // the index of a valid config
+};
+
+absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Solver> solver, Solver::Create(definition));
+  ASSIGN_OR_RETURN(Solution solution, solver->Solve(kLimits, [](size_t) { return true; }));
+  if (solution.is_empty()) return NothingLeft(solver.get(), definition);
   Space space;
-  space.size_ = total;
-  space.params_ = definition.params;
-  space.rows_ = Sorted(Combine(components, space.params_.size(), total), space.params_);
+  RETURN_IF_ERROR(space.Hold(definition.params, std::move(solution.components)));
+  if (!solution.deferred.empty()) {
+    auto lazy = std::make_shared<Lazy>();
+    lazy->definition = definition;
+    lazy->compiled = CompileSpace(lazy->definition);
+    lazy->conjuncts = std::move(solution.deferred);
+    lazy->runner = std::make_unique<ProgramRunner>(lazy->compiled);
+    space.lazy_ = lazy;
+    RETURN_IF_ERROR(space.CountLazily(lazy.get()));
+  }
   return space;
 }
 
-absl::StatusOr<Space> Space::FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows) {
-  const size_t width = params.size();
-  if (width == 0 || rows.empty() || rows.size() % width != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(rows.size(), " digits are no rows of ", width, " params"));
-  }
-  for (size_t at = 0; at < rows.size(); ++at) {
-    if (rows[at] >= params[at % width].values.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("param '", params[at % width].name, "' has no digit ", rows[at]));
+absl::Status Space::Hold(std::vector<SpaceParam> params, std::vector<Diagram> components) {
+  params_ = std::move(params);
+  components_ = std::move(components);
+  places_.resize(params_.size());
+  strides_.resize(components_.size());
+  size_ = 1;
+  for (size_t i = components_.size(); i-- > 0;) {
+    const Diagram& component = components_[i];
+    strides_[i] = size_;
+    if (component.count() > (uint64_t{1} << 62) / size_) {
+      return absl::ResourceExhaustedError("there are more than 2^62 valid configs");
+    }
+    size_ *= component.count();
+    for (size_t level = 0; level < component.levels().size(); ++level) {
+      places_[component.levels()[level].param] = {i, level};
     }
   }
-  for (size_t at = width; at < rows.size(); at += width) {
-    if (!std::lexicographical_compare(&rows[at - width], &rows[at], &rows[at], &rows[at] + width)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("row ", at / width, " is not after the one before it"));
-    }
+  valid_count_ = static_cast<double>(size_);
+  return absl::OkStatus();
+}
+
+absl::Status Space::CountLazily(Lazy* lazy) {
+  uint64_t state = 0;
+  uint64_t tries = 0;
+  uint64_t hits = 0;
+  while (tries < kEstimateTries && hits < kEstimateHits) {
+    const uint64_t index = Below(size_, [&] { return Mix(state += 0x9e3779b97f4a7c15); });
+    ++tries;
+    if (!Contains(index)) continue;
+    ++hits;
+    lazy->some_valid = index;
   }
-  Space space;
-  space.size_ = rows.size() / width;
-  space.params_ = std::move(params);
-  space.rows_ = std::move(rows);
-  return space;
+  if (hits == 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the space is too large to be searched, and none of ", tries,
+        " configs tried is valid: give the params fewer values, or add constraints over fewer "
+        "params each"));
+  }
+  const double share = static_cast<double>(hits) / static_cast<double>(tries);
+  valid_count_ = share * static_cast<double>(size_);
+  valid_count_error_ = std::sqrt((1 - share) / static_cast<double>(hits));
+  return absl::OkStatus();
+}
+
+bool Space::Holds(absl::Span<const uint16_t> digits) const {
+  if (lazy_ == nullptr) return true;
+  const std::lock_guard<std::mutex> lock(lazy_->mutex);
+  return std::all_of(lazy_->conjuncts.begin(), lazy_->conjuncts.end(), [&](size_t conjunct) {
+    return lazy_->runner->Decide(conjunct, digits) == Verdict::kTrue;
+  });
+}
+
+bool Space::Contains(uint64_t index) const {
+  if (lazy_ == nullptr) return true;
+  absl::InlinedVector<uint16_t, kMaxSpaceParams> digits(params_.size());
+  DigitsAt(index, absl::MakeSpan(digits));
+  return Holds(digits);
 }
 
 Config Space::At(uint64_t index) const {
+  absl::InlinedVector<uint16_t, kMaxSpaceParams> digits(params_.size());
+  DigitsAt(index, absl::MakeSpan(digits));
   Config config;
-  const uint16_t* row = rows_.data() + index * params_.size();
+  config.entries.reserve(params_.size());
   for (size_t i = 0; i < params_.size(); ++i) {
-    config.entries.emplace_back(params_[i].name, params_[i].values[row[i]]);
+    config.entries.emplace_back(params_[i].name, params_[i].values[digits[i]]);
   }
   return config;
 }
 
 void Space::DigitsAt(uint64_t index, absl::Span<uint16_t> digits) const {
-  std::copy_n(rows_.data() + index * params_.size(), params_.size(), digits.data());
+  for (size_t i = 0; i < components_.size(); ++i) {
+    const uint64_t rank = index / strides_[i];
+    index -= rank * strides_[i];
+    components_[i].DigitsAt(rank, digits);
+  }
 }
 
 std::vector<uint16_t> Space::DigitsAt(uint64_t index) const {
@@ -162,9 +154,26 @@ std::vector<uint16_t> Space::DigitsAt(uint64_t index) const {
   return digits;
 }
 
+void Space::DigitsOf(uint64_t first, uint64_t count, absl::Span<uint16_t> rows) const {
+  if (count == 0) return;
+  const size_t width = params_.size();
+  absl::InlinedVector<uint16_t, kMaxSpaceParams> digits(width);
+  std::vector<DiagramCursor> cursors;
+  for (size_t i = 0; i < components_.size(); ++i) {
+    const uint64_t rank = first / strides_[i] % components_[i].count();
+    cursors.emplace_back(components_[i], rank, absl::MakeSpan(digits));
+  }
+  for (uint16_t* row = rows.data(); true; row += width) {
+    std::copy_n(digits.data(), width, row);
+    if (--count == 0) return;
+    size_t component = cursors.size();
+    while (component > 0 && !cursors[component - 1].Next(absl::MakeSpan(digits))) --component;
+  }
+}
+
 std::optional<uint64_t> Space::IndexOf(const Config& config) const {
   if (config.entries.size() != params_.size()) return std::nullopt;
-  std::vector<uint16_t> digits;
+  absl::InlinedVector<uint16_t, kMaxSpaceParams> digits;
   for (size_t i = 0; i < params_.size(); ++i) {
     const SpaceParam& param = params_[i];
     const auto& [name, value] = config.entries[i];
@@ -177,37 +186,65 @@ std::optional<uint64_t> Space::IndexOf(const Config& config) const {
 
 std::optional<uint64_t> Space::IndexOfDigits(absl::Span<const uint16_t> digits) const {
   if (digits.size() != params_.size()) return std::nullopt;
-  uint64_t low = 0;
-  uint64_t high = size_;
-  while (low < high) {
-    const uint64_t middle = low + (high - low) / 2;
-    const uint16_t* row = rows_.data() + middle * params_.size();
-    if (std::lexicographical_compare(row, row + params_.size(), digits.begin(), digits.end())) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+  uint64_t index = 0;
+  for (size_t i = 0; i < components_.size(); ++i) {
+    const std::optional<uint64_t> rank = components_[i].RankOf(digits);
+    if (!rank.has_value()) return std::nullopt;
+    index += *rank * strides_[i];
   }
-  const uint16_t* row = rows_.data() + low * params_.size();
-  if (low == size_ || !std::equal(digits.begin(), digits.end(), row)) return std::nullopt;
-  return low;
+  if (!Holds(digits)) return std::nullopt;
+  return index;
 }
 
 void Space::Neighbours(uint64_t index, Neighbourhood neighbourhood,
                        std::vector<uint64_t>& out) const {
   out.clear();
-  absl::InlinedVector<uint16_t, 32> digits(params_.size());
+  absl::InlinedVector<uint16_t, kMaxSpaceParams> digits(params_.size());
   DigitsAt(index, absl::MakeSpan(digits));
-  for (size_t param = 0; param < params_.size(); ++param) {
-    const uint16_t own = digits[param];
-    for (size_t digit = 0; digit < radix(param); ++digit) {
-      const bool adjacent = digit + 1 == own || digit == own + size_t{1};
-      if (digit == own || (neighbourhood == Neighbourhood::kAdjacent && !adjacent)) continue;
-      digits[param] = static_cast<uint16_t>(digit);
-      if (const std::optional<uint64_t> found = IndexOfDigits(digits)) out.push_back(*found);
-    }
-    digits[param] = own;
+  const bool adjacent = neighbourhood == Neighbourhood::kAdjacent;
+  for (const Place& place : places_) {
+    const Diagram& component = components_[place.component];
+    const uint64_t stride = strides_[place.component];
+    const uint64_t own = index / stride % component.count() * stride;
+    component.Neighbours(digits, place.level, adjacent, [&](uint64_t rank) {
+      const uint64_t found = index - own + rank * stride;
+      if (Contains(found)) out.push_back(found);
+    });
   }
+}
+
+uint64_t Space::Sample(absl::FunctionRef<uint64_t()> random) const {
+  if (lazy_ == nullptr) return Below(size_, random);
+  // The estimate found valid ones, so this ends; should luck fail, with one that it found.
+  for (uint64_t tries = 0; tries < 100 * kEstimateTries; ++tries) {
+    const uint64_t index = Below(size_, random);
+    if (Contains(index)) return index;
+  }
+  return lazy_->some_valid;
+}
+
+std::vector<uint64_t> Space::ValueCounts(size_t i) const {
+  const Diagram& component = components_[places_[i].component];
+  std::vector<uint64_t> counts = component.DigitCounts(places_[i].level, radix(i));
+  for (uint64_t& count : counts) count *= size_ / component.count();
+  return counts;
+}
+
+std::vector<Space::Component> Space::components() const {
+  std::vector<Component> result;
+  for (const Diagram& diagram : components_) {
+    Component component = {.count = diagram.count()};
+    for (const Diagram::Level& level : diagram.levels()) component.params.push_back(level.param);
+    std::sort(component.params.begin(), component.params.end());
+    result.push_back(std::move(component));
+  }
+  return result;
+}
+
+size_t Space::bytes() const {
+  size_t bytes = 0;
+  for (const Diagram& diagram : components_) bytes += diagram.bytes();
+  return bytes;
 }
 
 }  // namespace tune

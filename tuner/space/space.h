@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "tuner/config.h"
 #include "tuner/expression/expression.h"
+#include "tuner/space/diagram.h"
 #include "tuner/value.h"
 
 namespace tune {
@@ -44,24 +47,36 @@ struct SpaceDefinition {
 // (kHamming) or by the next value up or down the list (kAdjacent).
 enum class Neighbourhood { kHamming, kAdjacent };
 
-// Immutable; configs in the enumeration order of the params (last param fastest). Thread-safe.
+// Immutable and thread-safe. The configs have an order that only the definition decides; it is not
+// that of the value lists. What is held is not a list of configs but what tells them apart (see
+// docs/spaces.md), so a space may have billions of them.
 class Space {
  public:
-  // Builds the valid configs without enumerating the product: a constraint is applied as soon as
-  // its params are fixed, and params that share no constraint are enumerated apart. A config is
-  // valid if every constraint is true; one that is false for some constraint is not valid even if
-  // another cannot be evaluated there.
+  // Finds the valid configs without enumerating the product: a constraint is applied as soon as its
+  // params are fixed, params that share no constraint are kept apart, and assignments that go on
+  // alike are followed once. A config is valid if every constraint is true; one that is false for
+  // some constraint is not valid even if another cannot be evaluated there.
   //
   // INVALID_ARGUMENT if a constraint cannot be evaluated for a config that the others allow, or if
-  // no config is left (names the constraint that removed the last). RESOURCE_EXHAUSTED over `limit`
-  // configs, or if finding them takes too many steps.
-  static absl::StatusOr<Space> Build(const SpaceDefinition& definition,
-                                     uint64_t limit = 10'000'000);
-  // A space whose configs are listed: rows of params.size() digits, positions in the params' values.
-  // Rows must be sorted and each there once: index i is row i. INVALID_ARGUMENT otherwise.
+  // no config is left (names the constraint, or the few that conflict). RESOURCE_EXHAUSTED if there
+  // are more than 2^62 configs, or if valid ones are too rare to be found.
+  static absl::StatusOr<Space> Build(const SpaceDefinition& definition);
+  // A space whose configs are listed: rows of params.size() digits, positions in the params'
+  // values. Rows must be sorted and each there once: index i is row i. INVALID_ARGUMENT otherwise.
   static absl::StatusOr<Space> FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows);
 
+  // Every index is below this.
   uint64_t size() const { return size_; }
+  // Whether every index below size() is a valid config. If not, the space is too large to be known:
+  // a constraint is checked config by config, Contains() says for which index it holds, and
+  // strategies pass over the others.
+  bool exact() const { return lazy_ == nullptr; }
+  // REQUIRES: index < size().
+  bool Contains(uint64_t index) const;
+  // How many valid configs there are: size(), or an estimate with this relative standard error.
+  double valid_count() const { return valid_count_; }
+  double valid_count_error() const { return valid_count_error_; }
+
   const std::vector<SpaceParam>& params() const { return params_; }
   // How many values param `i` has, whether valid configs take them all or not.
   size_t radix(size_t i) const { return params_[i].values.size(); }
@@ -72,6 +87,9 @@ class Space {
   // REQUIRES: index < size() and digits.size() == params().size().
   void DigitsAt(uint64_t index, absl::Span<uint16_t> digits) const;
   std::vector<uint16_t> DigitsAt(uint64_t index) const;
+  // The digits of `count` indices from `first` on, one row of params().size() after the other.
+  // REQUIRES: first + count <= size() and rows.size() == count * params().size().
+  void DigitsOf(uint64_t first, uint64_t count, absl::Span<uint16_t> rows) const;
 
   // Nothing if the config is not valid or not one of this space.
   std::optional<uint64_t> IndexOf(const Config& config) const;
@@ -81,12 +99,41 @@ class Space {
   // REQUIRES: index < size().
   void Neighbours(uint64_t index, Neighbourhood neighbourhood, std::vector<uint64_t>& out) const;
 
+  // A valid config, all alike likely. `random` gives 64 random bits at a time.
+  uint64_t Sample(absl::FunctionRef<uint64_t()> random) const;
+
+  // How many valid configs have each value of param `i`; of an inexact space, how many indices.
+  std::vector<uint64_t> ValueCounts(size_t i) const;
+  // The groups of params that share constraints, each with how many valid assignments it has. Their
+  // product is size().
+  struct Component {
+    std::vector<size_t> params;
+    uint64_t count = 0;
+  };
+  std::vector<Component> components() const;
+  // Memory held for the configs.
+  size_t bytes() const;
+
  private:
+  struct Lazy;
+  struct Place {
+    size_t component = 0;
+    size_t level = 0;
+  };
   Space() = default;
+  // Both are what everything else is found from. RESOURCE_EXHAUSTED: too many.
+  absl::Status Hold(std::vector<SpaceParam> params, std::vector<Diagram> components);
+  absl::Status CountLazily(Lazy* lazy);
+  bool Holds(absl::Span<const uint16_t> digits) const;
 
   uint64_t size_ = 0;
+  double valid_count_ = 0;
+  double valid_count_error_ = 0;
   std::vector<SpaceParam> params_;
-  std::vector<uint16_t> rows_;  // params_.size() digits a config, sorted
+  std::vector<Diagram> components_;  // the first is the slowest
+  std::vector<uint64_t> strides_;    // of each component
+  std::vector<Place> places_;        // of each param
+  std::shared_ptr<const Lazy> lazy_;
 };
 
 }  // namespace tune

@@ -11,12 +11,22 @@ namespace {
 struct Entry {
   const char* name;
   std::unique_ptr<Strategy> (*make)(const StrategyInput&);
+  const char* summary;
 };
 
 constexpr Entry kStrategies[] = {
-    {"exhaustive", MakeExhaustive},
-    {"random", MakeRandom},
-    {"surrogate", MakeSurrogate},
+    {"auto", MakeAuto, "the surrogate, hedged by a local search that shares what both find"},
+    {"exhaustive", MakeExhaustive, "every config, in the order of the space"},
+    {"random", MakeRandom, "every config, in an order that only the seed decides"},
+    {"latin_hypercube", MakeLatinHypercube,
+     "random, with every value of every param tried equally often"},
+    {"local_search", MakeLocalSearchBest, "climbs to the best neighbour, and starts again elsewhere"},
+    {"local_search_first", MakeLocalSearchFirst, "climbs to the first better neighbour"},
+    {"simulated_annealing", MakeSimulatedAnnealing, "a walk that takes worse steps less and less often"},
+    {"genetic", MakeGenetic, "crosses and mutates the best configs so far"},
+    {"differential_evolution", MakeDifferentialEvolution, "adds differences of configs to the best"},
+    {"particle_swarm", MakeParticleSwarm, "configs drawn towards their own and the swarm's best"},
+    {"surrogate", MakeSurrogate, "a Gaussian process of log time chooses by expected improvement"},
 };
 
 }  // namespace
@@ -25,6 +35,13 @@ std::vector<std::string> StrategyNames() {
   std::vector<std::string> names;
   for (const Entry& entry : kStrategies) names.emplace_back(entry.name);
   return names;
+}
+
+std::string StrategySummary(const std::string& name) {
+  for (const Entry& entry : kStrategies) {
+    if (name == entry.name) return entry.summary;
+  }
+  return "";
 }
 
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,

@@ -26,10 +26,14 @@ std::optional<uint64_t> Search::Ask() {
   if (!index.has_value()) index = Propose();
   if (!index.has_value() || IsKnown(*index)) index = RandomUnknown();
   if (!index.has_value()) return std::nullopt;
-  known_.insert(*index);
-  in_flight_.insert(*index);
-  Asked(*index);
+  Pend(*index);
   return index;
+}
+
+void Search::Pend(uint64_t index) {
+  if (!known_.insert(index).second) return;
+  in_flight_.insert(index);
+  Asked(index);
 }
 
 void Search::Tell(const Observation& observation) {

@@ -20,6 +20,8 @@ class Search : public Strategy {
 
   std::optional<uint64_t> Ask() final;
   void Tell(const Observation& observation) final;
+  // A config that somebody else asked for: it is not proposed, and will be told.
+  void Pend(uint64_t index);
 
  protected:
   // The next config. If it is known already or nothing, a random one that is not known is asked.

@@ -19,6 +19,17 @@ struct StrategyInput {
 std::unique_ptr<Strategy> MakeExhaustive(const StrategyInput& input);
 // Every config, in an order that only the seed decides.
 std::unique_ptr<Strategy> MakeRandom(const StrategyInput& input);
+// Rounds in which each value of each param is tried about equally often.
+std::unique_ptr<Strategy> MakeLatinHypercube(const StrategyInput& input);
+// To better neighbours, with restarts.
+std::unique_ptr<Strategy> MakeLocalSearchBest(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeLocalSearchFirst(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeSimulatedAnnealing(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeGenetic(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeDifferentialEvolution(const StrategyInput& input);
+std::unique_ptr<Strategy> MakeParticleSwarm(const StrategyInput& input);
+// The default.
+std::unique_ptr<Strategy> MakeAuto(const StrategyInput& input);
 // What a Gaussian process of the log of the latency expects to improve most on the best.
 std::unique_ptr<Strategy> MakeSurrogate(const StrategyInput& input);
 

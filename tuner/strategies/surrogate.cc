@@ -18,10 +18,20 @@ constexpr size_t kDesignPoints = 8;
 constexpr size_t kDesignToldMin = 6;
 constexpr size_t kDesignOkMin = 3;
 constexpr int kDesignDraws = 100;
-// A space up to this size is predicted whole; of a larger one a sample is, and what is near the
+// With a prior fewer do: they are far apart among its best. While many are in flight, every so
+// many-th is one that the prior has no say in.
+constexpr size_t kPriorPoints = 4;
+constexpr size_t kPriorOkMin = 2;
+constexpr size_t kPriorStarts = 6;
+constexpr size_t kPriorNear = 30;
+constexpr size_t kPriorBest = 256;
+constexpr double kSlopePrecision = 4;  // of the prior's slope, in units of the residual's variance
+constexpr double kUnitMin = 1e-9;
+// A space up to this size is predicted whole; of a larger one a sample is, with what is near the
 // best.
 constexpr uint64_t kWholeSpaceMax = 20'000;
-constexpr size_t kSampleSize = 6'000;
+constexpr uint64_t kWholeTrialsMax = 400;  // predictions get dear with many points
+constexpr size_t kSampleSize = 4'000;
 constexpr size_t kNeighbourhoods = 8;
 // A model of more points costs more than it gains.
 constexpr size_t kPointsMax = 320;
@@ -38,16 +48,25 @@ size_t RefitEvery(size_t told) {
 }  // namespace
 
 Surrogate::Surrogate(const StrategyInput& input)
-    : Search(input), geometry_(input.space), shape_(PriorShape(geometry_)) {}
+    : Search(input),
+      geometry_(input.space),
+      prior_(input.space, geometry_, input.options.prior),
+      shape_(PriorShape(geometry_)) {
+  if (prior_.empty()) return;
+  prior_best_ = prior_.Best(kPriorBest);
+  prior_slope_ = 1;
+}
 
 Surrogate::~Surrogate() = default;
 
 void Surrogate::Asked(uint64_t index) {
   point_of_[index] = points_.size();
   points_.push_back({.index = index, .digits = Digits(index)});
+  Point& point = points_.back();
+  if (!prior_.empty()) point.prior = prior_.LogRatio(index, point.digits);
   if (model_ == nullptr) return;
   model_points_.push_back(points_.size() - 1);
-  model_->AddPoint(points_.back().digits);
+  model_->AddPoint(point.digits);
 }
 
 void Surrogate::Learned(const Observation& observation) {
@@ -64,6 +83,7 @@ void Surrogate::Learned(const Observation& observation) {
 }
 
 bool Surrogate::MayModel() const {
+  if (!prior_.empty()) return points_.size() >= kPriorPoints && ok_ >= kPriorOkMin;
   return points_.size() >= kDesignPoints && told_ >= kDesignToldMin && ok_ >= kDesignOkMin;
 }
 
@@ -73,18 +93,35 @@ bool Surrogate::IsRefitDue() const {
 
 std::optional<uint64_t> Surrogate::Propose() {
   improvement_chance_.reset();
-  if (!MayModel()) return Spread();
+  if (!MayModel()) return Start();
   if (IsRefitDue()) Refit();
   return MostPromising();
 }
 
+std::optional<uint64_t> Surrogate::Start() {
+  if (prior_best_.empty() || points_.size() % kPriorStarts == kPriorStarts - 1) return Spread();
+  // Among the best of the prior, far apart: the next best is next to the best, and as good or bad.
+  if (points_.empty()) return prior_best_.front();
+  const size_t count = std::min(prior_best_.size(), kPriorNear + 4 * points_.size());
+  return Farthest(absl::MakeConstSpan(prior_best_).subspan(0, count));
+}
+
 std::optional<uint64_t> Surrogate::Spread() {
-  std::optional<uint64_t> farthest;
-  double farthest_distance = -1;
+  std::vector<uint64_t> drawn;
   for (int draw = 0; draw < (points_.empty() ? 1 : kDesignDraws); ++draw) {
     const std::optional<uint64_t> index = RandomUnknown();
     if (!index.has_value()) break;
-    const std::vector<uint16_t>& digits = Digits(*index);
+    drawn.push_back(*index);
+  }
+  return Farthest(drawn);
+}
+
+std::optional<uint64_t> Surrogate::Farthest(absl::Span<const uint64_t> of) {
+  std::optional<uint64_t> farthest;
+  double farthest_distance = -1;
+  for (uint64_t index : of) {
+    if (IsKnown(index)) continue;
+    const std::vector<uint16_t>& digits = Digits(index);
     double nearest = std::numeric_limits<double>::infinity();
     for (const Point& point : points_) {
       nearest = std::min(nearest, geometry_.Distance(digits, point.digits));
@@ -120,7 +157,7 @@ std::vector<size_t> Surrogate::ActivePoints() {
   return active;
 }
 
-std::vector<std::optional<double>> Surrogate::ModelValues(const std::vector<size_t>& points) const {
+Surrogate::Columns Surrogate::ColumnsOf(const std::vector<size_t>& points) const {
   std::vector<double> sorted;
   for (size_t i : points) {
     if (points_[i].state == State::kOk) sorted.push_back(points_[i].log_latency);
@@ -129,35 +166,90 @@ std::vector<std::optional<double>> Surrogate::ModelValues(const std::vector<size
   // Slow configs are many and their times span orders of magnitude: above the median they count
   // as no worse than the best is better.
   const double median = sorted[sorted.size() / 2];
-  const double ceiling = 2 * median - sorted.front();
+  double ceiling = 2 * median - sorted.front();
+  if (!prior_.empty()) ceiling = std::max(ceiling, sorted.front() + kPriorCeiling);
   const double worst = std::min(ceiling, sorted.back());
+
+  Columns columns;
   double sum = 0;
   double squares = 0;
-  double count = 0;
-  std::vector<std::optional<double>> values;
   for (size_t i : points) {
-    std::optional<double> value;
-    if (points_[i].state == State::kOk) value = std::min(points_[i].log_latency, ceiling);
-    if (points_[i].state == State::kFailed) value = worst;
-    if (value.has_value()) {
-      *value -= median;
-      sum += *value;
-      squares += *value * *value;
-      ++count;
+    const Point& point = points_[i];
+    if (point.state == State::kPending) {
+      columns.values.emplace_back();
+      columns.ones.emplace_back();
+      columns.prior.emplace_back();
+      continue;
     }
-    values.push_back(value);
+    const double value =
+        (point.state == State::kOk ? std::min(point.log_latency, ceiling) : worst) - median;
+    const double residual = value - prior_slope_ * point.prior;
+    sum += residual;
+    squares += residual * residual;
+    ++columns.told;
+    columns.values.emplace_back(value);
+    columns.ones.emplace_back(1.0);
+    columns.prior.emplace_back(point.prior);
   }
-  const double mean = sum / count;
-  const double deviation = std::sqrt(std::max(squares / count - mean * mean, 0.0)) + 1e-9;
-  for (std::optional<double>& value : values) {
-    if (value.has_value()) value = (*value - mean) / deviation;
+  const double mean = sum / static_cast<double>(columns.told);
+  const double spread = squares / static_cast<double>(columns.told) - mean * mean;
+  columns.unit = std::sqrt(std::max(spread, 0.0)) + kUnitMin;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!columns.values[i].has_value()) continue;
+    columns.values[i] = (*columns.values[i] - mean) / columns.unit;
+    columns.prior[i] = *columns.prior[i] / columns.unit;
   }
-  return values;
+  columns.best_value = (sorted.front() - median - mean) / columns.unit;
+  return columns;
+}
+
+Surrogate::Trend Surrogate::FitTrend(const Columns& columns) const {
+  Trend trend;
+  trend.residuals = model_->Whiten(columns.values);
+  const std::vector<double> ones = model_->Whiten(columns.ones);
+  const size_t size = ones.size();
+  const double oo = Dot(ones.data(), ones.data(), size);
+  const double ov = Dot(ones.data(), trend.residuals.data(), size);
+  trend.level = ov / oo;
+  if (!prior_.empty()) {
+    // Least squares with the slope drawn to 1: what was so elsewhere is so here, until it is not.
+    const std::vector<double> prior = model_->Whiten(columns.prior);
+    const double pp = Dot(prior.data(), prior.data(), size) + kSlopePrecision;
+    const double op = Dot(ones.data(), prior.data(), size);
+    const double pv = Dot(prior.data(), trend.residuals.data(), size) + kSlopePrecision;
+    trend.slope = std::max((oo * pv - op * ov) / (oo * pp - op * op), 0.0);
+    trend.level = (ov - trend.slope * op) / oo;
+    for (size_t i = 0; i < size; ++i) trend.residuals[i] -= trend.slope * prior[i];
+  }
+  for (size_t i = 0; i < size; ++i) trend.residuals[i] -= trend.level * ones[i];
+  trend.variance = ProcessVariance(
+      Dot(trend.residuals.data(), trend.residuals.data(), size), columns.told);
+  return trend;
+}
+
+void Surrogate::WeighPrior() {
+  std::vector<std::pair<uint64_t, double>> measured;
+  for (const Point& point : points_) {
+    if (point.state == State::kOk) measured.emplace_back(point.index, point.log_latency);
+  }
+  if (!prior_.Weigh(measured)) return;
+  for (Point& point : points_) point.prior = prior_.LogRatio(point.index, point.digits);
+  prior_of_candidates_.clear();
+}
+
+void Surrogate::RefreshPrior() {
+  if (prior_.empty() || prior_of_candidates_.size() == candidates_->size()) return;
+  prior_of_candidates_.clear();
+  for (uint64_t index : candidates_->indices()) {
+    prior_of_candidates_.push_back(static_cast<float>(prior_.LogRatio(index, Digits(index))));
+  }
 }
 
 void Surrogate::RefreshCandidates() {
-  const bool whole = space().size() <= kWholeSpaceMax;
+  const bool whole = space().size() <= kSampleSize ||
+                     (space().size() <= kWholeSpaceMax && told_ < kWholeTrialsMax);
   if (whole && candidates_ != nullptr) return;
+  prior_of_candidates_.clear();
   candidates_ = std::make_unique<CandidateTable>(geometry_);
   if (whole) {
     for (uint64_t index = 0; index < space().size(); ++index) {
@@ -186,6 +278,7 @@ void Surrogate::RefreshCandidates() {
 
 void Surrogate::Refit() {
   told_at_refit_ = told_;
+  WeighPrior();
   model_points_ = ActivePoints();
   std::vector<size_t> fitted(model_points_.begin(),
                              model_points_.begin() +
@@ -204,36 +297,30 @@ void Surrogate::Refit() {
   }
   std::vector<std::vector<uint16_t>> digits;
   std::vector<double> values;
-  for (const std::optional<double>& value : ModelValues(fitted)) values.push_back(*value);
-  for (size_t i : fitted) digits.push_back(points_[i].digits);
+  const Columns columns = ColumnsOf(fitted);
+  for (size_t i = 0; i < fitted.size(); ++i) {
+    values.push_back(*columns.values[i] - prior_slope_ * *columns.prior[i]);
+    digits.push_back(points_[fitted[i]].digits);
+  }
   shape_ = ProcessFit(geometry_, digits, std::move(values)).Climb(shape_, kClimbRounds);
 
   model_.reset();
   RefreshCandidates();
+  RefreshPrior();
   model_ = std::make_unique<CandidateModel>(geometry_, *candidates_, shape_);
   for (size_t i : model_points_) model_->AddPoint(points_[i].digits);
 }
 
 std::optional<uint64_t> Surrogate::MostPromising() {
-  const std::vector<std::optional<double>> values = ModelValues(model_points_);
-  std::vector<std::optional<double>> ones(values.size());
-  double best_value = std::numeric_limits<double>::infinity();
-  size_t told = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!values[i].has_value()) continue;
-    ones[i] = 1.0;
-    ++told;
-    if (points_[model_points_[i]].state == State::kOk) best_value = std::min(best_value, *values[i]);
-  }
-  std::vector<double> whitened = model_->Whiten(values);
-  const std::vector<double> white_ones = model_->Whiten(ones);
-  const size_t size = whitened.size();
-  const double level = Dot(white_ones.data(), whitened.data(), size) /
-                       Dot(white_ones.data(), white_ones.data(), size);
-  for (size_t i = 0; i < size; ++i) whitened[i] -= level * white_ones[i];
-  const double variance = ProcessVariance(Dot(whitened.data(), whitened.data(), size), told);
+  const Columns columns = ColumnsOf(model_points_);
+  const Trend trend = FitTrend(columns);
+  prior_slope_ = trend.slope;
   std::vector<float> means;
-  model_->Combine(whitened, means);
+  model_->Combine(trend.residuals, means);
+  if (!prior_.empty()) {
+    const auto slope = static_cast<float>(trend.slope / columns.unit);
+    for (size_t c = 0; c < means.size(); ++c) means[c] += slope * prior_of_candidates_[c];
+  }
 
   std::optional<size_t> chosen;
   double chosen_score = -std::numeric_limits<double>::infinity();
@@ -243,11 +330,11 @@ std::optional<uint64_t> Surrogate::MostPromising() {
     const size_t c = step + offset < candidates ? step + offset : step + offset - candidates;
     if (IsKnown(candidates_->index(c))) continue;
     const double left = std::max(1.0 - static_cast<double>(model_->explained()[c]), 1e-7);
-    const double deviation = std::sqrt(variance * left);
-    const double mean = level + means[c];
-    const double z = (best_value - mean) / deviation;
+    const double deviation = std::sqrt(trend.variance * left);
+    const double mean = trend.level + means[c];
+    const double z = (columns.best_value - mean) / deviation;
     // Far below, improvement underflows; the order of z goes on.
-    const double score = z > -6 ? ExpectedImprovement(best_value, mean, deviation) : z;
+    const double score = z > -6 ? ExpectedImprovement(columns.best_value, mean, deviation) : z;
     if (score > chosen_score) {
       chosen_score = score;
       chosen = c;

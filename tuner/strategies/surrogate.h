@@ -11,6 +11,7 @@
 #include "tuner/strategies/candidate_model.h"
 #include "tuner/strategies/gaussian_process.h"
 #include "tuner/strategies/geometry.h"
+#include "tuner/strategies/prior.h"
 #include "tuner/strategies/search.h"
 
 namespace tune {
@@ -34,21 +35,48 @@ class Surrogate : public Search {
     std::vector<uint16_t> digits;
     State state = State::kPending;
     double log_latency = 0;  // kOk
+    double prior = 0;        // what the prior says of it
+  };
+  // Points as a model wants them, nothing for those that are pending. All in units of the
+  // deviation of what the prior leaves to explain.
+  struct Columns {
+    std::vector<std::optional<double>> values;
+    std::vector<std::optional<double>> ones;
+    std::vector<std::optional<double>> prior;
+    double unit = 1;
+    double best_value = 0;
+    size_t told = 0;
+  };
+  // What the model predicts before the points' residuals correct it.
+  struct Trend {
+    double level = 0;
+    double slope = 0;  // of the prior
+    std::vector<double> residuals;  // whitened
+    double variance = 0;
   };
 
   bool MayModel() const;
   bool IsRefitDue() const;
-  // A config far from all that are known, of some drawn at random.
+  // A config far from all that are known, of some drawn at random or of some given.
   std::optional<uint64_t> Spread();
+  std::optional<uint64_t> Farthest(absl::Span<const uint64_t> of);
+  // Before there is a model: what the prior holds for good, in between what is far from it.
+  std::optional<uint64_t> Start();
   void Refit();
   void RefreshCandidates();
+  void WeighPrior();
+  void RefreshPrior();
   // The points that a model is made of: all, or the best, the latest and some others.
   std::vector<size_t> ActivePoints();
-  // The points' values for the model, standardised; nothing where it is not known yet.
-  std::vector<std::optional<double>> ModelValues(const std::vector<size_t>& points) const;
+  Columns ColumnsOf(const std::vector<size_t>& points) const;
+  Trend FitTrend(const Columns& columns) const;
   std::optional<uint64_t> MostPromising();
 
   const Geometry geometry_;
+  Prior prior_;
+  std::vector<uint64_t> prior_best_;
+  std::vector<float> prior_of_candidates_;
+  double prior_slope_ = 0;  // as last fitted: how far the prior is borne out
   ProcessShape shape_;
   std::vector<Point> points_;
   std::unordered_map<uint64_t, size_t> point_of_;  // by index

@@ -16,7 +16,10 @@ class Walk : public Strategy {
  public:
   // `order` maps positions to indices, both below the space's size, one to one.
   Walk(const StrategyInput& input, std::function<uint64_t(uint64_t)> order)
-      : size_(input.space.size()), first_(input.options.first), order_(std::move(order)) {}
+      : space_(input.space),
+        size_(input.space.size()),
+        first_(input.options.first),
+        order_(std::move(order)) {}
 
   std::optional<uint64_t> Ask() override {
     if (first_.has_value() && !first_offered_) {
@@ -25,7 +28,8 @@ class Walk : public Strategy {
     }
     while (position_ < size_) {
       const uint64_t index = order_(position_++);
-      if (index != first_ && known_.count(index) == 0) return Propose(index);
+      if (index == first_ || known_.count(index) != 0) continue;
+      if (space_.Contains(index)) return Propose(index);
     }
     return std::nullopt;
   }
@@ -40,6 +44,7 @@ class Walk : public Strategy {
     return index;
   }
 
+  const Space& space_;
   const uint64_t size_;
   const std::optional<uint64_t> first_;
   const std::function<uint64_t(uint64_t)> order_;

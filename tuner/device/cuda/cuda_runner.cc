@@ -8,14 +8,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/cuda/activity_clock.h"
+#include "tuner/device/cuda/calibration.h"
 #include "tuner/device/cuda/ceilings.h"
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/harness.h"
 #include "tuner/device/cuda/loaded_kernel.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/device/cuda/prepared_problem.h"
+#include "tuner/device/cuda/range_profiler.h"
 #include "tuner/device/cuda/sampler.h"
 #include "tuner/device/cuda/telemetry.h"
+#include "tuner/device/cuda/variant_counter.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cuda {
@@ -47,6 +50,8 @@ class CudaRunner : public Runner {
     std::unique_ptr<Harness> harness;
     std::unique_ptr<TelemetrySource> telemetry;
     ActivityClock* activity = nullptr;
+    std::unique_ptr<RangeProfiler> profiler;  // of a counting runner
+    std::string no_profiler;                  // why it has none
     DeviceInfo info;
   };
 
@@ -55,13 +60,18 @@ class CudaRunner : public Runner {
 
   const DeviceInfo& info() const override { return parts_.info; }
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() override;
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilingSuite(double sustained_seconds) override;
   absl::Status Canary() override;
   absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary,
                        uint64_t seed) override;
   absl::StatusOr<RunReport> Run(const RunRequest& request) override;
+  absl::StatusOr<CountReport> Count(const CountRequest& request) override;
+  absl::StatusOr<CalibrationReport> Calibrate() override;
 
  private:
   absl::Status RunVariant(const RunRequest& request, RunReport& report);
+  absl::StatusOr<LoadedKernel> Load(const VariantPlan& variant, const std::string& binary);
+  absl::Status CountVariant(const CountRequest& request, CountReport& report);
   absl::Status RunLoaded(const LoadedKernel& kernel, const SamplePolicy& policy, RunReport& report);
   // Fails once the context is lost.
   absl::Status CheckUsable() const;
@@ -78,6 +88,7 @@ CudaRunner::~CudaRunner() {
   if (!lost_) return;
   // Freeing in a lost context only gives errors, and may wait for a kernel that never ends.
   (void)problem_.release();
+  (void)parts_.profiler.release();
   (void)parts_.harness.release();
   (void)parts_.context.release();
 }
@@ -98,6 +109,15 @@ absl::StatusOr<std::vector<Ceiling>> CudaRunner::MeasureCeilings() {
   RETURN_IF_ERROR(CheckUsable());
   absl::StatusOr<std::vector<Ceiling>> ceilings =
       tune::cuda::MeasureCeilings(*parts_.context, *parts_.compiler);
+  RETURN_IF_ERROR(Note(ceilings.status()));
+  return ceilings;
+}
+
+absl::StatusOr<std::vector<Ceiling>> CudaRunner::MeasureCeilingSuite(double sustained_seconds) {
+  RETURN_IF_ERROR(CheckUsable());
+  absl::StatusOr<std::vector<Ceiling>> ceilings =
+      tune::cuda::MeasureCeilingSuite(*parts_.context, *parts_.compiler, parts_.activity,
+                                      *parts_.telemetry, sustained_seconds);
   RETURN_IF_ERROR(Note(ceilings.status()));
   return ceilings;
 }
@@ -145,12 +165,66 @@ absl::StatusOr<RunReport> CudaRunner::Run(const RunRequest& request) {
   return report;
 }
 
+absl::StatusOr<LoadedKernel> CudaRunner::Load(const VariantPlan& variant,
+                                              const std::string& binary) {
+  return LoadedKernel::Load(
+      *parts_.context, binary, variant.launch, variant.args,
+      [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); });
+}
+
+absl::StatusOr<CountReport> CudaRunner::Count(const CountRequest& request) {
+  RETURN_IF_ERROR(CheckUsable());
+  if (problem_ == nullptr) return absl::FailedPreconditionError("Count before Prepare");
+  CountReport report;
+  report.unavailable = parts_.no_profiler;
+  if (parts_.profiler == nullptr) return report;
+  const absl::Status status = CountVariant(request, report);
+  if (!status.ok()) {
+    const std::optional<Outcome> outcome = OutcomeOf(status);
+    if (!outcome) {
+      lost_ = true;
+      return status;
+    }
+    report.outcome = *outcome;
+    report.message = std::string(status.message());
+  }
+  lost_ = lost_ || report.outcome == Outcome::kFaulted;
+  return report;
+}
+
+absl::Status CudaRunner::CountVariant(const CountRequest& request, CountReport& report) {
+  ASSIGN_OR_RETURN(LoadedKernel kernel, Load(request.variant, request.binary));
+  VariantCounter counter(*parts_.context, *parts_.harness, *parts_.profiler, *problem_);
+  RunReport checked;
+  absl::Status status = sampler_->CheckLaunch(kernel, *problem_, checked).status();
+  report.outcome = checked.outcome;
+  report.message = checked.message;
+  if (status.ok() && checked.outcome == Outcome::kOk) {
+    status = counter.Count(kernel, request, report);
+  }
+  if (absl::IsAborted(status) || absl::IsUnavailable(status)) kernel.Abandon();
+  return status;
+}
+
+absl::StatusOr<CalibrationReport> CudaRunner::Calibrate() {
+  RETURN_IF_ERROR(CheckUsable());
+  CalibrationReport report;
+  report.unavailable = parts_.no_profiler;
+  if (parts_.profiler == nullptr) return report;
+  report.chip = parts_.profiler->host().chip();
+  absl::StatusOr<std::vector<CalibrationEntry>> entries = MeasureCalibration(
+      *parts_.context, *parts_.compiler, *parts_.harness, *parts_.profiler);
+  if (absl::IsFailedPrecondition(entries.status())) {
+    report.unavailable = std::string(entries.status().message());
+    return report;
+  }
+  RETURN_IF_ERROR(Note(entries.status()));
+  report.entries = *std::move(entries);
+  return report;
+}
+
 absl::Status CudaRunner::RunVariant(const RunRequest& request, RunReport& report) {
-  ASSIGN_OR_RETURN(LoadedKernel kernel,
-                   LoadedKernel::Load(*parts_.context, request.binary, request.variant.launch,
-                                      request.variant.args, [this](const BufferPlan& wanted) {
-                                        return problem_->Resolve(wanted);
-                                      }));
+  ASSIGN_OR_RETURN(LoadedKernel kernel, Load(request.variant, request.binary));
   report.resources = kernel.resources();
   const absl::Status status = RunLoaded(kernel, request.policy, report);
   if (absl::IsAborted(status) || absl::IsUnavailable(status)) kernel.Abandon();
@@ -208,6 +282,28 @@ absl::StatusOr<std::unique_ptr<Runner>> MakeRunner(int ordinal, const Toolkit& t
     parts.info.clock_note = absl::StrCat("CUDA events, about 2 us too long on short kernels: ",
                                          activity.status().message());
   }
+  return std::make_unique<CudaRunner>(std::move(parts));
+}
+
+absl::StatusOr<std::unique_ptr<Runner>> MakeCountingRunner(int ordinal) {
+  ASSIGN_OR_RETURN(Toolkit toolkit, FindToolkit());
+  CudaRunner::Parts parts;
+  ASSIGN_OR_RETURN(DriverApi driver, DriverApi::Load());
+  ASSIGN_OR_RETURN(parts.context, DeviceContext::Open(driver, ordinal));
+  // Before any module is loaded: counting instructions instruments them.
+  absl::StatusOr<std::unique_ptr<RangeProfiler>> profiler =
+      RangeProfiler::Open(*parts.context, toolkit);
+  if (profiler.ok()) {
+    parts.profiler = *std::move(profiler);
+  } else {
+    parts.no_profiler = std::string(profiler.status().message());
+  }
+  ASSIGN_OR_RETURN(parts.compiler, MakeNvrtcCompiler(toolkit));
+  ASSIGN_OR_RETURN(parts.harness, Harness::Create(*parts.context, *parts.compiler));
+  parts.telemetry = TelemetrySource::Open(parts.context->pci_bus_id);
+  parts.info = InfoOf(*parts.context, *parts.telemetry);
+  parts.info.clock = Clock::kEvents;
+  parts.info.clock_note = "a process that counts does not time";
   return std::make_unique<CudaRunner>(std::move(parts));
 }
 

@@ -53,10 +53,9 @@ absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Open(const DriverA
   ASSIGN_OR_RETURN(context->device, FindDevice(driver, ordinal));
   ASSIGN_OR_RETURN(context->sm, ReadSm(driver, ordinal));
   RETURN_IF_ERROR(context->ReadLimits());
-  CUcontext primary = nullptr;
-  RETURN_IF_ERROR(driver.Check(driver.cuDevicePrimaryCtxRetain(&primary, context->device),
+  RETURN_IF_ERROR(driver.Check(driver.cuDevicePrimaryCtxRetain(&context->handle, context->device),
                                "cuDevicePrimaryCtxRetain"));
-  RETURN_IF_ERROR(driver.Check(driver.cuCtxSetCurrent(primary), "cuCtxSetCurrent"));
+  RETURN_IF_ERROR(driver.Check(driver.cuCtxSetCurrent(context->handle), "cuCtxSetCurrent"));
   RETURN_IF_ERROR(driver.Check(driver.cuStreamCreate(&context->stream, CU_STREAM_NON_BLOCKING),
                                "cuStreamCreate"));
   return context;

@@ -32,6 +32,7 @@ class DeviceContext {
 
   DriverApi driver;
   CUdevice device = 0;
+  CUcontext handle = nullptr;
   CUstream stream = nullptr;
 
   std::string name;

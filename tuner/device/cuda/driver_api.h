@@ -29,6 +29,10 @@
   X(cuFuncSetAttribute)           \
   X(cuGetErrorName)               \
   X(cuGetErrorString)             \
+  X(cuGraphDestroy)               \
+  X(cuGraphExecDestroy)           \
+  X(cuGraphInstantiateWithFlags)  \
+  X(cuGraphLaunch)                \
   X(cuInit)                       \
   X(cuLaunchKernelEx)             \
   X(cuMemAlloc)                   \
@@ -44,7 +48,9 @@
   X(cuModuleLoadData)             \
   X(cuModuleUnload)               \
   X(cuOccupancyMaxActiveClusters) \
+  X(cuStreamBeginCapture)         \
   X(cuStreamCreate)               \
+  X(cuStreamEndCapture)           \
   X(cuStreamSynchronize)          \
   X(cuTensorMapEncodeTiled)
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl report roofline|sweep
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/commands/commands.h"
+#include "client/report/html_page.h"
+#include "client/report/roofline_view.h"
+#include "client/report/svg_chart.h"
+#include "client/report/sweep_report_view.h"
+#include "client/rpc.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(120);
+
+struct ReportFlags {
+  std::vector<std::string> kernels;
+  std::vector<int64_t> sweep_ids;
+  int64_t sweep_id = 0;
+  std::string device;
+  std::vector<std::string> params;
+  std::string format;
+  std::string out;
+  std::string image;
+};
+
+// Of the file's name if there is no --format: "report.html" asks for a page.
+std::string FormatOf(const ReportFlags& flags) {
+  if (!flags.format.empty()) return flags.format;
+  for (const char* format : {"html", "svg", "md", "json"}) {
+    if (absl::EndsWith(flags.out, absl::StrCat(".", format))) return format;
+  }
+  return "terminal";
+}
+
+absl::Status Write(const ReportFlags& flags, const std::string& text) {
+  if (flags.out.empty() || flags.out == "-") {
+    std::fputs(text.c_str(), stdout);
+    return absl::OkStatus();
+  }
+  std::ofstream file(flags.out, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return absl::FailedPreconditionError(absl::StrCat("cannot write '", flags.out, "'"));
+  std::fprintf(stderr, "wrote %s\n", flags.out.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status RunRoofline(Session& session, const ReportFlags& flags) {
+  if (!flags.sweep_ids.empty() && !flags.kernels.empty()) {
+    return absl::InvalidArgumentError("name kernels or sweeps, not both");
+  }
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetRooflinesRequest request;
+  request.mutable_kernel_names()->Add(flags.kernels.begin(), flags.kernels.end());
+  request.mutable_sweep_ids()->Add(flags.sweep_ids.begin(), flags.sweep_ids.end());
+  request.set_device(flags.device);
+  v1::RooflineReport report;
+  absl::Status status = FromGrpc((*connection)->reports().GetRooflines(&context, request, &report));
+  if (!status.ok()) return status;
+  const std::string format = FormatOf(flags);
+  if (format == "html") return Write(flags, HtmlPage(report));
+  if (format == "svg") return Write(flags, ToSvg(ReportChart(report)));
+  if (format == "md") return Write(flags, MarkdownText(report, flags.image));
+  if (format == "json") return Write(flags, JsonText(report));
+  return Write(flags, TerminalText(report));
+}
+
+absl::Status RunSweepReport(Session& session, const ReportFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetSweepReportRequest request;
+  request.set_sweep_id(flags.sweep_id);
+  if (!flags.params.empty()) request.set_row_param(flags.params[0]);
+  if (flags.params.size() > 1) request.set_column_param(flags.params[1]);
+  v1::SweepReport report;
+  absl::Status status =
+      FromGrpc((*connection)->reports().GetSweepReport(&context, request, &report));
+  if (!status.ok()) return status;
+  const std::string format = FormatOf(flags);
+  if (format == "html") return Write(flags, HtmlPage(report));
+  if (format == "svg") return Write(flags, SvgText(report));
+  if (format == "md") return Write(flags, MarkdownText(report, flags.image));
+  if (format == "json") return Write(flags, JsonText(report));
+  return Write(flags, TerminalText(report));
+}
+
+void AddOutputFlags(CLI::App& command, ReportFlags& flags) {
+  command
+      .add_option("--format", flags.format,
+                  "html, svg, md, json or terminal; by default what --out's name says")
+      ->check(CLI::IsMember({"html", "svg", "md", "json", "terminal"}));
+  command.add_option("-o,--out", flags.out, "File to write; by default standard output");
+  command.add_option("--image", flags.image, "Link to the SVG, for Markdown");
+}
+
+}  // namespace
+
+void AddReport(CLI::App& app, Session& session) {
+  CLI::App* report =
+      app.add_subcommand("report", "What the stored measurements say, as pictures and pages");
+  report->require_subcommand(1);
+
+  auto roofline_flags = std::make_shared<ReportFlags>();
+  CLI::App* roofline = report->add_subcommand(
+      "roofline",
+      "Every trial against what the device can do, and what keeps the best from being faster.\n"
+      "Examples:\n"
+      "  tunectl report roofline softmax --out softmax.html\n"
+      "  tunectl report roofline --sweep 12 --format md --image roofline.svg\n"
+      "  tunectl report roofline                     the newest sweep of each problem");
+  roofline->add_option("KERNEL", roofline_flags->kernels,
+                       "Kernels: the newest finished sweep of each of their problems");
+  roofline
+      ->add_option("--sweep", roofline_flags->sweep_ids, "Sweep ids, as in 'tunectl sweep list'")
+      ->delimiter(',');
+  roofline->add_option("--device", roofline_flags->device, "Only of this device: id or name");
+  AddOutputFlags(*roofline, *roofline_flags);
+  roofline->callback(
+      [&session, roofline_flags] { session.Finish(RunRoofline(session, *roofline_flags)); });
+
+  auto sweep_flags = std::make_shared<ReportFlags>();
+  CLI::App* sweep = report->add_subcommand(
+      "sweep",
+      "How much each parameter of a sweep matters, how the search went, what failed.\n"
+      "Examples:\n"
+      "  tunectl report sweep 12 --out sweep.html\n"
+      "  tunectl report sweep 12 --params BLOCK_M,STAGES --format svg --out sweep.svg");
+  sweep->add_option("ID", sweep_flags->sweep_id, "Sweep, as in 'tunectl sweep list'")->required();
+  sweep
+      ->add_option("--params", sweep_flags->params,
+                   "The two of the heat map; by default those that interact most")
+      ->delimiter(',')
+      ->expected(1, 2);
+  AddOutputFlags(*sweep, *sweep_flags);
+  sweep->callback(
+      [&session, sweep_flags] { session.Finish(RunSweepReport(session, *sweep_flags)); });
+}
+
+}  // namespace tune::client

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history of a kernel, in a terminal and as a picture.
+#pragma once
+
+#include <string>
+
+#include "tune/v1/gate.pb.h"
+
+namespace tune::client {
+
+std::string HistoryText(const v1::HistorySeries& series);
+// One self-contained SVG with a panel for each series: a point a measurement, its slowest and
+// fastest round, the levels between changes, and what changed by how much at which label.
+std::string HistorySvg(const v1::GetHistoryResponse& history);
+
+}  // namespace tune::client

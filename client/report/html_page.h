@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports as one HTML file that needs nothing else: data, style, script and Chart.js are in it.
+#pragma once
+
+#include <string>
+
+#include "tune/v1/report.pb.h"
+
+namespace tune::client {
+
+std::string HtmlPage(const v1::RooflineReport& report);
+std::string HtmlPage(const v1::SweepReport& report);
+
+}  // namespace tune::client

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "client/format.h"
+#include "client/report/markdown.h"
+#include "client/report/roofline_view.h"
+#include "client/terminal.h"
+
+namespace tune::client {
+namespace {
+
+constexpr size_t kRanked = 5;  // configs listed
+
+std::string RateText(const v1::ResourceUse& use) {
+  if (use.resource() == "launch") return "-";
+  return use.resource() == "compute" ? FlopRateText(use.roof()) : BandwidthText(use.roof());
+}
+
+std::string AmountText(const v1::ResourceUse& use) {
+  if (use.resource() == "launch") return "-";
+  if (use.resource() == "compute") return SiText(use.amount(), "FLOP");
+  return BytesText(use.amount());
+}
+
+std::string IntervalText(const v1::Measurement& m) {
+  return fmt::format("{} (95 % interval {} to {}, {} samples, {} clock)",
+                     LatencyText(m.latency_ns_median()), LatencyText(m.latency_ns_low()),
+                     LatencyText(m.latency_ns_high()), m.sample_count(), ToText(m.clock()));
+}
+
+// The fastest distinct configs; a winner counts by its confirmed time.
+std::vector<const v1::RooflinePoint*> Fastest(const v1::Roofline& roofline) {
+  std::map<std::string, const v1::RooflinePoint*> newest;
+  for (const v1::RooflinePoint& point : roofline.points()) {
+    if (point.trial().outcome() == v1::OUTCOME_OK) newest[ToText(point.trial().config())] = &point;
+  }
+  std::vector<const v1::RooflinePoint*> ranked;
+  for (const auto& [config, point] : newest) ranked.push_back(point);
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto* a, const auto* b) {
+    return a->trial().measurement().latency_ns_median() <
+           b->trial().measurement().latency_ns_median();
+  });
+  ranked.resize(std::min(ranked.size(), kRanked));
+  return ranked;
+}
+
+std::string VerdictCounts(const v1::Roofline& roofline) {
+  std::map<v1::RooflineVerdict, int> counts;
+  int failed = 0;
+  for (const v1::RooflinePoint& point : roofline.points()) {
+    if (point.trial().outcome() == v1::OUTCOME_OK ||
+        point.trial().outcome() == v1::OUTCOME_ABOVE_ROOF) {
+      ++counts[point.verdict()];
+    } else {
+      ++failed;
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [verdict, count] : counts) {
+    parts.push_back(absl::StrCat(count, " ", ToText(verdict)));
+  }
+  if (failed > 0) parts.push_back(absl::StrCat(failed, " not ok"));
+  return absl::StrJoin(parts, ", ");
+}
+
+std::vector<std::vector<std::string>> UseRows(const v1::RooflinePoint& point) {
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::ResourceUse& use : point.uses()) {
+    rows.push_back({use.resource(), use.ceiling(), RateText(use), AmountText(use),
+                    use.counted() ? "counted" : "declared", LatencyText(use.floor_ns()),
+                    PercentText(use.utilisation())});
+  }
+  return rows;
+}
+
+const std::vector<std::string> kUseTitles = {"resource", "ceiling", "limit",      "work",
+                                             "by",       "floor",   "of the time"};
+
+std::string Row(const char* title, const std::string& text) {
+  return fmt::format("{:<10}{}\n", title, text);
+}
+
+std::string Section(const v1::Roofline& roofline) {
+  const v1::Sweep& sweep = roofline.sweep();
+  std::string text = fmt::format("{}  on {} ({}), driver {}, {}, sweep {}\n\n",
+                                 Bold(SubjectText(sweep)), sweep.device_name(), sweep.target(),
+                                 roofline.driver(), roofline.compiler(), sweep.id());
+  const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
+  if (best == nullptr) return text + "no config was ok\n";
+  text += Row("best", ToText(best->trial().config()));
+  text += Row("latency", IntervalText(best->trial().measurement()));
+  text += Row("diagnosis", best->diagnosis());
+  for (const std::string& note : best->notes()) text += Row("", note);
+  if (const auto* plain = FindPoint(roofline, roofline.default_trial_id());
+      plain != nullptr && plain != best) {
+    text += Row("default",
+                fmt::format("{}: {}", LatencyText(plain->trial().measurement().latency_ns_median()),
+                            plain->diagnosis()));
+  }
+  text += Row("trials", VerdictCounts(roofline)) + "\n";
+  Table uses(kUseTitles);
+  for (std::vector<std::string>& row : UseRows(*best)) uses.Add(std::move(row));
+  text += uses.Text() + "\n";
+  Table fastest({"trial", "median", "of roof", "binds", "verdict", "config"});
+  for (const v1::RooflinePoint* point : Fastest(roofline)) {
+    fastest.Add({absl::StrCat(point->trial().id()),
+                 LatencyText(point->trial().measurement().latency_ns_median()),
+                 PercentText(point->efficiency()), point->binding(), ToText(point->verdict()),
+                 ToText(point->trial().config())});
+  }
+  text += fastest.Text();
+  for (const std::string& note : roofline.notes()) text += Dim("note: " + note) + "\n";
+  return text;
+}
+
+std::string MarkdownSection(const v1::Roofline& roofline) {
+  const v1::Sweep& sweep = roofline.sweep();
+  std::string text = fmt::format("\n### {}\n\n", MarkdownCell(SubjectText(sweep)));
+  const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
+  if (best == nullptr) return text + "No config was ok.\n";
+  text += fmt::format("**{}.** {}\n\n", MarkdownCell(best->diagnosis()),
+                      MarkdownCell(absl::StrJoin(best->notes(), "; ")));
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::RooflinePoint* point : Fastest(roofline)) {
+    const v1::Measurement& m = point->trial().measurement();
+    rows.push_back(
+        {LatencyText(m.latency_ns_median()),
+         fmt::format("{} to {}", LatencyText(m.latency_ns_low()), LatencyText(m.latency_ns_high())),
+         PercentText(point->efficiency()), point->binding(),
+         fmt::format("`{}`", ToText(point->trial().config()))});
+  }
+  text += MarkdownTable({"median", "95 % interval", "of roof", "binds", "config"}, rows);
+  text += "\n" + MarkdownTable(kUseTitles, UseRows(*best)) + "\n";
+  text +=
+      fmt::format("{} trials: {}. Sweep {} on {} ({}), driver {}, {}.\n", roofline.points_size(),
+                  VerdictCounts(roofline), sweep.id(), MarkdownCell(sweep.device_name()),
+                  sweep.target(), roofline.driver(), MarkdownCell(roofline.compiler()));
+  for (const std::string& note : roofline.notes()) text += "\n> " + note + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string ToText(v1::RooflineVerdict verdict) {
+  if (verdict == v1::ROOFLINE_VERDICT_UNSPECIFIED) return "unknown";
+  if (verdict == v1::ROOFLINE_VERDICT_INVALID_ROOF) return "above the roof";
+  std::string text = absl::AsciiStrToLower(
+      absl::StripPrefix(v1::RooflineVerdict_Name(verdict), "ROOFLINE_VERDICT_"));
+  const char* join = verdict == v1::ROOFLINE_VERDICT_WELL_USED ? " " : "-";
+  return absl::StrReplaceAll(text, {{"_", join}});
+}
+
+const v1::RooflinePoint* FindPoint(const v1::Roofline& roofline, int64_t trial_id) {
+  if (trial_id == 0) return nullptr;
+  for (const v1::RooflinePoint& point : roofline.points()) {
+    if (point.trial().id() == trial_id) return &point;
+  }
+  return nullptr;
+}
+
+std::string SubjectText(const v1::Sweep& sweep) {
+  return absl::StrCat(sweep.kernel_name(), " ", ToText(sweep.problem()));
+}
+
+std::string TerminalText(const v1::RooflineReport& report) {
+  std::vector<std::string> sections;
+  for (const v1::Roofline& roofline : report.rooflines()) sections.push_back(Section(roofline));
+  return absl::StrJoin(sections, "\n");
+}
+
+std::string MarkdownText(const v1::RooflineReport& report, const std::string& image) {
+  std::string text = "## Rooflines\n";
+  if (!image.empty()) absl::StrAppend(&text, "\n![Rooflines](", image, ")\n");
+  if (report.rooflines_size() > 1) {
+    std::vector<std::vector<std::string>> rows;
+    for (const v1::Roofline& roofline : report.rooflines()) {
+      const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
+      if (best == nullptr) continue;
+      rows.push_back({SubjectText(roofline.sweep()),
+                      LatencyText(best->trial().measurement().latency_ns_median()),
+                      PercentText(best->efficiency()), best->binding(), ToText(best->verdict())});
+    }
+    text += "\n" + MarkdownTable({"problem", "best", "of roof", "binds", "verdict"}, rows);
+  }
+  for (const v1::Roofline& roofline : report.rooflines()) text += MarkdownSection(roofline);
+  return text;
+}
+
+}  // namespace tune::client

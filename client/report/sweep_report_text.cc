@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "client/format.h"
+#include "client/report/markdown.h"
+#include "client/report/roofline_view.h"
+#include "client/report/sweep_report_view.h"
+#include "client/terminal.h"
+
+namespace tune::client {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+const std::vector<std::string> kEffectTitles = {"param",  "explains",    "spread",
+                                                "winner", "best median", "values"};
+
+std::string ValuesText(const v1::ParamEffect& param) {
+  std::vector<std::string> parts;
+  for (const v1::ParamValue& value : param.values()) {
+    parts.push_back(
+        absl::StrCat(ToText(value.value()), ": ", LatencyText(value.latency_ns_median())));
+    if (parts.size() == 8 && param.values_size() > 8) {
+      parts.push_back("...");
+      break;
+    }
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+Rows EffectRows(const v1::SweepReport& report) {
+  Rows rows;
+  for (const v1::ParamEffect& param : report.params()) {
+    rows.push_back({param.param(), PercentText(param.explained_share()),
+                    fmt::format("{:.2f}x", param.spread()), ToText(param.winner_value()),
+                    ToText(param.best_value()), ValuesText(param)});
+  }
+  return rows;
+}
+
+Rows HeatmapRows(const v1::Heatmap& map) {
+  Rows rows;
+  for (int row = 0; row < map.rows_size(); ++row) {
+    rows.push_back({absl::StrCat(map.row_param(), "=", ToText(map.rows(row)))});
+    for (int column = 0; column < map.columns_size(); ++column) {
+      const v1::HeatmapCell& cell = map.cells(row * map.columns_size() + column);
+      rows.back().push_back(cell.configs() > 0 ? LatencyText(cell.latency_ns_best()) : "");
+    }
+  }
+  return rows;
+}
+
+std::vector<std::string> HeatmapTitles(const v1::Heatmap& map) {
+  std::vector<std::string> titles = {absl::StrCat(map.column_param(), " ->")};
+  for (const v1::Value& value : map.columns()) titles.push_back(ToText(value));
+  return titles;
+}
+
+Rows TimelineRows(const v1::SweepReport& report) {
+  Rows rows;
+  for (const v1::TimelinePoint& point : report.timeline()) {
+    rows.push_back({absl::StrCat(point.trial_number()), DurationText(point.seconds()),
+                    LatencyText(point.best_latency_ns())});
+  }
+  return rows;
+}
+
+Rows OutcomeRows(const v1::SweepReport& report) {
+  Rows rows;
+  for (const v1::OutcomeSummary& outcome : report.outcomes()) {
+    std::string example;
+    if (!outcome.examples().empty()) {
+      const v1::OutcomeExample& first = outcome.examples(0);
+      example = absl::StrCat("trial ", first.trial_id(), ": ",
+                             std::string(*absl::StrSplit(first.message(), '\n').begin()));
+    }
+    rows.push_back({ToText(outcome.outcome()), absl::StrCat(outcome.count()), example});
+  }
+  return rows;
+}
+
+std::string TableText(const std::vector<std::string>& titles, Rows rows) {
+  Table table(titles);
+  for (std::vector<std::string>& row : rows) table.Add(std::move(row));
+  return table.Text() + "\n";
+}
+
+std::string WinnerText(const v1::SweepReport& report) {
+  if (!report.sweep().has_result()) return "no config was ok";
+  const v1::SweepResult& result = report.sweep().result();
+  std::string text = absl::StrCat(LatencyText(result.best().measurement().latency_ns_median()),
+                                  "  ", ToText(result.best().config()));
+  if (result.speedup_over_default() > 0) {
+    absl::StrAppend(
+        &text, fmt::format("  ({:.2f} times the default's speed)", result.speedup_over_default()));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string TerminalText(const v1::SweepReport& report) {
+  const v1::Sweep& sweep = report.sweep();
+  std::string text = fmt::format("{}  on {} ({}), driver {}, {}, sweep {}, {}\n\n",
+                                 Bold(SubjectText(sweep)), sweep.device_name(), sweep.target(),
+                                 report.driver(), report.compiler(), sweep.id(), sweep.strategy());
+  text += fmt::format("best      {}\nspace     {} configs, {} of them ok here\n\n",
+                      WinnerText(report), sweep.progress().space_size(), report.configs_ok());
+  if (!report.params().empty()) {
+    text += fmt::format(
+        "Parameters, by the share of the spread of log latency that each explains "
+        "({} together):\n",
+        PercentText(report.explained_share()));
+    text += TableText(kEffectTitles, EffectRows(report));
+  }
+  if (report.has_heatmap()) {
+    text += fmt::format("{} against {}, fastest of each pair (interaction {}):\n",
+                        report.heatmap().row_param(), report.heatmap().column_param(),
+                        PercentText(report.heatmap().interaction_share()));
+    text += TableText(HeatmapTitles(report.heatmap()), HeatmapRows(report.heatmap()));
+  }
+  text += "Search, each improvement:\n";
+  text += TableText({"trial", "after", "best so far"}, TimelineRows(report));
+  text += TableText({"outcome", "count", "example"}, OutcomeRows(report));
+  for (const std::string& note : report.notes()) text += Dim("note: " + note) + "\n";
+  return text;
+}
+
+std::string MarkdownText(const v1::SweepReport& report, const std::string& image) {
+  const v1::Sweep& sweep = report.sweep();
+  std::string text = fmt::format("## {}\n\n", MarkdownCell(SubjectText(sweep)));
+  if (!image.empty()) absl::StrAppend(&text, "![Sweep](", image, ")\n\n");
+  text += fmt::format("Best: {}\n\n", MarkdownCell(WinnerText(report)));
+  if (!report.params().empty()) {
+    text += MarkdownTable(kEffectTitles, EffectRows(report));
+    text += fmt::format("\nShares of the spread of log latency; {} together.\n\n",
+                        PercentText(report.explained_share()));
+  }
+  if (report.has_heatmap()) {
+    text += MarkdownTable(HeatmapTitles(report.heatmap()), HeatmapRows(report.heatmap()));
+    text += "\nFastest config of each pair.\n\n";
+  }
+  text += MarkdownTable({"outcome", "count", "example"}, OutcomeRows(report));
+  text += fmt::format("\nSweep {} on {} ({}), {}, {} of {} configs ok, driver {}, {}.\n",
+                      sweep.id(), MarkdownCell(sweep.device_name()), sweep.target(),
+                      sweep.strategy(), report.configs_ok(), sweep.progress().space_size(),
+                      report.driver(), MarkdownCell(report.compiler()));
+  for (const std::string& note : report.notes()) text += "\n> " + note + "\n";
+  return text;
+}
+
+}  // namespace tune::client

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep report for people: pictures, Markdown, terminal text. Pure.
+#pragma once
+
+#include <string>
+
+#include "client/report/svg_chart.h"
+#include "tune/v1/report.pb.h"
+
+namespace tune::client {
+
+// How much each parameter explains, as bars of points.
+SvgChart EffectsChart(const v1::SweepReport& report);
+// The best latency so far, by trials or by seconds.
+enum class TimelineBy { kTrials, kSeconds };
+SvgChart TimelineChart(const v1::SweepReport& report, TimelineBy by);
+SvgHeatmap PairHeatmap(const v1::SweepReport& report);
+
+// Effects, heat map and time line as one picture.
+std::string SvgText(const v1::SweepReport& report);
+std::string TerminalText(const v1::SweepReport& report);
+std::string MarkdownText(const v1::SweepReport& report, const std::string& image);
+
+}  // namespace tune::client

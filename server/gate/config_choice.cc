@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/gate/config_choice.h"
+
+#include "absl/strings/str_cat.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+bool CanRun(const GateSide& side, const TargetTraits& traits, const Config& config) {
+  absl::StatusOr<Space> space = side.kernel->MakeSpace(side.problem, traits);
+  return space.ok() && space->IndexOf(config).has_value();
+}
+
+// The newest record of a kernel by hash, or of any source of its name where `any_source`.
+const db::RecordRow* FindRecord(const std::vector<db::RecordRow>& records, const GateSide& side,
+                                const db::GateRunRow& run, bool any_source) {
+  const db::RecordRow* found = nullptr;
+  for (const db::RecordRow& record : records) {
+    const bool kernel = any_source ? record.kernel_name == side.kernel->spec().name()
+                                   : record.key.kernel_hash == side.kernel->hash();
+    if (kernel && record.key.problem == side.problem &&
+        record.key.device_name == run.device_name && record.key.cache_mode == run.cache_mode) {
+      found = &record;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<ConfigChoice> ChooseConfigs(const GateSubject& subject,
+                                           const std::vector<db::RecordRow>& records,
+                                           const db::GateRunRow& run, const TargetTraits& traits) {
+  const GateSide& first = subject.base ? *subject.base : subject.head;
+  ConfigChoice choice;
+  for (const bool any_source : {false, true}) {
+    const db::RecordRow* record = FindRecord(records, first, run, any_source);
+    if (record == nullptr || !CanRun(first, traits, record->trial.config)) continue;
+    choice.base = record->trial.config;
+    choice.source = absl::StrCat("record ", record->id,
+                                 any_source ? " of another source of the kernel"
+                                 : subject.base ? " of the base" : "");
+    break;
+  }
+  if (choice.source.empty()) {
+    ASSIGN_OR_RETURN(choice.base, first.kernel->DefaultConfig(first.problem, traits));
+    choice.source = "default";
+  }
+  choice.head = choice.base;
+  if (!subject.base) return choice;
+  if (!CanRun(subject.head, traits, choice.head)) {
+    ASSIGN_OR_RETURN(choice.head, subject.head.kernel->DefaultConfig(subject.head.problem, traits));
+    absl::StrAppend(&choice.source,
+                    "; the head cannot run it, so its default config stands in");
+  }
+  const db::RecordRow* own = FindRecord(records, subject.head, run, /*any_source=*/false);
+  if (own != nullptr && own->trial.config != choice.head &&
+      CanRun(subject.head, traits, own->trial.config)) {
+    choice.recovery = own->trial.config;
+  }
+  return choice;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/gate/gate_history.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert.h"
+#include "server/gate/gate_evidence.h"
+#include "tuner/statistics/change_points.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+bool Matches(const v1::GetHistoryRequest& request, const db::GateRunRow& run,
+             const db::GateKernelRow& kernel) {
+  if (!request.device().empty() && request.device() != run.device_id &&
+      request.device() != run.device_name) {
+    return false;
+  }
+  if (!request.dtype().empty() && request.dtype() != ToText(kernel.problem.dtype)) return false;
+  for (const auto& [name, value] : request.dims()) {
+    const std::pair<std::string, int64_t> wanted(name, value);
+    const auto& dims = kernel.problem.dims;
+    if (std::find(dims.begin(), dims.end(), wanted) == dims.end()) return false;
+  }
+  return true;
+}
+
+// The point of one side; nothing without rounds.
+void AddPoint(const db::GateRunRow& run, const std::string& label, const Config& config,
+              std::vector<double> rounds_ns, v1::HistorySeries& series) {
+  std::erase_if(rounds_ns, [](double ns) { return ns <= 0; });
+  if (rounds_ns.empty()) return;
+  std::sort(rounds_ns.begin(), rounds_ns.end());
+  const size_t half = rounds_ns.size() / 2;
+  v1::HistoryPoint* point = series.add_points();
+  point->set_label(Utf8(label));
+  point->set_run_id(run.id);
+  point->set_started_unix_ms(run.started_unix_ms);
+  point->set_latency_ns(rounds_ns.size() % 2 == 1 ? rounds_ns[half]
+                                                  : (rounds_ns[half - 1] + rounds_ns[half]) / 2);
+  point->set_latency_ns_low(rounds_ns.front());
+  point->set_latency_ns_high(rounds_ns.back());
+  point->set_rounds(static_cast<uint32_t>(rounds_ns.size()));
+  *point->mutable_config() = ToProto(config);
+}
+
+void FindChanges(double least_change, v1::HistorySeries& series) {
+  std::vector<double> values;
+  for (const v1::HistoryPoint& point : series.points()) values.push_back(point.latency_ns());
+  ChangePointOptions options;
+  if (least_change > 0) options.least_change = least_change;
+  for (const ChangePoint& change : FindChangePoints(values, options)) {
+    v1::HistoryChange* proto = series.add_changes();
+    proto->set_index(static_cast<uint32_t>(change.index));
+    proto->set_before_ns(change.before);
+    proto->set_after_ns(change.after);
+    proto->set_p(change.p);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& request,
+                                               db::Store& store) {
+  ASSIGN_OR_RETURN(const std::vector<db::GateKernelRow> kernels,
+                   store.GateKernelsNamed(request.kernel_name()));
+  std::map<std::string, v1::HistorySeries> series;
+  for (const db::GateKernelRow& kernel : kernels) {
+    ASSIGN_OR_RETURN(const db::GateRunRow run, store.GetGateRun(kernel.run_id));
+    if (!Matches(request, run, kernel)) continue;
+    ASSIGN_OR_RETURN(const std::vector<EvidenceRound> rounds,
+                     LoadRounds(store, kernel.id, run.rules));
+    std::vector<double> base_ns;
+    std::vector<double> head_ns;
+    for (const EvidenceRound& round : rounds) {
+      if (round.stage == gate::Stage::kRecovery) continue;
+      base_ns.push_back(round.base_ns);
+      head_ns.push_back(round.head_ns);
+    }
+    const std::string key = absl::StrCat(run.device_name, "\n", ToText(kernel.problem), "\n",
+                                         ToText(run.cache_mode));
+    v1::HistorySeries& one = series[key];
+    one.set_kernel_name(kernel.name);
+    *one.mutable_problem() = ToProto(kernel.problem);
+    one.set_device_name(run.device_name);
+    AddPoint(run, run.base_label, kernel.base_config, base_ns, one);
+    if (request.heads() || run.kind == db::GateKind::kRecording) {
+      AddPoint(run, run.head_label, kernel.head_config, head_ns, one);
+    }
+  }
+  v1::GetHistoryResponse response;
+  for (auto& [key, one] : series) {
+    if (one.points().empty()) continue;
+    FindChanges(request.least_change(), one);
+    *response.add_series() = std::move(one);
+  }
+  return response;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast a kernel was, revision by revision, from what gates and recordings have measured.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "db/store.h"
+#include "tune/v1/gate.pb.h"
+
+namespace tune::server {
+
+// A base is a point, since bases are the main branch; so is a recording; heads only if asked for.
+absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& request,
+                                               db::Store& store);
+
+}  // namespace tune::server

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks what a client wants gated before anything is stored or started.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/devices.h"
+#include "tune/v1/gate.pb.h"
+#include "tuner/kernel.h"
+
+namespace tune::server {
+
+struct GateSide {
+  std::shared_ptr<const Kernel> kernel;
+  std::string spec_name;
+  Problem problem;
+};
+
+// One kernel of a run.
+struct GateSubject {
+  std::optional<GateSide> base;  // nothing in a recording
+  GateSide head;
+  double tolerance = -1;  // negative: the run's
+};
+
+struct GateJob {
+  db::GateRunRow run;  // without what only the opened device tells
+  std::vector<GateSubject> subjects;
+  double leg_seconds = 0;  // 0: the default of the device
+};
+
+inline constexpr int kGateKernelsMax = 1000;
+
+// Waits until the devices are known, at most until `deadline`.
+absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& store,
+                                  const Devices& devices, absl::Time deadline);
+
+// The kernel as the store keeps it.
+db::KernelRow ToRow(const GateSide& side);
+
+}  // namespace tune::server

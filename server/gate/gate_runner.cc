@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/gate/gate_runner.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/gate/compile_batch.h"
+#include "server/gate/config_choice.h"
+#include "server/gate/gate_bench.h"
+#include "server/pool/machine_code.h"
+#include "server/worker/convert.h"
+#include "tuner/gate/gate.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr int kRecoveryRounds = 5;
+
+// Legs that a median's precision ends: see docs/gate.md.
+SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double leg_seconds) {
+  SamplePolicy policy{.cache_mode = cache_mode,
+                      .samples_min = 20,
+                      .samples_max = 2000,
+                      .seconds_max = 0.25,
+                      .precision = 0.0025};
+  if (target == "cpu") {
+    policy.samples_min = 5;
+    policy.samples_max = 200;
+    policy.seconds_max = 0.05;
+  }
+  if (leg_seconds > 0) policy.seconds_max = leg_seconds;
+  return policy;
+}
+
+// The launch and its arguments, less the entry's name: equal for variants that are launched alike.
+std::string LaunchKey(const VariantPlan& plan) {
+  worker::v1::Run run = ToWire(RunRequest{.variant = plan});
+  run.clear_policy();
+  run.mutable_launch()->clear_entry();
+  return run.SerializeAsString();
+}
+
+// A kernel while it is gated.
+struct Candidate {
+  std::optional<GateVariant> base;
+  GateVariant head;
+  std::optional<GateVariant> recovery;
+  db::GateKernelRow row;
+};
+
+// One run while it lasts. Not thread-safe.
+class GateRun {
+ public:
+  GateRun(db::Store& store, Workers& workers, Devices& devices, GateJob job,
+          const Cancelled& cancelled, const GateRunner::Report& report)
+      : store_(store),
+        workers_(workers),
+        devices_(devices),
+        job_(std::move(job)),
+        cancelled_(cancelled),
+        report_(report),
+        random_(job_.run.seed) {}
+  ~GateRun() {
+    if (paused_) Loud();
+  }
+
+  absl::Status Go();
+  db::GateRunRow& row() { return job_.run; }
+
+ private:
+  absl::Status TakeDevice();
+  absl::Status Plan();
+  absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
+  absl::Status CompileVariants();
+  absl::Status CompileReferences();
+  void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
+  absl::Status StoreKernels();
+  absl::Status Quiet();
+  void Loud();
+  absl::Status Decide();
+  absl::Status Record();
+  absl::Status Recover(const std::vector<size_t>& failed);
+  absl::StatusOr<gate::RoundResult> MeasureRound(size_t index, gate::Stage stage, int round,
+                                                 const GateVariant& head);
+  void Report(const std::string& phase, const std::string& kernel);
+  void PlanRounds(const gate::Gate& gate, size_t wanted);
+
+  db::Store& store_;
+  Workers& workers_;
+  Devices& devices_;
+  GateJob job_;
+  const Cancelled& cancelled_;
+  const GateRunner::Report& report_;
+  std::mt19937_64 random_;
+  std::optional<DeviceTurns::Turn> turn_;
+  DeviceLease* lease_ = nullptr;
+  CompilePool* pool_ = nullptr;
+  TargetTraits traits_;
+  std::vector<Candidate> candidates_;
+  std::optional<GateBench> bench_;
+  std::optional<gate::Gate> gate_;
+  std::vector<std::string> faults_;  // found while measuring, by candidate
+  bool paused_ = false;
+  int round_ = 0;
+  GateStep step_;
+  absl::Time started_ = absl::Now();
+};
+
+void GateRun::Report(const std::string& phase, const std::string& kernel) {
+  step_.run_id = job_.run.id;
+  step_.phase = phase;
+  step_.kernel = kernel;
+  const absl::Duration elapsed = absl::Now() - started_;
+  step_.elapsed_seconds = absl::ToDoubleSeconds(elapsed);
+  step_.remaining_seconds = 0;
+  if (step_.rounds_done > 0 && step_.rounds_planned > step_.rounds_done) {
+    step_.remaining_seconds = step_.elapsed_seconds *
+                              (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
+  }
+  report_(step_);
+}
+
+absl::Status GateRun::TakeDevice() {
+  Report("waiting for the device", "");
+  ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
+                   devices_.turns().Take(job_.run.device_id, cancelled_));
+  turn_.emplace(std::move(turn));
+  started_ = absl::Now();
+  ASSIGN_OR_RETURN(lease_, workers_.FindDevice(job_.run.device_id));
+  lease_->Close();  // a third process on the device would be a stranger there
+  traits_ = TraitsOf(lease_->Status().info);
+  ASSIGN_OR_RETURN(pool_, workers_.PoolFor(traits_.target));
+  return absl::OkStatus();
+}
+
+absl::Status GateRun::PlanSide(const GateSide& side, const Config& config,
+                               GateVariant& variant) const {
+  ASSIGN_OR_RETURN(variant.problem, side.kernel->PlanProblem(side.problem, traits_));
+  ASSIGN_OR_RETURN(variant.plan, side.kernel->PlanVariant(side.problem, traits_, config));
+  return absl::OkStatus();
+}
+
+absl::Status GateRun::Plan() {
+  ASSIGN_OR_RETURN(const std::vector<db::RecordRow> records, store_.CurrentRecords());
+  for (const GateSubject& subject : job_.subjects) {
+    Candidate& candidate = candidates_.emplace_back();
+    db::GateKernelRow& row = candidate.row;
+    const GateSide& first = subject.base ? *subject.base : subject.head;
+    row.name = subject.head.kernel->spec().name();
+    row.head_kernel_hash = subject.head.kernel->hash();
+    row.problem = first.problem;
+    row.tolerance = subject.tolerance;
+    const absl::Status planned = [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const ConfigChoice choice,
+                       ChooseConfigs(subject, records, job_.run, traits_));
+      row.base_config = choice.base;
+      row.head_config = choice.head;
+      row.config_source = choice.source;
+      RETURN_IF_ERROR(PlanSide(subject.head, choice.head, candidate.head));
+      if (subject.base) {
+        RETURN_IF_ERROR(PlanSide(*subject.base, choice.base, candidate.base.emplace()));
+      }
+      if (!choice.recovery) return absl::OkStatus();
+      row.recovery_config = *choice.recovery;
+      return PlanSide(subject.head, *choice.recovery, candidate.recovery.emplace());
+    }();
+    if (!planned.ok()) row.fault = std::string(planned.message());
+    RETURN_IF_ERROR(store_.PutKernel(ToRow(subject.head)));
+    if (subject.base) {
+      RETURN_IF_ERROR(store_.PutKernel(ToRow(*subject.base)));
+      row.base_kernel_hash = subject.base->kernel->hash();
+    }
+  }
+  faults_.resize(candidates_.size());
+  return absl::OkStatus();
+}
+
+absl::Status GateRun::CompileVariants() {
+  Report("compiling", "");
+  CompileBatch batch(*pool_);
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.row.fault.empty()) continue;
+    if (candidate.base) batch.Add(candidate.base->plan.compile);
+    batch.Add(candidate.head.plan.compile);
+    if (candidate.recovery) batch.Add(candidate.recovery->plan.compile);
+  }
+  ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
+  size_t next = 0;
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.row.fault.empty()) continue;
+    const CompileResult* base = candidate.base ? &results[next++] : nullptr;
+    const CompileResult& head = results[next++];
+    NoteCode(candidate, base, head);
+    if (base != nullptr) candidate.base->binary = base->variant.binary;
+    candidate.head.binary = head.variant.binary;
+    if (!candidate.recovery) continue;
+    const CompileResult& recovery = results[next++];
+    if (recovery.variant.outcome == Outcome::kOk) {
+      candidate.recovery->binary = recovery.variant.binary;
+    } else {
+      candidate.recovery.reset();
+    }
+  }
+  return absl::OkStatus();
+}
+
+void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
+                       const CompileResult& head) const {
+  db::GateKernelRow& row = candidate.row;
+  for (const auto& [side, result] :
+       {std::pair("base", base), std::pair<const char*, const CompileResult*>("head", &head)}) {
+    if (result == nullptr || result->variant.outcome == Outcome::kOk || !row.fault.empty()) continue;
+    row.fault = absl::StrCat(side, ": ", ToText(result->variant.outcome), ": ",
+                             result->variant.log.substr(0, kMaxTrialMessageBytes / 2));
+  }
+  if (!row.fault.empty()) return;
+  row.head_code = MachineCodeHash(head.variant);
+  if (base == nullptr) return;
+  row.base_code = MachineCodeHash(base->variant);
+  row.identical = row.base_code == row.head_code &&
+                  LaunchKey(candidate.base->plan) == LaunchKey(candidate.head.plan);
+}
+
+absl::Status GateRun::CompileReferences() {
+  CompileBatch batch(*pool_);
+  const auto measured = [&](const Candidate& candidate) {
+    const bool skipped = candidate.row.identical && job_.run.kind == db::GateKind::kGate;
+    return candidate.row.fault.empty() && !skipped;
+  };
+  for (const Candidate& candidate : candidates_) {
+    if (!measured(candidate)) continue;
+    if (candidate.base) batch.Add(candidate.base->problem.reference_compile);
+    batch.Add(candidate.head.problem.reference_compile);
+  }
+  ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
+  size_t next = 0;
+  for (Candidate& candidate : candidates_) {
+    if (!measured(candidate)) continue;
+    for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head}) {
+      if (side == nullptr) continue;
+      const CompiledVariant& variant = results[next++].variant;
+      side->reference_binary = variant.binary;
+      if (variant.outcome != Outcome::kOk && candidate.row.fault.empty()) {
+        candidate.row.fault = absl::StrCat("the reference kernel does not compile: ",
+                                           variant.log.substr(0, kMaxTrialMessageBytes / 2));
+      }
+    }
+    if (candidate.recovery) candidate.recovery->reference_binary = candidate.head.reference_binary;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GateRun::StoreKernels() {
+  for (Candidate& candidate : candidates_) {
+    candidate.row.run_id = job_.run.id;
+    ASSIGN_OR_RETURN(candidate.row.id, store_.AddGateKernel(candidate.row));
+    // What is left of the texts is of no more use.
+    for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head,
+                              candidate.recovery ? &*candidate.recovery : nullptr}) {
+      if (side == nullptr) continue;
+      side->plan.compile = {};
+      side->problem.reference_compile = {};
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GateRun::Quiet() {
+  if (traits_.target != "cpu") return absl::OkStatus();
+  const std::vector<CompilePool*> pools = workers_.Pools();
+  for (size_t i = 0; i < pools.size(); ++i) {
+    const absl::Status status = pools[i]->Pause(cancelled_);
+    if (status.ok()) continue;
+    while (i > 0) pools[--i]->Resume();
+    return status;
+  }
+  paused_ = true;
+  return absl::OkStatus();
+}
+
+void GateRun::Loud() {
+  for (CompilePool* pool : workers_.Pools()) pool->Resume();
+  paused_ = false;
+}
+
+absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stage stage, int round,
+                                                        const GateVariant& head) {
+  Candidate& candidate = candidates_[index];
+  ASSIGN_OR_RETURN(
+      GateBench::Outcome outcome,
+      bench_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
+  std::vector<gate::Leg> legs;
+  for (db::GateLegRow& row : outcome.legs) {
+    row.gate_kernel_id = candidate.row.id;
+    row.stage = stage;
+    row.round = round;
+    if (row.outcome == Outcome::kOk) legs.push_back(row.leg);
+  }
+  if (!outcome.fault.empty() && outcome.legs.empty()) {
+    // Kept like a leg, so that the verdict can be recomputed.
+    outcome.legs.push_back({.gate_kernel_id = candidate.row.id,
+                            .stage = stage,
+                            .round = round,
+                            .leg = {.revision = gate::Revision::kHead},
+                            .outcome = Outcome::kLaunchFailed,
+                            .message = outcome.fault});
+  }
+  RETURN_IF_ERROR(store_.AppendGateLegs(outcome.legs));
+  faults_[index] = outcome.fault;
+  ++step_.rounds_done;
+  return gate::Reduce(legs, job_.run.rules);
+}
+
+void GateRun::PlanRounds(const gate::Gate& gate, size_t wanted) {
+  size_t planned = wanted * static_cast<size_t>(job_.run.rules.screen_rounds);
+  if (gate.stage() == gate::Stage::kConfirm) {
+    planned = step_.rounds_done;
+    for (const size_t index : gate.Wanted()) {
+      planned += static_cast<size_t>(gate.confirm_rounds(index));
+    }
+  }
+  step_.rounds_planned = static_cast<uint32_t>(planned);
+}
+
+absl::Status GateRun::Decide() {
+  std::vector<double> tolerances;
+  for (const Candidate& candidate : candidates_) tolerances.push_back(candidate.row.tolerance);
+  gate_.emplace(job_.run.rules, tolerances);
+  const bool study = job_.run.kind == db::GateKind::kStudy;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    const db::GateKernelRow& row = candidates_[i].row;
+    if (!row.fault.empty()) gate_->SetInvalid(i, row.fault);
+    if (row.fault.empty() && row.identical && !study) gate_->SetIdentical(i);
+  }
+  gate::Stage planned = gate::Stage::kRecovery;
+  while (true) {
+    const gate::Stage stage = gate_->stage();
+    std::vector<size_t> wanted = gate_->Wanted();
+    if (wanted.empty() || (study && stage == gate::Stage::kConfirm)) break;
+    if (planned != stage) PlanRounds(*gate_, wanted.size());
+    planned = stage;
+    std::shuffle(wanted.begin(), wanted.end(), random_);
+    Report(gate::ToText(stage), "starting two processes");
+    RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));
+    for (const size_t index : wanted) {
+      Report(gate::ToText(stage), candidates_[index].row.name);
+      ASSIGN_OR_RETURN(const gate::RoundResult result,
+                       MeasureRound(index, stage, round_, candidates_[index].head));
+      if (faults_[index].empty()) {
+        gate_->Add(index, result);
+      } else {
+        gate_->SetInvalid(index, faults_[index]);
+      }
+      if (gate_->stage() != stage) break;  // the last of the screening; the next round is fresh
+    }
+    ++round_;
+  }
+  return absl::OkStatus();
+}
+
+// The head alone, for the history.
+absl::Status GateRun::Record() {
+  step_.rounds_planned =
+      static_cast<uint32_t>(candidates_.size()) * job_.run.rules.screen_rounds;
+  for (round_ = 0; round_ < job_.run.rules.screen_rounds; ++round_) {
+    RETURN_IF_ERROR(bench_->Renew(/*pair=*/false));
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (!candidates_[i].row.fault.empty() || !faults_[i].empty()) continue;
+      Report("recording", candidates_[i].row.name);
+      RETURN_IF_ERROR(
+          MeasureRound(i, gate::Stage::kScreen, round_, candidates_[i].head).status());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The head's own best config against the base's: does tuning again make up for the loss?
+absl::Status GateRun::Recover(const std::vector<size_t>& failed) {
+  for (int i = 0; i < kRecoveryRounds && !failed.empty(); ++i, ++round_) {
+    RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));
+    for (const size_t index : failed) {
+      Report("recovery", candidates_[index].row.name);
+      if (!faults_[index].empty()) continue;
+      RETURN_IF_ERROR(MeasureRound(index, gate::Stage::kRecovery, round_,
+                                   *candidates_[index].recovery).status());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GateRun::Go() {
+  RETURN_IF_ERROR(TakeDevice());
+  RETURN_IF_ERROR(Plan());
+  RETURN_IF_ERROR(CompileVariants());
+  RETURN_IF_ERROR(CompileReferences());
+  job_.run.started_unix_ms = absl::ToUnixMillis(absl::Now());
+  ASSIGN_OR_RETURN(job_.run.id, store_.AddGateRun(job_.run));
+  RETURN_IF_ERROR(StoreKernels());
+  RETURN_IF_ERROR(Quiet());
+  bench_.emplace(*lease_, LegPolicy(traits_.target, job_.run.cache_mode, job_.leg_seconds),
+                 random_(), cancelled_);
+  if (job_.run.kind == db::GateKind::kRecording) return Record();
+  RETURN_IF_ERROR(Decide());
+  if (job_.run.kind == db::GateKind::kStudy) return absl::OkStatus();
+  std::vector<size_t> failed;
+  std::vector<db::GateVerdictRow> verdicts;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    const gate::Judgement judgement = gate_->Judge(i);
+    verdicts.push_back({.gate_kernel_id = candidates_[i].row.id, .judgement = judgement});
+    if (judgement.verdict == gate::Verdict::kFail && candidates_[i].recovery) failed.push_back(i);
+  }
+  RETURN_IF_ERROR(store_.AddGateVerdicts(verdicts));
+  return Recover(failed);
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> GateRunner::Run(GateJob job, const Cancelled& cancelled,
+                                        const Report& report) {
+  GateRun run(store_, workers_, devices_, std::move(job), cancelled, report);
+  const absl::Status status = run.Go();
+  const db::GateRunRow& row = run.row();
+  if (row.id == 0) return status;  // nothing was measured
+  db::GateState state = db::GateState::kDone;
+  if (!status.ok()) {
+    state = absl::IsCancelled(status) ? db::GateState::kCancelled : db::GateState::kFailed;
+  }
+  const absl::Status ended = store_.EndGateRun(row.id, state, std::string(status.message()),
+                                               absl::ToUnixMillis(absl::Now()));
+  spdlog::info("gate run {} on {}: {}", row.id, row.device_id, status.ToString());
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(ended);
+  return row.id;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/gate/gate_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "server/convert.h"
+#include "server/gate/gate_convert.h"
+#include "server/gate/gate_evidence.h"
+#include "server/gate/gate_history.h"
+#include "server/gate/gate_reactor.h"
+#include "server/gate/gate_resample.h"
+#include "server/submission.h"
+#include "server/unary.h"
+#include "tuner/statistics/distributions.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kCheckCap = absl::Seconds(60);
+constexpr int kRunsAtOnce = 8;  // running or waiting
+constexpr uint32_t kListed = 50;
+constexpr uint32_t kListedMax = 1000;
+constexpr uint32_t kResampledMax = 100000;
+constexpr uint32_t kResampled = 300;
+constexpr int kStudiesMax = 64;
+constexpr int kBaselineKernelsMax = 1000;
+constexpr size_t kNameMax = 64;
+
+absl::Status CheckBaselineName(const std::string& name) {
+  const auto allowed = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.' || c == '/';
+  };
+  if (!name.empty() && name.size() <= kNameMax && std::all_of(name.begin(), name.end(), allowed)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", name, "' is no name for a baseline: 1 to ", kNameMax, " letters, digits and - _ . /"));
+}
+
+absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& store,
+                             v1::ResampleGateResponse& response) {
+  const uint32_t runs = request.runs() == 0 ? kResampled : request.runs();
+  if (runs > kResampledMax || request.run_ids().empty() || request.run_ids_size() > kStudiesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("needs 1 to ", kStudiesMax, " studies and at most ", kResampledMax, " runs"));
+  }
+  std::vector<GateEvidence> studies;
+  for (const int64_t id : request.run_ids()) {
+    ASSIGN_OR_RETURN(studies.emplace_back(), LoadEvidence(store, id));
+    if (studies.back().run.kind != db::GateKind::kStudy) {
+      return absl::InvalidArgumentError(absl::StrCat("run ", id, " is no study"));
+    }
+  }
+  ASSIGN_OR_RETURN(const Resampled resampled, Resample(studies, runs, request.seed()));
+  response.set_runs(resampled.runs);
+  response.set_failed_runs(resampled.failed_runs);
+  response.set_failed_bound(ClopperPearson(resampled.failed_runs, resampled.runs, 0.95).high);
+  response.set_kernels(resampled.kernels);
+  response.set_rounds(resampled.rounds);
+  response.set_flagged_per_run(resampled.flagged_per_run);
+  response.set_autocorrelation_max(resampled.autocorrelation_max);
+  for (const auto& [kernel, failures] : resampled.failures) {
+    (*response.mutable_failures())[kernel] = failures;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+GateService::GateService(db::Store& store, Workers& workers, Devices& devices, Executor& executor)
+    : store_(store),
+      workers_(workers),
+      devices_(devices),
+      executor_(executor),
+      runner_(store, workers, devices) {
+  // What an earlier daemon was in the middle of has no client left to tell.
+  absl::StatusOr<std::vector<db::GateRunRow>> runs = store_.ListGateRuns(kListedMax);
+  if (!runs.ok()) return;
+  for (const db::GateRunRow& run : *runs) {
+    if (run.state != db::GateState::kRunning) continue;
+    store_.EndGateRun(run.id, db::GateState::kFailed, "the daemon ended before it was done",
+                      absl::ToUnixMillis(absl::Now()))
+        .IgnoreError();
+  }
+}
+
+void GateService::Stop() {
+  stopping_ = true;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return running_ == 0; });
+}
+
+grpc::ServerWriteReactor<v1::GateEvent>* GateService::RunGate(
+    grpc::CallbackServerContext*, const v1::RunGateRequest* request) {
+  std::shared_ptr<GateReactor> reactor = GateReactor::Make();
+  absl::Status refused;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) refused = absl::UnavailableError("the daemon is stopping");
+    if (running_ >= kRunsAtOnce) {
+      refused = absl::ResourceExhaustedError(
+          absl::StrCat(kRunsAtOnce, " gate runs are running or waiting; try again later"));
+    }
+    if (refused.ok()) ++running_;
+  }
+  if (!refused.ok()) {
+    reactor->End(ToGrpc(refused));
+    return reactor.get();
+  }
+  // The request lives until the call ends, which the client may do at any time.
+  std::thread([this, reactor, copy = *request] { RunOn(reactor, copy); }).detach();
+  return reactor.get();
+}
+
+void GateService::RunOn(const std::shared_ptr<GateReactor>& reactor,
+                        const v1::RunGateRequest& request) {
+  const absl::Status status = RunAndTell(*reactor, request, absl::Now() + kCheckCap);
+  reactor->End(ToGrpc(status));
+  std::lock_guard lock(mutex_);
+  --running_;
+  changed_.notify_all();
+}
+
+absl::Status GateService::RunAndTell(GateReactor& reactor, const v1::RunGateRequest& request,
+                                     absl::Time deadline) {
+  ASSIGN_OR_RETURN(GateJob job, CheckGate(request, store_, devices_, deadline));
+  const Cancelled cancelled = [this, &reactor] { return stopping_ || reactor.cancelled(); };
+  ASSIGN_OR_RETURN(const int64_t id,
+                   runner_.Run(std::move(job), cancelled, [&](const GateStep& step) {
+                     v1::GateEvent event;
+                     *event.mutable_progress() = ToProto(step);
+                     reactor.Send(std::move(event));
+                   }));
+  ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, id));
+  v1::GateEvent last;
+  *last.mutable_run() = ToProto(evidence, evidence.verdicts, Rounds::kInclude);
+  reactor.Send(std::move(last));
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* context,
+                                                 const v1::ListGatesRequest* request,
+                                                 v1::ListGatesResponse* response) {
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
+    if (limit > kListedMax) {
+      return absl::InvalidArgumentError(absl::StrCat("limit ", limit, " is over ", kListedMax));
+    }
+    ASSIGN_OR_RETURN(const std::vector<db::GateRunRow> runs, store_.ListGateRuns(limit));
+    for (const db::GateRunRow& run : runs) {
+      v1::GateRun* proto = response->add_runs();
+      *proto = ToProto(run);
+      ASSIGN_OR_RETURN(const std::vector<db::GateVerdictRow> verdicts,
+                       store_.GateVerdicts(run.id));
+      for (const db::GateVerdictRow& verdict : verdicts) {
+        ++(*proto->mutable_verdicts())[gate::ToText(verdict.judgement.verdict)];
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* GateService::GetGate(grpc::CallbackServerContext* context,
+                                               const v1::GetGateRequest* request,
+                                               v1::GateRun* response) {
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
+    *response = ToProto(evidence, evidence.verdicts,
+                        request->with_rounds() ? Rounds::kInclude : Rounds::kOmit);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* GateService::ReplayGate(grpc::CallbackServerContext* context,
+                                                  const v1::ReplayGateRequest* request,
+                                                  v1::ReplayGateResponse* response) {
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
+    ASSIGN_OR_RETURN(const auto verdicts, Recompute(evidence));
+    *response->mutable_run() = ToProto(evidence, verdicts, Rounds::kInclude);
+    for (const db::GateKernelRow& kernel : evidence.kernels) {
+      auto stored = evidence.verdicts.find(kernel.id);
+      if (stored == evidence.verdicts.end()) {
+        response->add_differences(absl::StrCat(kernel.name, ": has no stored verdict"));
+        continue;
+      }
+      for (const std::string& difference :
+           Differences(kernel.name, stored->second, verdicts.at(kernel.id))) {
+        response->add_differences(Utf8(difference));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* GateService::ResampleGate(grpc::CallbackServerContext* context,
+                                                    const v1::ResampleGateRequest* request,
+                                                    v1::ResampleGateResponse* response) {
+  return AnswerOn(executor_, context, [=, this] {
+    return ResampleStudies(*request, store_, *response);
+  });
+}
+
+grpc::ServerUnaryReactor* GateService::SetBaseline(grpc::CallbackServerContext* context,
+                                                   const v1::SetBaselineRequest* request,
+                                                   v1::SetBaselineResponse* response) {
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(CheckBaselineName(request->name()));
+    if (request->kernels().empty() || request->kernels_size() > kBaselineKernelsMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a baseline has 1 to ", kBaselineKernelsMax, " kernels"));
+    }
+    for (const v1::KernelSource& source : request->kernels()) {
+      ASSIGN_OR_RETURN(NamedKernel named, ParseKernelSource(source));
+      const GateSide side{.kernel = named.kernel, .spec_name = named.spec_name};
+      RETURN_IF_ERROR(store_.PutKernel(ToRow(side)));
+      const db::BaselineRow row{.name = request->name(),
+                                .kernel_name = named.kernel->spec().name(),
+                                .kernel_hash = named.kernel->hash(),
+                                .label = request->label().substr(0, 200),
+                                .set_unix_ms = absl::ToUnixMillis(absl::Now())};
+      RETURN_IF_ERROR(store_.SetBaseline(row));
+      *response->add_kernels() = ToProto(row);
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* GateService::ListBaselines(grpc::CallbackServerContext* context,
+                                                     const v1::ListBaselinesRequest*,
+                                                     v1::ListBaselinesResponse* response) {
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<db::BaselineRow> rows, store_.Baselines());
+    for (const db::BaselineRow& row : rows) *response->add_kernels() = ToProto(row);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* GateService::GetHistory(grpc::CallbackServerContext* context,
+                                                  const v1::GetHistoryRequest* request,
+                                                  v1::GetHistoryResponse* response) {
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(*response, History(*request, store_));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace tune::server

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recordings on the wire: files, sweeps of our own, and what is told of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "google/protobuf/repeated_field.h"
+#include "tune/v1/replay.pb.h"
+#include "tuner/device/replay/play.h"
+#include "tuner/device/replay/recording.h"
+
+namespace tune::server {
+
+// INVALID_ARGUMENT says in which file, and where, it is no recording.
+absl::StatusOr<replay::Recording> ReadSource(const v1::RecordingSource& source);
+// With the space of its trials. INVALID_ARGUMENT also if none of them was ok: there is nothing to
+// find.
+absl::StatusOr<replay::RecordedSpace> ReadSpace(const v1::RecordingSource& source);
+
+v1::RecordingInfo Describe(const replay::Recording& recording);
+
+// Recordings that a sweep may start from.
+class PriorRecordings {
+ public:
+  static absl::StatusOr<PriorRecordings> Read(
+      const google::protobuf::RepeatedPtrField<v1::RecordingSource>& sources);
+
+  // What they tell of a recording; nothing if that is one of them: no recording is prior knowledge
+  // of itself.
+  std::vector<PriorObservation> For(const replay::Recording& recording) const;
+  std::vector<std::string> Names() const;
+  v1::Prior ToProto() const;
+
+ private:
+  size_t TrialsEach() const;
+
+  std::vector<replay::Recording> recordings_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "db/store.h"
+#include "server/devices.h"
+#include "server/executor.h"
+#include "server/sweep_queue.h"
+#include "tune/v1/report.grpc.pb.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class ReportService : public v1::ReportService::CallbackService {
+ public:
+  ReportService(db::Store& store, SweepQueue& queue, const Devices& devices, Executor& executor)
+      : store_(store), queue_(queue), devices_(devices), executor_(executor) {}
+
+  grpc::ServerUnaryReactor* GetRooflines(grpc::CallbackServerContext* context,
+                                         const v1::GetRooflinesRequest* request,
+                                         v1::RooflineReport* response) override;
+  grpc::ServerUnaryReactor* GetSweepReport(grpc::CallbackServerContext* context,
+                                           const v1::GetSweepReportRequest* request,
+                                           v1::SweepReport* response) override;
+
+ private:
+  db::Store& store_;
+  SweepQueue& queue_;
+  const Devices& devices_;
+  Executor& executor_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/report/roofline_report.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+double WrittenBytes(const ProblemPlan& plan) {
+  double bytes = 0;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
+    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
+  }
+  return bytes;
+}
+
+v1::ResourceUse ToProto(const ResourceUse& use, double median_ns) {
+  v1::ResourceUse proto;
+  proto.set_resource(use.resource);
+  proto.set_ceiling(use.ceiling);
+  proto.set_amount(use.amount);
+  proto.set_counted(use.counted);
+  proto.set_roof(use.roof);
+  proto.set_floor_ns(use.floor_ns);
+  if (median_ns > 0) proto.set_utilisation(use.floor_ns / median_ns);
+  proto.set_intensity(use.intensity);
+  return proto;
+}
+
+v1::RooflinePoint MakePoint(const EvidenceTrial& evidence, const RooflineBasis& basis,
+                            const RooflineSources& sources) {
+  const Trial& trial = evidence.trial;
+  v1::RooflinePoint point;
+  *point.mutable_trial() = ToProto(trial, Samples::kOmit);
+  const bool timed = trial.measurement.latency_ns_median > 0 &&
+                     (trial.outcome == Outcome::kOk || trial.outcome == Outcome::kAboveRoof);
+  if (!timed) return point;
+  *point.mutable_trial()->mutable_measurement() = ToProto(trial.measurement, Samples::kOmit);
+  point.mutable_trial()->mutable_measurement()->set_sample_count(evidence.sample_count);
+  std::optional<CountedWork> counted;
+  if (const auto it = sources.counted.find(trial.id); it != sources.counted.end()) {
+    counted = it->second.work;
+    point.set_profile_id(it->second.profile_id);
+  }
+  const Diagnosis diagnosis = Diagnose(basis, counted, trial);
+  for (const ResourceUse& use : diagnosis.uses) {
+    *point.add_uses() = ToProto(use, trial.measurement.latency_ns_median);
+  }
+  point.set_floor_ns(diagnosis.floor_ns);
+  point.set_efficiency(diagnosis.efficiency);
+  if (!diagnosis.uses.empty()) point.set_binding(diagnosis.uses.front().resource);
+  point.set_verdict(static_cast<v1::RooflineVerdict>(diagnosis.verdict));
+  point.set_diagnosis(diagnosis.sentence);
+  point.set_reread_factor(diagnosis.reread_factor);
+  for (const std::string& note : diagnosis.notes) point.add_notes(note);
+  return point;
+}
+
+// The fastest stay; the order does too.
+void LimitPoints(v1::Roofline& roofline) {
+  auto& points = *roofline.mutable_points();
+  if (static_cast<size_t>(points.size()) <= kRooflinePointsMax) return;
+  const auto latency = [](const v1::RooflinePoint& point) {
+    const double median = point.trial().measurement().latency_ns_median();
+    return median > 0 ? median : 1e300;
+  };
+  std::vector<double> latencies;
+  for (const v1::RooflinePoint& point : points) latencies.push_back(latency(point));
+  std::nth_element(latencies.begin(), latencies.begin() + kRooflinePointsMax - 1, latencies.end());
+  const double slowest = latencies[kRooflinePointsMax - 1];
+  roofline.set_points_omitted(points.size() - kRooflinePointsMax);
+  size_t room = kRooflinePointsMax;
+  const auto end = std::remove_if(points.begin(), points.end(), [&](const auto& point) {
+    return latency(point) > slowest || room == 0 || room-- == 0;
+  });
+  points.erase(end, points.end());
+}
+
+void AddNotes(const SweepEvidence& evidence, const RooflineSources& sources,
+              v1::Roofline& roofline) {
+  if (sources.counted.empty()) {
+    roofline.add_notes(
+        "no trial of this sweep has hardware counters: bytes and FLOPs are what the kernel's spec "
+        "declares, so only main memory and arithmetic are shown. `tunectl profile` counts them");
+  }
+  if (sources.ceilings.empty()) {
+    roofline.add_notes(absl::StrCat("no ceilings are known for ", evidence.key.device_name,
+                                    " under driver ", evidence.key.driver,
+                                    ": `tunectl device ceilings` measures them"));
+  }
+  std::set<std::string> used;
+  for (const v1::RooflinePoint& point : roofline.points()) {
+    for (const v1::ResourceUse& use : point.uses()) used.insert(use.ceiling());
+  }
+  for (const v1::Ceiling& ceiling : sources.ceilings) {
+    if (ceiling.stale() && used.contains(ceiling.name())) {
+      roofline.add_notes(absl::StrCat("the ceiling ", ceiling.name(),
+                                      " is stale: ", ceiling.stale_reason(),
+                                      "; `tunectl device ceilings` measures it again"));
+    }
+  }
+  if (evidence.reused > 0) {
+    roofline.add_notes(absl::StrCat(evidence.reused,
+                                    " trials were measured by earlier sweeps of the same kernel, "
+                                    "problem, device, driver and compiler"));
+  }
+  if (evidence.view.row.cache_mode == CacheMode::kWarm) {
+    roofline.add_notes(
+        "measured with a warm cache: data that fit into the last-level cache need "
+        "not come from main memory");
+  }
+  if (roofline.points_omitted() > 0) {
+    roofline.add_notes(absl::StrCat("the slowest ", roofline.points_omitted(),
+                                    " trials are left out of this report"));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Roofline> MakeRoofline(const SweepEvidence& evidence,
+                                          const RooflineSources& sources) {
+  const db::SweepRow& row = evidence.view.row;
+  // Declared work does not depend on the device, so a nominal one of the target will do.
+  ASSIGN_OR_RETURN(TargetTraits traits, TargetTraitsFor(row.target));
+  ASSIGN_OR_RETURN(ProblemPlan plan, sources.kernel.PlanProblem(row.problem, traits));
+  RooflineBasis basis{.declared = plan.work,
+                      .written_bytes = WrittenBytes(plan),
+                      .cache_bytes = static_cast<double>(sources.cache_bytes)};
+  for (const v1::Ceiling& ceiling : sources.ceilings) {
+    basis.ceilings.push_back({.name = ceiling.name(),
+                              .value = ceiling.value(),
+                              .measured = ceiling.source() == "measured"});
+  }
+  v1::Roofline roofline;
+  *roofline.mutable_sweep() = ToProto(evidence.view);
+  roofline.set_driver(evidence.key.driver);
+  roofline.set_compiler(evidence.key.compiler);
+  roofline.set_declared_bytes(plan.work.bytes);
+  roofline.set_declared_flops(plan.work.flops);
+  roofline.set_peak(plan.work.peak);
+  roofline.set_written_bytes(basis.written_bytes);
+  roofline.set_cache_bytes(sources.cache_bytes);
+  for (const v1::Ceiling& ceiling : sources.ceilings) *roofline.add_ceilings() = ceiling;
+  for (const EvidenceTrial& trial : evidence.trials) {
+    *roofline.add_points() = MakePoint(trial, basis, sources);
+  }
+  LimitPoints(roofline);
+  if (evidence.view.result) {
+    const SweepResult& result = *evidence.view.result;
+    roofline.set_best_trial_id(result.best.id);
+    if (result.default_trial) roofline.set_default_trial_id(result.default_trial->id);
+    for (const Trial& tie : result.ties) roofline.add_tie_trial_ids(tie.id);
+  }
+  for (const v1::RooflinePoint& point : roofline.points()) {
+    if (roofline.best_trial_id() != 0 && point.trial().id() == roofline.best_trial_id()) {
+      roofline.set_diagnosis(point.diagnosis());
+    }
+  }
+  AddNotes(evidence, sources, roofline);
+  return roofline;
+}
+
+}  // namespace tune::server

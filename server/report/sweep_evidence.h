@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that the store knows of one sweep, gathered for a report.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/store.h"
+#include "server/sweep_queue.h"
+#include "server/sweep_view.h"
+#include "tuner/kernel.h"
+
+namespace tune::server {
+
+struct EvidenceTrial {
+  Trial trial;  // without samples
+  uint32_t sample_count = 0;
+};
+
+struct SweepEvidence {
+  SweepView view;
+  // Of the newest trial; its own fields empty if there is none.
+  db::TrialKey key;
+  // Oldest first. Those that an earlier sweep of the same key measured and this one built on come
+  // first.
+  std::vector<EvidenceTrial> trials;
+  uint64_t reused = 0;
+};
+
+// NOT_FOUND: no such sweep.
+absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, SweepQueue& queue, int64_t sweep_id);
+
+// The kernel of a sweep as it was submitted.
+absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::Store& store,
+                                                       const std::string& kernel_hash);
+
+}  // namespace tune::server

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each parameter of a sweep is worth, how the search went, and what failed, as a message.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/report/sweep_evidence.h"
+#include "tune/v1/report.pb.h"
+
+namespace tune::server {
+
+// The parameters of the heat map; empty: the two that matter most together. INVALID_ARGUMENT: one
+// that the sweep's space does not have, or that has one value only.
+struct HeatmapChoice {
+  std::string row_param;
+  std::string column_param;
+};
+
+absl::StatusOr<v1::SweepReport> MakeSweepReport(const SweepEvidence& evidence,
+                                                const HeatmapChoice& choice);
+
+}  // namespace tune::server

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers to questions about the space of a kernel or of an imported definition.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/catalogue.h"
+#include "tune/v1/catalogue.pb.h"
+
+namespace tune::server {
+
+// `targets` are those of this host's devices, the preferred first: what a kernel is asked about
+// when the request names none.
+absl::Status DescribeSpace(const v1::DescribeSpaceRequest& request, const Catalogue& catalogue,
+                           const std::vector<std::string>& targets,
+                           v1::DescribeSpaceResponse& response);
+absl::Status SampleSpace(const v1::SampleSpaceRequest& request, const Catalogue& catalogue,
+                         const std::vector<std::string>& targets,
+                         v1::SampleSpaceResponse& response);
+
+}  // namespace tune::server

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between worker.proto and the tuner's nouns: ceilings and counters. As convert.h.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tune/worker/v1/worker.pb.h"
+#include "tuner/device/runner.h"
+
+namespace tune::server {
+
+worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings);
+// Leaves out what is not a positive, finite number.
+std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto);
+
+worker::v1::Count ToWire(const CountRequest& request);
+absl::StatusOr<CountRequest> FromWire(const worker::v1::Count& proto);
+
+worker::v1::CountReport ToWire(const CountReport& report);
+absl::StatusOr<CountReport> FromWire(const worker::v1::CountReport& proto);
+
+worker::v1::CalibrationReport ToWire(const CalibrationReport& report);
+CalibrationReport FromWire(const worker::v1::CalibrationReport& proto);
+
+}  // namespace tune::server

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spaces that nobody could list: what can be counted is, exactly; what cannot is estimated, sampled
+// and searched all the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/space/space.h"
+
+namespace tune {
+namespace {
+
+SpaceParam Numbers(const std::string& name, int64_t first, int64_t last) {
+  SpaceParam param = {name, {}};
+  for (int64_t i = first; i <= last; ++i) param.values.push_back(i);
+  return param;
+}
+
+SpaceConstraint Constraint(const std::string& text) {
+  return {Expression::Parse(text).value(), absl::StrCat("'", text, "'")};
+}
+
+// Choose(n, k), exactly.
+uint64_t Choose(uint64_t n, uint64_t k) {
+  uint64_t result = 1;
+  for (uint64_t i = 1; i <= k; ++i) result = result * (n - k + i) / i;
+  return result;
+}
+
+TEST(LargeSpace, IsCountedExactlyWhereAssignmentsGoOnAlike) {
+  // Fifteen numbers from 0 to 9 that add up to 30 at most: 10^15 combinations.
+  SpaceDefinition definition;
+  std::string sum = "0";
+  for (int i = 0; i < 15; ++i) {
+    definition.params.push_back(Numbers(absl::StrCat("P", i), 0, 9));
+    absl::StrAppend(&sum, " + P", i);
+  }
+  definition.constraints.push_back(Constraint(absl::StrCat(sum, " == 30")));
+  const Space space = Space::Build(definition).value();
+  // By inclusion and exclusion over the numbers that are 10 or more.
+  const uint64_t expected =
+      Choose(44, 14) - 15 * Choose(34, 14) + 105 * Choose(24, 14) - 455 * Choose(14, 14);
+  EXPECT_TRUE(space.exact());
+  EXPECT_EQ(space.size(), expected);
+  EXPECT_LT(space.bytes(), 100000);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t index = space.Sample([&] { return random(); });
+    const std::vector<uint16_t> digits = space.DigitsAt(index);
+    int total = 0;
+    for (uint16_t digit : digits) total += digit;
+    ASSERT_EQ(total, 30);
+    ASSERT_EQ(space.IndexOfDigits(digits), index);
+  }
+}
+
+TEST(LargeSpace, SamplesEveryConfigAlikeOften) {
+  const Space space =
+      Space::Build({.params = {Numbers("A", 1, 8), Numbers("B", 1, 8), Numbers("C", 1, 3)},
+                    .constraints = {Constraint("A % B == 0")}})
+          .value();
+  ASSERT_EQ(space.size(), 20 * 3);
+  std::mt19937_64 random(7);
+  std::vector<int> hits(space.size(), 0);
+  constexpr int kEach = 500;
+  for (uint64_t i = 0; i < space.size() * kEach; ++i)
+    ++hits[space.Sample([&] { return random(); })];
+  double chi_squared = 0;
+  for (int hit : hits) chi_squared += (hit - kEach) * (hit - kEach) / double{kEach};
+  EXPECT_LT(chi_squared, 59 + 5 * std::sqrt(2 * 59));  // mean 59, five standard deviations
+}
+
+// A constraint under which no two assignments go on alike, over 16^10 combinations.
+SpaceDefinition Scrambled(int64_t modulus = 1000003, const std::string& condition = "% 8 == 0") {
+  SpaceDefinition definition;
+  std::string mixed = "1";
+  for (int i = 0; i < 10; ++i) {
+    definition.params.push_back(Numbers(absl::StrCat("P", i), 1, 16));
+    mixed = absl::StrCat("(", mixed, " * 40503 + P", i, " * 7919) % ", modulus);
+  }
+  definition.constraints.push_back(Constraint(absl::StrCat(mixed, " ", condition)));
+  definition.constraints.push_back(Constraint("P0 % 2 == 0"));
+  return definition;
+}
+
+TEST(LargeSpace, IsEstimatedSampledAndSearchedWhereItCannotBeCounted) {
+  const Space space = Space::Build(Scrambled()).value();
+  EXPECT_FALSE(space.exact());
+  const double expected = std::pow(16.0, 10) / 2 / 8;
+  EXPECT_GT(space.valid_count_error(), 0);
+  EXPECT_LT(space.valid_count_error(), 0.05);
+  EXPECT_NEAR(space.valid_count() / expected, 1, 5 * space.valid_count_error());
+  std::mt19937_64 random(1);
+  std::vector<uint64_t> neighbours;
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 20; ++i) {
+    const uint64_t index = space.Sample([&] { return random(); });
+    EXPECT_TRUE(seen.insert(index).second);
+    ASSERT_TRUE(space.Contains(index));
+    ASSERT_EQ(space.IndexOf(space.At(index)), index);
+    space.Neighbours(index, Neighbourhood::kHamming, neighbours);
+    for (uint64_t neighbour : neighbours) ASSERT_TRUE(space.Contains(neighbour));
+  }
+  // About seven of eight indices are no config.
+  int contained = 0;
+  for (uint64_t index = 0; index < 1000; ++index) {
+    contained += space.Contains(index) ? 1 : 0;
+    if (!space.Contains(index)) {
+      EXPECT_EQ(space.IndexOfDigits(space.DigitsAt(index)), std::nullopt);
+    }
+  }
+  EXPECT_NEAR(contained, 125, 60);
+}
+
+TEST(LargeSpace, SaysThatItFindsNothing) {
+  const absl::Status status = Space::Build(Scrambled(1'000'000'007, "== 1")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::StartsWith("the space is too large to be searched, and none of "));
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every strategy owes its caller, and that those that learn do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <set>
+
+#include "tuner/expression/expression.h"
+#include "tuner/strategy.h"
+
+namespace tune {
+namespace {
+
+using ::testing::Contains;
+
+std::vector<Value> Powers(int count) {
+  std::vector<Value> values;
+  for (int i = 0; i < count; ++i) values.emplace_back(int64_t{1} << i);
+  return values;
+}
+
+SpaceConstraint Constraint(const std::string& text) {
+  return {Expression::Parse(text).value(), text};
+}
+
+// 1,080 configs of a made-up kernel: blocks that may not grow beyond 256 threads.
+Space KernelSpace() {
+  SpaceDefinition definition;
+  definition.params = {{"BLOCK_X", Powers(7)}, {"BLOCK_Y", Powers(6)},  {"TILE_X", Powers(4)},
+                       {"TILE_Y", Powers(4)},  {"PAD", {false, true}},
+                       {"LAYOUT", {std::string("row"), std::string("column")}}};
+  definition.constraints = {Constraint("BLOCK_X * BLOCK_Y <= 256"),
+                            Constraint("BLOCK_X * BLOCK_Y >= 8")};
+  return Space::Build(definition).value();
+}
+
+// Fastest with 64 threads of 8 by 8 that do 4 by 2, padded, in rows; large tiles of large blocks do
+// not compile. With interactions, and rough as latencies are.
+Observation Measure(const Space& space, uint64_t index) {
+  const std::vector<uint16_t> d = space.DigitsAt(index);
+  if (d[0] + d[1] + d[2] + d[3] > 11) {
+    return {.index = index, .outcome = Outcome::kCompileFailed};
+  }
+  const auto square = [](double x) { return x * x; };
+  double cost = 1 + 0.1 * square(d[0] + d[1] - 6) + 0.05 * square(d[0] - 3) +
+                0.2 * std::abs(d[2] - 2) + 0.15 * std::abs(d[3] - 1);
+  if (d[4] == 0) cost += d[0] >= 3 ? 0.4 : 0.05;
+  if (d[5] == 1) cost *= 1.3;
+  cost *= 1 + 0.02 * static_cast<double>((index * 2654435761U) % 97) / 97;
+  return {.index = index, .latency_ns = 1e5 * cost};
+}
+
+double OptimumOf(const Space& space) {
+  double best = INFINITY;
+  for (uint64_t index = 0; index < space.size(); ++index) {
+    const Observation observation = Measure(space, index);
+    if (observation.outcome == Outcome::kOk) best = std::min(best, observation.latency_ns);
+  }
+  return best;
+}
+
+struct Played {
+  std::vector<uint64_t> asked;
+  double best_ns = INFINITY;
+};
+
+// Asks for up to `trials` configs, tells the oldest when `options.in_flight` are out.
+Played Play(Strategy& strategy, const Space& space, uint64_t trials, size_t in_flight,
+            const std::function<Observation(const Space&, uint64_t)>& measure = Measure) {
+  Played played;
+  std::deque<uint64_t> pending;
+  while (true) {
+    while (pending.size() < in_flight && played.asked.size() < trials) {
+      const std::optional<uint64_t> index = strategy.Ask();
+      if (!index.has_value()) break;
+      played.asked.push_back(*index);
+      pending.push_back(*index);
+    }
+    if (pending.empty()) return played;
+    const Observation observation = measure(space, pending.front());
+    pending.pop_front();
+    strategy.Tell(observation);
+    if (observation.outcome == Outcome::kOk) {
+      played.best_ns = std::min(played.best_ns, observation.latency_ns);
+    }
+  }
+}
+
+std::unique_ptr<Strategy> Make(const std::string& name, const Space& space,
+                               StrategyOptions options = {}) {
+  return MakeStrategy(name, space, std::move(options)).value();
+}
+
+class EachStrategy : public ::testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Strategies, EachStrategy, ::testing::ValuesIn(StrategyNames()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(EachStrategy, NeverAsksTwiceWithManyInFlight) {
+  const Space space = KernelSpace();
+  for (const size_t in_flight : {1, 32}) {
+    auto strategy = Make(GetParam(), space, {.seed = 3, .first = 17, .in_flight = 32});
+    const Played played = Play(*strategy, space, 120, in_flight);
+    EXPECT_EQ(played.asked.size(), 120);
+    EXPECT_EQ(played.asked.front(), 17);
+    EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 120);
+  }
+}
+
+TEST_P(EachStrategy, TheSeedDecides) {
+  const Space space = KernelSpace();
+  const auto play = [&](uint64_t seed) {
+    auto strategy = Make(GetParam(), space, {.seed = seed});
+    return Play(*strategy, space, 60, 8).asked;
+  };
+  EXPECT_EQ(play(5), play(5));
+  if (GetParam() != "exhaustive") {
+    EXPECT_NE(play(5), play(6));
+  }
+}
+
+TEST_P(EachStrategy, CoversASmallSpaceThenEnds) {
+  SpaceDefinition definition;
+  definition.params = {{"X", Powers(5)}, {"Y", Powers(5)}};
+  definition.constraints = {Constraint("X * Y <= 32")};
+  const Space space = Space::Build(definition).value();
+  for (const size_t in_flight : {1, 7, 32}) {
+    auto strategy = Make(GetParam(), space, {.in_flight = 32});
+    const auto measure = [](const Space&, uint64_t index) {
+      return Observation{.index = index,
+                         .outcome = index % 3 == 0 ? Outcome::kFaulted : Outcome::kOk,
+                         .latency_ns = 10.0 + static_cast<double>(index % 5)};
+    };
+    const Played played = Play(*strategy, space, 1000, in_flight, measure);
+    EXPECT_EQ(played.asked.size(), space.size());
+    EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), space.size());
+    EXPECT_EQ(strategy->Ask(), std::nullopt);
+  }
+}
+
+TEST_P(EachStrategy, OneConfigIsASpace) {
+  SpaceDefinition definition;
+  definition.params = {{"X", {int64_t{4}}}};
+  const Space space = Space::Build(definition).value();
+  auto strategy = Make(GetParam(), space);
+  EXPECT_EQ(strategy->Ask(), 0);
+  strategy->Tell({.index = 0, .outcome = Outcome::kTimedOut});
+  EXPECT_EQ(strategy->Ask(), std::nullopt);
+}
+
+TEST_P(EachStrategy, GoesOnWhereEverythingFails) {
+  const Space space = KernelSpace();
+  auto strategy = Make(GetParam(), space);
+  const auto measure = [](const Space&, uint64_t index) {
+    return Observation{.index = index, .outcome = Outcome::kLaunchFailed};
+  };
+  EXPECT_EQ(Play(*strategy, space, 80, 4, measure).asked.size(), 80);
+}
+
+TEST_P(EachStrategy, GoesOnWhereEverythingIsTheSame) {
+  const Space space = KernelSpace();
+  auto strategy = Make(GetParam(), space);
+  const auto measure = [](const Space&, uint64_t index) {
+    return Observation{.index = index, .latency_ns = 5};
+  };
+  EXPECT_EQ(Play(*strategy, space, 80, 4, measure).asked.size(), 80);
+}
+
+TEST_P(EachStrategy, IsToldWhatItDidNotAskFor) {
+  const Space space = KernelSpace();
+  auto strategy = Make(GetParam(), space, {.first = 5});
+  std::set<uint64_t> told;
+  for (uint64_t index = 0; index < 40; ++index) {
+    strategy->Tell(Measure(space, index));
+    told.insert(index);
+  }
+  for (uint64_t index : Play(*strategy, space, 40, 2).asked) EXPECT_FALSE(told.contains(index));
+}
+
+TEST_P(EachStrategy, SearchesASpaceOfMillions) {
+  SpaceDefinition definition;
+  for (const char* name : {"A", "B", "C", "D", "E", "F", "G"}) {
+    definition.params.push_back({name, Powers(8)});
+  }
+  const Space space = Space::Build(definition).value();
+  ASSERT_EQ(space.size(), 2'097'152);
+  auto strategy = Make(GetParam(), space, {.in_flight = 4});
+  const auto measure = [](const Space& of, uint64_t index) {
+    double cost = 1;
+    for (uint16_t digit : of.DigitsAt(index)) cost += std::abs(digit - 4.0);
+    return Observation{.index = index, .latency_ns = cost};
+  };
+  const Played played = Play(*strategy, space, 24, 4, measure);
+  EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 24);
+}
+
+// The median over seeds of what is left above the optimum after 60 trials, against random's.
+TEST_P(EachStrategy, ThatLearnsBeatsRandom) {
+  const std::string name = GetParam();
+  if (name == "exhaustive" || name == "random" || name == "latin_hypercube") {
+    GTEST_SKIP() << "it does not learn";
+  }
+  const Space space = KernelSpace();
+  const auto median = [&](const std::string& of) {
+    std::vector<double> best;
+    for (uint64_t seed = 0; seed < 9; ++seed) {
+      auto strategy = Make(of, space, {.seed = seed});
+      best.push_back(Play(*strategy, space, 60, 1).best_ns);
+    }
+    std::nth_element(best.begin(), best.begin() + 4, best.end());
+    return best[4] / OptimumOf(space) - 1;
+  };
+  EXPECT_LT(median(name), 0.85 * median("random"));
+}
+
+std::vector<PriorObservation> PriorOf(const Space& space, bool inverted) {
+  double slowest = 0;
+  for (uint64_t index = 0; index < space.size(); ++index) {
+    slowest = std::max(slowest, Measure(space, index).latency_ns);
+  }
+  std::vector<PriorObservation> prior;
+  for (uint64_t index = 0; index < space.size(); ++index) {
+    const Observation observation = Measure(space, index);
+    const double ratio = observation.latency_ns / OptimumOf(space);
+    prior.push_back({.config = space.At(index),
+                     .outcome = observation.outcome,
+                     .relative_latency = inverted ? slowest / observation.latency_ns : ratio});
+    if (prior.size() == 400) break;  // part of the space: the rest is guessed
+  }
+  return prior;
+}
+
+double MedianExcess(const Space& space, const std::vector<PriorObservation>& prior,
+                    uint64_t trials) {
+  std::vector<double> best;
+  for (uint64_t seed = 0; seed < 9; ++seed) {
+    auto strategy = Make("auto", space, {.seed = seed, .prior = prior});
+    best.push_back(Play(*strategy, space, trials, 1).best_ns);
+  }
+  std::nth_element(best.begin(), best.begin() + 4, best.end());
+  return best[4] / OptimumOf(space) - 1;
+}
+
+TEST(Auto, StartsFromAGoodPrior) {
+  const Space space = KernelSpace();
+  EXPECT_LT(MedianExcess(space, PriorOf(space, false), 10), 0.5 * MedianExcess(space, {}, 10));
+}
+
+TEST(Auto, RecoversFromAPriorThatMisleads) {
+  const Space space = KernelSpace();
+  EXPECT_LT(MedianExcess(space, PriorOf(space, true), 60), 0.05);
+}
+
+TEST(Auto, PassesOverAPriorOfOtherConfigs) {
+  const Space space = KernelSpace();
+  std::vector<PriorObservation> prior = {{.config = {{{"WIDTH", int64_t{3}}}}}};
+  auto strategy = Make("auto", space, {.prior = prior});
+  EXPECT_EQ(Play(*strategy, space, 30, 4).asked.size(), 30);
+}
+
+TEST(Auto, LivesWithNoise) {
+  const Space space = KernelSpace();
+  uint64_t draw = 0;
+  const auto noisy = [&](const Space& of, uint64_t index) {
+    Observation observation = Measure(of, index);
+    draw = draw * 6364136223846793005 + 1442695040888963407;
+    observation.latency_ns *= 1 + 0.1 * (static_cast<double>(draw >> 40) / (1 << 24) - 0.5);
+    return observation;
+  };
+  auto strategy = Make("auto", space, {.seed = 1});
+  const Played played = Play(*strategy, space, 80, 1, noisy);
+  double best = INFINITY;
+  for (uint64_t index : played.asked) {
+    const Observation observation = Measure(space, index);
+    if (observation.outcome == Outcome::kOk) best = std::min(best, observation.latency_ns);
+  }
+  EXPECT_LT(best / OptimumOf(space), 1.05);
+}
+
+TEST(Auto, SeesLessAndLessChanceOfImprovement) {
+  const Space space = KernelSpace();
+  auto strategy = Make("auto", space, {.seed = 1});
+  Play(*strategy, space, 20, 1);
+  ASSERT_TRUE(strategy->Ask().has_value());
+  ASSERT_TRUE(strategy->ImprovementChance().has_value());
+  const double early = *strategy->ImprovementChance();
+  Play(*strategy, space, 150, 1);
+  EXPECT_LT(*strategy->ImprovementChance(), early);
+  EXPECT_GE(*strategy->ImprovementChance(), 0);
+}
+
+TEST(Auto, IsTheDefault) {
+  EXPECT_THAT(StrategyNames(), Contains(std::string(kDefaultStrategy)));
+  const Space space = KernelSpace();
+  const auto play = [&](const std::string& name) {
+    auto strategy = Make(name, space, {.seed = 2});
+    return Play(*strategy, space, 20, 1).asked;
+  };
+  EXPECT_EQ(play(""), play("auto"));
+}
+
+}  // namespace
+}  // namespace tune

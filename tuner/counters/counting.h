@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hardware counters say of a variant, before anything is concluded from it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tuner/plan.h"
+#include "tuner/trial.h"
+
+namespace tune {
+
+// Values are stored and sent: do not renumber. What is in each: tuner/device/cuda/metric_sets.h.
+enum class MetricSet { kDefault = 1, kFlops = 2, kTensor = 3, kAll = 4 };
+
+// "default", "flops", ...
+std::string ToText(MetricSet set);
+
+// A counter as it was read, several times.
+struct CounterReading {
+  std::string name;  // as CUPTI has it: "dram__bytes_read.sum"
+  double value = 0;  // median of the readings
+  double low = 0;
+  double high = 0;
+};
+
+struct CountRequest {
+  VariantPlan variant;
+  std::string binary;
+  MetricSet set = MetricSet::kDefault;
+  CacheMode cache_mode = CacheMode::kCold;
+  int readings = 3;
+  // The tensor quantity to add to the default set if the variant turns out to use tensor cores:
+  // "tensor_bf16"; empty: none.
+  std::string tensor_quantity;
+};
+
+// What a counter adds to, by name: "dram_read", "dram_write", "l2", "l1", "shared" in bytes; "f64",
+// "f32", "f16", "tensor_bf16", ... in FLOPs as the chip counts them, before its multiplier;
+// "tensor_instructions"; "sm_clock", "memory_clock" in Hz; "occupancy", "issue_active",
+// "l2_hit_rate" in 0..1; "stall_<reason>" in warps per issue. What was not counted is not there.
+using Quantities = std::map<std::string, double>;
+
+struct CountReport {
+  // Not ok: the variant cannot be counted, as RunReport. After kFaulted the runner is done for.
+  Outcome outcome = Outcome::kOk;
+  std::string message;
+  std::string unavailable;  // why there are no counters here, and what to do; empty if there are
+  std::string chip;         // CUPTI's name: "GH100"
+  int pass_count = 0;       // launches of one reading
+  int reading_count = 0;
+  std::vector<CounterReading> counters;
+  Quantities quantities;
+  std::vector<std::string> left_out;  // "<counter>: <why it could not be read>"
+};
+
+// One known kernel, held against what a counter says of it.
+struct CalibrationEntry {
+  std::string name;      // "f32", "tensor_bf16_mma", "tensor_bf16_wgmma", "dram_read"
+  std::string quantity;  // whose multiplier it tells: "tensor_bf16"
+  std::string counter;   // what was read
+  double expected = 0;   // operations or bytes, by construction
+  double counted = 0;
+  double multiplier = 0;  // expected / counted
+  double tolerance = 0;   // of expected / counted against the multiplier; 0: exact
+  bool passed = false;
+  std::string message;  // why it did not pass
+};
+
+struct CalibrationReport {
+  std::string unavailable;
+  std::string chip;
+  std::vector<CalibrationEntry> entries;
+};
+
+}  // namespace tune

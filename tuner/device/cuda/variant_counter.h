@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts one variant: its launch, and nothing of what prepares or checks it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tuner/counters/counting.h"
+#include "tuner/device/cuda/harness.h"
+#include "tuner/device/cuda/loaded_kernel.h"
+#include "tuner/device/cuda/metric_sets.h"
+#include "tuner/device/cuda/prepared_problem.h"
+#include "tuner/device/cuda/range_profiler.h"
+
+namespace tune::cuda {
+
+class VariantCounter {
+ public:
+  VariantCounter(const DeviceContext& context, Harness& harness, RangeProfiler& profiler,
+                 PreparedProblem& problem)
+      : context_(context), harness_(harness), profiler_(profiler), problem_(problem) {}
+
+  // Fills in the report; a counter that this host does not let us read is told there. Errors are
+  // those of the variant (see LoadedKernel::Launch). Every counted launch is one of the same
+  // inputs; what the last one wrote is checked.
+  absl::Status Count(const LoadedKernel& kernel, const CountRequest& request, CountReport& report);
+
+ private:
+  absl::Status CountGroup(const RangeProfiler::Work& work, const MetricGroup& group, int readings,
+                          CountReport& report);
+  absl::Status Prepare(const LoadedKernel& kernel, CacheMode mode);
+
+  const DeviceContext& context_;
+  Harness& harness_;
+  RangeProfiler& profiler_;
+  PreparedProblem& problem_;
+};
+
+}  // namespace tune::cuda

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/space/diagnosis.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace tune {
+namespace {
+
+constexpr SolveLimits kLimits = {
+    .diagram = {.work = 20'000'000, .words = 1 << 20, .edges = 1 << 20}};
+// Trying to do without each of more constraints takes too long.
+constexpr size_t kMaxTried = 64;
+// More that conflict together are too many to tell somebody.
+constexpr size_t kMaxNamed = 4;
+
+class Diagnosis {
+ public:
+  Diagnosis(Solver* solver, const SpaceDefinition& definition)
+      : solver_(*solver), definition_(definition), used_(definition.constraints.size(), true) {}
+
+  absl::Status Run() && {
+    const size_t last = LastNeeded();
+    const std::string& text = definition_.constraints[last].text;
+    const std::string first_words = absl::StrCat("no config is valid: constraint ", text);
+    const std::vector<size_t> conflict = Conflict(last);
+    if (conflict.size() == 1) {
+      return absl::InvalidArgumentError(absl::StrCat(first_words, " rejects every one"));
+    }
+    if (conflict.empty() || conflict.size() > kMaxNamed) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(first_words, " rejects every one that the constraints before it allow"));
+    }
+    std::string names;
+    for (size_t i = 0; i < conflict.size(); ++i) {
+      absl::StrAppend(&names,
+                      i == 0                     ? ""
+                      : i + 1 == conflict.size() ? " and "
+                                                 : ", ",
+                      definition_.constraints[conflict[i]].text);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("no config is valid: constraints ", names, " reject every one together"));
+  }
+
+ private:
+  bool IsEmpty() {
+    const absl::StatusOr<Solution> solution =
+        solver_.Solve(kLimits, [this](size_t constraint) { return used_[constraint]; });
+    return solution.ok() && solution->is_empty();
+  }
+
+  // The first constraint with which nothing is left: fewer constraints never leave less.
+  size_t LastNeeded() {
+    size_t some_left = 0;
+    size_t none_left = used_.size();
+    while (none_left - some_left > 1) {
+      const size_t middle = some_left + (none_left - some_left) / 2;
+      for (size_t i = 0; i < used_.size(); ++i) used_[i] = i < middle;
+      (IsEmpty() ? none_left : some_left) = middle;
+    }
+    for (size_t i = 0; i < used_.size(); ++i) used_[i] = i < none_left;
+    return none_left - 1;
+  }
+
+  // A set of constraints up to `last` that leaves nothing, and that leaves something without any
+  // one of them; nothing if that takes too long to find out.
+  std::vector<size_t> Conflict(size_t last) {
+    if (last > kMaxTried) return {};
+    for (size_t i = 0; i < last; ++i) {
+      used_[i] = false;
+      if (!IsEmpty()) used_[i] = true;
+    }
+    std::vector<size_t> conflict;
+    for (size_t i = 0; i <= last; ++i) {
+      if (used_[i]) conflict.push_back(i);
+    }
+    return conflict;
+  }
+
+  Solver& solver_;
+  const SpaceDefinition& definition_;
+  std::vector<bool> used_;
+};
+
+}  // namespace
+
+absl::Status NothingLeft(Solver* solver, const SpaceDefinition& definition) {
+  return Diagnosis(solver, definition).Run();
+}
+
+}  // namespace tune

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The assignments of a group of params as a decision diagram: a level for each param, an edge for
+// each digit, and one node for all beginnings that go on alike. With the number of assignments
+// below each edge the i-th is found without listing the others. Internal to tuner/space.
+//
+// Source: S. Minato, "Zero-suppressed BDDs", 1993, and D. E. Knuth, "The Art of Computer
+// Programming", vol. 4A, 7.1.4, for counting and ranking in diagrams.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+
+namespace tune {
+
+class Diagram {
+ public:
+  struct Level {
+    uint32_t param = 0;
+    std::vector<uint32_t> first_edge;  // of each node, and the end
+    // Of each edge; a node's digits ascend.
+    std::vector<uint16_t> digits;
+    std::vector<uint32_t> children;  // nodes of the next level; 0 on the last
+    std::vector<uint64_t> before;    // assignments of the node with a smaller digit
+  };
+
+  // `levels` may have edges that lead nowhere; they and what is only reached by them are dropped,
+  // and nodes with the same continuations become one. Nothing if the count does not fit 63 bits.
+  static std::optional<Diagram> Create(std::vector<Level> levels);
+
+  uint64_t count() const { return count_; }
+  const std::vector<Level>& levels() const { return levels_; }
+  size_t edge_count() const;
+  size_t bytes() const;
+
+  // `digits` is by param, of the whole space; only this diagram's params are written or read.
+  // REQUIRES: rank < count().
+  void DigitsAt(uint64_t rank, absl::Span<uint16_t> digits) const;
+  std::optional<uint64_t> RankOf(absl::Span<const uint16_t> digits) const;
+
+  // The ranks of the assignments that differ from the one with these digits in the param of
+  // `level` only; if `adjacent`, by one in the digit.
+  // REQUIRES: the digits are of an assignment.
+  void Neighbours(absl::Span<const uint16_t> digits, size_t level, bool adjacent,
+                  absl::FunctionRef<void(uint64_t rank)> found) const;
+
+  // How many assignments have each digit of the param of `level`.
+  std::vector<uint64_t> DigitCounts(size_t level, size_t radix) const;
+
+ private:
+  friend class DiagramCursor;
+  // The edge of a node with a digit, or nothing.
+  static std::optional<uint32_t> FindEdge(const Level& level, uint32_t node, uint16_t digit);
+  std::optional<uint64_t> RankFrom(absl::Span<const uint16_t> digits, size_t level,
+                                   uint32_t node) const;
+
+  std::vector<Level> levels_;
+  uint64_t count_ = 0;
+};
+
+// Goes through the assignments of a diagram in order.
+class DiagramCursor {
+ public:
+  // At the first assignment; writes its digits.
+  DiagramCursor(const Diagram& diagram, uint64_t rank, absl::Span<uint16_t> digits);
+  // The next one, whose digits are written over those of the last; false, at the first again, after
+  // the last.
+  bool Next(absl::Span<uint16_t> digits);
+
+ private:
+  void Descend(size_t level, uint32_t node, absl::Span<uint16_t> digits);
+
+  const Diagram* diagram_;
+  std::vector<uint32_t> edges_;  // one for each level
+  std::vector<uint32_t> ends_;   // of the node it belongs to
+};
+
+}  // namespace tune

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each constraint of a space is good for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tuner/space/space.h"
+
+namespace tune {
+
+struct ConstraintEffect {
+  std::string text;
+  // Nothing where counting takes too long, or something cannot be evaluated.
+  std::optional<double> rejects;        // of the product, if it were the only constraint
+  std::optional<double> rejects_alone;  // configs that every other constraint allows
+};
+
+// Counts the space twice for each constraint, without it and with it alone. `valid` is the count
+// with all. INVALID_ARGUMENT as Space::Build.
+absl::StatusOr<std::vector<ConstraintEffect>> ConstraintEffects(const SpaceDefinition& definition,
+                                                                double valid);
+
+// The combinations of values, valid or not.
+double ProductOf(const SpaceDefinition& definition);
+
+}  // namespace tune

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A steady-state genetic algorithm: children of parents chosen by tournament, mixed param by param
+// and mutated, replace the worst. There are no generations to wait for, so any number may be in
+// flight. Source: Whitley, "The GENITOR algorithm and selection pressure", ICGA 1989.
+#include "tuner/strategies/digit_search.h"
+
+namespace tune {
+namespace {
+
+constexpr size_t kPopulation = 20;
+constexpr size_t kTournament = 3;
+constexpr double kAdjacentMutation = 0.5;  // of mutations that step to the next value
+
+struct Member {
+  double cost = 0;
+  std::vector<uint16_t> digits;
+};
+
+class Genetic : public DigitSearch {
+ public:
+  explicit Genetic(const StrategyInput& input) : DigitSearch(input) {}
+
+ private:
+  std::optional<uint64_t> Propose() override {
+    if (members_.size() < kPopulation) return std::nullopt;
+    const Member& mother = Select();
+    const Member& father = Select();
+    std::vector<int64_t> child;
+    for (size_t i = 0; i < mother.digits.size(); ++i) {
+      child.push_back(random().Chance(0.5) ? mother.digits[i] : father.digits[i]);
+    }
+    const double mutation = 1.0 / static_cast<double>(child.size());
+    for (size_t i = 0; i < child.size(); ++i) {
+      if (!random().Chance(mutation)) continue;
+      if (random().Chance(kAdjacentMutation)) {
+        child[i] += random().Chance(0.5) ? 1 : -1;
+      } else {
+        child[i] = static_cast<int64_t>(random().Below(space().radix(i)));
+      }
+    }
+    return Repair(std::move(child));
+  }
+
+  const Member& Select() {
+    const Member* winner = &members_[random().Below(members_.size())];
+    for (size_t i = 1; i < kTournament; ++i) {
+      const Member& other = members_[random().Below(members_.size())];
+      if (other.cost < winner->cost) winner = &other;
+    }
+    return *winner;
+  }
+
+  void Learned(const Observation& observation) override {
+    Member member = {CostOf(observation), Digits(observation.index)};
+    if (members_.size() < kPopulation) {
+      members_.push_back(std::move(member));
+      return;
+    }
+    const auto worst = std::max_element(
+        members_.begin(), members_.end(),
+        [](const Member& a, const Member& b) { return a.cost < b.cost; });
+    if (member.cost < worst->cost) *worst = std::move(member);
+  }
+
+  std::vector<Member> members_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> MakeGenetic(const StrategyInput& input) {
+  return std::make_unique<Genetic>(input);
+}
+
+}  // namespace tune
