@@ -194,6 +194,36 @@ v1::Record ToProto(const db::RecordRow& record) {
   return proto;
 }
 
+namespace {
+
+// What of a sweep is in no column of its row.
+void SearchToProto(const SweepView& view, v1::Sweep& proto) {
+  if (view.search.trials_without_improvement > 0 || view.search.improvement_chance_min > 0) {
+    v1::StopRules& stop = *proto.mutable_stop();
+    stop.set_trials_without_improvement(
+        static_cast<uint32_t>(view.search.trials_without_improvement));
+    stop.set_improvement_chance_min(view.search.improvement_chance_min);
+  }
+  proto.set_no_warm_start(view.search.no_warm_start);
+  if (!view.warm_sources.empty()) {
+    v1::WarmStart& warm_start = *proto.mutable_warm_start();
+    warm_start.set_observations(static_cast<uint32_t>(view.warm_observations));
+    for (const std::string& source : view.warm_sources) warm_start.add_sources(Utf8(source));
+  }
+  proto.set_end(view.end);
+}
+
+void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
+  view.search = {.trials_without_improvement = proto.stop().trials_without_improvement(),
+                 .improvement_chance_min = proto.stop().improvement_chance_min(),
+                 .no_warm_start = proto.no_warm_start()};
+  view.warm_observations = proto.warm_start().observations();
+  view.warm_sources = {proto.warm_start().sources().begin(), proto.warm_start().sources().end()};
+  view.end = proto.end();
+}
+
+}  // namespace
+
 v1::Sweep ToProto(const SweepView& view) {
   const db::SweepRow& row = view.row;
   v1::Sweep proto;
@@ -215,6 +245,7 @@ v1::Sweep ToProto(const SweepView& view) {
   proto.set_finished_unix_ms(row.finished_unix_ms);
   ProgressToProto(view.progress, proto.mutable_progress());
   if (view.result) ResultToProto(*view.result, proto.mutable_result());
+  SearchToProto(view, proto);
   return proto;
 }
 
@@ -253,6 +284,7 @@ std::string SummaryText(const SweepView& view) {
   v1::Sweep summary;
   ProgressToProto(view.progress, summary.mutable_progress());
   if (view.result) EvidenceToProto(*view.result, summary.mutable_result());
+  SearchToProto(view, summary);
   std::string text;
   // Only fails for Any and malformed well-known types; a summary has neither.
   (void)google::protobuf::util::MessageToJsonString(summary, &text);
@@ -269,6 +301,7 @@ absl::StatusOr<SweepView> FromSummaryText(const db::SweepRow& row) {
     return absl::DataLossError(absl::StrCat("sweep ", row.id, ": the stored summary is damaged"));
   }
   view.progress = ProgressFromProto(summary.progress());
+  SearchFromProto(summary, view);
   if (summary.has_result()) {
     view.result = SweepResult{.confirm_rounds = summary.result().confirm_rounds(),
                               .bound = summary.result().bound(),

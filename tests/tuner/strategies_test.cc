@@ -29,9 +29,10 @@ SpaceConstraint Constraint(const std::string& text) {
 // 1,080 configs of a made-up kernel: blocks that may not grow beyond 256 threads.
 Space KernelSpace() {
   SpaceDefinition definition;
-  definition.params = {{"BLOCK_X", Powers(7)}, {"BLOCK_Y", Powers(6)},  {"TILE_X", Powers(4)},
-                       {"TILE_Y", Powers(4)},  {"PAD", {false, true}},
-                       {"LAYOUT", {std::string("row"), std::string("column")}}};
+  definition.params = {
+      {"BLOCK_X", Powers(7)}, {"BLOCK_Y", Powers(6)},
+      {"TILE_X", Powers(4)},  {"TILE_Y", Powers(4)},
+      {"PAD", {false, true}}, {"LAYOUT", {std::string("row"), std::string("column")}}};
   definition.constraints = {Constraint("BLOCK_X * BLOCK_Y <= 256"),
                             Constraint("BLOCK_X * BLOCK_Y >= 8")};
   return Space::Build(definition).value();
@@ -195,6 +196,30 @@ TEST_P(EachStrategy, SearchesASpaceOfMillions) {
   };
   const Played played = Play(*strategy, space, 24, 4, measure);
   EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 24);
+}
+
+// 16^10 combinations of which a constraint allows every eighth, and no telling which.
+TEST(Strategies, SearchASpaceThatCannotBeCounted) {
+  SpaceDefinition definition;
+  std::string mixed = "1";
+  for (const char* name : {"P0", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9"}) {
+    SpaceParam param = {name, {}};
+    for (int64_t value = 1; value <= 16; ++value) param.values.emplace_back(value);
+    definition.params.push_back(param);
+    mixed = "(" + mixed + " * 40503 + " + name + " * 7919) % 1000003";
+  }
+  definition.constraints = {Constraint(mixed + " % 8 == 0")};
+  const Space space = Space::Build(definition).value();
+  ASSERT_FALSE(space.exact());
+  const auto measure = [](const Space& of, uint64_t index) {
+    return Observation{.index = index, .latency_ns = 1.0 + of.DigitsAt(index)[3]};
+  };
+  for (const std::string& name : StrategyNames()) {
+    auto strategy = Make(name, space, {.in_flight = 4});
+    const Played played = Play(*strategy, space, 16, 4, measure);
+    EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 16) << name;
+    for (uint64_t index : played.asked) EXPECT_TRUE(space.Contains(index)) << name;
+  }
 }
 
 // The median over seeds of what is left above the optimum after 60 trials, against random's.

@@ -14,7 +14,7 @@ constexpr int kConfirmMost = 24;
 constexpr int kForPower = 6;
 
 constexpr std::array<std::pair<double, double>, 7> kE95 = {
-    {{1, 1.18}, {2, 1.30}, {5, 1.45}, {10, 1.49}, {20, 1.53}, {50, 1.53}, {100, 1.55}}};
+    {{1, 1.21}, {2, 1.33}, {5, 1.48}, {10, 1.50}, {20, 1.55}, {50, 1.55}, {100, 1.55}}};
 
 // Linear in the logarithm of the number of kernels; constant beyond the table.
 double E95(double flagged) {

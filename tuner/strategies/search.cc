@@ -6,6 +6,9 @@ namespace {
 
 // Drawing at random finds an unknown config fast until most are known; the permutation does after.
 constexpr int kDraws = 16;
+// A space too large to be known is not gone through: as many draws failing means that it is not so
+// large after all.
+constexpr int kDrawsInexact = 4096;
 
 }  // namespace
 
@@ -48,10 +51,12 @@ void Search::Tell(const Observation& observation) {
 }
 
 std::optional<uint64_t> Search::RandomUnknown() {
-  for (int draw = 0; draw < kDraws; ++draw) {
-    const uint64_t index = random_.Below(space_.size());
+  const int draws = space_.exact() ? kDraws : kDrawsInexact;
+  for (int draw = 0; draw < draws; ++draw) {
+    const uint64_t index = RandomConfig();
     if (!IsKnown(index)) return index;
   }
+  if (!space_.exact()) return std::nullopt;
   // What the permutation has passed is known, and stays so.
   while (order_position_ < space_.size()) {
     const uint64_t index = order_(order_position_);

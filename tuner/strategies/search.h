@@ -34,6 +34,10 @@ class Search : public Strategy {
   // Asked for or told.
   bool IsKnown(uint64_t index) const { return known_.contains(index); }
   bool IsExhausted() const { return known_.size() >= space_.size(); }
+  // A valid config, known or not, all alike likely.
+  uint64_t RandomConfig() {
+    return space_.Sample([this] { return random_.Next(); });
+  }
   // One that is not known, each with about the same chance; nothing if there is none.
   std::optional<uint64_t> RandomUnknown();
   // The digits of a config, valid until the next call.
@@ -51,7 +55,7 @@ class Search : public Strategy {
   const Space& space_;
   const StrategyOptions options_;
   RandomSource random_;
-  const Permutation order_;     // in which the rest of the space is searched for unknown configs
+  const Permutation order_;  // in which the rest of the space is searched for unknown configs
   uint64_t order_position_ = 0;
   bool first_offered_ = false;
   std::unordered_set<uint64_t> known_;
