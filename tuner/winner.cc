@@ -159,6 +159,7 @@ absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Con
   if (entries.empty()) return absl::FailedPreconditionError("no config was ok");
   Finals finals;
   const int rounds_max = std::max(policy.rounds_max, 1);
+  evaluator.ExpectRounds(rounds_max);
   const absl::Time start = absl::Now();
   for (absl::Duration longest; finals.rounds < rounds_max; ++finals.rounds) {
     const absl::Time begin = absl::Now();
