@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -27,7 +28,8 @@ namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 no daemon at the address; 4 no config was ok;\n"
-    "5 a kernel is slower (gate); 6 the gate could not tell; 130 interrupted. With no daemon running, tunectl does the work in its own process.";
+    "5 the gate found a kernel slower; 6 the gate could not tell; 130 interrupted. With no daemon\n"
+    "running, tunectl does the work in its own process.";
 
 void AddGlobalFlags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", TUNE_VERSION);
@@ -40,8 +42,9 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 }
 
 // Commands that have the dims of their kernel among their flags.
-constexpr absl::string_view kCommandsWithDims[] = {"best", "gate", "history", "history record",
-                                                   "kernel check", "profile", "sweep"};
+constexpr absl::string_view kCommandsWithDims[] = {
+    "bench",        "best",    "gate",        "history",    "history record", "kernel check",
+    "profile",      "space count", "space show", "space sample", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -73,6 +76,13 @@ std::set<std::string> LongNames(const CLI::App& app, const CLI::App& command) {
 
 int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
   if (const CLI::App* command = CommandWithDims(app, arguments); command != nullptr) {
+    if (command->get_name() == "bench") {
+      const auto of_benchmark = std::stable_partition(
+          arguments.begin(), arguments.end(),
+          [](const std::string& argument) { return !absl::StartsWith(argument, "--benchmark_"); });
+      session.benchmark_flags.assign(of_benchmark, arguments.end());
+      arguments.erase(of_benchmark, arguments.end());
+    }
     auto split = SplitDims(arguments, LongNames(app, *command));
     if (!split.ok()) {
       session.Finish(split.status());
@@ -98,12 +108,14 @@ void AddCommands(CLI::App& app, Session& session) {
   AddSweep(app, session);
   AddBest(app, session);
   AddKernel(app, session);
+  AddSpace(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
   AddProfile(app, session);
   AddRecording(app, session);
   AddStrategy(app, session);
   AddReport(app, session);
+  AddBench(app, session);
   AddGate(app, session);
   AddBaseline(app, session);
   AddHistory(app, session);

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
+#include "tune/v1/bench.grpc.pb.h"
 #include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
 #include "tune/v1/gate.grpc.pb.h"
@@ -57,6 +58,7 @@ class Connection {
   v1::DeviceService::Stub& devices() { return *devices_; }
   v1::ProfileService::Stub& profiles() { return *profiles_; }
   v1::RecordService::Stub& records() { return *records_; }
+  v1::BenchService::Stub& bench() { return *bench_; }
   v1::ReportService::Stub& reports() { return *reports_; }
   v1::ServerService::Stub& server() { return *server_; }
   v1::GateService::Stub& gates() { return *gates_; }
@@ -72,6 +74,7 @@ class Connection {
   std::unique_ptr<v1::DeviceService::Stub> devices_;
   std::unique_ptr<v1::ProfileService::Stub> profiles_;
   std::unique_ptr<v1::RecordService::Stub> records_;
+  std::unique_ptr<v1::BenchService::Stub> bench_;
   std::unique_ptr<v1::ReportService::Stub> reports_;
   std::unique_ptr<v1::ServerService::Stub> server_;
   std::unique_ptr<v1::GateService::Stub> gates_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +29,8 @@ class Session {
   std::string address;
   TlsFiles tls;
   std::map<std::string, std::string> dims;
+  // Google Benchmark's own, "--benchmark_...", for the command bench.
+  std::vector<std::string> benchmark_flags;
 
   // What the command came to; `Finish` prints the error, if it is one.
   void Finish(const absl::Status& status);

@@ -134,7 +134,8 @@ absl::Status Devices::KeepCeilings(const DeviceLease& lease) const {
   std::vector<db::CeilingRow> rows;
   for (const Ceiling& ceiling : status.ceilings) {
     const bool kept = std::any_of(known.begin(), known.end(), [&](const db::CeilingRow& row) {
-      return row.ceiling.name == ceiling.name && row.ceiling.value >= ceiling.value;
+      const bool lower = row.ceiling.value < ceiling.value && ceiling.kind != CeilingKind::kLaunch;
+      return row.ceiling.name == ceiling.name && !lower;
     });
     if (kept) continue;
     rows.push_back({.device_name = status.info.name,

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "db/store.h"
+#include "server/bench_service.h"
 #include "server/catalogue.h"
 #include "server/counters/profile_service.h"
 #include "server/device_service.h"
@@ -73,6 +74,7 @@ struct Server::Parts {
   std::unique_ptr<DeviceService> device_service;
   std::unique_ptr<ProfileService> profile_service;
   std::unique_ptr<RecordService> record_service;
+  std::unique_ptr<BenchService> bench_service;
   std::unique_ptr<ReportService> report_service;
   std::unique_ptr<ServerService> server_service;
   std::unique_ptr<GateService> gate_service;
@@ -132,6 +134,7 @@ absl::Status Server::Parts::Serve() {
   profile_service = std::make_unique<ProfileService>(
       ProfileTools{catalogue, *store, *workers, *devices, *records}, executor);
   record_service = std::make_unique<RecordService>(*records);
+  bench_service = std::make_unique<BenchService>(catalogue, *devices, *workers, *records);
   report_service = std::make_unique<ReportService>(*store, *queue, *devices, executor);
   server_service =
       std::make_unique<ServerService>(identity, *store, *queue, *workers, *records, executor);
@@ -144,7 +147,8 @@ absl::Status Server::Parts::Serve() {
   SetLimits(builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            sweep_service.get(), kernel_service.get(), device_service.get(), record_service.get(),
-           profile_service.get(), report_service.get(), server_service.get(), gate_service.get()}) {
+           profile_service.get(), bench_service.get(), report_service.get(), server_service.get(),
+           gate_service.get()}) {
     builder.RegisterService(service);
   }
   const std::string socket_path = SocketPath(options.address);
@@ -197,6 +201,7 @@ void Server::Stop(absl::Time deadline) {
   if (parts.devices != nullptr) parts.devices->Stop();
   if (parts.queue != nullptr) parts.queue->Stop();
   if (parts.kernel_service != nullptr) parts.kernel_service->Stop();
+  if (parts.bench_service != nullptr) parts.bench_service->Stop();
   if (parts.device_service != nullptr) parts.device_service->Stop();
   if (parts.profile_service != nullptr) parts.profile_service->Stop();
   if (parts.gate_service != nullptr) parts.gate_service->Stop();

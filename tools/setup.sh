@@ -42,6 +42,20 @@ ensure_packages() {
   mkdir -p build && touch "$stamp"
 }
 
+# What only tests use: nothing stops without it, so nothing here fails.
+ensure_check_packages() {
+  local stamp="build/.packages-check-$(cksum < tools/packages-check.txt | cut -d' ' -f1)" package as_root=""
+  [ -e "$stamp" ] && return
+  [ "$(id -u)" -eq 0 ] || as_root="sudo -n"
+  for package in $(grep -v '^#' tools/packages-check.txt); do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed && continue
+    say "installing with apt, for tests: $package"
+    DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "$package" >&2 ||
+      say "$package cannot be installed here: the tests that need it are skipped"
+  done
+  mkdir -p build && touch "$stamp"
+}
+
 # CUDA headers and NVRTC: a toolkit, else NVIDIA's wheels in a local environment, else none.
 ensure_cuda() {
   local toolkit

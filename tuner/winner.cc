@@ -94,6 +94,7 @@ void Merge(const Telemetry& from, Telemetry& to) {
   to.power_mw = std::max(to.power_mw, from.power_mw);
   to.temperature_c = std::max(to.temperature_c, from.temperature_c);
   to.throttle_reasons |= from.throttle_reasons;
+  to.compute_processes = std::max(to.compute_processes, from.compute_processes);
 }
 
 Measurement PooledMeasurement(const std::vector<Trial>& rounds) {

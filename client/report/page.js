@@ -58,7 +58,8 @@ function latency(ns) {
   return ns < 1e9 ? digits(ns / 1e6) + ' ms' : digits(ns / 1e9) + ' s';
 }
 function si(value, unit) {
-  if (!value) return '0 ' + unit;
+  if (!value) return unit ? '0 ' + unit : '0';
+  if (!unit && Math.abs(value) < 1000) return String(Number(value.toPrecision(3)));
   const prefixes = ['p', 'n', 'µ', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
   let index = 4 + Math.floor(Math.log10(Math.abs(value)) / 3 + 1e-9);
   index = Math.min(Math.max(index, 0), prefixes.length - 1);
@@ -208,6 +209,8 @@ addEventListener('afterprint', () => setPrint(false));
 applyTheme();
 
 function axis(label, unit, log, extra) {
+  // Less than half a decade has too few round numbers for a logarithmic axis.
+  if (log && extra && extra.max / extra.min < 3) log = false;
   const ticks = {
     callback(value) {
       if (log) {

@@ -153,7 +153,7 @@ head();
 if (params.length) {
   const intro = card($app, 'What each parameter is worth',
       'Most important first. A bar spans the middle half of the configs with that value, the ' +
-      'diamond is their median, the ring the fastest of them; green is the winner\'s value.');
+      'diamond is their median, the ring the fastest of them; green is the winner’s value.');
   notes(intro, $data.notes);
   const grid = el($app, 'div', 'grid');
   for (const param of params) effect(grid, param);

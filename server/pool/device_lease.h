@@ -80,7 +80,7 @@ class DeviceLease {
   void SetCeilings(std::vector<Ceiling> ceilings);
   // Measured by the worker if they are not known yet.
   absl::StatusOr<std::vector<Ceiling>> Ceilings(const Cancelled& cancelled = {});
-  // Measures them again and keeps the higher value of each: a busy host may have lowered the others.
+  // Measures them again and keeps the higher value of each: a busy host may have lowered the other.
   absl::StatusOr<std::vector<Ceiling>> RaiseCeilings(const Cancelled& cancelled = {});
 
   // The whole suite, always measured anew and not kept here. See Runner::MeasureCeilingSuite.

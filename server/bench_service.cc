@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/bench_service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/convert.h"
+#include "server/submission.h"
+#include "server/unary.h"
+#include "tuner/kernel.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kMeasureCap = absl::Hours(1);  // waiting for the device included
+constexpr absl::Duration kPoll = absl::Milliseconds(50);
+constexpr uint32_t kSamples = 100;
+constexpr uint32_t kSamplesMax = 10'000;
+constexpr double kSeconds = 10;
+constexpr double kSecondsMax = 300;
+
+// What is to be measured, checked.
+struct Case {
+  std::shared_ptr<const Kernel> kernel;
+  db::SweepRow where;  // problem and device
+  Config config;
+  std::string reason;
+  SamplePolicy policy;
+};
+
+absl::StatusOr<SamplePolicy> PolicyOf(const v1::MeasureRequest& request) {
+  if (request.samples() > kSamplesMax || !(request.seconds_max() >= 0) ||
+      request.seconds_max() > kSecondsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("at most ", kSamplesMax, " samples in at most ", kSecondsMax, " seconds; ",
+                     request.samples(), " in ", request.seconds_max(), " were asked for"));
+  }
+  const int samples = static_cast<int>(request.samples() == 0 ? kSamples : request.samples());
+  return SamplePolicy{.cache_mode = FromProto(request.cache_mode()),
+                      .samples_min = 1,
+                      .samples_max = samples,
+                      .seconds_max = request.seconds_max() == 0 ? kSeconds : request.seconds_max(),
+                      .precision = 0};  // as many as were asked for
+}
+
+// `partial` over the defaults.
+absl::StatusOr<Config> Complete(const Config& partial, Config config) {
+  for (const auto& [param, value] : partial.entries) {
+    const auto entry = std::find_if(config.entries.begin(), config.entries.end(),
+                                    [&](const auto& known) { return known.first == param; });
+    if (entry == config.entries.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the kernel has no parameter '", param, "'; it has: ",
+          absl::StrJoin(config.entries, ", ",
+                        [](std::string* out, const auto& known) { out->append(known.first); })));
+    }
+    entry->second = value;
+  }
+  return config;
+}
+
+absl::StatusOr<Case> CheckCase(const v1::MeasureRequest& request, const Catalogue& catalogue,
+                               const Devices& devices, const RecordBook& records,
+                               absl::Time deadline) {
+  Case result;
+  ASSIGN_OR_RETURN(result.policy, PolicyOf(request));
+  v1::SubmitSweepRequest sweep;  // the same checks: kernel, dims, device
+  if (request.has_kernel_source()) {
+    *sweep.mutable_kernel_source() = request.kernel_source();
+  } else {
+    sweep.set_kernel_name(request.kernel_name());
+  }
+  *sweep.mutable_dims() = request.dims();
+  sweep.set_dtype(request.dtype());
+  sweep.set_device(request.device());
+  ASSIGN_OR_RETURN(Submission submission, CheckSubmission(sweep, catalogue, devices, deadline));
+  result.where = std::move(submission.sweep);
+  const db::KernelRow& kernel = submission.kernel;
+  ASSIGN_OR_RETURN(result.kernel, Kernel::Create(kernel.spec_name, kernel.spec_text, kernel.files));
+  ASSIGN_OR_RETURN(DeviceView device, devices.Choose(result.where.device_id, deadline));
+  const TargetTraits traits = TraitsOf(device.status.info);
+  if (request.best() && request.has_config()) {
+    return absl::InvalidArgumentError("ask for the best config or for a given one, not for both");
+  }
+  if (request.best() && !request.has_kernel_source()) {
+    RecordQuery query{.kernel_name = result.where.kernel_name,
+                      .dims = {request.dims().begin(), request.dims().end()},
+                      .dtype = request.dtype(),
+                      .device = result.where.device_id};
+    ASSIGN_OR_RETURN(RecordAnswer answer, records.Lookup(query));
+    result.config = std::move(answer.config);
+    result.reason = std::move(answer.reason);
+    return result;
+  }
+  ASSIGN_OR_RETURN(Config defaults, result.kernel->DefaultConfig(result.where.problem, traits));
+  ASSIGN_OR_RETURN(result.config, Complete(FromProto(request.config()), std::move(defaults)));
+  ASSIGN_OR_RETURN(Space space, result.kernel->MakeSpace(result.where.problem, traits));
+  if (!space.IndexOf(result.config)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the config ", ToText(result.config), " is not in the kernel's space for ",
+                     ToText(result.where.problem), " on ", result.where.target));
+  }
+  return result;
+}
+
+// One trial of one config; CANCELLED once `cancelled` says so.
+absl::StatusOr<Trial> MeasureOne(WorkerEvaluator& evaluator, const Config& config,
+                                 const Cancelled& cancelled, std::atomic<bool>& stop) {
+  RETURN_IF_ERROR(evaluator.Start(config));
+  while (!cancelled()) {
+    ASSIGN_OR_RETURN(std::optional<Trial> trial, evaluator.Next(kPoll));
+    if (trial) return *std::move(trial);
+  }
+  stop = true;
+  return absl::CancelledError("the measurement was cancelled");
+}
+
+void Describe(const Case& item, const WorkerEvaluator& evaluator, const WorkPlan& work,
+              v1::MeasureResponse& response) {
+  *response.mutable_problem() = ToProto(item.where.problem);
+  response.set_kernel_name(item.where.kernel_name);
+  response.set_kernel_hash(item.where.kernel_hash);
+  response.set_device_id(item.where.device_id);
+  response.set_device_name(item.where.device_name);
+  response.set_target(item.where.target);
+  response.set_driver(evaluator.device().driver);
+  response.set_compiler(evaluator.compiler_version());
+  response.set_declared_bytes(work.bytes);
+  response.set_declared_flops(work.flops);
+  response.set_reason(item.reason);
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* BenchService::Measure(grpc::CallbackServerContext* context,
+                                                const v1::MeasureRequest* request,
+                                                v1::MeasureResponse* response) {
+  const absl::Time deadline = DeadlineOf(*context, kMeasureCap);
+  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+    const Cancelled cancelled = [=, this] {
+      return context->IsCancelled() || absl::Now() > deadline || stopping_;
+    };
+    ASSIGN_OR_RETURN(Case item, CheckCase(*request, catalogue_, devices_, records_, deadline));
+    ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
+                     devices_.turns().Take(item.where.device_id, cancelled));
+    ASSIGN_OR_RETURN(DeviceLease * lease, workers_.FindDevice(item.where.device_id));
+    devices_.RestoreCeilings(*lease);
+    // A process of its own for each call, and none left behind.
+    const absl::Cleanup close = [lease] { lease->Close(); };
+    std::atomic<bool> stop = false;
+    ASSIGN_OR_RETURN(auto evaluator,
+                     workers_.MakeEvaluator(item.where.device_id, {.kernel = item.kernel,
+                                                                   .problem = item.where.problem,
+                                                                   .seed = request->seed(),
+                                                                   .policy = item.policy,
+                                                                   .cancelled = &stop}));
+    ASSIGN_OR_RETURN(ProblemPlan plan,
+                     item.kernel->PlanProblem(item.where.problem, evaluator->traits()));
+    ASSIGN_OR_RETURN(Trial trial, MeasureOne(*evaluator, item.config, cancelled, stop));
+    *response->mutable_trial() = ToProto(trial, Samples::kInclude);
+    Describe(item, *evaluator, plan.work, *response);
+    evaluator.reset();
+    return absl::OkStatus();
+  });
+}
+
+void BenchService::Stop() {
+  stopping_ = true;
+  executor_.Stop();
+}
+
+}  // namespace tune::server

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports in their formats; the pages run in tests/client/report_page_test.py.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "client/report/html_page.h"
+#include "client/report/markdown.h"
+#include "client/report/roofline_view.h"
+#include "client/report/sweep_report_view.h"
+#include "tests/client/report_fixture.h"
+
+namespace tune::client {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+size_t PointsOf(const SvgChart& chart) {
+  size_t count = 0;
+  for (const ChartPoints& points : chart.points) count += points.points.size();
+  return count;
+}
+
+TEST(RooflineChart, HasEveryTimedTrialOnceAndTheBestAtEachLevel) {
+  const SvgChart chart = RooflineChart(SketchRoofline(1));
+  EXPECT_EQ(PointsOf(chart), 37u + 2u);  // and the best by its bytes of L2 and L1
+  std::vector<std::string> roofs;
+  for (const ChartLine& line : chart.lines) roofs.push_back(line.label);
+  EXPECT_THAT(roofs, testing::UnorderedElementsAre("dram_copy 4.2 TB/s", "f32 60 TFLOP/s",
+                                                   "l1 30 TB/s", "l2 9 TB/s"));
+  for (const ChartPoints& points : chart.points) {
+    if (points.name != "best") continue;
+    ASSERT_EQ(points.points.size(), 1u);
+    EXPECT_EQ(points.points[0].label, "best 250.0 us");
+    EXPECT_NEAR(points.points[0].x, 1 / 1.5, 1e-9);  // counted bytes, not the declared ones
+    EXPECT_NEAR(points.points[0].y, 1e9 / 250e-6, 1);
+  }
+}
+
+TEST(RooflineChart, WhatIsNotBelievedIsHollow) {
+  const SvgChart chart = RooflineChart(SketchRoofline(1));
+  size_t hollow = 0;
+  for (const ChartPoints& points : chart.points) {
+    for (const ChartPoints::Point& point : points.points) hollow += point.hollow;
+  }
+  EXPECT_EQ(hollow, 1u);
+  EXPECT_THAT(ToSvg(chart), HasSubstr("above the roof: not believed"));
+}
+
+TEST(RooflineChart, WithoutFlopsItShowsBandwidth) {
+  v1::Roofline roofline = SketchRoofline(1);
+  roofline.set_declared_flops(0);
+  for (v1::RooflinePoint& point : *roofline.mutable_points()) {
+    for (v1::ResourceUse& use : *point.mutable_uses()) use.set_intensity(0);
+    if (point.uses_size() > 0) point.mutable_uses()->RemoveLast();  // compute
+  }
+  const SvgChart chart = RooflineChart(roofline);
+  EXPECT_EQ(chart.y.unit, "B/s");
+  EXPECT_EQ(PointsOf(chart), 37u);
+  EXPECT_EQ(chart.references.size(), 3u);
+}
+
+TEST(RooflineReport, SeveralSweepsAreOnePictureOfTheirBests) {
+  EXPECT_EQ(PointsOf(ReportChart(SketchReport(3))), 3u);
+  EXPECT_EQ(PointsOf(ReportChart(SketchReport(1))), 39u);
+  EXPECT_EQ(PointsOf(ReportChart(v1::RooflineReport())), 0u);
+}
+
+TEST(RooflineReport, TextsHaveDiagnosisEvidenceAndNotes) {
+  const std::string terminal = TerminalText(SketchReport(1));
+  for (const char* part :
+       {"sketch rows=1024 bf16", "NVIDIA H200", "driver 580.1", "memory-bound", "counted",
+        "36 well used, 1 above the roof, 3 not ok", "stale: measured 31 days ago"}) {
+    EXPECT_THAT(terminal, HasSubstr(part));
+  }
+  const std::string markdown = MarkdownText(SketchReport(2), "roofline.svg");
+  EXPECT_THAT(markdown, HasSubstr("![Rooflines](roofline.svg)"));
+  EXPECT_THAT(markdown, HasSubstr("| problem | best | of roof | binds | verdict |"));
+  EXPECT_EQ(Count(markdown, "### sketch rows="), 2u);
+  EXPECT_THAT(MarkdownText(SketchReport(1), ""), Not(HasSubstr("![")));
+}
+
+TEST(Markdown, CellsCannotEndTheirRowOrCallPeople) {
+  EXPECT_EQ(MarkdownCell("a|b\nc"), "a\\|b c");
+  EXPECT_THAT(MarkdownCell(kHostileText), Not(HasSubstr("<")));
+  EXPECT_THAT(MarkdownCell(kHostileText), Not(HasSubstr("@everyone")));
+  EXPECT_EQ(MarkdownTable({"x"}, {{"`A=1|2`"}}), "| x |\n| --- |\n| `A=1\\|2` |\n");
+}
+
+TEST(SweepReport, EveryFormatHasEffectsHeatMapTimeLineAndOutcomes) {
+  const v1::SweepReport report = SketchSweepReport();
+  const std::string terminal = TerminalText(report);
+  for (const char* part : {"BLOCK", "50.0 %", "1.25x", "BLOCK against STAGES", "compile_failed",
+                           "6.667 us", "note: a note"}) {
+    EXPECT_THAT(terminal, HasSubstr(part));
+  }
+  const std::string markdown = MarkdownText(report, "sweep.svg");
+  EXPECT_THAT(markdown, HasSubstr("| BLOCK | 50.0 % |"));
+  EXPECT_THAT(markdown, Not(HasSubstr("<img")));
+  const std::string svg = SvgText(report);
+  EXPECT_EQ(Count(svg, "<svg"), 4u);
+  EXPECT_EQ(Count(svg, "</svg>"), 4u);
+  EXPECT_THAT(svg, HasSubstr("BLOCK=2"));
+  EXPECT_THAT(svg, HasSubstr("no config that was ok"));
+}
+
+TEST(HtmlPage, IsOneFileThatNothingInItsDataCanBreak) {
+  for (const std::string& page : {HtmlPage(SketchReport(2)), HtmlPage(SketchSweepReport())}) {
+    EXPECT_THAT(page, Not(HasSubstr("<img")));
+    EXPECT_THAT(page, HasSubstr("\\u003c/script\\u003e"));
+    EXPECT_EQ(Count(page, "</script>"), 3u);  // data, library, ours
+    EXPECT_THAT(page, Not(HasSubstr("src=\"http")));
+    EXPECT_THAT(page, Not(HasSubstr("{{")));
+    EXPECT_THAT(page, HasSubstr("Chart.js v3."));
+    EXPECT_THAT(page, HasSubstr("The MIT License (MIT)"));
+    EXPECT_THAT(page, HasSubstr("<noscript>"));
+    EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  }
+}
+
+TEST(HtmlPage, LongMessagesAreCutBetweenCharacters) {
+  v1::RooflineReport report = SketchReport(1);
+  std::string message(399, 'x');
+  for (int i = 0; i < 100; ++i) message += "\xE2\x82\xAC";
+  report.mutable_rooflines(0)->mutable_points(39)->mutable_trial()->set_message(message);
+  EXPECT_THAT(HtmlPage(report), HasSubstr(std::string(399, 'x') + "..."));
+}
+
+}  // namespace
+}  // namespace tune::client

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports and single measurements over RPC, of a real sweep on the CPU device.
+#include <grpcpp/grpcpp.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "server/server.h"
+#include "tests/server/test_server.h"
+#include "tune/v1/bench.grpc.pb.h"
+#include "tune/v1/report.grpc.pb.h"
+
+namespace tune::server {
+namespace {
+
+using testing::HasSubstr;
+
+class ReportServiceTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    (void)StartLog("error", LogFormat::kText);
+    dir_ = new TempDir();
+    server_ = Server::Start({.state_dir = dir_->path() + "/state",
+                             .address = "unix:" + dir_->path() + "/d.sock",
+                             .worker_dir = TUNE_BIN_DIR})
+                  .value()
+                  .release();
+    auto channel = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    reports_ = v1::ReportService::NewStub(channel).release();
+    bench_ = v1::BenchService::NewStub(channel).release();
+    auto sweeps = v1::SweepService::NewStub(channel);
+    v1::SubmitSweepRequest request;
+    *request.mutable_kernel_source() = ScaleKernel({.faulty = true});
+    (*request.mutable_dims())["n"] = 65536;
+    request.set_device("cpu");
+    request.set_strategy("exhaustive");
+    request.mutable_budget()->set_seconds(300);
+    request.set_cache_mode(v1::CACHE_MODE_WARM);
+    v1::Sweep sweep;
+    ASSERT_TRUE(Call(*sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep).ok());
+    sweep_id_ = AwaitEnd(*sweeps, sweep.id()).id();
+  }
+  static void TearDownTestSuite() {
+    delete bench_;
+    delete reports_;
+    delete server_;
+    delete dir_;
+  }
+
+  static grpc::Status Rooflines(const v1::GetRooflinesRequest& request,
+                                v1::RooflineReport* report) {
+    return Call(*reports_, &v1::ReportService::Stub::GetRooflines, request, report);
+  }
+  static grpc::Status SweepReport(const v1::GetSweepReportRequest& request,
+                                  v1::SweepReport* report) {
+    return Call(*reports_, &v1::ReportService::Stub::GetSweepReport, request, report);
+  }
+
+  static TempDir* dir_;
+  static Server* server_;
+  static v1::ReportService::Stub* reports_;
+  static v1::BenchService::Stub* bench_;
+  static int64_t sweep_id_;
+};
+
+TempDir* ReportServiceTest::dir_ = nullptr;
+Server* ReportServiceTest::server_ = nullptr;
+v1::ReportService::Stub* ReportServiceTest::reports_ = nullptr;
+v1::BenchService::Stub* ReportServiceTest::bench_ = nullptr;
+int64_t ReportServiceTest::sweep_id_ = 0;
+
+TEST_F(ReportServiceTest, ARooflineHasEveryTrialWithItsFloors) {
+  v1::GetRooflinesRequest request;
+  request.add_sweep_ids(sweep_id_);
+  v1::RooflineReport report;
+  const grpc::Status status = Rooflines(request, &report);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(report.rooflines_size(), 1);
+  const v1::Roofline& roofline = report.rooflines(0);
+  EXPECT_EQ(roofline.declared_bytes(), 2 * 65536 * 4);
+  EXPECT_EQ(roofline.written_bytes(), 65536 * 4);
+  EXPECT_EQ(roofline.declared_flops(), 65536);
+  EXPECT_FALSE(roofline.driver().empty());
+  EXPECT_GT(roofline.cache_bytes(), 0u);
+  std::set<std::string> configs;
+  int wrong = 0;
+  for (const v1::RooflinePoint& point : roofline.points()) {
+    configs.insert(point.trial().config().SerializeAsString());
+    wrong += point.trial().outcome() == v1::OUTCOME_WRONG_RESULT;
+    if (point.trial().outcome() != v1::OUTCOME_OK) continue;
+    // Warm, and all of it fits into the cache: arithmetic is all it can be held against.
+    ASSERT_GT(point.uses_size(), 0);
+    EXPECT_EQ(point.uses(0).resource(), "compute");
+    const double median = point.trial().measurement().latency_ns_median();
+    EXPECT_NEAR(point.floor_ns(), 65536 / point.uses(0).roof() * 1e9, 1e-3);
+    EXPECT_DOUBLE_EQ(point.efficiency(), point.floor_ns() / median);
+    EXPECT_FALSE(point.diagnosis().empty());
+  }
+  EXPECT_EQ(configs.size(), 8u);
+  EXPECT_EQ(wrong, 1);
+  EXPECT_NE(roofline.best_trial_id(), 0);
+  EXPECT_THAT(roofline.diagnosis(), testing::Not(testing::IsEmpty()));
+}
+
+TEST_F(ReportServiceTest, SweepsAreFoundByKernelAndDevice) {
+  v1::GetRooflinesRequest request;
+  request.add_kernel_names("scale");
+  request.set_device("cpu");
+  v1::RooflineReport report;
+  ASSERT_TRUE(Rooflines(request, &report).ok());
+  EXPECT_EQ(report.rooflines(0).sweep().id(), sweep_id_);
+
+  request.set_device("cuda:7");
+  EXPECT_EQ(Rooflines(request, &report).error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::GetRooflinesRequest unknown;
+  unknown.add_sweep_ids(4711);
+  EXPECT_EQ(Rooflines(unknown, &report).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ReportServiceTest, ASweepReportSaysWhatParametersAndOutcomesThereWere) {
+  v1::GetSweepReportRequest request;
+  request.set_sweep_id(sweep_id_);
+  v1::SweepReport report;
+  const grpc::Status status = SweepReport(request, &report);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(report.configs_ok(), 7u);
+  ASSERT_EQ(report.params_size(), 2);
+  for (const v1::ParamEffect& param : report.params()) {
+    uint64_t configs = 0;
+    for (const v1::ParamValue& value : param.values()) configs += value.configs();
+    EXPECT_EQ(configs, 7u);
+    EXPECT_GE(param.spread(), 1);
+  }
+  ASSERT_EQ(report.heatmap().cells_size(), 8);
+  int empty = 0;
+  for (const v1::HeatmapCell& cell : report.heatmap().cells()) empty += cell.configs() == 0;
+  EXPECT_EQ(empty, 1);  // the wrong one
+  ASSERT_GT(report.timeline_size(), 0);
+  for (int i = 1; i < report.timeline_size(); ++i) {
+    EXPECT_LE(report.timeline(i).best_latency_ns(), report.timeline(i - 1).best_latency_ns());
+  }
+  ASSERT_EQ(report.outcomes_size(), 2);
+  EXPECT_EQ(report.outcomes(0).outcome(), v1::OUTCOME_OK);
+  EXPECT_EQ(report.outcomes(1).outcome(), v1::OUTCOME_WRONG_RESULT);
+  EXPECT_EQ(report.outcomes(1).examples_size(), 1);
+
+  request.set_row_param("NO_SUCH");
+  EXPECT_EQ(SweepReport(request, &report).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ReportServiceTest, OneConfigIsMeasuredWithAsManySamplesAsAskedFor) {
+  v1::MeasureRequest request;
+  *request.mutable_kernel_source() = ScaleKernel();
+  (*request.mutable_dims())["n"] = 65536;
+  request.set_device("cpu");
+  request.set_cache_mode(v1::CACHE_MODE_WARM);
+  request.set_samples(7);
+  v1::ConfigEntry* entry = request.mutable_config()->add_entries();
+  entry->set_param("THREADS");
+  entry->mutable_value()->set_integer(128);
+  v1::MeasureResponse measured;
+  const grpc::Status status =
+      Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(measured.trial().outcome(), v1::OUTCOME_OK) << measured.trial().message();
+  EXPECT_EQ(measured.trial().measurement().samples_ns_size(), 7);
+  ASSERT_EQ(measured.trial().config().entries_size(), 2);  // ITEMS took its default
+  EXPECT_EQ(measured.declared_bytes(), 2 * 65536 * 4);
+
+  entry->mutable_value()->set_integer(48);  // not one of its values
+  EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  entry->set_param("NO_SUCH");
+  const grpc::Status unknown =
+      Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  EXPECT_THAT(unknown.error_message(), HasSubstr("it has: THREADS, ITEMS"));
+  request.set_samples(1'000'000);
+  EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace tune::server
