@@ -30,8 +30,8 @@ std::string ValueText(const v1::Ceiling& ceiling, double value) {
 }
 
 void PrintCeilings(const v1::Device& device) {
-  Table table({"ceiling", "value", "interval", "of theory", "processes", "SM MHz", "W", "reached by",
-               "measured", "note"});
+  Table table({"ceiling", "value", "interval", "of theory", "processes", "SM MHz", "W",
+               "reached by", "measured", "note"});
   for (const v1::Ceiling& ceiling : device.ceilings()) {
     const double theory = ceiling.theoretical();
     std::string note = ceiling.note();
@@ -124,7 +124,8 @@ void AddDeviceMeasures(CLI::App& device, Session& session) {
   CLI::App* ceilings = device.add_subcommand(
       "ceilings", "Measures every limit of a device, once per driver: memory, caches, arithmetic, "
                   "links, launches");
-  ceilings->add_option("DEVICE", flags->device, "Device id; by default the first GPU, else the CPU");
+  ceilings->add_option("DEVICE", flags->device,
+                       "Device id; by default the first GPU, else the CPU");
   ceilings->add_flag("--remeasure", flags->remeasure, "Also what is known and fresh");
   ceilings->add_option("--processes", flags->processes, "Fresh processes; by default 5")
       ->check(CLI::Range(1, 20));

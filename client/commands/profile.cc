@@ -55,7 +55,8 @@ v1::Value ParseValue(const std::string& text) {
 
 // "BLOCK=64,STAGES=2" or "BLOCK=64 STAGES=2", as `trial list` prints configs.
 absl::Status ParseConfig(const std::string& text, v1::Config& config) {
-  for (const absl::string_view part : absl::StrSplit(text, absl::ByAnyChar(", "), absl::SkipEmpty())) {
+  for (const absl::string_view part :
+       absl::StrSplit(text, absl::ByAnyChar(", "), absl::SkipEmpty())) {
     const std::pair<std::string, std::string> entry = absl::StrSplit(part, absl::MaxSplits('=', 1));
     if (entry.first.empty() || entry.second.empty()) {
       return absl::InvalidArgumentError(
@@ -209,7 +210,8 @@ void AddProfile(CLI::App& app, Session& session) {
   profile->add_option("KERNEL", flags->kernel, "Kernel name");
   profile->add_option("--kernel", flags->kernel_path, "Spec of a kernel of your own");
   profile->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  profile->add_option("--device", flags->device, "Device id; by default the first GPU, else the CPU");
+  profile->add_option("--device", flags->device,
+                      "Device id; by default the first GPU, else the CPU");
   profile->add_option("--config", flags->configs,
                       "PARAM=VALUE,...; params not given take their defaults; again for more");
   profile->add_option("--trial", flags->trials, "The config of a trial; again for more");

@@ -167,8 +167,9 @@ absl::StatusOr<const std::vector<Trial>*> ProfileJob::KnownTrials() {
 absl::Status ProfileJob::AddExplicit(const v1::Config& wanted) {
   Config config = default_config_;
   for (const v1::ConfigEntry& entry : wanted.entries()) {
-    const auto param = std::find_if(config.entries.begin(), config.entries.end(),
-                                    [&](const auto& known) { return known.first == entry.param(); });
+    const auto param =
+        std::find_if(config.entries.begin(), config.entries.end(),
+                     [&](const auto& known) { return known.first == entry.param(); });
     if (param == config.entries.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("no param '", entry.param(), "'; there is: ",

@@ -123,7 +123,7 @@ class DeviceLease {
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
   absl::Status EnsureProblem(const Cancelled& cancelled);
   absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
-  // Asks a worker that is there or started for this. UNAVAILABLE if it did not answer the question,
+  // Asks a worker that is there or started for this. UNAVAILABLE: it did not answer the question,
   // UNIMPLEMENTED if it cannot.
   absl::StatusOr<Reply> CallOnce(const Request& request, Reply::KindCase expected,
                                  absl::Duration limit, const Cancelled& cancelled);

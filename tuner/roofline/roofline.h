@@ -19,16 +19,16 @@ struct Roof {
   bool measured = false;
 };
 
-// Bytes a second at which memory takes a mix of which `written_share` is written, 0..1: reads alone,
+// Bytes a second at which memory takes a mix of which `written_share` is written: reads alone,
 // triads (a third), copies (a half) and writes alone are measured, and the time of a byte lies
 // between those of its neighbours. Null ceilings: 0.
 double MemoryRate(const std::vector<Ceiling>& ceilings, double written_share);
 
-// floor = max(bytes / memory rate, flops / peak). Source: Williams, Waterman, Patterson, "Roofline",
-// CACM 52(4), 2009; that each direction has a roof of its own: tracel-ai/cubecl #1546.
-// `cached_bytes` is how much of the bytes need not reach memory while the kernel runs: up to a cache
-// full of output leaves after it. `written_bytes` is how many of them are written; negative: not
-// known, and half of them are.
+// floor = max(bytes / memory rate, flops / peak). Source: Williams, Waterman, Patterson,
+// "Roofline", CACM 52(4), 2009; that each direction has a roof of its own: tracel-ai/cubecl #1546.
+// `cached_bytes` is how much of the bytes need not reach memory while the kernel runs: up to a
+// cache full of output leaves after it. `written_bytes` is how many of them are written; negative:
+// not known, and half of them are.
 Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes = 0,
              double written_bytes = -1);
 
