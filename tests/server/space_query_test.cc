@@ -95,18 +95,17 @@ TEST_F(SpaceQueryTest, SamplesEachConfigOnceAndBySeed) {
   for (const v1::Config& config : sample_.configs()) all.insert(config.SerializeAsString());
   EXPECT_EQ(all.size(), 10);
   EXPECT_EQ(sample_.configs_size(), 10);
-  ASSERT_TRUE(Sample(Definition(R"({"tune_params": {"A": "range(0, 4000)"
-}
-})"), 50, 3).ok());
+  const std::string many = R"json({"tune_params": {"A": "range(0, 4000)"}})json";
+  ASSERT_TRUE(Sample(Definition(many), 50, 3).ok());
   EXPECT_EQ(sample_.configs_size(), 50);
 }
 
 TEST_F(SpaceQueryTest, SaysWhatIsWrong) {
   EXPECT_THAT(std::string(Describe(v1::SpaceSource()).message()), HasSubstr("no space"));
+  const std::string empty = R"json({"tune_params": {"A": [1, 2], "B": [1, 2]},
+                                    "restrictions": ["A > B", "B > A"]})json";
   EXPECT_THAT(
-      std::string(Describe(Definition(R"({"tune_params": {"A": [1, 2], "B": [1, 2]},
-                                          "restrictions": ["A > B", "B > A"]})"))
-                      .message()),
+      std::string(Describe(Definition(empty)).message()),
       HasSubstr("no config is valid: constraints 'A > B' and 'B > A' reject every one together"));
   EXPECT_TRUE(absl::IsInvalidArgument(Describe(Definition(std::string((1 << 20) + 1, ' ')))));
   v1::SpaceSource source = Definition(kDefinition);
