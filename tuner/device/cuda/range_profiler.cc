@@ -50,16 +50,14 @@ absl::StatusOr<std::unique_ptr<RangeProfiler>> RangeProfiler::Open(const DeviceC
   ASSIGN_OR_RETURN(ProfilerHost host,
                    ProfilerHost::Create(cupti, std::move(chip), std::move(availability)));
   profiler->host_ = std::make_unique<ProfilerHost>(std::move(host));
+  // Whether counting is allowed shows here.
   RETURN_IF_ERROR(profiler->Enable());
+  profiler->Disable();
   return profiler;
 }
 
 RangeProfiler::~RangeProfiler() {
-  if (range_profiler_ != nullptr) {
-    TUNE_CUPTI_PARAMS(CUpti_RangeProfiler_Disable_Params, params);
-    params.pRangeProfilerObject = range_profiler_;
-    cupti_.cuptiRangeProfilerDisable(&params);
-  }
+  Disable();
   if (initialised_) {
     TUNE_CUPTI_PARAMS(CUpti_Profiler_DeInitialize_Params, params);
     cupti_.cuptiProfilerDeInitialize(&params);
@@ -116,6 +114,13 @@ absl::Status RangeProfiler::Enable() {
       cupti_.Check(cupti_.cuptiRangeProfilerEnable(&params), "cuptiRangeProfilerEnable"));
   range_profiler_ = params.pRangeProfilerObject;
   return absl::OkStatus();
+}
+
+void RangeProfiler::Disable() {
+  if (range_profiler_ == nullptr) return;
+  TUNE_CUPTI_PARAMS(CUpti_RangeProfiler_Disable_Params, params);
+  params.pRangeProfilerObject = std::exchange(range_profiler_, nullptr);
+  cupti_.cuptiRangeProfilerDisable(&params);
 }
 
 absl::StatusOr<std::vector<uint8_t>> RangeProfiler::NewCounterData(const CounterConfig& config) {
@@ -198,6 +203,15 @@ absl::Status RangeProfiler::Decode(const std::vector<uint8_t>& counter_data) {
 
 absl::StatusOr<std::vector<double>> RangeProfiler::Read(const CounterConfig& config,
                                                         const Work& work) {
+  // A profiler that is configured a second time crashes in its next Start.
+  RETURN_IF_ERROR(Enable());
+  absl::StatusOr<std::vector<double>> values = ReadEnabled(config, work);
+  Disable();
+  return values;
+}
+
+absl::StatusOr<std::vector<double>> RangeProfiler::ReadEnabled(const CounterConfig& config,
+                                                               const Work& work) {
   ASSIGN_OR_RETURN(std::vector<uint8_t> counter_data, NewCounterData(config));
   RETURN_IF_ERROR(SetConfig(config, counter_data));
   bool is_last = false;

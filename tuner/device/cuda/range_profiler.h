@@ -51,6 +51,8 @@ class RangeProfiler {
   absl::StatusOr<std::string> ChipName();
   absl::StatusOr<std::vector<uint8_t>> Availability();
   absl::Status Enable();
+  void Disable();
+  absl::StatusOr<std::vector<double>> ReadEnabled(const CounterConfig& config, const Work& work);
   absl::StatusOr<std::vector<uint8_t>> NewCounterData(const CounterConfig& config);
   absl::Status SetConfig(const CounterConfig& config, std::vector<uint8_t>& counter_data);
   // One pass; true if it was the last.
