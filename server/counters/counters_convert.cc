@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "server/convert.h"
-#include "server/worker/convert.h"
+#include "server/worker/trial_proto.h"
 
 namespace tune::server {
 namespace {
@@ -111,7 +111,7 @@ v1::Ceiling ToProto(const db::CeilingRow& row, const DeviceInfo& info, absl::Tim
   proto.set_policy(static_cast<v1::CeilingPolicy>(ceiling.policy));
   proto.set_process_count(ceiling.process_count);
   proto.set_probe(ceiling.probe);
-  *proto.mutable_telemetry() = ToWire(ceiling.telemetry);
+  *proto.mutable_telemetry() = ToProto(ceiling.telemetry);
   proto.set_theoretical(ceiling.theoretical);
   proto.set_stale_reason(StaleReason(row, info, now));
   proto.set_stale(!proto.stale_reason().empty());
