@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "server/convert.h"
-#include "server/worker/convert.h"
+#include "server/worker/trial_proto.h"
 
 namespace tune::server {
 namespace {
