@@ -147,7 +147,7 @@ TEST(FormatsTest, GzipIsRecognised) {
 
 TEST(FormatsTest, ADefinitionGivesValuesAndConstraints) {
   constexpr char kT1[] = R"({"ConfigurationSpace": {"TuningParameters": [
-      {"Name": "block_size_x", "Type": "int", 
+      {"Name": "block_size_x", "Type": "int",
        "Values": "[16 * i for i in range(4)]", "Default": 16}]}})";
   constexpr char kGoodT1[] = R"({"ConfigurationSpace": {"TuningParameters": [
       {"Name": "read_only", "Type": "int", "Values": "[0, 1]", "Default": 0},
