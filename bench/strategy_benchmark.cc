@@ -72,11 +72,11 @@ Run Play(const RecordedSpace& recorded, const std::string& strategy_name, Strate
     }
     if (pending.empty()) break;
     const RecordedTrial& trial = recorded.At(pending.front());
-    strategy->Tell({.index = pending.front(),
-                    .outcome = trial.outcome,
-                    .latency_ns = trial.latency_ns,
-                    .relative_std =
-                        trial.latency_ns > 0 ? trial.latency_ns_std / trial.latency_ns : 0});
+    strategy->Tell(
+        {.index = pending.front(),
+         .outcome = trial.outcome,
+         .latency_ns = trial.latency_ns,
+         .relative_std = trial.latency_ns > 0 ? trial.latency_ns_std / trial.latency_ns : 0});
     pending.pop_front();
     const double think_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     run.think_us.push_back(think_us);
@@ -121,8 +121,8 @@ std::vector<double> SortedRatios(const RecordedSpace& recorded) {
 uint64_t Cutoff(const std::vector<double>& ratios, double part) {
   const double median = Quantile(ratios, 0.5);
   const double target = 1 + (1 - part) * (median - 1);
-  const auto slower = static_cast<uint64_t>(
-      ratios.end() - std::upper_bound(ratios.begin(), ratios.end(), target));
+  const auto slower =
+      static_cast<uint64_t>(ratios.end() - std::upper_bound(ratios.begin(), ratios.end(), target));
   const uint64_t count = ratios.size();
   return (slower + (count + 1 - slower) - 1) / (count + 1 - slower);  // rounded up
 }
@@ -160,7 +160,8 @@ absl::StatusOr<RecordedSpace> Load(const std::filesystem::path& json) {
   csv.replace_extension(".csv.gz");
   for (const std::filesystem::path& path : {json, csv}) {
     std::ifstream in(path, std::ios::binary);
-    files.push_back({path.filename().string(), std::string(std::istreambuf_iterator<char>(in), {})});
+    files.push_back(
+        {path.filename().string(), std::string(std::istreambuf_iterator<char>(in), {})});
   }
   auto recording = replay::ReadRecording(files);
   if (!recording.ok()) return recording.status();
@@ -199,7 +200,8 @@ void Compare(const Flags& flags, const std::vector<RecordedSpace>& spaces,
         flags.score ? std::max(flags.budget, Cutoff(ratios, 0.95)) : flags.budget;
     std::vector<Run> runs;
     for (uint64_t seed = 0; seed < flags.seeds; ++seed) {
-      runs.push_back(Play(recorded, strategy, {.seed = seed, .in_flight = flags.in_flight}, budget));
+      runs.push_back(
+          Play(recorded, strategy, {.seed = seed, .in_flight = flags.in_flight}, budget));
       think_us.insert(think_us.end(), runs.back().think_us.begin(), runs.back().think_us.end());
     }
     std::printf("  %-32s", recorded.recording().name.c_str());

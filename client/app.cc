@@ -28,7 +28,7 @@ namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 no daemon at the address; 4 no config was ok;\n"
-    "5 a kernel is slower (gate); 6 the gate could not tell; 130 interrupted. With no daemon "
+    "5 the gate found a kernel slower; 6 the gate could not tell; 130 interrupted. With no daemon\n"
     "running, tunectl does the work in its own process.";
 
 void AddGlobalFlags(CLI::App& app, Session& session) {
@@ -43,7 +43,8 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {
-    "bench", "best", "gate", "history", "history record", "kernel check", "sweep"};
+    "bench",        "best",    "gate",        "history",    "history record", "kernel check",
+    "profile",      "space count", "space show", "space sample", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -107,8 +108,10 @@ void AddCommands(CLI::App& app, Session& session) {
   AddSweep(app, session);
   AddBest(app, session);
   AddKernel(app, session);
+  AddSpace(app, session);
   AddDevice(app, session);
   AddTrial(app, session);
+  AddProfile(app, session);
   AddRecording(app, session);
   AddStrategy(app, session);
   AddReport(app, session);

@@ -71,6 +71,7 @@ Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string addre
       sweeps_(v1::SweepService::NewStub(channel)),
       kernels_(v1::KernelService::NewStub(channel)),
       devices_(v1::DeviceService::NewStub(channel)),
+      profiles_(v1::ProfileService::NewStub(channel)),
       records_(v1::RecordService::NewStub(channel)),
       bench_(v1::BenchService::NewStub(channel)),
       reports_(v1::ReportService::NewStub(channel)),

@@ -12,6 +12,7 @@
 #include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
 #include "tune/v1/gate.grpc.pb.h"
+#include "tune/v1/profile.grpc.pb.h"
 #include "tune/v1/record.grpc.pb.h"
 #include "tune/v1/report.grpc.pb.h"
 #include "tune/v1/server.grpc.pb.h"
@@ -55,6 +56,7 @@ class Connection {
   v1::SweepService::Stub& sweeps() { return *sweeps_; }
   v1::KernelService::Stub& kernels() { return *kernels_; }
   v1::DeviceService::Stub& devices() { return *devices_; }
+  v1::ProfileService::Stub& profiles() { return *profiles_; }
   v1::RecordService::Stub& records() { return *records_; }
   v1::BenchService::Stub& bench() { return *bench_; }
   v1::ReportService::Stub& reports() { return *reports_; }
@@ -70,6 +72,7 @@ class Connection {
   std::unique_ptr<v1::SweepService::Stub> sweeps_;
   std::unique_ptr<v1::KernelService::Stub> kernels_;
   std::unique_ptr<v1::DeviceService::Stub> devices_;
+  std::unique_ptr<v1::ProfileService::Stub> profiles_;
   std::unique_ptr<v1::RecordService::Stub> records_;
   std::unique_ptr<v1::BenchService::Stub> bench_;
   std::unique_ptr<v1::ReportService::Stub> reports_;

@@ -205,7 +205,7 @@ std::string ReportText(const v1::GateRun& run) {
       absl::StrAppend(&text, "\n", Bold(kernel.name()), ": ", note);
     }
   }
-  absl::StrAppend(&text, fmt::format("\n{} in {}\n", CountsText(run), DurationText(SecondsOf(run))));
+  absl::StrAppend(&text, "\n", CountsText(run), " in ", DurationText(SecondsOf(run)), "\n");
   if (!run.message().empty()) absl::StrAppend(&text, run.message(), "\n");
   return text;
 }

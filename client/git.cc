@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -50,7 +51,8 @@ void Drain(Pipe& output, Pipe& errors, std::string& output_text, std::string& er
       }
       std::string& text = i == 0 ? output_text : error_text;
       const size_t limit = i == 0 ? kOutputMax + 1 : kErrorMax;
-      text.append(buffer, std::min(static_cast<size_t>(count), limit - std::min(limit, text.size())));
+      const size_t room = limit - std::min(limit, text.size());
+      text.append(buffer, std::min(static_cast<size_t>(count), room));
     }
   }
 }

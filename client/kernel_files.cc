@@ -27,7 +27,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path, size_t bytes_left)
   std::ifstream in(path, std::ios::binary);
   std::string text(bytes_left + 1, '\0');
   if (!in || !in.read(text.data(), static_cast<std::streamsize>(text.size())).eof()) {
-    if (in) return absl::InvalidArgumentError("kernel sources are limited to 1 MiB in all");
+    if (in) return absl::InvalidArgumentError("files are limited to 1 MiB in all");
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
   }
@@ -69,6 +69,10 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
     (*kernel.source.mutable_files())[name] = *std::move(text);
   }
   return kernel;
+}
+
+absl::StatusOr<std::string> ReadDefinition(const std::string& path) {
+  return ReadText(path, kMaxSourceBytes);
 }
 
 }  // namespace tune::client

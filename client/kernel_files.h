@@ -25,4 +25,7 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path);
 // The same from where `read` reads: a commit, say.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read);
 
+// The text of a space definition. INVALID_ARGUMENT as above.
+absl::StatusOr<std::string> ReadDefinition(const std::string& path);
+
 }  // namespace tune::client

@@ -39,7 +39,8 @@ absl::Status Add(absl::StatusOr<KernelFiles> files, KernelSet& set) {
 absl::Status CheckCount(size_t specs, const std::string& where) {
   if (specs == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        where, " has no kernels: looked for <name>/<name>.textproto; --folder names another place"));
+        where, " has no kernels: looked for <name>/<name>.textproto; --folder names another "
+               "place"));
   }
   if (specs <= kSpecsMax) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(where, " has ", specs, " specs; at most ",
@@ -65,7 +66,8 @@ absl::StatusOr<KernelSet> ReadFolder(const std::string& where, const std::string
   KernelSet set{.label = where};
   std::error_code error;
   const fs::path inner = fs::path(where) / folder;
-  const std::vector<std::string> specs = SpecsIn(fs::is_directory(inner, error) ? inner : fs::path(where));
+  const bool has_inner = fs::is_directory(inner, error);
+  const std::vector<std::string> specs = SpecsIn(has_inner ? inner : fs::path(where));
   absl::Status status = CheckCount(specs.size(), where);
   for (const std::string& spec : specs) {
     if (status.ok()) status = Add(ReadKernelFiles(spec), set);
@@ -90,7 +92,8 @@ absl::StatusOr<KernelSet> ReadRevision(const std::string& where, const std::stri
       CheckCount(specs.size(), absl::StrCat("folder '", folder, "' of commit ", *commit));
   const ReadFile read = [&](const std::string& path,
                             size_t bytes_left) -> absl::StatusOr<std::string> {
-    absl::StatusOr<std::string> text = RunGit({"cat-file", "blob", absl::StrCat(*commit, ":", path)});
+    absl::StatusOr<std::string> text =
+        RunGit({"cat-file", "blob", absl::StrCat(*commit, ":", path)});
     if (!text.ok()) return text.status();
     if (text->size() > bytes_left) {
       return absl::InvalidArgumentError("kernel sources are limited to 1 MiB in all");

@@ -75,12 +75,17 @@ std::string LatencyLine(const v1::SweepResult& result) {
   if (result.confirm_rounds() > 0) {
     absl::StrAppend(&samples, " in ", result.confirm_rounds(), " fresh processes");
   }
-  return fmt::format("{}  (95 % interval {} to {}, {}, {} clock, {} cache)",
-                     LatencyText(measurement.latency_ns_median()),
-                     LatencyText(measurement.latency_ns_low()),
-                     LatencyText(measurement.latency_ns_high()), samples,
-                     ToText(measurement.clock()),
-                     measurement.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
+  return fmt::format(
+      "{}  (95 % interval {} to {}, {}, {} clock, {} cache)",
+      LatencyText(measurement.latency_ns_median()), LatencyText(measurement.latency_ns_low()),
+      LatencyText(measurement.latency_ns_high()), samples, ToText(measurement.clock()),
+      measurement.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
+}
+
+std::string WarmStartText(const v1::Sweep& sweep) {
+  if (!sweep.has_warm_start()) return "";
+  return fmt::format("from {} observations: {}", sweep.warm_start().observations(),
+                     absl::StrJoin(sweep.warm_start().sources(), "; "));
 }
 
 std::string DimFlags(const v1::Sweep& sweep) {
@@ -178,7 +183,9 @@ std::string ReportText(const v1::Sweep& sweep) {
   if (progress.worker_restarts() > 0) {
     absl::StrAppend(&tried, ", ", progress.worker_restarts(), " worker restarts");
   }
+  if (!sweep.end().empty()) absl::StrAppend(&tried, "; ", sweep.end());
   AddLine(text, "tried", tried);
+  AddLine(text, "started", WarmStartText(sweep));
   AddLine(text, "state",
           sweep.state() == v1::SWEEP_STATE_DONE
               ? ""

@@ -34,3 +34,6 @@ endif()
 set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
 set_target_properties(spdlog::spdlog PROPERTIES
   INTERFACE_COMPILE_DEFINITIONS "SPDLOG_FMT_EXTERNAL;FMT_HEADER_ONLY=1")
+
+# Google Benchmark has no archive: it travels beside the programs (INSTALL_RPATH in module.cmake).
+install(IMPORTED_RUNTIME_ARTIFACTS benchmark::benchmark LIBRARY DESTINATION lib)

@@ -137,7 +137,8 @@ absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::stri
   Statement query = reader->Prepare(
       absl::StrCat("SELECT ", kCeilingColumns,
                    " FROM ceiling_measurement WHERE id IN (SELECT max(id) FROM ceiling_measurement "
-                   "WHERE device_name = ? AND (? = '' OR driver = ?) GROUP BY name) ORDER BY name"));
+                   "WHERE device_name = ? AND (? = '' OR driver = ?) GROUP BY name) "
+                   "ORDER BY name"));
   query.Bind(device_name, driver, driver);
   return ReadAll(query, ReadCeiling);
 }

@@ -28,6 +28,11 @@ constexpr char kTrialParameters[] =
     "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
     "?, ?, ?, ?";
 
+// In the order of ReadTrialKey.
+constexpr char kTrialKeyColumns[] =
+    "trial_key.kernel_hash, trial_key.dims, trial_key.dtype, trial_key.device_name, "
+    "trial_key.target, trial_key.driver, trial_key.compiler, trial_key.cache_mode";
+
 // Whole characters of at most `limit` bytes.
 absl::string_view Prefix(absl::string_view text, size_t limit) {
   if (text.size() <= limit) return text;
@@ -98,9 +103,13 @@ absl::StatusOr<Trial> ReadTrial(Statement& row) {
 }
 
 std::string SelectTrialKeys() {
-  return "SELECT trial_key.kernel_hash, trial_key.dims, trial_key.dtype, trial_key.device_name, "
-         "trial_key.target, trial_key.driver, trial_key.compiler, trial_key.cache_mode "
-         "FROM trial JOIN trial_key ON trial_key.id = trial.key_id ";
+  return absl::StrCat("SELECT ", kTrialKeyColumns,
+                      " FROM trial JOIN trial_key ON trial_key.id = trial.key_id ");
+}
+
+std::string SelectKeysOfKernels() {
+  return absl::StrCat("SELECT ", kTrialKeyColumns,
+                      " FROM trial_key JOIN kernel ON kernel.hash = trial_key.kernel_hash ");
 }
 
 absl::StatusOr<TrialKey> ReadTrialKey(Statement& row) {

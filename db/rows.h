@@ -31,6 +31,8 @@ absl::StatusOr<Trial> ReadTrial(Statement& row);
 
 // The same for the keys of trials (tables trial and trial_key).
 std::string SelectTrialKeys();
+// The same columns, each key once (tables trial_key and kernel).
+std::string SelectKeysOfKernels();
 absl::StatusOr<TrialKey> ReadTrialKey(Statement& row);
 
 // The same for current records. Their trials come without samples.

@@ -257,6 +257,14 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key)
   return ReadAll(query, ReadTrial);
 }
 
+absl::StatusOr<std::vector<TrialKey>> SqliteStore::TrialKeysOfKernel(
+    const std::string& kernel_name, uint32_t limit) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query = reader->Prepare(absl::StrCat(
+      SelectKeysOfKernels(), "WHERE kernel.name = ? ORDER BY trial_key.id DESC LIMIT ?"));
+  return ReadAll(query.Bind(kernel_name, limit), ReadTrialKey);
+}
+
 absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record) {
   int64_t id = 0;
   RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {

@@ -37,6 +37,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) override;
+  absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
+                                                          uint32_t limit) override;
 
   absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) override;
   absl::StatusOr<std::vector<RecordRow>> CurrentRecords() override;
@@ -55,16 +57,16 @@ class SqliteStore : public Store {
 
   absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) override;
   absl::Status EndGateRun(int64_t id, GateState state, const std::string& message,
-                                  int64_t finished_unix_ms) override;
+                          int64_t finished_unix_ms) override;
   absl::StatusOr<GateRunRow> GetGateRun(int64_t id) override;
-  absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) override;  absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) override;
+  absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) override;
+  absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) override;
   absl::StatusOr<std::vector<GateKernelRow>> GateKernels(int64_t run_id) override;
   absl::StatusOr<std::vector<GateKernelRow>> GateKernelsNamed(const std::string& name) override;
   absl::Status AppendGateLegs(const std::vector<GateLegRow>& legs) override;
   absl::StatusOr<std::vector<GateLegRow>> GateLegs(int64_t gate_kernel_id) override;
   absl::Status AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) override;
   absl::StatusOr<std::vector<GateVerdictRow>> GateVerdicts(int64_t run_id) override;
-
   absl::Status SetBaseline(const BaselineRow& baseline) override;
   absl::StatusOr<std::vector<BaselineRow>> Baselines() override;
 

@@ -164,6 +164,9 @@ class Store {
   // but timed_out and faulted), for continuing an earlier sweep. Without samples_ns. A config whose
   // newest trial timed out or faulted is not there at all, so it is tried again.
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) = 0;
+  // The keys under which trials of a kernel are stored, whatever version of it: newest first.
+  virtual absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
+                                                                  uint32_t limit) = 0;
 
   // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode)
   // wins. Ids grow with every publish. INVALID_ARGUMENT: the trial is not ok, or was measured under

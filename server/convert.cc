@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/counters/counters_convert.h"
 
 namespace tune::server {
 namespace {
@@ -73,32 +74,9 @@ void ResultToProto(const SweepResult& from, v1::SweepResult* to) {
 
 }  // namespace
 
-std::string Utf8(const std::string& text) {
-  if (google::protobuf::internal::IsStructurallyValidUTF8(text.data(), text.size())) return text;
-  std::string ascii = text;
-  for (char& c : ascii) {
-    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-  }
-  return ascii;
-}
-
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
-
-v1::Value ToProto(const Value& value) {
-  v1::Value proto;
-  if (const bool* boolean = std::get_if<bool>(&value)) {
-    proto.set_boolean(*boolean);
-  } else if (const int64_t* integer = std::get_if<int64_t>(&value)) {
-    proto.set_integer(*integer);
-  } else if (const double* real = std::get_if<double>(&value)) {
-    proto.set_real(*real);
-  } else {
-    proto.set_text(std::get<std::string>(value));
-  }
-  return proto;
 }
 
 Value FromProto(const v1::Value& value) {
@@ -183,27 +161,9 @@ v1::Trial ToProto(const Trial& trial, Samples samples) {
   if (!trial.measurement.samples_ns.empty() || trial.outcome == Outcome::kOk) {
     *proto.mutable_measurement() = ToProto(trial.measurement, samples);
   }
-  v1::Resources* resources = proto.mutable_resources();
-  resources->set_registers(trial.resources.registers);
-  resources->set_spill_bytes(trial.resources.spill_bytes);
-  resources->set_stack_bytes(trial.resources.stack_bytes);
-  resources->set_static_shared_bytes(trial.resources.static_shared_bytes);
-  resources->set_dynamic_shared_bytes(trial.resources.dynamic_shared_bytes);
-  resources->set_binary_bytes(trial.resources.binary_bytes);
-  resources->set_binary_sha256(trial.resources.binary_sha256);
-  v1::Telemetry* telemetry = proto.mutable_telemetry();
-  telemetry->set_sm_clock_mhz(trial.telemetry.sm_clock_mhz);
-  telemetry->set_memory_clock_mhz(trial.telemetry.memory_clock_mhz);
-  telemetry->set_power_mw(trial.telemetry.power_mw);
-  telemetry->set_temperature_c(trial.telemetry.temperature_c);
-  telemetry->set_throttle_reasons(trial.telemetry.throttle_reasons);
-  telemetry->set_compute_processes(static_cast<uint32_t>(trial.telemetry.compute_processes));
-  v1::ResultError* error = proto.mutable_error();
-  error->set_max_abs(trial.error.max_abs);
-  error->set_max_rel(trial.error.max_rel);
-  error->set_relative_l2(trial.error.relative_l2);
-  error->set_bad_elements(trial.error.bad_elements);
-  error->set_worst(Utf8(trial.error.worst));
+  *proto.mutable_resources() = ToProto(trial.resources);
+  *proto.mutable_telemetry() = ToProto(trial.telemetry);
+  *proto.mutable_error() = ToProto(trial.error);
   proto.set_compile_seconds(trial.compile_seconds);
   proto.set_compile_cached(trial.compile_cached);
   proto.set_evaluate_seconds(trial.evaluate_seconds);
@@ -235,6 +195,36 @@ v1::Record ToProto(const db::RecordRow& record) {
   return proto;
 }
 
+namespace {
+
+// What of a sweep is in no column of its row.
+void SearchToProto(const SweepView& view, v1::Sweep& proto) {
+  if (view.search.trials_without_improvement > 0 || view.search.improvement_chance_min > 0) {
+    v1::StopRules& stop = *proto.mutable_stop();
+    stop.set_trials_without_improvement(
+        static_cast<uint32_t>(view.search.trials_without_improvement));
+    stop.set_improvement_chance_min(view.search.improvement_chance_min);
+  }
+  proto.set_no_warm_start(view.search.no_warm_start);
+  if (!view.warm_sources.empty()) {
+    v1::WarmStart& warm_start = *proto.mutable_warm_start();
+    warm_start.set_observations(static_cast<uint32_t>(view.warm_observations));
+    for (const std::string& source : view.warm_sources) warm_start.add_sources(Utf8(source));
+  }
+  proto.set_end(view.end);
+}
+
+void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
+  view.search = {.trials_without_improvement = proto.stop().trials_without_improvement(),
+                 .improvement_chance_min = proto.stop().improvement_chance_min(),
+                 .no_warm_start = proto.no_warm_start()};
+  view.warm_observations = proto.warm_start().observations();
+  view.warm_sources = {proto.warm_start().sources().begin(), proto.warm_start().sources().end()};
+  view.end = proto.end();
+}
+
+}  // namespace
+
 v1::Sweep ToProto(const SweepView& view) {
   const db::SweepRow& row = view.row;
   v1::Sweep proto;
@@ -256,6 +246,7 @@ v1::Sweep ToProto(const SweepView& view) {
   proto.set_finished_unix_ms(row.finished_unix_ms);
   ProgressToProto(view.progress, proto.mutable_progress());
   if (view.result) ResultToProto(*view.result, proto.mutable_result());
+  SearchToProto(view, proto);
   return proto;
 }
 
@@ -279,13 +270,8 @@ v1::Device ToProto(const DeviceView& view) {
   proto.set_driver(info.driver);
   proto.set_compiler(view.compiler);
   if (!info.name.empty()) proto.set_clock(ToText(info.clock));
-  for (const db::CeilingRow& row : view.ceilings) {
-    v1::Ceiling* ceiling = proto.add_ceilings();
-    ceiling->set_name(row.ceiling.name);
-    ceiling->set_value(row.ceiling.value);
-    ceiling->set_source(row.ceiling.measured ? "measured" : "nominal");
-    ceiling->set_measured_unix_ms(row.measured_unix_ms);
-  }
+  const absl::Time now = absl::Now();
+  for (const db::CeilingRow& row : view.ceilings) *proto.add_ceilings() = ToProto(row, info, now);
   proto.set_worker_restarts(view.status.worker_restarts);
   return proto;
 }
@@ -294,6 +280,7 @@ std::string SummaryText(const SweepView& view) {
   v1::Sweep summary;
   ProgressToProto(view.progress, summary.mutable_progress());
   if (view.result) EvidenceToProto(*view.result, summary.mutable_result());
+  SearchToProto(view, summary);
   std::string text;
   // Only fails for Any and malformed well-known types; a summary has neither.
   (void)google::protobuf::util::MessageToJsonString(summary, &text);
@@ -310,6 +297,7 @@ absl::StatusOr<SweepView> FromSummaryText(const db::SweepRow& row) {
     return absl::DataLossError(absl::StrCat("sweep ", row.id, ": the stored summary is damaged"));
   }
   view.progress = ProgressFromProto(summary.progress());
+  SearchFromProto(summary, view);
   if (summary.has_result()) {
     view.result = SweepResult{.confirm_rounds = summary.result().confirm_rounds(),
                               .bound = summary.result().bound(),

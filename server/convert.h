@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the wire and the nouns of tuner and db. Proto types stay here and in the services.
+// Between the wire and the nouns of tuner and db, beside what server/worker/trial_proto.h has.
+// Proto types stay here and in the services.
 #pragma once
 
 #include <string>
@@ -10,6 +11,7 @@
 #include "grpcpp/support/status.h"
 #include "server/devices.h"
 #include "server/sweep_view.h"
+#include "server/worker/trial_proto.h"
 #include "tune/v1/device.pb.h"
 #include "tune/v1/record.pb.h"
 #include "tune/v1/sweep.pb.h"
@@ -23,12 +25,8 @@ namespace tune::server {
 // The codes have the same names and numbers.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// Compilers, drivers and kernels may say anything; a proto string must be UTF-8.
-std::string Utf8(const std::string& text);
-
 enum class Samples { kInclude, kOmit };
 
-v1::Value ToProto(const Value& value);
 v1::Config ToProto(const Config& config);
 v1::Problem ToProto(const Problem& problem);
 v1::Measurement ToProto(const Measurement& measurement, Samples samples);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/device_service.h"
 
+#include <memory>
+#include <utility>
+
 #include "server/convert.h"
+#include "server/counters/device_jobs.h"
+#include "server/event_reactor.h"
 #include "server/unary.h"
 #include "tuner/status_macros.h"
 
@@ -9,6 +14,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(60);
+constexpr absl::Duration kMeasureCap = absl::Hours(1);
 
 }  // namespace
 
@@ -32,6 +38,36 @@ grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* 
     *response = ToProto(view);
     return absl::OkStatus();
   });
+}
+
+grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilings(
+    grpc::CallbackServerContext* context, const v1::MeasureCeilingsRequest* request) {
+  using Reactor = EventReactor<v1::MeasureCeilingsEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make();
+  const absl::Time deadline = DeadlineOf(*context, kMeasureCap);
+  const CeilingsOrder order{.device = request->device(),
+                            .remeasure = request->remeasure(),
+                            .processes = request->processes()};
+  const absl::Status queued = jobs_.Run([this, reactor, deadline, order] {
+    const Cancelled cancelled = [&] {
+      return stopping_ || reactor->cancelled() || absl::Now() > deadline;
+    };
+    const TellStep tell = [&](const std::string& step) {
+      v1::MeasureCeilingsEvent event;
+      event.set_step(step);
+      reactor->Send(std::move(event));
+    };
+    absl::StatusOr<DeviceView> device =
+        MeasureAllCeilings(order, store_, workers_, devices_, deadline, cancelled, tell);
+    if (device.ok()) {
+      v1::MeasureCeilingsEvent event;
+      *event.mutable_device() = ToProto(*device);
+      reactor->Send(std::move(event));
+    }
+    reactor->End(ToGrpc(device.status()));
+  });
+  if (!queued.ok()) reactor->End(ToGrpc(queued));
+  return reactor.get();
 }
 
 }  // namespace tune::server

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+
 #include "server/devices.h"
 #include "server/executor.h"
+#include "server/pool/workers.h"
 #include "tune/v1/device.grpc.pb.h"
 
 namespace tune::server {
@@ -10,8 +13,8 @@ namespace tune::server {
 // Thread-safe.
 class DeviceService : public v1::DeviceService::CallbackService {
  public:
-  DeviceService(const Devices& devices, Executor& executor)
-      : devices_(devices), executor_(executor) {}
+  DeviceService(db::Store& store, Workers& workers, Devices& devices, Executor& executor)
+      : store_(store), workers_(workers), devices_(devices), executor_(executor) {}
 
   grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* context,
                                         const v1::ListDevicesRequest* request,
@@ -20,9 +23,22 @@ class DeviceService : public v1::DeviceService::CallbackService {
                                       const v1::GetDeviceRequest* request,
                                       v1::Device* response) override;
 
+  grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* MeasureCeilings(
+      grpc::CallbackServerContext* context, const v1::MeasureCeilingsRequest* request) override;
+
+  // Ends what measures. Call before the server is shut down.
+  void Stop() {
+    stopping_ = true;
+    jobs_.Stop();
+  }
+
  private:
-  const Devices& devices_;
+  db::Store& store_;
+  Workers& workers_;
+  Devices& devices_;
   Executor& executor_;
+  std::atomic<bool> stopping_ = false;
+  Executor jobs_{/*threads_max=*/4, /*queue_max=*/16};  // a device's ceilings take a minute
 };
 
 }  // namespace tune::server

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/counters/counters_convert.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -78,7 +79,7 @@ DeviceView Devices::ViewOf(const DeviceLease& lease) const {
   }
   const DeviceInfo& info = view.status.info;
   if (!info.name.empty()) {
-    absl::StatusOr<std::vector<db::CeilingRow>> rows = store_.GetCeilings(info.name, info.driver);
+    absl::StatusOr<std::vector<db::CeilingRow>> rows = store_.GetCeilings(info.name, "");
     if (rows.ok()) view.ceilings = *std::move(rows);
   }
   return view;
@@ -108,12 +109,20 @@ std::vector<DeviceStatus> Devices::Known() const {
   return known;
 }
 
+absl::StatusOr<std::vector<db::CeilingRow>> Devices::FreshCeilings(const DeviceInfo& info) const {
+  ASSIGN_OR_RETURN(std::vector<db::CeilingRow> rows, store_.GetCeilings(info.name, info.driver));
+  const absl::Time now = absl::Now();
+  std::erase_if(rows, [&](const db::CeilingRow& row) {
+    return !StaleReason(row, info, now).empty();
+  });
+  return rows;
+}
+
 void Devices::RestoreCeilings(DeviceLease& lease) const {
   const DeviceStatus status = lease.Status();
   if (!status.ceilings.empty()) return;
-  absl::StatusOr<std::vector<db::CeilingRow>> rows =
-      store_.GetCeilings(status.info.name, status.info.driver);
-  if (!rows.ok() || rows->empty()) return;
+  absl::StatusOr<std::vector<db::CeilingRow>> rows = FreshCeilings(status.info);
+  if (!rows.ok()) return;
   std::vector<Ceiling> ceilings;
   for (const db::CeilingRow& row : *rows) ceilings.push_back(row.ceiling);
   lease.SetCeilings(std::move(ceilings));
@@ -121,18 +130,20 @@ void Devices::RestoreCeilings(DeviceLease& lease) const {
 
 absl::Status Devices::KeepCeilings(const DeviceLease& lease) const {
   const DeviceStatus status = lease.Status();
-  ASSIGN_OR_RETURN(std::vector<db::CeilingRow> known,
-                   store_.GetCeilings(status.info.name, status.info.driver));
+  ASSIGN_OR_RETURN(std::vector<db::CeilingRow> known, FreshCeilings(status.info));
   std::vector<db::CeilingRow> rows;
   for (const Ceiling& ceiling : status.ceilings) {
     const bool kept = std::any_of(known.begin(), known.end(), [&](const db::CeilingRow& row) {
-      return row.ceiling.name == ceiling.name && row.ceiling.value >= ceiling.value;
+      const bool lower = row.ceiling.value < ceiling.value && ceiling.kind != CeilingKind::kLaunch;
+      return row.ceiling.name == ceiling.name && !lower;
     });
     if (kept) continue;
     rows.push_back({.device_name = status.info.name,
                     .driver = status.info.driver,
                     .ceiling = ceiling,
-                    .measured_unix_ms = absl::ToUnixMillis(absl::Now())});
+                    .measured_unix_ms = absl::ToUnixMillis(absl::Now()),
+                    .uuid = status.info.uuid,
+                    .process_values = {ceiling.value}});
   }
   if (rows.empty()) return absl::OkStatus();
   return store_.PutCeilings(rows);

@@ -43,8 +43,10 @@ class Devices {
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;
 
-  // Ceilings are measured once per device and driver, and again when a trial comes out above them.
-  // Gives an open lease those that the store has.
+  // What the store has of a device, less what is stale.
+  absl::StatusOr<std::vector<db::CeilingRow>> FreshCeilings(const DeviceInfo& info) const;
+  // Ceilings are measured once per device and driver, and again when a trial comes out above them
+  // or they are stale. Gives an open lease those that the store has fresh.
   void RestoreCeilings(DeviceLease& lease) const;
   // Keeps those ceilings of a lease that the store does not have yet, or has lower.
   absl::Status KeepCeilings(const DeviceLease& lease) const;

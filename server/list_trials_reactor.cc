@@ -32,16 +32,30 @@ void ListTrialsReactor::ReadMore() {
 }
 
 absl::Status ListTrialsReactor::Read() {
-  if (last_id_ == 0) {
+  next_ = 0;
+  if (!started_) {
+    started_ = true;
     const absl::Status status = store_.GetSweep(sweep_id_).status();
     if (absl::IsNotFound(status)) {
       return absl::NotFoundError(
           absl::StrCat("no sweep ", sweep_id_, "; see `tunectl sweep list`"));
     }
     RETURN_IF_ERROR(status);
+    if (with_reused_) {
+      RETURN_IF_ERROR(ReadReused());
+      if (!trials_.empty()) return absl::OkStatus();
+    }
   }
-  next_ = 0;
   ASSIGN_OR_RETURN(trials_, store_.TrialsAfter(sweep_id_, last_id_, kTrialsRead));
+  return absl::OkStatus();
+}
+
+absl::Status ListTrialsReactor::ReadReused() {
+  ASSIGN_OR_RETURN(const std::vector<Trial> first, store_.TrialsAfter(sweep_id_, 0, 1));
+  if (first.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const db::TrialKey key, store_.KeyOfTrial(first[0].id));
+  ASSIGN_OR_RETURN(trials_, store_.TrialsOfKey(key));
+  std::erase_if(trials_, [this](const Trial& trial) { return trial.sweep_id >= sweep_id_; });
   return absl::OkStatus();
 }
 
@@ -51,7 +65,8 @@ void ListTrialsReactor::WriteNext() {
     return;
   }
   message_ = ToProto(trials_[next_], samples_);
-  last_id_ = trials_[next_++].id;
+  const Trial& trial = trials_[next_++];
+  if (trial.sweep_id == sweep_id_) last_id_ = trial.id;
   StartWrite(&message_);
 }
 

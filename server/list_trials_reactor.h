@@ -27,18 +27,23 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   ListTrialsReactor(const v1::ListTrialsRequest& request, db::Store& store, Executor& executor)
       : sweep_id_(request.sweep_id()),
         samples_(request.with_samples() ? Samples::kInclude : Samples::kOmit),
+        with_reused_(request.with_reused()),
         store_(store),
         executor_(executor) {}
   void ReadMore();
   absl::Status Read();
+  // Trials of earlier sweeps with the key of this one, as it found them.
+  absl::Status ReadReused();
   void WriteNext();
 
   const int64_t sweep_id_;
   const Samples samples_;
+  const bool with_reused_;
   db::Store& store_;
   Executor& executor_;
   std::vector<Trial> trials_;
-  int64_t last_id_ = 0;
+  int64_t last_id_ = 0;  // of this sweep's trials
+  bool started_ = false;
   size_t next_ = 0;
   v1::Trial message_;
 };

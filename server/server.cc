@@ -12,6 +12,7 @@
 #include "db/store.h"
 #include "server/bench_service.h"
 #include "server/catalogue.h"
+#include "server/counters/profile_service.h"
 #include "server/device_service.h"
 #include "server/devices.h"
 #include "server/executor.h"
@@ -71,6 +72,7 @@ struct Server::Parts {
   std::unique_ptr<SweepService> sweep_service;
   std::unique_ptr<KernelService> kernel_service;
   std::unique_ptr<DeviceService> device_service;
+  std::unique_ptr<ProfileService> profile_service;
   std::unique_ptr<RecordService> record_service;
   std::unique_ptr<BenchService> bench_service;
   std::unique_ptr<ReportService> report_service;
@@ -128,7 +130,9 @@ absl::Status Server::Parts::Serve() {
   sweep_service =
       std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker, executor);
   kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
-  device_service = std::make_unique<DeviceService>(*devices, executor);
+  device_service = std::make_unique<DeviceService>(*store, *workers, *devices, executor);
+  profile_service = std::make_unique<ProfileService>(
+      ProfileTools{catalogue, *store, *workers, *devices, *records}, executor);
   record_service = std::make_unique<RecordService>(*records);
   bench_service = std::make_unique<BenchService>(catalogue, *devices, *workers, *records);
   report_service = std::make_unique<ReportService>(*store, *queue, *devices, executor);
@@ -143,7 +147,8 @@ absl::Status Server::Parts::Serve() {
   SetLimits(builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            sweep_service.get(), kernel_service.get(), device_service.get(), record_service.get(),
-           report_service.get(), bench_service.get(), server_service.get(), gate_service.get()}) {
+           profile_service.get(), bench_service.get(), report_service.get(), server_service.get(),
+           gate_service.get()}) {
     builder.RegisterService(service);
   }
   const std::string socket_path = SocketPath(options.address);
@@ -197,6 +202,8 @@ void Server::Stop(absl::Time deadline) {
   if (parts.queue != nullptr) parts.queue->Stop();
   if (parts.kernel_service != nullptr) parts.kernel_service->Stop();
   if (parts.bench_service != nullptr) parts.bench_service->Stop();
+  if (parts.device_service != nullptr) parts.device_service->Stop();
+  if (parts.profile_service != nullptr) parts.profile_service->Stop();
   if (parts.gate_service != nullptr) parts.gate_service->Stop();
   parts.ticker.Stop();
   if (parts.grpc_server != nullptr) {

@@ -41,6 +41,22 @@ absl::Status CheckBudget(const v1::Budget& budget) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<SearchOptions> SearchOptionsOf(const v1::SubmitSweepRequest& request) {
+  const double chance = request.stop().improvement_chance_min();
+  if (!(chance >= 0 && chance <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a chance of improvement of ", chance, "; it is 0 (no such rule) to 1"));
+  }
+  SearchOptions search{.trials_without_improvement = request.stop().trials_without_improvement(),
+                       .improvement_chance_min = chance,
+                       .no_warm_start = request.no_warm_start()};
+  if (request.has_prior()) {
+    ASSIGN_OR_RETURN(WarmStart prior, FromProto(request.prior()));
+    search.prior = std::make_shared<const WarmStart>(std::move(prior));
+  }
+  return search;
+}
+
 absl::Status CheckStrategy(const std::string& name) {
   const std::vector<std::string> known = StrategyNames();
   if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) {
@@ -119,6 +135,7 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
                                    .spec_name = named.spec_name,
                                    .spec_text = kernel.spec_text(),
                                    .files = kernel.files()}};
+  ASSIGN_OR_RETURN(submission.search, SearchOptionsOf(request));
   db::SweepRow& sweep = submission.sweep;
   ASSIGN_OR_RETURN(sweep.problem, kernel.MakeProblem(dims, request.dtype(), traits.target));
   ASSIGN_OR_RETURN(Space space, kernel.MakeSpace(sweep.problem, traits));

@@ -11,6 +11,7 @@
 #include "db/store.h"
 #include "server/catalogue.h"
 #include "server/devices.h"
+#include "server/sweep_view.h"
 #include "tune/v1/kernel.pb.h"
 #include "tune/v1/sweep.pb.h"
 #include "tuner/kernel.h"
@@ -26,6 +27,7 @@ absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source);
 struct Submission {
   db::KernelRow kernel;
   db::SweepRow sweep;
+  SearchOptions search;
   uint64_t space_size = 0;
 };
 
@@ -35,8 +37,8 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
                                            absl::Time deadline);
 
 // Fills in the strategy and budget that were not asked for: everything if that is at most 4096
-// configs, else 1000 of them at random; on the CPU, where one launch may take a second, what can be
-// tried in a minute.
+// configs, else 1000 of them by the default strategy; on the CPU, where one launch may take a
+// second, what can be tried in a minute.
 void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep);
 
 // Configs a sweep will try at most.

@@ -51,7 +51,7 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
   }
   const auto store = [&]() -> absl::StatusOr<db::SweepRow> {
     RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
-    SweepView view{.row = submission.sweep};
+    SweepView view{.row = submission.sweep, .search = submission.search};
     view.progress.space_size = submission.space_size;
     view.progress.planned = PlannedTrials(view.row, submission.space_size);
     view.row.summary = SummaryText(view);
@@ -65,6 +65,7 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
   RETURN_IF_ERROR(row.status());
   if (!IsFinished(row->state)) {
     ASSIGN_OR_RETURN(SweepView view, FromSummaryText(*row));
+    view.search.prior = submission.search.prior;
     Enqueue(view);
   }
   return Get(row->id);

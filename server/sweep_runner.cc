@@ -85,6 +85,7 @@ class SweepRun {
   absl::Status LoadKernel();
   absl::Status OpenDevice();
   absl::Status PlanSpace();
+  absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
   absl::StatusOr<std::vector<Trial>> LoadKnown();
   void Keep(Trial trial);
   absl::Status Search(const std::vector<Trial>& known);
@@ -157,14 +158,14 @@ absl::Status SweepRun::OpenDevice() {
   turn_.emplace(std::move(turn));
   ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
   devices_.RestoreCeilings(*lease_);
-  ASSIGN_OR_RETURN(evaluator_, workers_.MakeEvaluator(
-                                   row.device_id,
-                                   {.kernel = kernel_,
-                                    .problem = row.problem,
-                                    .seed = row.seed,
-                                    .policy = PolicyFor(row.target, row.cache_mode),
-                                    .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
-                                    .cancelled = &control_.stop}));
+  ASSIGN_OR_RETURN(evaluator_,
+                   workers_.MakeEvaluator(
+                       row.device_id, {.kernel = kernel_,
+                                       .problem = row.problem,
+                                       .seed = row.seed,
+                                       .policy = PolicyFor(row.target, row.cache_mode),
+                                       .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
+                                       .cancelled = &control_.stop}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
@@ -185,14 +186,36 @@ absl::Status SweepRun::PlanSpace() {
     first = space_->IndexOf(*config);
     if (first) default_config_ = *std::move(config);
   }
-  const StrategyOptions options{.seed = row.seed,
-                                .first = first,
-                                .budget_trials = row.budget_trials,
-                                .in_flight = static_cast<uint32_t>(evaluator_->capacity())};
-  ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, options));
+  StrategyOptions options{.seed = row.seed,
+                          .first = first,
+                          .budget_trials = row.budget_trials,
+                          .in_flight = static_cast<uint32_t>(evaluator_->capacity())};
+  if (UsesPrior(row.strategy)) {
+    ASSIGN_OR_RETURN(options.prior, LoadPrior());
+  }
+  ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, std::move(options)));
   view_.progress.space_size = space_->size();
   view_.progress.planned = PlannedTrials(row, space_->size());
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PriorObservation>> SweepRun::LoadPrior() {
+  WarmStart warm_start;
+  if (view_.search.prior != nullptr) warm_start = *view_.search.prior;
+  if (!view_.search.no_warm_start && warm_start.prior.size() < kPriorObservationsMax) {
+    ASSIGN_OR_RETURN(
+        WarmStart stored,
+        GatherWarmStart(store_, *kernel_, key_, kPriorObservationsMax - warm_start.prior.size()));
+    for (PriorObservation& observation : stored.prior) {
+      observation.source += static_cast<uint32_t>(warm_start.sources.size());
+      warm_start.prior.push_back(std::move(observation));
+    }
+    warm_start.sources.insert(warm_start.sources.end(), stored.sources.begin(),
+                              stored.sources.end());
+  }
+  view_.warm_observations = warm_start.prior.size();
+  view_.warm_sources = std::move(warm_start.sources);
+  return std::move(warm_start.prior);
 }
 
 absl::StatusOr<std::vector<Trial>> SweepRun::LoadKnown() {
@@ -243,9 +266,12 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
     meter_.Finished(absl::Now());
     Report(summary, &trial);
   };
-  SweepBudget budget{.trials = view_.row.budget_trials};
+  SweepBudget budget{.trials = view_.row.budget_trials,
+                     .trials_without_improvement = view_.search.trials_without_improvement,
+                     .improvement_chance_min = view_.search.improvement_chance_min};
   if (view_.row.budget_seconds > 0) budget.time = absl::Seconds(view_.row.budget_seconds);
   ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
+  view_.end = ToText(summary_.end);
   Report(summary_, nullptr);
   return devices_.KeepCeilings(*lease_);  // a trial above them may have had them measured again
 }
@@ -275,9 +301,8 @@ absl::Status SweepRun::Confirm() {
   Phase("measuring the best configs again, in fresh processes");
   if (default_trial_) finalists_.push_back(*default_trial_);
   const Config default_config = default_config_.value_or(Config{});
-  ASSIGN_OR_RETURN(Finals finals,
-                   MeasureFinals(finalists_, default_config,
-                                 ConfirmPolicyFor(view_.row.target), *evaluator_));
+  ASSIGN_OR_RETURN(Finals finals, MeasureFinals(finalists_, default_config,
+                                                ConfirmPolicyFor(view_.row.target), *evaluator_));
   for (Trial& trial : finals.trials) RETURN_IF_ERROR(StoreConfirmed(trial));
   ASSIGN_OR_RETURN(Winner winner, NameWinner(finals, default_config));
 

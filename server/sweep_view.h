@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "db/store.h"
+#include "server/warm_start.h"
 #include "tuner/config.h"
 #include "tuner/trial.h"
 
@@ -34,13 +36,26 @@ struct SweepResult {
   std::optional<Trial> default_trial;
   std::vector<Trial> ties;
   uint32_t confirm_rounds = 0;  // 0: not measured again
-  std::string bound;  // "memory", "compute"; empty when no ceiling is known
+  std::string bound;            // "memory", "compute"; empty when no ceiling is known
   double ceiling = 0;
   bool ceiling_measured = false;
 };
 
+// How a sweep is to be searched, besides what its row says.
+struct SearchOptions {
+  uint64_t trials_without_improvement = 0;  // 0: the rule does not apply
+  double improvement_chance_min = 0;
+  bool no_warm_start = false;
+  // What the client sent along; not stored. May be null.
+  std::shared_ptr<const WarmStart> prior;
+};
+
 struct SweepView {
   db::SweepRow row;
+  SearchOptions search;
+  uint64_t warm_observations = 0;
+  std::vector<std::string> warm_sources;
+  std::string end;  // why nothing more was tried; empty while it runs
   SweepProgress progress;
   std::optional<SweepResult> result;
 };

@@ -29,6 +29,8 @@ class Evaluator {
   virtual absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) = 0;
   // The time that a budget in seconds is of; not the host's where trials are replayed.
   virtual absl::Time Now() const { return absl::Now(); }
+  // At most this many calls of Remeasure follow, so that what they need can be got ready at once.
+  virtual void ExpectRounds(int) {}
   // Measures these configs again, one after the other, in a fresh worker; in the order given. One
   // round of several: what is in flight is abandoned, and rates are left to Appraise.
   virtual absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) = 0;

@@ -60,7 +60,7 @@ class Strategy {
   // How a config fared, asked for or known from before.
   virtual void Tell(const Observation& observation) = 0;
   // The chance, as the strategy's model sees it, that the config last asked for beats the best told
-  // so far by more than the noise; nothing if it has no model.
+  // so far; nothing if it has no model.
   virtual std::optional<double> ImprovementChance() const { return std::nullopt; }
 };
 
@@ -71,6 +71,8 @@ inline constexpr std::string_view kDefaultStrategy = "auto";
 std::vector<std::string> StrategyNames();
 // One line for people; empty for a name that is none of these.
 std::string StrategySummary(const std::string& name);
+// Whether StrategyOptions::prior changes what it does.
+bool UsesPrior(const std::string& name);
 
 // An empty name is kDefaultStrategy. INVALID_ARGUMENT names the strategies there are. `space` must
 // outlive the strategy.

@@ -94,6 +94,7 @@ void Merge(const Telemetry& from, Telemetry& to) {
   to.power_mw = std::max(to.power_mw, from.power_mw);
   to.temperature_c = std::max(to.temperature_c, from.temperature_c);
   to.throttle_reasons |= from.throttle_reasons;
+  to.compute_processes = std::max(to.compute_processes, from.compute_processes);
 }
 
 Measurement PooledMeasurement(const std::vector<Trial>& rounds) {
@@ -158,6 +159,7 @@ absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Con
   if (entries.empty()) return absl::FailedPreconditionError("no config was ok");
   Finals finals;
   const int rounds_max = std::max(policy.rounds_max, 1);
+  evaluator.ExpectRounds(rounds_max);
   const absl::Time start = absl::Now();
   for (absl::Duration longest; finals.rounds < rounds_max; ++finals.rounds) {
     const absl::Time begin = absl::Now();

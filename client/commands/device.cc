@@ -62,10 +62,12 @@ void PrintDevice(const v1::Device& device) {
     if (!value.empty()) std::printf("%-10s%s\n", title, value.c_str());
   }
   for (const v1::Ceiling& ceiling : device.ceilings()) {
-    const bool memory = absl::StartsWith(ceiling.name(), "dram");
-    std::printf("%-10s%s %s (%s)\n", "ceiling", ceiling.name().c_str(),
-                (memory ? BandwidthText(ceiling.value()) : FlopRateText(ceiling.value())).c_str(),
-                ceiling.source().c_str());
+    const std::string value = ceiling.unit() == "B/s"  ? BandwidthText(ceiling.value())
+                              : ceiling.unit() == "ns" ? LatencyText(ceiling.value())
+                                                       : FlopRateText(ceiling.value());
+    const std::string stale = ceiling.stale() ? "; stale: " + ceiling.stale_reason() : "";
+    std::printf("%-10s%s %s (%s%s)\n", "ceiling", ceiling.name().c_str(), value.c_str(),
+                ceiling.source().c_str(), stale.c_str());
   }
 }
 
@@ -103,6 +105,7 @@ void AddDevice(CLI::App& app, Session& session) {
   show->add_option("ID", *id, "Device id, such as cuda:0 or cpu")->required();
   show->add_flag("--json", *json, "As JSON");
   show->callback([&session, id, json] { session.Finish(Show(session, *id, *json)); });
+  AddDeviceMeasures(*device, session);
 }
 
 }  // namespace tune::client

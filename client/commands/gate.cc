@@ -250,7 +250,7 @@ void AddGate(CLI::App& app, Session& session) {
   CLI::App* gate = app.add_subcommand(
       "gate", std::string("Did a change make a kernel slower? Compare two revisions.\n") +
                   kExamples);
-  gate->add_option("--base", flags->base, "Git revision, folder or .textproto file to compare with");
+  gate->add_option("--base", flags->base, "Git revision, folder or .textproto to compare with");
   gate->add_option("--head", flags->head, "Git revision, folder or .textproto file to judge");
   gate->add_option("--baseline", flags->baseline, "Stored baseline to compare with");
   gate->add_option("--folder", flags->folder, "Where a revision keeps its kernels")
@@ -275,7 +275,7 @@ void AddGate(CLI::App& app, Session& session) {
       ->capture_default_str();
   gate->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
   gate->add_option("--junit", flags->junit, "Write JUnit XML to this file");
-  gate->add_option("--markdown", flags->markdown, "Write a comment for a pull request to this file");
+  gate->add_option("--markdown", flags->markdown, "Write a comment for a pull request");
   gate->add_flag("--json", flags->json, "Print the run as JSON");
   AddGateVerbs(*gate, session);
   gate->callback([flags, gate, &session] {

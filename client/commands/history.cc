@@ -136,7 +136,8 @@ void AddHistory(CLI::App& app, Session& session) {
   history->add_option("--dtype", flags->dtype, "Only this data type");
   history->add_option("--device", flags->device, "Only this device, by id or name");
   history->add_option("--least-change", flags->least_change, "Report no smaller change (1%)");
-  history->add_flag("--heads", flags->heads, "The heads of gate runs too");
+  // Not "--heads": attention and rope have a dim of that name.
+  history->add_flag("--gate-heads", flags->heads, "The heads of gate runs too");
   history->add_option("--svg", flags->svg, "Draw it to this file");
   history->add_flag("--json", flags->json, "As JSON");
 

@@ -135,6 +135,7 @@ absl::Status GateRun::TakeDevice() {
                    devices_.turns().Take(job_.run.device_id, cancelled_));
   turn_.emplace(std::move(turn));
   started_ = absl::Now();
+  job_.run.started_unix_ms = absl::ToUnixMillis(started_);
   ASSIGN_OR_RETURN(lease_, workers_.FindDevice(job_.run.device_id));
   lease_->Close();  // a third process on the device would be a stranger there
   traits_ = TraitsOf(lease_->Status().info);
@@ -218,7 +219,8 @@ void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
   db::GateKernelRow& row = candidate.row;
   for (const auto& [side, result] :
        {std::pair("base", base), std::pair<const char*, const CompileResult*>("head", &head)}) {
-    if (result == nullptr || result->variant.outcome == Outcome::kOk || !row.fault.empty()) continue;
+    if (result == nullptr || result->variant.outcome == Outcome::kOk) continue;
+    if (!row.fault.empty()) continue;
     row.fault = absl::StrCat(side, ": ", ToText(result->variant.outcome), ": ",
                              result->variant.log.substr(0, kMaxTrialMessageBytes / 2));
   }
@@ -402,7 +404,6 @@ absl::Status GateRun::Go() {
   RETURN_IF_ERROR(Plan());
   RETURN_IF_ERROR(CompileVariants());
   RETURN_IF_ERROR(CompileReferences());
-  job_.run.started_unix_ms = absl::ToUnixMillis(absl::Now());
   ASSIGN_OR_RETURN(job_.run.id, store_.AddGateRun(job_.run));
   RETURN_IF_ERROR(StoreKernels());
   RETURN_IF_ERROR(Quiet());

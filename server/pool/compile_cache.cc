@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/worker/convert.h"
 #include "tune/worker/v1/worker.pb.h"
+#include "tuner/sha256.h"
 
 namespace tune::server {
 namespace {
@@ -33,13 +32,6 @@ namespace fs = std::filesystem;
 constexpr absl::string_view kFormat = "tune-compile-1\n";
 constexpr size_t kDigestBytes = 32;
 constexpr int64_t kEntryBytesMax = int64_t{256} << 20;
-
-std::string Sha256(absl::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int length = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr);
-  return std::string(reinterpret_cast<char*>(digest), length);
-}
 
 // Length first, so that no two different lists of fields give the same text.
 void AppendField(std::string& text, absl::string_view field) {
@@ -140,7 +132,7 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
     AppendField(text, value);
   }
   for (const std::string& option : plan.options) AppendField(text, option);
-  return absl::BytesToHexString(Sha256(text));
+  return Sha256Hex(text);
 }
 
 absl::StatusOr<std::unique_ptr<CompileCache>> CompileCache::Open(const std::string& dir,

@@ -191,7 +191,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::RaiseCeilings(const Cancelled&
     });
     if (before == ceilings.end()) {
       ceilings.push_back(now);
-    } else if (now.value > before->value) {
+    } else if (now.value > before->value && now.kind != CeilingKind::kLaunch) {
       *before = now;
     }
   }

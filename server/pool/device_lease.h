@@ -80,7 +80,7 @@ class DeviceLease {
   void SetCeilings(std::vector<Ceiling> ceilings);
   // Measured by the worker if they are not known yet.
   absl::StatusOr<std::vector<Ceiling>> Ceilings(const Cancelled& cancelled = {});
-  // Measures them again and keeps the higher value of each: a busy host may have lowered the others.
+  // Measures them again and keeps the higher value of each: a busy host may have lowered the other.
   absl::StatusOr<std::vector<Ceiling>> RaiseCeilings(const Cancelled& cancelled = {});
 
   // The whole suite, always measured anew and not kept here. See Runner::MeasureCeilingSuite.
@@ -123,7 +123,7 @@ class DeviceLease {
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
   absl::Status EnsureProblem(const Cancelled& cancelled);
   absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
-  // Asks a worker that is there or started for this. UNAVAILABLE if it did not answer the question,
+  // Asks a worker that is there or started for this. UNAVAILABLE: it did not answer the question,
   // UNIMPLEMENTED if it cannot.
   absl::StatusOr<Reply> CallOnce(const Request& request, Reply::KindCase expected,
                                  absl::Duration limit, const Cancelled& cancelled);

@@ -2,17 +2,16 @@
 #include "server/pool/machine_code.h"
 
 #include <elf.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tuner/sha256.h"
 
 namespace tune::server {
 namespace {
@@ -81,13 +80,6 @@ std::optional<std::string> CodeOf(absl::string_view bytes) {
   std::string code;
   for (const std::string& part : parts) absl::StrAppend(&code, part.size(), ":", part);
   return code;
-}
-
-std::string Sha256Hex(absl::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned length = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr);
-  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), length});
 }
 
 }  // namespace

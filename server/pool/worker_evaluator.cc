@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -116,14 +117,15 @@ absl::Status WorkerEvaluator::Setup() {
   if (absl::IsCancelled(ceilings.status())) return ceilings.status();
   // Without ceilings there are no percentages, but there are times.
   if (ceilings.ok()) SetRoof(*ceilings);
-  return device.Prepare(problem_plan_, reference.variant.binary, options_.seed, cancelled_);
+  reference_binary_ = std::move(reference.variant.binary);
+  return device.Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_);
 }
 
 void WorkerEvaluator::SetRoof(const std::vector<Ceiling>& ceilings) {
-  const double cached =
-      std::min(WrittenBytes(problem_plan_), static_cast<double>(info_.l2_bytes));
+  const double written = WrittenBytes(problem_plan_);
+  const double cached = std::min(written, static_cast<double>(info_.l2_bytes));
   Lock lock(mutex_);
-  roof_ = RoofFor(problem_plan_.work, ceilings, cached);
+  roof_ = RoofFor(problem_plan_.work, ceilings, cached, written);
 }
 
 Roof WorkerEvaluator::roof() const {
@@ -358,19 +360,51 @@ void WorkerEvaluator::Appraise(Trial& trial) const {
       trial.measurement.latency_ns_median, roof.bound, roof.believable_ns);
 }
 
+// One that cannot be opened, for want of memory say, is left out.
+void WorkerEvaluator::OpenTwins() {
+  std::vector<std::unique_ptr<DeviceLease>> opening;
+  std::vector<absl::Status> opened(static_cast<size_t>(rounds_expected_));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < rounds_expected_; ++i) {
+    opening.push_back(options_.device->MakeTwin(absl::StrCat("round", i)));
+    threads.emplace_back([this, &status = opened[static_cast<size_t>(i)],
+                          twin = opening.back().get()] { status = twin->Open(cancelled_); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < opening.size(); ++i) {
+    if (opened[i].ok()) twins_.push_back(std::move(opening[i]));
+  }
+  rounds_expected_ = 0;
+}
+
 absl::StatusOr<std::vector<Trial>> WorkerEvaluator::Remeasure(const std::vector<Config>& configs) {
   AbandonFlight();
   ASSIGN_OR_RETURN(const std::vector<ItemPtr> items, ReadyForConfirming(configs));
   RETURN_IF_ERROR(Quiet());
-  absl::Status measured = options_.device->Renew(cancelled_);
-  std::vector<Trial> trials;
-  for (size_t i = 0; i < items.size() && measured.ok(); ++i) {
-    absl::StatusOr<Trial> trial = MeasureAgain(*items[i]);
-    measured = trial.status();
-    if (trial.ok()) trials.push_back(*std::move(trial));
-  }
+  absl::StatusOr<std::vector<Trial>> trials = RunRound(items);
   Loud();
-  RETURN_IF_ERROR(measured);
+  return trials;
+}
+
+absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<ItemPtr>& items) {
+  if (rounds_expected_ > 0) {
+    options_.device->Close();  // it and a twin may not fit with their buffers
+    OpenTwins();
+  }
+  std::unique_ptr<DeviceLease> twin;
+  if (!twins_.empty()) {
+    twin = std::move(twins_.back());
+    twins_.pop_back();
+    RETURN_IF_ERROR(
+        twin->Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_));
+  } else {
+    RETURN_IF_ERROR(options_.device->Renew(cancelled_));
+  }
+  std::vector<Trial> trials;
+  for (const ItemPtr& item : items) {
+    ASSIGN_OR_RETURN(Trial trial, MeasureAgain(*item, twin != nullptr ? *twin : *options_.device));
+    trials.push_back(std::move(trial));
+  }
   return trials;
 }
 
@@ -400,13 +434,12 @@ absl::StatusOr<std::vector<WorkerEvaluator::ItemPtr>> WorkerEvaluator::ReadyForC
   return absl::CancelledError("cancelled while confirming the winner");
 }
 
-absl::StatusOr<Trial> WorkerEvaluator::MeasureAgain(const Item& item) {
+absl::StatusOr<Trial> WorkerEvaluator::MeasureAgain(const Item& item, DeviceLease& device) {
   if (item.trial.outcome != Outcome::kOk) return item.trial;
   Item again = item;
   const absl::Time start = absl::Now();
-  ASSIGN_OR_RETURN(
-      const RunReport report,
-      options_.device->Run({item.plan, item.binary, options_.confirm_policy}, cancelled_));
+  ASSIGN_OR_RETURN(const RunReport report,
+                   device.Run({item.plan, item.binary, options_.confirm_policy}, cancelled_));
   again.trial.evaluate_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   Judge(report, again);
   return std::move(again.trial);

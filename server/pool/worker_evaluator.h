@@ -55,6 +55,7 @@ class WorkerEvaluator : public Evaluator {
   size_t capacity() const override;
   absl::Status Start(const Config& config) override;
   absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) override;
+  void ExpectRounds(int rounds) override { rounds_expected_ = rounds; }
   absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) override;
   void Appraise(Trial& trial) const override;
   void SetRival(double latency_ns) override { rival_latency_ns_ = latency_ns; }
@@ -102,7 +103,9 @@ class WorkerEvaluator : public Evaluator {
   void AbandonFlight();
   // Plans and compiles; an item remembered from an earlier round is ready.
   absl::StatusOr<std::vector<ItemPtr>> ReadyForConfirming(const std::vector<Config>& configs);
-  absl::StatusOr<Trial> MeasureAgain(const Item& item);
+  void OpenTwins();
+  absl::StatusOr<std::vector<Trial>> RunRound(const std::vector<ItemPtr>& items);
+  absl::StatusOr<Trial> MeasureAgain(const Item& item, DeviceLease& device);
   absl::Status Quiet();
   void Loud();
 
@@ -111,6 +114,7 @@ class WorkerEvaluator : public Evaluator {
   DeviceInfo info_;
   TargetTraits traits_;
   ProblemPlan problem_plan_;
+  std::string reference_binary_;
   std::string compiler_version_;
   bool alternate_ = false;  // the device is the CPU that compiles
   uint64_t restarts_before_ = 0;
@@ -135,6 +139,10 @@ class WorkerEvaluator : public Evaluator {
   // What Remeasure has compiled, by config text, so that no round but the first compiles. Lives on
   // the sweep's thread.
   std::map<std::string, ItemPtr> finalists_;
+  int rounds_expected_ = 0;
+  // A fresh worker for each round to come, opened all at the same time: starting one takes longer
+  // than a round of a fast kernel. None is at work while another measures.
+  std::vector<std::unique_ptr<DeviceLease>> twins_;
 
   // Results by machine code, launch and arguments. Lives on the device thread.
   std::map<std::string, Trial> measured_;

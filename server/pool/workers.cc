@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -41,16 +44,30 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::
 }
 
 std::unique_ptr<DeviceLease> MakeLease(const WorkersOptions& options, const std::string& id,
-                                       const std::string& program, std::vector<std::string> args) {
+                                       const std::string& scratch, const std::string& program,
+                                       std::vector<std::string> args) {
   DeviceLeaseOptions lease;
   lease.id = id;
   lease.command.program = program;
   lease.command.args = std::move(args);
-  lease.scratch_dir = absl::StrCat(options.state_dir, "/scratch/", id);
+  lease.scratch_dir = absl::StrCat(options.state_dir, "/scratch/", scratch);
   lease.prepare_deadline = options.prepare_deadline;
   // A CPU takes seconds for what a GPU does in milliseconds.
   lease.run_deadline = id == "cpu" ? 6 * options.run_deadline : options.run_deadline;
   return std::make_unique<DeviceLease>(std::move(lease));
+}
+
+std::unique_ptr<DeviceLease> MakeGpuLease(const WorkersOptions& options, int ordinal,
+                                          const std::string& program) {
+  const std::string id = absl::StrCat("cuda:", ordinal);
+  return MakeLease(options, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
+}
+
+// Of "cuda:1"; nothing for other devices.
+std::optional<int> GpuOrdinal(absl::string_view id) {
+  int ordinal = 0;
+  if (!absl::ConsumePrefix(&id, "cuda:") || !absl::SimpleAtoi(id, &ordinal)) return std::nullopt;
+  return ordinal;
 }
 
 }  // namespace
@@ -63,6 +80,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
     options.compile_workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
   std::unique_ptr<Workers> workers(new Workers());
+  workers->options_ = options;
   ASSIGN_OR_RETURN(workers->cache_, CompileCache::Open(options.state_dir + "/compile-cache",
                                                        options.cache_bytes_max));
   // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always there;
@@ -75,13 +93,13 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
     // One device even without a driver: its status says what is missing.
     for (int i = 0; i < std::max(1, GpuCount()); ++i) {
       workers->devices_.push_back(
-          MakeLease(options, absl::StrCat("cuda:", i), *program, {"--ordinal", absl::StrCat(i)}));
+          MakeGpuLease(options, i, *program));
     }
   }
   workers->cpu_pool_ = MakePool(options, find("tune-compile-cpu").value_or("tune-compile-cpu"),
                                 workers->cache_.get());
   workers->devices_.push_back(
-      MakeLease(options, "cpu", find("tune-device-cpu").value_or("tune-device-cpu"), {}));
+      MakeLease(options, "cpu", "cpu", find("tune-device-cpu").value_or("tune-device-cpu"), {}));
   return workers;
 }
 
@@ -95,6 +113,22 @@ absl::StatusOr<DeviceLease*> Workers::FindDevice(const std::string& id) {
       "'; there are: ", absl::StrJoin(devices_, ", ", [](std::string* out, const auto& device) {
         absl::StrAppend(out, device->id());
       })));
+}
+
+absl::StatusOr<std::unique_ptr<DeviceLease>> Workers::MakeCountingLease(const std::string& id) {
+  RETURN_IF_ERROR(FindDevice(id).status());
+  const std::optional<int> ordinal = GpuOrdinal(id);
+  if (!ordinal) {
+    return absl::UnimplementedError(absl::StrCat(
+        "device ", id, " has no counters that tunectl reads: declared bytes and times only"));
+  }
+  absl::StatusOr<std::string> program = FindWorker("tune-count-cuda", options_.worker_dir);
+  if (!program.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("the program that counts is not there: ", program.status().message()));
+  }
+  return MakeLease(options_, id, absl::StrCat(id, "-counting"), *program,
+                   {"--ordinal", absl::StrCat(*ordinal)});
 }
 
 absl::StatusOr<CompilePool*> Workers::PoolFor(const std::string& target) {

@@ -40,6 +40,10 @@ class Workers {
   // NOT_FOUND names the devices there are.
   absl::StatusOr<DeviceLease*> FindDevice(const std::string& id);
 
+  // A lease of its own on a device, whose worker counts and times nothing. NOT_FOUND: no such
+  // device; UNIMPLEMENTED: it has no counters; UNAVAILABLE: the program is not installed.
+  absl::StatusOr<std::unique_ptr<DeviceLease>> MakeCountingLease(const std::string& id);
+
   // The pool for a target: "cpu", or a GPU's. UNAVAILABLE in a build without CUDA.
   absl::StatusOr<CompilePool*> PoolFor(const std::string& target);
   // Every target that can be compiled for on this host.
@@ -58,6 +62,7 @@ class Workers {
  private:
   Workers() = default;
 
+  WorkersOptions options_;
   std::unique_ptr<CompileCache> cache_;
   std::unique_ptr<CompilePool> cpu_pool_;
   std::unique_ptr<CompilePool> cuda_pool_;  // null without the program

@@ -80,6 +80,7 @@ class Study {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (!played.ok()) {
         failure_ = played.status();
+        next_ = runs_.size();  // the others stop too
         break;
       }
       runs_[i].played = *std::move(played);

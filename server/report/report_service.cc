@@ -2,6 +2,8 @@
 #include "server/report/report_service.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/counters/counters_convert.h"
 #include "server/report/roofline_report.h"
 #include "server/report/sweep_evidence.h"
 #include "server/report/sweep_report.h"
@@ -19,7 +22,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(20);
-constexpr absl::Duration kCeilingFresh = absl::Hours(24 * 30);
+constexpr uint32_t kProfilesMax = 10000;
 constexpr uint32_t kSweepsSearched = 1000;
 constexpr int kSweepsMax = 64;
 
@@ -58,28 +61,44 @@ absl::StatusOr<std::vector<int64_t>> ChooseSweeps(db::Store& store,
                                           "`tunectl sweep list`"));
 }
 
-v1::Ceiling ToProto(const db::CeilingRow& row, absl::Time now) {
-  v1::Ceiling ceiling;
-  ceiling.set_name(row.ceiling.name);
-  ceiling.set_value(row.ceiling.value);
-  ceiling.set_source(row.ceiling.measured ? "measured" : "nominal");
-  ceiling.set_measured_unix_ms(row.measured_unix_ms);
-  ceiling.set_driver(row.driver);
-  const absl::Duration age = now - absl::FromUnixMillis(row.measured_unix_ms);
-  if (age > kCeilingFresh) {
-    ceiling.set_stale(true);
-    ceiling.set_stale_reason(absl::StrCat("measured ", absl::ToInt64Hours(age) / 24, " days ago"));
+// The counters of a sweep's trials: the newest profile of each.
+absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, int64_t sweep_id) {
+  ASSIGN_OR_RETURN(std::vector<db::ProfileRow> rows,
+                   store.ListProfiles({.sweep_id = sweep_id, .limit = kProfilesMax}));
+  std::map<int64_t, CountedTrial> counted;
+  for (const db::ProfileRow& row : rows) {
+    const Profile& profile = row.profile;
+    if (!profile.counted) continue;
+    const auto [it, is_newest] = counted.try_emplace(profile.trial_id);
+    if (!is_newest) continue;
+    it->second.profile_id = profile.id;
+    CountedWork& work = it->second.work;
+    const std::pair<const char*, std::optional<double>*> levels[] = {
+        {"dram_read", &work.dram_read_bytes},
+        {"dram_write", &work.dram_write_bytes},
+        {"l2", &work.l2_bytes},
+        {"l1", &work.l1_bytes},
+        {"shared", &work.shared_bytes}};
+    for (const auto& [name, bytes] : levels) {
+      const auto found = profile.quantities.find(name);
+      if (found != profile.quantities.end()) *bytes = found->second;
+    }
+    for (const auto& [name, value] : profile.quantities) {
+      if (IsFlopQuantity(name) && value > 0) work.flops[name] = value;
+    }
   }
-  return ceiling;
+  return counted;
 }
 
-uint64_t CacheBytes(const Devices& devices, const std::string& name, absl::Time deadline) {
+// The device of a name as it is now; only its name where this host has none such.
+DeviceInfo InfoOf(const Devices& devices, const std::string& name, absl::Time deadline) {
   const absl::StatusOr<std::vector<DeviceView>> views = devices.List(deadline);
-  if (!views.ok()) return 0;
-  for (const DeviceView& view : *views) {
-    if (view.status.info.name == name) return view.status.info.l2_bytes;
+  if (views.ok()) {
+    for (const DeviceView& view : *views) {
+      if (view.status.info.name == name) return view.status.info;
+    }
   }
-  return 0;
+  return {.name = name};
 }
 
 }  // namespace
@@ -97,12 +116,14 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
       ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, queue_, id));
       const db::SweepRow& row = evidence.view.row;
       ASSIGN_OR_RETURN(auto kernel, KernelOf(store_, row.kernel_hash));
+      const DeviceInfo info = InfoOf(devices_, row.device_name, deadline);
       RooflineSources sources{.kernel = *kernel,
-                              .cache_bytes = CacheBytes(devices_, row.device_name, deadline)};
+                              .cache_bytes = static_cast<uint64_t>(info.l2_bytes)};
+      ASSIGN_OR_RETURN(sources.counted, CountedTrials(store_, id));
       ASSIGN_OR_RETURN(std::vector<db::CeilingRow> ceilings,
                        store_.GetCeilings(row.device_name, evidence.key.driver));
       for (const db::CeilingRow& ceiling : ceilings) {
-        sources.ceilings.push_back(ToProto(ceiling, now));
+        sources.ceilings.push_back(ToProto(ceiling, info, now));
       }
       ASSIGN_OR_RETURN(*response->add_rooflines(), MakeRoofline(evidence, sources));
     }

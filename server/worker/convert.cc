@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/worker/trial_proto.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -33,56 +34,6 @@ absl::StatusOr<Outcome> ToOutcome(int value) {
   return ToEnum(value, Outcome::kOk, Outcome::kAboveRoof, "outcome");
 }
 
-uint32_t Clamp32(int64_t value) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(value, 0, std::numeric_limits<uint32_t>::max()));
-}
-
-// Is there a well-formed sequence of 2, 3 or 4 bytes here: no stray, overlong or surrogate form?
-bool IsUtf8Sequence(const std::string& text, size_t at, size_t length) {
-  if (at + length > text.size()) return false;
-  const unsigned char first = static_cast<unsigned char>(text[at]);
-  const unsigned char second = static_cast<unsigned char>(text[at + 1]);
-  if (first < 0xc2 || first > 0xf4) return false;
-  for (size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return false;
-  }
-  if (first == 0xe0) return second >= 0xa0;
-  if (first == 0xed) return second < 0xa0;
-  if (first == 0xf0) return second >= 0x90;
-  if (first == 0xf4) return second < 0x90;
-  return true;
-}
-
-// Protobuf refuses to parse a string that is not UTF-8, and a compiler's log may quote anything.
-std::string Utf8(const std::string& text) {
-  std::string valid = text;
-  size_t at = 0;
-  while (at < valid.size()) {
-    const unsigned char first = static_cast<unsigned char>(valid[at]);
-    const size_t length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (length == 1 || IsUtf8Sequence(valid, at, length)) {
-      at += length;
-    } else {
-      valid[at++] = '?';
-    }
-  }
-  return valid;
-}
-
-v1::Value ValueToProto(const Value& value) {
-  v1::Value proto;
-  if (const bool* boolean = std::get_if<bool>(&value)) {
-    proto.set_boolean(*boolean);
-  } else if (const int64_t* integer = std::get_if<int64_t>(&value)) {
-    proto.set_integer(*integer);
-  } else if (const double* real = std::get_if<double>(&value)) {
-    proto.set_real(*real);
-  } else {
-    proto.set_text(std::get<std::string>(value));
-  }
-  return proto;
-}
-
 absl::StatusOr<Value> ValueFromProto(const v1::Value& proto) {
   switch (proto.kind_case()) {
     case v1::Value::kBoolean: return Value(proto.boolean());
@@ -92,30 +43,6 @@ absl::StatusOr<Value> ValueFromProto(const v1::Value& proto) {
     case v1::Value::KIND_NOT_SET: break;
   }
   return absl::InvalidArgumentError("a scalar without a value");
-}
-
-v1::Resources ResourcesToProto(const Resources& resources) {
-  v1::Resources proto;
-  proto.set_registers(Clamp32(resources.registers));
-  proto.set_spill_bytes(Clamp32(resources.spill_bytes));
-  proto.set_stack_bytes(Clamp32(resources.stack_bytes));
-  proto.set_static_shared_bytes(Clamp32(resources.static_shared_bytes));
-  proto.set_dynamic_shared_bytes(Clamp32(resources.dynamic_shared_bytes));
-  proto.set_binary_bytes(Clamp32(resources.binary_bytes));
-  proto.set_binary_sha256(resources.binary_sha256);
-  return proto;
-}
-
-Resources ResourcesFromProto(const v1::Resources& proto) {
-  Resources resources;
-  resources.registers = proto.registers();
-  resources.spill_bytes = proto.spill_bytes();
-  resources.stack_bytes = proto.stack_bytes();
-  resources.static_shared_bytes = proto.static_shared_bytes();
-  resources.dynamic_shared_bytes = proto.dynamic_shared_bytes();
-  resources.binary_bytes = proto.binary_bytes();
-  resources.binary_sha256 = proto.binary_sha256();
-  return resources;
 }
 
 worker::v1::Buffer BufferToProto(const BufferPlan& buffer) {
@@ -175,7 +102,7 @@ worker::v1::Arg ArgToProto(const ArgPlan& arg) {
   } else if (const ScalarPlan* scalar = std::get_if<ScalarPlan>(&arg)) {
     proto.mutable_scalar()->set_name(scalar->name);
     proto.mutable_scalar()->set_dtype(static_cast<int>(scalar->dtype));
-    *proto.mutable_scalar()->mutable_value() = ValueToProto(scalar->value);
+    *proto.mutable_scalar()->mutable_value() = ToProto(scalar->value);
   } else {
     *proto.mutable_tensor_map() = TensorMapToProto(std::get<TensorMapPlan>(arg));
   }
@@ -262,24 +189,6 @@ absl::StatusOr<SamplePolicy> PolicyFromProto(const worker::v1::SamplePolicy& pro
 
 }  // namespace
 
-std::string WireText(const std::string& text) { return Utf8(text); }
-
-v1::Telemetry ToWire(const Telemetry& telemetry) {
-  v1::Telemetry proto;
-  proto.set_sm_clock_mhz(Clamp32(telemetry.sm_clock_mhz));
-  proto.set_memory_clock_mhz(Clamp32(telemetry.memory_clock_mhz));
-  proto.set_power_mw(Clamp32(telemetry.power_mw));
-  proto.set_temperature_c(Clamp32(telemetry.temperature_c));
-  proto.set_throttle_reasons(telemetry.throttle_reasons);
-  proto.set_compute_processes(static_cast<uint32_t>(telemetry.compute_processes));
-  return proto;
-}
-
-Telemetry FromWire(const v1::Telemetry& proto) {
-  return {proto.sm_clock_mhz(), proto.memory_clock_mhz(), proto.power_mw(), proto.temperature_c(),
-          proto.throttle_reasons(), proto.compute_processes()};
-}
-
 void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply) {
   reply.set_status_code(static_cast<int>(status.code()));
   reply.set_status_message(Utf8(std::string(status.message())));
@@ -324,7 +233,7 @@ worker::v1::Compiled ToWire(const CompiledVariant& variant) {
   proto.set_outcome(static_cast<v1::Outcome>(variant.outcome));
   proto.set_log(Utf8(variant.log));
   proto.set_binary(variant.binary);
-  *proto.mutable_resources() = ResourcesToProto(variant.resources);
+  *proto.mutable_resources() = ToProto(variant.resources);
   proto.set_seconds(variant.seconds);
   return proto;
 }
@@ -334,7 +243,7 @@ absl::StatusOr<CompiledVariant> FromWire(const worker::v1::Compiled& proto) {
   ASSIGN_OR_RETURN(variant.outcome, ToOutcome(proto.outcome()));
   variant.log = proto.log();
   variant.binary = proto.binary();
-  variant.resources = ResourcesFromProto(proto.resources());
+  variant.resources = FromProto(proto.resources());
   variant.seconds = proto.seconds();
   return variant;
 }
@@ -426,14 +335,9 @@ worker::v1::RunReport ToWire(const RunReport& report) {
   proto.mutable_samples_ns()->Add(report.samples_ns.begin(), report.samples_ns.end());
   proto.set_stopped_early(report.stopped_early);
   proto.set_clock(static_cast<int>(report.clock));
-  *proto.mutable_telemetry() = ToWire(report.telemetry);
-  v1::ResultError* error = proto.mutable_error();
-  error->set_max_abs(report.error.max_abs);
-  error->set_max_rel(report.error.max_rel);
-  error->set_relative_l2(report.error.relative_l2);
-  error->set_bad_elements(report.error.bad_elements);
-  error->set_worst(Utf8(report.error.worst));
-  *proto.mutable_resources() = ResourcesToProto(report.resources);
+  *proto.mutable_telemetry() = ToProto(report.telemetry);
+  *proto.mutable_error() = ToProto(report.error);
+  *proto.mutable_resources() = ToProto(report.resources);
   return proto;
 }
 
@@ -452,10 +356,9 @@ absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
   }
   report.stopped_early = proto.stopped_early();
   ASSIGN_OR_RETURN(report.clock, ToClock(proto.clock()));
-  report.telemetry = FromWire(proto.telemetry());
-  report.error = {proto.error().max_abs(), proto.error().max_rel(), proto.error().relative_l2(),
-                  proto.error().bad_elements(), proto.error().worst()};
-  report.resources = ResourcesFromProto(proto.resources());
+  report.telemetry = FromProto(proto.telemetry());
+  report.error = FromProto(proto.error());
+  report.resources = FromProto(proto.resources());
   return report;
 }
 

@@ -20,12 +20,6 @@ namespace tune::server {
 // "The worker could not do its job": the reply says so instead of answering.
 void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply);
 
-// With what is not UTF-8 replaced: protobuf refuses to parse such a string.
-std::string WireText(const std::string& text);
-
-v1::Telemetry ToWire(const Telemetry& telemetry);
-Telemetry FromWire(const v1::Telemetry& proto);
-
 worker::v1::Compile ToWire(const CompilePlan& plan);
 CompilePlan FromWire(const worker::v1::Compile& proto);
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/worker/convert.h"
+#include "server/worker/trial_proto.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -35,10 +36,10 @@ worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings) {
     added->set_measured(ceiling.measured);
     added->set_kind(static_cast<int>(ceiling.kind));
     added->set_policy(static_cast<int>(ceiling.policy));
-    added->set_probe(WireText(ceiling.probe));
+    added->set_probe(Utf8(ceiling.probe));
     added->set_theoretical(ceiling.theoretical);
-    *added->mutable_telemetry() = ToWire(ceiling.telemetry);
-    added->set_note(WireText(ceiling.note));
+    *added->mutable_telemetry() = ToProto(ceiling.telemetry);
+    added->set_note(Utf8(ceiling.note));
   }
   return proto;
 }
@@ -55,7 +56,7 @@ std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto) {
          .policy = ClampEnum(ceiling.policy(), CeilingPolicy::kBurst, CeilingPolicy::kSustained),
          .probe = ceiling.probe(),
          .theoretical = ceiling.theoretical(),
-         .telemetry = FromWire(ceiling.telemetry()),
+         .telemetry = FromProto(ceiling.telemetry()),
          .note = ceiling.note()});
   }
   return ceilings;
@@ -89,9 +90,9 @@ absl::StatusOr<CountRequest> FromWire(const worker::v1::Count& proto) {
 worker::v1::CountReport ToWire(const CountReport& report) {
   worker::v1::CountReport proto;
   proto.set_outcome(static_cast<v1::Outcome>(report.outcome));
-  proto.set_message(WireText(report.message));
-  proto.set_unavailable(WireText(report.unavailable));
-  proto.set_chip(WireText(report.chip));
+  proto.set_message(Utf8(report.message));
+  proto.set_unavailable(Utf8(report.unavailable));
+  proto.set_chip(Utf8(report.chip));
   proto.set_pass_count(report.pass_count);
   proto.set_reading_count(report.reading_count);
   for (const CounterReading& counter : report.counters) {
@@ -102,7 +103,7 @@ worker::v1::CountReport ToWire(const CountReport& report) {
     added->set_high(counter.high);
   }
   proto.mutable_quantities()->insert(report.quantities.begin(), report.quantities.end());
-  for (const std::string& left_out : report.left_out) proto.add_left_out(WireText(left_out));
+  for (const std::string& left_out : report.left_out) proto.add_left_out(Utf8(left_out));
   return proto;
 }
 
@@ -130,8 +131,8 @@ absl::StatusOr<CountReport> FromWire(const worker::v1::CountReport& proto) {
 
 worker::v1::CalibrationReport ToWire(const CalibrationReport& report) {
   worker::v1::CalibrationReport proto;
-  proto.set_unavailable(WireText(report.unavailable));
-  proto.set_chip(WireText(report.chip));
+  proto.set_unavailable(Utf8(report.unavailable));
+  proto.set_chip(Utf8(report.chip));
   for (const CalibrationEntry& entry : report.entries) {
     worker::v1::CalibrationEntry* added = proto.add_entries();
     added->set_name(entry.name);
@@ -140,7 +141,7 @@ worker::v1::CalibrationReport ToWire(const CalibrationReport& report) {
     added->set_expected(entry.expected);
     added->set_counted(entry.counted);
     added->set_tolerance(entry.tolerance);
-    added->set_message(WireText(entry.message));
+    added->set_message(Utf8(entry.message));
   }
   return proto;
 }

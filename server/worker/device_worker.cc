@@ -43,9 +43,10 @@ class DeviceWorker {
         return absl::OkStatus();
       case WorkerRequest::kCeilings: {
         const worker::v1::MeasureCeilings& wanted = request.ceilings();
-        ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings,
-                         wanted.suite() ? (*runner_)->MeasureCeilingSuite(wanted.sustained_seconds())
-                                        : (*runner_)->MeasureCeilings());
+        ASSIGN_OR_RETURN(
+            std::vector<Ceiling> ceilings,
+            wanted.suite() ? (*runner_)->MeasureCeilingSuite(wanted.sustained_seconds())
+                           : (*runner_)->MeasureCeilings());
         *reply.mutable_ceilings() = ToWire(ceilings);
         return absl::OkStatus();
       }

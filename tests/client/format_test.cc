@@ -66,5 +66,22 @@ TEST(ReportText, WithoutAResultPointsToTheTrials) {
   EXPECT_NE(report.find("tunectl trial list --sweep 9"), std::string::npos);
 }
 
+TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
+  v1::Sweep sweep;
+  sweep.set_state(v1::SWEEP_STATE_DONE);
+  v1::SweepResult& result = *sweep.mutable_result();
+  result.set_confirm_rounds(8);
+  result.set_speedup_over_default(1.25);
+  result.mutable_best()->set_id(7);
+  result.mutable_best()->mutable_measurement()->set_sample_count(320);
+  result.mutable_default_trial()->set_id(9);
+  EXPECT_NE(ReportText(sweep).find("320 samples in 8 fresh processes"), std::string::npos);
+  EXPECT_NE(ReportText(sweep).find("the best is 1.25 times as fast"), std::string::npos);
+  *result.add_ties() = result.default_trial();
+  EXPECT_NE(ReportText(sweep).find("cannot be told from the best"), std::string::npos);
+  result.mutable_default_trial()->set_id(7);
+  EXPECT_NE(ReportText(sweep).find("is the best"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tune::client

@@ -411,6 +411,61 @@ TEST_F(StoreTest, EvidenceCannotBeEdited) {
   EXPECT_EQ(Reopen().Statistics().value().trial_count, 1u);
 }
 
+TEST_F(StoreTest, ProfilesReadBackNewestFirst) {
+  Store& store = OpenWithSweep();
+  const int64_t trial_id =
+      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  ProfileRow row{.key = MakeTrialKey("k1"), .kernel_name = "softmax"};
+  row.profile.config = MakeConfig(128);
+  row.profile.set = MetricSet::kAll;
+  row.profile.message = "why";
+  row.profile.counted = true;
+  row.profile.chip = "GH100";
+  row.profile.pass_count = 8;
+  row.profile.measurement.latency_ns_median = 1234.5;
+  row.profile.work = {.flops = 1e9, .bytes = 2e9, .peak = "tensor_bf16"};
+  row.profile.quantities = {{"dram_read", 1.5e9}, {"f32", 7}};
+  row.profile.counters = {{"dram__bytes_read.sum", 1.5e9, 1.4e9, 1.6e9}};
+  row.profile.notes = {"one", "two"};
+  ASSERT_TRUE(store.AppendProfile(row).ok());
+  row.profile.trial_id = trial_id;
+  const int64_t second = store.AppendProfile(row).value();
+  const std::vector<ProfileRow> all = Reopen().ListProfiles({}).value();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].profile.id, second);
+  EXPECT_EQ(all[0].profile.trial_id, trial_id);
+  EXPECT_EQ(all[0].profile.sweep_id, sweep_.id);
+  EXPECT_EQ(all[1].profile.trial_id, 0);
+  const Profile& read = all[0].profile;
+  EXPECT_EQ(read.config, row.profile.config);
+  EXPECT_EQ(read.set, MetricSet::kAll);
+  EXPECT_EQ(read.quantities, row.profile.quantities);
+  ASSERT_EQ(read.counters.size(), 1u);
+  EXPECT_EQ(read.counters[0].high, 1.6e9);
+  EXPECT_EQ(read.notes, row.profile.notes);
+  EXPECT_EQ(read.work.peak, "tensor_bf16");
+  EXPECT_EQ(all[0].key.problem, row.key.problem);
+  EXPECT_EQ(store_->ListProfiles({.trial_id = trial_id}).value().size(), 1u);
+  EXPECT_EQ(store_->ListProfiles({.sweep_id = sweep_.id + 1}).value().size(), 0u);
+  EXPECT_EQ(store_->ListProfiles({.kernel_name = "softmax", .limit = 1}).value().size(), 1u);
+}
+
+TEST_F(StoreTest, TheNewestCalibrationIsTheOneRead) {
+  Store& store = OpenWithSweep();
+  EXPECT_TRUE(absl::IsNotFound(store.LatestCalibration("NVIDIA H200", "").status()));
+  CalibrationRow row{.device_name = "NVIDIA H200", .chip = "GH100", .driver = "580"};
+  row.entries = {{.name = "f16", .quantity = "f16", .expected = 8, .counted = 4, .multiplier = 2,
+                  .passed = true}};
+  ASSERT_TRUE(store.AppendCalibration(row).ok());
+  row.driver = "590";
+  ASSERT_TRUE(store.AppendCalibration(row).ok());
+  const CalibrationRow read = Reopen().LatestCalibration("", "GH100").value();
+  EXPECT_EQ(read.driver, "590");
+  ASSERT_EQ(read.entries.size(), 1u);
+  EXPECT_EQ(read.entries[0].multiplier, 2);
+  EXPECT_TRUE(read.entries[0].passed);
+}
+
 TEST_F(StoreTest, CeilingsAreReplacedByName) {
   Store& store = Reopen();
   const CeilingRow copy = {"NVIDIA H200", "575.57", {"dram_copy", 4.2e12, true}, 1700000000001};

@@ -104,8 +104,12 @@ constexpr char kCache[] = R"({
 "tune_params": {"block_size_x": [16, 32], "read_only": [0, 1]},
 "objective": "time",
 "cache": {
-"16,0": {"block_size_x": 16, "read_only": 0, "time": 3.875, "times": [3.5, 4.25], "compile_time": 918.6, "verification_time": 0, "benchmark_time": 126.4, "GFLOP/s": NaN, "strategy_time": 5, "framework_time": 105, "timestamp": "2022-12-23 12:10:59"},
-"16,1": {"block_size_x": 16, "read_only": 1, "time": "RuntimeFailedConfig", "compile_time": 900, "verification_time": null, "benchmark_time": null, "strategy_time": 0, "framework_time": 100, "timestamp": "2022-12-23 12:10:59"},
+"16,0": {"block_size_x": 16, "read_only": 0, "time": 3.875, "times": [3.5, 4.25],
+  "compile_time": 918.6, "verification_time": 0, "benchmark_time": 126.4, "GFLOP/s": NaN,
+  "strategy_time": 5, "framework_time": 105, "timestamp": "2022-12-23 12:10:59"},
+"16,1": {"block_size_x": 16, "read_only": 1, "time": "RuntimeFailedConfig",
+  "compile_time": 900, "verification_time": null, "benchmark_time": null, "strategy_time": 0,
+  "framework_time": 100, "timestamp": "2022-12-23 12:10:59"},
 "32,0": {"time": "CompilationFailedConfig", "timestamp": "2022-12-23 12:10:59"},
 "32,1": {"time": 1e20, "timestamp": "2022-12-23 12:10:59"},)";
 
@@ -143,7 +147,8 @@ TEST(FormatsTest, GzipIsRecognised) {
 
 TEST(FormatsTest, ADefinitionGivesValuesAndConstraints) {
   constexpr char kT1[] = R"({"ConfigurationSpace": {"TuningParameters": [
-      {"Name": "block_size_x", "Type": "int", "Values": "[16 * i for i in range(4)]", "Default": 16}]}})";
+      {"Name": "block_size_x", "Type": "int", 
+       "Values": "[16 * i for i in range(4)]", "Default": 16}]}})";
   constexpr char kGoodT1[] = R"({"ConfigurationSpace": {"TuningParameters": [
       {"Name": "read_only", "Type": "int", "Values": "[0, 1]", "Default": 0},
       {"Name": "block_size_x", "Type": "int", "Values": "[64, 32, 16]", "Default": 16}],
@@ -167,7 +172,8 @@ TEST(FormatsTest, T4UnitsAndInvalidity) {
      "measurements": [{"name": "GFLOP/s", "value": 77, "unit": ""},
                       {"name": "time", "value": 0.002, "unit": "s"}], "objectives": ["GFLOP/s"]},
     {"configuration": {"z": 1, "a": 1}, "invalidity": "timeout", "correctness": 0, "times": {}},
-    {"configuration": {"z": 1, "a": 2}, "invalidity": "correctness", "correctness": 0, "times": {}}]})";
+    {"configuration": {"z": 1, "a": 2}, "invalidity": "correctness", "correctness": 0,
+     "times": {}}]})";
   auto read = ReadRecording({{"results.json", kT4}});
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_THAT(Configs(*read), ElementsAre("z=1 a=1", "z=1 a=2", "z=2 a=1"));

@@ -98,6 +98,31 @@ class Usage(Tunectl):
         self.assertIn("embedded", self.json_of("server", "status"))
 
 
+class Spaces(Tunectl):
+    HOTSPOT = str(ROOT / "bench/data/spaces/hotspot.json")
+
+    def test_count_show_and_sample(self):
+        self.assertEqual(self.json_of("space", "count", self.HOTSPOT)["valid"], 349853)
+        self.assertIn("349853", self.run_tunectl("space", "count", self.HOTSPOT).stdout)
+        show = self.run_tunectl("space", "show", "softmax", "--cols", "512", "--target", "cpu").stdout
+        self.assertIn("cols=512", show)
+        self.assertIn("rejects", show)
+        first = self.run_tunectl("space", "sample", "--kernel", SAXPY, "-n", "3", "--seed", "5").stdout
+        self.assertEqual(len(set(first.splitlines())), 3)
+        again = self.run_tunectl("space", "sample", SAXPY, "-n", "3", "--seed", "5").stdout
+        self.assertEqual(first, again)
+
+    def test_what_is_wrong_is_exit_code_2(self):
+        empty = self.path / "empty.json"
+        empty.write_text('{"tune_params": {"A": [1, 2]}, "restrictions": ["A > 2"]}')
+        done = self.run_tunectl("space", "count", str(empty), expect=2)
+        self.assertIn("constraint 'A > 2' rejects every one", done.stderr)
+        for arguments in (["count"], ["count", "no_such_kernel"], ["count", "/no/such/file.json"],
+                          ["sample", "softmax", "-n", "0"], ["show", "softmax", "--rows", "many"]):
+            with self.subTest(arguments=arguments):
+                self.run_tunectl("space", *arguments, expect=2)
+
+
 class OwnKernel(Tunectl):
     """docs/adding-a-kernel.md, as it is written."""
 
@@ -147,6 +172,141 @@ class OwnKernel(Tunectl):
                              "--device", "cpu")
         self.assertGreater(int(sweep["progress"]["outcomes"]["wrong_result"]), 0)
         self.assertGreater(int(sweep["progress"]["outcomes"]["ok"]), 0)
+
+
+class Replay(Tunectl):
+    A100 = str(ROOT / "tests/data/convolution-A100.json")
+    A4000 = str(ROOT / "tests/data/convolution-A4000.json")
+
+    def test_a_replayed_sweep_leaves_nothing_behind(self):
+        replay = self.json_of("sweep", "--replay", self.A100, "--strategy", "random", "--budget", "100",
+                              "--seed", "7")
+        self.assertEqual(replay["recording"]["device"], "replay:NVIDIA A100-PCIE-40GB")
+        self.assertEqual(replay["evaluations"], "100")
+        self.assertGreaterEqual(replay["optimum_ratio"], 1)
+        again = self.json_of("sweep", "--replay", self.A100, "--strategy", "random", "--budget", "100",
+                             "--seed", "7")
+        self.assertEqual(replay["best_latency_ns"], again["best_latency_ns"])
+        text = self.run_tunectl("sweep", "--replay", self.A100, "--budget", "100", "--in-flight", "8").stdout
+        self.assertIn("replay:NVIDIA A100", text)
+        self.assertFalse((self.path / "state").exists(), "a replay needs no store")
+        for arguments in (["softmax"], ["--device", "cpu"], ["--fresh"], ["--budget", "zero"]):
+            with self.subTest(arguments=arguments):
+                done = self.run_tunectl("sweep", "--replay", self.A100, *arguments, expect=2)
+                self.assertTrue(done.stderr)
+        missing = self.run_tunectl("sweep", "--replay", "/no/such.json", expect=2)
+        self.assertIn("/no/such.json", missing.stderr)
+
+    def test_strategies_are_compared(self):
+        names = [s["name"] for s in self.json_of("strategy", "list")["strategies"]]
+        self.assertLessEqual({"exhaustive", "random"}, set(names))
+        svg = self.path / "compare.svg"
+        compared = self.json_of("strategy", "compare", "--replay", self.A100, self.A4000, "--strategies",
+                                "random,exhaustive", "--seeds", "4", "--budget", "50", "--svg", str(svg))
+        self.assertEqual([s["name"] for s in compared["strategies"]], ["random", "exhaustive"])
+        self.assertEqual(compared["budgets"], [25, 50])
+        picture = svg.read_text()
+        self.assertEqual(picture.count("</svg>"), 3, "one in which there are two")
+        for name in ("convolution-A100", "convolution-A4000", "random", "exhaustive"):
+            self.assertIn(name, picture)
+        table = self.run_tunectl("strategy", "compare", "--replay", self.A100, "--strategies", "random",
+                                 "--seeds", "3", "--budget", "25").stdout
+        self.assertIn("(random, exact)", table)
+        done = self.run_tunectl("strategy", "compare", "--replay", self.A100, "--strategies", "guess", expect=2)
+        self.assertIn("random", done.stderr)
+
+    def test_data_goes_out_and_comes_back(self):
+        for form in ("kernel-tuner", "t4", "neutral"):
+            out = str(self.path / form)
+            self.run_tunectl("recording", "convert", self.A4000, out, "--format", form)
+            info = self.json_of("recording", "show", out + ".json")
+            self.assertEqual(info["configs"], "4362")
+            self.assertEqual(info["ok"], "4201")
+            self.assertAlmostEqual(info["best_latency_ns"], 1021171, delta=1000)
+            self.assertEqual(info["best_config"],
+                             self.json_of("recording", "show", self.A4000)["best_config"])
+        refused = self.run_tunectl("recording", "convert", self.A4000, str(self.path / "t4"), "--format", "t4",
+                                   expect=1)
+        self.assertIn("--force", refused.stderr)
+        spec = self.run_tunectl("recording", "spec", self.A4000).stdout
+        self.assertIn("block_size_x*block_size_y<=1024", spec)
+
+    def test_a_sweep_of_ours_is_a_recording(self):
+        first = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu", "--budget", "4")
+        sweep = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu")
+        self.assertEqual(sweep["progress"]["reused"], "4")
+        out = str(self.path / "saxpy")
+        self.run_tunectl("recording", "from-sweep", sweep["id"], out)
+        info = self.json_of("recording", "show", out + ".json")
+        self.assertEqual(info["configs"], sweep["progress"]["space_size"], "reused trials are in it")
+        self.assertTrue(info["device"].startswith("replay:cpu:"))
+        replay = self.json_of("sweep", "--replay", out + ".json", "--strategy", "exhaustive")
+        self.assertEqual(replay["optimum_ratio"], 1)
+        best = self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")
+        self.assertEqual(best["match"], "MATCH_EXACT")
+        self.assertEqual(first["state"], "SWEEP_STATE_DONE")
+
+    def test_a_sweep_starts_from_another_shape(self):
+        self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu")
+        warm = self.json_of("sweep", "--kernel", SAXPY, "--n", "128Ki", "--device", "cpu", "--strategy",
+                            "surrogate", "--budget", "3")
+        self.assertIn("n=65536", warm["warm_start"]["sources"][0])
+        self.assertIn("budget", warm["end"])
+        cold = self.json_of("sweep", "--kernel", SAXPY, "--n", "256Ki", "--device", "cpu", "--strategy",
+                            "surrogate", "--budget", "3", "--no-warm-start")
+        self.assertNotIn("warm_start", cold)
+        stopped = self.json_of("sweep", "--kernel", SAXPY, "--n", "32Ki", "--device", "cpu", "--strategy",
+                               "random", "--stop-no-improvement", "1")
+        self.assertEqual(stopped["stop"]["trials_without_improvement"], 1)
+
+
+class Gate(Tunectl):
+    def test_identical_baseline_list_and_replay(self):
+        example = str(pathlib.Path(SAXPY).parent)
+        head = self.path / "head"
+        head.mkdir()
+        for name in ("saxpy.cu", "saxpy.textproto"):
+            (head / name).write_text((pathlib.Path(example) / name).read_text())
+        source = head / "saxpy.cu"
+        source.write_text("// A comment that changes nothing.\n" + source.read_text())
+        sides = ("--base", example, "--head", str(head), "--device", "cpu", "--n", "64Ki")
+        run = self.json_of("gate", *sides, "--markdown", str(self.path / "gate.md"), "--junit",
+                           str(self.path / "gate.xml"))
+        self.assertEqual(run["verdicts"], {"IDENTICAL": 1})
+        self.assertIn("1 IDENTICAL", (self.path / "gate.md").read_text())
+        self.assertIn('tests="1" failures="0"', (self.path / "gate.xml").read_text())
+        replay = self.json_of("gate", "replay", run["id"])
+        self.assertNotIn("differences", replay)
+        self.assertEqual(self.json_of("gate", "list")["runs"][0]["id"], run["id"])
+
+        self.run_tunectl("baseline", "set", "released", "--from", example)
+        self.assertIn("released", self.run_tunectl("baseline", "list").stdout)
+        self.run_tunectl("gate", "--baseline", "released", "--head", str(head), "--device", "cpu",
+                         "--n", "64Ki")
+
+    def test_a_broken_head_is_exit_code_6(self):
+        example = pathlib.Path(SAXPY).parent
+        for name in ("saxpy.cu", "saxpy.textproto"):
+            (self.path / name).write_text((example / name).read_text())
+        with open(self.path / "saxpy.cu", "a", encoding="utf-8") as source:
+            source.write("#error broken on purpose\n")
+        done = self.run_tunectl("gate", "--base", SAXPY, "--head", str(self.path / "saxpy.textproto"),
+                                "--device", "cpu", expect=6)
+        self.assertIn("INVALID", done.stdout)
+        self.assertIn("broken on purpose", done.stdout)
+
+    def test_wrong_usage_is_exit_code_2(self):
+        example = str(pathlib.Path(SAXPY).parent)
+        for arguments in (["gate"], ["gate", "--base", example],
+                          ["gate", "--base", "no-such-revision", "--head", example],
+                          ["gate", "--base", example, "--head", example, "--kernels", "nope"],
+                          ["gate", "--base", example, "--head", example, "--delta0", "much"],
+                          ["gate", "--base", example, "--head", example, "--nope", "3"],
+                          ["gate", "--baseline", "nope", "--head", example],
+                          ["gate", "show", "99"], ["history"], ["baseline", "set", "a b"]):
+            with self.subTest(arguments=arguments):
+                done = self.run_tunectl(*arguments, expect=2)
+                self.assertTrue(done.stderr.strip(), "an error says what to do")
 
 
 class Interrupt(Tunectl):

@@ -45,6 +45,51 @@ TEST(RoofFor, OutputMayStayInTheCache) {
   EXPECT_TRUE(ApplyRoofline(work, roof, measurement));
 }
 
+const std::vector<Ceiling> kDirections = {{"dram_read", 4.6e12, true},
+                                          {"dram_copy", 4.3e12, true},
+                                          {"dram_write", 4.0e12, true},
+                                          {"tensor_bf16", 900e12, true}};
+
+TEST(MemoryRate, EachDirectionHasItsRoof) {
+  EXPECT_DOUBLE_EQ(MemoryRate(kDirections, 0), 4.6e12);
+  EXPECT_DOUBLE_EQ(MemoryRate(kDirections, 0.5), 4.3e12);
+  EXPECT_DOUBLE_EQ(MemoryRate(kDirections, 1), 4.0e12);
+  const double quarter = MemoryRate(kDirections, 0.25);
+  EXPECT_DOUBLE_EQ(1 / quarter, (1 / 4.6e12 + 1 / 4.3e12) / 2);
+  EXPECT_EQ(MemoryRate({}, 0.5), 0);
+  EXPECT_EQ(MemoryRate(kCeilings, 1), 4e12) << "copies alone are known";
+}
+
+// A kernel that only writes is held against the writes' roof, not the copies'.
+TEST(RoofFor, AWriteOnlyKernelHasTheWritesRoof) {
+  const WorkPlan work = {.flops = 0, .bytes = 4e9, .peak = "f32"};
+  EXPECT_DOUBLE_EQ(RoofFor(work, kDirections, 0, 4e9).floor_ns, 1e6);
+  EXPECT_LT(RoofFor(work, kDirections, 0, 0).floor_ns, 0.9e6);
+}
+
+// Planted: a kernel that skips half of its reads, one whose data stay in the cache while its spec
+// declares memory traffic, and one that skips half of its tensor products. All are caught, and no
+// believed measurement is above 1.03 of its roof.
+TEST(ApplyRoofline, PlantedViolationsAreCaught) {
+  const WorkPlan reads = {.flops = 0, .bytes = 4.6e9, .peak = "f32"};
+  const Roof roof = RoofFor(reads, kDirections, 0, 0);
+  EXPECT_NEAR(roof.floor_ns, 1e6, 1e-3);
+  for (const double ns : {0.5e6, 0.1e6, 0.969e6}) {
+    Measurement measurement = {.latency_ns_median = ns};
+    EXPECT_TRUE(ApplyRoofline(reads, roof, measurement)) << ns;
+  }
+  const WorkPlan products = {.flops = 9e11, .bytes = 1e6, .peak = "tensor_bf16"};
+  const Roof tensor = RoofFor(products, kDirections, 0, 5e5);
+  EXPECT_EQ(tensor.bound, "compute");
+  Measurement half = {.latency_ns_median = 0.5e6};
+  EXPECT_TRUE(ApplyRoofline(products, tensor, half));
+  for (double ns = 0.8e6; ns < 1.2e6; ns += 1e3) {
+    Measurement measurement = {.latency_ns_median = ns};
+    const bool doubted = ApplyRoofline(reads, roof, measurement);
+    if (measurement.peak_fraction > 1.0 / 0.97) EXPECT_TRUE(doubted) << ns;
+  }
+}
+
 TEST(ApplyRoofline, FillsRatesAndDoubtsTheImpossible) {
   const WorkPlan work = {.flops = 2e6, .bytes = 4e6, .peak = "f32"};
   const Roof roof = RoofFor(work, kCeilings);

@@ -29,9 +29,10 @@ SpaceConstraint Constraint(const std::string& text) {
 // 1,080 configs of a made-up kernel: blocks that may not grow beyond 256 threads.
 Space KernelSpace() {
   SpaceDefinition definition;
-  definition.params = {{"BLOCK_X", Powers(7)}, {"BLOCK_Y", Powers(6)},  {"TILE_X", Powers(4)},
-                       {"TILE_Y", Powers(4)},  {"PAD", {false, true}},
-                       {"LAYOUT", {std::string("row"), std::string("column")}}};
+  definition.params = {
+      {"BLOCK_X", Powers(7)}, {"BLOCK_Y", Powers(6)},
+      {"TILE_X", Powers(4)},  {"TILE_Y", Powers(4)},
+      {"PAD", {false, true}}, {"LAYOUT", {std::string("row"), std::string("column")}}};
   definition.constraints = {Constraint("BLOCK_X * BLOCK_Y <= 256"),
                             Constraint("BLOCK_X * BLOCK_Y >= 8")};
   return Space::Build(definition).value();
@@ -197,6 +198,30 @@ TEST_P(EachStrategy, SearchesASpaceOfMillions) {
   EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 24);
 }
 
+// 16^10 combinations of which a constraint allows every eighth, and no telling which.
+TEST(Strategies, SearchASpaceThatCannotBeCounted) {
+  SpaceDefinition definition;
+  std::string mixed = "1";
+  for (const char* name : {"P0", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9"}) {
+    SpaceParam param = {name, {}};
+    for (int64_t value = 1; value <= 16; ++value) param.values.emplace_back(value);
+    definition.params.push_back(param);
+    mixed = "(" + mixed + " * 40503 + " + name + " * 7919) % 1000003";
+  }
+  definition.constraints = {Constraint(mixed + " % 8 == 0")};
+  const Space space = Space::Build(definition).value();
+  ASSERT_FALSE(space.exact());
+  const auto measure = [](const Space& of, uint64_t index) {
+    return Observation{.index = index, .latency_ns = 1.0 + of.DigitsAt(index)[3]};
+  };
+  for (const std::string& name : StrategyNames()) {
+    auto strategy = Make(name, space, {.in_flight = 4});
+    const Played played = Play(*strategy, space, 16, 4, measure);
+    EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 16) << name;
+    for (uint64_t index : played.asked) EXPECT_TRUE(space.Contains(index)) << name;
+  }
+}
+
 // The median over seeds of what is left above the optimum after 60 trials, against random's.
 TEST_P(EachStrategy, ThatLearnsBeatsRandom) {
   const std::string name = GetParam();
@@ -221,10 +246,11 @@ std::vector<PriorObservation> PriorOf(const Space& space, bool inverted) {
   for (uint64_t index = 0; index < space.size(); ++index) {
     slowest = std::max(slowest, Measure(space, index).latency_ns);
   }
+  const double optimum = OptimumOf(space);
   std::vector<PriorObservation> prior;
   for (uint64_t index = 0; index < space.size(); ++index) {
     const Observation observation = Measure(space, index);
-    const double ratio = observation.latency_ns / OptimumOf(space);
+    const double ratio = observation.latency_ns / optimum;
     prior.push_back({.config = space.At(index),
                      .outcome = observation.outcome,
                      .relative_latency = inverted ? slowest / observation.latency_ns : ratio});
@@ -242,6 +268,23 @@ double MedianExcess(const Space& space, const std::vector<PriorObservation>& pri
   }
   std::nth_element(best.begin(), best.begin() + 4, best.end());
   return best[4] / OptimumOf(space) - 1;
+}
+
+TEST_P(EachStrategy, ThatLearnsStartsFromAGoodPrior) {
+  const std::string name = GetParam();
+  if (name == "exhaustive" || name == "random") GTEST_SKIP() << "it does not learn";
+  const Space space = KernelSpace();
+  const std::vector<PriorObservation> prior = PriorOf(space, false);
+  double best_known = INFINITY;  // the best of what the prior has
+  for (uint64_t index = 0; index < 400; ++index) {
+    const Observation observation = Measure(space, index);
+    if (observation.outcome == Outcome::kOk)
+      best_known = std::min(best_known, observation.latency_ns);
+  }
+  auto strategy = Make(name, space, {.first = 7, .prior = prior});
+  const Played played = Play(*strategy, space, 2, 1);
+  EXPECT_EQ(played.asked[0], 7);
+  EXPECT_EQ(Measure(space, played.asked[1]).latency_ns, best_known);
 }
 
 TEST(Auto, StartsFromAGoodPrior) {

@@ -15,16 +15,10 @@ constexpr std::array<const char*, 3> kPrecisions = {"f64", "f32", "f16"};
 // Instructions that are known to count one operation each, on every chip there is.
 constexpr std::array<const char*, 2> kUncalibrated = {"f64", "f32"};
 
-bool CountsFlops(const std::string& quantity) {
-  if (quantity == "tensor_instructions") return false;
-  return absl::StartsWith(quantity, "tensor_") ||
-         std::find(kPrecisions.begin(), kPrecisions.end(), quantity) != kPrecisions.end();
-}
-
 void ApplyMultipliers(const Multipliers& multipliers, Profile& profile) {
   std::vector<std::string> unknown;
   for (auto& [quantity, value] : profile.quantities) {
-    if (!CountsFlops(quantity) || value == 0) continue;
+    if (!IsFlopQuantity(quantity) || value == 0) continue;
     const auto known = multipliers.find(quantity);
     if (known != multipliers.end()) {
       value *= known->second;
@@ -42,10 +36,16 @@ void ApplyMultipliers(const Multipliers& multipliers, Profile& profile) {
 
 }  // namespace
 
+bool IsFlopQuantity(const std::string& quantity) {
+  if (quantity == "tensor_instructions") return false;
+  return absl::StartsWith(quantity, "tensor_") ||
+         std::find(kPrecisions.begin(), kPrecisions.end(), quantity) != kPrecisions.end();
+}
+
 double CountedFlops(const Profile& profile) {
   double flops = -1;
   for (const auto& [quantity, value] : profile.quantities) {
-    if (CountsFlops(quantity)) flops = std::max(flops, 0.0) + value;
+    if (IsFlopQuantity(quantity)) flops = std::max(flops, 0.0) + value;
   }
   return flops;
 }

@@ -48,6 +48,9 @@ struct ProfileScene {
 // Takes the counts over: applies multipliers, and notes what weakens the figures.
 void ApplyCounts(const CountReport& report, const ProfileScene& scene, Profile& profile);
 
+// Does a quantity count operations: "f32", "tensor_bf16"?
+bool IsFlopQuantity(const std::string& quantity);
+
 // The FLOPs of all precisions together; a negative number if none were counted.
 double CountedFlops(const Profile& profile);
 

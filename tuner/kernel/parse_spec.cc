@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <openssl/evp.h>
-
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/kernel/spec_checker.h"
 #include "tuner/kernel/spec_text.h"
+#include "tuner/sha256.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
 
 constexpr size_t kMaxTotalBytes = 1 << 20;
-
-std::string Sha256Hex(const std::string& text) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr);
-  return absl::BytesToHexString(absl::string_view(reinterpret_cast<char*>(digest), size));
-}
 
 // Lengths keep the boundaries: moving text from one file to another changes the hash.
 std::string HashOf(const v1::KernelSpec& spec, const std::map<std::string, std::string>& files) {

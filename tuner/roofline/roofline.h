@@ -19,10 +19,18 @@ struct Roof {
   bool measured = false;
 };
 
-// floor = max(bytes / copy bandwidth, flops / peak). Source: Williams, Waterman, Patterson,
-// "Roofline", CACM 52(4), 2009. `cached_bytes` is how much of the bytes need not reach memory while
-// the kernel runs: up to a cache full of output leaves after it.
-Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes = 0);
+// Bytes a second at which memory takes a mix of which `written_share` is written: reads alone,
+// triads (a third), copies (a half) and writes alone are measured, and the time of a byte lies
+// between those of its neighbours. Null ceilings: 0.
+double MemoryRate(const std::vector<Ceiling>& ceilings, double written_share);
+
+// floor = max(bytes / memory rate, flops / peak). Source: Williams, Waterman, Patterson,
+// "Roofline", CACM 52(4), 2009; that each direction has a roof of its own: tracel-ai/cubecl #1546.
+// `cached_bytes` is how much of the bytes need not reach memory while the kernel runs: up to a
+// cache full of output leaves after it. `written_bytes` is how many of them are written; negative:
+// not known, and half of them are.
+Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes = 0,
+             double written_bytes = -1);
 
 // Fills in rates and peak_fraction. True if the median is below 0.97 of what a measured roof makes
 // believable and the sample is cold: then nobody should believe it (Outcome kAboveRoof).

@@ -82,16 +82,10 @@ class Planner {
   }
 
   TermId Add(Term term) {
-    for (TermId id = 0; id < plan_.graph.terms.size(); ++id) {
-      const Term& other = plan_.graph.terms[id];
-      if (other.op == term.op && other.word == term.word && other.param == term.param &&
-          other.type == term.type && other.operands == term.operands) {
-        return id;
-      }
-    }
-    depths_.push_back(DepthOf(term.params));
-    plan_.graph.terms.push_back(std::move(term));
-    return static_cast<TermId>(plan_.graph.terms.size() - 1);
+    const int depth = DepthOf(term.params);
+    const TermId id = plan_.graph.Intern(std::move(term));
+    if (id == depths_.size()) depths_.push_back(depth);
+    return id;
   }
 
   TermId Lower(TermId source) {

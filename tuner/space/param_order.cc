@@ -12,6 +12,9 @@ constexpr size_t kSamples = 128;
 // An order that is expected to cost less, in candidates, is not worth improving.
 constexpr double kCheap = 4000;
 constexpr int kMaxPasses = 4;
+// Terms looked at, some 10 ms: where there are many params and constraints the best order so far
+// will do.
+constexpr uint64_t kMaxWork = 3'000'000;
 
 uint64_t NextRandom(uint64_t* state) {
   uint64_t x = *state += 0x9e3779b97f4a7c15;
@@ -40,6 +43,8 @@ class WidthEstimate {
     if (inserted) it->second = Compute(assigned);
     return it->second;
   }
+
+  bool is_spent() const { return work_ > kMaxWork; }
 
   double CostOf(const std::vector<size_t>& order) {
     double cost = 0;
@@ -146,6 +151,7 @@ class WidthEstimate {
 
   double Compute(ParamSet assigned) {
     ++stamp_;
+    work_ += inner_.size() + atoms_.size();
     double slots = 1;
     ParamSet kept = 0;
     auto add = [&](double distinct, ParamSet params) {
@@ -189,6 +195,7 @@ class WidthEstimate {
   std::vector<TermId> inner_;  // used terms with operands
   std::vector<uint64_t> stamps_;
   uint64_t stamp_ = 0;
+  uint64_t work_ = 0;
   std::unordered_map<ParamSet, double> known_;
 };
 
@@ -244,7 +251,7 @@ std::vector<size_t> AtomByAtom(const std::vector<Atom>& atoms, const std::vector
 void Improve(WidthEstimate* width, std::vector<size_t>* order, double* cost) {
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const double before = *cost;
-    for (size_t from = 0; from < order->size(); ++from) {
+    for (size_t from = 0; from < order->size() && !width->is_spent(); ++from) {
       std::vector<size_t> best = *order;
       for (size_t to = 0; to < order->size(); ++to) {
         std::vector<size_t> moved = *order;
@@ -258,7 +265,7 @@ void Improve(WidthEstimate* width, std::vector<size_t>* order, double* cost) {
       }
       *order = std::move(best);
     }
-    if (*cost > before * 0.99 || *cost < kCheap) return;
+    if (*cost > before * 0.99 || *cost < kCheap || width->is_spent()) return;
   }
 }
 
@@ -280,10 +287,10 @@ std::vector<size_t> ChooseOrder(const TermGraph& graph, const std::vector<Atom>&
   };
   consider(AtomByAtom(atoms, radices, params));
   for (size_t first : params) {
-    if (best_cost < kCheap) break;
+    if (best_cost < kCheap || width.is_spent()) break;
     consider(Greedy(&width, radices, params, first));
   }
-  if (best_cost >= kCheap) Improve(&width, &best, &best_cost);
+  if (best_cost >= kCheap && !width.is_spent()) Improve(&width, &best, &best_cost);
   return best;
 }
 

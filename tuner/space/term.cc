@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace tune {
 namespace {
@@ -234,6 +235,29 @@ bool ApplyFast(const Term& term, const Column& a, const Column& b, size_t count,
 }
 
 }  // namespace
+
+TermId TermGraph::Intern(Term term) {
+  uint64_t hash = static_cast<uint64_t>(term.op) << 8 | static_cast<uint64_t>(term.type);
+  auto mix = [&hash](uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
+  };
+  mix(term.param);
+  mix(static_cast<uint64_t>(term.word));
+  for (TermId operand : term.operands) mix(operand);
+  const auto [begin, end] = ids.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const Term& other = terms[it->second];
+    if (other.op == term.op && other.word == term.word && other.param == term.param &&
+        other.type == term.type && other.operands == term.operands) {
+      return it->second;
+    }
+  }
+  const TermId id = static_cast<TermId>(terms.size());
+  ids.emplace(hash, id);
+  terms.push_back(std::move(term));
+  return id;
+}
 
 double RealOf(Word word) { return std::bit_cast<double>(word); }
 Word WordOf(double real) { return std::bit_cast<Word>(real); }

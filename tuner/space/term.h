@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace tune {
@@ -110,8 +111,12 @@ struct Term {
 
 // Terms in an order in which operands come first.
 struct TermGraph {
+  // The id of a term that says the same, which is added if there is none.
+  TermId Intern(Term term);
+
   std::vector<Term> terms;
-  std::vector<std::vector<Word>> sets;  // each sorted
+  std::vector<std::vector<Word>> sets;            // each sorted
+  std::unordered_multimap<uint64_t, TermId> ids;  // by a hash of what a term says
 };
 
 // Sets the bounds of a term, and whether it may fail or is a truth value, from its operands. False

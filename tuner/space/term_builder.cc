@@ -498,15 +498,7 @@ std::optional<TermId> TermBuilder::Intern(Term term) {
   auto narrow = [&](TermId id) { return At(id).low >= 0 && At(id).high <= INT32_MAX; };
   term.is_narrow = term.type == TermType::kInteger && term.operands.size() == 2 &&
                    narrow(term.operands[0]) && narrow(term.operands[1]);
-  for (TermId id = 0; id < graph_.terms.size(); ++id) {
-    const Term& other = At(id);
-    if (other.op == term.op && other.word == term.word && other.param == term.param &&
-        other.type == term.type && other.operands == term.operands) {
-      return id;
-    }
-  }
-  graph_.terms.push_back(std::move(term));
-  return static_cast<TermId>(graph_.terms.size() - 1);
+  return graph_.Intern(std::move(term));
 }
 
 }  // namespace tune

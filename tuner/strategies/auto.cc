@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default: the surrogate, hedged by a local search that shares what both find. Where the
-// model is right the hedge costs little; where it is wrong, the walk does not know.
-#include <cstdlib>
+// The default: the surrogate, hedged by a local search once the surrogate stops finding better.
+// Both know all results. Where the model is right the hedge costs nothing, as there is nothing left
+// to find; where it is wrong, the walk does not believe it.
 #include <memory>
 #include <utility>
 
+#include "tuner/strategies/local_search.h"
 #include "tuner/strategies/search.h"
 #include "tuner/strategies/surrogate.h"
 
 namespace tune {
 namespace {
 
-double Knob(const char* n, double d) { const char* v = std::getenv(n); return v ? std::atof(v) : d; }
-// The model alone chooses this many at first: a walk has little to give to a short search.
-constexpr size_t kModelAlone = 40;
+// Results without an improvement after which every so many-th choice is the walk's.
+constexpr size_t kStalled = 100;
+constexpr double kWalkShare = 0.25;
 
 // The parts neither start with the default config nor know of it before it is asked for here.
 StrategyInput PartOf(const StrategyInput& input) {
@@ -23,37 +24,43 @@ StrategyInput PartOf(const StrategyInput& input) {
   return part;
 }
 
+// What the prior says reaches the walk as results.
+StrategyInput WalkOf(const StrategyInput& input) {
+  StrategyInput walk = PartOf(input);
+  walk.options.prior.clear();
+  return walk;
+}
+
 class Auto : public Search {
  public:
   explicit Auto(const StrategyInput& input)
-      : Search(input),
-        model_(PartOf(input)),
-        walk_(MakeLocalSearchFirst(PartOf(input))) {}
+      : Search(input), model_(PartOf(input)), walk_(MakeWalk(WalkOf(input), Improvement::kFirst)) {}
 
   std::optional<double> ImprovementChance() const override { return chance_; }
 
  private:
   std::optional<uint64_t> Propose() override {
-    static const double share = Knob("SHARE", 0.1), alone = Knob("ALONE", kModelAlone);
-    const bool walk = known_count() >= alone && random().Chance(share);
-    Strategy& chosen = walk ? *walk_ : model_;
-    const std::optional<uint64_t> index = chosen.Ask();
-    if (!walk) chance_ = model_.ImprovementChance();
+    if (since_improvement_ >= kStalled && random().Chance(kWalkShare)) return walk_->Ask();
+    const std::optional<uint64_t> index = model_.Ask();
+    chance_ = model_.ImprovementChance();
     return index;
   }
 
   void Asked(uint64_t index) override {
     model_.Pend(index);
-    static_cast<Search&>(*walk_).Pend(index);
+    walk_->Pend(index);
   }
 
   void Learned(const Observation& observation) override {
     model_.Tell(observation);
     walk_->Tell(observation);
+    const bool improved = best().has_value() && best()->index == observation.index;
+    since_improvement_ = improved ? 0 : since_improvement_ + 1;
   }
 
   Surrogate model_;
-  std::unique_ptr<Strategy> walk_;
+  std::unique_ptr<Search> walk_;
+  size_t since_improvement_ = 0;
   std::optional<double> chance_;
 };
 

@@ -76,8 +76,7 @@ void CandidateModel::AddPoint(absl::Span<const uint16_t> digits) {
   point_digits_.emplace_back(digits.begin(), digits.end());
 }
 
-void CandidateModel::Correlate(size_t first, size_t count,
-                               float* out) const {
+void CandidateModel::Correlate(size_t first, size_t count, float* out) const {
   std::fill_n(out, count, 1.0F);
   for (size_t axis = 0; axis < tables_.size(); ++axis) {
     const float* table = tables_[axis].data();

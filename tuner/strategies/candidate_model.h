@@ -61,9 +61,9 @@ class CandidateModel {
   const CandidateTable& candidates_;
   const ProcessShape shape_;
   std::vector<std::vector<uint16_t>> point_digits_;
-  std::vector<std::vector<double>> rows_;    // of L
-  std::vector<std::vector<float>> blocks_;   // of V: [point][candidate of the block]
-  std::vector<std::vector<float>> tables_;   // of the point being added: correlation by axis, digit
+  std::vector<std::vector<double>> rows_;   // of L
+  std::vector<std::vector<float>> blocks_;  // of V: [point][candidate of the block]
+  std::vector<std::vector<float>> tables_;  // of the point being added: correlation by axis, digit
   std::vector<float> explained_;
 };
 

@@ -29,9 +29,9 @@ class DifferentialEvolution : public DigitSearch {
     challenged_now_.reset();
     if (members_.size() < kPopulation) return std::nullopt;
     const size_t target = next_++ % kPopulation;
-    const Member& best = *std::min_element(
-        members_.begin(), members_.end(),
-        [](const Member& a, const Member& b) { return a.cost < b.cost; });
+    const Member& best =
+        *std::min_element(members_.begin(), members_.end(),
+                          [](const Member& a, const Member& b) { return a.cost < b.cost; });
     const Member& plus = members_[random().Below(kPopulation)];
     const Member& minus = members_[random().Below(kPopulation)];
     const double scale = kScaleMin + (1 - kScaleMin) * random().Uniform();
@@ -44,8 +44,8 @@ class DifferentialEvolution : public DigitSearch {
       }
       const double step = scale * (static_cast<double>(plus.digits[i]) - minus.digits[i]);
       // A fraction of a digit is taken by chance, or small lists would never change.
-      challenger.push_back(static_cast<int64_t>(
-          std::floor(best.digits[i] + step + random().Uniform())));
+      challenger.push_back(
+          static_cast<int64_t>(std::floor(best.digits[i] + step + random().Uniform())));
     }
     challenged_now_ = target;
     return Repair(std::move(challenger));
@@ -61,8 +61,7 @@ class DifferentialEvolution : public DigitSearch {
     const auto challenged = challenged_.find(observation.index);
     if (members_.size() < kPopulation) {
       members_.push_back(std::move(member));
-    } else if (challenged != challenged_.end() &&
-               member.cost < members_[challenged->second].cost) {
+    } else if (challenged != challenged_.end() && member.cost < members_[challenged->second].cost) {
       members_[challenged->second] = std::move(member);
     }
     if (challenged != challenged_.end()) challenged_.erase(challenged);
@@ -70,8 +69,8 @@ class DifferentialEvolution : public DigitSearch {
 
   std::vector<Member> members_;
   size_t next_ = 0;
-  std::optional<size_t> challenged_now_;              // by what is being proposed
-  std::unordered_map<uint64_t, size_t> challenged_;   // by config in flight
+  std::optional<size_t> challenged_now_;             // by what is being proposed
+  std::unordered_map<uint64_t, size_t> challenged_;  // by config in flight
 };
 
 }  // namespace

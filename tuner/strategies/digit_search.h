@@ -14,7 +14,7 @@ namespace tune {
 
 class DigitSearch : public Search {
  public:
-  explicit DigitSearch(const StrategyInput& input) : Search(input) {}
+  explicit DigitSearch(const StrategyInput& input) : Search(input, kPriorStarts) {}
 
  protected:
   // The config with these digits, or else a valid one that differs from it in few of them; nothing
@@ -49,6 +49,7 @@ class DigitSearch : public Search {
   }
 
  private:
+  static constexpr size_t kPriorStarts = 8;
   static constexpr int kRepairChanges = 4;
   static constexpr int kRepairDraws = 12;
 

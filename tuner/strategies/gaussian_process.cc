@@ -60,8 +60,8 @@ ProcessFit::ProcessFit(const Geometry& geometry, const std::vector<std::vector<u
     for (size_t column = 0; column <= row; ++column) {
       for (size_t axis = 0; axis < axes_; ++axis) {
         const size_t param = geometry.param(axis);
-        distances_.push_back(static_cast<float>(
-            geometry.Between(axis, digits[row][param], digits[column][param])));
+        distances_.push_back(
+            static_cast<float>(geometry.Between(axis, digits[row][param], digits[column][param])));
       }
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Gaussian process over configs. The correlation of two configs is exp(-sum of distance / length)
-// over the axes, one length for each: continuous but rough, as latencies over tuning parameters are.
-// Source: Rasmussen, Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.
+// over the axes, one length for each: continuous but rough, as latencies over tuning parameters
+// are. Source: Rasmussen, Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2
+// and 5.
 #pragma once
 
 #include <cstddef>

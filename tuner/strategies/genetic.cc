@@ -56,9 +56,9 @@ class Genetic : public DigitSearch {
       members_.push_back(std::move(member));
       return;
     }
-    const auto worst = std::max_element(
-        members_.begin(), members_.end(),
-        [](const Member& a, const Member& b) { return a.cost < b.cost; });
+    const auto worst =
+        std::max_element(members_.begin(), members_.end(),
+                         [](const Member& a, const Member& b) { return a.cost < b.cost; });
     if (member.cost < worst->cost) *worst = std::move(member);
   }
 

@@ -10,11 +10,11 @@ Geometry::Geometry(const Space& space) {
   for (size_t param = 0; param < space.params().size(); ++param) {
     const size_t radix = space.radix(param);
     if (radix < 2) continue;
-    axes_.push_back({.param = param,
-                     .radix = radix,
-                     .scale = 1.0 / static_cast<double>(radix - 1),
-                     .nominal = std::holds_alternative<std::string>(
-                         space.params()[param].values.front())});
+    axes_.push_back(
+        {.param = param,
+         .radix = radix,
+         .scale = 1.0 / static_cast<double>(radix - 1),
+         .nominal = std::holds_alternative<std::string>(space.params()[param].values.front())});
   }
 }
 

@@ -37,8 +37,8 @@ class LatinHypercube : public DigitSearch {
       for (size_t i = round_; i > 1; --i) std::swap(strata[i - 1], strata[random().Below(i)]);
       const auto radix = static_cast<double>(space().radix(param));
       for (size_t i = 0; i < round_; ++i) {
-        const double place = (static_cast<double>(strata[i]) + random().Uniform()) /
-                             static_cast<double>(round_);
+        const double place =
+            (static_cast<double>(strata[i]) + random().Uniform()) / static_cast<double>(round_);
         rows_[i][param] = static_cast<int64_t>(place * radix);
       }
     }

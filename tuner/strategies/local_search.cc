@@ -4,6 +4,8 @@
 // before it moves, first improvement moves at once. Source: Hoos, Stützle, "Stochastic Local
 // Search: Foundations and Applications", 2005. A restart is the best of a few random configs, or a
 // perturbation of the best known: iterated local search, Lourenço, Martin, Stützle, 2003.
+#include "tuner/strategies/local_search.h"
+
 #include <unordered_set>
 
 #include "tuner/strategies/digit_search.h"
@@ -14,8 +16,6 @@ namespace {
 constexpr size_t kStartDraws = 8;
 constexpr double kPerturbChance = 0.5;
 constexpr int kPerturbDigits = 3;
-
-enum class Improvement { kBest, kFirst };
 
 class LocalSearch : public DigitSearch {
  public:
@@ -86,8 +86,8 @@ class LocalSearch : public DigitSearch {
 
   const Improvement improvement_;
   std::optional<Observation> at_;
-  std::optional<Observation> better_;      // of the neighbours
-  std::unordered_set<uint64_t> around_;    // neighbours asked for
+  std::optional<Observation> better_;    // of the neighbours
+  std::unordered_set<uint64_t> around_;  // neighbours asked for
   size_t starts_ = 0;
   size_t waiting_ = 0;
   bool perturb_ = false;
@@ -95,12 +95,16 @@ class LocalSearch : public DigitSearch {
 
 }  // namespace
 
+std::unique_ptr<Search> MakeWalk(const StrategyInput& input, Improvement improvement) {
+  return std::make_unique<LocalSearch>(input, improvement);
+}
+
 std::unique_ptr<Strategy> MakeLocalSearchBest(const StrategyInput& input) {
-  return std::make_unique<LocalSearch>(input, Improvement::kBest);
+  return MakeWalk(input, Improvement::kBest);
 }
 
 std::unique_ptr<Strategy> MakeLocalSearchFirst(const StrategyInput& input) {
-  return std::make_unique<LocalSearch>(input, Improvement::kFirst);
+  return MakeWalk(input, Improvement::kFirst);
 }
 
 }  // namespace tune

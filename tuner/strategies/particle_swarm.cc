@@ -83,8 +83,8 @@ class ParticleSwarm : public DigitSearch {
 
   std::vector<Particle> particles_;
   size_t next_ = 0;
-  std::optional<size_t> moving_;                 // by what is being proposed
-  std::unordered_map<uint64_t, size_t> moved_;   // by config in flight
+  std::optional<size_t> moving_;                // by what is being proposed
+  std::unordered_map<uint64_t, size_t> moved_;  // by config in flight
 };
 
 }  // namespace

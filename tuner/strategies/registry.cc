@@ -11,22 +11,27 @@ namespace {
 struct Entry {
   const char* name;
   std::unique_ptr<Strategy> (*make)(const StrategyInput&);
-  const char* summary;
+  const char* summary = "";
+  bool uses_prior = false;
 };
 
 constexpr Entry kStrategies[] = {
-    {"auto", MakeAuto, "the surrogate, hedged by a local search that shares what both find"},
+    {"auto", MakeAuto, "the surrogate, hedged by a local search that shares what both find", true},
     {"exhaustive", MakeExhaustive, "every config, in the order of the space"},
     {"random", MakeRandom, "every config, in an order that only the seed decides"},
     {"latin_hypercube", MakeLatinHypercube,
-     "random, with every value of every param tried equally often"},
-    {"local_search", MakeLocalSearchBest, "climbs to the best neighbour, and starts again elsewhere"},
-    {"local_search_first", MakeLocalSearchFirst, "climbs to the first better neighbour"},
-    {"simulated_annealing", MakeSimulatedAnnealing, "a walk that takes worse steps less and less often"},
-    {"genetic", MakeGenetic, "crosses and mutates the best configs so far"},
-    {"differential_evolution", MakeDifferentialEvolution, "adds differences of configs to the best"},
-    {"particle_swarm", MakeParticleSwarm, "configs drawn towards their own and the swarm's best"},
-    {"surrogate", MakeSurrogate, "a Gaussian process of log time chooses by expected improvement"},
+     "random, with every value of every param tried equally often", true},
+    {"local_search", MakeLocalSearchBest,
+     "climbs to the best neighbour, and starts again elsewhere", true},
+    {"local_search_first", MakeLocalSearchFirst, "climbs to the first better neighbour", true},
+    {"simulated_annealing", MakeSimulatedAnnealing,
+     "a walk that takes worse steps less and less often", true},
+    {"genetic", MakeGenetic, "crosses and mutates the best configs so far", true},
+    {"differential_evolution", MakeDifferentialEvolution,
+     "adds differences of configs to the best", true},
+    {"particle_swarm", MakeParticleSwarm, "configs drawn towards their own and the swarm's best", true},
+    {"surrogate", MakeSurrogate, "a Gaussian process of log time chooses by expected improvement",
+     true},
 };
 
 }  // namespace
@@ -42,6 +47,14 @@ std::string StrategySummary(const std::string& name) {
     if (name == entry.name) return entry.summary;
   }
   return "";
+}
+
+bool UsesPrior(const std::string& name) {
+  const std::string_view chosen = name.empty() ? kDefaultStrategy : name;
+  for (const Entry& entry : kStrategies) {
+    if (chosen == entry.name) return entry.uses_prior;
+  }
+  return false;
 }
 
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,

@@ -1,19 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/strategies/search.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace tune {
 namespace {
 
 // Drawing at random finds an unknown config fast until most are known; the permutation does after.
 constexpr int kDraws = 16;
+// A space too large to be known is not gone through: as many draws failing means that it is not so
+// large after all.
+constexpr int kDrawsInexact = 4096;
+
+// The best last. A config that several sources have counts by the best of them.
+std::vector<uint64_t> BestOfPrior(const StrategyInput& input, size_t count) {
+  std::vector<std::pair<double, uint64_t>> ranked;
+  if (count == 0) return {};
+  for (const PriorObservation& observation : input.options.prior) {
+    if (observation.outcome != Outcome::kOk || observation.weight <= 0) continue;
+    const std::optional<uint64_t> index = input.space.IndexOf(observation.config);
+    if (index.has_value()) ranked.emplace_back(observation.relative_latency, *index);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<uint64_t> best;
+  for (const auto& [ratio, index] : ranked) {
+    if (best.size() == count) break;
+    if (std::find(best.begin(), best.end(), index) == best.end()) best.push_back(index);
+  }
+  std::reverse(best.begin(), best.end());
+  return best;
+}
 
 }  // namespace
 
-Search::Search(const StrategyInput& input)
+Search::Search(const StrategyInput& input, size_t prior_starts)
     : space_(input.space),
       options_(input.options),
       random_(input.options.seed),
       order_(input.space.size(), input.options.seed),
+      prior_starts_(BestOfPrior(input, prior_starts)),
       digits_(input.space.params().size()) {}
 
 std::optional<uint64_t> Search::Ask() {
@@ -22,6 +48,10 @@ std::optional<uint64_t> Search::Ask() {
   if (options_.first.has_value() && !first_offered_) {
     first_offered_ = true;
     if (!IsKnown(*options_.first)) index = options_.first;
+  }
+  while (!index.has_value() && !prior_starts_.empty()) {
+    if (!IsKnown(prior_starts_.back())) index = prior_starts_.back();
+    prior_starts_.pop_back();
   }
   if (!index.has_value()) index = Propose();
   if (!index.has_value() || IsKnown(*index)) index = RandomUnknown();
@@ -48,10 +78,12 @@ void Search::Tell(const Observation& observation) {
 }
 
 std::optional<uint64_t> Search::RandomUnknown() {
-  for (int draw = 0; draw < kDraws; ++draw) {
-    const uint64_t index = random_.Below(space_.size());
+  const int draws = space_.exact() ? kDraws : kDrawsInexact;
+  for (int draw = 0; draw < draws; ++draw) {
+    const uint64_t index = RandomConfig();
     if (!IsKnown(index)) return index;
   }
+  if (!space_.exact()) return std::nullopt;
   // What the permutation has passed is known, and stays so.
   while (order_position_ < space_.size()) {
     const uint64_t index = order_(order_position_);

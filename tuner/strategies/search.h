@@ -16,7 +16,8 @@ namespace tune {
 
 class Search : public Strategy {
  public:
-  explicit Search(const StrategyInput& input);
+  // The best configs of the prior are asked for first, after the default config; at most so many.
+  explicit Search(const StrategyInput& input, size_t prior_starts = 0);
 
   std::optional<uint64_t> Ask() final;
   void Tell(const Observation& observation) final;
@@ -34,6 +35,10 @@ class Search : public Strategy {
   // Asked for or told.
   bool IsKnown(uint64_t index) const { return known_.contains(index); }
   bool IsExhausted() const { return known_.size() >= space_.size(); }
+  // A valid config, known or not, all alike likely.
+  uint64_t RandomConfig() {
+    return space_.Sample([this] { return random_.Next(); });
+  }
   // One that is not known, each with about the same chance; nothing if there is none.
   std::optional<uint64_t> RandomUnknown();
   // The digits of a config, valid until the next call.
@@ -51,9 +56,10 @@ class Search : public Strategy {
   const Space& space_;
   const StrategyOptions options_;
   RandomSource random_;
-  const Permutation order_;     // in which the rest of the space is searched for unknown configs
+  const Permutation order_;  // in which the rest of the space is searched for unknown configs
   uint64_t order_position_ = 0;
   bool first_offered_ = false;
+  std::vector<uint64_t> prior_starts_;  // the best last
   std::unordered_set<uint64_t> known_;
   std::unordered_set<uint64_t> in_flight_;
   std::unordered_set<uint64_t> told_;

@@ -10,8 +10,8 @@
 namespace tune {
 namespace {
 
-constexpr size_t kStartDraws = 10;   // the walk starts from the best of these
-constexpr double kHot = 0.3;         // accepts a config 30 % slower with a chance of 1 / e
+constexpr size_t kStartDraws = 10;  // the walk starts from the best of these
+constexpr double kHot = 0.3;        // accepts a config 30 % slower with a chance of 1 / e
 constexpr double kCold = 0.003;
 constexpr uint64_t kCoolTrials = 200;  // unless the budget is known
 constexpr double kAdjacentChance = 0.5;
@@ -35,8 +35,8 @@ class SimulatedAnnealing : public DigitSearch {
 
   // From hot to cold once in each period, so that a long search is a sequence of annealings.
   double Temperature() const {
-    const double progress = static_cast<double>(told_ % cool_trials_) /
-                            static_cast<double>(cool_trials_);
+    const double progress =
+        static_cast<double>(told_ % cool_trials_) / static_cast<double>(cool_trials_);
     return kHot * std::pow(kCold / kHot, progress);
   }
 

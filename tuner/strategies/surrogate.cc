@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
-#include "tuner/stop_rules.h"
 #include "tuner/strategies/acquisition.h"
 
 namespace tune {
@@ -30,19 +28,22 @@ constexpr double kUnitMin = 1e-9;
 // A space up to this size is predicted whole; of a larger one a sample is, with what is near the
 // best.
 constexpr uint64_t kWholeSpaceMax = 20'000;
-constexpr uint64_t kWholeTrialsMax = 400;  // predictions get dear with many points
 constexpr size_t kSampleSize = 4'000;
 constexpr size_t kNeighbourhoods = 8;
-// A model of more points costs more than it gains.
+// A model of more points costs more than it gains; in a long search each trial is worth less.
+constexpr size_t kLongSearch = 400;
 constexpr size_t kPointsMax = 320;
+constexpr size_t kPointsMaxLong = 200;
 constexpr size_t kFitPointsMax = 120;
 constexpr int kClimbRounds = 4;
+constexpr int kClimbRoundsLater = 2;  // from kFitPointsMax points on, when little changes
 
 // How many results are waited for before the shape is fitted again.
 size_t RefitEvery(size_t told) {
   if (told < 30) return 3;
   if (told < 100) return 10;
-  return told < 400 ? 25 : 50;
+  if (told < 200) return 25;
+  return told < kLongSearch ? 50 : 100;
 }
 
 }  // namespace
@@ -101,7 +102,7 @@ std::optional<uint64_t> Surrogate::Propose() {
 std::optional<uint64_t> Surrogate::Start() {
   if (prior_best_.empty() || points_.size() % kPriorStarts == kPriorStarts - 1) return Spread();
   // Among the best of the prior, far apart: the next best is next to the best, and as good or bad.
-  if (points_.empty()) return prior_best_.front();
+  if (!IsKnown(prior_best_.front())) return prior_best_.front();
   const size_t count = std::min(prior_best_.size(), kPriorNear + 4 * points_.size());
   return Farthest(absl::MakeConstSpan(prior_best_).subspan(0, count));
 }
@@ -135,26 +136,18 @@ std::optional<uint64_t> Surrogate::Farthest(absl::Span<const uint64_t> of) {
   return farthest;
 }
 
-std::vector<size_t> Surrogate::ActivePoints() {
-  std::vector<size_t> active(points_.size());
-  std::iota(active.begin(), active.end(), 0);
-  // What is pending comes last: its value is taken to be what those before it predict.
-  std::stable_partition(active.begin(), active.end(),
-                        [&](size_t i) { return points_[i].state != State::kPending; });
-  if (told_ <= kPointsMax) return active;
-  const auto told_end = active.begin() + static_cast<std::ptrdiff_t>(told_);
+void Surrogate::KeepBestAndSome(size_t count, std::vector<size_t>& points) {
+  if (points.size() <= count) return;
   const auto value = [&](size_t i) {
     return points_[i].state == State::kOk ? points_[i].log_latency
                                           : std::numeric_limits<double>::infinity();
   };
-  std::stable_sort(active.begin(), told_end,
+  std::stable_sort(points.begin(), points.end(),
                    [&](size_t a, size_t b) { return value(a) < value(b); });
-  // The best half of the model, and a sample of the rest.
-  for (size_t i = kPointsMax / 2; i < kPointsMax; ++i) {
-    std::swap(active[i], active[i + random().Below(told_ - i)]);
+  for (size_t i = count / 2; i < count; ++i) {
+    std::swap(points[i], points[i + random().Below(points.size() - i)]);
   }
-  active.erase(active.begin() + kPointsMax, told_end);
-  return active;
+  points.resize(count);
 }
 
 Surrogate::Columns Surrogate::ColumnsOf(const std::vector<size_t>& points) const {
@@ -222,8 +215,8 @@ Surrogate::Trend Surrogate::FitTrend(const Columns& columns) const {
     for (size_t i = 0; i < size; ++i) trend.residuals[i] -= trend.slope * prior[i];
   }
   for (size_t i = 0; i < size; ++i) trend.residuals[i] -= trend.level * ones[i];
-  trend.variance = ProcessVariance(
-      Dot(trend.residuals.data(), trend.residuals.data(), size), columns.told);
+  trend.variance =
+      ProcessVariance(Dot(trend.residuals.data(), trend.residuals.data(), size), columns.told);
   return trend;
 }
 
@@ -246,8 +239,8 @@ void Surrogate::RefreshPrior() {
 }
 
 void Surrogate::RefreshCandidates() {
-  const bool whole = space().size() <= kSampleSize ||
-                     (space().size() <= kWholeSpaceMax && told_ < kWholeTrialsMax);
+  const bool whole = space().exact() && (space().size() <= kSampleSize ||
+                                         (space().size() <= kWholeSpaceMax && told_ < kLongSearch));
   if (whole && candidates_ != nullptr) return;
   prior_of_candidates_.clear();
   candidates_ = std::make_unique<CandidateTable>(geometry_);
@@ -258,7 +251,7 @@ void Surrogate::RefreshCandidates() {
     return;
   }
   std::vector<uint64_t> indices;
-  for (size_t i = 0; i < kSampleSize; ++i) indices.push_back(random().Below(space().size()));
+  for (size_t i = 0; i < kSampleSize; ++i) indices.push_back(RandomConfig());
   std::vector<const Point*> best;
   for (const Point& point : points_) {
     if (point.state == State::kOk) best.push_back(&point);
@@ -279,22 +272,25 @@ void Surrogate::RefreshCandidates() {
 void Surrogate::Refit() {
   told_at_refit_ = told_;
   WeighPrior();
-  model_points_ = ActivePoints();
-  std::vector<size_t> fitted(model_points_.begin(),
-                             model_points_.begin() +
-                                 static_cast<std::ptrdiff_t>(std::min(told_, kPointsMax)));
-  if (fitted.size() > kFitPointsMax) {
-    const auto value = [&](size_t i) {
-      return points_[i].state == State::kOk ? points_[i].log_latency
-                                            : std::numeric_limits<double>::infinity();
-    };
-    std::stable_sort(fitted.begin(), fitted.end(),
-                     [&](size_t a, size_t b) { return value(a) < value(b); });
-    for (size_t i = kFitPointsMax / 2; i < kFitPointsMax; ++i) {
-      std::swap(fitted[i], fitted[i + random().Below(fitted.size() - i)]);
-    }
-    fitted.resize(kFitPointsMax);
+  std::vector<size_t> pending;
+  model_points_.clear();
+  for (size_t i = 0; i < points_.size(); ++i) {
+    (points_[i].state == State::kPending ? pending : model_points_).push_back(i);
   }
+  KeepBestAndSome(told_ < kLongSearch ? kPointsMax : kPointsMaxLong, model_points_);
+  FitShape(model_points_);
+  // What is pending comes last: its value is taken to be what those before it predict.
+  model_points_.insert(model_points_.end(), pending.begin(), pending.end());
+
+  model_.reset();
+  RefreshCandidates();
+  RefreshPrior();
+  model_ = std::make_unique<CandidateModel>(geometry_, *candidates_, shape_);
+  for (size_t i : model_points_) model_->AddPoint(points_[i].digits);
+}
+
+void Surrogate::FitShape(std::vector<size_t> fitted) {
+  KeepBestAndSome(kFitPointsMax, fitted);
   std::vector<std::vector<uint16_t>> digits;
   std::vector<double> values;
   const Columns columns = ColumnsOf(fitted);
@@ -302,13 +298,8 @@ void Surrogate::Refit() {
     values.push_back(*columns.values[i] - prior_slope_ * *columns.prior[i]);
     digits.push_back(points_[fitted[i]].digits);
   }
-  shape_ = ProcessFit(geometry_, digits, std::move(values)).Climb(shape_, kClimbRounds);
-
-  model_.reset();
-  RefreshCandidates();
-  RefreshPrior();
-  model_ = std::make_unique<CandidateModel>(geometry_, *candidates_, shape_);
-  for (size_t i : model_points_) model_->AddPoint(points_[i].digits);
+  const int rounds = fitted.size() < kFitPointsMax ? kClimbRounds : kClimbRoundsLater;
+  shape_ = ProcessFit(geometry_, digits, std::move(values)).Climb(shape_, rounds);
 }
 
 std::optional<uint64_t> Surrogate::MostPromising() {

@@ -50,7 +50,7 @@ class Surrogate : public Search {
   // What the model predicts before the points' residuals correct it.
   struct Trend {
     double level = 0;
-    double slope = 0;  // of the prior
+    double slope = 0;               // of the prior
     std::vector<double> residuals;  // whitened
     double variance = 0;
   };
@@ -66,8 +66,9 @@ class Surrogate : public Search {
   void RefreshCandidates();
   void WeighPrior();
   void RefreshPrior();
-  // The points that a model is made of: all, or the best, the latest and some others.
-  std::vector<size_t> ActivePoints();
+  // At most so many of the points told: the best half, and others at random.
+  void KeepBestAndSome(size_t count, std::vector<size_t>& points);
+  void FitShape(std::vector<size_t> fitted);
   Columns ColumnsOf(const std::vector<size_t>& points) const;
   Trend FitTrend(const Columns& columns) const;
   std::optional<uint64_t> MostPromising();

@@ -2,7 +2,6 @@
 #include "tuner/device/cpu/cpu_compiler.h"
 
 #include <errno.h>
-#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,15 +18,15 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tuner/device/compile_request.h"
 #include "tuner/device/cpu/shared_arrays.h"
 #include "tuner/device/cpu/subprocess.h"
-#include "tuner/source_check.h"
+#include "tuner/sha256.h"
 #include "tuner/status_macros.h"
 
 namespace tune::embedded {
@@ -54,26 +53,6 @@ constexpr char kNative[] = "-mcpu=native";
 
 // What the prelude already has.
 constexpr std::string_view kShim = "#pragma once\n";
-
-std::string Sha256Hex(absl::string_view bytes) {
-  std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
-  return absl::BytesToHexString(digest);
-}
-
-bool IsIdentifier(const std::string& name) {
-  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
-}
-
-CompiledVariant Refused(Outcome outcome, std::string log) {
-  CompiledVariant variant;
-  variant.outcome = outcome;
-  variant.log = std::move(log);
-  return variant;
-}
 
 // A private folder that is gone, with all in it, when this is.
 class ScratchFolder {
@@ -169,16 +148,12 @@ class CpuCompiler : public Compiler {
 };
 
 // An error of the request, told before the compiler sees it; empty if there is none.
-std::string WhyNotAllowed(const CompilePlan& plan) {
+std::string WhyNotForCpu(const CompilePlan& plan) {
   if (plan.target != "cpu") {
     return absl::StrCat("this compiler compiles for 'cpu', not for '", plan.target, "'");
   }
-  if (!IsIdentifier(plan.entry)) return absl::StrCat("'", plan.entry, "' is not a kernel's name");
-  for (const auto& [name, value] : plan.defines) {
-    if (!IsIdentifier(name)) return absl::StrCat("'", name, "' is not a macro name");
-    if (value.find_first_of("\r\n\0", 0, 3) != std::string::npos) {
-      return absl::StrCat("the value of macro ", name, " has a line break");
-    }
+  if (!IsPlainIdentifier(plan.entry)) {
+    return absl::StrCat("'", plan.entry, "' is not a kernel's name");
   }
   if (!IsInnerPath(plan.source_name)) {
     return absl::StrCat("the source cannot be called '", plan.source_name, "'");
@@ -188,7 +163,7 @@ std::string WhyNotAllowed(const CompilePlan& plan) {
       return absl::StrCat("a header cannot be called '", header.name, "'");
     }
   }
-  return std::string(CheckIncludes(plan).message());
+  return WhyNotAllowed(plan);
 }
 
 // Defined after the prelude and the system's headers: a parameter may be called T.
@@ -295,13 +270,12 @@ absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& fold
   if (variant.binary.empty()) {
     return absl::UnavailableError(absl::StrCat(program_, " left no shared object"));
   }
-  variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
-  variant.resources.binary_sha256 = Sha256Hex(variant.binary);
+  DescribeBinary(variant);
   return variant;
 }
 
 absl::StatusOr<CompiledVariant> CpuCompiler::Compile(const CompilePlan& plan) {
-  if (std::string why = WhyNotAllowed(plan); !why.empty()) {
+  if (std::string why = WhyNotForCpu(plan); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, std::move(why));
   }
   const auto begin = std::chrono::steady_clock::now();

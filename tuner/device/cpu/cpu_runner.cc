@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/cpu/device_canary.h"
+#include "tuner/device/cpu/host_ceiling_suite.h"
 #include "tuner/device/cpu/host_ceilings.h"
 #include "tuner/device/cpu/host_info.h"
 #include "tuner/device/cpu/host_problem.h"
@@ -38,6 +39,10 @@ class CpuRunner : public Runner {
   const DeviceInfo& info() const override { return info_.device; }
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() override {
     return MeasureHostCeilings(*launcher_, info_.cache_bytes_all);
+  }
+  // A host has no power limit that a second of load would not show: nothing is sustained apart.
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilingSuite(double) override {
+    return MeasureHostCeilingSuite(*launcher_, info_.cache_bytes_all);
   }
   absl::Status Canary() override { return RunDeviceCanary(*launcher_); }
   absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary,

@@ -2,23 +2,21 @@
 #include "tuner/device/cpu/host_info.h"
 
 #include <errno.h>
-#include <openssl/sha.h>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <set>
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "tuner/sha256.h"
 
 namespace tune::cpu {
 namespace {
@@ -99,10 +97,7 @@ std::string Identify(const HostInfo& info, const utsname& system) {
       absl::StrCat(info.device.name, "\n", system.nodename, "\n", system.machine, "\n",
                    info.cpus.size(), "\n", info.device.memory_bytes >> 30, "\n",
                    info.cache_bytes_all);
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(facts.data()), facts.size(), digest.data());
-  return absl::StrCat("cpu-", absl::BytesToHexString(absl::string_view(
-                                  reinterpret_cast<const char*>(digest.data()), 16)));
+  return absl::StrCat("cpu-", Sha256Hex(facts).substr(0, 32));
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cpu/host_problem.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -22,34 +20,7 @@ constexpr int64_t kGrain = 65536;
 constexpr unsigned char kPoisonFloat = 0xff;  // all ones is a NaN in every format
 constexpr unsigned char kPoisonInteger = 0xa5;
 
-bool IsChecked(Role role) { return role == Role::kOutput || role == Role::kInOut; }
-
-size_t DataBytes(const BufferPlan& plan) {
-  return static_cast<size_t>(plan.count) * static_cast<size_t>(SizeInBytes(plan.dtype));
-}
-
-const BufferPlan* FindReferenceArg(const ProblemPlan& plan, const std::string& name) {
-  for (const ArgPlan& arg : plan.reference_args) {
-    const auto* buffer = std::get_if<BufferPlan>(&arg);
-    if (buffer != nullptr && buffer->name == name) return buffer;
-  }
-  return nullptr;
-}
-
-TolerancePlan ToleranceFor(const ProblemPlan& plan, DType dtype) {
-  for (const auto& [of, tolerance] : plan.tolerances) {
-    if (of == dtype) return tolerance;
-  }
-  return {};
-}
-
 unsigned char PoisonByte(DType dtype) { return IsFloat(dtype) ? kPoisonFloat : kPoisonInteger; }
-
-absl::Status CheckCount(const BufferPlan& buffer) {
-  if (buffer.count >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("buffer '", buffer.name, "' has ", buffer.count, " elements"));
-}
 
 }  // namespace
 
@@ -67,19 +38,7 @@ absl::StatusOr<std::unique_ptr<HostProblem>> HostProblem::Create(
 }
 
 absl::Status HostProblem::CheckFits(const ProblemPlan& plan) const {
-  // In floating point: counts are a user's, and their sum may not fit in 64 bits.
-  double needed = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    RETURN_IF_ERROR(CheckCount(buffer));
-    const double count = static_cast<double>(buffer.count);
-    const double bytes = count * static_cast<double>(SizeInBytes(buffer.dtype));
-    needed += bytes * (buffer.role == Role::kInOut ? 2 : 1);
-    if (!IsChecked(buffer.role)) continue;
-    const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
-    needed += count * (reference == nullptr
-                           ? 8.0
-                           : static_cast<double>(SizeInBytes(reference->dtype)));
-  }
+  ASSIGN_OR_RETURN(const double needed, BytesNeeded(plan));
   if (needed <= static_cast<double>(memory_bytes_max_)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "the problem needs %.2f GiB with its reference; half of the host's memory, %.2f GiB, may be "
@@ -98,20 +57,10 @@ absl::Status HostProblem::Allocate(const ProblemPlan& plan) {
       ASSIGN_OR_RETURN(slot.pristine, GuardedBuffer::Allocate(DataBytes(buffer), index));
     }
     if (IsChecked(buffer.role)) {
-      const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
-      if (reference == nullptr || reference->count != buffer.count) {
-        return absl::InvalidArgumentError(absl::StrCat("the reference does not have buffer '",
-                                                       buffer.name, "' with as many elements"));
-      }
-      const bool widened = buffer.role == Role::kInOut && reference->dtype != buffer.dtype;
-      if (widened && reference->dtype != DType::kF32 && reference->dtype != DType::kF64) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the reference takes '", buffer.name, "' as ", ToText(reference->dtype),
-                         "; of a ", ToText(buffer.dtype), " it can only be f32 or f64"));
-      }
+      ASSIGN_OR_RETURN(const BufferPlan reference, ReferenceBuffer(plan, buffer));
       ASSIGN_OR_RETURN(slot.reference_memory,
-                       GuardedBuffer::Allocate(DataBytes(*reference), index));
-      slot.reference = {reference->dtype, slot.reference_memory.data(), buffer.count};
+                       GuardedBuffer::Allocate(DataBytes(reference), index));
+      slot.reference = {reference.dtype, slot.reference_memory.data(), buffer.count};
     }
     slots_.push_back(std::move(slot));
   }
@@ -221,24 +170,12 @@ absl::StatusOr<void*> HostProblem::ResolveReference(const BufferPlan& wanted) {
 }
 
 absl::StatusOr<void*> HostProblem::Resolve(const BufferPlan& wanted) {
-  if (wanted.role == Role::kScratch) return ResolveScratch(wanted);
   Slot* slot = Find(wanted.name);
-  if (slot == nullptr || slot->plan.dtype != wanted.dtype || slot->plan.count != wanted.count ||
-      slot->plan.role != wanted.role) {
-    return absl::InvalidArgumentError(absl::StrCat("buffer '", wanted.name, "' of ", wanted.count,
-                                                   " ", ToText(wanted.dtype),
-                                                   " is not as the problem has it"));
-  }
-  return slot->memory.data();
+  RETURN_IF_ERROR(CheckWanted(wanted, slot == nullptr ? nullptr : &slot->plan));
+  return wanted.role == Role::kScratch ? ResolveScratch(wanted, slot) : slot->memory.data();
 }
 
-absl::StatusOr<void*> HostProblem::ResolveScratch(const BufferPlan& wanted) {
-  RETURN_IF_ERROR(CheckCount(wanted));
-  Slot* slot = Find(wanted.name);
-  if (slot != nullptr && slot->plan.role != Role::kScratch) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("buffer '", wanted.name, "' is not scratch in the problem"));
-  }
+absl::StatusOr<void*> HostProblem::ResolveScratch(const BufferPlan& wanted, Slot* slot) {
   if (slot != nullptr && slot->plan.count == wanted.count && slot->plan.dtype == wanted.dtype) {
     return slot->memory.data();
   }
@@ -324,36 +261,12 @@ void HostProblem::JudgeInputs(Verdict& verdict) const {
 }
 
 void HostProblem::JudgeOutputs(Verdict& verdict) const {
-  ResultError& error = verdict.error;
-  double error_squares = 0;
-  double reference_squares = 0;
-  double worst_excess = 0;
+  OutputJudge judge;
   for (const Slot& slot : slots_) {
     if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
-    const CompareResult compare =
-        Compare(launcher_, slot.data(), slot.reference, slot.tolerance);
-    error.max_abs = std::max(error.max_abs, compare.max_abs);
-    error.max_rel = std::max(error.max_rel, compare.max_rel);
-    error.bad_elements += compare.bad;
-    error_squares += compare.error_squares;
-    reference_squares += compare.reference_squares;
-    if (error.worst.empty() || compare.worst_excess > worst_excess) {
-      worst_excess = compare.worst_excess;
-      error.worst =
-          absl::StrFormat("%s[%d]: %.9g, reference %.9g", slot.plan.name, compare.worst_index,
-                          compare.worst_value, compare.worst_reference);
-    }
-    if (compare.bad == 0 || !verdict.right) continue;
-    verdict.right = false;
-    verdict.message = absl::StrFormat(
-        "%s[%d] is %.9g, the reference %.9g (rtol %g, atol %g); %u of %d elements are wrong",
-        slot.plan.name, compare.worst_index, compare.worst_value, compare.worst_reference,
-        slot.tolerance.rtol, slot.tolerance.atol, compare.bad, slot.plan.count);
-    if (compare.nan > 0) {
-      absl::StrAppend(&verdict.message, ", ", compare.nan, " of them NaN or never written");
-    }
+    judge.Add(slot.plan, slot.tolerance,
+              Compare(launcher_, slot.data(), slot.reference, slot.tolerance), verdict);
   }
-  if (reference_squares > 0) error.relative_l2 = std::sqrt(error_squares / reference_squares);
 }
 
 }  // namespace tune::cpu

@@ -13,17 +13,11 @@
 #include "tuner/device/cpu/guarded_buffer.h"
 #include "tuner/device/cpu/host_check.h"
 #include "tuner/device/cpu/launcher.h"
+#include "tuner/device/problem_checks.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
 namespace tune::cpu {
-
-// What a check found. The first thing that is wrong is told in `message`.
-struct Verdict {
-  bool right = true;
-  std::string message;
-  ResultError error;
-};
 
 // Not thread-safe.
 class HostProblem {
@@ -75,7 +69,7 @@ class HostProblem {
   absl::Status RunReference(const ProblemPlan& plan, const std::string& binary);
   absl::Status CheckReference();
   absl::StatusOr<void*> ResolveReference(const BufferPlan& wanted);
-  absl::StatusOr<void*> ResolveScratch(const BufferPlan& wanted);
+  absl::StatusOr<void*> ResolveScratch(const BufferPlan& wanted, Slot* slot);
   Slot* Find(const std::string& name);
   void JudgeGuards(Verdict& verdict) const;
   void JudgeInputs(Verdict& verdict) const;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cuda/nvrtc_compiler.h"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -10,17 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tuner/compile_options.h"
+#include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptxas_log.h"
-#include "tuner/source_check.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cuda {
@@ -32,26 +28,6 @@ constexpr size_t kLogBytesMax = 64 * 1024;
 // Architectures with a variant of their own instructions (WGMMA, tcgen05): only "sm_90a" and its
 // like have them.
 constexpr int kArchitecturesWithA[] = {90, 100, 101, 103, 110, 120, 121};
-
-std::string Sha256Hex(const std::string& bytes) {
-  std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
-  return absl::BytesToHexString(digest);
-}
-
-bool IsIdentifier(const std::string& name) {
-  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
-}
-
-CompiledVariant Refused(Outcome outcome, std::string log) {
-  CompiledVariant variant;
-  variant.outcome = outcome;
-  variant.log = std::move(log);
-  return variant;
-}
 
 // Names of the kernels that ptxas compiled, from its log.
 std::set<std::string> EntriesIn(const std::string& log) {
@@ -90,7 +66,7 @@ class NvrtcCompiler : public Compiler {
 };
 
 // An error of the request, told before NVRTC sees it; empty if there is none.
-std::string WhyNotAllowed(const CompilePlan& plan, const std::vector<std::string>& targets) {
+std::string WhyNotForNvrtc(const CompilePlan& plan, const std::vector<std::string>& targets) {
   if (std::find(targets.begin(), targets.end(), plan.target) == targets.end()) {
     return absl::StrCat("this NVRTC cannot compile for '", plan.target,
                         "'; known: ", absl::StrJoin(targets, ", "));
@@ -99,17 +75,11 @@ std::string WhyNotAllowed(const CompilePlan& plan, const std::vector<std::string
     if (IsAllowedNvrtcOption(option)) continue;
     return absl::StrCat("option '", option, "' is not allowed; allowed: ", AllowedNvrtcOptions());
   }
-  for (const auto& [name, value] : plan.defines) {
-    if (!IsIdentifier(name)) return absl::StrCat("'", name, "' is not a macro name");
-    if (value.find_first_of("\r\n") != std::string::npos) {
-      return absl::StrCat("the value of macro ", name, " has a line break");
-    }
-  }
-  return std::string(CheckIncludes(plan).message());
+  return WhyNotAllowed(plan);
 }
 
 absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) {
-  if (std::string why = WhyNotAllowed(plan, targets_); !why.empty()) {
+  if (std::string why = WhyNotForNvrtc(plan, targets_); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, why);
   }
   auto begin = std::chrono::steady_clock::now();
@@ -177,8 +147,7 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan&
                    absl::StrCat("NVRTC gave no cubin: ", nvrtc_.nvrtcGetErrorString(result)));
   }
   variant.resources = ParsePtxasLog(variant.log, plan.entry);
-  variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
-  variant.resources.binary_sha256 = Sha256Hex(variant.binary);
+  DescribeBinary(variant);
   return variant;
 }
 

@@ -2,7 +2,6 @@
 #include "tuner/device/cuda/prepared_problem.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,29 +18,8 @@ constexpr size_t kGuardBytes = 4096;
 // Left free for the driver, CUPTI's buffers and the variants' own code and stacks.
 constexpr size_t kMemoryReserveBytes = 512u << 20;
 
-bool IsChecked(Role role) { return role == Role::kOutput || role == Role::kInOut; }
-
-size_t DataBytes(const BufferPlan& plan) {
-  return static_cast<size_t>(plan.count) * static_cast<size_t>(SizeInBytes(plan.dtype));
-}
-
 // The guard after the data begins at the very next byte.
 size_t GuardedBytes(const BufferPlan& plan) { return DataBytes(plan) + 2 * kGuardBytes; }
-
-const BufferPlan* FindReferenceArg(const ProblemPlan& plan, const std::string& name) {
-  for (const ArgPlan& arg : plan.reference_args) {
-    const auto* buffer = std::get_if<BufferPlan>(&arg);
-    if (buffer != nullptr && buffer->name == name) return buffer;
-  }
-  return nullptr;
-}
-
-TolerancePlan ToleranceFor(const ProblemPlan& plan, DType dtype) {
-  for (const auto& [of, tolerance] : plan.tolerances) {
-    if (of == dtype) return tolerance;
-  }
-  return {};
-}
 
 std::string GiB(size_t bytes) { return absl::StrFormat("%.2f GiB", bytes / 1073741824.0); }
 
@@ -65,21 +43,8 @@ absl::Status PreparedProblem::CheckFits(const ProblemPlan& plan) const {
     return absl::InvalidArgumentError(absl::StrCat("the kernel has ", plan.buffers.size(),
                                                    " buffers; ", kBuffersMax, " are possible"));
   }
-  // In floating point: counts are a user's, and their sum may not fit in 64 bits.
-  double needed = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.count < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("buffer '", buffer.name, "' has ", buffer.count, " elements"));
-    }
-    const double count = static_cast<double>(buffer.count);
-    const double bytes = count * static_cast<double>(SizeInBytes(buffer.dtype));
-    needed += bytes + 2 * kGuardBytes;
-    if (buffer.role == Role::kInOut) needed += bytes;
-    if (!IsChecked(buffer.role)) continue;
-    const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
-    needed += count * (reference == nullptr ? 8.0 : SizeInBytes(reference->dtype));
-  }
+  ASSIGN_OR_RETURN(double needed, BytesNeeded(plan));
+  needed += 2.0 * kGuardBytes * static_cast<double>(plan.buffers.size());
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   RETURN_IF_ERROR(
@@ -103,15 +68,11 @@ absl::Status PreparedProblem::Allocate(const ProblemPlan& plan) {
                        DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(buffer), 1)));
     }
     if (IsChecked(buffer.role)) {
-      const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
-      if (reference == nullptr || reference->count != buffer.count) {
-        return absl::InvalidArgumentError(absl::StrCat("the reference does not have buffer '",
-                                                       buffer.name, "' with as many elements"));
-      }
+      ASSIGN_OR_RETURN(const BufferPlan reference, ReferenceBuffer(plan, buffer));
       ASSIGN_OR_RETURN(
           slot.reference_memory,
-          DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(*reference), 1)));
-      slot.reference = {reference->dtype, slot.reference_memory.address(), buffer.count};
+          DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(reference), 1)));
+      slot.reference = {reference.dtype, slot.reference_memory.address(), buffer.count};
     }
     slots_.push_back(std::move(slot));
   }
@@ -233,23 +194,13 @@ absl::StatusOr<Harness::Array> PreparedProblem::ResolveReference(const BufferPla
 }
 
 absl::StatusOr<Harness::Array> PreparedProblem::Resolve(const BufferPlan& wanted) {
-  if (wanted.role == Role::kScratch) return ResolveScratch(wanted);
   Slot* slot = Find(wanted.name);
-  if (slot == nullptr || slot->plan.dtype != wanted.dtype || slot->plan.count != wanted.count ||
-      slot->plan.role != wanted.role) {
-    return absl::InvalidArgumentError(absl::StrCat("buffer '", wanted.name, "' of ", wanted.count,
-                                                   " ", ToText(wanted.dtype),
-                                                   " is not as the problem has it"));
-  }
-  return slot->data;
+  RETURN_IF_ERROR(CheckWanted(wanted, slot == nullptr ? nullptr : &slot->plan));
+  return wanted.role == Role::kScratch ? ResolveScratch(wanted, slot) : slot->data;
 }
 
-absl::StatusOr<Harness::Array> PreparedProblem::ResolveScratch(const BufferPlan& wanted) {
-  Slot* slot = Find(wanted.name);
-  if (slot != nullptr && slot->plan.role != Role::kScratch) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("buffer '", wanted.name, "' is not scratch in the problem"));
-  }
+absl::StatusOr<Harness::Array> PreparedProblem::ResolveScratch(const BufferPlan& wanted,
+                                                                Slot* slot) {
   if (slot != nullptr && slot->plan.count == wanted.count && slot->plan.dtype == wanted.dtype) {
     return slot->data;
   }
@@ -351,36 +302,12 @@ void PreparedProblem::JudgeInputs(const CheckResults& results, Verdict& verdict)
 }
 
 void PreparedProblem::JudgeOutputs(const CheckResults& results, Verdict& verdict) const {
-  ResultError& error = verdict.error;
-  double error_squares = 0;
-  double reference_squares = 0;
-  double worst_excess = 0;
+  OutputJudge judge;
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
     if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
-    const CompareResult& compare = results.compare[i];
-    error.max_abs = std::max(error.max_abs, compare.max_abs);
-    error.max_rel = std::max(error.max_rel, compare.max_rel);
-    error.bad_elements += compare.bad;
-    error_squares += compare.error_squares;
-    reference_squares += compare.reference_squares;
-    if (error.worst.empty() || compare.worst_excess > worst_excess) {
-      worst_excess = compare.worst_excess;
-      error.worst =
-          absl::StrFormat("%s[%u]: %.9g, reference %.9g", slot.plan.name, compare.worst_index,
-                          compare.worst_value, compare.worst_reference);
-    }
-    if (compare.bad == 0 || !verdict.right) continue;
-    verdict.right = false;
-    verdict.message = absl::StrFormat(
-        "%s[%u] is %.9g, the reference %.9g (rtol %g, atol %g); %u of %d elements are wrong",
-        slot.plan.name, compare.worst_index, compare.worst_value, compare.worst_reference,
-        slot.tolerance.rtol, slot.tolerance.atol, compare.bad, slot.plan.count);
-    if (compare.nan > 0) {
-      absl::StrAppend(&verdict.message, ", ", compare.nan, " of them NaN or never written");
-    }
+    judge.Add(slot.plan, slot.tolerance, results.compare[i], verdict);
   }
-  if (reference_squares > 0) error.relative_l2 = std::sqrt(error_squares / reference_squares);
 }
 
 absl::StatusOr<bool> PreparedProblem::ReferencesDamaged() {

@@ -12,19 +12,11 @@
 #include "absl/status/statusor.h"
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/harness.h"
+#include "tuner/device/problem_checks.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
 namespace tune::cuda {
-
-// What a check found. The first of these that is wrong is told in `message`.
-struct Verdict {
-  bool right = true;
-  // Something the harness itself relies on was overwritten: nothing measured from here on counts.
-  bool harness_damaged = false;
-  std::string message;
-  ResultError error;
-};
 
 // Not thread-safe. Enqueues into the context's stream.
 class PreparedProblem {
@@ -73,7 +65,7 @@ class PreparedProblem {
   absl::Status RunReference(const ProblemPlan& plan, const std::string& binary);
   absl::Status CheckReference();
   absl::StatusOr<Harness::Array> ResolveReference(const BufferPlan& wanted);
-  absl::StatusOr<Harness::Array> ResolveScratch(const BufferPlan& wanted);
+  absl::StatusOr<Harness::Array> ResolveScratch(const BufferPlan& wanted, Slot* slot);
   Slot* Find(const std::string& name);
   void JudgeOutputs(const CheckResults& results, Verdict& verdict) const;
   void JudgeGuards(const CheckResults& results, Verdict& verdict) const;

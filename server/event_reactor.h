@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call that streams events while something runs: every event is sent, in order, as fast as the
+// client reads.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "grpcpp/support/server_callback.h"
+
+namespace tune::server {
+
+// Thread-safe.
+template <typename Event>
+class EventReactor : public grpc::ServerWriteReactor<Event> {
+ public:
+  // Lives until gRPC and whoever holds the pointer are done with it.
+  static std::shared_ptr<EventReactor> Make() {
+    std::shared_ptr<EventReactor> reactor(new EventReactor());
+    reactor->self_ = reactor;
+    return reactor;
+  }
+
+  void Send(Event event) {
+    {
+      std::lock_guard lock(mutex_);
+      if (end_ || broken_) return;
+      waiting_.push_back(std::move(event));
+    }
+    Proceed();
+  }
+  // Ends the call after what waits was sent.
+  void End(const grpc::Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      if (end_) return;
+      end_ = status;
+    }
+    Proceed();
+  }
+  bool cancelled() const { return cancelled_; }
+
+  void OnWriteDone(bool ok) override {
+    {
+      std::lock_guard lock(mutex_);
+      writing_ = false;
+      broken_ = broken_ || !ok;
+    }
+    Proceed();
+  }
+  void OnCancel() override { cancelled_ = true; }
+  void OnDone() override {
+    std::shared_ptr<EventReactor> self;
+    std::lock_guard lock(mutex_);
+    self = std::move(self_);
+  }
+
+ private:
+  EventReactor() = default;
+
+  // Does what is to be done next. gRPC may call back from within, so not under the mutex.
+  void Proceed() {
+    std::optional<grpc::Status> status;
+    {
+      std::lock_guard lock(mutex_);
+      if (writing_ || finished_) return;
+      if (!waiting_.empty() && !broken_) {
+        event_ = std::move(waiting_.front());
+        waiting_.pop_front();
+        writing_ = true;
+      } else if (end_) {
+        finished_ = true;
+        status = end_;
+      } else {
+        return;
+      }
+    }
+    if (status) {
+      this->Finish(*status);
+    } else {
+      this->StartWrite(&event_);
+    }
+  }
+
+  std::atomic<bool> cancelled_ = false;
+  Event event_;  // in flight while writing_
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::deque<Event> waiting_;
+  std::optional<grpc::Status> end_;
+  bool writing_ = false;
+  bool broken_ = false;
+  bool finished_ = false;
+  std::shared_ptr<EventReactor> self_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gate runs in the store: written, read back whole, never changed.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "db/migrations.h"
+#include "db/statement.h"
+#include "db/store.h"
+#include "gmock/gmock.h"
+#include "tests/db/rows_to_store.h"
+
+namespace tune::db {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class GateStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = absl::StrCat(testing::TempDir(), "gate-store-", getpid(), "-",
+                           testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    Reopen();
+    ASSERT_TRUE(store_->PutKernel(MakeKernelRow("old")).ok());
+    ASSERT_TRUE(store_->PutKernel(MakeKernelRow("new")).ok());
+  }
+  void TearDown() override {
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void Reopen() {
+    store_.reset();
+    auto store = Store::Open(path());
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+  }
+  std::string path() const { return folder_ + "/tune.db"; }
+
+  GateRunRow MakeRun() const {
+    return {.device_id = "cuda:0",
+            .device_name = "NVIDIA H200",
+            .device_uuid = "GPU-1",
+            .target = "sm_90a",
+            .driver = "580",
+            .compiler = "NVRTC 13.0",
+            .base_label = "main",
+            .head_label = "topic",
+            .rules = {.delta0 = 0.02, .alpha = 0.005, .screen_rounds = 7},
+            .seed = ~uint64_t{0},
+            .started_unix_ms = 1000};
+  }
+  GateKernelRow MakeKernel(int64_t run_id) const {
+    return {.run_id = run_id,
+            .name = "softmax",
+            .base_kernel_hash = "old",
+            .head_kernel_hash = "new",
+            .problem = {.dims = {{"rows", 8192}}, .dtype = DType::kBF16},
+            .base_config = {.entries = {{"BLOCK", int64_t{64}}}},
+            .head_config = {.entries = {{"BLOCK", int64_t{128}}}},
+            .config_source = "record 3 of the base",
+            .base_code = "aa",
+            .head_code = "bb"};
+  }
+  GateLegRow MakeLeg(int64_t kernel_id, gate::Revision revision, double ns) const {
+    return {.gate_kernel_id = kernel_id,
+            .stage = gate::Stage::kConfirm,
+            .round = 3,
+            .leg = {.revision = revision,
+                    .samples_ns = {ns, ns + 1, ns + 2},
+                    .median_ns = ns + 1,
+                    .clock = Clock::kCupti,
+                    .telemetry = {.sm_clock_mhz = 1980,
+                                  .power_mw = 650000,
+                                  .throttle_reasons = 0x4,
+                                  .compute_processes = 2}}};
+  }
+  // What SQLite says to a change of what is stored; closes the store.
+  std::string Tamper(const std::string& sql) {
+    store_.reset();
+    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
+    return std::string(connection->Execute(sql.c_str()).message());
+  }
+
+  std::string folder_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(GateStoreTest, ARunReadsBackWhole) {
+  const int64_t run_id = store_->AddGateRun(MakeRun()).value();
+  const int64_t kernel_id = store_->AddGateKernel(MakeKernel(run_id)).value();
+  ASSERT_TRUE(store_
+                  ->AppendGateLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200),
+                                    MakeLeg(kernel_id, gate::Revision::kBase, 100)})
+                  .ok());
+  gate::Judgement judgement{.verdict = gate::Verdict::kFail,
+                            .reason = "why",
+                            .ratio = 1.03,
+                            .ratio_high = std::numeric_limits<double>::infinity(),
+                            .rounds = 15,
+                            .flagged = true,
+                            .p = 3e-5};
+  ASSERT_TRUE(store_->AddGateVerdicts({{kernel_id, judgement}}).ok());
+  ASSERT_TRUE(store_->EndGateRun(run_id, GateState::kDone, "", 2000).ok());
+  Reopen();
+
+  const GateRunRow run = store_->GetGateRun(run_id).value();
+  EXPECT_EQ(run.state, GateState::kDone);
+  EXPECT_EQ(run.finished_unix_ms, 2000);
+  EXPECT_EQ(run.seed, ~uint64_t{0});
+  EXPECT_EQ(run.device_uuid, "GPU-1");
+  EXPECT_DOUBLE_EQ(run.rules.delta0, 0.02);
+  EXPECT_DOUBLE_EQ(run.rules.alpha, 0.005);
+  EXPECT_EQ(run.rules.screen_rounds, 7);
+
+  const std::vector<GateKernelRow> kernels = store_->GateKernels(run_id).value();
+  ASSERT_EQ(kernels.size(), 1);
+  EXPECT_EQ(kernels[0].problem, MakeKernel(run_id).problem);
+  EXPECT_EQ(kernels[0].head_config, MakeKernel(run_id).head_config);
+  EXPECT_EQ(kernels[0].config_source, "record 3 of the base");
+  EXPECT_LT(kernels[0].tolerance, 0);
+  EXPECT_TRUE(kernels[0].recovery_config.entries.empty());
+  EXPECT_EQ(store_->GateKernelsNamed("softmax")->size(), 1);
+  EXPECT_TRUE(store_->GateKernelsNamed("rope")->empty());
+
+  const std::vector<GateLegRow> legs = store_->GateLegs(kernel_id).value();
+  ASSERT_EQ(legs.size(), 2);
+  EXPECT_EQ(legs[0].leg.revision, gate::Revision::kHead);
+  EXPECT_THAT(legs[1].leg.samples_ns, ElementsAre(100, 101, 102));
+  EXPECT_EQ(legs[1].stage, gate::Stage::kConfirm);
+  EXPECT_EQ(legs[1].round, 3);
+  EXPECT_EQ(legs[1].leg.telemetry.compute_processes, 2);
+  EXPECT_EQ(legs[1].leg.telemetry.throttle_reasons, 0x4u);
+  EXPECT_EQ(legs[1].leg.clock, Clock::kCupti);
+
+  const std::vector<GateVerdictRow> verdicts = store_->GateVerdicts(run_id).value();
+  ASSERT_EQ(verdicts.size(), 1);
+  EXPECT_EQ(verdicts[0].judgement.verdict, gate::Verdict::kFail);
+  EXPECT_DOUBLE_EQ(verdicts[0].judgement.ratio, 1.03);
+  EXPECT_TRUE(std::isinf(verdicts[0].judgement.ratio_high));
+  EXPECT_TRUE(verdicts[0].judgement.flagged);
+}
+
+TEST_F(GateStoreTest, NewestRunsFirst) {
+  const int64_t first = store_->AddGateRun(MakeRun()).value();
+  const int64_t second = store_->AddGateRun(MakeRun()).value();
+  EXPECT_GT(second, first);
+  const auto runs = store_->ListGateRuns(1).value();
+  ASSERT_EQ(runs.size(), 1);
+  EXPECT_EQ(runs[0].id, second);
+  EXPECT_TRUE(absl::IsNotFound(store_->GetGateRun(99).status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->EndGateRun(99, GateState::kDone, "", 0)));
+}
+
+TEST_F(GateStoreTest, EvidenceCannotBeChanged) {
+  const int64_t run_id = store_->AddGateRun(MakeRun()).value();
+  const int64_t kernel_id = store_->AddGateKernel(MakeKernel(run_id)).value();
+  ASSERT_TRUE(store_->AppendGateLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200)}).ok());
+  ASSERT_TRUE(store_->AddGateVerdicts({{kernel_id, {}}}).ok());
+  EXPECT_FALSE(store_->AddGateVerdicts({{kernel_id, {}}}).ok()) << "one verdict a kernel";
+  for (const char* sql :
+       {"UPDATE gate_leg SET median_ns = 1", "DELETE FROM gate_leg",
+        "UPDATE gate_kernel SET name = 'x'", "DELETE FROM gate_verdict",
+        "UPDATE gate_verdict SET verdict = 1", "DELETE FROM gate_run",
+        "INSERT OR REPLACE INTO gate_verdict SELECT * FROM gate_verdict",
+        "INSERT OR REPLACE INTO gate_leg SELECT * FROM gate_leg"}) {
+    EXPECT_THAT(Tamper(sql), HasSubstr("append-only")) << sql;
+  }
+}
+
+TEST_F(GateStoreTest, ABaselineKeepsTheNewestOfEachKernel) {
+  ASSERT_TRUE(store_->SetBaseline({"released", "softmax", "old", "v1", 1}).ok());
+  ASSERT_TRUE(store_->SetBaseline({"released", "softmax", "new", "v2", 2}).ok());
+  ASSERT_TRUE(store_->SetBaseline({"nightly", "softmax", "old", "n", 3}).ok());
+  EXPECT_FALSE(store_->SetBaseline({"released", "rope", "no such kernel", "", 4}).ok());
+  const std::vector<BaselineRow> rows = store_->Baselines().value();
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows[0].name, "nightly");
+  EXPECT_EQ(rows[1].kernel_hash, "new");
+  EXPECT_EQ(rows[1].label, "v2");
+}
+
+// A file of the first version gets the gate's tables, and keeps what it had.
+TEST_F(GateStoreTest, TheFirstVersionIsMigrated) {
+  store_.reset();
+  const std::string old_path = folder_ + "/old.db";
+  {
+    auto connection = Connection::Open(old_path, Connection::Mode::kReadWriteCreate).value();
+    const auto steps = SchemaSteps();
+    ASSERT_TRUE(Migrate(*connection, old_path, steps.first(1)).ok());
+    ASSERT_TRUE(connection
+                    ->Execute("INSERT INTO kernel VALUES ('h', 'k', 's', 't')")
+                    .ok());
+  }
+  auto store = Store::Open(old_path);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_TRUE((*store)->GetKernel("h").ok());
+  EXPECT_TRUE((*store)->AddGateRun(MakeRun()).ok());
+  EXPECT_EQ((*store)->Statistics()->schema_version, SchemaSteps().size());
+  EXPECT_TRUE(std::filesystem::exists(old_path + ".v1.bak"));
+}
+
+}  // namespace
+}  // namespace tune::db

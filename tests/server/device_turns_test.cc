@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/device_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+
+namespace tune::server {
+namespace {
+
+TEST(DeviceTurns, OneAtATimeInTheOrderOfAsking) {
+  DeviceTurns turns;
+  std::optional<DeviceTurns::Turn> first;
+  first.emplace(turns.Take("cuda:0", {}).value());
+  std::vector<int> order;
+  std::atomic<int> holders = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      auto turn = turns.Take("cuda:0", {});
+      ASSERT_TRUE(turn.ok());
+      EXPECT_EQ(++holders, 1);
+      order.push_back(i);
+      absl::SleepFor(absl::Milliseconds(2));
+      --holders;
+    });
+    absl::SleepFor(absl::Milliseconds(60));  // so that it has asked before the next one does
+  }
+  EXPECT_TRUE(order.empty());
+  first.reset();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(DeviceTurns, DevicesDoNotWaitForEachOther) {
+  DeviceTurns turns;
+  auto gpu = turns.Take("cuda:0", {});
+  auto cpu = turns.Take("cpu", {});
+  EXPECT_TRUE(gpu.ok());
+  EXPECT_TRUE(cpu.ok());
+}
+
+TEST(DeviceTurns, WhoGivesUpLeavesTheLine) {
+  DeviceTurns turns;
+  std::optional<DeviceTurns::Turn> first;
+  first.emplace(turns.Take("cpu", {}).value());
+  EXPECT_TRUE(absl::IsCancelled(turns.Take("cpu", [] { return true; }).status()));
+  first.reset();
+  EXPECT_TRUE(turns.Take("cpu", {}).ok());
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate as clients use it, on the CPU device with the real workers. Times of a shared host are
+// noise, so what is asserted about them is what no noise can hide.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "tests/server/test_server.h"
+#include "tune/v1/gate.grpc.pb.h"
+
+namespace tune::server {
+namespace {
+
+using testing::HasSubstr;
+
+// The scale kernel; `work` repeats what it does, `text` goes into the source as it is.
+v1::KernelSource Revision(int work, const std::string& text = "", bool wrong = false) {
+  v1::KernelSource source = ScaleKernel();
+  std::string& code = source.mutable_files()->at("scale.cu");
+  const std::string repeated =
+      "for (int k = 0; k < WORK; ++k) { volatile float* out = y; "
+      "if (i < n) out[i] = (WRONG ? 2.0f : 3.0f) * x[i]; }";
+  code = absl::StrReplaceAll(
+      code, {{"if (i < n) y[i] = (FAULTY ? 2.0f : 3.0f) * x[i];", repeated}});
+  code = absl::StrCat("#define WORK ", work, "\n#define WRONG ", wrong ? 1 : 0, "\n", text, "\n",
+                      code);
+  return source;
+}
+
+class GateServiceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start({.state_dir = dir_.path(),
+                       .worker_dir = TUNE_BIN_DIR,
+                       .compile_workers = 2,
+                       .compile_deadline = absl::Minutes(5)});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    gates_ = v1::GateService::NewStub(server_->InProcessChannel());
+  }
+
+  static v1::RunGateRequest Request(const v1::KernelSource& base, const v1::KernelSource& head) {
+    v1::RunGateRequest request;
+    v1::GateEntry* entry = request.add_entries();
+    *entry->mutable_base() = base;
+    *entry->mutable_head() = head;
+    request.set_device("cpu");
+    request.set_base_label("main");
+    request.set_head_label("topic");
+    request.set_cache_mode(v1::CACHE_MODE_WARM);
+    request.set_leg_seconds(0.002);
+    (*request.mutable_dims())["n"] = 65536;
+    return request;
+  }
+
+  grpc::Status Run(const v1::RunGateRequest& request, v1::GateRun* run) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
+    auto reader = gates_->RunGate(&context, request);
+    phases_.clear();
+    for (v1::GateEvent event; reader->Read(&event);) {
+      if (event.has_run()) *run = event.run();
+      if (event.has_progress()) phases_.push_back(event.progress().phase());
+    }
+    return reader->Finish();
+  }
+  v1::GateRun RunOk(const v1::RunGateRequest& request) {
+    v1::GateRun run;
+    const grpc::Status status = Run(request, &run);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return run;
+  }
+
+  const TempDir dir_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::GateService::Stub> gates_;
+  std::vector<std::string> phases_;
+};
+
+TEST_F(GateServiceTest, TheSameCodeIsIdenticalAndNotTimed) {
+  const v1::GateRun run = RunOk(Request(Revision(1), Revision(1, "// a comment")));
+  ASSERT_EQ(run.kernels_size(), 1);
+  EXPECT_EQ(run.kernels(0).verdict(), v1::GATE_VERDICT_IDENTICAL);
+  EXPECT_EQ(run.kernels(0).base_code(), run.kernels(0).head_code());
+  EXPECT_NE(run.kernels(0).base_kernel_hash(), run.kernels(0).head_kernel_hash());
+  EXPECT_TRUE(run.kernels(0).round_results().empty());
+}
+
+TEST_F(GateServiceTest, FarMoreWorkFailsAndReplaysTheSame) {
+  // Tens of milliseconds against tens of microseconds: a busy host does not hide that.
+  v1::RunGateRequest request = Request(Revision(1), Revision(20000));
+  (*request.mutable_dims())["n"] = 4096;
+  const v1::GateRun run = RunOk(request);
+  ASSERT_EQ(run.kernels_size(), 1);
+  const v1::GateKernel& kernel = run.kernels(0);
+  ASSERT_EQ(kernel.verdict(), v1::GATE_VERDICT_FAIL) << kernel.DebugString();
+  EXPECT_GT(kernel.ratio(), 1.5);
+  EXPECT_GT(kernel.ratio_low(), 1.0);
+  EXPECT_EQ(kernel.rounds(), 15);
+  EXPECT_EQ(kernel.config_source(), "default");
+  EXPECT_GE(kernel.round_results_size(), 20);
+  EXPECT_EQ(run.verdicts().at("FAIL"), 1);
+  EXPECT_EQ(run.state(), v1::GATE_STATE_DONE);
+  EXPECT_THAT(phases_, testing::Contains("confirm"));
+
+  v1::ReplayGateRequest replay;
+  replay.set_run_id(run.id());
+  v1::ReplayGateResponse replayed;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ReplayGate, replay, &replayed).ok());
+  EXPECT_TRUE(replayed.differences().empty()) << replayed.differences(0);
+  EXPECT_EQ(replayed.run().kernels(0).p(), kernel.p());
+
+  v1::GetHistoryRequest history;
+  history.set_kernel_name("scale");
+  history.set_heads(true);
+  v1::GetHistoryResponse found;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::GetHistory, history, &found).ok());
+  ASSERT_EQ(found.series_size(), 1);
+  ASSERT_EQ(found.series(0).points_size(), 2);
+  EXPECT_EQ(found.series(0).points(0).label(), "main");
+  EXPECT_EQ(found.series(0).points(1).label(), "topic");
+  EXPECT_NEAR(found.series(0).points(1).latency_ns() / found.series(0).points(0).latency_ns(),
+              kernel.head_ns() / kernel.base_ns(), 1e-6);
+}
+
+TEST_F(GateServiceTest, WhatCannotBeMeasuredIsInvalidAndTheRestGoesOn) {
+  v1::RunGateRequest request = Request(Revision(1), Revision(2, "", /*wrong=*/true));
+  v1::GateEntry* broken = request.add_entries();
+  *broken->mutable_base() = Revision(1);
+  *broken->mutable_head() = Revision(1, "#error this revision is broken");
+  v1::GateEntry* same = request.add_entries();
+  *same->mutable_base() = *same->mutable_head() = Revision(1);
+  const v1::GateRun run = RunOk(request);
+  ASSERT_EQ(run.kernels_size(), 3);
+  EXPECT_EQ(run.kernels(0).verdict(), v1::GATE_VERDICT_INVALID);
+  EXPECT_THAT(run.kernels(0).reason(), HasSubstr("head: wrong_result"));
+  EXPECT_EQ(run.kernels(1).verdict(), v1::GATE_VERDICT_INVALID);
+  EXPECT_THAT(run.kernels(1).reason(), HasSubstr("this revision is broken"));
+  EXPECT_EQ(run.kernels(2).verdict(), v1::GATE_VERDICT_IDENTICAL);
+
+  v1::ReplayGateRequest replay;
+  replay.set_run_id(run.id());
+  v1::ReplayGateResponse replayed;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ReplayGate, replay, &replayed).ok());
+  EXPECT_TRUE(replayed.differences().empty()) << replayed.differences(0);
+}
+
+TEST_F(GateServiceTest, AStudyIsResampled) {
+  v1::RunGateRequest request = Request(Revision(1), Revision(1));
+  request.set_kind(v1::GATE_KIND_STUDY);
+  request.mutable_rules()->set_screen_rounds(8);
+  const v1::GateRun run = RunOk(request);
+  EXPECT_EQ(run.kernels(0).rounds(), 8);
+  EXPECT_TRUE(run.verdicts().empty());
+
+  v1::ResampleGateRequest resample;
+  resample.add_run_ids(run.id());
+  resample.set_runs(200);
+  v1::ResampleGateResponse drawn;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ResampleGate, resample, &drawn).ok());
+  EXPECT_EQ(drawn.runs(), 200);
+  EXPECT_EQ(drawn.rounds(), 8);
+  EXPECT_GT(drawn.failed_bound(), 0);
+
+  resample.set_run_ids(0, 99);
+  EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::ResampleGate, resample, &drawn).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(GateServiceTest, ARecordingIsAPointOfTheHistory) {
+  v1::RunGateRequest request = Request(Revision(1), Revision(1));
+  request.set_kind(v1::GATE_KIND_RECORDING);
+  request.mutable_entries(0)->clear_base();
+  request.mutable_rules()->set_screen_rounds(2);
+  RunOk(request);
+  v1::GetHistoryRequest history;
+  history.set_kernel_name("scale");
+  v1::GetHistoryResponse found;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::GetHistory, history, &found).ok());
+  ASSERT_EQ(found.series_size(), 1);
+  ASSERT_EQ(found.series(0).points_size(), 1);
+  EXPECT_EQ(found.series(0).points(0).rounds(), 2);
+  EXPECT_GT(found.series(0).points(0).latency_ns(), 0);
+}
+
+TEST_F(GateServiceTest, ABaselineStandsInForTheBase) {
+  v1::SetBaselineRequest set;
+  set.set_name("released");
+  *set.add_kernels() = Revision(1);
+  v1::SetBaselineResponse stored;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::SetBaseline, set, &stored).ok());
+  v1::RunGateRequest request = Request(Revision(1), Revision(1, "// later"));
+  request.mutable_entries(0)->clear_base();
+  request.set_baseline("released");
+  EXPECT_EQ(RunOk(request).kernels(0).verdict(), v1::GATE_VERDICT_IDENTICAL);
+  request.set_baseline("no such");
+  v1::GateRun run;
+  EXPECT_EQ(Run(request, &run).error_code(), grpc::StatusCode::NOT_FOUND);
+  set.set_name("../up\n");
+  EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::SetBaseline, set, &stored).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(GateServiceTest, WrongRequestsAreRefused) {
+  const v1::RunGateRequest good = Request(Revision(1), Revision(1));
+  std::vector<v1::RunGateRequest> wrong(7, good);
+  wrong[0].clear_entries();
+  (*wrong[1].mutable_dims())["rows"] = 3;
+  wrong[2].mutable_rules()->set_alpha(-1);
+  wrong[3].mutable_rules()->set_delta0(0.2);  // above delta_max
+  wrong[4].mutable_entries(0)->mutable_head()->set_spec_text("name: ");
+  wrong[5].set_leg_seconds(1e9);
+  wrong[6].set_head_label(std::string(1000, 'x'));
+  for (const v1::RunGateRequest& request : wrong) {
+    v1::GateRun run;
+    const grpc::Status status = Run(request, &run);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    EXPECT_FALSE(status.error_message().empty());
+  }
+}
+
+TEST_F(GateServiceTest, EndingTheCallEndsTheRun) {
+  {
+    v1::RunGateRequest request = Request(Revision(1), Revision(2));
+    request.set_kind(v1::GATE_KIND_STUDY);
+    request.mutable_rules()->set_screen_rounds(1000);
+    grpc::ClientContext context;
+    auto reader = gates_->RunGate(&context, request);
+    v1::GateEvent event;
+    while (reader->Read(&event) && event.progress().rounds_done() < 2) {
+    }
+    context.TryCancel();
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  // The device is free again, and what was measured is kept.
+  const v1::GateRun next = RunOk(Request(Revision(1), Revision(1)));
+  EXPECT_EQ(next.kernels(0).verdict(), v1::GATE_VERDICT_IDENTICAL);
+  v1::ListGatesResponse list;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ListGates, v1::ListGatesRequest(), &list).ok());
+  ASSERT_EQ(list.runs_size(), 2);
+  EXPECT_EQ(list.runs(1).state(), v1::GATE_STATE_CANCELLED);
+  v1::ReplayGateRequest replay;
+  replay.set_run_id(list.runs(1).id());
+  v1::ReplayGateResponse replayed;
+  EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::ReplayGate, replay, &replayed).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+}  // namespace
+}  // namespace tune::server

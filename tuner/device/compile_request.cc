@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/compile_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tuner/sha256.h"
+#include "tuner/source_check.h"
+
+namespace tune {
+
+bool IsPlainIdentifier(const std::string& name) {
+  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+std::string WhyNotAllowed(const CompilePlan& plan) {
+  constexpr absl::string_view kEnds("\r\n\0", 3);
+  for (const auto& [name, value] : plan.defines) {
+    if (!IsPlainIdentifier(name)) return absl::StrCat("'", name, "' is not a macro name");
+    if (absl::string_view(value).find_first_of(kEnds) != absl::string_view::npos) {
+      return absl::StrCat("the value of macro ", name, " has a line break");
+    }
+  }
+  return std::string(CheckIncludes(plan).message());
+}
+
+CompiledVariant Refused(Outcome outcome, std::string log) {
+  CompiledVariant variant;
+  variant.outcome = outcome;
+  variant.log = std::move(log);
+  return variant;
+}
+
+void DescribeBinary(CompiledVariant& variant) {
+  variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
+  variant.resources.binary_sha256 = Sha256Hex(variant.binary);
+}
+
+}  // namespace tune

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every compiler does alike: refusing a request before it is compiled, describing what came
+// of it.
+#pragma once
+
+#include <string>
+
+#include "tuner/device/compiler.h"
+#include "tuner/plan.h"
+
+namespace tune {
+
+// Names and values of macros, and what the sources include; empty if nothing is wrong.
+std::string WhyNotAllowed(const CompilePlan& plan);
+
+// A C identifier: a macro's name, a kernel's.
+bool IsPlainIdentifier(const std::string& name);
+
+CompiledVariant Refused(Outcome outcome, std::string log);
+
+// Sets the size and the hash of the binary that is there.
+void DescribeBinary(CompiledVariant& variant);
+
+}  // namespace tune

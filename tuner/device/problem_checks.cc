@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/problem_checks.h"
+
+#include <variant>
+
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+const BufferPlan* FindReferenceArg(const ProblemPlan& plan, const std::string& name) {
+  for (const ArgPlan& arg : plan.reference_args) {
+    const auto* buffer = std::get_if<BufferPlan>(&arg);
+    if (buffer != nullptr && buffer->name == name) return buffer;
+  }
+  return nullptr;
+}
+
+absl::Status CheckCount(const BufferPlan& buffer) {
+  if (buffer.count >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("buffer '", buffer.name, "' has ", buffer.count, " elements"));
+}
+
+}  // namespace
+
+bool IsChecked(Role role) { return role == Role::kOutput || role == Role::kInOut; }
+
+size_t DataBytes(const BufferPlan& buffer) {
+  return static_cast<size_t>(buffer.count) * static_cast<size_t>(SizeInBytes(buffer.dtype));
+}
+
+TolerancePlan ToleranceFor(const ProblemPlan& plan, DType dtype) {
+  for (const auto& [of, tolerance] : plan.tolerances) {
+    if (of == dtype) return tolerance;
+  }
+  return {};
+}
+
+absl::StatusOr<double> BytesNeeded(const ProblemPlan& plan) {
+  double needed = 0;
+  for (const BufferPlan& buffer : plan.buffers) {
+    RETURN_IF_ERROR(CheckCount(buffer));
+    const double count = static_cast<double>(buffer.count);
+    const double bytes = count * static_cast<double>(SizeInBytes(buffer.dtype));
+    needed += bytes * (buffer.role == Role::kInOut ? 2 : 1);
+    if (!IsChecked(buffer.role)) continue;
+    const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
+    needed += count * (reference == nullptr ? 8.0
+                                            : static_cast<double>(SizeInBytes(reference->dtype)));
+  }
+  return needed;
+}
+
+absl::StatusOr<BufferPlan> ReferenceBuffer(const ProblemPlan& plan, const BufferPlan& buffer) {
+  const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
+  if (reference == nullptr || reference->count != buffer.count) {
+    return absl::InvalidArgumentError(absl::StrCat("the reference does not have buffer '",
+                                                   buffer.name, "' with as many elements"));
+  }
+  const bool widened = buffer.role == Role::kInOut && reference->dtype != buffer.dtype;
+  if (widened && reference->dtype != DType::kF32 && reference->dtype != DType::kF64) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the reference takes '", buffer.name, "' as ", ToText(reference->dtype),
+                     "; of a ", ToText(buffer.dtype), " it can only be f32 or f64"));
+  }
+  return *reference;
+}
+
+absl::Status CheckWanted(const BufferPlan& wanted, const BufferPlan* of_problem) {
+  RETURN_IF_ERROR(CheckCount(wanted));
+  if (wanted.role == Role::kScratch) {
+    // The problem may have none: scratch is a variant's own.
+    if (of_problem == nullptr || of_problem->role == Role::kScratch) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("buffer '", wanted.name, "' is not scratch in the problem"));
+  }
+  if (of_problem != nullptr && of_problem->dtype == wanted.dtype &&
+      of_problem->count == wanted.count && of_problem->role == wanted.role) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("buffer '", wanted.name, "' of ", wanted.count,
+                                                 " ", ToText(wanted.dtype),
+                                                 " is not as the problem has it"));
+}
+
+}  // namespace tune
