@@ -15,7 +15,8 @@ constexpr char kStyle[] = R"css(<style>
 .tc{font-family:system-ui,-apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-serif;font-size:12px}
 .tc .surface{fill:#fcfcfb}.tc .grid{stroke:#e6e5df}.tc .axis{stroke:#b9b8ae}
 .tc .t{fill:#52514e}
-.tc .tt{fill:#0b0b0b;font-size:16px;font-weight:600}.tc .em{fill:#0b0b0b}.tc .on{fill:#fff}
+.tc .tt{fill:#0b0b0b;font-size:16px;font-weight:600}.tc .em{fill:#0b0b0b}
+.tc .on{fill:#fff}
 .tc .halo{stroke:#fcfcfb;stroke-width:3px;paint-order:stroke;stroke-linejoin:round}
 .tc .s0{color:#2a78d6}.tc .s1{color:#e05f26}.tc .s2{color:#148f62}.tc .s3{color:#c98500}
 .tc .s4{color:#cf4f80}.tc .s5{color:#4a3aa7}.tc .s6{color:#008300}.tc .s7{color:#d03b3b}

@@ -29,7 +29,8 @@ constexpr Entry kStrategies[] = {
     {"genetic", MakeGenetic, "crosses and mutates the best configs so far", true},
     {"differential_evolution", MakeDifferentialEvolution,
      "adds differences of configs to the best", true},
-    {"particle_swarm", MakeParticleSwarm, "configs drawn towards their own and the swarm's best", true},
+    {"particle_swarm", MakeParticleSwarm,
+     "configs drawn towards their own and the swarm's best", true},
     {"surrogate", MakeSurrogate, "a Gaussian process of log time chooses by expected improvement",
      true},
 };
