@@ -18,6 +18,9 @@ namespace tune {
 namespace {
 
 constexpr size_t kFinalists = 8;
+// Where noise is high much is a tie; then what was measured this much slower does not win for its
+// fewer registers.
+constexpr double kSlackOfTies = 1.005;
 
 bool IsFaster(const Trial& a, const Trial& b) {
   if (a.measurement.latency_ns_median != b.measurement.latency_ns_median) {
@@ -191,9 +194,12 @@ absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_co
     if (&trial == &fastest || tie) tied.push_back(trial);
   }
   std::sort(tied.begin(), tied.end(), IsPreferred);
+  double most_ns = kSlackOfTies * fastest.measurement.latency_ns_median;
+  if (winner.default_trial) {
+    most_ns = std::min(most_ns, winner.default_trial->measurement.latency_ns_median);
+  }
   const auto eligible = [&](const Trial& trial) {
-    return !winner.default_trial || trial.measurement.latency_ns_median <=
-                                        winner.default_trial->measurement.latency_ns_median;
+    return trial.measurement.latency_ns_median <= most_ns;
   };
   // There is one: the fastest is among them.
   const auto best = std::find_if(tied.begin(), tied.end(), eligible);

@@ -42,9 +42,10 @@ struct Winner {
 };
 
 // Of the fastest finalist and those whose ratio to it, by paired rounds, may be 1: the one with the
-// fewest registers, then the least shared memory, then the lowest config text. It is never slower
-// than the default config: a tie that is does not win. Depends on nothing but its arguments, so a
-// verdict can be had again from stored trials. FAILED_PRECONDITION if no finalist is ok.
+// fewest registers, then the least shared memory, then the lowest config text, unless it was
+// measured more than 0.5 % slower than the fastest. It is never slower than the default config.
+// Depends on nothing but its arguments, so a verdict can be had again from stored trials.
+// FAILED_PRECONDITION if no finalist is ok.
 absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_config);
 
 }  // namespace tune

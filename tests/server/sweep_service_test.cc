@@ -293,7 +293,7 @@ TEST_F(SweepServiceTest, BudgetInTrials) {
   request.clear_strategy();
   request.mutable_budget()->set_trials(3);
   const v1::Sweep submitted = Submit(request);
-  EXPECT_EQ(submitted.strategy(), "random");
+  EXPECT_EQ(submitted.strategy(), "auto");
   EXPECT_EQ(submitted.progress().planned(), 3u);
   EXPECT_EQ(AwaitEnd(*stubs_->sweeps, submitted.id()).progress().done(), 3u);
 }
