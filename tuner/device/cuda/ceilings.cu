@@ -112,10 +112,12 @@ __device__ __forceinline__ void ReadSecondLevel(const uint4* in, U64 words, int 
 
 // Each block reads the same kCacheLoads words a thread again and again.
 __device__ __forceinline__ void ReadFirstLevel(const uint4* in, int rounds, U32* sink) {
-  const uint4* mine = in + static_cast<U64>(blockIdx.x) * blockDim.x * kCacheLoads + threadIdx.x;
+  const uint4* block = in + static_cast<U64>(blockIdx.x) * blockDim.x * kCacheLoads;
   U32 seen = 0;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
+    // Another word of the warp's each round: ptxas would unroll and load equal addresses once.
+    const uint4* mine = block + (threadIdx.x ^ (round & 31));
     uint4 word[kCacheLoads];
 #pragma unroll
     for (int k = 0; k < kCacheLoads; ++k) {
@@ -130,6 +132,7 @@ __device__ __forceinline__ void ReadFirstLevel(const uint4* in, int rounds, U32*
 }
 
 // 32 KiB of shared memory; neighbouring threads read neighbouring words, so no bank is asked twice.
+// REQUIRES: at most 256 threads, or some words of a round are the same and are loaded once.
 __device__ __forceinline__ void ReadShared(int rounds, U32* sink) {
   __shared__ uint4 words[2048];
   for (int i = threadIdx.x; i < 2048; i += blockDim.x) {
@@ -143,7 +146,7 @@ __device__ __forceinline__ void ReadShared(int rounds, U32* sink) {
     uint4 word[kCacheLoads];
 #pragma unroll
     for (int k = 0; k < kCacheLoads; ++k) {
-      const U32 at = base + ((threadIdx.x + k * blockDim.x) & 2047) * 16;
+      const U32 at = base + ((threadIdx.x ^ (round & 31)) + k * blockDim.x) * 16;
       asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                    : "=r"(word[k].x), "=r"(word[k].y), "=r"(word[k].z), "=r"(word[k].w)
                    : "r"(at));

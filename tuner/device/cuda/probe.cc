@@ -93,9 +93,10 @@ void AddCaches(std::vector<Probe>& probes) {
                       kCacheBytes});
     probes.push_back({"l2", "l2", CeilingKind::kL2, ProbeShape::kSecondLevel, threads, 0,
                       blocks / 2, kCacheBytes});
-    probes.push_back(
-        {"shared", "shared", CeilingKind::kShared, ProbeShape::kRounds, threads, 0, 1,
-         kCacheBytes});
+  }
+  for (unsigned blocks : {2u, 4u}) {
+    probes.push_back({"shared", "shared", CeilingKind::kShared, ProbeShape::kRounds, 256, 0, blocks,
+                      kCacheBytes});
   }
   for (unsigned threads : {256u, 512u}) {
     probes.push_back({"l1", "l1", CeilingKind::kL1, ProbeShape::kFirstLevel, threads, 0, 1,
