@@ -395,11 +395,16 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<I
   if (!twins_.empty()) {
     twin = std::move(twins_.back());
     twins_.pop_back();
-    RETURN_IF_ERROR(
-        twin->Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_));
-  } else {
-    RETURN_IF_ERROR(options_.device->Renew(cancelled_));
+    const absl::Status prepared =
+        twin->Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_);
+    if (absl::IsResourceExhausted(prepared)) {
+      twin.reset();  // the contexts of the others are in the way
+      twins_.clear();
+    } else if (!prepared.ok()) {
+      return prepared;
+    }
   }
+  if (twin == nullptr) RETURN_IF_ERROR(options_.device->Renew(cancelled_));
   std::vector<Trial> trials;
   for (const ItemPtr& item : items) {
     ASSIGN_OR_RETURN(Trial trial, MeasureAgain(*item, twin != nullptr ? *twin : *options_.device));
