@@ -9,6 +9,7 @@
 #include "client/format.h"
 #include "client/interrupt.h"
 #include "client/rpc.h"
+#include "client/step_stream.h"
 #include "client/terminal.h"
 
 namespace tune::client {
@@ -61,15 +62,9 @@ absl::Status MeasureCeilings(Session& session, const CeilingFlags& flags) {
   SetDeadline(context, kTimeout);
   InterruptGuard guard([&] { context.TryCancel(); });
   auto reader = (*connection)->devices().MeasureCeilings(&context, request);
-  LiveLine live;
-  v1::MeasureCeilingsEvent event;
   v1::Device device;
-  while (reader->Read(&event)) {
-    if (event.has_step() && IsInteractive()) live.Show(event.step());
-    if (event.has_device()) device = event.device();
-  }
-  live.Clear();
-  absl::Status status = FromGrpc(reader->Finish());
+  const absl::Status status = FollowSteps(
+      *reader, [&](const v1::MeasureCeilingsEvent& event) { device = event.device(); });
   if (!status.ok()) return status;
   if (flags.json) {
     PrintJson(device);
@@ -99,22 +94,13 @@ absl::Status Calibrate(Session& session, const CeilingFlags& flags) {
   SetDeadline(context, kTimeout);
   InterruptGuard guard([&] { context.TryCancel(); });
   auto reader = (*connection)->profiles().Calibrate(&context, request);
-  LiveLine live;
-  v1::CalibrateEvent event;
-  while (reader->Read(&event)) {
-    if (event.has_step()) {
-      if (IsInteractive()) live.Show(event.step());
-      continue;
-    }
-    live.Clear();
+  return FollowSteps(*reader, [&](const v1::CalibrateEvent& event) {
     if (flags.json) {
       PrintJson(event.calibration());
     } else {
       PrintCalibration(event.calibration());
     }
-  }
-  live.Clear();
-  return FromGrpc(reader->Finish());
+  });
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "client/interrupt.h"
 #include "client/kernel_files.h"
 #include "client/rpc.h"
+#include "client/step_stream.h"
 #include "client/terminal.h"
 
 namespace tune::client {
@@ -179,22 +180,13 @@ absl::Status Run(Session& session, const ProfileFlags& flags) {
   SetDeadline(context, kTimeout);
   InterruptGuard guard([&] { context.TryCancel(); });
   auto reader = (*connection)->profiles().RunProfile(&context, *request);
-  LiveLine live;
-  v1::ProfileEvent event;
-  while (reader->Read(&event)) {
-    if (event.has_step()) {
-      if (IsInteractive()) live.Show(event.step());
-      continue;
-    }
-    live.Clear();
+  return FollowSteps(*reader, [&](const v1::ProfileEvent& event) {
     if (flags.json) {
       PrintJsonLine(event.profile());
     } else {
       Print(event.profile());
     }
-  }
-  live.Clear();
-  return FromGrpc(reader->Finish());
+  });
 }
 
 }  // namespace
