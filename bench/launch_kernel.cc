@@ -269,7 +269,7 @@ class Bench {
     return difference;
   }
 
-  // The clocks on kernels of arithmetic from nothing to a millisecond and on a million short blocks.
+  // The clocks, from an empty kernel to a millisecond of arithmetic, and on a million short blocks.
   // CUPTI may slow a kernel down by being there.
   absl::StatusOr<Json> RunChains() {
     CompilePlan plan;

@@ -23,6 +23,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLANTED = ROOT / "bench/planted/planted.textproto"
+PLANTED_SWEEP = ("--kernel", PLANTED, "--no-warm-start", "--budget", "1000")  # all of it
 PARTS = ("planted", "roofs", "winner")
 
 WRONG = {"wrong_result"}
@@ -106,10 +107,12 @@ class Study:
     def planted(self):
         """Every lie by its name, and every claim: what came of it, and what ought to have."""
         is_cpu = self.device == "cpu"
-        sweep = self.sweep("--kernel", PLANTED, "--no-warm-start")
-        ended = {}
+        sweep = self.sweep(*PLANTED_SWEEP)
+        ended = {f"LIE={lie}": ("not tried", "") for lie in LIES}
         for trial in self.trials(sweep):
-            ended[config_text(trial["config"])] = (outcome(trial), trial.get("message", ""))
+            config = config_text(trial["config"])
+            ended.pop(config.split()[0], None)
+            ended[config] = (outcome(trial), trial.get("message", ""))
         cases = []
         for config, (what, message) in sorted(ended.items()):
             lie = config.split()[0].removeprefix("LIE=")
@@ -120,7 +123,7 @@ class Study:
         honest = winner.startswith(("LIE=honest", "LIE=peeks") if is_cpu else "LIE=honest")
         # A CPU's cache may well hold all of it, and then there is no roof to be above of.
         for name, dims in CLAIMS[:1] if is_cpu else CLAIMS:
-            claim = self.sweep("--kernel", PLANTED, "--no-warm-start", *flags_of(dims))
+            claim = self.sweep(*PLANTED_SWEEP, *flags_of(dims))
             seen = {config_text(t["config"]): outcome(t) for t in self.trials(claim)}
             for config, what in sorted(seen.items()):
                 if config.startswith("LIE=honest"):
