@@ -84,7 +84,7 @@ class WorkerEvaluatorTest : public testing::Test {
                                     .device = lease_.get(),
                                     .compiler = pool_.get(),
                                     .quiet = {pool_.get()},
-                                    .cancelled = &cancelled_});
+                                    .cancelled = [this] { return cancelled_.load(); }});
   }
   std::vector<Config> AllConfigs() {
     const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
