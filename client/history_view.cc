@@ -29,8 +29,8 @@ std::string Title(const v1::HistorySeries& series) {
 
 std::string ChangeText(const v1::HistorySeries& series, const v1::HistoryChange& change) {
   const double percent = 100 * (change.after_ns() / change.before_ns() - 1);
-  return fmt::format("{} {:+.1f} % at {} ({} -> {}, p {:.1g})",
-                     percent > 0 ? "slower" : "faster", percent,
+  return fmt::format("{} {:+.1f} % at {} ({} -> {}, p {:.1g})", percent > 0 ? "slower" : "faster",
+                     percent,
                      series.points(static_cast<int>(change.index())).label().substr(0, kLabelShown),
                      LatencyText(change.before_ns()), LatencyText(change.after_ns()), change.p());
 }
@@ -93,11 +93,11 @@ SvgChart Panel(const v1::HistorySeries& series) {
     const v1::HistoryPoint& point = series.points(i);
     spread.points.push_back(
         {i + 1.0, 1e-9 * point.latency_ns_low(), 1e-9 * point.latency_ns_high()});
-    points.points.push_back({.x = i + 1.0,
-                             .y = 1e-9 * point.latency_ns(),
-                             .title = fmt::format("{}: {}, run {}, {} rounds", point.label(),
-                                                  LatencyText(point.latency_ns()), point.run_id(),
-                                                  point.rounds())});
+    points.points.push_back(
+        {.x = i + 1.0,
+         .y = 1e-9 * point.latency_ns(),
+         .title = fmt::format("{}: {}, run {}, {} rounds", point.label(),
+                              LatencyText(point.latency_ns()), point.run_id(), point.rounds())});
   }
   int begin = 0;
   for (const v1::HistoryChange& change : series.changes()) {

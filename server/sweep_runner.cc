@@ -165,9 +165,7 @@ absl::Status SweepRun::OpenDevice() {
                                        .seed = row.seed,
                                        .policy = PolicyFor(row.target, row.cache_mode),
                                        .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
-                                       .cancelled = [this] {
-                                         return control_.stop.load();
-                                       }}));
+                                       .cancelled = [this] { return control_.stop.load(); }}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,

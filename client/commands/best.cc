@@ -56,8 +56,7 @@ void PrintRecord(const v1::Record& record) {
       "{}   (95 % interval {} to {}, {} samples, {} clock, {} cache)",
       LatencyText(measurement.latency_ns_median()), LatencyText(measurement.latency_ns_low()),
       LatencyText(measurement.latency_ns_high()), measurement.sample_count(),
-      ToText(measurement.clock()),
-      record.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
+      ToText(measurement.clock()), record.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
   if (measurement.bytes_per_second() > 0) {
     absl::StrAppend(&latency, "   ", BandwidthText(measurement.bytes_per_second()));
   }

@@ -99,8 +99,8 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
 }
 
 void PrintTable(const std::vector<v1::Trial>& trials) {
-  Table table({"id", "purpose", "outcome", "median", "GB/s", "TFLOP/s", "regs", "config",
-               "message"});
+  Table table(
+      {"id", "purpose", "outcome", "median", "GB/s", "TFLOP/s", "regs", "config", "message"});
   for (const v1::Trial& trial : trials) {
     const v1::Measurement& m = trial.measurement();
     const bool ok = trial.outcome() == v1::OUTCOME_OK;
