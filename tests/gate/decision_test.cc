@@ -197,6 +197,7 @@ TEST(Gate, InvalidRoundsAreReplacedUpToALimit) {
   const Judgement lost = gate.Judge(1);
   EXPECT_EQ(lost.verdict, Verdict::kInvalid);
   EXPECT_EQ(lost.reason, "the device was throttled");
+  EXPECT_EQ(lost.invalid_rounds, 4) << "three were replaced";
 }
 
 TEST(Gate, IdenticalAndInvalidTakeNoRounds) {
