@@ -1,16 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of counters, ceilings and timing on one GPU: calibration, M1, M2, M3, ceilings twice, ncu.
+"""Figures of counters, ceilings and timing on one GPU.
 
-    bench/counters_study.py --bin build/release/bin --out counters.json [--tests build/release/tests/device_cuda]
+    bench/counters_study.py --bin build/release/bin --out counters.json [--parts ncu,flush]
 
-Needs Python's standard library and our programs. The file is written after each part, so that a run
-that is stopped keeps what it has.
+Parts, by default all:
+  device calibration counters
+  repeatability    M1: medians of ten fresh processes
+  placement        why they differ: one process with its buffers elsewhere each time, and processes
+  ceilings_twice   the whole suite twice
+  ncu              our counters against Nsight Compute's, with its cache control and with our flush
+  flush            M3: a kernel that reads once, after no flush, after a memset, after ours
+  caches           what the ceiling kernels of L2 and L1 really do, by counters
+  overhead         M4 and M2: three clocks, with CUPTI in the process and without
+Needs Python's standard library, our programs and launch_kernel, all in one folder. The file is
+written after each part, so that a run that is stopped keeps what it has; parts that are in the file
+already are kept.
 """
 import argparse
+import csv
+import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -24,11 +37,20 @@ KERNELS = [  # name, dims: about 5 us to 2 ms on an H200
     ("softmax", {"rows": 131072, "cols": 4096}),
 ]
 
+NCU_KERNELS = [("softmax", {"rows": 8192, "cols": 4096}), ("rope", {"seq": 4096}),
+               ("attention", {"seq": 2048})]
+# Of a profile's counters those that do not depend on the clock.
+COMPARED = ("dram__bytes", "lts__t_bytes", "l1tex__t_bytes", "sm__sass_thread_inst", "sm__ops_path",
+            "sm__inst_executed_pipe_tensor")
+PARTS = ("device", "calibration", "counters", "repeatability", "placement", "ceilings_twice", "ncu",
+         "flush", "caches", "overhead")
+
 
 class Study:
     def __init__(self, bin_dir, out, limit_s):
         self.bin, self.out, self.limit_s = pathlib.Path(bin_dir), pathlib.Path(out), limit_s
-        self.result = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "parts": {}}
+        self.result = json.loads(self.out.read_text()) if self.out.exists() else {"parts": {}}
+        self.result["started"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self.state = tempfile.mkdtemp(prefix="counters-study-")
         self.env = dict(os.environ, TUNE_STATE_DIR=self.state)
 
@@ -49,12 +71,18 @@ class Study:
         start = time.monotonic()
         try:
             figures = function()
-        except (OSError, ValueError, KeyError, IndexError) as error:
+        except (OSError, ValueError, KeyError, IndexError, TypeError, ZeroDivisionError) as error:
             figures = {"error": repr(error)}
         figures["seconds"] = round(time.monotonic() - start, 1)
         self.result["parts"][name] = figures
         self.out.write_text(json.dumps(self.result, indent=1))
         print(name, json.dumps(figures)[:2000], flush=True)
+
+    def launch_kernel(self, *arguments):
+        code, text, error = self.run(self.bin / "launch_kernel", *arguments)
+        if code != 0:
+            raise ValueError(error.strip())
+        return json.loads(text)
 
     def device(self):
         code, text, error = self.tunectl("device", "show", "cuda:0", "--json")
@@ -110,44 +138,171 @@ class Study:
                 figures["above_theory"].append(name)
         return figures
 
-    def tests(self, folder):
+    def placement(self):
+        """M1's other half: does a process differ, or where its buffers lie?"""
         figures = {}
-        for name in ("cuda_counting_gpu_test", "cuda_gpu_test"):
-            program = pathlib.Path(folder) / name
-            if program.exists():
-                code, text, error = self.run(program)
-                figures[name] = {"exit": code, "output": (text + error)[-8000:]}
+        for kernel, dims in KERNELS[2:]:
+            flags = [f"{name}={value}" for name, value in dims.items()] + ["--launches=60"]
+            within = [p["events_ns"] for p in
+                      self.launch_kernel(kernel, *flags, "--placements=12")["placements"]]
+            between = [self.launch_kernel(kernel, *flags)["placements"][0]["events_ns"]
+                       for _ in range(8)]
+            figures[f"{kernel} {dims}"] = {
+                "one_process_ns": within, "one_process_cv": deviation(within),
+                "processes_ns": between, "processes_cv": deviation(between)}
         return figures
 
     def ncu(self):
-        ncu = shutil.which("ncu")
-        if ncu is None:
+        """The counters of a profile, and ncu's of the same config, problem and preparation."""
+        program = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
+        if not pathlib.Path(program).exists():
             return {"skipped": "no ncu on this host"}
-        code, text, error = self.run(
-            ncu, "--clock-control", "none", "--target-processes", "all", "--csv", "--metrics",
-            "dram__bytes_read.sum,dram__bytes_write.sum,"
-            "sm__sass_thread_inst_executed_op_ffma_pred_on.sum", "--launch-count", "40",
-            self.bin / "tunectl", "profile", "softmax", "--rows=8192", "--cols=4096")
-        return {"exit": code, "output": (text + error)[-8000:]}
+        figures = {"version": self.run(program, "--version")[1].strip().splitlines()[-1:]}
+        for kernel, dims in NCU_KERNELS:
+            figures[f"{kernel} {dims}"] = self.against_ncu(program, kernel, dims)
+        return figures
+
+    def against_ncu(self, program, kernel, dims):
+        profile = self.profile(kernel, dims)
+        ours = {c["name"]: c.get("value", 0) for c in profile["counters"]
+                if c["name"].startswith(COMPARED)}
+        bytes_of = [name for name in ours if "bytes" in name]
+        others = [name for name in ours if name not in bytes_of]
+        theirs, errors = {}, []
+        # ncu empties the caches itself before each of its replays, or leaves them as our flush did;
+        # bytes are one pass, so there is no replay that our flush would not precede.
+        for label, metrics, control in (("ncu", bytes_of, "all"), ("ncu_our_flush", bytes_of, "none"),
+                                        ("ncu", others, "none")):
+            if not metrics:
+                continue
+            code, text, error = self.run(
+                program, "--clock-control", "none", "--cache-control", control, "--csv",
+                "--print-units", "base", "--kernel-name", profile_entry(kernel), "--launch-count", "1",
+                "--metrics", ",".join(metrics), self.bin / "launch_kernel", kernel,
+                *[f"{name}={value}" for name, value in dims.items()],
+                f"--config={config_text(profile['config'])}")
+            found = read_ncu(text)
+            theirs.setdefault(label, {}).update(found)
+            if code != 0 or not found:
+                errors.append((text + error)[-1500:])
+        rows = {}
+        for name, value in ours.items():
+            row = {"ours": value, **{label: metrics[name] for label, metrics in theirs.items()
+                                     if name in metrics}}
+            for label in theirs:
+                if row.get(label):
+                    row[f"ours_over_{label}"] = value / row[label]
+            rows[name] = row
+        figures = {"config": config_text(profile["config"]), "counters": rows, "errors": errors}
+        for label in ("ncu", "ncu_our_flush"):
+            # Reads and writes together are the measure: little is written where it all stays.
+            dram = sum(row.get(label, 0) for name, row in rows.items() if name.startswith("dram"))
+            figures[f"bytes_within_3_percent_of_{label}"] = all(
+                close(rows[n], label, 0.03, dram if n.startswith("dram") else None)
+                for n in bytes_of)
+        figures["operations_equal"] = all(close(rows[n], "ncu", 0) for n in others)
+        return figures
+
+    def flush(self):
+        """M3 (a), (b), (c): bytes that a kernel which reads once really reads and writes."""
+        timed = self.launch_kernel("read", "--launches=40")
+        counted = self.launch_kernel("read", "--count")
+        for row, counters in zip(timed, counted):
+            row.update({k: v for k, v in counters.items() if k not in ("bytes", "flush")})
+            row["read_share"] = counters.get("dram__bytes_read.sum", 0) / row["bytes"]
+            row["written_share"] = counters.get("dram__bytes_write.sum", 0) / row["bytes"]
+            row["cold"] = row["read_share"] >= 0.98 and row["written_share"] <= 0.02
+        return {"rows": timed, "passed": all(r["cold"] for r in timed if r["flush"] == "clean")}
+
+    def caches(self):
+        """Is the ceiling of a cache that cache's? Bytes at each level over the bytes loaded."""
+        figures = {}
+        for cache in ("l2", "l1"):
+            rates = self.launch_kernel(cache)
+            for row, counted in zip(rates, self.launch_kernel(cache, "--count")):
+                counters = counted["counters"]
+                for name, value in counters.items():
+                    if name != "bytes":
+                        row[f"{name} share"] = value / counters["bytes"]
+            figures[cache] = rates
+        figures["passed"] = (all(r["dram__bytes_read.sum share"] < 0.02 and
+                                 r["lts__t_bytes.sum share"] > 0.97 for r in figures["l2"]) and
+                             all(r["lts__t_bytes.sum share"] < 0.02 for r in figures["l1"]))
+        return figures
+
+    def overhead(self):
+        """M4: what CUPTI in the process changes of the graph clock; M2: how the clocks agree."""
+        runs = {"without": [], "with": []}
+        for _ in range(3):
+            runs["without"].append(self.launch_kernel("chain"))
+            runs["with"].append(self.launch_kernel("chain", "--cupti"))
+        rows = []
+        for i, first in enumerate(runs["with"][0]):
+            def middle(side, clock, at=i):
+                return statistics.median(run[at][clock] for run in runs[side])
+            row = {"rounds": first["rounds"], "blocks": first["blocks"],
+                   "cupti_ns": middle("with", "cupti_ns"), "events_ns": middle("without", "events_ns"),
+                   "graph_ns": middle("without", "graph_ns"),
+                   "graph_with_cupti_ns": middle("with", "graph_ns")}
+            row["m4"] = row["graph_with_cupti_ns"] / row["graph_ns"] - 1
+            row["cupti_over_graph"] = row["cupti_ns"] / row["graph_ns"] - 1
+            rows.append(row)
+        long = [r for r in rows if r["graph_ns"] >= 20e3]
+        return {"rows": rows, "passed": all(abs(r["m4"]) <= 0.01 for r in long)}
+
+
+def deviation(values):
+    return statistics.stdev(values) / statistics.mean(values)
+
+
+def close(row, label, tolerance, of=None):
+    """Within the tolerance of their value, or of another."""
+    return label in row and abs(row["ours"] - row[label]) <= tolerance * abs(of or row[label])
+
+
+def config_text(config):
+    """As tune::ToText has it."""
+    def text(value):
+        kind, content = next(iter(value.items()))
+        return str(bool(content)) if kind == "boolean" else str(content)
+    return " ".join(f"{e['param']}={text(e['value'])}" for e in config["entries"])
+
+
+def profile_entry(kernel):
+    spec = pathlib.Path(__file__).resolve().parent.parent / "kernels" / kernel / f"{kernel}.textproto"
+    return re.search(r'^entry: "(\w+)"', spec.read_text(), re.MULTILINE).group(1)
+
+
+def read_ncu(text):
+    """Metrics of ncu's CSV, with the ==PROF== lines and ours before it."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if start is None:
+        return {}
+    found = {}
+    for row in csv.DictReader(io.StringIO("\n".join(lines[start:]))):
+        try:
+            found[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+    return found
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--tests", default="", help="folder of the GPU tests")
     parser.add_argument("--limit", type=float, default=240, help="seconds of each program")
-    parser.add_argument("--parts", default="", help="only these, comma separated")
+    parser.add_argument("--parts", default="", help="only these, comma separated, again if need be")
     arguments = parser.parse_args()
     study = Study(arguments.bin, arguments.out, arguments.limit)
-    parts = {"device": study.device, "calibration": study.calibration, "counters": study.counters,
-             "repeatability": study.repeatability, "ceilings_twice": study.ceilings_twice,
-             "ncu": study.ncu}
-    if arguments.tests:
-        parts["tests"] = lambda: study.tests(arguments.tests)
-    wanted = [name for name in arguments.parts.split(",") if name] or list(parts)
-    for name in wanted:
-        study.part(name, parts[name])
+    wanted = [name for name in arguments.parts.split(",") if name]
+    unknown = set(wanted) - set(PARTS)
+    if unknown:
+        parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(PARTS)}")
+    for name in wanted or [part for part in PARTS if part not in study.result["parts"]]:
+        study.part(name, getattr(study, name))
     shutil.rmtree(study.state, ignore_errors=True)
 
 

@@ -11,6 +11,11 @@ Parts, in this order (default: all):
   blind      gate runs over kernels of which some are slower, drawn at random; needs oracle
   hundred    100 kernels of 100 us each: how long a gate takes
   identical  kernels that differ in their text alone: how long that takes
+  retune     a head that is slower with the base's config and not with its own, and one that is
+             slower with both: does the gate tell them apart?
+--draws 3:64,2:64,1.5:32,0:32 has oracle look for exactly these slowdowns, in percent, and blind draw
+so many of each, in an order that the seed decides. --merge adds the rounds that aa found in other
+sessions' files to what this one's says.
 Writes the JSON file after each part and leaves out the parts it has, unless --again. A part keeps
 to its time limit (--limit-s gives all of them another) as well as it can tell beforehand.
 """
@@ -27,7 +32,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PARTS = {"aa": 240, "oracle": 240, "blind": 300, "hundred": 330, "identical": 90}
+PARTS = {"aa": 240, "oracle": 240, "blind": 300, "hundred": 330, "identical": 90, "retune": 120}
 
 SPEC = """name: "{name}"
 summary: "a kernel whose cost has a knob"
@@ -36,6 +41,7 @@ entry: "work"
 dtypes: "f32"
 dims {{ name: "n" default_value: {n} min: 1 on {{ target: "cpu" default_value: {cpu_n} }} }}
 params {{ name: "THREADS" values: "[256]" default_value: "256" }}
+params {{ name: "WAY" values: "{ways}" default_value: "1" }}
 args {{ name: "x" buffer {{ dtype: "f32" shape: "n" role: ROLE_INPUT }} }}
 args {{ name: "y" buffer {{ dtype: "f32" shape: "n" role: ROLE_OUTPUT }} }}
 args {{ name: "n" scalar {{ dtype: "i64" value: "n" }} }}
@@ -44,7 +50,9 @@ work {{ flops: "n" bytes: "8 * n" peak: "f32" }}
 reference {{ entry: "work_reference" launch {{ grid: "ceil_div(n, 256)" block: "256" }} }}
 tolerances {{ dtype: "f32" rtol: 1e-3 atol: 1e-4 }}
 """
-SETTINGS = """#define KNOB {knob}
+# Nothing folds at knob 0 that would not at another: a change of the knob changes nothing else.
+SETTINGS = """#define KNOB (WAY == 1 ? {knob} : {knob2})
+#define KNOB_AT_RUN_TIME (KNOB + (n == 12345))
 #define SALT {salt}
 #define ITERATIONS {iterations}
 #define SCALE (1.0f + 1e-6f * SALT)
@@ -62,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) work(const float* x, float
 COPY = SETTINGS + """#define RESULT(v) (SCALE * (v))
 """ + HEAD + """  const volatile float* in = x;
   volatile float* out = y;
-  const int passes = blockIdx.x % 1000 < KNOB ? 2 : 1;
+  const int passes = blockIdx.x % 1000 < KNOB_AT_RUN_TIME ? 2 : 1;
   for (int pass = 0; pass < passes; ++pass) {{
     float v[4];
     for (int item = 0; item < 4; ++item) {{
@@ -77,23 +85,17 @@ COPY = SETTINGS + """#define RESULT(v) (SCALE * (v))
 }}
 #endif
 """
-# KNOB in a thousand blocks compute everything twice.
-COMPUTE = SETTINGS + """#define RESULT(v) Iterate(v)
-template <typename T>
+# KNOB in a thousand iterations more; they converge long before.
+COMPUTE = SETTINGS + """#define RESULT(v) Iterate<ITERATIONS>(v)
+template <int kCount, typename T>
 static __device__ T Iterate(T v) {{
 #pragma unroll 8
-  for (int k = 0; k < ITERATIONS; ++k) v = v * static_cast<T>(0.5f) + static_cast<T>(SCALE);
+  for (int k = 0; k < kCount; ++k) v = v * static_cast<T>(0.5f) + static_cast<T>(SCALE);
   return v;
 }}
 """ + HEAD + """  for (int item = 0; item < 4; ++item) {{
     const long long i = first + item * THREADS;
-    if (i >= n) continue;
-    float v = Iterate(x[i]);
-    if (blockIdx.x % 1000 < KNOB) {{
-      const float again = Iterate(x[i] + v);
-      if (again == 12345.678f) v = again;
-    }}
-    y[i] = v;
+    if (i < n) y[i] = Iterate<ITERATIONS + ITERATIONS * KNOB / 1000>(x[i]);
   }}
 }}
 #endif
@@ -101,7 +103,7 @@ static __device__ T Iterate(T v) {{
 # KNOB in a thousand blocks read their input once more, from another place.
 REREAD = SETTINGS + """#define RESULT(v) (SCALE * (v))
 """ + HEAD + """  float extra = 0.0f;
-  if (blockIdx.x % 1000 < KNOB) {{
+  if (blockIdx.x % 1000 < KNOB_AT_RUN_TIME) {{
     const volatile float* in = x;
     for (int item = 0; item < 4; ++item) extra += in[(first + item * THREADS + n / 2) % n];
   }}
@@ -113,9 +115,11 @@ REREAD = SETTINGS + """#define RESULT(v) (SCALE * (v))
 #endif
 """
 SOURCES = {"copy": COPY, "compute": COMPUTE, "reread": REREAD}
-# Elements on a GPU and on the CPU; about 100 us on an H200.
-SIZES = {"copy": (32 << 20, 1 << 16), "compute": (4 << 20, 1 << 14), "reread": (32 << 20, 1 << 16)}
+# Elements on a GPU and on the CPU; 80 to 130 us on an H200.
+SIZES = {"copy": (64 << 20, 1 << 16), "compute": (2 << 20, 1 << 14), "reread": (32 << 20, 1 << 16)}
 ITERATIONS = {"gpu": 1024, "cpu": 32}
+DRAWS_OF_A_RUN = 48
+QUIET_DEVIATION = 0.007  # of rounds: where the strictest promise holds
 TARGETS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.10)
 
 
@@ -141,6 +145,8 @@ class Study:
         self.device = arguments.device
         self.quick = arguments.quick
         self.seed = arguments.seed
+        self.draws = arguments.draws
+        self.merge = arguments.merge
         self.out = pathlib.Path(arguments.out)
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="gate-study-"))
         self.env = {**os.environ, "TUNE_STATE_DIR": str(self.work / "state"),
@@ -204,16 +210,17 @@ class Study:
         self.out.parent.mkdir(parents=True, exist_ok=True)
         self.out.write_text(json.dumps(self.figures, indent=1) + "\n")
 
-    def write(self, folder, name, kind, knob=0, salt=0, n=None, iterations=None):
-        """A kernel of SOURCES with its knob set."""
+    def write(self, folder, name, kind, knob=0, salt=0, n=None, iterations=None, knob2=None):
+        """A kernel of SOURCES with its knob set; with another for a second way, if it is given."""
         cpu = self.device == "cpu"
         gpu_n, cpu_n = SIZES[kind]
         place = folder / name
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{name}.textproto").write_text(
-            SPEC.format(name=name, n=n or gpu_n, cpu_n=n or cpu_n))
+            SPEC.format(name=name, n=n or gpu_n, cpu_n=n or cpu_n,
+                        ways="[1]" if knob2 is None else "[1, 2]"))
         (place / f"{name}.cu").write_text(SOURCES[kind].format(
-            knob=knob, salt=salt, iterations=iterations or ITERATIONS["cpu" if cpu else "gpu"]))
+            knob=knob, knob2=knob2 or 0, salt=salt, iterations=iterations or ITERATIONS["cpu" if cpu else "gpu"]))
 
     def study(self, base, head, rounds_wanted, share=1.0):
         """As many rounds as fit in a share of the time left: a few tell how long one takes."""
@@ -250,23 +257,57 @@ class Study:
             print(f"aa: {line['name']}: {line['ns'] / 1e3:.1f} us, round sd "
                   f"{100 * line['deviation']:.3f} %, autocorrelation {line['autocorrelation']:.2f}, "
                   f"{line['rounds']} rounds", flush=True)
+        figure["sessions"] = self.sessions(figure)
         return figure
 
-    def oracle(self):
+    def sessions(self, figure):
+        """This one and those of the files to merge: rounds of each, and all drawn runs together."""
+        found = [{"date": self.figures["date"], "device": self.figures["device"], "aa": figure}]
+        for path in self.merge:
+            other = json.loads(pathlib.Path(path).read_text())
+            found.append({"date": other["date"], "device": other["device"], "aa": other["aa"]})
+        rows, rounds, runs, failed = [], 0, 0, 0
+        for session in found:
+            kernels = session["aa"]["kernels"]
+            drawn = session["aa"]["resampled_10000"]
+            rounds += sum(k["rounds"] for k in kernels)
+            runs += int(drawn.get("runs", 10000))
+            failed += int(drawn.get("failed_runs", 0))
+            rows.append({"date": session["date"], "uuid": session["device"].get("uuid"),
+                         "kernels": {k["name"]: {"rounds": k["rounds"], "deviation": k["deviation"],
+                                                 "ratio": k["ratio"]} for k in kernels}})
+        bound = clopper_pearson_high(failed, runs)
+        print(f"aa: {len(rows)} sessions, {rounds} rounds, {failed} of {runs} drawn runs fail; at most "
+              f"{100 * bound:.3f} % do (95 %)", flush=True)
+        return {"each": rows, "rounds": rounds, "drawn_runs": runs, "failed_runs": failed,
+                "failed_bound": bound}
+
+    def slopes(self):
+        """What a step of each kind's knob costs, and what any knob at all does, by two settings."""
         base, head = self.work / "oracle-base", self.work / "oracle-head"
+        probed = (40, 200)
+        for kind in SOURCES:
+            for knob in probed:
+                self.write(base, f"{kind}-{knob}", kind)
+                self.write(head, f"{kind}-{knob}", kind, knob=knob)
+        effect = {k["name"]: k.get("ratio", 1) - 1 for k in
+                  self.gate(base, head, "--study", "12", "--seed", str(self.seed))["kernels"]}
         slopes = {}
         for kind in SOURCES:
-            self.write(base, f"{kind}-slope", kind)
-            self.write(head, f"{kind}-slope", kind, knob=200)
-        probe = self.gate(base, head, "--study", "8", "--seed", str(self.seed))
-        for kernel in probe["kernels"]:
-            kind = kernel["name"].split("-")[0]
-            slopes[kind] = max(1e-5, (kernel.get("ratio", 1) - 1) / 200)
+            low, high = (effect[f"{kind}-{knob}"] for knob in probed)
+            slope = max(1e-5, (high - low) / (probed[1] - probed[0]))
+            slopes[kind] = {"step": slope, "offset": high - slope * probed[1]}
+        return slopes
+
+    def oracle(self):
+        slopes = self.slopes()
+        targets = [t for t in self.draws if t > 0] or TARGETS
         base, head = self.work / "oracle2-base", self.work / "oracle2-head"
         knobs = {}
         for kind in SOURCES:
-            for target in TARGETS if not self.quick else TARGETS[-1:]:
-                knob = max(1, min(1000, round(target / slopes[kind])))
+            for target in targets if not self.quick else targets[-1:]:
+                line = slopes[kind]
+                knob = max(1, min(1000, round((target - line["offset"]) / line["step"])))
                 name = f"{kind}-{round(1000 * target)}"
                 knobs[name] = {"kind": kind, "knob": knob, "target": target}
                 self.write(base, name, kind)
@@ -286,24 +327,22 @@ class Study:
         return {"slopes": slopes, "settings": knobs, "run": summary(run)}
 
     def blind(self):
-        settings = self.figures["oracle"]["settings"]
         chance = random.Random(self.seed)
         draws = []
         runs = []
-        size = 4 if self.quick else 40
         longest = 0.0
-        while not runs or self.left() > 1.15 * longest:
-            base = self.work / f"blind-base-{len(runs)}"
-            head = self.work / f"blind-head-{len(runs)}"
+        for number, batch in enumerate(self.batches(chance)):
+            if runs and self.left() < 1.15 * longest:
+                print(f"blind: no time for batch {number} and those after it", flush=True)
+                break
+            base = self.work / f"blind-base-{number}"
+            head = self.work / f"blind-head-{number}"
             secret = {}
-            for i in range(size):
+            for i, (key, setting, changed) in enumerate(batch):
                 name = f"k{i:02}"
-                key = chance.choice(list(settings))
-                setting = settings[key]
-                changed = chance.random() < 0.5
-                kind = setting["kind"]
-                self.write(base, name, kind, salt=1)
-                self.write(head, name, kind, salt=2, knob=setting["knob"] if changed else 0)
+                self.write(base, name, setting["kind"], salt=1)
+                self.write(head, name, setting["kind"], salt=2,
+                           knob=setting["knob"] if changed else 0)
                 secret[name] = {"setting": key, "effect": setting["effect"] if changed else 0.0,
                                 "changed": changed}
             run = self.gate(base, head, "--seed", str(chance.randrange(1 << 31)))
@@ -314,9 +353,31 @@ class Study:
                               "verdict": verdict(kernel), "ratio": kernel.get("ratio", 1),
                               "deviation": kernel.get("deviation", 0),
                               "improved": kernel.get("improved", False)})
-            if self.quick:
-                break
         return self.power(draws, runs)
+
+    def batches(self, chance):
+        """What each gate run is given: settings and whether they are used, as drawn."""
+        settings = self.figures["oracle"]["settings"]
+        if not self.draws:
+            size = 4 if self.quick else 40
+            while True:
+                batch = []
+                for _ in range(size):
+                    key = chance.choice(list(settings))
+                    batch.append((key, settings[key], chance.random() < 0.5))
+                yield batch
+                if self.quick:
+                    return
+        drawn = []
+        for target, count in self.draws.items():
+            fitting = [k for k, v in settings.items() if target in (0, v["target"])]
+            for _ in range(count if not self.quick else min(count, 1)):
+                key = chance.choice(fitting)
+                drawn.append((key, settings[key], target > 0))
+        chance.shuffle(drawn)
+        count = -(-len(drawn) // DRAWS_OF_A_RUN)
+        for first in range(count):
+            yield drawn[first::count]
 
     def power(self, draws, runs):
         """The confusion table: whatever is not FAIL is a miss where there was an effect."""
@@ -336,8 +397,11 @@ class Study:
             if not inside:
                 continue
             name = f"{100 * low:.2f} to {100 * high:.2f} %" if low > 0 else f"below {100 * high:.2f} %"
+            quiet = [d for d in inside if d["deviation"] <= QUIET_DEVIATION]
             line = {"effect": name, "draws": len(inside),
                     "caught": len(inside) - len(missed), "verdicts": verdicts,
+                    "quiet_draws": len(quiet),
+                    "quiet_caught": sum(d["verdict"] == "FAIL" for d in quiet),
                     "miss_bound": clopper_pearson_high(len(missed), len(inside)),
                     "missed": [d["setting"] for d in missed]}
             table.append(line)
@@ -388,6 +452,36 @@ class Study:
               flush=True)
         return {"run": summary(run), "kernels": count, "seconds_each": each}
 
+    def retune(self):
+        """Knobs of the two ways: the base's best is the second, the head's own the first."""
+        base, head = self.work / "retune-base", self.work / "retune-head"
+        expected = {"recovers": True, "stays": False}
+        for name, first in (("recovers", 0), ("stays", 150)):
+            self.write(base, name, "compute", salt=1, knob=300, knob2=0)
+            self.write(head, name, "compute", salt=2, knob=first, knob2=300)
+        run = self.gate(base, head, "--retune", "2", "--seed", str(self.seed))
+        figure = {"run": summary(run), "kernels": {}}
+        for kernel in run["kernels"]:
+            recovery = kernel.get("recovery")
+            line = {"verdict": verdict(kernel), "ratio": kernel.get("ratio", 1),
+                    "recovery": recovery and {"ratio": recovery.get("ratio", 1),
+                                              "recovers": recovery.get("recovers", False)}}
+            line["passed"] = (line["verdict"] == "FAIL" and recovery is not None and
+                              line["recovery"]["recovers"] == expected[kernel["name"]])
+            figure["kernels"][kernel["name"]] = line
+            print(f"retune: {kernel['name']}: {line}", flush=True)
+        figure["passed"] = all(line["passed"] for line in figure["kernels"].values())
+        return figure
+
+
+def parse_draws(text):
+    """'3:64,0:32' as {0.03: 64, 0: 32}."""
+    try:
+        return {float(part.split(":")[0]) / 100: int(part.split(":")[1])
+                for part in text.split(",") if part}
+    except (IndexError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{text} is not PERCENT:DRAWS,...") from error
+
 
 def verdict(kernel):
     return kernel.get("verdict", "-").replace("GATE_VERDICT_", "")
@@ -417,6 +511,8 @@ def main():
     parser.add_argument("--device", default="", help="device id; by default the first GPU")
     parser.add_argument("--limit-s", type=float, default=0, help="of each part")
     parser.add_argument("--seed", type=int, default=20261121)
+    parser.add_argument("--draws", type=parse_draws, default={}, help="PERCENT:DRAWS,...")
+    parser.add_argument("--merge", nargs="*", default=[], metavar="FILE", help="files of other sessions")
     parser.add_argument("--quick", action="store_true", help="a small try that proves nothing")
     parser.add_argument("--again", action="store_true", help="also the parts that the file has")
     arguments = parser.parse_args()

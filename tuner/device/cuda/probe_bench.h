@@ -26,7 +26,8 @@ class ProbeBench {
   ProbeBench(ProbeBench&& other) noexcept = default;
 
   // The fastest of a few launches, after one that does not count: bytes or FLOPs a second. The
-  // launches take milliseconds, so power limits have no time to act.
+  // launches take milliseconds, so power limits have little time to act; in the suite tensor cores
+  // are measured in several bursts, each after a rest.
   absl::StatusOr<double> Measure(const Probe& probe);
   // The median over the last fifth of `seconds` of launches without a pause.
   absl::StatusOr<double> MeasureSustained(const Probe& probe, double seconds);
