@@ -43,7 +43,7 @@ using replay::RecordedSpace;
 using Clock = std::chrono::steady_clock;
 
 constexpr char kUsage[] =
-    "usage: strategy_study FOLDER [--studies=sequential,in_flight,prior,score]\n"
+    "usage: strategy_study FOLDER [--studies=sequential,in_flight,in_flight_timed,prior,score]\n"
     "           [--strategies=auto,...]  of sequential and score; by default all\n"
     "           [--seeds=50] [--score-seeds=25] [--prior-seeds=50] [--in-flight=32]\n"
     "           [--only=TEXT]            recordings with this in their name\n"
@@ -53,7 +53,8 @@ constexpr char kUsage[] =
 
 struct Flags {
   std::string folder;
-  std::vector<std::string> studies = {"sequential", "in_flight", "prior", "score"};
+  std::vector<std::string> studies = {"sequential", "in_flight", "in_flight_timed", "prior",
+                                      "score"};
   std::vector<std::string> strategies = StrategyNames();
   uint32_t seeds = 50;
   uint32_t score_seeds = 25;
@@ -134,7 +135,7 @@ absl::Span<const uint64_t> MarksOf(const Cell& cell) {
 
 std::string CellLine(const Cell& cell) {
   std::string line =
-      absl::StrFormat("%-10s %-22s %-30s", cell.study, cell.strategy, Name(*cell.space));
+      absl::StrFormat("%-15s %-22s %-30s", cell.study, cell.strategy, Name(*cell.space));
   if (cell.study == "prior") absl::StrAppendFormat(&line, " given %-30s", GivenName(cell));
   if (cell.study == "score") {
     absl::StrAppendFormat(&line, " K %4d  score %6.3f", cell.budget, Score(cell));
@@ -223,8 +224,10 @@ std::vector<PriorObservation> Misleading(const RecordedSpace& space, Given given
 
 class Plan {
  public:
-  Plan(const Flags& flags, const std::vector<RecordedSpace>& spaces)
-      : flags_(flags), spaces_(spaces) {}
+  // `untimed` are the same spaces without what the trials took.
+  Plan(const Flags& flags, const std::vector<RecordedSpace>& spaces,
+       const std::vector<RecordedSpace>& untimed)
+      : flags_(flags), spaces_(spaces), untimed_(untimed) {}
 
   std::vector<Cell> Cells() {
     for (const std::string& study : flags_.studies) {
@@ -240,11 +243,12 @@ class Plan {
  private:
   void AddStudy(const std::string& study) {
     const size_t first = cells_.size();
+    const bool many = absl::StartsWith(study, "in_flight");
     for (const std::string& strategy : flags_.strategies) {
-      if (study == "in_flight" && strategy != kDefaultStrategy) continue;
-      for (const RecordedSpace& space : spaces_) {
+      if (many && strategy != kDefaultStrategy) continue;
+      for (const RecordedSpace& space : study == "in_flight" ? untimed_ : spaces_) {
         Cell cell{.study = study, .strategy = strategy, .space = &space, .seeds = flags_.seeds};
-        if (study == "in_flight") cell.in_flight = flags_.in_flight;
+        if (many) cell.in_flight = flags_.in_flight;
         if (study == "score") {
           cell.seeds = flags_.score_seeds;
           cell.budget = MethodologyScore(space.recording()).evaluations();
@@ -286,8 +290,19 @@ class Plan {
 
   const Flags& flags_;
   const std::vector<RecordedSpace>& spaces_;
+  const std::vector<RecordedSpace>& untimed_;
   std::vector<Cell> cells_;
 };
+
+std::vector<RecordedSpace> WithoutTimes(const std::vector<RecordedSpace>& spaces) {
+  std::vector<RecordedSpace> untimed;
+  for (const RecordedSpace& space : spaces) {
+    replay::Recording recording = space.recording();
+    for (replay::RecordedTrial& trial : recording.trials) trial.evaluate_seconds = 0;
+    untimed.push_back(RecordedSpace::Create(std::move(recording)).value());
+  }
+  return untimed;
+}
 
 absl::StatusOr<RecordedSpace> Load(const std::filesystem::path& json_path) {
   std::vector<replay::RecordingFile> files;
@@ -362,7 +377,7 @@ json Overall(const std::vector<Cell>& cells, const std::string& study,
   const std::vector<const Cell*> of = Select(cells, study, strategy);
   if (of.empty()) return nullptr;
   json out = {{"study", study}, {"strategy", strategy}, {"spaces", of.size()}};
-  std::string line = absl::StrFormat("%-10s %-22s", study, strategy);
+  std::string line = absl::StrFormat("%-15s %-22s", study, strategy);
   if (study == "score") {
     double sum = 0;
     for (const Cell* cell : of) sum += Score(*cell);
@@ -420,7 +435,7 @@ json OverallPrior(const std::vector<Cell>& cells, bool misleading) {
               {"pairs", medians[0].size()},
               {"with_over_without_at_50", replay::GeometricMean(log_harm)},
               {"worse_at_50", worse}};
-  std::printf("prior      %-22s", misleading ? "made to mislead" : "another GPU's");
+  std::printf("prior           %-22s", misleading ? "made to mislead" : "another GPU's");
   for (size_t i = 0; i < medians.size(); ++i) {
     std::sort(medians[i].begin(), medians[i].end());
     const double median = replay::QuantileOf(medians[i], 0.5);
@@ -459,7 +474,7 @@ json Report(const Flags& flags, const std::vector<Cell>& cells) {
 bool ParseOne(absl::string_view arg, Flags& flags) {
   if (absl::ConsumePrefix(&arg, "--studies=")) {
     flags.studies = absl::StrSplit(arg, ',');
-    const std::vector<std::string> known = {"sequential", "in_flight", "prior", "score"};
+    const std::vector<std::string> known = Flags().studies;
     return std::all_of(flags.studies.begin(), flags.studies.end(), [&](const std::string& study) {
       return std::find(known.begin(), known.end(), study) != known.end();
     });
@@ -510,8 +525,9 @@ int Main(int argc, char** argv) {
                  flags.folder.c_str());
     return 1;
   }
+  const std::vector<RecordedSpace> untimed = WithoutTimes(spaces);
   const auto start = Clock::now();
-  std::vector<Cell> cells = Plan(flags, spaces).Cells();
+  std::vector<Cell> cells = Plan(flags, spaces, untimed).Cells();
   Player(flags, cells).Go(flags.threads);
   json report = Report(flags, cells);
   report["seconds"] = std::chrono::duration<double>(Clock::now() - start).count();

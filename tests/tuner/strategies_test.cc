@@ -301,6 +301,33 @@ TEST(Auto, RecoversFromAPriorThatMisleads) {
   EXPECT_LT(MedianExcess(space, PriorOf(space, true), 60), 0.05);
 }
 
+TEST(Auto, IsNoWorseAfterFiftyWithAPriorThatMisleads) {
+  const Space space = KernelSpace();
+  EXPECT_LE(MedianExcess(space, PriorOf(space, true), 50), MedianExcess(space, {}, 50) + 0.005);
+}
+
+// The fast ones are next to those that fail: it may not stay away from them, nor run into them.
+TEST(Auto, LearnsWhereConfigsFail) {
+  const Space space = KernelSpace();
+  const auto measure = [](const Space& of, uint64_t index) {
+    const std::vector<uint16_t> d = of.DigitsAt(index);
+    const int load = d[0] + d[1] + d[2] + d[3];
+    if (load > 9) return Observation{.index = index, .outcome = Outcome::kCompileFailed};
+    return Observation{.index = index, .latency_ns = 100.0 - 8 * load + d[4] + d[5]};
+  };
+  std::vector<int> failed;
+  for (const std::string name : {"auto", "random"}) {
+    failed.push_back(0);
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      auto strategy = Make(name, space, {.seed = seed});
+      const Played played = Play(*strategy, space, 60, 1, measure);
+      if (name == "auto") EXPECT_EQ(played.best_ns, 28) << seed;
+      for (uint64_t index : played.asked) failed.back() += measure(space, index).latency_ns == 0;
+    }
+  }
+  EXPECT_LT(failed[0], failed[1] / 2);
+}
+
 TEST(Auto, PassesOverAPriorOfOtherConfigs) {
   const Space space = KernelSpace();
   std::vector<PriorObservation> prior = {{.config = {{{"WIDTH", int64_t{3}}}}}};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default: the surrogate, hedged by a local search once the surrogate stops finding better.
-// Both know all results. Where the model is right the hedge costs nothing, as there is nothing left
-// to find; where it is wrong, the walk does not believe it.
+// The default: the surrogate, hedged twice by parts that know all results too. Where a prior is
+// given and is not borne out, a surrogate without it chooses; once nothing better is found for
+// long, a local search does now and then. Where the model is right there is nothing left to find by
+// then; where it is wrong, the walk does not believe it.
 #include <memory>
 #include <utility>
 
@@ -15,6 +16,10 @@ namespace {
 // Results without an improvement after which every so many-th choice is the walk's.
 constexpr size_t kStalled = 100;
 constexpr double kWalkShare = 0.25;
+// A prior that explains half of what it says keeps the choice; below that it loses it by chance, in
+// proportion, once this many configs are known.
+constexpr double kSlopeTrusted = 0.5;
+constexpr size_t kPlainFrom = 3;
 
 // The parts neither start with the default config nor know of it before it is asked for here.
 StrategyInput PartOf(const StrategyInput& input) {
@@ -24,41 +29,54 @@ StrategyInput PartOf(const StrategyInput& input) {
   return part;
 }
 
-// What the prior says reaches the walk as results.
-StrategyInput WalkOf(const StrategyInput& input) {
-  StrategyInput walk = PartOf(input);
-  walk.options.prior.clear();
-  return walk;
+// What the prior says reaches these as results.
+StrategyInput PlainPartOf(const StrategyInput& input) {
+  StrategyInput part = PartOf(input);
+  part.options.prior.clear();
+  return part;
 }
 
 class Auto : public Search {
  public:
   explicit Auto(const StrategyInput& input)
-      : Search(input), model_(PartOf(input)), walk_(MakeWalk(WalkOf(input), Improvement::kFirst)) {}
+      : Search(input),
+        model_(PartOf(input)),
+        walk_(MakeWalk(PlainPartOf(input), Improvement::kFirst)) {
+    if (!input.options.prior.empty()) plain_ = std::make_unique<Surrogate>(PlainPartOf(input));
+  }
 
   std::optional<double> ImprovementChance() const override { return chance_; }
 
  private:
   std::optional<uint64_t> Propose() override {
     if (since_improvement_ >= kStalled && random().Chance(kWalkShare)) return walk_->Ask();
-    const std::optional<uint64_t> index = model_.Ask();
-    chance_ = model_.ImprovementChance();
+    Surrogate& model = IsPlainsTurn() ? *plain_ : model_;
+    const std::optional<uint64_t> index = model.Ask();
+    chance_ = model.ImprovementChance();
     return index;
+  }
+
+  bool IsPlainsTurn() {
+    if (plain_ == nullptr || known_count() < kPlainFrom) return false;
+    return !random().Chance(model_.prior_slope() / kSlopeTrusted);
   }
 
   void Asked(uint64_t index) override {
     model_.Pend(index);
+    if (plain_ != nullptr) plain_->Pend(index);
     walk_->Pend(index);
   }
 
   void Learned(const Observation& observation) override {
     model_.Tell(observation);
+    if (plain_ != nullptr) plain_->Tell(observation);
     walk_->Tell(observation);
     const bool improved = best().has_value() && best()->index == observation.index;
     since_improvement_ = improved ? 0 : since_improvement_ + 1;
   }
 
   Surrogate model_;
+  std::unique_ptr<Surrogate> plain_;  // knows nothing of the prior; only where there is one
   std::unique_ptr<Search> walk_;
   size_t since_improvement_ = 0;
   std::optional<double> chance_;

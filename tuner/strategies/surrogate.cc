@@ -16,14 +16,15 @@ constexpr size_t kDesignPoints = 8;
 constexpr size_t kDesignToldMin = 6;
 constexpr size_t kDesignOkMin = 3;
 constexpr int kDesignDraws = 100;
-// With a prior fewer do: they are far apart among its best. While many are in flight, every so
-// many-th is one that the prior has no say in.
+// With a prior fewer do: half of them are far apart among its best. Latencies elsewhere are known
+// up to a factor only, so that the best of the prior alone would not tell a good one from a bad
+// one.
 constexpr size_t kPriorPoints = 4;
 constexpr size_t kPriorOkMin = 2;
-constexpr size_t kPriorStarts = 6;
+constexpr size_t kPriorStarts = 2;
 constexpr size_t kPriorNear = 30;
 constexpr size_t kPriorBest = 256;
-constexpr double kSlopePrecision = 4;  // of the prior's slope, in units of the residual's variance
+constexpr double kSlopePrecision = 1;  // of the prior's slope, in units of the residual's variance
 constexpr double kUnitMin = 1e-9;
 // A space up to this size is predicted whole; of a larger one a sample is, with what is near the
 // best.
@@ -100,7 +101,7 @@ std::optional<uint64_t> Surrogate::Propose() {
 }
 
 std::optional<uint64_t> Surrogate::Start() {
-  if (prior_best_.empty() || points_.size() % kPriorStarts == kPriorStarts - 1) return Spread();
+  if (prior_best_.empty() || starts_++ % kPriorStarts == kPriorStarts - 1) return Spread();
   // Among the best of the prior, far apart: the next best is next to the best, and as good or bad.
   if (!IsKnown(prior_best_.front())) return prior_best_.front();
   const size_t count = std::min(prior_best_.size(), kPriorNear + 4 * points_.size());

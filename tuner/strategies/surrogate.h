@@ -22,6 +22,9 @@ class Surrogate : public Search {
   ~Surrogate() override;
 
   std::optional<double> ImprovementChance() const override { return improvement_chance_; }
+  // How far what was measured bears the prior out: about 1 if fully, 0 if not at all or there is
+  // none. It is 1 before anything is measured.
+  double prior_slope() const { return prior_slope_; }
 
  protected:
   std::optional<uint64_t> Propose() override;
@@ -60,7 +63,7 @@ class Surrogate : public Search {
   // A config far from all that are known, of some drawn at random or of some given.
   std::optional<uint64_t> Spread();
   std::optional<uint64_t> Farthest(absl::Span<const uint64_t> of);
-  // Before there is a model: what the prior holds for good, in between what is far from it.
+  // Before there is a model: in turn what the prior holds for good and what it has no say in.
   std::optional<uint64_t> Start();
   void Refit();
   void RefreshCandidates();
@@ -81,6 +84,7 @@ class Surrogate : public Search {
   ProcessShape shape_;
   std::vector<Point> points_;
   std::unordered_map<uint64_t, size_t> point_of_;  // by index
+  size_t starts_ = 0;
   size_t told_ = 0;
   size_t ok_ = 0;
   size_t told_at_refit_ = 0;
