@@ -91,7 +91,7 @@ class Study:
                               capture_output=True, text=True, timeout=580, check=False)
         if done.returncode not in codes:
             raise RuntimeError(f"{' '.join(map(str, arguments))} gave {done.returncode}: "
-                               f"{done.stderr[-2000:]}")
+                               f"{(done.stderr or done.stdout)[-2000:]}")
         return done.stdout
 
     def tunectl(self, *arguments, codes=(0,)):
