@@ -91,6 +91,7 @@ def summary(sweep):
         short["speedup_over_default"] = result.get("speedup_over_default")
         short["ceiling"] = result.get("ceiling")
         short["tie_count"] = len(result.get("ties", []))
+        short["confirm_rounds"] = result.get("confirm_rounds")
     return short
 
 

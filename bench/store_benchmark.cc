@@ -55,7 +55,7 @@ void BM_AppendTrial(benchmark::State& state) {
   int64_t number = state.thread_index() * 1'000'000;
   for (auto _ : state) {
     absl::StatusOr<int64_t> id = shared->store().AppendTrial(shared->MakeTrial(number++),
-                                                             shared->key(), TrialPurpose::kSearch);
+                                                             shared->key());
     if (!id.ok()) state.SkipWithError("append failed");
   }
   state.SetItemsProcessed(state.iterations());
@@ -70,8 +70,7 @@ void BM_TrialsOfKey10k(benchmark::State& state) {
     writers.emplace_back([&bench, writer] {
       for (int64_t i = 0; i < 1250; ++i) {
         if (!bench.store()
-                 .AppendTrial(bench.MakeTrial(writer * 1250 + i), bench.key(),
-                              TrialPurpose::kSearch)
+                 .AppendTrial(bench.MakeTrial(writer * 1250 + i), bench.key())
                  .ok()) {
           std::abort();
         }

@@ -111,6 +111,10 @@ std::string ToText(v1::SweepState state) {
   return EnumText(v1::SweepState_Name(state), "SWEEP_STATE_");
 }
 
+std::string ToText(v1::TrialPurpose purpose) {
+  return EnumText(v1::TrialPurpose_Name(purpose), "TRIAL_PURPOSE_");
+}
+
 std::string ToText(v1::Clock clock) { return EnumText(v1::Clock_Name(clock), "CLOCK_"); }
 
 }  // namespace tune::client

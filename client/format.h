@@ -22,6 +22,7 @@ std::string ToText(const v1::Config& config);    // "BLOCK_M=64 STAGES=2"
 std::string ToText(const v1::Problem& problem);  // "rows=8192 cols=4096 bf16"
 std::string ToText(v1::Outcome outcome);         // "wrong_result"
 std::string ToText(v1::SweepState state);        // "running"
+std::string ToText(v1::TrialPurpose purpose);    // "confirm"
 std::string ToText(v1::Clock clock);
 
 }  // namespace tune::client

@@ -143,9 +143,10 @@ CaseKind KindOf(const v1::GateKernel& kernel, Strict strict) {
 }
 
 std::string CaseText(const v1::GateRun& run, const v1::GateKernel& kernel, Strict strict) {
-  const std::string what = absl::StrCat(
-      ToText(kernel.verdict()), HasRatio(kernel) ? " " + SignedPercent(kernel.ratio()) : "",
-      HasRatio(kernel) ? " (" + IntervalText(kernel) + ")" : "");
+  const std::string what =
+      absl::StrCat(ToText(kernel.verdict()),
+                   HasRatio(kernel) ? absl::StrCat(" ", SignedPercent(kernel.ratio())) : "",
+                   HasRatio(kernel) ? absl::StrCat(" (", IntervalText(kernel), ")") : "");
   const std::string details =
       XmlText(absl::StrCat(what, "\n", absl::StrJoin(NotesOf(kernel), "\n")));
   std::string inner;

@@ -4,24 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/format.h"
+#include "client/report/svg_chart.h"
 #include "client/terminal.h"
 
 namespace tune::client {
 namespace {
 
 constexpr size_t kLabelShown = 12;
-constexpr int kPanelWidth = 860;  // pixels
-constexpr int kPanelHeight = 240;
-constexpr int kLeft = 80;
-constexpr int kRight = 20;
-constexpr int kTop = 40;
-constexpr int kBottom = 50;
+constexpr int kPanelHeight = 300;  // pixels
+// Colours of the page's series.
+constexpr Series kSlower = 7;
+constexpr Series kFaster = 6;
 constexpr size_t kBarWidest = 24;  // characters
 
 std::string Title(const v1::HistorySeries& series) {
@@ -31,8 +29,8 @@ std::string Title(const v1::HistorySeries& series) {
 
 std::string ChangeText(const v1::HistorySeries& series, const v1::HistoryChange& change) {
   const double percent = 100 * (change.after_ns() / change.before_ns() - 1);
-  return fmt::format("{} {:+.1f} % at {} ({} -> {}, p {:.1g})",
-                     percent > 0 ? "slower" : "faster", percent,
+  return fmt::format("{} {:+.1f} % at {} ({} -> {}, p {:.1g})", percent > 0 ? "slower" : "faster",
+                     percent,
                      series.points(static_cast<int>(change.index())).label().substr(0, kLabelShown),
                      LatencyText(change.before_ns()), LatencyText(change.after_ns()), change.p());
 }
@@ -53,117 +51,68 @@ Range RangeOf(const v1::HistorySeries& series) {
   return {std::max(0.0, range.low - margin), range.high + margin};
 }
 
-std::string SvgText(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+// What a panel says in words, for those who cannot see it.
+std::string Description(const v1::HistorySeries& series) {
+  if (series.changes().empty()) return "no change found";
+  std::string text;
+  for (const v1::HistoryChange& change : series.changes()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", ChangeText(series, change));
+  }
+  return text;
 }
 
-// Maps points of a series to pixels of its panel.
-class Panel {
- public:
-  Panel(const v1::HistorySeries& series, int top)
-      : series_(series), range_(RangeOf(series)), top_(top + kTop) {}
+std::string PointText(const v1::HistoryPoint& point) {
+  return absl::StrCat(point.label().substr(0, kLabelShown), ", ",
+                      TimeText(point.started_unix_ms()));
+}
 
-  std::string Svg() const {
-    std::string svg = fmt::format("<text class=\"title\" x=\"{}\" y=\"{}\">{}</text>\n", kLeft,
-                                  top_ - 18, SvgText(Title(series_)));
-    AddAxis(svg);
-    AddLevels(svg);
-    AddPoints(svg);
-    AddChanges(svg);
-    return svg;
+// A line at the mean of each level between changes.
+ChartLine Level(const v1::HistorySeries& series, int begin, int end) {
+  double sum = 0;
+  for (int i = begin; i < end; ++i) sum += series.points(i).latency_ns();
+  const double mean = 1e-9 * sum / std::max(1, end - begin);
+  return {.series = kNeutral, .points = {{begin + 1.0, mean}, {double(end), mean}}, .dashed = true};
+}
+
+// A point a measurement, counted from one; its slowest and fastest round as a band.
+SvgChart Panel(const v1::HistorySeries& series) {
+  const Range range = RangeOf(series);
+  const int count = series.points_size();
+  SvgChart chart{
+      .title = Title(series), .description = Description(series), .height = kPanelHeight};
+  chart.x = {.label = absl::StrCat("1: ", PointText(series.points(0)))};
+  if (count > 1) {
+    absl::StrAppend(&chart.x.label, "   ", count, ": ", PointText(series.points(count - 1)));
   }
-
- private:
-  double X(double index) const {
-    const int count = std::max(1, series_.points_size() - 1);
-    return kLeft + 10 + (kPanelWidth - kLeft - kRight - 20) * index / count;
+  chart.x.min = 0.5;
+  chart.x.max = count + 0.5;
+  chart.y = {.unit = "s", .min = 1e-9 * range.low, .max = 1e-9 * range.high};
+  ChartBand& spread = chart.bands.emplace_back();
+  ChartPoints& points = chart.points.emplace_back(ChartPoints{.radius = 3.5});
+  for (int i = 0; i < count; ++i) {
+    const v1::HistoryPoint& point = series.points(i);
+    spread.points.push_back(
+        {i + 1.0, 1e-9 * point.latency_ns_low(), 1e-9 * point.latency_ns_high()});
+    points.points.push_back(
+        {.x = i + 1.0,
+         .y = 1e-9 * point.latency_ns(),
+         .title = fmt::format("{}: {}, run {}, {} rounds", point.label(),
+                              LatencyText(point.latency_ns()), point.run_id(), point.rounds())});
   }
-  double Y(double ns) const {
-    const int height = kPanelHeight - kTop - kBottom;
-    return top_ + height * (range_.high - ns) / (range_.high - range_.low);
+  int begin = 0;
+  for (const v1::HistoryChange& change : series.changes()) {
+    const int index = static_cast<int>(change.index());
+    chart.lines.push_back(Level(series, begin, index));
+    begin = index;
+    const bool slower = change.after_ns() > change.before_ns();
+    chart.references.push_back({.kind = ChartReference::Kind::kVertical,
+                                .value = index + 0.5,
+                                .label = ChangeText(series, change),
+                                .series = slower ? kSlower : kFaster});
   }
-
-  void AddAxis(std::string& svg) const {
-    for (int i = 0; i <= 4; ++i) {
-      const double ns = range_.low + (range_.high - range_.low) * i / 4;
-      absl::StrAppend(&svg, fmt::format("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" "
-                                        "y2=\"{:.1f}\"/><text class=\"tick\" x=\"{}\" "
-                                        "y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
-                                        kLeft, kPanelWidth - kRight, Y(ns), Y(ns), kLeft - 6,
-                                        Y(ns) + 4, LatencyText(ns)));
-    }
-    const int last = series_.points_size() - 1;
-    for (const int index : std::set<int>{0, last}) {
-      absl::StrAppend(
-          &svg, fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{} "
-                            "{}</text>\n",
-                            X(index), Y(range_.low) + 18, index == 0 ? "start" : "end",
-                            SvgText(series_.points(index).label().substr(0, kLabelShown)),
-                            TimeText(series_.points(index).started_unix_ms())));
-    }
-  }
-
-  // A line at the mean of each level.
-  void AddLevels(std::string& svg) const {
-    int begin = 0;
-    for (int i = 0; i <= series_.changes_size(); ++i) {
-      const int end = i < series_.changes_size() ? static_cast<int>(series_.changes(i).index())
-                                                 : series_.points_size();
-      double sum = 0;
-      for (int j = begin; j < end; ++j) sum += series_.points(j).latency_ns();
-      const double y = Y(sum / std::max(1, end - begin));
-      absl::StrAppend(&svg, fmt::format("<line class=\"level\" x1=\"{:.1f}\" x2=\"{:.1f}\" "
-                                        "y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
-                                        X(begin), X(end - 1), y, y));
-      begin = end;
-    }
-  }
-
-  void AddPoints(std::string& svg) const {
-    for (int i = 0; i < series_.points_size(); ++i) {
-      const v1::HistoryPoint& point = series_.points(i);
-      absl::StrAppend(
-          &svg,
-          fmt::format("<line class=\"spread\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" "
-                      "y2=\"{2:.1f}\"/><circle class=\"point\" cx=\"{0:.1f}\" cy=\"{3:.1f}\" "
-                      "r=\"3.5\"><title>{4}: {5}, run {6}, {7} rounds</title></circle>\n",
-                      X(i), Y(point.latency_ns_low()), Y(point.latency_ns_high()),
-                      Y(point.latency_ns()), SvgText(point.label()),
-                      LatencyText(point.latency_ns()), point.run_id(), point.rounds()));
-    }
-  }
-
-  void AddChanges(std::string& svg) const {
-    for (const v1::HistoryChange& change : series_.changes()) {
-      const double x = X(change.index() - 0.5);
-      const char* kind = change.after_ns() > change.before_ns() ? "slower" : "faster";
-      absl::StrAppend(
-          &svg, fmt::format("<line class=\"change {0}\" x1=\"{1:.1f}\" x2=\"{1:.1f}\" y1=\"{2}\" "
-                            "y2=\"{3:.1f}\"/><text class=\"mark {0}\" x=\"{4:.1f}\" y=\"{5}\">"
-                            "{6:+.1f} %<title>{7}</title></text>\n",
-                            kind, x, top_ - 4, Y(range_.low), x + 4, top_ + 8,
-                            100 * (change.after_ns() / change.before_ns() - 1),
-                            SvgText(ChangeText(series_, change))));
-    }
-  }
-
-  const v1::HistorySeries& series_;
-  const Range range_;
-  const int top_;
-};
-
-constexpr char kStyle[] =
-    "<style>\n"
-    "svg{background:#fff;font:12px system-ui,sans-serif}\n"
-    ".title{font-size:14px;font-weight:600;fill:#1a1a1a}.tick{fill:#666}.grid{stroke:#e4e4e4}\n"
-    ".level{stroke:#888;stroke-dasharray:5 4}.spread{stroke:#9db8d9;stroke-width:2}\n"
-    ".point{fill:#2563a8}.change{stroke-width:1.5}.slower{stroke:#b42318}\n"
-    ".faster{stroke:#1a7f37}.mark{stroke:none}.mark.slower{fill:#b42318}\n"
-    ".mark.faster{fill:#1a7f37}\n"
-    "@media(prefers-color-scheme:dark){svg{background:#161616}.title{fill:#eee}.tick{fill:#aaa}\n"
-    ".grid{stroke:#333}.spread{stroke:#3b5878}.point{fill:#6aa9ee}.slower{stroke:#ff7b6b}\n"
-    ".mark.slower{fill:#ff7b6b}.faster{stroke:#5fd07a}.mark.faster{fill:#5fd07a}}\n"
-    "</style>\n";
+  chart.lines.push_back(Level(series, begin, count));
+  return chart;
+}
 
 }  // namespace
 
@@ -194,13 +143,16 @@ std::string HistoryText(const v1::HistorySeries& series) {
 }
 
 std::string HistorySvg(const v1::GetHistoryResponse& history) {
-  const int height = std::max(1, history.series_size()) * kPanelHeight;
+  constexpr char kFits[] = " style=\"max-width:100%;height:auto\"";
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" role=\"img\">\n{2}",
-      kPanelWidth, height, kStyle);
+      "height=\"{1}\"{2}>\n",
+      SvgChart().width, std::max(1, history.series_size()) * kPanelHeight, kFits);
   for (int i = 0; i < history.series_size(); ++i) {
-    absl::StrAppend(&svg, Panel(history.series(i), i * kPanelHeight).Svg());
+    // Inside another picture the height would be taken from that one.
+    const std::string panel = absl::StrReplaceAll(ToSvg(Panel(history.series(i))), {{kFits, ""}});
+    absl::StrAppend(&svg, fmt::format("<g transform=\"translate(0 {})\">\n", i * kPanelHeight),
+                    panel, "</g>\n");
   }
   return absl::StrCat(svg, "</svg>\n");
 }

@@ -9,8 +9,9 @@
 namespace tune::client {
 
 std::string HistoryText(const v1::HistorySeries& series);
-// One self-contained SVG with a panel for each series: a point a measurement, its slowest and
-// fastest round, the levels between changes, and what changed by how much at which label.
+// One self-contained SVG with a chart for each series: a point a measurement, the band of its
+// slowest and fastest rounds, the levels between changes, and what changed by how much at which
+// label.
 std::string HistorySvg(const v1::GetHistoryResponse& history);
 
 }  // namespace tune::client

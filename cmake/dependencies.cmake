@@ -25,7 +25,9 @@ endif()
 # Compiling the same text twice is waste where ccache is at hand.
 find_program(TUNE_CCACHE ccache)
 if(TUNE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TUNE_CCACHE})
+  # Without this it leaves alone whatever uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TUNE_CCACHE})
 endif()
 
 # Absent on most build machines, so never required.

@@ -4,18 +4,24 @@
 #   HEADERS store.h          # what other folders may include
 #   SOURCES sqlite_store.cc
 #   PUBLIC  tune::tuner      # appears in HEADERS
-#   PRIVATE SQLite::SQLite3) # appears in SOURCES only
+#   PRIVATE SQLite::SQLite3  # appears in SOURCES only
+#   PRECOMPILE <grpcpp/grpcpp.h>) # glue: these headers cost more than its own code, which has no hot
+#                                 # loops, so they are compiled once, and without much optimisation
 add_library(tune_warnings INTERFACE)
 target_compile_options(tune_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 
 function(tune_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILE")
   add_library(${name} STATIC ${arg_SOURCES})
   add_library(tune::${name} ALIAS ${name})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} tune_warnings)
+  if(arg_PRECOMPILE)
+    target_precompile_headers(${name} PRIVATE ${arg_PRECOMPILE})
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
 endfunction()
 
 # tune_program(tunerd SOURCES main.cc LIBRARIES tune::server): an executable, in bin/.

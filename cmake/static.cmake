@@ -30,10 +30,6 @@ if(TARGET re2::re2)
   set_target_properties(re2::re2 PROPERTIES INTERFACE_LINK_LIBRARIES ${TUNE_RE2_ARCHIVE})
 endif()
 
-# These two have no archives, but work from their headers alone.
-set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
-set_target_properties(spdlog::spdlog PROPERTIES
-  INTERFACE_COMPILE_DEFINITIONS "SPDLOG_FMT_EXTERNAL;FMT_HEADER_ONLY=1")
-
-# Google Benchmark has no archive: it travels beside the programs (INSTALL_RPATH in module.cmake).
-install(IMPORTED_RUNTIME_ARTIFACTS benchmark::benchmark LIBRARY DESTINATION lib)
+# These have no archives: they travel beside the programs (INSTALL_RPATH in module.cmake).
+install(IMPORTED_RUNTIME_ARTIFACTS benchmark::benchmark fmt::fmt spdlog::spdlog
+        LIBRARY DESTINATION lib)

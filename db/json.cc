@@ -95,6 +95,19 @@ absl::StatusOr<std::vector<int64_t>> DecodeIds(absl::string_view text) {
   return ids;
 }
 
+absl::StatusOr<std::vector<std::pair<Config, double>>> DecodeTies(absl::string_view text) {
+  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::array));
+  std::vector<std::pair<Config, double>> ties;
+  for (const Json& tie : json) {
+    if (!tie.is_array() || tie.size() != 2 || !tie[0].is_string() || !tie[1].is_number()) {
+      return absl::DataLossError(absl::StrCat("unexpected tie in the database: ", text));
+    }
+    ASSIGN_OR_RETURN(Config config, DecodeConfig(tie[0].get<std::string>()));
+    ties.emplace_back(std::move(config), tie[1].get<double>());
+  }
+  return ties;
+}
+
 // The targets this program is built for (x86-64, arm64) are little-endian: bytes as they are.
 static_assert(std::endian::native == std::endian::little);
 

@@ -32,6 +32,8 @@ std::string EncodeTexts(const std::vector<std::string>& texts);
 absl::StatusOr<Config> DecodeConfig(absl::string_view text);
 absl::StatusOr<Dims> DecodeDims(absl::string_view text);
 absl::StatusOr<std::vector<int64_t>> DecodeIds(absl::string_view text);
+// [["{\"BLOCK\":64}",1000.5]], as the query of records makes it.
+absl::StatusOr<std::vector<std::pair<Config, double>>> DecodeTies(absl::string_view text);
 absl::StatusOr<Quantities> DecodeQuantities(absl::string_view text);
 absl::StatusOr<std::vector<CounterReading>> DecodeReadings(absl::string_view text);
 absl::StatusOr<std::vector<std::string>> DecodeTexts(absl::string_view text);

@@ -13,6 +13,7 @@ namespace tune::embedded {
 extern const std::string_view schema_sql;
 extern const std::string_view counters_sql;
 extern const std::string_view gate_sql;
+extern const std::string_view provenance_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -72,8 +73,9 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 3> steps = {
-      view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql)};
+  static const std::array<absl::string_view, 4> steps = {
+      view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql),
+      view(embedded::provenance_sql)};
   return steps;
 }
 

@@ -16,17 +16,18 @@ constexpr char kSweepColumns[] =
     "sweep.created_unix_ms, sweep.finished_unix_ms, sweep.best_trial_id, sweep.default_trial_id, "
     "sweep.tie_trial_ids, sweep.summary";
 
-// In the order of ReadTrial and InsertTrial; all of table trial but its id, key, purpose, samples.
+// In the order of ReadTrial and InsertTrial; all of table trial but its id, key and samples.
 constexpr char kTrialColumns[] =
-    "sweep_id, config, outcome, message, finished_unix_ms, latency_ns_median, latency_ns_low, "
-    "latency_ns_high, latency_ns_min, latency_ns_mean, clock, bytes_per_second, flops_per_second, "
-    "peak_fraction, stopped_early, registers, spill_bytes, stack_bytes, static_shared_bytes, "
-    "dynamic_shared_bytes, binary_bytes, binary_sha256, sm_clock_mhz, memory_clock_mhz, power_mw, "
-    "temperature_c, throttle_reasons, error_max_abs, error_max_rel, error_relative_l2, "
-    "error_bad_elements, error_worst, compile_seconds, compile_cached, evaluate_seconds";
+    "sweep_id, purpose, config, outcome, message, finished_unix_ms, latency_ns_median, "
+    "latency_ns_low, latency_ns_high, latency_ns_min, latency_ns_mean, clock, bytes_per_second, "
+    "flops_per_second, peak_fraction, stopped_early, registers, spill_bytes, stack_bytes, "
+    "static_shared_bytes, dynamic_shared_bytes, binary_bytes, binary_sha256, sm_clock_mhz, "
+    "memory_clock_mhz, power_mw, temperature_c, throttle_reasons, compute_processes, "
+    "error_max_abs, error_max_rel, error_relative_l2, error_bad_elements, error_worst, "
+    "compile_seconds, compile_cached, evaluate_seconds";
 constexpr char kTrialParameters[] =
     "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-    "?, ?, ?, ?";
+    "?, ?, ?, ?, ?, ?";
 
 // In the order of ReadTrialKey.
 constexpr char kTrialKeyColumns[] =
@@ -82,7 +83,7 @@ absl::StatusOr<Trial> ReadTrial(Statement& row) {
   Measurement& measurement = trial.measurement;
   row.Read(trial.id, measurement.cache_mode);
   measurement.samples_ns = DecodeSamples(row.ReadView());
-  row.Read(trial.sweep_id);
+  row.Read(trial.sweep_id, trial.purpose);
   ASSIGN_OR_RETURN(trial.config, DecodeConfig(row.ReadView()));
   row.Read(trial.outcome, trial.message, trial.finished_unix_ms);
   row.Read(measurement.latency_ns_median, measurement.latency_ns_low, measurement.latency_ns_high,
@@ -95,7 +96,7 @@ absl::StatusOr<Trial> ReadTrial(Statement& row) {
            resources.binary_sha256);
   Telemetry& telemetry = trial.telemetry;
   row.Read(telemetry.sm_clock_mhz, telemetry.memory_clock_mhz, telemetry.power_mw,
-           telemetry.temperature_c, telemetry.throttle_reasons);
+           telemetry.temperature_c, telemetry.throttle_reasons, telemetry.compute_processes);
   ResultError& error = trial.error;
   row.Read(error.max_abs, error.max_rel, error.relative_l2, error.bad_elements, error.worst);
   row.Read(trial.compile_seconds, trial.compile_cached, trial.evaluate_seconds);
@@ -125,7 +126,11 @@ std::string SelectCurrentRecords() {
       "SELECT current_record.id, current_record.default_latency_ns, current_record.tie_count, "
       "current_record.published_unix_ms, kernel.name, trial_key.kernel_hash, trial_key.dims, "
       "trial_key.dtype, trial_key.device_name, trial_key.target, trial_key.driver, "
-      "trial_key.compiler, length(samples_ns) / 8, trial.id, trial_key.cache_mode, NULL, ",
+      "trial_key.compiler, length(samples_ns) / 8, "
+      "(SELECT seed FROM sweep WHERE sweep.id = trial.sweep_id), "
+      "(SELECT json_group_array(json_array(tie.config, tie.latency_ns_median)) "
+      "FROM sweep, json_each(sweep.tie_trial_ids) AS tied JOIN trial AS tie ON tie.id = tied.value "
+      "WHERE sweep.id = trial.sweep_id), trial.id, trial_key.cache_mode, NULL, ",
       kTrialColumns,
       " FROM current_record JOIN trial ON trial.id = current_record.trial_id "
       "JOIN trial_key ON trial_key.id = trial.key_id "
@@ -138,7 +143,9 @@ absl::StatusOr<RecordRow> ReadRecord(Statement& row) {
            record.kernel_name, record.key.kernel_hash);
   RETURN_IF_ERROR(ReadProblem(row, record.key.problem));
   row.Read(record.key.device_name, record.key.target, record.key.driver, record.key.compiler,
-           record.sample_count);
+           record.sample_count, record.seed);
+  ASSIGN_OR_RETURN(auto ties, DecodeTies(row.ReadView()));
+  for (auto& [config, latency_ns] : ties) record.ties.push_back({std::move(config), latency_ns});
   ASSIGN_OR_RETURN(record.trial, ReadTrial(row));
   record.key.cache_mode = record.trial.measurement.cache_mode;
   return record;
@@ -170,8 +177,7 @@ absl::StatusOr<int64_t> AddTrialKey(Connection& connection, const TrialKey& key)
   return connection.last_insert_id();
 }
 
-absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key_id,
-                         TrialPurpose purpose) {
+absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key_id) {
   ASSIGN_OR_RETURN(std::string config, EncodeConfig(trial.config));
   const std::string samples = EncodeSamples(trial.measurement.samples_ns);
   const Measurement& measurement = trial.measurement;
@@ -179,9 +185,9 @@ absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key
   const Telemetry& telemetry = trial.telemetry;
   const ResultError& error = trial.error;
   Statement insert =
-      connection.Prepare(absl::StrCat("INSERT INTO trial (key_id, purpose, samples_ns, ",
-                                      kTrialColumns, ") VALUES (?, ?, ?, ", kTrialParameters, ")"));
-  insert.Bind(key_id, purpose, Blob{samples}, trial.sweep_id, config, trial.outcome,
+      connection.Prepare(absl::StrCat("INSERT INTO trial (key_id, samples_ns, ", kTrialColumns,
+                                      ") VALUES (?, ?, ", kTrialParameters, ")"));
+  insert.Bind(key_id, Blob{samples}, trial.sweep_id, trial.purpose, config, trial.outcome,
               Prefix(trial.message, kMaxTrialMessageBytes), trial.finished_unix_ms);
   insert.Bind(measurement.latency_ns_median, measurement.latency_ns_low,
               measurement.latency_ns_high, measurement.latency_ns_min, measurement.latency_ns_mean,
@@ -191,7 +197,7 @@ absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key
               resources.static_shared_bytes, resources.dynamic_shared_bytes, resources.binary_bytes,
               resources.binary_sha256);
   insert.Bind(telemetry.sm_clock_mhz, telemetry.memory_clock_mhz, telemetry.power_mw,
-              telemetry.temperature_c, telemetry.throttle_reasons);
+              telemetry.temperature_c, telemetry.throttle_reasons, telemetry.compute_processes);
   insert.Bind(error.max_abs, error.max_rel, error.relative_l2, error.bad_elements, error.worst);
   insert.Bind(trial.compile_seconds, trial.compile_cached, trial.evaluate_seconds);
   return insert.Run();

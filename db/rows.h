@@ -58,7 +58,6 @@ absl::StatusOr<std::vector<Row>> ReadAll(Statement& query,
 absl::StatusOr<int64_t> AddTrialKey(Connection& connection, const TrialKey& key);
 // 0 if there is no such key.
 absl::StatusOr<int64_t> FindTrialKey(Connection& connection, const TrialKey& key);
-absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key_id,
-                         TrialPurpose purpose);
+absl::Status InsertTrial(Connection& connection, const Trial& trial, int64_t key_id);
 
 }  // namespace tune::db

@@ -196,8 +196,7 @@ absl::StatusOr<std::vector<SweepRow>> SqliteStore::UnfinishedSweeps() {
   return ReadAll(query, ReadSweep);
 }
 
-absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const TrialKey& key,
-                                                 TrialPurpose purpose) {
+absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const TrialKey& key) {
   if (trial.measurement.samples_ns.size() > kMaxSamples) {
     return absl::InvalidArgumentError(absl::StrCat("a trial has ",
                                                    trial.measurement.samples_ns.size(),
@@ -206,7 +205,7 @@ absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const Trial
   int64_t id = 0;
   RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
     ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, key));
-    RETURN_IF_ERROR(InsertTrial(connection, trial, key_id, purpose));
+    RETURN_IF_ERROR(InsertTrial(connection, trial, key_id));
     id = connection.last_insert_id();
     return absl::OkStatus();
   }));

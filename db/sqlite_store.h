@@ -29,8 +29,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) override;
   absl::StatusOr<std::vector<SweepRow>> UnfinishedSweeps() override;
 
-  absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
-                                      TrialPurpose purpose) override;
+  absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key) override;
   absl::StatusOr<Trial> GetTrial(int64_t id) override;
   absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) override;

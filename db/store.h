@@ -67,7 +67,11 @@ struct TrialKey {
   CacheMode cache_mode = CacheMode::kCold;
 };
 
-enum class TrialPurpose { kSearch = 1, kConfirm = 2 };
+// A config that measured like the winner.
+struct RecordTie {
+  Config config;
+  double latency_ns = 0;
+};
 
 struct RecordRow {
   int64_t id = 0;
@@ -79,6 +83,9 @@ struct RecordRow {
   double default_latency_ns = 0;
   uint32_t tie_count = 0;
   int64_t published_unix_ms = 0;
+  // Of the trial's sweep; not needed to publish, since its row has them.
+  uint64_t seed = 0;  // of the inputs
+  std::vector<RecordTie> ties;
 };
 
 struct CeilingRow {
@@ -151,8 +158,7 @@ class Store {
   virtual absl::StatusOr<std::vector<SweepRow>> UnfinishedSweeps() = 0;
 
   // Appends a trial with its samples and returns its id. Never changed afterwards.
-  virtual absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key,
-                                              TrialPurpose purpose) = 0;
+  virtual absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key) = 0;
   virtual absl::StatusOr<Trial> GetTrial(int64_t id) = 0;
   // What a trial was measured under.
   virtual absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) = 0;

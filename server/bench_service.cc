@@ -2,7 +2,6 @@
 #include "server/bench_service.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -113,13 +112,12 @@ absl::StatusOr<Case> CheckCase(const v1::MeasureRequest& request, const Catalogu
 
 // One trial of one config; CANCELLED once `cancelled` says so.
 absl::StatusOr<Trial> MeasureOne(WorkerEvaluator& evaluator, const Config& config,
-                                 const Cancelled& cancelled, std::atomic<bool>& stop) {
+                                 const Cancelled& cancelled) {
   RETURN_IF_ERROR(evaluator.Start(config));
   while (!cancelled()) {
     ASSIGN_OR_RETURN(std::optional<Trial> trial, evaluator.Next(kPoll));
     if (trial) return *std::move(trial);
   }
-  stop = true;
   return absl::CancelledError("the measurement was cancelled");
 }
 
@@ -155,16 +153,15 @@ grpc::ServerUnaryReactor* BenchService::Measure(grpc::CallbackServerContext* con
     devices_.RestoreCeilings(*lease);
     // A process of its own for each call, and none left behind.
     const absl::Cleanup close = [lease] { lease->Close(); };
-    std::atomic<bool> stop = false;
     ASSIGN_OR_RETURN(auto evaluator,
                      workers_.MakeEvaluator(item.where.device_id, {.kernel = item.kernel,
                                                                    .problem = item.where.problem,
                                                                    .seed = request->seed(),
                                                                    .policy = item.policy,
-                                                                   .cancelled = &stop}));
+                                                                   .cancelled = cancelled}));
     ASSIGN_OR_RETURN(ProblemPlan plan,
                      item.kernel->PlanProblem(item.where.problem, evaluator->traits()));
-    ASSIGN_OR_RETURN(Trial trial, MeasureOne(*evaluator, item.config, cancelled, stop));
+    ASSIGN_OR_RETURN(Trial trial, MeasureOne(*evaluator, item.config, cancelled));
     *response->mutable_trial() = ToProto(trial, Samples::kInclude);
     Describe(item, *evaluator, plan.work, *response);
     evaluator.reset();

@@ -168,6 +168,7 @@ v1::Trial ToProto(const Trial& trial, Samples samples) {
   proto.set_compile_cached(trial.compile_cached);
   proto.set_evaluate_seconds(trial.evaluate_seconds);
   proto.set_finished_unix_ms(trial.finished_unix_ms);
+  proto.set_purpose(static_cast<v1::TrialPurpose>(trial.purpose));
   return proto;
 }
 
@@ -192,6 +193,14 @@ v1::Record ToProto(const db::RecordRow& record) {
   proto.set_compiler(record.key.compiler);
   proto.set_published_unix_ms(record.published_unix_ms);
   proto.set_tie_count(record.tie_count);
+  for (const db::RecordTie& tie : record.ties) {
+    v1::Tie& shown = *proto.add_ties();
+    *shown.mutable_config() = ToProto(tie.config);
+    shown.set_latency_ns_median(tie.latency_ns);
+  }
+  *proto.mutable_resources() = ToProto(record.trial.resources);
+  *proto.mutable_telemetry() = ToProto(record.trial.telemetry);
+  proto.set_seed(record.seed);
   return proto;
 }
 

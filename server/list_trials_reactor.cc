@@ -60,14 +60,17 @@ absl::Status ListTrialsReactor::ReadReused() {
 }
 
 void ListTrialsReactor::WriteNext() {
-  if (next_ == trials_.size()) {
-    ReadMore();
+  while (next_ < trials_.size()) {
+    const Trial& trial = trials_[next_++];
+    if (trial.sweep_id == sweep_id_) last_id_ = trial.id;
+    const bool wanted = purpose_ == v1::TRIAL_PURPOSE_UNSPECIFIED ||
+                        static_cast<int>(trial.purpose) == static_cast<int>(purpose_);
+    if (!wanted) continue;
+    message_ = ToProto(trial, samples_);
+    StartWrite(&message_);
     return;
   }
-  message_ = ToProto(trials_[next_], samples_);
-  const Trial& trial = trials_[next_++];
-  if (trial.sweep_id == sweep_id_) last_id_ = trial.id;
-  StartWrite(&message_);
+  ReadMore();
 }
 
 void ListTrialsReactor::OnWriteDone(bool ok) {

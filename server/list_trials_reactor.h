@@ -28,6 +28,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
       : sweep_id_(request.sweep_id()),
         samples_(request.with_samples() ? Samples::kInclude : Samples::kOmit),
         with_reused_(request.with_reused()),
+        purpose_(request.purpose()),
         store_(store),
         executor_(executor) {}
   void ReadMore();
@@ -39,6 +40,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   const int64_t sweep_id_;
   const Samples samples_;
   const bool with_reused_;
+  const v1::TrialPurpose purpose_;
   db::Store& store_;
   Executor& executor_;
   std::vector<Trial> trials_;

@@ -3,7 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -38,7 +38,7 @@ KernelPolicy PolicyOf(const Kernel& kernel) {
 absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
                                                              const Catalogue& catalogue,
                                                              const Devices& devices) {
-  std::unique_ptr<RecordBook> book(new RecordBook(store, devices));
+  std::unique_ptr<RecordBook> book(new RecordBook(store, catalogue, devices));
   auto kernels = std::make_shared<Kernels>();
   for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
   {
@@ -47,35 +47,62 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
   }
   ASSIGN_OR_RETURN(int64_t published, store.RebuildRecords());
   if (published > 0) spdlog::info("{} records published that a crash had held back", published);
-  RETURN_IF_ERROR(book->Refresh());
+  RETURN_IF_ERROR(book->Load());
   return book;
 }
 
-absl::Status RecordBook::Refresh() {
-  std::lock_guard refresh_lock(refresh_mutex_);
-  ASSIGN_OR_RETURN(std::vector<db::RecordRow> records, store_.CurrentRecords());
-  // Kernels that are not in the catalogue are known by their newest record's source.
-  auto kernels = std::make_shared<Kernels>(*state().kernels);
-  for (auto record = records.rbegin(); record != records.rend(); ++record) {
-    if (kernels->contains(record->kernel_name)) continue;
-    ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(record->key.kernel_hash));
-    absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
-        Kernel::Create(row.spec_name, row.spec_text, row.files);
-    if (kernel.ok()) {
-      kernels->emplace(row.name, *std::move(kernel));
-    } else {
-      spdlog::warn("records of {} are not used: {}", row.name, kernel.status().ToString());
-    }
+absl::Status RecordBook::Learn(const db::RecordRow& newest, Kernels& kernels) const {
+  const std::string& name = newest.kernel_name;
+  if (catalogue_.kernels().contains(name)) return absl::OkStatus();
+  const auto known = kernels.find(name);
+  if (known != kernels.end() && known->second->hash() == newest.key.kernel_hash) {
+    return absl::OkStatus();
   }
+  ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(newest.key.kernel_hash));
+  absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
+      Kernel::Create(row.spec_name, row.spec_text, row.files);
+  if (kernel.ok()) {
+    kernels[name] = *std::move(kernel);
+  } else {
+    spdlog::warn("records of {} are not used: {}", name, kernel.status().ToString());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordBook::Load() {
+  ASSIGN_OR_RETURN(std::vector<db::RecordRow> records, store_.CurrentRecords());
+  auto kernels = std::make_shared<Kernels>(*state().kernels);
   auto devices = std::make_shared<SeenDevices>();
-  for (const db::RecordRow& record : records) {
-    SeenDevice& device = (*devices)[record.key.device_name];
-    device.target = record.key.target;
-    device.newest_record_id = std::max(device.newest_record_id, record.id);
+  std::set<std::string> learned;
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (learned.insert(record->kernel_name).second) RETURN_IF_ERROR(Learn(*record, *kernels));
+    SeenDevice& device = (*devices)[record->key.device_name];
+    if (device.newest_record_id == 0) device = {record->key.target, record->id};
   }
   std::vector<KernelPolicy> policies;
   for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
   std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
+  std::lock_guard lock(mutex_);
+  state_ = {
+      .index = std::move(index), .kernels = std::move(kernels), .devices = std::move(devices)};
+  return absl::OkStatus();
+}
+
+absl::Status RecordBook::Publish(db::RecordRow record) {
+  std::lock_guard publish_lock(publish_mutex_);
+  ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record));
+  const State before = state();
+  auto kernels = std::make_shared<Kernels>(*before.kernels);
+  RETURN_IF_ERROR(Learn(record, *kernels));
+  auto devices = std::make_shared<SeenDevices>(*before.devices);
+  (*devices)[record.key.device_name] = {record.key.target, record.id};
+  const auto kernel = kernels->find(record.kernel_name);
+  const KernelPolicy policy = kernel != kernels->end()
+                                  ? PolicyOf(*kernel->second)
+                                  : KernelPolicy{.kernel_name = record.kernel_name};
+  record.sample_count = static_cast<uint32_t>(record.trial.measurement.samples_ns.size());
+  record.trial.measurement.samples_ns = {};
+  std::shared_ptr<const LookupIndex> index = before.index->With(std::move(record), policy);
   std::lock_guard lock(mutex_);
   state_ = {
       .index = std::move(index), .kernels = std::move(kernels), .devices = std::move(devices)};

@@ -44,8 +44,8 @@ class RecordBook {
                                                           const Catalogue& catalogue,
                                                           const Devices& devices);
 
-  // Takes in what was published since.
-  absl::Status Refresh();
+  // Stores the record and answers look-ups with it from then on.
+  absl::Status Publish(db::RecordRow record);
 
   // Never waits for the store or a device. NOT_FOUND: no such kernel; INVALID_ARGUMENT: a dim or
   // dtype the kernel does not have, or a problem that no config can run.
@@ -72,16 +72,22 @@ class RecordBook {
     std::string note;  // why this device, if that is not plain
   };
 
-  RecordBook(db::Store& store, const Devices& devices) : store_(store), devices_(devices) {}
+  RecordBook(db::Store& store, const Catalogue& catalogue, const Devices& devices)
+      : store_(store), catalogue_(catalogue), devices_(devices) {}
 
+  // Reads every record there is.
+  absl::Status Load();
+  // Kernels that are not in the catalogue are known by their newest record's source.
+  absl::Status Learn(const db::RecordRow& newest, Kernels& kernels) const;
   State state() const;
   absl::StatusOr<Place> PlaceOf(const std::string& device, const SeenDevices& seen) const;
   static absl::StatusOr<Config> SafeConfig(const Kernel& kernel, const Problem& problem,
                                            const TargetTraits& traits);
 
   db::Store& store_;
+  const Catalogue& catalogue_;
   const Devices& devices_;
-  std::mutex refresh_mutex_;  // one refresh at a time
+  std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;
   State state_;  // guarded by mutex_
 };

@@ -39,9 +39,9 @@ grpc::ServerUnaryReactor* RecordService::ListRecords(grpc::CallbackServerContext
                                                      const v1::ListRecordsRequest* request,
                                                      v1::ListRecordsResponse* response) {
   const std::shared_ptr<const LookupIndex> snapshot = records_.snapshot();
-  for (const db::RecordRow& record : snapshot->records()) {
-    if (!request->kernel_name().empty() && record.kernel_name != request->kernel_name()) continue;
-    *response->add_records() = ToProto(record);
+  for (const LookupIndex::Record& record : snapshot->Records()) {
+    if (!request->kernel_name().empty() && record->kernel_name != request->kernel_name()) continue;
+    *response->add_records() = ToProto(*record);
   }
   response->set_snapshot_id(snapshot->snapshot_id());
   return server::Answer(context, absl::OkStatus());

@@ -165,7 +165,7 @@ absl::Status SweepRun::OpenDevice() {
                                        .seed = row.seed,
                                        .policy = PolicyFor(row.target, row.cache_mode),
                                        .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
-                                       .cancelled = &control_.stop}));
+                                       .cancelled = [this] { return control_.stop.load(); }}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
@@ -257,7 +257,7 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
   hooks.cancelled = &control_.stop;
   hooks.record = [this](Trial& trial) -> absl::Status {
     trial.sweep_id = view_.row.id;
-    ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_, db::TrialPurpose::kSearch));
+    ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_));
     return absl::OkStatus();
   };
   hooks.progress = [this](const SweepSummary& summary, const Trial& trial) {
@@ -321,8 +321,9 @@ absl::Status SweepRun::Confirm() {
 
 absl::Status SweepRun::StoreConfirmed(Trial& trial) {
   trial.sweep_id = view_.row.id;
+  trial.purpose = TrialPurpose::kConfirm;
   if (trial.finished_unix_ms == 0) trial.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_, db::TrialPurpose::kConfirm));
+  ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_));
   return absl::OkStatus();
 }
 
@@ -379,7 +380,11 @@ std::optional<db::RecordRow> SweepRun::Record() const {
                        .kernel_name = view_.row.kernel_name,
                        .trial = result.best,
                        .tie_count = static_cast<uint32_t>(result.ties.size()),
-                       .published_unix_ms = absl::ToUnixMillis(absl::Now())};
+                       .published_unix_ms = absl::ToUnixMillis(absl::Now()),
+                       .seed = view_.row.seed};
+  for (const Trial& tie : result.ties) {
+    record.ties.push_back({tie.config, tie.measurement.latency_ns_median});
+  }
   if (result.default_trial && result.default_trial->outcome == Outcome::kOk) {
     record.default_latency_ns = result.default_trial->measurement.latency_ns_median;
   }
@@ -394,8 +399,7 @@ SweepView SweepRunner::Run(SweepView view, SweepFeed& feed, const SweepControl& 
   const absl::Status status = run.Go();
   if (!status.ok() && !control.stop) spdlog::warn("sweep {}: {}", id, status.ToString());
   if (std::optional<db::RecordRow> record = run.Record()) {
-    absl::Status published = store_.PublishRecord(*record).status();
-    if (published.ok()) published = records_.Refresh();
+    const absl::Status published = records_.Publish(*std::move(record));
     if (!published.ok()) {
       spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());
     }

@@ -218,7 +218,7 @@ void Splitter::Punctuator() {
     return;
   }
   size_t size = 1;
-  std::string text(1, rest[0]);
+  absl::string_view text = rest.substr(0, 1);
   if (absl::StartsWith(rest, "%:%:")) {
     size = 4;
     text = "##";
@@ -229,7 +229,7 @@ void Splitter::Punctuator() {
     size = 3;
     text = "...";
   }
-  Add(SourceToken::Kind::kPunctuator, std::move(text));
+  Add(SourceToken::Kind::kPunctuator, std::string(text));
   Take(size);
 }
 

@@ -43,4 +43,8 @@ std::string ToText(Clock clock) {
 
 std::string ToText(CacheMode mode) { return mode == CacheMode::kWarm ? "warm" : "cold"; }
 
+std::string ToText(TrialPurpose purpose) {
+  return purpose == TrialPurpose::kConfirm ? "confirm" : "search";
+}
+
 }  // namespace tune

@@ -75,9 +75,18 @@ struct ResultError {
   std::string worst;
 };
 
+// Why a config was tried. Values are stored and sent: do not renumber.
+enum class TrialPurpose {
+  kSearch = 1,
+  kConfirm = 2,  // the best few and the default measured again, in rounds of fresh processes
+};
+
+std::string ToText(TrialPurpose purpose);  // "search", "confirm"
+
 struct Trial {
   int64_t id = 0;  // given by the store
   int64_t sweep_id = 0;
+  TrialPurpose purpose = TrialPurpose::kSearch;
   Config config;
   Outcome outcome = Outcome::kOk;
   std::string message;  // why it is not ok; at most kMaxTrialMessageBytes

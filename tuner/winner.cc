@@ -90,6 +90,35 @@ absl::Status RunRound(size_t round, std::vector<Entry>& entries, Evaluator& eval
   return absl::OkStatus();
 }
 
+std::vector<double> RoundMedians(const Entry& entry) {
+  std::vector<double> medians_ns;
+  for (const Trial& trial : entry.rounds) {
+    medians_ns.push_back(trial.measurement.latency_ns_median);
+  }
+  return medians_ns;
+}
+
+// Would more rounds change little? REQUIRES: a round.
+bool IsSettled(const std::vector<Entry>& entries, double precision) {
+  const Entry* fastest = nullptr;
+  double least_ns = 0;
+  for (const Entry& entry : entries) {
+    if (!entry.ok()) continue;
+    const double median_ns = EstimateMedian(RoundMedians(entry)).median;
+    if (fastest == nullptr || median_ns < least_ns) {
+      fastest = &entry;
+      least_ns = median_ns;
+    }
+  }
+  if (fastest == nullptr) return true;
+  const std::vector<double> fastest_ns = RoundMedians(*fastest);
+  return std::all_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+    if (!entry.ok() || &entry == fastest) return true;
+    const RatioInterval ratio = EstimateRatio(RoundMedians(entry), fastest_ns);
+    return !ratio.contains(1.0) || ratio.high - ratio.low <= 2 * precision;
+  });
+}
+
 // The worst conditions that any round met.
 void Merge(const Telemetry& from, Telemetry& to) {
   to.sm_clock_mhz = std::min(to.sm_clock_mhz, from.sm_clock_mhz);
@@ -162,10 +191,13 @@ absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Con
   if (entries.empty()) return absl::FailedPreconditionError("no config was ok");
   Finals finals;
   const int rounds_max = std::max(policy.rounds_max, 1);
-  evaluator.ExpectRounds(rounds_max);
   const absl::Time start = absl::Now();
   for (absl::Duration longest; finals.rounds < rounds_max; ++finals.rounds) {
     const absl::Time begin = absl::Now();
+    if (finals.rounds % policy.batch == 0) {
+      if (finals.rounds > 0 && IsSettled(entries, policy.precision)) break;
+      evaluator.ExpectRounds(std::min(policy.batch, rounds_max - finals.rounds));
+    }
     if (finals.rounds >= policy.rounds_min && begin + longest > start + policy.time) break;
     RETURN_IF_ERROR(RunRound(static_cast<size_t>(finals.rounds), entries, evaluator));
     longest = std::max(longest, absl::Now() - begin);

@@ -17,6 +17,10 @@ namespace tune {
 struct ConfirmPolicy {
   int rounds_max = 8;
   int rounds_min = 3;  // whatever time they take
+  // Rounds come so many at once; after each batch it is seen whether they settle it: whether the
+  // ratio of each tie to the fastest is known to +-precision.
+  int batch = 4;
+  double precision = 0.002;
   // No further round is begun that would probably end later.
   absl::Duration time = absl::Seconds(20);
 };
@@ -30,8 +34,8 @@ struct Finals {
   std::vector<Trial> trials;
 };
 
-// Measures the top 8 of the search and the default config again. One that is not ok in some round
-// is not ok. FAILED_PRECONDITION if no trial is ok.
+// Measures the top 8 of the search and the default config again, until they are told apart or the
+// policy ends it. One that is not ok in some round is not ok. FAILED_PRECONDITION if no trial is ok.
 absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Config& default_config,
                                      const ConfirmPolicy& policy, Evaluator& evaluator);
 

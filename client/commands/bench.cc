@@ -20,6 +20,7 @@
 #include "client/format.h"
 #include "client/kernel_files.h"
 #include "client/rpc.h"
+#include "client/waiting_note.h"
 
 namespace tune::client {
 namespace {
@@ -169,8 +170,11 @@ void Bench::Measure(const BenchCase& item, benchmark::State& state) {
   grpc::ClientContext context;
   SetDeadline(context, kMeasureTimeout);
   v1::MeasureResponse measured;
-  const absl::Status status =
-      FromGrpc(connection_->bench().Measure(&context, item.request, &measured));
+  const absl::Status status = [&] {
+    const WaitingNote note(
+        absl::StrCat(item.name, " waits for the device's turn, is compiled, or is measured"));
+    return FromGrpc(connection_->bench().Measure(&context, item.request, &measured));
+  }();
   const v1::Trial& trial = measured.trial();
   if (!status.ok()) {
     if (failure_.ok()) failure_ = status;

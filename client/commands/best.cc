@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl best KERNEL
+#include <fmt/format.h>
+
 #include <cstdio>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
@@ -23,26 +27,62 @@ struct BestFlags {
   bool json = false;
 };
 
+// Under which conditions the winner was confirmed, as far as the device tells.
+std::string Conditions(const v1::Telemetry& telemetry) {
+  std::vector<std::string> parts;
+  if (telemetry.sm_clock_mhz() > 0) {
+    parts.push_back(absl::StrCat("processors at ", telemetry.sm_clock_mhz(), " MHz"));
+  }
+  if (telemetry.memory_clock_mhz() > 0) {
+    parts.push_back(absl::StrCat("memory at ", telemetry.memory_clock_mhz(), " MHz"));
+  }
+  if (telemetry.power_mw() > 0) {
+    parts.push_back(fmt::format("{:.0f} W", telemetry.power_mw() / 1e3));
+  }
+  if (telemetry.temperature_c() > 0) parts.push_back(absl::StrCat(telemetry.temperature_c(), " C"));
+  if (parts.empty()) return "";
+  parts.push_back(fmt::format("clock event reasons {:#x}", telemetry.throttle_reasons()));
+  if (telemetry.compute_processes() > 0) {
+    parts.push_back(absl::StrCat(telemetry.compute_processes(), " processes on the device"));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+void PrintRecord(const v1::Record& record) {
+  const v1::Measurement& measurement = record.measurement();
+  std::printf("%-10s%s  on %s (%s)\n", "tuned", ToText(record.problem()).c_str(),
+              record.device_name().c_str(), record.target().c_str());
+  std::string latency = fmt::format(
+      "{}   (95 % interval {} to {}, {} samples, {} clock, {} cache)",
+      LatencyText(measurement.latency_ns_median()), LatencyText(measurement.latency_ns_low()),
+      LatencyText(measurement.latency_ns_high()), measurement.sample_count(),
+      ToText(measurement.clock()), record.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
+  if (measurement.bytes_per_second() > 0) {
+    absl::StrAppend(&latency, "   ", BandwidthText(measurement.bytes_per_second()));
+  }
+  if (measurement.flops_per_second() > 0) {
+    absl::StrAppend(&latency, "   ", FlopRateText(measurement.flops_per_second()));
+  }
+  std::printf("%-10s%s\n", "latency", latency.c_str());
+  for (const v1::Tie& tie : record.ties()) {
+    std::printf("%-10s%s   %s\n", "tie", LatencyText(tie.latency_ns_median()).c_str(),
+                ToText(tie.config()).c_str());
+  }
+  const std::string conditions = Conditions(record.telemetry());
+  if (!conditions.empty()) std::printf("%-10s%s\n", "while", conditions.c_str());
+  std::printf("%-10ssweep %ld, %s, %s, driver %s, inputs of seed %lu, machine code %s\n",
+              "evidence", static_cast<long>(record.sweep_id()),
+              TimeText(record.published_unix_ms()).c_str(), record.compiler().c_str(),
+              record.driver().c_str(), static_cast<unsigned long>(record.seed()),
+              record.resources().binary_sha256().substr(0, 12).c_str());
+}
+
 void Print(const v1::LookupResponse& response) {
   const std::string match =
       absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(response.match()), "MATCH_"));
   std::printf("%s\n", Bold(ToText(response.config())).c_str());
   std::printf("%-10s%s (%s)\n", "match", response.reason().c_str(), match.c_str());
-  if (!response.has_record()) return;
-  const v1::Record& record = response.record();
-  std::printf("%-10s%s  on %s (%s)\n", "tuned", ToText(record.problem()).c_str(),
-              record.device_name().c_str(), record.target().c_str());
-  std::string latency = LatencyText(record.measurement().latency_ns_median());
-  if (record.measurement().bytes_per_second() > 0) {
-    absl::StrAppend(&latency, "   ", BandwidthText(record.measurement().bytes_per_second()));
-  }
-  if (record.measurement().flops_per_second() > 0) {
-    absl::StrAppend(&latency, "   ", FlopRateText(record.measurement().flops_per_second()));
-  }
-  std::printf("%-10s%s\n", "latency", latency.c_str());
-  std::printf("%-10ssweep %ld, %s, %s, driver %s\n", "evidence",
-              static_cast<long>(record.sweep_id()), TimeText(record.published_unix_ms()).c_str(),
-              record.compiler().c_str(), record.driver().c_str());
+  if (response.has_record()) PrintRecord(response.record());
 }
 
 absl::Status Run(Session& session, const BestFlags& flags) {

@@ -22,6 +22,7 @@ constexpr auto kTimeout = std::chrono::seconds(60);
 
 struct TrialFlags {
   int64_t sweep_id = 0;
+  std::string purpose;
   bool json = false;
   bool csv = false;
   bool samples = false;
@@ -35,6 +36,8 @@ absl::StatusOr<std::vector<v1::Trial>> Fetch(Session& session, const TrialFlags&
   v1::ListTrialsRequest request;
   request.set_sweep_id(flags.sweep_id);
   request.set_with_samples(flags.samples);
+  if (flags.purpose == "search") request.set_purpose(v1::TRIAL_PURPOSE_SEARCH);
+  if (flags.purpose == "confirm") request.set_purpose(v1::TRIAL_PURPOSE_CONFIRM);
   auto reader = (*connection)->sweeps().ListTrials(&context, request);
   std::vector<v1::Trial> trials;
   v1::Trial trial;
@@ -55,7 +58,7 @@ std::string FirstLine(const std::string& text) {
 }
 
 void PrintCsv(const std::vector<v1::Trial>& trials) {
-  std::vector<std::string> titles = {"id", "outcome"};
+  std::vector<std::string> titles = {"id", "purpose", "outcome"};
   if (!trials.empty()) {
     for (const v1::ConfigEntry& entry : trials[0].config().entries())
       titles.push_back(entry.param());
@@ -69,7 +72,8 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
   }
   std::printf("%s\n", absl::StrJoin(titles, ",").c_str());
   for (const v1::Trial& trial : trials) {
-    std::vector<std::string> cells = {absl::StrCat(trial.id()), ToText(trial.outcome())};
+    std::vector<std::string> cells = {absl::StrCat(trial.id()), ToText(trial.purpose()),
+                                      ToText(trial.outcome())};
     for (const v1::ConfigEntry& entry : trial.config().entries())
       cells.push_back(ToText(entry.value()));
     const v1::Measurement& m = trial.measurement();
@@ -95,11 +99,12 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
 }
 
 void PrintTable(const std::vector<v1::Trial>& trials) {
-  Table table({"id", "outcome", "median", "GB/s", "TFLOP/s", "regs", "config", "message"});
+  Table table(
+      {"id", "purpose", "outcome", "median", "GB/s", "TFLOP/s", "regs", "config", "message"});
   for (const v1::Trial& trial : trials) {
     const v1::Measurement& m = trial.measurement();
     const bool ok = trial.outcome() == v1::OUTCOME_OK;
-    table.Add({absl::StrCat(trial.id()), ToText(trial.outcome()),
+    table.Add({absl::StrCat(trial.id()), ToText(trial.purpose()), ToText(trial.outcome()),
                ok ? LatencyText(m.latency_ns_median()) : "-",
                ok ? fmt::format("{:.0f}", m.bytes_per_second() / 1e9) : "-",
                ok ? fmt::format("{:.2f}", m.flops_per_second() / 1e12) : "-",
@@ -131,6 +136,10 @@ void AddTrial(CLI::App& app, Session& session) {
   trial->require_subcommand(1);
   CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep, oldest first");
   list->add_option("--sweep", flags->sweep_id, "Sweep id, as in 'tunectl sweep list'")->required();
+  list->add_option("--purpose", flags->purpose,
+                   "search: what the strategy tried; confirm: the best few and the default, "
+                   "measured again in rounds of fresh processes; by default both")
+      ->check(CLI::IsMember({"search", "confirm"}));
   CLI::Option* json = list->add_flag("--json", flags->json, "As JSON, one object a line");
   list->add_flag("--csv", flags->csv, "As CSV, a column for each param")->excludes(json);
   list->add_flag("--samples", flags->samples, "With every sample (JSON only)")->needs(json);

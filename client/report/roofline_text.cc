@@ -138,7 +138,7 @@ std::string MarkdownSection(const v1::Roofline& roofline) {
          fmt::format("`{}`", ToText(point->trial().config()))});
   }
   text += MarkdownTable({"median", "95 % interval", "of roof", "binds", "config"}, rows);
-  text += "\n" + MarkdownTable(kUseTitles, UseRows(*best)) + "\n";
+  absl::StrAppend(&text, "\n", MarkdownTable(kUseTitles, UseRows(*best)), "\n");
   text +=
       fmt::format("{} trials: {}. Sweep {} on {} ({}), driver {}, {}.\n", roofline.points_size(),
                   VerdictCounts(roofline), sweep.id(), MarkdownCell(sweep.device_name()),
@@ -188,7 +188,8 @@ std::string MarkdownText(const v1::RooflineReport& report, const std::string& im
                       LatencyText(best->trial().measurement().latency_ns_median()),
                       PercentText(best->efficiency()), best->binding(), ToText(best->verdict())});
     }
-    text += "\n" + MarkdownTable({"problem", "best", "of roof", "binds", "verdict"}, rows);
+    absl::StrAppend(
+        &text, "\n", MarkdownTable({"problem", "best", "of roof", "binds", "verdict"}, rows));
   }
   for (const v1::Roofline& roofline : report.rooflines()) text += MarkdownSection(roofline);
   return text;

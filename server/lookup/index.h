@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-ups: the best known config for a problem, and why it is the one. An index is built from one
+// Look-ups: the best known config for a problem, and why it is the one. An index is made from one
 // set of records and never changes, so threads share it without locks and ranks that share its
-// number get the same answers.
+// number get the same answers. A publish makes another index, which shares most of the old one.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
-#include "absl/strings/string_view.h"
 #include "db/store.h"
-#include "server/lookup/point_tree.h"
 #include "tuner/problem.h"
 
 namespace tune::server {
@@ -33,6 +30,8 @@ struct KernelPolicy {
   std::string kernel_name;
   std::string kernel_hash;  // today's source; what a query that names no hash asks for
   std::map<std::string, DimMatch> dims;
+
+  friend bool operator==(const KernelPolicy&, const KernelPolicy&) = default;
 };
 
 struct LookupQuery {
@@ -53,18 +52,21 @@ struct LookupAnswer {
   const Config* config = nullptr;         // the record's
 };
 
+class KernelIndex;
+
 // Immutable. Thread-safe.
 class LookupIndex {
  public:
   // Says whether a record's config is valid for the problem asked for.
   using Accept = absl::FunctionRef<bool(const db::RecordRow&)>;
+  using Record = std::shared_ptr<const db::RecordRow>;
 
   // REQUIRES: the records are current ones, at most one of each key.
   static std::shared_ptr<const LookupIndex> Build(std::vector<db::RecordRow> records,
                                                   const std::vector<KernelPolicy>& policies);
-  ~LookupIndex();
-  LookupIndex(const LookupIndex&) = delete;
-  LookupIndex& operator=(const LookupIndex&) = delete;
+  // The same and a record that is newer than all, in the place of what there is of its key. Shares
+  // all but the record's kernel with this index. `policy` is today's of that kernel.
+  std::shared_ptr<const LookupIndex> With(db::RecordRow record, const KernelPolicy& policy) const;
 
   // The first that there is of: the same problem, the same bucket, the nearest problem, all on the
   // device; the same for another source of the kernel (as kNearest); the same problem or bucket on
@@ -75,31 +77,14 @@ class LookupIndex {
 
   // The newest record's id, 0 without records: grows with every publish.
   int64_t snapshot_id() const { return snapshot_id_; }
-  const std::vector<db::RecordRow>& records() const { return records_; }
+  // The current ones, newest first. Looks at every record.
+  std::vector<Record> Records() const;
 
  private:
-  // Kernel, hash, device, target, dtype, names of the dims, then the values that must be the same.
-  using Key = absl::InlinedVector<int64_t, 10>;
-  struct Kernel;
-  struct Located;
-  struct Found;
+  LookupIndex() = default;
 
-  explicit LookupIndex(std::vector<db::RecordRow> records);
-  Kernel& AddKernel(const std::string& name);
-  void Describe(const std::vector<KernelPolicy>& policies);
-  void AddTrees();
-  int64_t Intern(absl::string_view text);
-  int64_t IdOf(absl::string_view text) const;
-  Located Locate(const Kernel& kernel, const Problem& problem, const std::string& target) const;
-  Found SearchTree(Located& located, int64_t hash, int64_t device, Match last, Accept accept) const;
-  Found SearchKernel(const Kernel& kernel, const std::string& wanted_hash, const LookupQuery& query,
-                     Accept accept) const;
-
-  std::vector<db::RecordRow> records_;  // by rank: the better of two equally near ones first
   int64_t snapshot_id_ = 0;
-  absl::flat_hash_map<std::string, int64_t> ids_;  // of every text in a key
-  absl::flat_hash_map<std::string, std::unique_ptr<Kernel>> kernels_;
-  absl::flat_hash_map<Key, PointTree> trees_;
+  absl::flat_hash_map<std::string, std::shared_ptr<const KernelIndex>> kernels_;
 };
 
 }  // namespace tune::server

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace tune::server {
 namespace {
@@ -68,6 +69,14 @@ PointTree::PointTree(size_t axes, absl::Span<const double> coordinates, std::vec
     ranks_.push_back(ranks[i]);
     coordinates_.insert(coordinates_.end(), point(i).begin(), point(i).end());
   }
+}
+
+PointTree PointTree::With(absl::Span<const double> place, uint32_t rank) const {
+  std::vector<double> coordinates = coordinates_;
+  coordinates.insert(coordinates.end(), place.begin(), place.end());
+  std::vector<uint32_t> ranks = ranks_;
+  ranks.push_back(rank);
+  return PointTree(axes_, coordinates, std::move(ranks));
 }
 
 void PointTree::Arrange(size_t begin, size_t end, size_t axis, absl::Span<const double> coordinates,

@@ -32,6 +32,9 @@ class PointTree {
   // is kept. REQUIRES: no number is not-a-number.
   PointTree(size_t axes, absl::Span<const double> coordinates, std::vector<uint32_t> ranks);
 
+  // The same and one point more.
+  PointTree With(absl::Span<const double> place, uint32_t rank) const;
+
   // The best `count` points inside the box, best first.
   std::vector<Hit> Nearest(absl::Span<const double> query, const Box& box, size_t count) const;
   // The best one alone, without an allocation. Its rank is the maximum if the box is empty.

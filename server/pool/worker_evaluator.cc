@@ -85,7 +85,7 @@ WorkerEvaluator::~WorkerEvaluator() {
 }
 
 bool WorkerEvaluator::Stopped() const {
-  return stopping_ || (options_.cancelled != nullptr && *options_.cancelled);
+  return stopping_ || (options_.cancelled && options_.cancelled());
 }
 
 absl::Status WorkerEvaluator::Setup() {

@@ -38,9 +38,9 @@ struct WorkerEvaluatorOptions {
   CompilePool* compiler = nullptr;  // for the device's target
   // Pools that must stand still while a CPU device measures. Not used for other devices.
   std::vector<CompilePool*> quiet;
-  // When it becomes true, waits end within 50 ms: Create and Remeasure give CANCELLED, Next gives
-  // nothing. May be null; must outlive the evaluator.
-  const std::atomic<bool>* cancelled = nullptr;
+  // When it says so, waits end within 50 ms: Create and Remeasure give CANCELLED, Next gives
+  // nothing. Asked from several threads. May be empty.
+  Cancelled cancelled;
 };
 
 // The Evaluator's calls are for one thread, the sweep's; the counters may be read from any.

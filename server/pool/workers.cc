@@ -160,9 +160,8 @@ int Workers::compile_workers() const { return cpu_pool_->workers(); }
 absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
     const std::string& device_id, WorkerEvaluatorOptions options) {
   ASSIGN_OR_RETURN(options.device, FindDevice(device_id));
-  const Cancelled cancelled = [flag = options.cancelled] { return flag != nullptr && *flag; };
   if (options.device->Status().info.target.empty()) {
-    RETURN_IF_ERROR(options.device->Open(cancelled));
+    RETURN_IF_ERROR(options.device->Open(options.cancelled));
   }
   ASSIGN_OR_RETURN(options.compiler, PoolFor(options.device->Status().info.target));
   options.quiet = Pools();

@@ -155,7 +155,9 @@ TEST(HistoryView, SvgHasAPointForEachAndIsEscaped) {
   }
   EXPECT_EQ(points, 10);
   EXPECT_THAT(svg, HasSubstr("cpu:&lt;x&gt;"));
-  EXPECT_THAT(svg, HasSubstr("class=\"change slower\""));
+  EXPECT_THAT(svg, HasSubstr("slower +4.0 % at commit"));
+  *history.add_series() = Series();
+  EXPECT_THAT(HistorySvg(history), HasSubstr("translate(0 300)"));
   EXPECT_THAT(HistorySvg({}), HasSubstr("</svg>"));
 }
 

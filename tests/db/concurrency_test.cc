@@ -25,7 +25,7 @@ TEST_F(StoreTest, WritersAndReadersDoNotDisturbEachOther) {
     threads.emplace_back([&, writer] {
       for (int i = 0; i < kTrials; ++i) {
         absl::StatusOr<int64_t> id = store.AppendTrial(MakeTrial(sweep_.id, writer * kTrials + i),
-                                                       MakeTrialKey("k1"), TrialPurpose::kSearch);
+                                                       MakeTrialKey("k1"));
         ASSERT_TRUE(id.ok()) << id.status();
         // What is acknowledged can be read, whichever connection reads it.
         ASSERT_TRUE(store.GetTrial(*id).ok());
@@ -63,7 +63,7 @@ TEST_F(StoreTest, AFailedWriteDoesNotTakeItsNeighboursAlong) {
         const bool good = (writer + i) % 2 == 0;
         absl::Status status = store
                                   .AppendTrial(MakeTrial(good ? sweep_.id : 12345),
-                                               MakeTrialKey("k1"), TrialPurpose::kSearch)
+                                               MakeTrialKey("k1"))
                                   .status();
         ASSERT_EQ(status.code(), good ? absl::StatusCode::kOk : absl::StatusCode::kNotFound)
             << status;

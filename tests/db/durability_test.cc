@@ -91,7 +91,7 @@ void FillTheDisk(const std::string& path, std::string& failure) {
   Trial trial = MakeTrial(sweep_id);
   trial.measurement.samples_ns.assign(2000, 1.0);
   auto append = [&] {
-    return (*store)->AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).status();
+    return (*store)->AppendTrial(trial, MakeTrialKey("k1")).status();
   };
 
   signal(SIGXFSZ, SIG_IGN);  // so that writing beyond the limit is an error and not the end
@@ -153,7 +153,7 @@ TEST_F(StoreTest, DamagedPagesAreDataLoss) {
   Store& store = OpenWithSweep();
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(
-        store.AppendTrial(MakeTrial(sweep_.id, i), MakeTrialKey("k1"), TrialPurpose::kSearch).ok());
+        store.AppendTrial(MakeTrial(sweep_.id, i), MakeTrialKey("k1")).ok());
   }
   store_.reset();
   const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path()));

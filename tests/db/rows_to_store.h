@@ -87,7 +87,8 @@ inline Trial MakeTrial(int64_t sweep_id, int64_t block = 64) {
                      .memory_clock_mhz = 3201,
                      .power_mw = 690123,
                      .temperature_c = 61,
-                     .throttle_reasons = 0x8000000000000004};
+                     .throttle_reasons = 0x8000000000000004,
+                     .compute_processes = 2};
   trial.error = {.max_abs = 0.001,
                  .max_rel = 0.002,
                  .relative_l2 = 0.0003,

@@ -32,6 +32,7 @@ std::string RunSql(const std::string& path, const char* sql) {
 
 void ExpectEqual(const Trial& actual, const Trial& expected) {
   EXPECT_EQ(actual.sweep_id, expected.sweep_id);
+  EXPECT_EQ(actual.purpose, expected.purpose);
   EXPECT_EQ(actual.config, expected.config);
   EXPECT_EQ(actual.outcome, expected.outcome);
   EXPECT_EQ(actual.message, expected.message);
@@ -61,6 +62,7 @@ void ExpectEqual(const Trial& actual, const Trial& expected) {
   EXPECT_EQ(actual.telemetry.power_mw, expected.telemetry.power_mw);
   EXPECT_EQ(actual.telemetry.temperature_c, expected.telemetry.temperature_c);
   EXPECT_EQ(actual.telemetry.throttle_reasons, expected.telemetry.throttle_reasons);
+  EXPECT_EQ(actual.telemetry.compute_processes, expected.telemetry.compute_processes);
   EXPECT_EQ(actual.error.max_abs, expected.error.max_abs);
   EXPECT_EQ(actual.error.max_rel, expected.error.max_rel);
   EXPECT_EQ(actual.error.relative_l2, expected.error.relative_l2);
@@ -119,7 +121,7 @@ TEST_F(StoreTest, SweepComesBackWholeAndIsUpdated) {
 
   const TrialKey key = MakeTrialKey("k1");
   for (int64_t* id : {&expected.best_trial_id, &expected.default_trial_id}) {
-    *id = store.AppendTrial(MakeTrial(sweep_.id), key, TrialPurpose::kConfirm).value();
+    *id = store.AppendTrial(MakeTrial(sweep_.id), key).value();
   }
   expected.tie_trial_ids = {expected.default_trial_id, expected.best_trial_id};
   expected.state = SweepState::kDone;
@@ -136,8 +138,9 @@ TEST_F(StoreTest, SweepComesBackWholeAndIsUpdated) {
 
 TEST_F(StoreTest, TrialComesBackWhole) {
   Store& store = OpenWithSweep();
-  const Trial trial = MakeTrial(sweep_.id);
-  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  Trial trial = MakeTrial(sweep_.id);
+  trial.purpose = TrialPurpose::kConfirm;
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1")).value();
   Trial read = Reopen().GetTrial(id).value();
   EXPECT_EQ(read.id, id);
   ExpectEqual(read, trial);
@@ -151,7 +154,7 @@ TEST_F(StoreTest, EveryOutcomeAndClockComesBack) {
     trial.outcome = static_cast<Outcome>(outcome);
     trial.measurement.clock = static_cast<Clock>(outcome % 4);
     trial.measurement.samples_ns.clear();
-    ASSERT_TRUE(store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).ok());
+    ASSERT_TRUE(store.AppendTrial(trial, MakeTrialKey("k1")).ok());
   }
   std::vector<Trial> trials = store.TrialsOfSweep(sweep_.id).value();
   ASSERT_GE(trials.size(), 2u);
@@ -175,7 +178,7 @@ TEST_F(StoreTest, KeepsErrorsThatAreNotNumbers) {
   trial.outcome = Outcome::kWrongResult;
   trial.error.max_abs = std::numeric_limits<double>::infinity();
   trial.error.max_rel = std::numeric_limits<double>::quiet_NaN();
-  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1")).value();
   Trial read = store.GetTrial(id).value();
   EXPECT_EQ(read.error.max_abs, trial.error.max_abs);
   EXPECT_TRUE(std::isnan(read.error.max_rel));
@@ -185,7 +188,7 @@ TEST_F(StoreTest, CutsAMessageAtTheLimitBetweenCharacters) {
   Store& store = OpenWithSweep();
   Trial trial = MakeTrial(sweep_.id);
   trial.message = std::string(kMaxTrialMessageBytes - 1, 'x') + "\xc3\xa9";
-  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+  const int64_t id = store.AppendTrial(trial, MakeTrialKey("k1")).value();
   EXPECT_EQ(store.GetTrial(id).value().message, std::string(kMaxTrialMessageBytes - 1, 'x'));
 }
 
@@ -200,7 +203,7 @@ TEST_F(StoreTest, RefusesConfigsThatWouldNotComeBack) {
     Trial trial = MakeTrial(sweep_.id);
     trial.config = config;
     absl::Status status =
-        store.AppendTrial(trial, MakeTrialKey("k1"), TrialPurpose::kSearch).status();
+        store.AppendTrial(trial, MakeTrialKey("k1")).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   }
   EXPECT_THAT(store.TrialsOfSweep(sweep_.id).value(), IsEmpty());
@@ -211,11 +214,9 @@ TEST_F(StoreTest, RefersOnlyToWhatIsStored) {
   SweepRow other = MakeSweepRow("k9");
   other.idempotency_key = "";
   EXPECT_TRUE(absl::IsNotFound(store.AddSweep(other).status()));
-  const TrialPurpose purpose = TrialPurpose::kSearch;
+  EXPECT_TRUE(absl::IsNotFound(store.AppendTrial(MakeTrial(99), MakeTrialKey("k1")).status()));
   EXPECT_TRUE(
-      absl::IsNotFound(store.AppendTrial(MakeTrial(99), MakeTrialKey("k1"), purpose).status()));
-  EXPECT_TRUE(absl::IsNotFound(
-      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k9"), purpose).status()));
+      absl::IsNotFound(store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k9")).status()));
 }
 
 TEST_F(StoreTest, AKnownIdempotencyKeyGivesTheSweepThereIs) {
@@ -258,7 +259,8 @@ TEST_F(StoreTest, TrialsOfKeyGivesTheNewestLastingSearchTrialOfEachConfig) {
   auto append = [&](int64_t block, Outcome outcome, TrialPurpose purpose, const TrialKey& of) {
     Trial trial = MakeTrial(sweep_.id, block);
     trial.outcome = outcome;
-    return store.AppendTrial(trial, of, purpose).value();
+    trial.purpose = purpose;
+    return store.AppendTrial(trial, of).value();
   };
   const TrialPurpose search = TrialPurpose::kSearch;
   append(1, Outcome::kOk, search, key);
@@ -287,7 +289,7 @@ TEST_F(StoreTest, EveryFieldOfAKeyCounts) {
   Store& store = OpenWithSweep();
   ASSERT_TRUE(store.PutKernel(MakeKernelRow("k2")).ok());
   const TrialKey key = MakeTrialKey("k1");
-  ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), key, TrialPurpose::kSearch).ok());
+  ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), key).ok());
   std::vector<TrialKey> others(9, key);
   others[0].kernel_hash = "k2";
   others[1].problem.dims[0].second = 8193;
@@ -301,7 +303,7 @@ TEST_F(StoreTest, EveryFieldOfAKeyCounts) {
   EXPECT_EQ(store.TrialsOfKey(key).value().size(), 1u);
   for (size_t i = 0; i < others.size(); ++i) {
     EXPECT_THAT(store.TrialsOfKey(others[i]).value(), IsEmpty()) << i;
-    ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), others[i], TrialPurpose::kSearch).ok());
+    ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), others[i]).ok());
     EXPECT_EQ(store.TrialsOfKey(others[i]).value().size(), 1u) << i;
   }
 }
@@ -310,7 +312,7 @@ TEST_F(StoreTest, TheNewestRecordOfAKeyIsCurrent) {
   Store& store = OpenWithSweep();
   auto publish = [&](const TrialKey& key, int64_t block) {
     Trial trial = MakeTrial(sweep_.id, block);
-    trial.id = store.AppendTrial(trial, key, TrialPurpose::kConfirm).value();
+    trial.id = store.AppendTrial(trial, key).value();
     return store
         .PublishRecord({.key = key,
                         .trial = trial,
@@ -357,10 +359,10 @@ TEST_F(StoreTest, ARecordIsOfAnOkTrialUnderItsOwnKey) {
   Trial trial = MakeTrial(sweep_.id);
   EXPECT_TRUE(absl::IsNotFound(store.PublishRecord({.key = key, .trial = trial}).status()));
   trial.outcome = Outcome::kWrongResult;
-  trial.id = store.AppendTrial(trial, key, TrialPurpose::kConfirm).value();
+  trial.id = store.AppendTrial(trial, key).value();
   EXPECT_TRUE(absl::IsInvalidArgument(store.PublishRecord({.key = key, .trial = trial}).status()));
   trial.outcome = Outcome::kOk;
-  trial.id = store.AppendTrial(trial, key, TrialPurpose::kConfirm).value();
+  trial.id = store.AppendTrial(trial, key).value();
   TrialKey other = key;
   other.compiler = "another";
   EXPECT_TRUE(
@@ -371,9 +373,9 @@ TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
   Store& store = OpenWithSweep();
   const TrialKey key = MakeTrialKey("k1");
   sweep_.best_trial_id =
-      store.AppendTrial(MakeTrial(sweep_.id, 32), key, TrialPurpose::kConfirm).value();
+      store.AppendTrial(MakeTrial(sweep_.id, 32), key).value();
   sweep_.default_trial_id =
-      store.AppendTrial(MakeTrial(sweep_.id, 8), key, TrialPurpose::kConfirm).value();
+      store.AppendTrial(MakeTrial(sweep_.id, 8), key).value();
   sweep_.tie_trial_ids = {sweep_.default_trial_id};
   ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
   EXPECT_EQ(store.RebuildRecords().value(), 0) << "the sweep still runs";
@@ -388,6 +390,10 @@ TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
   EXPECT_EQ(records[0].default_latency_ns, 1000.125);
   EXPECT_EQ(records[0].tie_count, 1u);
   EXPECT_EQ(records[0].published_unix_ms, sweep_.finished_unix_ms);
+  EXPECT_EQ(records[0].seed, sweep_.seed);
+  ASSERT_EQ(records[0].ties.size(), 1u);
+  EXPECT_EQ(records[0].ties[0].config, MakeConfig(8));
+  EXPECT_EQ(records[0].ties[0].latency_ns, 1000.125);
 
   store_.reset();
   EXPECT_EQ(RunSql(path(), "DELETE FROM record"), "");
@@ -397,7 +403,7 @@ TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
 TEST_F(StoreTest, EvidenceCannotBeEdited) {
   Store& store = OpenWithSweep();
   ASSERT_TRUE(
-      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1"), TrialPurpose::kSearch).ok());
+      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).ok());
   store_.reset();
   EXPECT_EQ(RunSql(path(), "SELECT * FROM trial_view; SELECT * FROM current_record"), "");
   for (const char* sql :
@@ -414,7 +420,7 @@ TEST_F(StoreTest, EvidenceCannotBeEdited) {
 TEST_F(StoreTest, ProfilesReadBackNewestFirst) {
   Store& store = OpenWithSweep();
   const int64_t trial_id =
-      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1"), TrialPurpose::kSearch).value();
+      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).value();
   ProfileRow row{.key = MakeTrialKey("k1"), .kernel_name = "softmax"};
   row.profile.config = MakeConfig(128);
   row.profile.set = MetricSet::kAll;
@@ -493,7 +499,7 @@ TEST_F(StoreTest, StatisticsCountWhatIsThere) {
   EXPECT_EQ(store.Statistics().value().trial_count, 0u);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(
-        store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1"), TrialPurpose::kSearch).ok());
+        store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).ok());
   }
   StoreStatistics statistics = store.Statistics().value();
   EXPECT_EQ(statistics.trial_count, 3u);

@@ -43,6 +43,24 @@ TEST(ScoreTest, AgreesWithPublishedFigures) {
   EXPECT_EQ(MethodologyScore(Load("convolution-A4000")).evaluations(), 323u);
 }
 
+// 19 latencies: 10, 10.1, 20, 30, ... 180; the median is 90. Within 5 % of the gap to it are two,
+// so 17 are slower and random search needs ceil(17 / (20 - 17)) = 6 evaluations; 10 are slower than
+// what opens 1 % of the gap, so the score starts at ceil(10 / (20 - 10)) = 1 and runs to 5.
+TEST(ScoreTest, ByHand) {
+  std::vector<double> latencies_ns = {10.1, 10};
+  for (int i = 2; i <= 18; ++i) latencies_ns.push_back(10.0 * i);
+  const MethodologyScore score(MakeRecordedSpace(latencies_ns).recording());
+  EXPECT_EQ(score.evaluations(), 6u);
+  // Random search after k is at place round(20 k / (k + 1)) from the worst: 10, 13, 15, 16, 17,
+  // that is 80, 50, 30, 20 and 10.1. The mean ranks 13.5, 11.5, 5, 2 and 0.5 round to even: 140,
+  // 120, 50, 20 and 10.
+  const double expected =
+      ((80.0 - 140) / 70 + (50.0 - 120) / 40 + (30.0 - 50) / 20 + 0 / 10.0 + 1) / 5;
+  EXPECT_NEAR(score.Of({{90, 50, 50, 20, 10}, {180, 180, 50, 20, 10.1}}), expected, 1e-12);
+  // A run that ended keeps its last: as far as it went the second is as above.
+  EXPECT_NEAR(score.Of({{90, 50, 50, 20, 10, 10}, {180, 180, 50, 20, 10.1}}), expected, 1e-12);
+}
+
 TEST(ScoreTest, TheOptimumAtOnceIsOneAndTheWorstIsFarBelow) {
   const Recording recording = Load("convolution-A4000");
   const MethodologyScore score(recording);

@@ -147,6 +147,13 @@ class OwnKernel(Tunectl):
         trials = self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--csv").stdout.splitlines()
         self.assertIn("latency_ns_median", trials[0])
         self.assertGreaterEqual(len(trials) - 1, int(sweep["progress"]["done"]))
+        listed = {purpose: [json.loads(line) for line in self.run_tunectl(
+            "trial", "list", "--sweep", sweep["id"], "--json", "--purpose", purpose
+        ).stdout.splitlines()] for purpose in ("search", "confirm")}
+        self.assertEqual(len(listed["search"]) + len(listed["confirm"]), len(trials) - 1)
+        self.assertIn(sweep["result"]["best"]["id"], [t["id"] for t in listed["confirm"]])
+        self.assertEqual({t["purpose"] for t in listed["search"]}, {"TRIAL_PURPOSE_SEARCH"})
+        self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--purpose", "both", expect=2)
 
     def test_a_wrong_spec_names_file_line_and_column(self):
         bad = self.path / "saxpy.textproto"

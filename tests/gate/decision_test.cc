@@ -95,6 +95,19 @@ TEST(Gate, SlowerKernelFailsOnFreshRounds) {
   EXPECT_NEAR(judgement.p_needed, 0.01, 1e-12);
 }
 
+TEST(Gate, TheScreeningCountsForNothingInTheConfirmation) {
+  Gate gate = GateOf(1);
+  int rounds = 0;
+  Feed(gate, [&](size_t, int round) {
+    ++rounds;
+    return RoundOf(round < 5 ? 1.5 : 1.03, Wobble(round));
+  });
+  EXPECT_EQ(rounds, 5 + 15);
+  const Judgement judgement = gate.Judge(0);
+  EXPECT_EQ(judgement.rounds, 15);
+  EXPECT_NEAR(judgement.ratio, 1.03, 0.001);
+}
+
 TEST(Gate, FlaggedButNotConfirmedPasses) {
   Gate gate = GateOf(1);
   Feed(gate, [](size_t, int round) { return RoundOf(round < 5 ? 1.03 : 1, Wobble(round)); });
@@ -184,6 +197,7 @@ TEST(Gate, InvalidRoundsAreReplacedUpToALimit) {
   const Judgement lost = gate.Judge(1);
   EXPECT_EQ(lost.verdict, Verdict::kInvalid);
   EXPECT_EQ(lost.reason, "the device was throttled");
+  EXPECT_EQ(lost.invalid_rounds, 4) << "three were replaced";
 }
 
 TEST(Gate, IdenticalAndInvalidTakeNoRounds) {

@@ -127,6 +127,14 @@ TEST(ClopperPearson, KnownBounds) {
   EXPECT_NEAR(ClopperPearson(10, 10, 0.95).low, std::pow(0.05, 0.1), 1e-9);
 }
 
+TEST(MeanInterval, ReachesAsFarAsStudentSays) {
+  // Of 1 to 5: a deviation of sqrt(2.5), and 2.77645 from the table.
+  const MeanInterval interval = EstimateMean({1, 2, 3, 4, 5});
+  EXPECT_NEAR(interval.mean, 3, 1e-12);
+  EXPECT_NEAR(interval.high - 3, 2.77645 * std::sqrt(2.5 / 5), 1e-4);
+  EXPECT_NEAR(3 - interval.low, interval.high - 3, 1e-12);
+}
+
 TEST(MeanInterval, CoversNineteenInTwenty) {
   std::mt19937_64 random(3);
   std::normal_distribution<double> normal(5, 2);

@@ -3,10 +3,14 @@
 // noise, so what is asserted about them is what no noise can hide.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "db/store.h"
 #include "gmock/gmock.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/gate.grpc.pb.h"
@@ -32,12 +36,17 @@ v1::KernelSource Revision(int work, const std::string& text = "", bool wrong = f
 
 class GateServiceTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { StartServer(); }
+
+  void StartServer(const std::string& worker_dir = TUNE_BIN_DIR,
+                   absl::Duration run_deadline = absl::Seconds(10)) {
+    server_.reset();
     absl::StatusOr<std::unique_ptr<Server>> server =
         Server::Start({.state_dir = dir_.path(),
-                       .worker_dir = TUNE_BIN_DIR,
+                       .worker_dir = worker_dir,
                        .compile_workers = 2,
-                       .compile_deadline = absl::Minutes(5)});
+                       .compile_deadline = absl::Minutes(5),
+                       .run_deadline = run_deadline});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     gates_ = v1::GateService::NewStub(server_->InProcessChannel());
@@ -147,6 +156,70 @@ TEST_F(GateServiceTest, WhatCannotBeMeasuredIsInvalidAndTheRestGoesOn) {
   v1::ReplayGateResponse replayed;
   ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ReplayGate, replay, &replayed).ok());
   EXPECT_TRUE(replayed.differences().empty()) << replayed.differences(0);
+}
+
+// The workers' folder, with a device worker that adds a line to `log` when it starts.
+std::string WorkersThatAreCounted(const std::string& dir, const std::string& log) {
+  namespace fs = std::filesystem;
+  const fs::path workers = fs::path(dir) / "workers";
+  fs::create_directories(workers);
+  for (const auto& entry : fs::directory_iterator(TUNE_BIN_DIR)) {
+    fs::create_symlink(entry.path(), workers / entry.path().filename());
+  }
+  const fs::path counted = workers / "tune-device-cpu";
+  fs::remove(counted);
+  std::ofstream(counted) << "#!/bin/sh\necho started >>" << log << "\nexec " << TUNE_BIN_DIR
+                         << "/tune-device-cpu \"$@\"\n";
+  fs::permissions(counted, fs::perms::owner_all);
+  return workers.string();
+}
+
+int LinesOf(const std::string& path) {
+  std::ifstream in(path);
+  int lines = 0;
+  for (std::string line; std::getline(in, line);) ++lines;
+  return lines;
+}
+
+// Launches of one process, and all of one side before all of the other: the gate's statistics are
+// right about neither, so the measuring must not do it.
+TEST_F(GateServiceTest, EveryRoundIsTwoFreshProcessesThatAlternate) {
+  constexpr int kRounds = 6;
+  const std::string log = dir_.path() + "/starts";
+  StartServer(WorkersThatAreCounted(dir_.path(), log));
+  v1::RunGateRequest request = Request(Revision(1), Revision(2));
+  request.set_kind(v1::GATE_KIND_STUDY);
+  request.set_seed(1);
+  request.mutable_rules()->set_screen_rounds(kRounds);
+  const v1::GateRun run = RunOk(request);
+  EXPECT_EQ(LinesOf(log), 1 + 2 * kRounds) << "the probe's, and two a round";
+
+  server_.reset();
+  absl::StatusOr<std::unique_ptr<db::Store>> store = db::Store::Open(dir_.path() + "/tune.db");
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto kernels = (*store)->GateKernels(run.id());
+  ASSERT_TRUE(kernels.ok() && kernels->size() == 1);
+  const auto legs = (*store)->GateLegs(kernels->front().id);
+  ASSERT_TRUE(legs.ok()) << legs.status();
+  std::map<int, std::string> rounds;
+  for (const db::GateLegRow& row : *legs) {
+    rounds[row.round] += row.leg.revision == gate::Revision::kBase ? 'A' : 'B';
+  }
+  std::map<std::string, int> orders;
+  for (const auto& [round, order] : rounds) ++orders[order];
+  EXPECT_THAT(orders, testing::UnorderedElementsAre(testing::Key("ABBA"), testing::Key("BAAB")));
+  EXPECT_EQ(rounds.size(), size_t{kRounds});
+}
+
+TEST_F(GateServiceTest, AKernelThatHangsIsInvalid) {
+  StartServer(TUNE_BIN_DIR, /*run_deadline=*/absl::Milliseconds(500));
+  v1::KernelSource hanging = Revision(2);
+  std::string& code = hanging.mutable_files()->at("scale.cu");
+  code = absl::StrReplaceAll(code, {{"k < WORK; ++k", "k >= 0; k ^= 1"}});
+  const v1::GateRun run = RunOk(Request(Revision(1), hanging));
+  ASSERT_EQ(run.kernels_size(), 1);
+  EXPECT_EQ(run.kernels(0).verdict(), v1::GATE_VERDICT_INVALID);
+  EXPECT_THAT(run.kernels(0).reason(), HasSubstr("head: timed_out"));
 }
 
 TEST_F(GateServiceTest, AStudyIsResampled) {

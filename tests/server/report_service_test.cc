@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "server/server.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/bench.grpc.pb.h"
@@ -149,6 +150,27 @@ TEST_F(ReportServiceTest, ASweepReportSaysWhatParametersAndOutcomesThereWere) {
 
   request.set_row_param("NO_SUCH");
   EXPECT_EQ(SweepReport(request, &report).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// Also while it is set up: a reference that hangs has minutes, and nobody waits for it any more.
+TEST_F(ReportServiceTest, AMeasurementEndsWithItsCall) {
+  v1::MeasureRequest request;
+  *request.mutable_kernel_source() = ScaleKernel();
+  std::string& code = request.mutable_kernel_source()->mutable_files()->at("scale.cu");
+  code = absl::StrReplaceAll(code, {{"if (i < n) y[i] = 3.0 * x[i];",
+                                     "volatile double* out = y; while (i < n) out[i] = 3.0;"}});
+  request.set_device("cpu");
+  v1::MeasureResponse measured;
+  {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+    EXPECT_EQ(bench_->Measure(&context, request, &measured).error_code(),
+              grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  // The device is free again, long before the reference's own deadline of two minutes.
+  *request.mutable_kernel_source() = ScaleKernel();
+  const grpc::Status next = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  EXPECT_TRUE(next.ok()) << next.error_message();
 }
 
 TEST_F(ReportServiceTest, OneConfigIsMeasuredWithAsManySamplesAsAskedFor) {

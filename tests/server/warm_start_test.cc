@@ -63,7 +63,7 @@ class WarmStartTest : public testing::Test {
   void Add(const db::TrialKey& key, int64_t threads, double latency_ns) {
     ASSERT_TRUE(
         store_
-            ->AppendTrial(MakeTrial(sweep_id_, threads, latency_ns), key, db::TrialPurpose::kSearch)
+            ->AppendTrial(MakeTrial(sweep_id_, threads, latency_ns), key)
             .ok());
   }
 

@@ -110,6 +110,17 @@ void Log(const std::string& line) {
   close(fd);
 }
 
+// Device workers of this state that have started and not ended.
+int CountAlive() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(g_state_dir)) {
+    const std::string name = entry.path().filename().string();
+    absl::string_view id = name;
+    if (absl::ConsumePrefix(&id, "alive ") && kill(atoi(std::string(id).c_str()), 0) == 0) ++count;
+  }
+  return count;
+}
+
 // Logs the beginning and the end of what goes on meanwhile.
 class Logged {
  public:
@@ -200,8 +211,9 @@ class ScriptedCompiler : public Compiler {
 
 class ScriptedRunner : public Runner {
  public:
-  ScriptedRunner(std::string canary, std::string target, bool busy)
-      : canary_(std::move(canary)), busy_(busy) {
+  ScriptedRunner(std::string canary, std::string target, bool busy, int room)
+      : canary_(std::move(canary)), busy_(busy), room_(room) {
+    if (room_ > 0) std::ofstream(absl::StrCat(g_state_dir, "/alive ", getpid()));
     info_.name = "scripted device";
     info_.target = std::move(target);
     info_.sm_count = 4;
@@ -220,6 +232,10 @@ class ScriptedRunner : public Runner {
     return absl::OkStatus();
   }
   absl::Status Prepare(const ProblemPlan&, const std::string& binary, uint64_t) override {
+    if (room_ > 0 && CountAlive() > room_) {
+      Log("no room");
+      return absl::ResourceExhaustedError("scripted: no memory beside the other processes");
+    }
     const Doing doing = Do(binary);
     if (doing.unusable) return absl::InvalidArgumentError("scripted: the reference is wrong");
     return absl::OkStatus();
@@ -239,15 +255,17 @@ class ScriptedRunner : public Runner {
  private:
   const std::string canary_;
   const bool busy_;  // when its ceilings are measured for the first time
+  const int room_;   // a problem fits beside so many processes on the device, itself among them
   DeviceInfo info_;
 };
 
 // Arguments: compile|device [--state DIR] [--canary BEHAVIOUR] [--broken SENTENCE]
-// [--target TARGET] [--busy once], then those of a worker.
+// [--target TARGET] [--busy once] [--room PROCESSES], then those of a worker.
 int Main(int argc, char** argv) {
   const bool compile = argc > 1 && std::string(argv[1]) == "compile";
   std::string canary = "ok", broken, target = "sm_90a";
   bool busy = false;
+  int room = 0;
   std::vector<char*> rest = {argv[0]};
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
@@ -261,6 +279,8 @@ int Main(int argc, char** argv) {
       target = argv[i + 1];
     } else if (name == "--busy") {
       busy = true;
+    } else if (name == "--room") {
+      room = atoi(argv[i + 1]);
     } else {
       rest.insert(rest.end(), {argv[i], argv[i + 1]});
     }
@@ -276,7 +296,7 @@ int Main(int argc, char** argv) {
   return RunDeviceWorker(count, rest.data(), DeviceKind::kAccelerator,
                          [&](int) -> absl::StatusOr<std::unique_ptr<Runner>> {
                            if (!broken.empty()) return absl::FailedPreconditionError(broken);
-                           return std::make_unique<ScriptedRunner>(canary, target, busy);
+                           return std::make_unique<ScriptedRunner>(canary, target, busy, room);
                          });
 }
 

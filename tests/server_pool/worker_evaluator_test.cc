@@ -67,6 +67,9 @@ class WorkerEvaluatorTest : public testing::Test {
     lease.id = "test:0";
     lease.command = ScriptedCommand("device", dir_, {"--target", target_});
     if (busy_) lease.command.args.insert(lease.command.args.end(), {"--busy", "once"});
+    if (room_ > 0) {
+      lease.command.args.insert(lease.command.args.end(), {"--room", absl::StrCat(room_)});
+    }
     lease.run_deadline = run_deadline_;
     lease_ = std::make_unique<DeviceLease>(lease);
     absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
@@ -81,7 +84,7 @@ class WorkerEvaluatorTest : public testing::Test {
                                     .device = lease_.get(),
                                     .compiler = pool_.get(),
                                     .quiet = {pool_.get()},
-                                    .cancelled = &cancelled_});
+                                    .cancelled = [this] { return cancelled_.load(); }});
   }
   std::vector<Config> AllConfigs() {
     const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
@@ -115,6 +118,7 @@ class WorkerEvaluatorTest : public testing::Test {
   TempDir dir_;
   std::string target_ = "sm_90a";
   bool busy_ = false;  // when its ceilings are measured for the first time
+  int room_ = 0;       // the problem fits beside so many processes; 0: any number
   absl::Duration compile_deadline_ = absl::Seconds(2);
   absl::Duration run_deadline_ = absl::Seconds(1);
   std::atomic<bool> cancelled_{false};
@@ -260,6 +264,27 @@ TEST_F(WorkerEvaluatorTest, RemeasuresInTheOrderGivenEachTimeInAFreshWorker) {
   int compiles = 0;
   for (const std::string& line : LogLines()) compiles += line == "begin compile";
   EXPECT_EQ(compiles, 1 + 5) << "the reference, and each config once";
+}
+
+// The workers for all rounds are opened at once; where the problem does not fit beside them, each
+// round has one alone.
+TEST_F(WorkerEvaluatorTest, WithoutMemoryForManyWorkersARoundHasOneAlone) {
+  room_ = 1;
+  Make("['ok']", "['samples', 'count']", "[100]");
+  const std::vector<Config> configs = AllConfigs();
+  evaluator_->ExpectRounds(3);
+  for (int round = 0; round < 3; ++round) {
+    absl::StatusOr<std::vector<Trial>> trials = evaluator_->Remeasure(configs);
+    ASSERT_TRUE(trials.ok()) << trials.status();
+    ASSERT_EQ(trials->size(), configs.size());
+    for (const Trial& trial : *trials) {
+      EXPECT_EQ(trial.outcome, Outcome::kOk) << trial.message;
+      const bool counts = absl::StrContains(ToText(trial.config), "count");
+      if (counts) EXPECT_LE(std::stoi(trial.message), 4) << "a process of this round's own";
+    }
+  }
+  const std::vector<std::string> lines = LogLines();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "no room"), 1) << "and not tried again";
 }
 
 TEST_F(WorkerEvaluatorTest, AppraisesWhatWasPutTogetherFromRounds) {

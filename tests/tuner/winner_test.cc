@@ -62,11 +62,13 @@ class ScriptedEvaluator : public Evaluator {
     if (trial.measurement.latency_ns_median < roof_ns_) trial.outcome = Outcome::kAboveRoof;
   }
   void SetRival(double) override {}
+  void ExpectRounds(int rounds) override { expected_.push_back(rounds); }
 
   Measure measure_;
   absl::Duration round_takes_;
   double roof_ns_ = 0;
   std::vector<std::vector<int64_t>> rounds_;  // who was measured, in order
+  std::vector<int> expected_;
 };
 
 std::vector<Trial> Search(int64_t count) {
@@ -78,11 +80,14 @@ std::vector<Trial> Search(int64_t count) {
 TEST(MeasureFinals, MeasuresTheTopEightAndTheDefaultInEveryRound) {
   std::vector<Trial> trials = Search(15);
   trials[2].outcome = Outcome::kWrongResult;
+  // In every second round one of them is slow, so four rounds do not settle it.
   ScriptedEvaluator evaluator([](int64_t x, int round) {
-    return Found(x, {1000.0 + static_cast<double>(x), 1002.0 + x, 1004.0 + x + 100 * (round % 2)});
+    const double slow = round % 2 == 1 && x == 4 ? 20 : 0;
+    return Found(x, {1000.0, 1002.0 + slow, 1004.0 + slow + 100 * (round % 2)});
   });
   const Finals finals = MeasureFinals(trials, ConfigOf(12), {}, evaluator).value();
   EXPECT_EQ(finals.rounds, 8);
+  EXPECT_THAT(evaluator.expected_, ElementsAre(4, 4));
   EXPECT_THAT(Xs(finals.trials), ElementsAre(0, 1, 3, 4, 5, 6, 7, 8, 12));
   ASSERT_THAT(evaluator.rounds_, SizeIs(8));
   std::set<int64_t> first;
@@ -98,6 +103,23 @@ TEST(MeasureFinals, MeasuresTheTopEightAndTheDefaultInEveryRound) {
   EXPECT_EQ(measurement.latency_ns_min, 1000);
 }
 
+TEST(MeasureFinals, EndsOnceAllTiesAreKnownPrecisely) {
+  // A tie within 0.02 %, one 1 % slower, and one that is noisy but three times as slow.
+  ScriptedEvaluator evaluator([](int64_t x, int round) {
+    const double each[] = {1000, 1000.1 + 0.2 * (round % 2), 1010, 3000 + 500.0 * (round % 2)};
+    return Found(x, {each[x]});
+  });
+  const Finals finals = MeasureFinals(Search(4), {}, {}, evaluator).value();
+  EXPECT_EQ(finals.rounds, 4);
+  EXPECT_THAT(evaluator.expected_, ElementsAre(4)) << "what is not needed is not got ready";
+  EXPECT_THAT(NameWinner(finals, {})->ties, SizeIs(0));
+}
+
+TEST(MeasureFinals, OneConfigAloneIsSettled) {
+  ScriptedEvaluator evaluator([](int64_t x, int) { return Found(x, {1000}); });
+  EXPECT_EQ(MeasureFinals(Search(1), {}, {}, evaluator)->rounds, 4);
+}
+
 TEST(MeasureFinals, EveryRoundWeighsAlike) {
   // Round 1 has five times the samples of the others, all slow.
   ScriptedEvaluator evaluator([](int64_t x, int round) {
@@ -111,7 +133,9 @@ TEST(MeasureFinals, EveryRoundWeighsAlike) {
 }
 
 TEST(MeasureFinals, KeepsToItsTimeButNotBelowThreeRounds) {
-  ScriptedEvaluator evaluator([](int64_t x, int) { return Found(x, {1000, 1000, 1000}); });
+  ScriptedEvaluator evaluator([](int64_t x, int round) {  // never settled
+    return Found(x, {1000 + (x == 1 && round % 2 == 1 ? 50.0 : 0.0)});
+  });
   evaluator.round_takes_ = absl::Milliseconds(20);
   EXPECT_EQ(MeasureFinals(Search(2), {}, {.time = absl::ZeroDuration()}, evaluator)->rounds, 3);
   const int rounds =

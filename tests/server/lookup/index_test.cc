@@ -219,6 +219,55 @@ TEST(LookupIndexTest, TiesAreBrokenTheSameWayWhateverTheOrder) {
   }
 }
 
+// Published one after the other, as a daemon does, or read from the store at its next start.
+TEST(LookupIndexTest, APublishGivesTheSameAnswersAsANewIndex) {
+  std::mt19937 random(5);
+  std::vector<db::RecordRow> current;
+  auto index = LookupIndex::Build({}, {Policy()});
+  for (int64_t id = 1; id <= 300; ++id) {
+    db::RecordRow record =
+        Record(id, At(64 << random() % 6, 1 + random() % 12, random() % 2, random() % 3));
+    if (id > 50 && random() % 4 == 0) record.key.device_name = kH100;
+    if (id > 100 && random() % 4 == 0) record.key.kernel_hash = "hash-of-last-week";
+    if (random() % 4 == 0) record.key.cache_mode = CacheMode::kWarm;
+    std::erase_if(current, [&](const db::RecordRow& old) {
+      return old.key.problem == record.key.problem &&
+             old.key.kernel_hash == record.key.kernel_hash &&
+             old.key.device_name == record.key.device_name &&
+             old.key.cache_mode == record.key.cache_mode;
+    });
+    current.push_back(record);
+    index = index->With(record, Policy());
+    EXPECT_EQ(index->snapshot_id(), id);
+    ASSERT_EQ(index->Records().size(), current.size());
+    EXPECT_EQ(index->Records()[0]->id, id);
+    if (id % 20 != 0) continue;
+    const auto built = Index(current);
+    for (int i = 0; i < 200; ++i) {
+      LookupQuery query = Ask(At(1 + random() % 4096, 1 + random() % 16, random() % 2));
+      if (random() % 4 == 0) query.device_name = kH100;
+      if (random() % 4 == 0) query.kernel_hash = "hash-of-last-week";
+      const auto takes = [](const db::RecordRow& row) { return row.id % 7 != 0; };
+      EXPECT_EQ(IdOf(index->Lookup(query)), IdOf(built->Lookup(query))) << id;
+      EXPECT_EQ(index->Lookup(query, takes).reason, built->Lookup(query, takes).reason) << id;
+    }
+  }
+}
+
+TEST(LookupIndexTest, AnotherPolicyHoldsForEarlierRecordsToo) {
+  KernelPolicy later = Policy();
+  later.kernel_hash = "hash-of-tomorrow";
+  db::RecordRow tomorrow = Record(2, At(64, 8));
+  tomorrow.key.kernel_hash = "hash-of-tomorrow";
+  const auto before = Index({Record(1, At(4096, 8))});
+  const auto index = before->With(tomorrow, later);
+  LookupQuery unnamed = Ask(At(4096, 8));
+  unnamed.kernel_hash = "";
+  EXPECT_EQ(IdOf(index->Lookup(unnamed)), 2) << "its own source first";
+  EXPECT_EQ(IdOf(before->Lookup(unnamed)), 1) << "an index never changes";
+  EXPECT_EQ(IdOf(index->Lookup(Ask(At(4096, 8)))), 1);
+}
+
 TEST(LookupIndexTest, AWarmRecordIsFlagged) {
   db::RecordRow warm = Record(9, At(4096, 8));
   warm.key.cache_mode = CacheMode::kWarm;
