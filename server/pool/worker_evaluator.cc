@@ -404,7 +404,11 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<I
       return prepared;
     }
   }
-  if (twin == nullptr) RETURN_IF_ERROR(options_.device->Renew(cancelled_));
+  if (twin == nullptr) {  // a fresh worker in the place of the last
+    options_.device->Close();
+    RETURN_IF_ERROR(options_.device->Prepare(problem_plan_, reference_binary_, options_.seed,
+                                             cancelled_));
+  }
   std::vector<Trial> trials;
   for (const ItemPtr& item : items) {
     ASSIGN_OR_RETURN(Trial trial, MeasureAgain(*item, twin != nullptr ? *twin : *options_.device));
