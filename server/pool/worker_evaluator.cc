@@ -400,6 +400,7 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<I
     if (absl::IsResourceExhausted(prepared)) {
       twin.reset();  // the contexts of the others are in the way
       twins_.clear();
+      leaving_.clear();
     } else if (!prepared.ok()) {
       return prepared;
     }
@@ -413,6 +414,10 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<I
   for (const ItemPtr& item : items) {
     ASSIGN_OR_RETURN(Trial trial, MeasureAgain(*item, twin != nullptr ? *twin : *options_.device));
     trials.push_back(std::move(trial));
+  }
+  if (twin != nullptr) {
+    leaving_.push_back(
+        std::async(std::launch::async, [gone = std::move(twin)]() mutable { gone.reset(); }));
   }
   return trials;
 }
