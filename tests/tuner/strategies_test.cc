@@ -214,11 +214,15 @@ TEST(Strategies, SearchASpaceThatCannotBeCounted) {
   const auto measure = [](const Space& of, uint64_t index) {
     return Observation{.index = index, .latency_ns = 1.0 + of.DigitsAt(index)[3]};
   };
+  uint64_t invalid = 0;
+  while (space.Contains(invalid)) ++invalid;
   for (const std::string& name : StrategyNames()) {
+    // Long enough for populations to be full, walks to have moved, and models to have been fitted.
     auto strategy = Make(name, space, {.in_flight = 4});
-    const Played played = Play(*strategy, space, 16, 4, measure);
-    EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 16) << name;
+    const Played played = Play(*strategy, space, 64, 4, measure);
+    EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 64) << name;
     for (uint64_t index : played.asked) EXPECT_TRUE(space.Contains(index)) << name;
+    EXPECT_FALSE(MakeStrategy(name, space, {.first = invalid}).ok()) << name;
   }
 }
 

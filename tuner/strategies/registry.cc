@@ -64,6 +64,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, 
     return absl::InvalidArgumentError(
         absl::StrCat("config ", *options.first, " of a space of ", space.size()));
   }
+  if (options.first.has_value() && !space.Contains(*options.first)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("config ", *options.first, " is not valid: a constraint is false for it"));
+  }
   const std::string_view chosen = name.empty() ? kDefaultStrategy : name;
   for (const Entry& entry : kStrategies) {
     if (chosen == entry.name) return entry.make({space, std::move(options)});
