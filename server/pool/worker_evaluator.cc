@@ -370,6 +370,7 @@ void WorkerEvaluator::OpenTwins() {
     threads.emplace_back([this, &status = opened[static_cast<size_t>(i)],
                           twin = opening.back().get()] { status = twin->Open(cancelled_); });
   }
+  options_.device->Close();  // it and a twin may not fit with their buffers
   for (std::thread& thread : threads) thread.join();
   for (size_t i = 0; i < opening.size(); ++i) {
     if (opened[i].ok()) twins_.push_back(std::move(opening[i]));
@@ -387,10 +388,7 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::Remeasure(const std::vector<
 }
 
 absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<ItemPtr>& items) {
-  if (rounds_expected_ > 0) {
-    options_.device->Close();  // it and a twin may not fit with their buffers
-    OpenTwins();
-  }
+  if (rounds_expected_ > 0) OpenTwins();
   std::unique_ptr<DeviceLease> twin;
   if (!twins_.empty()) {
     twin = std::move(twins_.back());
