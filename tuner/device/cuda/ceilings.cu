@@ -89,9 +89,9 @@ constexpr int kCacheLoads = 8;  // of a thread, a round
 
 __device__ __forceinline__ U32 Fold(uint4 word) { return word.x ^ word.y ^ word.z ^ word.w; }
 
-// Reads `words` round and round, past the first-level cache. Each block has a slice of its own: what
-// several SMs want at the same time may cost the second-level cache one read only. In a cache too
-// small for that, blocks share.
+// Reads `words` round and round, past the first-level cache. Each block has a slice of its own:
+// what several SMs want at the same time may cost the second-level cache one read only. In a cache
+// too small for that, blocks share.
 __device__ __forceinline__ void ReadSecondLevel(const uint4* in, U64 words, int rounds, U32* sink) {
   const U64 whole = words / gridDim.x / blockDim.x * blockDim.x;
   const U64 slice = whole > kCacheLoads * blockDim.x ? whole : kCacheLoads * blockDim.x;
