@@ -9,6 +9,7 @@ Parts, by default all:
   repeatability    M1: medians of ten fresh processes
   placement        why they differ: one process with its buffers elsewhere each time, and processes
   ceilings_twice   the whole suite twice
+  library          ceilings beside PyTorch's products and copy, in one run; needs PyTorch
   ncu              our counters against Nsight Compute's, with its cache control and with our flush
   flush            M3: a kernel that reads once, after no flush, after a memset, after ours
   caches           what the ceiling kernels of L2 and L1 really do, by counters
@@ -27,6 +28,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -42,8 +44,8 @@ NCU_KERNELS = [("softmax", {"rows": 8192, "cols": 4096}), ("rope", {"seq": 4096}
 # Of a profile's counters those that do not depend on the clock.
 COMPARED = ("dram__bytes", "lts__t_bytes", "l1tex__t_bytes", "sm__sass_thread_inst", "sm__ops_path",
             "sm__inst_executed_pipe_tensor")
-PARTS = ("device", "calibration", "counters", "repeatability", "placement", "ceilings_twice", "ncu",
-         "flush", "caches", "overhead")
+PARTS = ("device", "calibration", "counters", "repeatability", "placement", "ceilings_twice",
+         "library", "ncu", "flush", "caches", "overhead")
 
 
 class Study:
@@ -137,6 +139,25 @@ class Study:
             if second.get("theoretical", 0) > 0 and second["value"] > 1.01 * second["theoretical"]:
                 figures["above_theory"].append(name)
         return figures
+
+    def library(self):
+        """Ceilings beside what a library's product and copy reach in the same run."""
+        products = [f"matmul:{n},{n},{depth}" for n in (4096, 8192) for depth in (4096, 8192)]
+        code, text, error = self.run(sys.executable, pathlib.Path(__file__).with_name("peers.py"),
+                                     *products, "copy:1073741824")
+        if code != 0:
+            return {"error": error[-500:]}
+        peers = json.loads(text)
+        code, text, error = self.tunectl("device", "ceilings", "cuda:0", "--remeasure", "--json")
+        if code != 0:
+            return {"error": error.strip()}
+        ceilings = {c["name"]: c["value"] for c in json.loads(text)["ceilings"]}
+        product = max(peers[name].get("flops_per_second", 0) for name in products)
+        copy = peers["copy:1073741824"]["bytes_per_second"]
+        return {"peers": peers, "ceilings": ceilings,
+                "bf16_over_product": ceilings["tensor_bf16"] / product,
+                "copy_over_copy": ceilings["dram_copy"] / copy,
+                "passed": ceilings["tensor_bf16"] > product}
 
     def placement(self):
         """M1's other half: does a process differ, or where its buffers lie?"""

@@ -42,6 +42,14 @@ def copy(bytes_each):
     return result
 
 
+def matmul(rows, cols, depth):
+    a = torch.randn(rows, depth, device="cuda").to(torch.bfloat16)
+    b = torch.randn(cols, depth, device="cuda").to(torch.bfloat16)
+    result = median_ns(lambda: torch.nn.functional.linear(a, b))
+    result["flops_per_second"] = 2 * rows * cols * depth / result["latency_ns_median"] * 1e9
+    return result
+
+
 def softmax(rows, cols):
     x = torch.randn(rows, cols, device="cuda").to(torch.bfloat16)
     compiled = torch.compile(lambda t: torch.softmax(t, dim=-1), mode="max-autotune-no-cudagraphs", dynamic=False)
@@ -70,10 +78,10 @@ def attention(batch, heads, kv_heads, seq, dim, causal):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=[],
-                        help="copy:BYTES softmax:ROWS,COLS attention:B,H,KV,SEQ,DIM,CAUSAL")
+                        help="copy:BYTES matmul:ROWS,COLS,DEPTH softmax:ROWS,COLS attention:B,H,KV,SEQ,DIM,CAUSAL")
     arguments = parser.parse_args()
     results = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
-    kinds = {"copy": copy, "softmax": softmax, "attention": attention}
+    kinds = {"copy": copy, "matmul": matmul, "softmax": softmax, "attention": attention}
     for case in arguments.cases:
         kind, _, sizes = case.partition(":")
         try:

@@ -36,9 +36,12 @@ LIES_CPU = {**LIES, "peeks": {"ok"}}
 # Name, dims, and what an honest kernel is then: declared work that is not done is above the roof.
 CLAIMS = [("operations_not_done", {"flops_each": 100000}), ("input_in_cache", {"period": 1 << 20})]
 
-SHIPPED = [("softmax", {"rows": 8192, "cols": 4096}), ("softmax", {"rows": 131072, "cols": 4096}),
-           ("rope", {"seq": 4096}), ("attention", {"seq": 2048}), ("attention", {"seq": 4096})]
-SHIPPED_CPU = [("softmax", {"rows": 64, "cols": 512}), ("rope", {"seq": 16})]
+# The last: writes less than four L2, of which up to one leaves the cache after the kernel has ended.
+# Its share of the roof may be more than all of it; what cannot be believed is above_roof all the same.
+SHIPPED = [("softmax", {"rows": 8192, "cols": 4096}, True),
+           ("softmax", {"rows": 131072, "cols": 4096}, False), ("rope", {"seq": 4096}, False),
+           ("attention", {"seq": 2048}, False), ("attention", {"seq": 4096}, False)]
+SHIPPED_CPU = [("softmax", {"rows": 64, "cols": 512}, True), ("rope", {"seq": 16}, True)]
 
 # Shapes of 10 to 160 us.
 SEARCHED = [("softmax", {"rows": 4096, "cols": 2048}), ("softmax", {"rows": 8192, "cols": 4096}),
@@ -88,7 +91,7 @@ class Study:
                               capture_output=True, text=True, timeout=580, check=False)
         if done.returncode not in codes:
             raise RuntimeError(f"{' '.join(map(str, arguments))} gave {done.returncode}: "
-                               f"{done.stderr[-2000:]}")
+                               f"{(done.stderr or done.stdout)[-2000:]}")
         return done.stdout
 
     def tunectl(self, *arguments, codes=(0,)):
@@ -140,17 +143,18 @@ class Study:
 
     def roofs(self):
         rows = []
-        for kernel, dims in SHIPPED_CPU if self.device == "cpu" else SHIPPED:
+        for kernel, dims, debt in SHIPPED_CPU if self.device == "cpu" else SHIPPED:
             budget = ("--budget", "12") if self.device == "cpu" else ()
             trials = self.trials(self.sweep(kernel, *flags_of(dims), *budget))
             shares = [t["measurement"].get("peak_fraction", 0) for t in trials
                       if outcome(t) in ("ok", "above_roof") and "measurement" in t]
             above = sum(outcome(t) == "above_roof" for t in trials)
             rows.append({"problem": f"{kernel} {dims}", "trials": len(trials), "above_roof": above,
-                         "most": max(shares, default=0),
+                         "most": max(shares, default=0), "write_back_debt": debt,
                          "above_103": sum(share > 1.03 for share in shares)})
             print(f"roofs: {rows[-1]}", flush=True)
-        return {"rows": rows, "passed": not any(r["above_103"] or r["above_roof"] for r in rows)}
+        return {"rows": rows, "passed": not any(
+            r["above_roof"] or (r["above_103"] and not r["write_back_debt"]) for r in rows)}
 
     def winner(self):
         started = time.monotonic()

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kLabelShown = 12;
 constexpr int kPanelHeight = 300;  // pixels
+constexpr int kNamedPoints = 8;    // more have no room for their names
 // Colours of the page's series.
 constexpr Series kSlower = 7;
 constexpr Series kFaster = 6;
@@ -71,30 +72,33 @@ ChartLine Level(const v1::HistorySeries& series, int begin, int end) {
   double sum = 0;
   for (int i = begin; i < end; ++i) sum += series.points(i).latency_ns();
   const double mean = 1e-9 * sum / std::max(1, end - begin);
-  return {.series = kNeutral, .points = {{begin + 1.0, mean}, {double(end), mean}}, .dashed = true};
+  return {.series = kNeutral, .points = {{double(begin), mean}, {end - 1.0, mean}}, .dashed = true};
 }
 
-// A point a measurement, counted from one; its slowest and fastest round as a band.
+// A point a measurement; its slowest and fastest round as a band.
 SvgChart Panel(const v1::HistorySeries& series) {
   const Range range = RangeOf(series);
   const int count = series.points_size();
   SvgChart chart{
       .title = Title(series), .description = Description(series), .height = kPanelHeight};
-  chart.x = {.label = absl::StrCat("1: ", PointText(series.points(0)))};
-  if (count > 1) {
-    absl::StrAppend(&chart.x.label, "   ", count, ": ", PointText(series.points(count - 1)));
+  chart.x.label = absl::StrCat("from ", PointText(series.points(0)), " to ",
+                               PointText(series.points(count - 1)));
+  chart.x.min = -0.5;
+  chart.x.max = count - 0.5;
+  if (count <= kNamedPoints) {
+    for (const v1::HistoryPoint& point : series.points()) {
+      chart.x.categories.push_back(point.label().substr(0, kLabelShown));
+    }
   }
-  chart.x.min = 0.5;
-  chart.x.max = count + 0.5;
   chart.y = {.unit = "s", .min = 1e-9 * range.low, .max = 1e-9 * range.high};
   ChartBand& spread = chart.bands.emplace_back();
   ChartPoints& points = chart.points.emplace_back(ChartPoints{.radius = 3.5});
   for (int i = 0; i < count; ++i) {
     const v1::HistoryPoint& point = series.points(i);
     spread.points.push_back(
-        {i + 1.0, 1e-9 * point.latency_ns_low(), 1e-9 * point.latency_ns_high()});
+        {double(i), 1e-9 * point.latency_ns_low(), 1e-9 * point.latency_ns_high()});
     points.points.push_back(
-        {.x = i + 1.0,
+        {.x = double(i),
          .y = 1e-9 * point.latency_ns(),
          .title = fmt::format("{}: {}, run {}, {} rounds", point.label(),
                               LatencyText(point.latency_ns()), point.run_id(), point.rounds())});
@@ -106,7 +110,7 @@ SvgChart Panel(const v1::HistorySeries& series) {
     begin = index;
     const bool slower = change.after_ns() > change.before_ns();
     chart.references.push_back({.kind = ChartReference::Kind::kVertical,
-                                .value = index + 0.5,
+                                .value = index - 0.5,
                                 .label = ChangeText(series, change),
                                 .series = slower ? kSlower : kFaster});
   }

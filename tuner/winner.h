@@ -35,7 +35,8 @@ struct Finals {
 };
 
 // Measures the top 8 of the search and the default config again, until they are told apart or the
-// policy ends it. One that is not ok in some round is not ok. FAILED_PRECONDITION if no trial is ok.
+// policy ends it. One that is not ok in some round is not ok. FAILED_PRECONDITION if no trial is
+// ok.
 absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Config& default_config,
                                      const ConfirmPolicy& policy, Evaluator& evaluator);
 

@@ -137,8 +137,7 @@ void AddTrial(CLI::App& app, Session& session) {
   CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep, oldest first");
   list->add_option("--sweep", flags->sweep_id, "Sweep id, as in 'tunectl sweep list'")->required();
   list->add_option("--purpose", flags->purpose,
-                   "search: what the strategy tried; confirm: the best few and the default, "
-                   "measured again in rounds of fresh processes; by default both")
+                   "Only the search, or only the confirmation in fresh processes")
       ->check(CLI::IsMember({"search", "confirm"}));
   CLI::Option* json = list->add_flag("--json", flags->json, "As JSON, one object a line");
   list->add_flag("--csv", flags->csv, "As CSV, a column for each param")->excludes(json);

@@ -353,10 +353,4 @@ absl::StatusOr<DeviceLease::Try> DeviceLease::TryRun(const Request& request,
   return result;
 }
 
-absl::Status DeviceLease::Renew(const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
-  worker_.reset();
-  return EnsureProblem(cancelled);
-}
-
 }  // namespace tune::server

@@ -104,9 +104,6 @@ class DeviceLease {
   absl::StatusOr<CountReport> Count(const CountRequest& request, const Cancelled& cancelled = {});
   absl::StatusOr<CalibrationReport> Calibrate(const Cancelled& cancelled = {});
 
-  // A fresh worker with the same problem.
-  absl::Status Renew(const Cancelled& cancelled = {});
-
  private:
   using Request = worker::v1::WorkerRequest;
   using Reply = worker::v1::WorkerReply;

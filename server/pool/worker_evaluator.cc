@@ -370,6 +370,7 @@ void WorkerEvaluator::OpenTwins() {
     threads.emplace_back([this, &status = opened[static_cast<size_t>(i)],
                           twin = opening.back().get()] { status = twin->Open(cancelled_); });
   }
+  options_.device->Close();  // it and a twin may not fit with their buffers
   for (std::thread& thread : threads) thread.join();
   for (size_t i = 0; i < opening.size(); ++i) {
     if (opened[i].ok()) twins_.push_back(std::move(opening[i]));
@@ -387,10 +388,7 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::Remeasure(const std::vector<
 }
 
 absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<ItemPtr>& items) {
-  if (rounds_expected_ > 0) {
-    options_.device->Close();  // it and a twin may not fit with their buffers
-    OpenTwins();
-  }
+  if (rounds_expected_ > 0) OpenTwins();
   std::unique_ptr<DeviceLease> twin;
   if (!twins_.empty()) {
     twin = std::move(twins_.back());
@@ -400,15 +398,24 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<I
     if (absl::IsResourceExhausted(prepared)) {
       twin.reset();  // the contexts of the others are in the way
       twins_.clear();
+      leaving_.clear();
     } else if (!prepared.ok()) {
       return prepared;
     }
   }
-  if (twin == nullptr) RETURN_IF_ERROR(options_.device->Renew(cancelled_));
+  if (twin == nullptr) {  // a fresh worker in the place of the last
+    options_.device->Close();
+    RETURN_IF_ERROR(options_.device->Prepare(problem_plan_, reference_binary_, options_.seed,
+                                             cancelled_));
+  }
   std::vector<Trial> trials;
   for (const ItemPtr& item : items) {
     ASSIGN_OR_RETURN(Trial trial, MeasureAgain(*item, twin != nullptr ? *twin : *options_.device));
     trials.push_back(std::move(trial));
+  }
+  if (twin != nullptr) {
+    leaving_.push_back(
+        std::async(std::launch::async, [gone = std::move(twin)]() mutable { gone.reset(); }));
   }
   return trials;
 }

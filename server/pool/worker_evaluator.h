@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -143,6 +144,9 @@ class WorkerEvaluator : public Evaluator {
   // A fresh worker for each round to come, opened all at the same time: starting one takes longer
   // than a round of a fast kernel. None is at work while another measures.
   std::vector<std::unique_ptr<DeviceLease>> twins_;
+  // Those that have had their round, while their processes end: that takes the driver as long as
+  // the next round takes. Each waits when it is destroyed.
+  std::vector<std::future<void>> leaving_;
 
   // Results by machine code, launch and arguments. Lives on the device thread.
   std::map<std::string, Trial> measured_;

@@ -139,7 +139,13 @@ class OwnKernel(Tunectl):
 
         exact = self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")
         self.assertEqual(exact["match"], "MATCH_EXACT")
-        self.assertEqual(exact["config"], sweep["result"]["best"]["config"])
+        best = sweep["result"]["best"]
+        self.assertEqual(exact["config"], best["config"])
+        record = exact["record"]
+        self.assertEqual(record["resources"]["binary_sha256"], best["resources"]["binary_sha256"])
+        self.assertEqual(record["seed"], "1")
+        self.assertEqual([tie["config"] for tie in record.get("ties", [])],
+                         [tie["config"] for tie in sweep["result"].get("ties", [])])
         near = self.json_of("best", "saxpy", "--n", "100000", "--device", "cpu")
         self.assertEqual(near["match"], "MATCH_NEAREST")
         self.assertIn("65536", near["reason"])

@@ -172,6 +172,26 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
 }
 
 // What the sweep says of its winner follows from what is stored, and from nothing else.
+// A kernel that is not of the catalogue is what was last swept under its name.
+TEST_F(SweepServiceTest, TheNewestSourceOfAKernelAnswers) {
+  v1::SubmitSweepRequest request = MakeRequest(4096);
+  request.mutable_budget()->set_trials(1);
+  std::string& spec = *request.mutable_kernel_source()->mutable_spec_text();
+  spec.replace(spec.find("scale"), 5, "newer");
+  std::string& code = request.mutable_kernel_source()->mutable_files()->at("scale.cu");
+  for (int i = 0; i < 2; ++i) {
+    const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
+    const v1::LookupResponse found = Lookup("newer", 4096);
+    EXPECT_EQ(found.match(), v1::MATCH_EXACT) << found.reason();
+    EXPECT_EQ(found.record().kernel_hash(), sweep.kernel_hash());
+    EXPECT_EQ(found.record().sweep_id(), sweep.id());
+    EXPECT_EQ(found.record().seed(), 7u);
+    EXPECT_EQ(found.record().resources().binary_sha256(),
+              sweep.result().best().resources().binary_sha256());
+    code += "// later";
+  }
+}
+
 TEST_F(SweepServiceTest, TheVerdictCanBeHadAgainFromTheStore) {
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(MakeRequest(3000)).id());
   ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();

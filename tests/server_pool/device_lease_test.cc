@@ -178,11 +178,13 @@ TEST_F(DeviceLeaseTest, StopsWaitingWhenCancelled) {
   }
 }
 
-TEST_F(DeviceLeaseTest, RenewGivesAFreshWorkerWithTheSameProblem) {
+TEST_F(DeviceLeaseTest, ClosedAndPreparedAgainItHasAFreshWorker) {
   Prepare();
   EXPECT_EQ(Run("count").message, "3");
   EXPECT_EQ(Run("count").message, "4");
-  ASSERT_TRUE(lease().Renew().ok());
+  lease().Close();
+  EXPECT_EQ(lease().Run(Request("count")).status().code(), absl::StatusCode::kFailedPrecondition);
+  Prepare();
   EXPECT_EQ(Run("count").message, "3");
 }
 

@@ -218,7 +218,7 @@ class ScriptedRunner : public Runner {
     info_.target = std::move(target);
     info_.sm_count = 4;
     info_.max_shared_bytes = 1 << 16;
-    info_.driver = "1";
+    info_.driver = std::string("1");  // GCC 12 warns of the literal alone
     info_.clock = Clock::kHost;
   }
   const DeviceInfo& info() const override { return info_; }

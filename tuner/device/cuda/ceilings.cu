@@ -89,20 +89,26 @@ constexpr int kCacheLoads = 8;  // of a thread, a round
 
 __device__ __forceinline__ U32 Fold(uint4 word) { return word.x ^ word.y ^ word.z ^ word.w; }
 
-// Reads `words` (a power of two) round and round, past the first-level cache. Blocks begin at
-// different places, so that they do not all want the same line at once.
+// Reads `words` round and round, past the first-level cache. Each block has a slice of its own:
+// what several SMs want at the same time may cost the second-level cache one read only. In a cache
+// too small for that, blocks share.
 __device__ __forceinline__ void ReadSecondLevel(const uint4* in, U64 words, int rounds, U32* sink) {
+  const U64 whole = words / gridDim.x / blockDim.x * blockDim.x;
+  const U64 slice = whole > kCacheLoads * blockDim.x ? whole : kCacheLoads * blockDim.x;
+  const U64 slices = words > slice ? words / slice : 1;
+  const uint4* mine = in + slice * (blockIdx.x % slices);
   U32 seen = 0;
-  U64 at = Thread();
-  const U64 step = static_cast<U64>(gridDim.x) * blockDim.x;
+  U64 at = threadIdx.x;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
     uint4 word[kCacheLoads];
 #pragma unroll
-    for (int k = 0; k < kCacheLoads; ++k, at += step) {
+    for (int k = 0; k < kCacheLoads; ++k) {
       asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                    : "=r"(word[k].x), "=r"(word[k].y), "=r"(word[k].z), "=r"(word[k].w)
-                   : "l"(&in[at & (words - 1)]));
+                   : "l"(&mine[at]));
+      at += blockDim.x;
+      if (at >= slice) at -= slice;
     }
 #pragma unroll
     for (int k = 0; k < kCacheLoads; ++k) seen ^= Fold(word[k]);

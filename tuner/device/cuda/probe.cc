@@ -87,12 +87,10 @@ void AddMemory(int sm, bool suite, std::vector<Probe>& probes) {
 }
 
 void AddCaches(std::vector<Probe>& probes) {
+  // More threads would leave the slice of each too small.
   for (unsigned threads : {512u, 1024u}) {
-    const unsigned blocks = 2048 / threads;
-    probes.push_back({"l2", "l2", CeilingKind::kL2, ProbeShape::kSecondLevel, threads, 0, blocks,
-                      kCacheBytes});
     probes.push_back({"l2", "l2", CeilingKind::kL2, ProbeShape::kSecondLevel, threads, 0,
-                      blocks / 2, kCacheBytes});
+                      1024 / threads, kCacheBytes});
   }
   for (unsigned blocks : {2u, 4u}) {
     probes.push_back({"shared", "shared", CeilingKind::kShared, ProbeShape::kRounds, 256, 0, blocks,

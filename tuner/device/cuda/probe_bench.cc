@@ -193,10 +193,8 @@ absl::Status ProbeBench::LaunchRounds(const Probe& probe, CUfunction function, i
   const unsigned blocks = probe.blocks_per_sm * static_cast<unsigned>(context_->sm_count);
   CUdeviceptr in = in_.address();
   CUdeviceptr sink = out_.address();
-  // The largest power of two that is at most 0.4 of the cache: what both halves of a divided L2
-  // can hold.
-  uint64_t words = 1;
-  while (2 * words * kWordBytes <= 0.4 * context_->l2_bytes) words *= 2;
+  // What each half of a divided L2 can hold.
+  uint64_t words = static_cast<uint64_t>(0.4 * context_->l2_bytes / kWordBytes);
   void* second_level[] = {&in, &words, &rounds, &sink};
   void* first_level[] = {&in, &rounds, &sink};
   void* none[] = {&rounds, &sink};
