@@ -77,6 +77,11 @@ absl::StatusOr<Recording> FromSweep(const v1::RecordingSource& source) {
   return recording;
 }
 
+// One kernel's recordings on one device may differ in the problem alone.
+bool IsSame(const Recording& a, const Recording& b) {
+  return a.name == b.name && a.device == b.device && a.problem == b.problem;
+}
+
 }  // namespace
 
 absl::StatusOr<Recording> ReadSource(const v1::RecordingSource& source) {
@@ -154,7 +159,7 @@ std::vector<PriorObservation> PriorRecordings::For(const Recording& recording) c
   std::vector<PriorObservation> prior;
   for (size_t i = 0; i < recordings_.size(); ++i) {
     const Recording& other = recordings_[i];
-    if (other.name == recording.name && other.device == recording.device) continue;
+    if (IsSame(other, recording)) continue;
     std::vector<PriorObservation> some =
         replay::PriorOf(other, static_cast<uint32_t>(i), TrialsEach());
     prior.insert(prior.end(), std::make_move_iterator(some.begin()),
@@ -166,7 +171,8 @@ std::vector<PriorObservation> PriorRecordings::For(const Recording& recording) c
 std::vector<std::string> PriorRecordings::Names() const {
   std::vector<std::string> names;
   for (const Recording& recording : recordings_) {
-    names.push_back(absl::StrCat(recording.name, " (", replay::DeviceName(recording), ")"));
+    names.push_back(absl::StrCat(recording.name, " (", replay::DeviceName(recording),
+                                 recording.problem.empty() ? "" : ", ", recording.problem, ")"));
   }
   return names;
 }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "server/replay/replay_server.h"
 #include "tune/v1/replay.grpc.pb.h"
 
@@ -117,6 +118,19 @@ TEST_F(ReplayServiceTest, AComparisonHasFiguresForEachStrategyAndRecording) {
   EXPECT_DOUBLE_EQ(comparison.strategies(0).ratios(2),
                    std::sqrt(comparison.recordings(0).runs(0).ratios(2) *
                              comparison.recordings(1).runs(0).ratios(2)));
+}
+
+TEST_F(ReplayServiceTest, ARecordingIsNoPriorOfItselfButOneOfAnotherProblemIs) {
+  v1::ReplayRequest request;
+  *request.mutable_recording() = Recorded("convolution-A4000");
+  request.set_strategy("local_search");  // tries the best of its prior first
+  request.mutable_budget()->set_trials(10);
+  v1::RecordingSource& prior = *request.add_prior();
+  prior = Recorded("convolution-A4000");
+  EXPECT_GT(Replay(request).optimum_ratio(), 1);
+  std::string& text = *prior.mutable_files(0)->mutable_content();
+  ASSERT_EQ(absl::StrReplaceAll({{"4096", "8192"}}, &text), 2) << "the sides of its problem";
+  EXPECT_EQ(Replay(request).optimum_ratio(), 1);
 }
 
 TEST_F(ReplayServiceTest, AStudyStopsWhenTheCallIsCancelled) {
