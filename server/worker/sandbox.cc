@@ -36,7 +36,7 @@ constexpr uint32_t kFirstForeignCall = 0xffffffff;
 #endif
 
 // Sanitizers reserve terabytes of shadow memory; a limit on address space would stop them at once.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(TUNE_THREAD_SANITIZER)  // CMakePresets.json
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;

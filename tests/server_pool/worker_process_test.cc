@@ -67,7 +67,7 @@ TEST_F(WorkerProcessTest, TellsASignalWithTheLastWords) {
   const WorkerAnswer answer = Ask("crash");
   EXPECT_EQ(answer.kind, Kind::kDied);
   EXPECT_THAT(answer.message, HasSubstr("about to crash"));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(TUNE_THREAD_SANITIZER)
   EXPECT_THAT(answer.message, HasSubstr("signal 11"));
 #endif
   EXPECT_FALSE(worker_->alive());
