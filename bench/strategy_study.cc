@@ -31,6 +31,7 @@
 #include "tuner/device/replay/play.h"
 #include "tuner/device/replay/recording.h"
 #include "tuner/device/replay/score.h"
+#include "tuner/statistics/signed_rank.h"
 #include "tuner/strategy.h"
 
 namespace tune {
@@ -68,10 +69,12 @@ struct Flags {
 
 constexpr uint64_t kMarks[] = {25, 50, 100, 200};
 constexpr uint64_t kBudget = 200;
-constexpr uint64_t kPriorMarks[] = {1, 10, 25, 50, 100};
+constexpr uint64_t kPriorMarks[] = {1, 10, 15, 25, 50, 100};
 constexpr uint64_t kPriorBudget = 100;
 // The median may not be worse with a prior by more than this: a hundredth of what is measurable.
 constexpr double kWorse = 1.0005;
+// What chance alone does in one study of a hundred, its pairs shared out among them.
+constexpr double kChance = 0.01;
 
 // What a cell starts from besides the space.
 enum class Given { kNothing, kRecording, kInverted, kShuffled };
@@ -107,17 +110,31 @@ std::string GivenName(const Cell& cell) {
   return "";
 }
 
+double BestAfter(const Played& run, uint64_t trials) {
+  return run.best_ns[std::min<size_t>(trials, run.best_ns.size()) - 1];
+}
+
 // The best after some trials over the optimum: a median over the runs that there are.
 double MedianAfter(const Cell& cell, uint64_t trials) {
   std::vector<double> ratios;
   for (const Played& run : cell.runs) {
     if (run.best_ns.empty()) continue;
-    const double best_ns = run.best_ns[std::min<size_t>(trials, run.best_ns.size()) - 1];
-    ratios.push_back(best_ns / cell.space->optimum_ns());
+    ratios.push_back(BestAfter(run, trials) / cell.space->optimum_ns());
   }
   if (ratios.empty()) return NAN;
   std::sort(ratios.begin(), ratios.end());
   return replay::QuantileOf(ratios, 0.5);
+}
+
+// The best after some trials, in each run that both have, one over the other.
+std::vector<double> LogRatiosAfter(const Cell& cell, const Cell& other, uint64_t trials) {
+  std::vector<double> ratios;
+  for (size_t run = 0; run < std::min(cell.runs.size(), other.runs.size()); ++run) {
+    if (cell.runs[run].best_ns.empty() || other.runs[run].best_ns.empty()) continue;
+    ratios.push_back(
+        std::log(BestAfter(cell.runs[run], trials) / BestAfter(other.runs[run], trials)));
+  }
+  return ratios;
 }
 
 double Score(const Cell& cell) {
@@ -407,10 +424,12 @@ json Overall(const std::vector<Cell>& cells, const std::string& study,
   return out;
 }
 
-// With the prior against without: the medians over the pairs, and where it did harm.
+// With the prior against without: the medians over the pairs, and where it did harm: by the
+// medians, and by Wilcoxon's test of the runs, which tells that from chance.
 json OverallPrior(const std::vector<Cell>& cells, bool misleading) {
   std::vector<std::vector<double>> medians(std::size(kPriorMarks));
   std::vector<std::string> worse;
+  std::vector<std::pair<double, std::string>> harm_by_chance;
   std::vector<double> log_harm;
   for (const Cell* cell : Select(cells, "prior", std::string(kDefaultStrategy))) {
     if (cell->given == Given::kNothing) continue;
@@ -424,17 +443,21 @@ json OverallPrior(const std::vector<Cell>& cells, bool misleading) {
     const double with = MedianAfter(*cell, 50);
     const double without = MedianAfter(*alone, 50);
     log_harm.push_back(with / without);
+    const std::string pair = absl::StrCat(Name(*cell->space), " given ", GivenName(*cell));
+    harm_by_chance.emplace_back(SignedRankP(LogRatiosAfter(*cell, *alone, 50)), pair);
     if (with > without * kWorse) {
-      worse.push_back(absl::StrFormat("%s given %s (%.4f, %.4f without)", Name(*cell->space),
-                                      GivenName(*cell), with, without));
+      worse.push_back(absl::StrFormat("%s (%.4f, %.4f without)", pair, with, without));
     }
   }
   if (medians[0].empty()) return nullptr;
-  json out = {{"study", "prior"},
-              {"misleading", misleading},
-              {"pairs", medians[0].size()},
-              {"with_over_without_at_50", replay::GeometricMean(log_harm)},
-              {"worse_at_50", worse}};
+  std::vector<std::string> beyond_chance;
+  for (const auto& [chance, pair] : harm_by_chance) {
+    if (chance < kChance / static_cast<double>(medians[0].size())) beyond_chance.push_back(pair);
+  }
+  json out = {
+      {"study", "prior"},           {"misleading", misleading},
+      {"pairs", medians[0].size()}, {"with_over_without_at_50", replay::GeometricMean(log_harm)},
+      {"worse_at_50", worse},       {"worse_at_50_beyond_chance", beyond_chance}};
   std::printf("prior           %-22s", misleading ? "made to mislead" : "another GPU's");
   for (size_t i = 0; i < medians.size(); ++i) {
     std::sort(medians[i].begin(), medians[i].end());
@@ -442,9 +465,10 @@ json OverallPrior(const std::vector<Cell>& cells, bool misleading) {
     out["median_over_optimum"][absl::StrCat(kPriorMarks[i])] = median;
     std::printf("  %d: %.4f", static_cast<int>(kPriorMarks[i]), median);
   }
-  std::printf("  (%zu pairs; at 50, with over without: %.4f; worse: %zu%s%s)\n", medians[0].size(),
-              replay::GeometricMean(log_harm), worse.size(), worse.empty() ? "" : ": ",
-              absl::StrJoin(worse, "; ").c_str());
+  std::printf("  (%zu pairs; at 50, with over without: %.4f; worse: %zu%s%s; beyond chance: %s)\n",
+              medians[0].size(), replay::GeometricMean(log_harm), worse.size(),
+              worse.empty() ? "" : ": ", absl::StrJoin(worse, "; ").c_str(),
+              beyond_chance.empty() ? "none" : absl::StrJoin(beyond_chance, "; ").c_str());
   return out;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default: the surrogate, hedged twice by parts that know all results too. Where a prior is
-// given and is not borne out, a surrogate without it chooses; once nothing better is found for
-// long, a local search does now and then. Where the model is right there is nothing left to find by
-// then; where it is wrong, the walk does not believe it.
+// given, a surrogate that knows nothing of it but which params matter chooses too: where the prior
+// is not borne out, and most of the time once its best had their chance. Once nothing better is
+// found for long, a local search chooses now and then. Where the model is right there is nothing
+// left to find by then; where it is wrong, the walk does not believe it.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -20,6 +22,10 @@ constexpr double kWalkShare = 0.25;
 // proportion, once this many configs are known.
 constexpr double kSlopeTrusted = 0.5;
 constexpr size_t kPlainFrom = 3;
+// The best elsewhere are near the best here, seldom the best: from so many configs on the prior has
+// this share at most.
+constexpr size_t kPriorFirst = 10;
+constexpr double kPriorShareLater = 1.0 / 3;
 
 // The parts neither start with the default config nor know of it before it is asked for here.
 StrategyInput PartOf(const StrategyInput& input) {
@@ -42,7 +48,8 @@ class Auto : public Search {
       : Search(input),
         model_(PartOf(input)),
         walk_(MakeWalk(PlainPartOf(input), Improvement::kFirst)) {
-    if (!input.options.prior.empty()) plain_ = std::make_unique<Surrogate>(PlainPartOf(input));
+    if (!model_.has_prior()) return;
+    plain_ = std::make_unique<Surrogate>(PlainPartOf(input), model_.expected_shape());
   }
 
   std::optional<double> ImprovementChance() const override { return chance_; }
@@ -58,7 +65,9 @@ class Auto : public Search {
 
   bool IsPlainsTurn() {
     if (plain_ == nullptr || known_count() < kPlainFrom) return false;
-    return !random().Chance(model_.prior_slope() / kSlopeTrusted);
+    const double share = model_.prior_slope() / kSlopeTrusted;
+    return !random().Chance(known_count() < kPriorFirst ? share
+                                                        : std::min(share, kPriorShareLater));
   }
 
   void Asked(uint64_t index) override {
@@ -76,7 +85,7 @@ class Auto : public Search {
   }
 
   Surrogate model_;
-  std::unique_ptr<Surrogate> plain_;  // knows nothing of the prior; only where there is one
+  std::unique_ptr<Surrogate> plain_;  // only where there is a prior
   std::unique_ptr<Search> walk_;
   size_t since_improvement_ = 0;
   std::optional<double> chance_;

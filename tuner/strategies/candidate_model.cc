@@ -20,6 +20,22 @@ void CandidateTable::Add(const Geometry& geometry, uint64_t index,
   }
 }
 
+void CandidateTable::LowerToDistance(const Geometry& geometry, absl::Span<const uint16_t> digits,
+                                     std::vector<float>& distances) const {
+  std::vector<float> sums(size(), 0.0F);
+  std::vector<float> table;
+  for (size_t axis = 0; axis < columns_.size(); ++axis) {
+    table.resize(geometry.radix(axis));
+    for (size_t other = 0; other < table.size(); ++other) {
+      table[other] =
+          static_cast<float>(geometry.Between(axis, digits[geometry.param(axis)], other));
+    }
+    const std::vector<uint16_t>& column = columns_[axis];
+    for (size_t c = 0; c < sums.size(); ++c) sums[c] += table[column[c]];
+  }
+  for (size_t c = 0; c < sums.size(); ++c) distances[c] = std::min(distances[c], sums[c]);
+}
+
 CandidateModel::CandidateModel(const Geometry& geometry, const CandidateTable& candidates,
                                ProcessShape shape)
     : geometry_(geometry),

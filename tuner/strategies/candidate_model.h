@@ -21,6 +21,9 @@ class CandidateTable {
   explicit CandidateTable(const Geometry& geometry) : columns_(geometry.axes()) {}
 
   void Add(const Geometry& geometry, uint64_t index, absl::Span<const uint16_t> digits);
+  // Lowers for each candidate what is above its distance from a config.
+  void LowerToDistance(const Geometry& geometry, absl::Span<const uint16_t> digits,
+                       std::vector<float>& distances) const;
   size_t size() const { return indices_.size(); }
   uint64_t index(size_t candidate) const { return indices_[candidate]; }
   const std::vector<uint64_t>& indices() const { return indices_; }

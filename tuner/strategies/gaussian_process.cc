@@ -49,10 +49,10 @@ double ProcessVariance(double squares, size_t points) {
 }
 
 ProcessFit::ProcessFit(const Geometry& geometry, const std::vector<std::vector<uint16_t>>& digits,
-                       std::vector<double> values)
+                       std::vector<double> values, ProcessShape expected)
     : axes_(geometry.axes()),
       count_(digits.size()),
-      prior_(PriorShape(geometry)),
+      expected_(std::move(expected)),
       values_(std::move(values)),
       factor_(count_ * count_) {
   distances_.reserve(count_ * (count_ + 1) / 2 * axes_);
@@ -68,9 +68,9 @@ ProcessFit::ProcessFit(const Geometry& geometry, const std::vector<std::vector<u
 }
 
 double ProcessFit::LogPrior(const ProcessShape& shape) const {
-  double sum = Square((shape.log_noise - prior_.log_noise) / kNoiseSpread);
+  double sum = Square((shape.log_noise - expected_.log_noise) / kNoiseSpread);
   for (size_t axis = 0; axis < axes_; ++axis) {
-    sum += Square((shape.log_lengths[axis] - prior_.log_lengths[axis]) / kLengthSpread);
+    sum += Square((shape.log_lengths[axis] - expected_.log_lengths[axis]) / kLengthSpread);
   }
   return -0.5 * sum;
 }

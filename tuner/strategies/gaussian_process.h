@@ -32,9 +32,10 @@ double ProcessVariance(double squares, size_t points);
 // Pairwise distances of the points that a shape is fitted to.
 class ProcessFit {
  public:
-  // `digits` has a config after the other, `values` has mean 0 and variance 1.
+  // `digits` has a config after the other, `values` has mean 0 and variance 1. `expected` is the
+  // most likely shape before they are known.
   ProcessFit(const Geometry& geometry, const std::vector<std::vector<uint16_t>>& digits,
-             std::vector<double> values);
+             std::vector<double> values, ProcessShape expected);
 
   // Log of the posterior density of a shape, but for a constant.
   double LogPosterior(const ProcessShape& shape);
@@ -48,7 +49,7 @@ class ProcessFit {
 
   const size_t axes_;
   const size_t count_;
-  const ProcessShape prior_;
+  const ProcessShape expected_;
   std::vector<float> distances_;  // [pair][axis], pairs of the lower triangle row by row
   std::vector<double> values_;
   std::vector<double> factor_;  // count_ x count_, lower

@@ -15,6 +15,8 @@ constexpr size_t kAnchors = 256;
 // Weight of an anchor falls by e for this distance, summed over the axes.
 constexpr double kAnchorLength = 0.25;
 constexpr size_t kWeighMin = 6;
+// Recordings of real kernels explain 0.6 to 0.97 of themselves, shuffled ones nothing.
+constexpr double kExplainedMin = 0.25;
 // A source that ranks perfectly weighs exp(this) times one that knows nothing.
 constexpr double kRankSharpness = 4;
 
@@ -69,17 +71,37 @@ Prior::Prior(const Space& space, const Geometry& geometry,
     source.log_ratios.try_emplace(*index, static_cast<float>(log_ratio));
   }
   for (auto& [number, source] : by_number) {
-    for (const auto& [index, log_ratio] : source.log_ratios) source.anchors.push_back(index);
-    std::sort(source.anchors.begin(), source.anchors.end());
-    RandomSource random(number);
-    const size_t count = std::min(kAnchors, source.anchors.size());
-    for (size_t i = 0; i < count; ++i) {
-      std::swap(source.anchors[i], source.anchors[i + random.Below(source.anchors.size() - i)]);
-    }
-    source.anchors.resize(count);
-    for (uint64_t index : source.anchors) source.anchor_digits.push_back(space.DigitsAt(index));
+    source.fit = FitSource(space, geometry, {source.log_ratios.begin(), source.log_ratios.end()});
+    if (source.fit.explained < kExplainedMin) continue;
+    Anchor(source, number);
     sources_.push_back(std::move(source));
   }
+}
+
+void Prior::Anchor(Source& source, uint64_t seed) const {
+  for (const auto& [index, log_ratio] : source.log_ratios) source.anchors.push_back(index);
+  std::sort(source.anchors.begin(), source.anchors.end());
+  RandomSource random(seed);
+  const size_t count = std::min(kAnchors, source.anchors.size());
+  for (size_t i = 0; i < count; ++i) {
+    std::swap(source.anchors[i], source.anchors[i + random.Below(source.anchors.size() - i)]);
+  }
+  source.anchors.resize(count);
+  for (uint64_t index : source.anchors) source.anchor_digits.push_back(space_.DigitsAt(index));
+}
+
+ProcessShape Prior::ExpectedShape() const {
+  const ProcessShape usual = PriorShape(geometry_);
+  ProcessShape expected = usual;
+  for (const Source& source : sources_) {
+    const ProcessShape& fitted = source.fit.shape;
+    const double share = source.fit.explained / static_cast<double>(sources_.size());
+    expected.log_noise += share * (fitted.log_noise - usual.log_noise);
+    for (size_t axis = 0; axis < usual.log_lengths.size(); ++axis) {
+      expected.log_lengths[axis] += share * (fitted.log_lengths[axis] - usual.log_lengths[axis]);
+    }
+  }
+  return expected;
 }
 
 double Prior::Guess(const Source& source, absl::Span<const uint16_t> digits) const {

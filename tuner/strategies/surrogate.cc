@@ -11,11 +11,10 @@
 namespace tune {
 namespace {
 
-// Before there is a model, configs far apart are tried: this many, of as many drawn for each.
+// Before there is a model, configs far apart are tried: this many.
 constexpr size_t kDesignPoints = 8;
 constexpr size_t kDesignToldMin = 6;
 constexpr size_t kDesignOkMin = 3;
-constexpr int kDesignDraws = 100;
 // With a prior fewer do: half of them are far apart among its best. Latencies elsewhere are known
 // up to a factor only, so that the best of the prior alone would not tell a good one from a bad
 // one.
@@ -47,16 +46,27 @@ size_t RefitEvery(size_t told) {
   return told < kLongSearch ? 50 : 100;
 }
 
+StrategyInput WithoutPrior(StrategyInput input) {
+  input.options.prior.clear();
+  return input;
+}
+
 }  // namespace
 
 Surrogate::Surrogate(const StrategyInput& input)
     : Search(input),
       geometry_(input.space),
       prior_(input.space, geometry_, input.options.prior),
-      shape_(PriorShape(geometry_)) {
+      expected_shape_(prior_.ExpectedShape()),
+      shape_(expected_shape_) {
   if (prior_.empty()) return;
   prior_best_ = prior_.Best(kPriorBest);
   prior_slope_ = 1;
+}
+
+Surrogate::Surrogate(const StrategyInput& input, ProcessShape expected_shape)
+    : Surrogate(WithoutPrior(input)) {
+  expected_shape_ = shape_ = std::move(expected_shape);
 }
 
 Surrogate::~Surrogate() = default;
@@ -109,13 +119,22 @@ std::optional<uint64_t> Surrogate::Start() {
 }
 
 std::optional<uint64_t> Surrogate::Spread() {
-  std::vector<uint64_t> drawn;
-  for (int draw = 0; draw < (points_.empty() ? 1 : kDesignDraws); ++draw) {
-    const std::optional<uint64_t> index = RandomUnknown();
-    if (!index.has_value()) break;
-    drawn.push_back(*index);
+  if (points_.empty()) return RandomUnknown();
+  if (candidates_ == nullptr) RefreshCandidates();
+  nearest_.resize(candidates_->size(), std::numeric_limits<float>::infinity());
+  for (; spread_points_ < points_.size(); ++spread_points_) {
+    candidates_->LowerToDistance(geometry_, points_[spread_points_].digits, nearest_);
   }
-  return Farthest(drawn);
+  std::optional<size_t> farthest;
+  uint64_t ties = 0;
+  for (size_t c = 0; c < nearest_.size(); ++c) {
+    if (farthest.has_value() && nearest_[c] < nearest_[*farthest]) continue;
+    if (IsKnown(candidates_->index(c))) continue;
+    if (farthest.has_value() && nearest_[c] > nearest_[*farthest]) ties = 0;
+    if (random().Below(++ties) == 0) farthest = c;
+  }
+  if (!farthest.has_value()) return std::nullopt;
+  return candidates_->index(*farthest);
 }
 
 std::optional<uint64_t> Surrogate::Farthest(absl::Span<const uint64_t> of) {
@@ -300,7 +319,7 @@ void Surrogate::FitShape(std::vector<size_t> fitted) {
     digits.push_back(points_[fitted[i]].digits);
   }
   const int rounds = fitted.size() < kFitPointsMax ? kClimbRounds : kClimbRoundsLater;
-  shape_ = ProcessFit(geometry_, digits, std::move(values)).Climb(shape_, rounds);
+  shape_ = ProcessFit(geometry_, digits, std::move(values), expected_shape_).Climb(shape_, rounds);
 }
 
 std::optional<uint64_t> Surrogate::MostPromising() {

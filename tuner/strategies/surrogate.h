@@ -19,12 +19,17 @@ namespace tune {
 class Surrogate : public Search {
  public:
   explicit Surrogate(const StrategyInput& input);
+  // Knows of the prior only which params it expects to matter.
+  Surrogate(const StrategyInput& input, ProcessShape expected_shape);
   ~Surrogate() override;
 
   std::optional<double> ImprovementChance() const override { return improvement_chance_; }
   // How far what was measured bears the prior out: about 1 if fully, 0 if not at all or there is
   // none. It is 1 before anything is measured.
   double prior_slope() const { return prior_slope_; }
+  bool has_prior() const { return !prior_.empty(); }
+  // The shape that is the most likely before anything is measured.
+  const ProcessShape& expected_shape() const { return expected_shape_; }
 
  protected:
   std::optional<uint64_t> Propose() override;
@@ -60,7 +65,7 @@ class Surrogate : public Search {
 
   bool MayModel() const;
   bool IsRefitDue() const;
-  // A config far from all that are known, of some drawn at random or of some given.
+  // The config farthest from all that are known: of the candidates, or of some given.
   std::optional<uint64_t> Spread();
   std::optional<uint64_t> Farthest(absl::Span<const uint64_t> of);
   // Before there is a model: in turn what the prior holds for good and what it has no say in.
@@ -81,6 +86,7 @@ class Surrogate : public Search {
   std::vector<uint64_t> prior_best_;
   std::vector<float> prior_of_candidates_;
   double prior_slope_ = 0;  // as last fitted: how far the prior is borne out
+  ProcessShape expected_shape_;
   ProcessShape shape_;
   std::vector<Point> points_;
   std::unordered_map<uint64_t, size_t> point_of_;  // by index
@@ -89,6 +95,8 @@ class Surrogate : public Search {
   size_t ok_ = 0;
   size_t told_at_refit_ = 0;
   std::unique_ptr<CandidateTable> candidates_;
+  std::vector<float> nearest_;  // of the candidates: how far the nearest of the spread points is
+  size_t spread_points_ = 0;    // that nearest_ knows of
   std::unique_ptr<CandidateModel> model_;
   std::vector<size_t> model_points_;  // in the order of the model's
   std::optional<double> improvement_chance_;
