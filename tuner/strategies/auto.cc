@@ -22,10 +22,11 @@ constexpr double kWalkShare = 0.25;
 // proportion, once this many configs are known.
 constexpr double kSlopeTrusted = 0.5;
 constexpr size_t kPlainFrom = 3;
-// The best elsewhere are near the best here, seldom the best: from so many configs on the prior has
-// this share at most.
+// The best elsewhere are near the best here, seldom the best. Up to so many configs the prior may
+// make every choice; then a third at most, and less as the configs known grow.
 constexpr size_t kPriorFirst = 10;
-constexpr double kPriorShareLater = 1.0 / 3;
+constexpr double kPriorShareMax = 1.0 / 3;
+constexpr double kPriorShareOverCount = 5;
 
 // The parts neither start with the default config nor know of it before it is asked for here.
 StrategyInput PartOf(const StrategyInput& input) {
@@ -65,9 +66,12 @@ class Auto : public Search {
 
   bool IsPlainsTurn() {
     if (plain_ == nullptr || known_count() < kPlainFrom) return false;
-    const double share = model_.prior_slope() / kSlopeTrusted;
-    return !random().Chance(known_count() < kPriorFirst ? share
-                                                        : std::min(share, kPriorShareLater));
+    double share = model_.prior_slope() / kSlopeTrusted;
+    if (known_count() >= kPriorFirst) {
+      const double count = static_cast<double>(known_count());
+      share = std::min({share, kPriorShareMax, kPriorShareOverCount / count});
+    }
+    return !random().Chance(share);
   }
 
   void Asked(uint64_t index) override {
