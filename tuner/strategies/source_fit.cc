@@ -11,9 +11,10 @@
 namespace tune {
 namespace {
 
-// So many configs are looked at, half of them the best; a third of them is held out.
+// So many configs are looked at, half of them the best; a third of them is held out. Of fewer than
+// the least, real recordings now and then explain nothing of themselves.
 constexpr size_t kConfigsMax = 180;
-constexpr size_t kConfigsMin = 18;
+constexpr size_t kConfigsMin = 60;
 constexpr int kClimbRounds = 4;
 constexpr double kUnitMin = 1e-9;
 
