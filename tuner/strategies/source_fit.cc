@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "tuner/strategies/best_and_some.h"
 #include "tuner/strategies/candidate_model.h"
 #include "tuner/strategies/random_source.h"
 
@@ -19,19 +20,6 @@ constexpr int kClimbRounds = 4;
 constexpr double kUnitMin = 1e-9;
 
 using LogLatencies = std::vector<std::pair<uint64_t, double>>;
-
-// The best half and some of the rest, in random order.
-void KeepBestAndSome(LogLatencies& of, RandomSource& random) {
-  std::sort(of.begin(), of.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second, a.first) < std::pair(b.second, b.first);
-  });
-  const size_t count = std::min(of.size(), kConfigsMax);
-  for (size_t i = count / 2; i < count; ++i) {
-    std::swap(of[i], of[i + random.Below(of.size() - i)]);
-  }
-  of.resize(count);
-  for (size_t i = 0; i < count; ++i) std::swap(of[i], of[i + random.Below(count - i)]);
-}
 
 // To a mean of 0 and a variance of 1. Above the median all count as no slower than the best is
 // faster, as in a search.
@@ -58,7 +46,12 @@ SourceFit FitSource(const Space& space, const Geometry& geometry, LogLatencies l
   SourceFit fit{.shape = PriorShape(geometry)};
   if (log_latencies.size() < kConfigsMin) return fit;
   RandomSource random(0);
-  KeepBestAndSome(log_latencies, random);
+  KeepBestAndSome(
+      std::min(log_latencies.size(), kConfigsMax),
+      [](const auto& of) { return std::pair(of.second, of.first); }, random, log_latencies);
+  for (size_t i = 0; i < log_latencies.size(); ++i) {
+    std::swap(log_latencies[i], log_latencies[i + random.Below(log_latencies.size() - i)]);
+  }
   Standardise(log_latencies);
 
   const size_t held = log_latencies.size() / 3;

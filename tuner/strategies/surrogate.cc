@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tuner/strategies/acquisition.h"
+#include "tuner/strategies/best_and_some.h"
 
 namespace tune {
 namespace {
@@ -46,11 +47,6 @@ size_t RefitEvery(size_t told) {
   return told < kLongSearch ? 50 : 100;
 }
 
-StrategyInput WithoutPrior(StrategyInput input) {
-  input.options.prior.clear();
-  return input;
-}
-
 }  // namespace
 
 Surrogate::Surrogate(const StrategyInput& input)
@@ -64,8 +60,7 @@ Surrogate::Surrogate(const StrategyInput& input)
   prior_slope_ = 1;
 }
 
-Surrogate::Surrogate(const StrategyInput& input, ProcessShape expected_shape)
-    : Surrogate(WithoutPrior(input)) {
+Surrogate::Surrogate(const StrategyInput& input, ProcessShape expected_shape) : Surrogate(input) {
   expected_shape_ = shape_ = std::move(expected_shape);
 }
 
@@ -156,18 +151,13 @@ std::optional<uint64_t> Surrogate::Farthest(absl::Span<const uint64_t> of) {
   return farthest;
 }
 
-void Surrogate::KeepBestAndSome(size_t count, std::vector<size_t>& points) {
+void Surrogate::Thin(size_t count, std::vector<size_t>& points) {
   if (points.size() <= count) return;
   const auto value = [&](size_t i) {
     return points_[i].state == State::kOk ? points_[i].log_latency
                                           : std::numeric_limits<double>::infinity();
   };
-  std::stable_sort(points.begin(), points.end(),
-                   [&](size_t a, size_t b) { return value(a) < value(b); });
-  for (size_t i = count / 2; i < count; ++i) {
-    std::swap(points[i], points[i + random().Below(points.size() - i)]);
-  }
-  points.resize(count);
+  KeepBestAndSome(count, value, random(), points);
 }
 
 Surrogate::Columns Surrogate::ColumnsOf(const std::vector<size_t>& points) const {
@@ -297,7 +287,7 @@ void Surrogate::Refit() {
   for (size_t i = 0; i < points_.size(); ++i) {
     (points_[i].state == State::kPending ? pending : model_points_).push_back(i);
   }
-  KeepBestAndSome(told_ < kLongSearch ? kPointsMax : kPointsMaxLong, model_points_);
+  Thin(told_ < kLongSearch ? kPointsMax : kPointsMaxLong, model_points_);
   FitShape(model_points_);
   // What is pending comes last: its value is taken to be what those before it predict.
   model_points_.insert(model_points_.end(), pending.begin(), pending.end());
@@ -310,7 +300,7 @@ void Surrogate::Refit() {
 }
 
 void Surrogate::FitShape(std::vector<size_t> fitted) {
-  KeepBestAndSome(kFitPointsMax, fitted);
+  Thin(kFitPointsMax, fitted);
   std::vector<std::vector<uint16_t>> digits;
   std::vector<double> values;
   const Columns columns = ColumnsOf(fitted);

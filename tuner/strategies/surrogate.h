@@ -19,7 +19,7 @@ namespace tune {
 class Surrogate : public Search {
  public:
   explicit Surrogate(const StrategyInput& input);
-  // Knows of the prior only which params it expects to matter.
+  // Has no prior, but knows which params one expects to matter. REQUIRES: the input has none.
   Surrogate(const StrategyInput& input, ProcessShape expected_shape);
   ~Surrogate() override;
 
@@ -75,7 +75,7 @@ class Surrogate : public Search {
   void WeighPrior();
   void RefreshPrior();
   // At most so many of the points told: the best half, and others at random.
-  void KeepBestAndSome(size_t count, std::vector<size_t>& points);
+  void Thin(size_t count, std::vector<size_t>& points);
   void FitShape(std::vector<size_t> fitted);
   Columns ColumnsOf(const std::vector<size_t>& points) const;
   Trend FitTrend(const Columns& columns) const;
