@@ -332,6 +332,7 @@ absl::StatusOr<RecordedSpace> Load(const std::filesystem::path& json_path) {
   }
   auto recording = replay::ReadRecording(files);
   if (!recording.ok()) return recording.status();
+  recording->name = json_path.stem().string();  // several recordings may share theirs
   return RecordedSpace::Create(*std::move(recording));
 }
 

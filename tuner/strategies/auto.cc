@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default: the surrogate, hedged twice by parts that know all results too. Where a prior is
-// given, a surrogate that knows nothing of it but which params matter chooses too: where the prior
-// is not borne out, and most of the time once its best had their chance. Once nothing better is
-// found for long, a local search chooses now and then. Where the model is right there is nothing
-// left to find by then; where it is wrong, the walk does not believe it.
+// given, a surrogate that knows nothing of it chooses too: where the prior is not borne out, and
+// most of the time once its best had their chance. Once nothing better is found for long, a local
+// search chooses now and then. Where the model is right there is nothing left to find by then;
+// where it is wrong, the walk does not believe it.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -49,8 +49,7 @@ class Auto : public Search {
       : Search(input),
         model_(PartOf(input)),
         walk_(MakeWalk(PlainPartOf(input), Improvement::kFirst)) {
-    if (!model_.has_prior()) return;
-    plain_ = std::make_unique<Surrogate>(PlainPartOf(input), model_.expected_shape());
+    if (model_.has_prior()) plain_ = std::make_unique<Surrogate>(PlainPartOf(input));
   }
 
   std::optional<double> ImprovementChance() const override { return chance_; }

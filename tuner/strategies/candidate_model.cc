@@ -6,11 +6,6 @@
 #include <utility>
 
 namespace tune {
-namespace {
-
-constexpr double kVarianceMin = 1e-9;
-
-}  // namespace
 
 void CandidateTable::Add(const Geometry& geometry, uint64_t index,
                          absl::Span<const uint16_t> digits) {
@@ -41,6 +36,7 @@ CandidateModel::CandidateModel(const Geometry& geometry, const CandidateTable& c
     : geometry_(geometry),
       candidates_(candidates),
       shape_(std::move(shape)),
+      factor_(shape_.noise()),
       blocks_((candidates.size() + kBlock - 1) / kBlock),
       tables_(geometry.axes()),
       explained_(candidates.size(), 0.0F) {}
@@ -56,17 +52,14 @@ void CandidateModel::AddPoint(absl::Span<const uint16_t> digits) {
     }
   }
   // The new row of L.
-  const size_t points = rows_.size();
-  std::vector<double> row(points + 1);
+  const size_t points = factor_.points();
+  std::vector<double> correlations(points, 1.0);
   for (size_t i = 0; i < points; ++i) {
-    double correlation = 1;
     for (size_t axis = 0; axis < tables_.size(); ++axis) {
-      correlation *= tables_[axis][point_digits_[i][geometry_.param(axis)]];
+      correlations[i] *= tables_[axis][point_digits_[i][geometry_.param(axis)]];
     }
-    row[i] = (correlation - Dot(row.data(), rows_[i].data(), i)) / rows_[i][i];
   }
-  const double left = 1 + shape_.noise() - Dot(row.data(), row.data(), points);
-  row[points] = std::sqrt(std::max(left, kVarianceMin));
+  const std::vector<double>& row = factor_.Add(std::move(correlations));
 
   // The new row of V, block by block.
   const float scale = static_cast<float>(1 / row[points]);
@@ -88,7 +81,6 @@ void CandidateModel::AddPoint(absl::Span<const uint16_t> digits) {
       explained[c] += out[c] * out[c];
     }
   }
-  rows_.push_back(std::move(row));
   point_digits_.emplace_back(digits.begin(), digits.end());
 }
 
@@ -105,7 +97,7 @@ std::vector<double> CandidateModel::Whiten(absl::Span<const std::optional<double
   std::vector<double> whitened(values.size(), 0.0);
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i].has_value()) continue;
-    whitened[i] = (*values[i] - Dot(rows_[i].data(), whitened.data(), i)) / rows_[i][i];
+    whitened[i] = factor_.WhitenAt(i, *values[i], whitened);
   }
   return whitened;
 }

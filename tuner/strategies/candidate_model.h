@@ -34,7 +34,7 @@ class CandidateTable {
   std::vector<std::vector<uint16_t>> columns_;
 };
 
-// The factor L of the covariance K of the points, and V = L^-1 times the covariance of points and
+// The factor L of the covariance of the points, and V = L^-1 times the covariance of points and
 // candidates. The prediction of a candidate is the product of its column of V with the whitened
 // values; its variance is 1 less the column's squares, in units of the signal's variance.
 class CandidateModel {
@@ -42,7 +42,7 @@ class CandidateModel {
   // Both must outlive the model.
   CandidateModel(const Geometry& geometry, const CandidateTable& candidates, ProcessShape shape);
 
-  size_t points() const { return rows_.size(); }
+  size_t points() const { return factor_.points(); }
   // A point, observed or to be: its value is not needed.
   void AddPoint(absl::Span<const uint16_t> digits);
 
@@ -64,7 +64,7 @@ class CandidateModel {
   const CandidateTable& candidates_;
   const ProcessShape shape_;
   std::vector<std::vector<uint16_t>> point_digits_;
-  std::vector<std::vector<double>> rows_;   // of L
+  ProcessFactor factor_;
   std::vector<std::vector<float>> blocks_;  // of V: [point][candidate of the block]
   std::vector<std::vector<float>> tables_;  // of the point being added: correlation by axis, digit
   std::vector<float> explained_;

@@ -17,6 +17,7 @@ constexpr double kNoiseSpread = 1.5;
 // variance of 1.
 constexpr double kSignalPriorCount = 4;
 constexpr double kJitter = 1e-9;
+constexpr double kVarianceMin = 1e-9;  // of a point, given those before it
 constexpr double kFirstStep = 0.5;
 constexpr int kStrides = 3;
 
@@ -48,11 +49,30 @@ double ProcessVariance(double squares, size_t points) {
   return (squares + kSignalPriorCount) / (static_cast<double>(points) + kSignalPriorCount);
 }
 
+std::vector<double> ProcessFactor::Solve(std::vector<double> of) const {
+  for (size_t i = 0; i < of.size(); ++i) {
+    of[i] = (of[i] - Dot(of.data(), rows_[i].data(), i)) / rows_[i][i];
+  }
+  return of;
+}
+
+const std::vector<double>& ProcessFactor::Add(std::vector<double> correlations) {
+  std::vector<double> row = Solve(std::move(correlations));
+  const double left = 1 + noise_ - Dot(row.data(), row.data(), row.size());
+  row.push_back(std::sqrt(std::max(left, kVarianceMin)));
+  return rows_.emplace_back(std::move(row));
+}
+
+double ProcessFactor::WhitenAt(size_t point, double value, absl::Span<const double> before) const {
+  const std::vector<double>& row = rows_[point];
+  return (value - Dot(row.data(), before.data(), point)) / row[point];
+}
+
 ProcessFit::ProcessFit(const Geometry& geometry, const std::vector<std::vector<uint16_t>>& digits,
-                       std::vector<double> values, ProcessShape expected)
+                       std::vector<double> values)
     : axes_(geometry.axes()),
       count_(digits.size()),
-      expected_(std::move(expected)),
+      prior_(PriorShape(geometry)),
       values_(std::move(values)),
       factor_(count_ * count_) {
   distances_.reserve(count_ * (count_ + 1) / 2 * axes_);
@@ -68,9 +88,9 @@ ProcessFit::ProcessFit(const Geometry& geometry, const std::vector<std::vector<u
 }
 
 double ProcessFit::LogPrior(const ProcessShape& shape) const {
-  double sum = Square((shape.log_noise - expected_.log_noise) / kNoiseSpread);
+  double sum = Square((shape.log_noise - prior_.log_noise) / kNoiseSpread);
   for (size_t axis = 0; axis < axes_; ++axis) {
-    sum += Square((shape.log_lengths[axis] - expected_.log_lengths[axis]) / kLengthSpread);
+    sum += Square((shape.log_lengths[axis] - prior_.log_lengths[axis]) / kLengthSpread);
   }
   return -0.5 * sum;
 }

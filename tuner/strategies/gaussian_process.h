@@ -29,13 +29,33 @@ ProcessShape PriorShape(const Geometry& geometry);
 // The signal's variance, given the sum of squares of the whitened values of some points.
 double ProcessVariance(double squares, size_t points);
 
+// The factor L of the covariance of points, in units of the signal's variance, extended by a point
+// at a time.
+class ProcessFactor {
+ public:
+  explicit ProcessFactor(double noise = 0) : noise_(noise) {}
+
+  size_t points() const { return rows_.size(); }
+  // L^-1 times the correlations of a config with the points. 1 less the sum of its squares is the
+  // part of the signal's variance that they leave open; its product with the whitened values is
+  // what they predict.
+  std::vector<double> Solve(std::vector<double> correlations) const;
+  // Adds a config, given its correlations with the points. Its row of L.
+  const std::vector<double>& Add(std::vector<double> correlations);
+  // The point's component of L^-1 times the values, given its value and the components before it.
+  double WhitenAt(size_t point, double value, absl::Span<const double> before) const;
+
+ private:
+  double noise_;
+  std::vector<std::vector<double>> rows_;
+};
+
 // Pairwise distances of the points that a shape is fitted to.
 class ProcessFit {
  public:
-  // `digits` has a config after the other, `values` has mean 0 and variance 1. `expected` is the
-  // most likely shape before they are known.
+  // `digits` has a config after the other, `values` has mean 0 and variance 1.
   ProcessFit(const Geometry& geometry, const std::vector<std::vector<uint16_t>>& digits,
-             std::vector<double> values, ProcessShape expected);
+             std::vector<double> values);
 
   // Log of the posterior density of a shape, but for a constant.
   double LogPosterior(const ProcessShape& shape);
@@ -49,7 +69,7 @@ class ProcessFit {
 
   const size_t axes_;
   const size_t count_;
-  const ProcessShape expected_;
+  const ProcessShape prior_;
   std::vector<float> distances_;  // [pair][axis], pairs of the lower triangle row by row
   std::vector<double> values_;
   std::vector<double> factor_;  // count_ x count_, lower

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -12,7 +11,7 @@
 #include "absl/types/span.h"
 #include "tuner/space/space.h"
 #include "tuner/strategies/geometry.h"
-#include "tuner/strategies/source_fit.h"
+#include "tuner/strategies/source_process.h"
 #include "tuner/strategy.h"
 
 namespace tune {
@@ -26,18 +25,13 @@ class Prior {
 
   bool empty() const { return sources_.empty(); }
 
-  // The shape of a process that fits the sources, as far as they agree with what one of its shape
-  // predicts: which params matter carries over even where the ranking does not. PriorShape() if
-  // there are no sources.
-  ProcessShape ExpectedShape() const;
-
-  // The mean over the sources of the log of a config's latency over the best, at most kPriorCeiling
-  // for each: the source's own where it has the config, else of what is near. What failed there is
-  // at the ceiling.
-  double LogRatio(uint64_t index, absl::Span<const uint16_t> digits) const;
+  // The log of a config's latency over the best, at most kPriorCeiling in the mean: what the
+  // sources have of it, and with less weight what a process predicts for those that lack it. What
+  // failed there is at the ceiling.
+  Prediction LogRatio(uint64_t index, absl::Span<const uint16_t> digits);
 
   // The configs that the sources recorded, the best first by the mean, at most `count`.
-  std::vector<uint64_t> Best(size_t count) const;
+  std::vector<uint64_t> Best(size_t count);
 
   // Weighs the sources by how well they rank what was measured here: pairs of index and log of
   // latency. Whether that changed anything.
@@ -47,18 +41,13 @@ class Prior {
   struct Source {
     double trust = 1;
     double weight = 1;
-    SourceFit fit;
-    std::unordered_map<uint64_t, float> log_ratios;
-    std::vector<uint64_t> anchors;  // from which the ratios of other configs are guessed
-    std::vector<std::vector<uint16_t>> anchor_digits;
+    std::unordered_map<uint64_t, double> log_ratios;
+    SourceProcess process;
+    std::unordered_map<uint64_t, Prediction> predicted = {};  // of configs that it lacks
   };
-  // Chooses the anchors.
-  void Anchor(Source& source, uint64_t seed) const;
-  double Guess(const Source& source, absl::Span<const uint16_t> digits) const;
-  double Of(const Source& source, uint64_t index, absl::Span<const uint16_t> digits) const;
+  static Prediction Of(Source& source, uint64_t index, absl::Span<const uint16_t> digits);
 
   const Space& space_;
-  const Geometry& geometry_;
   std::vector<Source> sources_;
 };
 

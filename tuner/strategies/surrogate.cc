@@ -16,12 +16,10 @@ namespace {
 constexpr size_t kDesignPoints = 8;
 constexpr size_t kDesignToldMin = 6;
 constexpr size_t kDesignOkMin = 3;
-// With a prior fewer do: half of them are far apart among its best. Latencies elsewhere are known
-// up to a factor only, so that the best of the prior alone would not tell a good one from a bad
-// one.
+// With a prior fewer do: every other one is among its best. Latencies elsewhere are known up to a
+// factor only, so that the best of the prior alone would not tell a good one from a bad one.
 constexpr size_t kPriorPoints = 4;
 constexpr size_t kPriorOkMin = 2;
-constexpr size_t kPriorStarts = 2;
 constexpr size_t kPriorNear = 30;
 constexpr size_t kPriorBest = 256;
 constexpr double kSlopePrecision = 1;  // of the prior's slope, in units of the residual's variance
@@ -53,15 +51,10 @@ Surrogate::Surrogate(const StrategyInput& input)
     : Search(input),
       geometry_(input.space),
       prior_(input.space, geometry_, input.options.prior),
-      expected_shape_(prior_.ExpectedShape()),
-      shape_(expected_shape_) {
+      shape_(PriorShape(geometry_)) {
   if (prior_.empty()) return;
   prior_best_ = prior_.Best(kPriorBest);
   prior_slope_ = 1;
-}
-
-Surrogate::Surrogate(const StrategyInput& input, ProcessShape expected_shape) : Surrogate(input) {
-  expected_shape_ = shape_ = std::move(expected_shape);
 }
 
 Surrogate::~Surrogate() = default;
@@ -70,7 +63,7 @@ void Surrogate::Asked(uint64_t index) {
   point_of_[index] = points_.size();
   points_.push_back({.index = index, .digits = Digits(index)});
   Point& point = points_.back();
-  if (!prior_.empty()) point.prior = prior_.LogRatio(index, point.digits);
+  if (!prior_.empty()) point.prior = prior_.LogRatio(index, point.digits).mean;
   if (model_ == nullptr) return;
   model_points_.push_back(points_.size() - 1);
   model_->AddPoint(point.digits);
@@ -106,7 +99,11 @@ std::optional<uint64_t> Surrogate::Propose() {
 }
 
 std::optional<uint64_t> Surrogate::Start() {
-  if (prior_best_.empty() || starts_++ % kPriorStarts == kPriorStarts - 1) return Spread();
+  if (prior_best_.empty()) return Spread();
+  const size_t start = starts_++;
+  // Drawn, since the best of the prior and what is far from it are the same for every seed.
+  if (start == 1) return RandomUnknown();
+  if (start % 2 == 1) return Spread();
   // Among the best of the prior, far apart: the next best is next to the best, and as good or bad.
   if (!IsKnown(prior_best_.front())) return prior_best_.front();
   const size_t count = std::min(prior_best_.size(), kPriorNear + 4 * points_.size());
@@ -236,7 +233,7 @@ void Surrogate::WeighPrior() {
     if (point.state == State::kOk) measured.emplace_back(point.index, point.log_latency);
   }
   if (!prior_.Weigh(measured)) return;
-  for (Point& point : points_) point.prior = prior_.LogRatio(point.index, point.digits);
+  for (Point& point : points_) point.prior = prior_.LogRatio(point.index, point.digits).mean;
   prior_of_candidates_.clear();
 }
 
@@ -244,7 +241,7 @@ void Surrogate::RefreshPrior() {
   if (prior_.empty() || prior_of_candidates_.size() == candidates_->size()) return;
   prior_of_candidates_.clear();
   for (uint64_t index : candidates_->indices()) {
-    prior_of_candidates_.push_back(static_cast<float>(prior_.LogRatio(index, Digits(index))));
+    prior_of_candidates_.push_back(prior_.LogRatio(index, Digits(index)));
   }
 }
 
@@ -309,7 +306,7 @@ void Surrogate::FitShape(std::vector<size_t> fitted) {
     digits.push_back(points_[fitted[i]].digits);
   }
   const int rounds = fitted.size() < kFitPointsMax ? kClimbRounds : kClimbRoundsLater;
-  shape_ = ProcessFit(geometry_, digits, std::move(values), expected_shape_).Climb(shape_, rounds);
+  shape_ = ProcessFit(geometry_, digits, std::move(values)).Climb(shape_, rounds);
 }
 
 std::optional<uint64_t> Surrogate::MostPromising() {
@@ -318,10 +315,7 @@ std::optional<uint64_t> Surrogate::MostPromising() {
   prior_slope_ = trend.slope;
   std::vector<float> means;
   model_->Combine(trend.residuals, means);
-  if (!prior_.empty()) {
-    const auto slope = static_cast<float>(trend.slope / columns.unit);
-    for (size_t c = 0; c < means.size(); ++c) means[c] += slope * prior_of_candidates_[c];
-  }
+  const double slope = trend.slope / columns.unit;
 
   std::optional<size_t> chosen;
   double chosen_score = -std::numeric_limits<double>::infinity();
@@ -331,8 +325,13 @@ std::optional<uint64_t> Surrogate::MostPromising() {
     const size_t c = step + offset < candidates ? step + offset : step + offset - candidates;
     if (IsKnown(candidates_->index(c))) continue;
     const double left = std::max(1.0 - static_cast<double>(model_->explained()[c]), 1e-7);
-    const double deviation = std::sqrt(trend.variance * left);
-    const double mean = trend.level + means[c];
+    double mean = trend.level + means[c];
+    double variance = trend.variance * left;
+    if (!prior_.empty()) {
+      mean += slope * prior_of_candidates_[c].mean;
+      variance += slope * slope * prior_of_candidates_[c].variance;
+    }
+    const double deviation = std::sqrt(variance);
     const double z = (columns.best_value - mean) / deviation;
     // Far below, improvement underflows; the order of z goes on.
     const double score = z > -6 ? ExpectedImprovement(columns.best_value, mean, deviation) : z;

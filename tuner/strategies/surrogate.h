@@ -19,8 +19,6 @@ namespace tune {
 class Surrogate : public Search {
  public:
   explicit Surrogate(const StrategyInput& input);
-  // Has no prior, but knows which params one expects to matter. REQUIRES: the input has none.
-  Surrogate(const StrategyInput& input, ProcessShape expected_shape);
   ~Surrogate() override;
 
   std::optional<double> ImprovementChance() const override { return improvement_chance_; }
@@ -28,8 +26,6 @@ class Surrogate : public Search {
   // none. It is 1 before anything is measured.
   double prior_slope() const { return prior_slope_; }
   bool has_prior() const { return !prior_.empty(); }
-  // The shape that is the most likely before anything is measured.
-  const ProcessShape& expected_shape() const { return expected_shape_; }
 
  protected:
   std::optional<uint64_t> Propose() override;
@@ -84,9 +80,8 @@ class Surrogate : public Search {
   const Geometry geometry_;
   Prior prior_;
   std::vector<uint64_t> prior_best_;
-  std::vector<float> prior_of_candidates_;
+  std::vector<Prediction> prior_of_candidates_;
   double prior_slope_ = 0;  // as last fitted: how far the prior is borne out
-  ProcessShape expected_shape_;
   ProcessShape shape_;
   std::vector<Point> points_;
   std::unordered_map<uint64_t, size_t> point_of_;  // by index
