@@ -292,6 +292,25 @@ TEST_P(EachStrategy, ThatLearnsStartsFromAGoodPrior) {
   EXPECT_EQ(Measure(space, played.asked[1]).latency_ns, best_known);
 }
 
+// One config, failures alone, latencies that are none: a prior may say nothing at all.
+TEST_P(EachStrategy, TakesThePoorestPriors) {
+  const Space space = KernelSpace();
+  std::vector<PriorObservation> failed;
+  std::vector<PriorObservation> strange;
+  for (uint64_t index = 0; index < 100; ++index) {
+    failed.push_back({.config = space.At(7 * index), .outcome = Outcome::kLaunchFailed});
+    const double ratios[] = {NAN, INFINITY, 0, -1, 1e300};
+    strange.push_back({.config = space.At(7 * index), .relative_latency = ratios[index % 5]});
+  }
+  const std::vector<PriorObservation> one = {{.config = space.At(5)}};
+  for (const std::vector<PriorObservation>& prior : {one, failed, strange}) {
+    auto strategy = Make(GetParam(), space, {.seed = 2, .in_flight = 4, .prior = prior});
+    const Played played = Play(*strategy, space, 60, 4);
+    EXPECT_EQ(std::set<uint64_t>(played.asked.begin(), played.asked.end()).size(), 60);
+    EXPECT_LT(played.best_ns, 3 * OptimumOf(space));
+  }
+}
+
 TEST(Auto, StartsFromAGoodPrior) {
   const Space space = KernelSpace();
   for (const uint64_t trials : {10, 20}) {

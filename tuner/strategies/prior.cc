@@ -62,7 +62,7 @@ Prior::Prior(const Space& space, const Geometry& geometry,
   std::map<uint32_t, Gathered> by_number;
   for (const PriorObservation& observation : observations) {
     const std::optional<uint64_t> index = space.IndexOf(observation.config);
-    if (!index.has_value() || observation.weight <= 0) continue;
+    if (!index.has_value() || !(observation.weight > 0)) continue;
     Gathered& of = by_number[observation.source];
     of.trust = observation.weight;
     double log_ratio = kPriorCeiling;

@@ -18,7 +18,8 @@ std::vector<uint64_t> BestOfPrior(const StrategyInput& input, size_t count) {
   std::vector<std::pair<double, uint64_t>> ranked;
   if (count == 0) return {};
   for (const PriorObservation& observation : input.options.prior) {
-    if (observation.outcome != Outcome::kOk || observation.weight <= 0) continue;
+    const bool is_ok = observation.outcome == Outcome::kOk && observation.relative_latency > 0;
+    if (!is_ok || !(observation.weight > 0)) continue;
     const std::optional<uint64_t> index = input.space.IndexOf(observation.config);
     if (index.has_value()) ranked.emplace_back(observation.relative_latency, *index);
   }
