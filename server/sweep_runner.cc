@@ -24,6 +24,9 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeWait = absl::Minutes(5);
+// What is in flight was chosen before its results were known: of few trials, a quarter at most.
+constexpr uint64_t kBlindShare = 4;
+constexpr uint64_t kInFlightMin = 4;
 constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
 
 // On the CPU a launch may take a second, flushing its caches before each sample takes tens of
@@ -85,6 +88,8 @@ class SweepRun {
   absl::Status LoadKernel();
   absl::Status OpenDevice();
   absl::Status PlanSpace();
+  // Trials at once. Fewer than the evaluator takes where a strategy that learns has few to try.
+  size_t InFlight() const;
   absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
   absl::StatusOr<std::vector<Trial>> LoadKnown();
   void Keep(Trial trial);
@@ -189,7 +194,7 @@ absl::Status SweepRun::PlanSpace() {
   StrategyOptions options{.seed = row.seed,
                           .first = first,
                           .budget_trials = row.budget_trials,
-                          .in_flight = static_cast<uint32_t>(evaluator_->capacity())};
+                          .in_flight = static_cast<uint32_t>(InFlight())};
   if (UsesPrior(row.strategy)) {
     ASSIGN_OR_RETURN(options.prior, LoadPrior());
   }
@@ -197,6 +202,13 @@ absl::Status SweepRun::PlanSpace() {
   view_.progress.space_size = space_->size();
   view_.progress.planned = PlannedTrials(row, space_->size());
   return absl::OkStatus();
+}
+
+size_t SweepRun::InFlight() const {
+  const db::SweepRow& row = view_.row;
+  if (row.budget_trials == 0 || !UsesPrior(row.strategy)) return evaluator_->capacity();
+  return std::min<size_t>(evaluator_->capacity(),
+                          std::max(kInFlightMin, row.budget_trials / kBlindShare));
 }
 
 absl::StatusOr<std::vector<PriorObservation>> SweepRun::LoadPrior() {
@@ -268,7 +280,8 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
   };
   SweepBudget budget{.trials = view_.row.budget_trials,
                      .trials_without_improvement = view_.search.trials_without_improvement,
-                     .improvement_chance_min = view_.search.improvement_chance_min};
+                     .improvement_chance_min = view_.search.improvement_chance_min,
+                     .in_flight = InFlight()};
   if (view_.row.budget_seconds > 0) budget.time = absl::Seconds(view_.row.budget_seconds);
   ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
   view_.end = ToText(summary_.end);

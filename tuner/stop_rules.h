@@ -23,6 +23,8 @@ struct SweepBudget {
   // 1 / (n + 1) after n trials, as for any exchangeable sequence (Glick, "Breaking records and
   // breaking boards", American Mathematical Monthly, 1978).
   double improvement_chance_min = 0;
+  // Trials at once, at most; 0: as many as the evaluator takes.
+  size_t in_flight = 0;
 };
 
 // Less is not told from noise, and is not worth going on for.

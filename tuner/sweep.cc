@@ -41,6 +41,8 @@ class SweepLoop {
         strategy_(strategy),
         evaluator_(evaluator),
         hooks_(hooks),
+        in_flight_max_(budget.in_flight > 0 ? std::min(budget.in_flight, evaluator.capacity())
+                                            : evaluator.capacity()),
         stop_rules_(budget, evaluator.Now()) {}
 
   void Reuse(const std::vector<Trial>& known) {
@@ -78,7 +80,7 @@ class SweepLoop {
 
   bool MayStart() {
     if (summary_.end != SweepEnd::kNone) return false;
-    if (in_flight_.size() >= evaluator_.capacity()) return false;
+    if (in_flight_.size() >= in_flight_max_) return false;
     summary_.end = stop_rules_.Check(in_flight_.size(), evaluator_.Now());
     return summary_.end == SweepEnd::kNone;
   }
@@ -138,6 +140,7 @@ class SweepLoop {
   Strategy& strategy_;
   Evaluator& evaluator_;
   const SweepHooks& hooks_;
+  const size_t in_flight_max_;
   StopRules stop_rules_;
   std::unordered_set<uint64_t> in_flight_;
   SweepSummary summary_;

@@ -20,7 +20,7 @@ using ::testing::UnorderedElementsAre;
 
 Space TestSpace(int64_t size = 20) {
   SpaceParam param = {"X", {}};
-  for (int64_t i = 0; i < size; ++i) param.values.push_back(i);
+  for (int64_t i = 0; i < size; ++i) param.values.emplace_back(i);
   return Space::Build({.params = {param}}).value();
 }
 
@@ -95,6 +95,12 @@ struct Fixture {
   SweepHooks hooks;
   int64_t recorded = 0;
 };
+
+TEST(RunSweep, KeepsNoMoreInFlightThanItIsTold) {
+  Fixture f(6);
+  EXPECT_EQ(f.Run({.trials = 12, .in_flight = 3}).value().done, 12);
+  EXPECT_EQ(f.evaluator.most_in_flight_, 3);
+}
 
 TEST(RunSweep, TriesEveryConfigWithManyInFlight) {
   Fixture f(6);
