@@ -88,7 +88,8 @@ class SweepRun {
   absl::Status LoadKernel();
   absl::Status OpenDevice();
   absl::Status PlanSpace();
-  // Trials at once. Fewer than the evaluator takes where a strategy that learns has few to try.
+  // Trials at once: fewer than the evaluator takes where a strategy that learns has few to try.
+  // Those that learn from a prior do from results.
   size_t InFlight() const;
   absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
   absl::StatusOr<std::vector<Trial>> LoadKnown();

@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kWeighMin = 6;
 // Recordings of real kernels explain 0.6 to 0.97 of themselves, shuffled ones nothing.
 constexpr double kExplainedMin = 0.25;
+// Predictions kept of each source: more than the candidates that a model has at once.
+constexpr size_t kPredictedMax = 50'000;
 // Of what is known of a config there, as knowledge of it here.
 constexpr double kSourceVariance = 0.01;
 // A source that ranks perfectly weighs exp(this) times one that knows nothing.
@@ -84,6 +86,7 @@ Prior::Prior(const Space& space, const Geometry& geometry,
 Prediction Prior::Of(Source& source, uint64_t index, absl::Span<const uint16_t> digits) {
   const auto known = source.log_ratios.find(index);
   if (known != source.log_ratios.end()) return {.mean = known->second};
+  if (source.predicted.size() >= kPredictedMax) source.predicted.clear();
   const auto [predicted, is_new] = source.predicted.try_emplace(index);
   if (is_new) {
     predicted->second = source.process.Predict(digits);

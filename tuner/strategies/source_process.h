@@ -23,7 +23,7 @@ struct Prediction {
 // A Gaussian process fitted to some of a source's results.
 class SourceProcess {
  public:
-  // Pairs of config and log of latency, at least one. Some 20 ms. `geometry` must outlive it.
+  // Pairs of config and log of latency, at least one. Some 30 ms. `geometry` must outlive it.
   SourceProcess(const Space& space, const Geometry& geometry,
                 std::vector<std::pair<uint64_t, double>> log_latencies);
 
