@@ -267,7 +267,7 @@ v1::Device ToProto(const DeviceView& view) {
   proto.set_target(info.target);
   proto.set_state(static_cast<v1::DeviceState>(view.status.state));
   std::vector<std::string> notes;
-  for (const std::string& note : {view.status.message, info.clock_note, view.status.sandbox_note}) {
+  for (const std::string& note : {view.status.message, info.clock_note}) {
     if (!note.empty()) notes.push_back(Utf8(note));
   }
   proto.set_message(absl::StrJoin(notes, "; "));
@@ -282,6 +282,7 @@ v1::Device ToProto(const DeviceView& view) {
   const absl::Time now = absl::Now();
   for (const db::CeilingRow& row : view.ceilings) *proto.add_ceilings() = ToProto(row, info, now);
   proto.set_worker_restarts(view.status.worker_restarts);
+  proto.mutable_walls()->Assign(view.walls.begin(), view.walls.end());
   return proto;
 }
 

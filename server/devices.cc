@@ -39,13 +39,12 @@ void Devices::Probe() const {
   const Cancelled cancelled = [this] { return stopping_.load(); };
   for (const auto& lease : workers_.devices()) {
     if (stopping_) break;
-    const absl::Status opened = lease->Open(cancelled);
+    const absl::Status opened = lease->Inspect(cancelled);
     const DeviceStatus status = lease->Status();
     if (!opened.ok()) {
       spdlog::info("device {} cannot be used: {}", lease->id(), opened.ToString());
       continue;
     }
-    lease->Close();
     std::string compiler;
     if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(status.info.target); pool.ok()) {
       absl::StatusOr<CompilerInfo> info = (*pool)->Info(cancelled);
@@ -72,6 +71,13 @@ absl::Status Devices::AwaitProbe(absl::Time deadline) const {
 
 DeviceView Devices::ViewOf(const DeviceLease& lease) const {
   DeviceView view{.status = lease.Status()};
+  std::vector<std::string> programs = {lease.program()};
+  if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(view.status.info.target); pool.ok()) {
+    programs.push_back((*pool)->program());
+  }
+  for (const std::string& program : programs) {
+    if (auto walls = workers_.walls().Of(program)) view.walls.push_back(*std::move(walls));
+  }
   {
     std::lock_guard lock(mutex_);
     auto it = compilers_.find(lease.id());
@@ -112,9 +118,8 @@ std::vector<DeviceStatus> Devices::Known() const {
 absl::StatusOr<std::vector<db::CeilingRow>> Devices::FreshCeilings(const DeviceInfo& info) const {
   ASSIGN_OR_RETURN(std::vector<db::CeilingRow> rows, store_.GetCeilings(info.name, info.driver));
   const absl::Time now = absl::Now();
-  std::erase_if(rows, [&](const db::CeilingRow& row) {
-    return !StaleReason(row, info, now).empty();
-  });
+  std::erase_if(rows,
+                [&](const db::CeilingRow& row) { return !StaleReason(row, info, now).empty(); });
   return rows;
 }
 

@@ -25,6 +25,7 @@ struct DeviceView {
   DeviceStatus status;
   std::string compiler;  // "NVRTC 13.0.88"; empty if there is none
   std::vector<db::CeilingRow> ceilings;
+  std::vector<v1::WorkerWalls> walls;  // of what runs and compiles for it, where they were tried
 };
 
 enum class ProbeTime { kAtOnce, kWhenAsked };

@@ -91,6 +91,7 @@ absl::Status Server::Parts::OpenState() {
   ASSIGN_OR_RETURN(workers, Workers::Create({.state_dir = options.state_dir,
                                              .worker_dir = options.worker_dir,
                                              .compile_workers = options.compile_workers,
+                                             .allow_weak_walls = options.allow_weak_walls,
                                              .compile_deadline = options.compile_deadline,
                                              .prepare_deadline = options.prepare_deadline,
                                              .run_deadline = options.run_deadline}));

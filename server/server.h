@@ -31,9 +31,10 @@ struct ServerOptions {
   bool embedded = false;    // inside another program, for that program alone
   std::string worker_dir;   // of the workers' programs; empty: beside this program or in ../libexec
   int compile_workers = 0;  // 0: one per hardware thread
+  bool allow_weak_walls = false;  // kernels may run where walls around workers are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(120);
-  absl::Duration run_deadline = absl::Seconds(10);      // on a GPU; six times that on the CPU
+  absl::Duration run_deadline = absl::Seconds(10);  // on a GPU; six times that on the CPU
   uint32_t unfinished_sweeps_max = 256;
 };
 

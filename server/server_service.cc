@@ -45,6 +45,9 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_schema_version(statistics.schema_version);
     response->set_compile_cache_bytes(workers_.cache().bytes());
     response->set_compile_workers(workers_.compile_workers());
+    const std::vector<v1::WorkerWalls> walls = workers_.walls().All();
+    response->mutable_walls()->Assign(walls.begin(), walls.end());
+    response->set_weak_walls_allowed(workers_.walls().weak_allowed());
     return absl::OkStatus();
   });
 }

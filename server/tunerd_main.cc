@@ -51,6 +51,8 @@ int main(int argc, char** argv) {
                  "Clients must show a certificate of this authority, PEM");
   app.add_option("--compile-workers", options.compile_workers, "0: one per hardware thread")
       ->check(CLI::Range(0, 1024));
+  app.add_flag("--allow-weak-walls", options.allow_weak_walls,
+               "Run kernels even where walls around workers are missing; for trusted kernels only");
   app.add_option("--log-level", log_level, "debug, info, warn, error, off")->capture_default_str();
   app.add_flag("--log-json", log_json, "One JSON object a line");
   app.set_version_flag("--version", TUNE_VERSION);

@@ -10,6 +10,7 @@
 #include "client/format.h"
 #include "client/rpc.h"
 #include "client/terminal.h"
+#include "client/walls_text.h"
 
 namespace tune::client {
 namespace {
@@ -60,6 +61,9 @@ void PrintDevice(const v1::Device& device) {
   std::printf("%s\n", Bold(device.id()).c_str());
   for (const auto& [title, value] : lines) {
     if (!value.empty()) std::printf("%-10s%s\n", title, value.c_str());
+  }
+  for (const v1::WorkerWalls& walls : device.walls()) {
+    std::printf("%-10s%s\n", "walls", WallsText(walls).c_str());
   }
   for (const v1::Ceiling& ceiling : device.ceilings()) {
     const std::string value = ceiling.unit() == "B/s"  ? BandwidthText(ceiling.value())

@@ -6,6 +6,7 @@
 #include "client/commands/commands.h"
 #include "client/format.h"
 #include "client/rpc.h"
+#include "client/walls_text.h"
 
 namespace tune::client {
 namespace {
@@ -41,6 +42,13 @@ absl::Status Status(Session& session, bool json) {
       {"sqlite", absl::StrCat(server.sqlite_version(), ", schema ", server.schema_version())}};
   for (const auto& [title, value] : lines) {
     if (!value.empty()) std::printf("%-11s%s\n", title, value.c_str());
+  }
+  if (server.weak_walls_allowed()) {
+    std::printf("%-11s%s\n", "walls",
+                "WEAK ONES ARE ALLOWED: kernels run even where walls are missing");
+  }
+  for (const v1::WorkerWalls& walls : server.walls()) {
+    std::printf("%-11s%s\n", "walls", WallsText(walls).c_str());
   }
   return absl::OkStatus();
 }

@@ -211,6 +211,10 @@ absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const C
                     absl::StrCat("not compiled within ", absl::FormatDuration(options_.deadline)),
                     absl::Now() - start);
     }
+    if (answer.kind == WorkerAnswer::Kind::kExceeded) {
+      return Blamed(Outcome::kCompileFailed,
+                    absl::StrCat("the compiler was ended: ", answer.message), absl::Now() - start);
+    }
     failure = answer.kind == WorkerAnswer::Kind::kReplied
                   ? absl::StrCat("its answer makes no sense ", answer.reply.status_message())
                   : answer.message;
@@ -222,6 +226,20 @@ absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const C
 
 absl::Status CompilePool::EnsureWorker(Slot& slot, const Cancelled& cancelled) {
   if (slot.process != nullptr && slot.process->alive()) return absl::OkStatus();
+  RETURN_IF_ERROR(StartWorker(slot, cancelled));
+  if (options_.walls == nullptr) return absl::OkStatus();
+  const std::string& program = options_.command.program;
+  if (!options_.walls->Knows(program)) {
+    RETURN_IF_ERROR(options_.walls->Try(program, *slot.process, cancelled));
+    // That worker is not used for anything else.
+    RETURN_IF_ERROR(StartWorker(slot, cancelled));
+  }
+  absl::Status permitted = options_.walls->Permit(program, slot.walls_missing);
+  if (!permitted.ok()) slot.process.reset();
+  return permitted;
+}
+
+absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
   slot.process.reset();
   slot.compiles = 0;
   WorkerCommand command = options_.command;
@@ -232,6 +250,7 @@ absl::Status CompilePool::EnsureWorker(Slot& slot, const Cancelled& cancelled) {
     std::filesystem::remove_all(scratch, ignored);
     std::filesystem::create_directories(scratch, ignored);
     command.args.insert(command.args.end(), {"--scratch", scratch});
+    command.limits.scratch_dir = scratch;
   }
   ASSIGN_OR_RETURN(slot.process, WorkerProcess::Start(command));
   absl::Status greeted = Greet(slot, cancelled);
@@ -253,10 +272,9 @@ absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {
   }
   const worker::v1::HelloReply& hello = answer.reply.hello();
   slot.version = hello.compiler_version();
+  slot.walls_missing = hello.walls_missing();
   std::lock_guard<std::mutex> lock(mutex_);
-  info_ = {hello.compiler_version(),
-           {hello.targets().begin(), hello.targets().end()},
-           hello.sandbox_note()};
+  info_ = {hello.compiler_version(), {hello.targets().begin(), hello.targets().end()}};
   if (info_.version.empty()) info_.version = "unknown";
   return absl::OkStatus();
 }

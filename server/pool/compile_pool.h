@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/pool/compile_cache.h"
+#include "server/pool/wall_book.h"
 #include "server/pool/worker_process.h"
 #include "tuner/device/compiler.h"
 #include "tuner/plan.h"
@@ -28,12 +29,12 @@ namespace tune::server {
 struct CompilerInfo {
   std::string version;               // "NVRTC 13.0.88"
   std::vector<std::string> targets;  // {"sm_80", "sm_90a", ...}
-  std::string sandbox_note;          // which walls are missing; empty: none
 };
 
 struct CompilePoolOptions {
   WorkerCommand command;
   std::string scratch_dir;        // each worker gets a folder in it
+  WallBook* walls = nullptr;      // as DeviceLeaseOptions::walls
   int workers = 0;                // 0: hardware threads
   CompileCache* cache = nullptr;  // must outlive the pool; null: none
   absl::Duration deadline = absl::Seconds(60);
@@ -76,6 +77,7 @@ class CompilePool {
   void Resume();
 
   int workers() const { return workers_; }
+  const std::string& program() const { return options_.command.program; }
   uint64_t worker_restarts() const { return worker_restarts_; }  // after crashes, hangs and garbage
 
  private:
@@ -89,7 +91,8 @@ class CompilePool {
   struct Slot {
     int index = 0;
     std::unique_ptr<WorkerProcess> process;
-    std::string version;  // of its compiler
+    std::string version;        // of its compiler
+    std::string walls_missing;  // as the worker says
     int compiles = 0;
     std::thread thread;
   };
@@ -101,6 +104,7 @@ class CompilePool {
   absl::StatusOr<CompiledVariant> CompileInWorker(Slot& slot, const CompilePlan& plan,
                                                   const Cancelled& cancelled);
   absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);
+  absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);
   absl::Status Greet(Slot& slot, const Cancelled& cancelled);
   std::string KnownVersion();
   void RetireIfWorn(Slot& slot);

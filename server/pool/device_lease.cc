@@ -76,6 +76,14 @@ absl::Status DeviceLease::Open(const Cancelled& cancelled) {
   return EnsureWorker(cancelled);
 }
 
+absl::Status DeviceLease::Inspect(const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  const absl::Status opened = EnsureWorker(cancelled);
+  worker_.reset();
+  problem_loaded_ = false;
+  return opened;
+}
+
 void DeviceLease::Close() {
   std::lock_guard<std::mutex> use(use_mutex_);
   worker_.reset();
@@ -112,7 +120,25 @@ absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
 }
 
 absl::Status DeviceLease::StartWorker(const Cancelled& cancelled) {
+  RETURN_IF_ERROR(StartProcess(cancelled));
+  RETURN_IF_ERROR(TryCanary(cancelled));
+  RETURN_IF_ERROR(CheckWalls(cancelled));
+  // A worker that has tried its walls is not used for anything else.
+  return worker_->alive() ? absl::OkStatus() : StartProcess(cancelled);
+}
+
+absl::Status DeviceLease::CheckWalls(const Cancelled& cancelled) {
+  if (options_.walls == nullptr) return absl::OkStatus();
+  const std::string& program = options_.command.program;
+  if (!options_.walls->Knows(program)) {
+    RETURN_IF_ERROR(options_.walls->Try(program, *worker_, cancelled));
+  }
+  return options_.walls->Permit(program, walls_missing_);
+}
+
+absl::Status DeviceLease::StartProcess(const Cancelled& cancelled) {
   worker_.reset();
+  tainted_ = false;
   problem_loaded_ = false;
   runs_ = 0;
   WorkerCommand command = options_.command;
@@ -123,8 +149,7 @@ absl::Status DeviceLease::StartWorker(const Cancelled& cancelled) {
     command.args.insert(command.args.end(), {"--scratch", options_.scratch_dir});
   }
   ASSIGN_OR_RETURN(worker_, WorkerProcess::Start(command));
-  RETURN_IF_ERROR(Greet(cancelled));
-  return TryCanary(cancelled);
+  return Greet(cancelled);
 }
 
 absl::Status DeviceLease::Greet(const Cancelled& cancelled) {
@@ -148,7 +173,7 @@ absl::Status DeviceLease::Greet(const Cancelled& cancelled) {
     if (!status_.info.name.empty()) status_.ceilings.clear();
   }
   status_.info = *std::move(info);
-  status_.sandbox_note = answer.reply.hello().sandbox_note();
+  walls_missing_ = answer.reply.hello().walls_missing();
   return absl::OkStatus();
 }
 
@@ -173,6 +198,7 @@ void DeviceLease::Distrust(const std::string& why) {
 
 absl::StatusOr<std::vector<Ceiling>> DeviceLease::Ceilings(const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
+  if (Status().ceilings.empty()) DropTaintedWorker();
   RETURN_IF_ERROR(EnsureWorker(cancelled));
   if (std::vector<Ceiling> known = Status().ceilings; !known.empty()) return known;
   ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, MeasureCeilings(cancelled));
@@ -182,13 +208,13 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::Ceilings(const Cancelled& canc
 
 absl::StatusOr<std::vector<Ceiling>> DeviceLease::RaiseCeilings(const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
+  DropTaintedWorker();
   RETURN_IF_ERROR(EnsureWorker(cancelled));
   std::vector<Ceiling> ceilings = Status().ceilings;
   ASSIGN_OR_RETURN(const std::vector<Ceiling> measured, MeasureCeilings(cancelled));
   for (const Ceiling& now : measured) {
-    const auto before = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& other) {
-      return other.name == now.name;
-    });
+    const auto before = std::find_if(ceilings.begin(), ceilings.end(),
+                                     [&](const Ceiling& other) { return other.name == now.name; });
     if (before == ceilings.end()) {
       ceilings.push_back(now);
     } else if (now.value > before->value && now.kind != CeilingKind::kLaunch) {
@@ -216,13 +242,14 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::MeasureCeilings(const Cancelle
 absl::StatusOr<std::vector<Ceiling>> DeviceLease::CeilingSuite(double sustained_seconds,
                                                                const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
+  DropTaintedWorker();
   Request request;
   request.mutable_ceilings()->set_suite(true);
   request.mutable_ceilings()->set_sustained_seconds(sustained_seconds);
-  ASSIGN_OR_RETURN(Reply reply,
-                   CallOnce(request, Reply::kCeilings,
-                            options_.suite_deadline + absl::Seconds(20 * sustained_seconds),
-                            cancelled));
+  ASSIGN_OR_RETURN(
+      Reply reply,
+      CallOnce(request, Reply::kCeilings,
+               options_.suite_deadline + absl::Seconds(20 * sustained_seconds), cancelled));
   return FromWire(reply.ceilings());
 }
 
@@ -246,8 +273,8 @@ absl::StatusOr<CalibrationReport> DeviceLease::Calibrate(const Cancelled& cancel
   std::lock_guard<std::mutex> use(use_mutex_);
   Request request;
   request.mutable_calibrate();
-  ASSIGN_OR_RETURN(Reply reply, CallOnce(request, Reply::kCalibration, options_.suite_deadline,
-                                         cancelled));
+  ASSIGN_OR_RETURN(Reply reply,
+                   CallOnce(request, Reply::kCalibration, options_.suite_deadline, cancelled));
   return FromWire(reply.calibration());
 }
 
@@ -271,6 +298,7 @@ absl::StatusOr<DeviceLease::Reply> DeviceLease::CallOnce(const Request& request,
 absl::Status DeviceLease::Prepare(const ProblemPlan& plan, const std::string& reference_binary,
                                   uint64_t seed, const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
+  DropTaintedWorker();
   problem_.emplace();
   *problem_->mutable_prepare() = ToWire(plan, reference_binary, seed);
   problem_loaded_ = false;
@@ -279,17 +307,27 @@ absl::Status DeviceLease::Prepare(const ProblemPlan& plan, const std::string& re
   return loaded;
 }
 
+void DeviceLease::DropTaintedWorker() {
+  if (!tainted_) return;
+  worker_.reset();
+  problem_loaded_ = false;
+}
+
 absl::Status DeviceLease::EnsureProblem(const Cancelled& cancelled) {
   if (!problem_) return absl::FailedPreconditionError("no problem is prepared on this device");
   std::string complaint;
   for (int attempt = 0; attempt < 2; ++attempt) {
     RETURN_IF_ERROR(EnsureWorker(cancelled));
     if (problem_loaded_) return absl::OkStatus();
+    tainted_ = options_.runs_foreign_code;
     const WorkerAnswer answer = worker_->Call(*problem_, options_.prepare_deadline, cancelled);
     complaint = Complaint(answer, worker::v1::WorkerReply::kPrepared);
     if (complaint.empty()) {
       const worker::v1::Prepared& prepared = answer.reply.prepared();
       problem_loaded_ = prepared.status_code() == 0;
+      if (problem_loaded_ && options_.headroom_bytes > 0) {
+        worker_->LimitResidentBytes(worker_->ResidentBytes() + options_.headroom_bytes);
+      }
       return absl::Status(static_cast<absl::StatusCode>(prepared.status_code()),
                           prepared.status_message());
     }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/pool/wall_book.h"
 #include "server/pool/worker_process.h"
 #include "tuner/device/runner.h"
 #include "tuner/kernel.h"
@@ -29,7 +30,6 @@ struct DeviceStatus {
   DeviceInfo info;      // empty until the device was opened once
   std::vector<Ceiling> ceilings;
   uint64_t worker_restarts = 0;
-  std::string sandbox_note;
 };
 
 // May the device be taken when none is asked for? A suspect one may: its next worker has to pass
@@ -44,6 +44,14 @@ struct DeviceLeaseOptions {
   std::string id;
   WorkerCommand command;
   std::string scratch_dir;  // for the worker's files; empty: none
+  // Must outlive the lease. No kernel runs unless the walls around the worker stand, or it allows
+  // weak ones. Null in tests alone: then nobody asks.
+  WallBook* walls = nullptr;
+  // Variants are code of the worker's process. It serves one problem and measures no ceilings
+  // afterwards, since the code of one kernel could change what is told of the next.
+  bool runs_foreign_code = false;
+  // What the worker may come to hold beyond what it holds once a problem is prepared; 0: anything.
+  int64_t headroom_bytes = 0;
   absl::Duration start_deadline = absl::Seconds(30);
   absl::Duration canary_deadline = absl::Seconds(10);
   absl::Duration ceilings_deadline = absl::Seconds(60);
@@ -67,12 +75,15 @@ class DeviceLease {
   std::unique_ptr<DeviceLease> MakeTwin(const std::string& name) const;
 
   const std::string& id() const { return options_.id; }
+  const std::string& program() const { return options_.command.program; }
   DeviceStatus Status() const;
 
   // Starts the worker if there is none; the canary must pass then, or the device is quarantined
   // until a later Open finds it well. UNAVAILABLE: no driver, no such device, no program;
   // FAILED_PRECONDITION: quarantined. Both say what to do.
   absl::Status Open(const Cancelled& cancelled = {});
+  // As Open, and has the walls tried if they were not yet; leaves no worker.
+  absl::Status Inspect(const Cancelled& cancelled = {});
   // Ends the worker, which frees what it holds of the device. Open starts another.
   void Close();
 
@@ -115,6 +126,9 @@ class DeviceLease {
 
   absl::Status EnsureWorker(const Cancelled& cancelled);
   absl::Status StartWorker(const Cancelled& cancelled);
+  absl::Status StartProcess(const Cancelled& cancelled);
+  // UNAVAILABLE: walls are missing. May leave no worker.
+  absl::Status CheckWalls(const Cancelled& cancelled);
   absl::Status Greet(const Cancelled& cancelled);
   absl::Status TryCanary(const Cancelled& cancelled);
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
@@ -124,6 +138,8 @@ class DeviceLease {
   // UNIMPLEMENTED if it cannot.
   absl::StatusOr<Reply> CallOnce(const Request& request, Reply::KindCase expected,
                                  absl::Duration limit, const Cancelled& cancelled);
+  // What it says from now on may be what a kernel wants it to say: ends it, another is started.
+  void DropTaintedWorker();
   // Ends a worker that failed; the device is suspect until a canary passes.
   void Distrust(const std::string& why);
   void SetState(DeviceState state, const std::string& message);
@@ -135,6 +151,8 @@ class DeviceLease {
   std::optional<Request> problem_;
   bool problem_loaded_ = false;
   int runs_ = 0;
+  std::string walls_missing_;  // as the worker says
+  bool tainted_ = false;       // the worker has run foreign code in its process
 
   mutable std::mutex status_mutex_;
   DeviceStatus status_;  // guarded by status_mutex_

@@ -14,14 +14,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
-#include <fstream>
+#include <future>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/pool/process_tree.h"
 #include "server/worker/frame.h"
 #include "server/worker/serve.h"
 
@@ -31,6 +36,8 @@ namespace tune::server {
 namespace {
 
 constexpr int kPollMs = 20;
+constexpr std::chrono::milliseconds kLookAtUse(50);
+constexpr int kEntriesMax = 10'000;  // of a scratch folder
 constexpr size_t kLastWordsBytes = 4096;
 constexpr absl::Duration kLimitMax = absl::Hours(24);
 constexpr std::chrono::seconds kKillPatience(5);
@@ -57,7 +64,8 @@ int CopyAboveWorkerFd(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, kWorkerFd + 1)
 bool IsInherited(const std::string& variable) {
   for (const char* prefix :
        {"PATH=", "HOME=", "TZ=", "LD_LIBRARY_PATH=", "VIRTUAL_ENV=", "CXX=", "CUDA_", "NVIDIA_",
-        "TUNE_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS="}) {
+        "TUNE_CXX=", "TUNE_CUDA_PATH=", "TUNE_CPU_SANITIZE=", "TUNE_TEST_",
+        "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS="}) {
     if (absl::StartsWith(variable, prefix)) return true;
   }
   return false;
@@ -119,6 +127,51 @@ absl::StatusOr<pid_t> Spawn(const WorkerCommand& command, int socket_fd, int std
   return pid;
 }
 
+// Starts every worker, and lives as long as this process: a worker asks the kernel to be ended with
+// its parent, by which the kernel means the thread that started it.
+class Spawner {
+ public:
+  static Spawner& Get() {
+    static Spawner* spawner = new Spawner;  // never destroyed, as its thread never ends
+    if (spawner->process_ != getpid()) spawner = new Spawner;  // a fork has no threads
+    return *spawner;
+  }
+
+  absl::StatusOr<pid_t> Start(const WorkerCommand& command, int socket_fd, int stderr_fd) {
+    std::packaged_task<absl::StatusOr<pid_t>()> task(
+        [&] { return Spawn(command, socket_fd, stderr_fd); });
+    std::future<absl::StatusOr<pid_t>> pid = task.get_future();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_one();
+    return pid.get();
+  }
+
+ private:
+  Spawner() {
+    std::thread([this] { Serve(); }).detach();
+  }
+
+  void Serve() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return !tasks_.empty(); });
+      std::packaged_task<absl::StatusOr<pid_t>()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+  }
+
+  const pid_t process_ = getpid();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::packaged_task<absl::StatusOr<pid_t>()>> tasks_;
+};
+
 std::string DescribeExit(int status) {
   if (WIFSIGNALED(status)) {
     return absl::StrCat("killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)),
@@ -161,7 +214,7 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const Worker
   fcntl(ours.fd, F_SETFL, O_NONBLOCK);
   fcntl(stderr_read.fd, F_SETFL, O_NONBLOCK);
 
-  absl::StatusOr<pid_t> pid = Spawn(command, theirs.fd, stderr_write.fd);
+  absl::StatusOr<pid_t> pid = Spawner::Get().Start(command, theirs.fd, stderr_write.fd);
   if (!pid.ok()) return pid.status();
   const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
   if (pid_fd < 0) {
@@ -171,11 +224,16 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const Worker
     return Failed("pidfd_open", error);
   }
   return std::unique_ptr<WorkerProcess>(
-      new WorkerProcess(*pid, pid_fd, ours.Release(), stderr_read.Release()));
+      new WorkerProcess(*pid, pid_fd, ours.Release(), stderr_read.Release(), command.limits));
 }
 
-WorkerProcess::WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd)
-    : pid_(pid), pid_fd_(pid_fd), socket_fd_(socket_fd), stderr_fd_(stderr_fd) {}
+WorkerProcess::WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd,
+                             WorkerLimits limits)
+    : pid_(pid),
+      pid_fd_(pid_fd),
+      socket_fd_(socket_fd),
+      limits_(std::move(limits)),
+      stderr_fd_(stderr_fd) {}
 
 WorkerProcess::~WorkerProcess() {
   Kill();
@@ -188,6 +246,8 @@ bool WorkerProcess::Kill() {
   if (!alive_) return true;
   // The leader is not reaped yet, so its id cannot have become another group's.
   kill(-pid_, SIGKILL);
+  // A worker whose walls do not stand may have left its group.
+  syscall(SYS_pidfd_send_signal, pid_fd_, SIGKILL, nullptr, 0);
   alive_ = false;
   const SteadyClock::time_point patience = SteadyClock::now() + kKillPatience;
   pollfd gone = {pid_fd_, POLLIN, 0};
@@ -271,7 +331,13 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
   const SteadyClock::time_point deadline =
       SteadyClock::now() + absl::ToChronoMilliseconds(std::min(limit, kLimitMax));
   FrameReader reader;
+  SteadyClock::time_point look_at = SteadyClock::now() + kLookAtUse;
   while (true) {
+    if (SteadyClock::now() >= look_at) {
+      const std::string excess = Excess();
+      if (!excess.empty()) return End(Kind::kExceeded, excess);
+      look_at = SteadyClock::now() + kLookAtUse;
+    }
     const int64_t left_ms =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
     if (left_ms <= 0) {
@@ -293,11 +359,28 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
   }
 }
 
-int64_t WorkerProcess::ResidentBytes() const {
-  std::ifstream statm(absl::StrCat("/proc/", pid_, "/statm"));
-  int64_t size_pages = 0, resident_pages = 0;
-  if (!(statm >> size_pages >> resident_pages)) return 0;
-  return resident_pages * sysconf(_SC_PAGESIZE);
+std::string WorkerProcess::Excess() const {
+  const auto beyond = [](const char* what, int64_t limit) {
+    return absl::StrCat("it used more than ", limit >> 20, " MiB of ", what);
+  };
+  if (limits_.processes > 0) {
+    const TreeUse use = UseOfTree(pid_, limits_.processes + 1);
+    if (use.processes > limits_.processes) {
+      return absl::StrCat("it started more than ", limits_.processes, " processes");
+    }
+    if (limits_.resident_bytes > 0 && use.resident_bytes > limits_.resident_bytes) {
+      return beyond("memory", limits_.resident_bytes);
+    }
+  } else if (limits_.resident_bytes > 0 && ResidentBytes() > limits_.resident_bytes) {
+    return beyond("memory", limits_.resident_bytes);
+  }
+  if (limits_.scratch_bytes > 0 &&
+      BytesUnder(limits_.scratch_dir, kEntriesMax) > limits_.scratch_bytes) {
+    return beyond("its scratch folder", limits_.scratch_bytes);
+  }
+  return "";
 }
+
+int64_t WorkerProcess::ResidentBytes() const { return ResidentBytesOf(pid_); }
 
 }  // namespace tune::server

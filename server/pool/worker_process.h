@@ -18,10 +18,20 @@
 
 namespace tune::server {
 
+// What a worker may use while it is asked something; beyond it, it is killed. 0 and empty: as much
+// as it likes. Looked at every 50 ms.
+struct WorkerLimits {
+  int64_t resident_bytes = 0;  // of all its processes
+  int processes = 0;
+  std::string scratch_dir;  // what may be written to
+  int64_t scratch_bytes = 0;
+};
+
 struct WorkerCommand {
   std::string program;  // path
   std::vector<std::string> args;
   std::vector<std::string> environment;  // "NAME=value", added to what a worker inherits
+  WorkerLimits limits;
 };
 
 // The path of a worker's program: in `dir` if that is not empty, else beside the running
@@ -38,6 +48,7 @@ struct WorkerAnswer {
     kDeadline,   // killed at the deadline
     kProtocol,   // what it sent is not a reply; killed
     kCancelled,  // killed because the caller no longer wants the answer
+    kExceeded,   // killed because it used more than its limits
   };
   Kind kind = Kind::kDied;
   worker::v1::WorkerReply reply;  // kReplied only
@@ -61,21 +72,26 @@ class WorkerProcess {
   pid_t pid() const { return pid_; }
   // Memory it holds now, 0 if unknown.
   int64_t ResidentBytes() const;
+  // Another limit from now on.
+  void LimitResidentBytes(int64_t bytes) { limits_.resident_bytes = bytes; }
   // SIGKILL to its process group, then waits until it is gone. False if the kernel has not let go
   // of it after 5 s (a driver call that cannot be interrupted).
   bool Kill();
 
  private:
-  WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd);
+  WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd, WorkerLimits limits);
   enum class Ready { kReply, kNothing, kClosed, kBroken };
   Ready Exchange(std::string_view& unsent, class FrameReader& reader, int wait_ms);
   bool HasSpokenUnasked() const;
   WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
+  // Which limit it is beyond; empty: none.
+  std::string Excess() const;
   void DrainStderr();
 
   const pid_t pid_;
   const int pid_fd_;
   const int socket_fd_;
+  WorkerLimits limits_;
   int stderr_fd_;  // -1 once the worker closed it
   bool alive_ = true;
   int wait_status_ = 0;     // as waitpid gives it, once reaped

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pool/workers.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -20,6 +22,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kGiB = int64_t{1} << 30;
+// A compiler driver, a compiler, an assembler and a linker with its plugin.
+constexpr int kCompilerProcesses = 16;
+constexpr int64_t kCompilerResidentBytes = 4 * kGiB;
+constexpr int64_t kCompilerScratchBytes = 256 * kMiB;
+constexpr int64_t kDriverScratchBytes = kGiB;
+// Stacks of a block's threads, shared arrays, a copy of the largest output.
+constexpr int64_t kHostHeadroomBytes = 4 * kGiB;
+
+int64_t HostMemoryBytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
+
 // NVIDIA's driver lists its GPUs there. Asking the driver itself would take a worker.
 int GpuCount() {
   std::error_code error;
@@ -32,35 +46,51 @@ int GpuCount() {
 }
 
 std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::string& program,
-                                      CompileCache* cache) {
+                                      CompileCache* cache, WallBook* walls) {
   CompilePoolOptions pool;
   pool.command.program = program;
   pool.scratch_dir =
       absl::StrCat(options.state_dir, "/scratch/", fs::path(program).filename().string());
   pool.workers = options.compile_workers;
   pool.cache = cache;
+  pool.walls = walls;
+  pool.command.limits = {.resident_bytes = kCompilerResidentBytes,
+                         .processes = kCompilerProcesses,
+                         .scratch_bytes = kCompilerScratchBytes};
   pool.deadline = options.compile_deadline;
   return std::make_unique<CompilePool>(std::move(pool));
 }
 
-std::unique_ptr<DeviceLease> MakeLease(const WorkersOptions& options, const std::string& id,
-                                       const std::string& scratch, const std::string& program,
-                                       std::vector<std::string> args) {
+std::unique_ptr<DeviceLease> MakeLease(const WorkersOptions& options, WallBook* walls,
+                                       const std::string& id, const std::string& scratch,
+                                       const std::string& program, std::vector<std::string> args) {
   DeviceLeaseOptions lease;
   lease.id = id;
   lease.command.program = program;
   lease.command.args = std::move(args);
   lease.scratch_dir = absl::StrCat(options.state_dir, "/scratch/", scratch);
+  lease.walls = walls;
+  lease.command.limits.resident_bytes = HostMemoryBytes() / 4 * 3;
+  if (id == "cpu") {
+    lease.runs_foreign_code = true;
+    lease.headroom_bytes = std::min(kHostHeadroomBytes, HostMemoryBytes() / 4);
+  } else {
+    lease.command.limits.scratch_dir = lease.scratch_dir;
+    lease.command.limits.scratch_bytes = kDriverScratchBytes;
+    // What the driver compiles for itself is kept from one worker to the next.
+    lease.command.environment.push_back(
+        absl::StrCat("CUDA_CACHE_PATH=", options.state_dir, "/scratch/driver-cache"));
+  }
   lease.prepare_deadline = options.prepare_deadline;
   // A CPU takes seconds for what a GPU does in milliseconds.
   lease.run_deadline = id == "cpu" ? 6 * options.run_deadline : options.run_deadline;
   return std::make_unique<DeviceLease>(std::move(lease));
 }
 
-std::unique_ptr<DeviceLease> MakeGpuLease(const WorkersOptions& options, int ordinal,
-                                          const std::string& program) {
+std::unique_ptr<DeviceLease> MakeGpuLease(const WorkersOptions& options, WallBook* walls,
+                                          int ordinal, const std::string& program) {
   const std::string id = absl::StrCat("cuda:", ordinal);
-  return MakeLease(options, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
+  return MakeLease(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
 }
 
 // Of "cuda:1"; nothing for other devices.
@@ -83,23 +113,26 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   workers->options_ = options;
   ASSIGN_OR_RETURN(workers->cache_, CompileCache::Open(options.state_dir + "/compile-cache",
                                                        options.cache_bytes_max));
+  workers->walls_ =
+      std::make_unique<WallBook>(options.state_dir + "/walls", options.allow_weak_walls);
+  fs::create_directories(options.state_dir + "/scratch/driver-cache", error);
+  WallBook* walls = workers->walls_.get();
   // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always there;
   // that they are not installed is for the one who uses them to learn.
   const auto find = [&](const char* name) { return FindWorker(name, options.worker_dir); };
   if (absl::StatusOr<std::string> program = find("tune-compile-cuda"); program.ok()) {
-    workers->cuda_pool_ = MakePool(options, *program, workers->cache_.get());
+    workers->cuda_pool_ = MakePool(options, *program, workers->cache_.get(), walls);
   }
   if (absl::StatusOr<std::string> program = find("tune-device-cuda"); program.ok()) {
     // One device even without a driver: its status says what is missing.
     for (int i = 0; i < std::max(1, GpuCount()); ++i) {
-      workers->devices_.push_back(
-          MakeGpuLease(options, i, *program));
+      workers->devices_.push_back(MakeGpuLease(options, walls, i, *program));
     }
   }
   workers->cpu_pool_ = MakePool(options, find("tune-compile-cpu").value_or("tune-compile-cpu"),
-                                workers->cache_.get());
-  workers->devices_.push_back(
-      MakeLease(options, "cpu", "cpu", find("tune-device-cpu").value_or("tune-device-cpu"), {}));
+                                workers->cache_.get(), walls);
+  workers->devices_.push_back(MakeLease(options, walls, "cpu", "cpu",
+                                        find("tune-device-cpu").value_or("tune-device-cpu"), {}));
   return workers;
 }
 
@@ -127,7 +160,7 @@ absl::StatusOr<std::unique_ptr<DeviceLease>> Workers::MakeCountingLease(const st
     return absl::UnavailableError(
         absl::StrCat("the program that counts is not there: ", program.status().message()));
   }
-  return MakeLease(options_, id, absl::StrCat(id, "-counting"), *program,
+  return MakeLease(options_, walls_.get(), id, absl::StrCat(id, "-counting"), *program,
                    {"--ordinal", absl::StrCat(*ordinal)});
 }
 

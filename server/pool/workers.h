@@ -14,14 +14,16 @@
 #include "server/pool/compile_cache.h"
 #include "server/pool/compile_pool.h"
 #include "server/pool/device_lease.h"
+#include "server/pool/wall_book.h"
 #include "server/pool/worker_evaluator.h"
 
 namespace tune::server {
 
 struct WorkersOptions {
-  std::string state_dir;    // holds the compile cache and the workers' scratch folders
-  std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
-  int compile_workers = 0;  // of each language; 0: hardware threads
+  std::string state_dir;          // holds the compile cache and the workers' scratch folders
+  std::string worker_dir;         // where the workers' programs are; empty: see FindWorker
+  int compile_workers = 0;        // of each language; 0: hardware threads
+  bool allow_weak_walls = false;  // kernels may run where walls are missing
   int64_t cache_bytes_max = CompileCache::kDefaultBytesMax;
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(60);
@@ -53,6 +55,7 @@ class Workers {
   std::vector<CompilePool*> Pools();
 
   CompileCache& cache() { return *cache_; }
+  const WallBook& walls() const { return *walls_; }
   int compile_workers() const;
 
   // Fills in device, compiler and quiet pools, then WorkerEvaluator::Create.
@@ -64,6 +67,7 @@ class Workers {
 
   WorkersOptions options_;
   std::unique_ptr<CompileCache> cache_;
+  std::unique_ptr<WallBook> walls_;
   std::unique_ptr<CompilePool> cpu_pool_;
   std::unique_ptr<CompilePool> cuda_pool_;  // null without the program
   std::vector<std::unique_ptr<DeviceLease>> devices_;

@@ -2,6 +2,7 @@
 #include "server/worker/arguments.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -31,6 +32,8 @@ void UseScratchDir(const std::string& dir) {
   if (dir.empty()) return;
   mkdir(dir.c_str(), 0700);
   setenv("TMPDIR", dir.c_str(), 1);
+  // Relative names lead nowhere else, whatever folder the daemon was started in.
+  (void)!chdir(dir.c_str());
 }
 
 }  // namespace tune::server

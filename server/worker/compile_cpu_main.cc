@@ -4,6 +4,6 @@
 #include "tuner/device/cpu/cpu_compiler.h"
 
 int main(int argc, char** argv) {
-  return tune::server::RunCompileWorker(argc, argv, tune::server::CompilerKind::kProgram,
+  return tune::server::RunCompileWorker(argc, argv, tune::server::WorkerRole::kProgramCompiler,
                                         [] { return tune::cpu::MakeCompiler(); });
 }

@@ -4,6 +4,6 @@
 #include "tuner/device/cuda/nvrtc_compiler.h"
 
 int main(int argc, char** argv) {
-  return tune::server::RunCompileWorker(argc, argv, tune::server::CompilerKind::kLibrary,
+  return tune::server::RunCompileWorker(argc, argv, tune::server::WorkerRole::kLibraryCompiler,
                                         [] { return tune::cuda::MakeNvrtcCompiler(); });
 }

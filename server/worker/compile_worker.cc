@@ -8,15 +8,13 @@
 
 #include "server/worker/arguments.h"
 #include "server/worker/convert.h"
-#include "server/worker/sandbox.h"
 #include "server/worker/serve.h"
+#include "server/worker/wall_trial.h"
+#include "server/worker/walls.h"
 
 namespace tune::server {
 namespace {
 
-// Beyond any sane variant; straight-line code of 6000 statements takes NVRTC 3.6 GB.
-constexpr int64_t kAddressSpaceBytesMax = int64_t{4} << 30;
-constexpr int64_t kFileBytesMax = int64_t{1} << 30;
 // A second wall behind the daemon's deadline, for a worker that the daemon has lost.
 constexpr int64_t kCpuSecondsPerCompile = 300;
 // The device worker must get a core at once, however much is being compiled.
@@ -24,18 +22,21 @@ constexpr int kNiceness = 10;
 
 class CompileWorker {
  public:
-  CompileWorker(absl::StatusOr<std::unique_ptr<Compiler>> compiler, std::string sandbox_note)
-      : compiler_(std::move(compiler)), sandbox_note_(std::move(sandbox_note)) {}
+  CompileWorker(absl::StatusOr<std::unique_ptr<Compiler>> compiler, const Walls& walls)
+      : compiler_(std::move(compiler)), walls_(walls) {}
 
   worker::v1::WorkerReply Handle(const worker::v1::WorkerRequest& request) {
     worker::v1::WorkerReply reply;
-    if (!compiler_.ok()) {
+    if (request.has_try_walls()) {
+      *reply.mutable_walls() =
+          TryWalls(walls_, request.try_walls().planted_file(), request.try_walls().daemon_pid());
+    } else if (!compiler_.ok()) {
       SetStatus(compiler_.status(), reply);
     } else if (request.has_hello()) {
       worker::v1::HelloReply* hello = reply.mutable_hello();
       hello->set_compiler_version((*compiler_)->Version());
       for (const std::string& target : (*compiler_)->Targets()) hello->add_targets(target);
-      hello->set_sandbox_note(sandbox_note_);
+      hello->set_walls_missing(walls_.missing());
     } else if (request.has_compile()) {
       Compile(FromWire(request.compile()), reply);
     } else {
@@ -56,12 +57,12 @@ class CompileWorker {
   }
 
   const absl::StatusOr<std::unique_ptr<Compiler>> compiler_;
-  const std::string sandbox_note_;
+  const Walls& walls_;
 };
 
 }  // namespace
 
-int RunCompileWorker(int argc, char** argv, CompilerKind kind, const CompilerFactory& factory) {
+int RunCompileWorker(int argc, char** argv, WorkerRole role, const CompilerFactory& factory) {
   absl::StatusOr<WorkerArguments> arguments = ParseWorkerArguments(argc, argv);
   if (!arguments.ok()) {
     fprintf(stderr, "%s\n", arguments.status().ToString().c_str());
@@ -69,16 +70,12 @@ int RunCompileWorker(int argc, char** argv, CompilerKind kind, const CompilerFac
   }
   UseScratchDir(arguments->scratch_dir);
   setpriority(PRIO_PROCESS, 0, kNiceness);
-  Sandbox sandbox = {.scratch_dir = arguments->scratch_dir,
-                     .filter_calls = true,
-                     .allow_exec = kind == CompilerKind::kProgram,
-                     .address_space_bytes_max = kAddressSpaceBytesMax,
-                     .file_bytes_max = kFileBytesMax};
   absl::StatusOr<std::unique_ptr<Compiler>> compiler = factory();
-  sandbox.read_dirs = LoadedLibraryDirs();
-  std::string note = EnterSandbox(sandbox);
+  Walls walls(role, arguments->scratch_dir);
+  walls.EncloseProcess();
   ExitWhenDaemonCloses(kWorkerFd);
-  CompileWorker worker(std::move(compiler), std::move(note));
+  walls.EncloseCalls();
+  CompileWorker worker(std::move(compiler), walls);
   return ServeRequests(kWorkerFd, [&](const auto& request) { return worker.Handle(request); });
 }
 

@@ -6,6 +6,6 @@
 
 int main(int argc, char** argv) {
   return tune::server::RunDeviceWorker(
-      argc, argv, tune::server::DeviceKind::kAccelerator,
+      argc, argv, tune::server::WorkerRole::kCounter,
       [](int ordinal) { return tune::cuda::MakeCountingRunner(ordinal); });
 }

@@ -4,6 +4,6 @@
 #include "tuner/device/cpu/cpu_runner.h"
 
 int main(int argc, char** argv) {
-  return tune::server::RunDeviceWorker(argc, argv, tune::server::DeviceKind::kHost,
+  return tune::server::RunDeviceWorker(argc, argv, tune::server::WorkerRole::kHostDevice,
                                        [](int) { return tune::cpu::MakeRunner(); });
 }

@@ -4,6 +4,6 @@
 #include "tuner/device/cuda/cuda_runner.h"
 
 int main(int argc, char** argv) {
-  return tune::server::RunDeviceWorker(argc, argv, tune::server::DeviceKind::kAccelerator,
+  return tune::server::RunDeviceWorker(argc, argv, tune::server::WorkerRole::kAccelerator,
                                        [](int ordinal) { return tune::cuda::MakeRunner(ordinal); });
 }

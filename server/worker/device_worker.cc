@@ -9,8 +9,9 @@
 #include "server/worker/arguments.h"
 #include "server/worker/convert.h"
 #include "server/worker/convert_counters.h"
-#include "server/worker/sandbox.h"
 #include "server/worker/serve.h"
+#include "server/worker/wall_trial.h"
+#include "server/worker/walls.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -21,11 +22,16 @@ using worker::v1::WorkerRequest;
 
 class DeviceWorker {
  public:
-  DeviceWorker(absl::StatusOr<std::unique_ptr<Runner>> runner, std::string sandbox_note)
-      : runner_(std::move(runner)), sandbox_note_(std::move(sandbox_note)) {}
+  DeviceWorker(absl::StatusOr<std::unique_ptr<Runner>> runner, const Walls& walls)
+      : runner_(std::move(runner)), walls_(walls) {}
 
   WorkerReply Handle(const WorkerRequest& request) {
     WorkerReply reply;
+    if (request.has_try_walls()) {
+      *reply.mutable_walls() =
+          TryWalls(walls_, request.try_walls().planted_file(), request.try_walls().daemon_pid());
+      return reply;
+    }
     const absl::Status done = runner_.ok() ? Answer(request, reply) : runner_.status();
     if (!done.ok()) {
       reply.Clear();
@@ -39,19 +45,22 @@ class DeviceWorker {
     switch (request.kind_case()) {
       case WorkerRequest::kHello:
         *reply.mutable_hello()->mutable_device() = ToWire((*runner_)->info());
-        reply.mutable_hello()->set_sandbox_note(sandbox_note_);
+        reply.mutable_hello()->set_walls_missing(walls_.missing());
         return absl::OkStatus();
       case WorkerRequest::kCeilings: {
         const worker::v1::MeasureCeilings& wanted = request.ceilings();
-        ASSIGN_OR_RETURN(
-            std::vector<Ceiling> ceilings,
-            wanted.suite() ? (*runner_)->MeasureCeilingSuite(wanted.sustained_seconds())
-                           : (*runner_)->MeasureCeilings());
+        ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings,
+                         wanted.suite()
+                             ? (*runner_)->MeasureCeilingSuite(wanted.sustained_seconds())
+                             : (*runner_)->MeasureCeilings());
         *reply.mutable_ceilings() = ToWire(ceilings);
         return absl::OkStatus();
       }
-      case WorkerRequest::kCanary: reply.mutable_canary(); return (*runner_)->Canary();
-      case WorkerRequest::kPrepare: return Prepare(request.prepare(), *reply.mutable_prepared());
+      case WorkerRequest::kCanary:
+        reply.mutable_canary();
+        return (*runner_)->Canary();
+      case WorkerRequest::kPrepare:
+        return Prepare(request.prepare(), *reply.mutable_prepared());
       case WorkerRequest::kRun: {
         if (!prepared_) return absl::FailedPreconditionError("run before prepare");
         ASSIGN_OR_RETURN(RunRequest run, FromWire(request.run()));
@@ -71,7 +80,8 @@ class DeviceWorker {
         *reply.mutable_calibration() = ToWire(report);
         return absl::OkStatus();
       }
-      default: return absl::UnimplementedError("a device worker runs variants");
+      default:
+        return absl::UnimplementedError("a device worker runs variants");
     }
   }
 
@@ -91,31 +101,29 @@ class DeviceWorker {
   }
 
   const absl::StatusOr<std::unique_ptr<Runner>> runner_;
-  const std::string sandbox_note_;
+  const Walls& walls_;
   bool prepared_ = false;
 };
 
 }  // namespace
 
-int RunDeviceWorker(int argc, char** argv, DeviceKind kind, const RunnerFactory& factory) {
+int RunDeviceWorker(int argc, char** argv, WorkerRole role, const RunnerFactory& factory) {
   absl::StatusOr<WorkerArguments> arguments = ParseWorkerArguments(argc, argv);
   if (!arguments.ok()) {
     fprintf(stderr, "%s\n", arguments.status().ToString().c_str());
     return 2;
   }
   UseScratchDir(arguments->scratch_dir);
-  std::string note;
+  Walls walls(role, arguments->scratch_dir);
   // On the host the walls come first: the runner starts the threads that variants run on. A driver
   // comes up without walls, since it may have to load its modules through a privileged program.
-  if (kind == DeviceKind::kHost) {
-    note = EnterSandbox({.scratch_dir = arguments->scratch_dir,
-                         .read_dirs = LoadedLibraryDirs(),
-                         .filter_calls = true});
-  }
+  const bool runs_foreign_code = role == WorkerRole::kHostDevice;
+  if (runs_foreign_code) walls.EncloseProcess();
   absl::StatusOr<std::unique_ptr<Runner>> runner = factory(arguments->ordinal);
-  if (kind == DeviceKind::kAccelerator) note = EnterSandbox({});
+  if (!runs_foreign_code) walls.EncloseProcess();
   ExitWhenDaemonCloses(kWorkerFd);
-  DeviceWorker worker(std::move(runner), std::move(note));
+  walls.EncloseCalls();
+  DeviceWorker worker(std::move(runner), walls);
   return ServeRequests(kWorkerFd, [&](const auto& request) { return worker.Handle(request); });
 }
 

@@ -7,18 +7,14 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "server/worker/worker_role.h"
 #include "tuner/device/runner.h"
 
 namespace tune::server {
 
 using RunnerFactory = std::function<absl::StatusOr<std::unique_ptr<Runner>>(int ordinal)>;
 
-enum class DeviceKind {
-  kHost,         // variants run as code of this process: wall it in
-  kAccelerator,  // the driver needs its device files, and the variants cannot make system calls
-};
-
 // The worker's main. A factory that fails is reported to the daemon, which asks for nothing more.
-int RunDeviceWorker(int argc, char** argv, DeviceKind kind, const RunnerFactory& factory);
+int RunDeviceWorker(int argc, char** argv, WorkerRole role, const RunnerFactory& factory);
 
 }  // namespace tune::server

@@ -15,6 +15,9 @@
 //   garbage, oversized, truncated, chatter    breaks the protocol on the socket
 //   huge              a log of 32 MiB
 //   spawn             starts a child that outlives it, writes its id to DIR/child, then hangs
+//   memory MIB, files MIB, children N    takes as much memory, as many bytes in DIR/files, or
+//   starts as
+//                     many children, then hangs
 //   environment NAME  answers with that variable in the log or message
 //   descriptors       answers with the open file descriptors
 //   network, write PATH, read PATH    tries it, and answers with what the kernel said
@@ -88,6 +91,26 @@ void Spawn() {
   Hang();
 }
 
+void TakeMemory(int mib) {
+  std::vector<char> memory(static_cast<size_t>(mib) << 20, 'x');
+  Hang();
+}
+
+void TakeFiles(int mib) {
+  std::filesystem::create_directories(g_state_dir + "/files");
+  for (int i = 0; i < mib; ++i) {
+    std::ofstream(absl::StrCat(g_state_dir, "/files/", i)) << std::string(1 << 20, 'x');
+  }
+  Hang();
+}
+
+void TakeChildren(int count) {
+  for (int i = 0; i < count; ++i) {
+    if (fork() == 0) Hang();
+  }
+  Hang();
+}
+
 bool FirstTime(const std::string& what) {
   std::string name = absl::StrCat(g_state_dir, "/once ", what);
   const int fd = open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
@@ -142,6 +165,9 @@ Doing Do(std::string behaviour) {
   }
   rest = behaviour;
   if (absl::ConsumePrefix(&rest, "slow ")) usleep(1000 * atoi(std::string(rest).c_str()));
+  if (absl::ConsumePrefix(&rest, "memory ")) TakeMemory(atoi(std::string(rest).c_str()));
+  if (absl::ConsumePrefix(&rest, "files ")) TakeFiles(atoi(std::string(rest).c_str()));
+  if (absl::ConsumePrefix(&rest, "children ")) TakeChildren(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "outcome ")) doing.outcome = atoi(std::string(rest).c_str());
   if (absl::ConsumePrefix(&rest, "samples ")) {
     if (!absl::SimpleAtod(rest, &doing.sample_ns)) _exit(4);
@@ -260,11 +286,11 @@ class ScriptedRunner : public Runner {
 };
 
 // Arguments: compile|device [--state DIR] [--canary BEHAVIOUR] [--broken SENTENCE]
-// [--target TARGET] [--busy once] [--room PROCESSES], then those of a worker.
+// [--target TARGET] [--busy once] [--room PROCESSES] [--walls up], then those of a worker.
 int Main(int argc, char** argv) {
   const bool compile = argc > 1 && std::string(argv[1]) == "compile";
   std::string canary = "ok", broken, target = "sm_90a";
-  bool busy = false;
+  bool busy = false, walls = false;
   int room = 0;
   std::vector<char*> rest = {argv[0]};
   for (int i = 2; i + 1 < argc; i += 2) {
@@ -281,19 +307,23 @@ int Main(int argc, char** argv) {
       busy = true;
     } else if (name == "--room") {
       room = atoi(argv[i + 1]);
+    } else if (name == "--walls") {
+      walls = true;
     } else {
       rest.insert(rest.end(), {argv[i], argv[i + 1]});
     }
   }
   const int count = static_cast<int>(rest.size());
   if (compile) {
-    return RunCompileWorker(count, rest.data(), CompilerKind::kLibrary,
+    return RunCompileWorker(count, rest.data(),
+                            walls ? WorkerRole::kLibraryCompiler : WorkerRole::kUnwalled,
                             [&]() -> absl::StatusOr<std::unique_ptr<Compiler>> {
                               if (!broken.empty()) return absl::FailedPreconditionError(broken);
                               return std::make_unique<ScriptedCompiler>();
                             });
   }
-  return RunDeviceWorker(count, rest.data(), DeviceKind::kAccelerator,
+  return RunDeviceWorker(count, rest.data(),
+                         walls ? WorkerRole::kAccelerator : WorkerRole::kUnwalled,
                          [&](int) -> absl::StatusOr<std::unique_ptr<Runner>> {
                            if (!broken.empty()) return absl::FailedPreconditionError(broken);
                            return std::make_unique<ScriptedRunner>(canary, target, busy, room);

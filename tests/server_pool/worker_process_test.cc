@@ -33,9 +33,10 @@ class WorkerProcessTest : public testing::Test {
     if (worker_ == nullptr) Start();
     return worker_->Call(Compile(behaviour), limit, cancelled);
   }
-  void Start() {
-    absl::StatusOr<std::unique_ptr<WorkerProcess>> worker =
-        WorkerProcess::Start(ScriptedCommand("compile", dir_));
+  void Start(const WorkerLimits& limits = {}) {
+    WorkerCommand command = ScriptedCommand("compile", dir_);
+    command.limits = limits;
+    absl::StatusOr<std::unique_ptr<WorkerProcess>> worker = WorkerProcess::Start(command);
     ASSERT_TRUE(worker.ok()) << worker.status();
     worker_ = *std::move(worker);
   }
@@ -99,6 +100,36 @@ TEST_F(WorkerProcessTest, KillsTheChildrenToo) {
   pid_t child = 0;
   ASSERT_TRUE(std::ifstream(dir_ / "child") >> child);
   EXPECT_TRUE(Ends(child));
+}
+
+TEST_F(WorkerProcessTest, KillsWhatTakesTooMuchMemory) {
+  Start({.resident_bytes = 128 << 20});
+  EXPECT_EQ(Ask("ok").kind, Kind::kReplied);
+  const WorkerAnswer answer = Ask("memory 300");
+  EXPECT_EQ(answer.kind, Kind::kExceeded);
+  EXPECT_THAT(answer.message, HasSubstr("more than 128 MiB of memory"));
+  EXPECT_FALSE(worker_->alive());
+}
+
+TEST_F(WorkerProcessTest, CountsTheMemoryOfChildren) {
+  Start({.resident_bytes = 16 << 20, .processes = 100});
+  EXPECT_EQ(Ask("children 30").kind, Kind::kExceeded);
+}
+
+TEST_F(WorkerProcessTest, KillsWhatStartsTooManyProcesses) {
+  Start({.processes = 4});
+  const WorkerAnswer answer = Ask("children 10");
+  EXPECT_EQ(answer.kind, Kind::kExceeded);
+  EXPECT_THAT(answer.message, HasSubstr("more than 4 processes"));
+}
+
+TEST_F(WorkerProcessTest, KillsWhatFillsItsScratchFolder) {
+  Start({.scratch_dir = dir_ / "files", .scratch_bytes = 8 << 20});
+  EXPECT_EQ(Ask("files 4", absl::Milliseconds(300)).kind, Kind::kDeadline);
+  Start({.scratch_dir = dir_ / "files", .scratch_bytes = 8 << 20});
+  const WorkerAnswer answer = Ask("files 32");
+  EXPECT_EQ(answer.kind, Kind::kExceeded);
+  EXPECT_THAT(answer.message, HasSubstr("8 MiB of its scratch folder"));
 }
 
 TEST_F(WorkerProcessTest, TellsGarbageFromAnAnswer) {
@@ -169,14 +200,15 @@ TEST_F(WorkerProcessTest, InheritsNoSecretsAndNoFiles) {
 }
 
 TEST_F(WorkerProcessTest, ACompileWorkerHasNoNetwork) {
-  EXPECT_EQ(Ask("network").reply.compiled().log(), "Permission denied");
+  worker_ = WorkerProcess::Start(ScriptedCommand("compile", dir_, {"--walls", "up"})).value();
+  EXPECT_EQ(Ask("network").reply.compiled().log(), "Operation not permitted");
 }
 
 TEST_F(WorkerProcessTest, ACompileWorkerWritesToItsScratchFolderOnly) {
   TempDir secret;
   std::ofstream(secret / "store") << "x";
-  absl::StatusOr<std::unique_ptr<WorkerProcess>> worker =
-      WorkerProcess::Start(ScriptedCommand("compile", dir_, {"--scratch", dir_ / "scratch"}));
+  absl::StatusOr<std::unique_ptr<WorkerProcess>> worker = WorkerProcess::Start(
+      ScriptedCommand("compile", dir_, {"--walls", "up", "--scratch", dir_ / "scratch"}));
   ASSERT_TRUE(worker.ok()) << worker.status();
   worker_ = *std::move(worker);
   worker::v1::WorkerRequest hello;
@@ -186,8 +218,8 @@ TEST_F(WorkerProcessTest, ACompileWorkerWritesToItsScratchFolderOnly) {
   EXPECT_EQ(Ask("write " + (dir_ / "scratch/a")).reply.compiled().log(), "done");
   EXPECT_EQ(Ask("environment TMPDIR").reply.compiled().log(), dir_ / "scratch");
   EXPECT_EQ(Ask("read /usr/include/stdio.h").reply.compiled().log(), "done");
-  if (!greeted.reply.hello().sandbox_note().empty()) {
-    GTEST_SKIP() << greeted.reply.hello().sandbox_note();
+  if (!greeted.reply.hello().walls_missing().empty()) {
+    GTEST_SKIP() << greeted.reply.hello().walls_missing();
   }
   EXPECT_EQ(Ask("write " + (secret / "b")).reply.compiled().log(), "Permission denied");
   EXPECT_EQ(Ask("read " + (secret / "store")).reply.compiled().log(), "Permission denied");

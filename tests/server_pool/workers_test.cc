@@ -76,6 +76,25 @@ TEST_F(WorkersTest, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {
 }
 
 #ifdef TUNE_CPU
+// Each act that a wall is to prevent was attempted inside the worker, and failed.
+TEST_F(WorkersTest, EveryWallStands) {
+  ASSERT_TRUE(workers_->PoolFor("cpu").value()->Info().ok());
+  ASSERT_TRUE(workers_->FindDevice("cpu").value()->Inspect().ok());
+#ifdef TUNE_CUDA
+  ASSERT_TRUE(workers_->PoolFor("sm_90a").value()->Info().ok());
+#endif
+  const std::vector<v1::WorkerWalls> all = workers_->walls().All();
+#ifdef TUNE_CUDA
+  EXPECT_THAT(all, SizeIs(3));
+#else
+  EXPECT_THAT(all, SizeIs(2));
+#endif
+  for (const v1::WorkerWalls& walls : all) {
+    EXPECT_EQ(MissingWalls(walls), "") << walls.worker();
+    EXPECT_GE(walls.walls_size(), 10) << walls.worker();
+  }
+}
+
 TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
   absl::StatusOr<CompilerInfo> info = workers_->PoolFor("cpu").value()->Info();
   ASSERT_TRUE(info.ok()) << info.status();
