@@ -29,9 +29,16 @@ class EmbeddedServer {
 
 using StartEmbedded = std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>()>;
 
+// What a command needs of a server in its own process. A daemon has it all.
+enum class Need {
+  kAll,      // devices, and a store to write to: one process at a time
+  kRead,     // what is stored, whoever is writing
+  kKernels,  // the catalogue, compilers, spaces: no store
+};
+
 // What tunectl can start in its own process.
 struct EmbeddedServers {
-  StartEmbedded daemon;  // all that a daemon serves
+  std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>(Need)> daemon;
   StartEmbedded replay;  // recorded spaces; holds no state and no device
 };
 

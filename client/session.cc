@@ -7,9 +7,9 @@
 
 namespace tune::client {
 
-absl::StatusOr<Connection*> Session::Connect() {
+absl::StatusOr<Connection*> Session::Connect(Need need) {
   if (connection_ == nullptr) {
-    auto connection = Connection::Open(address, tls, embedded_.daemon);
+    auto connection = Connection::Open(address, tls, [&] { return embedded_.daemon(need); });
     if (!connection.ok()) return connection.status();
     connection_ = *std::move(connection);
   }

@@ -20,8 +20,8 @@ class Session {
  public:
   explicit Session(EmbeddedServers embedded) : embedded_(std::move(embedded)) {}
 
-  // Opened on first use, kept until the program ends.
-  absl::StatusOr<Connection*> Connect();
+  // Opened on first use, kept until the program ends. REQUIRES: later calls need no more.
+  absl::StatusOr<Connection*> Connect(Need need = Need::kAll);
   // Recorded spaces, always in this process; the same.
   absl::StatusOr<v1::ReplayService::Stub*> Replay();
 

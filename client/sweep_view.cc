@@ -141,7 +141,11 @@ void AddResult(std::string& text, const v1::Sweep& sweep) {
 std::string ProgressText(const v1::Sweep& sweep) {
   const v1::SweepProgress& progress = sweep.progress();
   if (sweep.state() == v1::SWEEP_STATE_QUEUED) {
-    return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is queued");
+    return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is queued",
+                        sweep.message().empty() ? "" : ": ", sweep.message());
+  }
+  if (sweep.state() == v1::SWEEP_STATE_WAITING) {
+    return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is ", sweep.message());
   }
   std::string text =
       fmt::format("{}  {}/{}", sweep.kernel_name(), progress.done(), progress.planned());
@@ -159,6 +163,13 @@ std::string ProgressText(const v1::Sweep& sweep) {
   if (!failures.empty()) absl::StrAppend(&text, "  failed: ", failures);
   if (!sweep.message().empty()) absl::StrAppend(&text, "  ", sweep.message());
   return text;
+}
+
+std::string PlanText(const v1::Sweep& sweep) {
+  if (sweep.confirm_seconds_max() <= 0) return "";
+  return absl::StrCat("searching for at most ", DurationText(sweep.budget().seconds()),
+                      "; measuring the best again then adds at most ",
+                      DurationText(sweep.confirm_seconds_max()));
 }
 
 std::string ReportText(const v1::Sweep& sweep) {

@@ -29,6 +29,9 @@ absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_i
 // "137/231  42.1/s  2 s left  best 35.2 us  failed: 2 compile_failed".
 std::string ProgressText(const v1::Sweep& sweep);
 
+// How long a sweep with a budget in seconds may take, said before it does; empty without one.
+std::string PlanText(const v1::Sweep& sweep);
+
 // The outcome of a finished or stopped sweep, with the next command to type.
 std::string ReportText(const v1::Sweep& sweep);
 

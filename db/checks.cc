@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -28,12 +29,25 @@ constexpr struct {
     {0x5346414f, "AFS"},    {0x19830326, "BeeGFS"},
 };
 
+// "tunectl (process 17)", by the id that the holder wrote into the file.
 std::string ReadOwner(int descriptor) {
   char buffer[32];
   const ssize_t size = pread(descriptor, buffer, sizeof(buffer), 0);
   if (size <= 0) return "an unknown process";
-  absl::string_view text(buffer, static_cast<size_t>(size));
-  return absl::StrCat("process ", absl::StripSuffix(text, "\n"));
+  const absl::string_view id =
+      absl::StripSuffix(absl::string_view(buffer, static_cast<size_t>(size)), "\n");
+  std::ifstream comm(absl::StrCat("/proc/", id, "/comm"));
+  std::string program;
+  if (!std::getline(comm, program) || program.empty()) return absl::StrCat("process ", id);
+  return absl::StrCat(program, " (process ", id, ")");
+}
+
+// A second lock on the same file, which unlike the first can be asked about without being taken.
+struct flock WholeFile() {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return whole;
 }
 
 }  // namespace
@@ -80,6 +94,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path
         absl::StrCat(path, " is in use by ", ReadOwner(descriptor), " (it holds ", lock_path,
                      "); stop that process, or choose another folder"));
   }
+  struct flock whole = WholeFile();
+  fcntl(descriptor, F_OFD_SETLK, &whole);  // for Holder alone
   // The id is for people only, so a full disk here is no reason to stop.
   const std::string owner = absl::StrCat(getpid(), "\n");
   if (ftruncate(descriptor, 0) != 0 ||
@@ -87,6 +103,17 @@ absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path
     return lock;
   }
   return lock;
+}
+
+std::string FileLock::Holder(const std::string& path) {
+  const std::string lock_path = absl::StrCat(path, ".lock");
+  const int descriptor = open(lock_path.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return "";
+  struct flock whole = WholeFile();
+  const bool held = fcntl(descriptor, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+  const std::string holder = held ? ReadOwner(descriptor) : "";
+  close(descriptor);
+  return holder;
 }
 
 // The file stays: removing it would let two processes hold locks on two files of the same name.

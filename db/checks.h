@@ -25,6 +25,9 @@ class FileLock {
  public:
   // FAILED_PRECONDITION names the process that has it.
   static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path);
+  // Who holds it now: "tunectl (process 17)"; empty if nobody does. Takes nothing, so that whoever
+  // wants the lock meanwhile gets it.
+  static std::string Holder(const std::string& path);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

@@ -119,6 +119,29 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
   return std::make_unique<SqliteStore>(std::move(lock), std::move(writer), canonical);
 }
 
+absl::StatusOr<std::unique_ptr<Store>> Store::OpenToRead(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string canonical, CanonicalPath(path));
+  std::error_code error;
+  if (!std::filesystem::exists(canonical, error)) {
+    return absl::NotFoundError(absl::StrCat("there is no database ", canonical, " yet"));
+  }
+  RETURN_IF_ERROR(CheckFileSystem(canonical));
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader,
+                   Connection::Open(canonical, Connection::Mode::kReadOnly));
+  ASSIGN_OR_RETURN(const int64_t version, reader->QueryInteger("PRAGMA user_version"));
+  const int64_t newest = static_cast<int64_t>(SchemaSteps().size());
+  if (version != newest) {
+    return absl::FailedPreconditionError(absl::StrCat(canonical, " has schema version ", version,
+                                                      ", this program reads version ", newest));
+  }
+  return std::make_unique<SqliteStore>(nullptr, nullptr, canonical);
+}
+
+std::string Store::WriterOf(const std::string& path) {
+  const absl::StatusOr<std::string> canonical = CanonicalPath(path);
+  return canonical.ok() ? FileLock::Holder(*canonical) : "";
+}
+
 SqliteStore::SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
                          const std::string& path)
     : lock_(std::move(lock)), writer_(std::move(writer)), readers_(path) {}

@@ -16,9 +16,12 @@ namespace tune::db {
 // Thread-safe.
 class SqliteStore : public Store {
  public:
-  // REQUIRES: `path` is locked by `lock`, and `writer` has brought it to the current schema.
+  // REQUIRES: `path` is locked by `lock`, and `writer` has brought it to the current schema; or
+  // both are null, to read only, and the schema is the current one.
   SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
               const std::string& path);
+
+  bool writable() const override { return writer_.writable(); }
 
   absl::Status PutKernel(const KernelRow& kernel) override;
   absl::StatusOr<KernelRow> GetKernel(const std::string& hash) override;

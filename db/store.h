@@ -142,7 +142,14 @@ class Store {
  public:
   // Opens or creates `path`, migrates its schema (with a backup first) and checks it.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path);
+  // Opens a store that another process may be writing to, and takes no lock. What would change it
+  // is FAILED_PRECONDITION. So is a file of an older schema; NOT_FOUND: there is none yet. Either
+  // needs Open.
+  static absl::StatusOr<std::unique_ptr<Store>> OpenToRead(const std::string& path);
+  // Who has a store open to write, as "tunectl (process 17)"; empty: nobody.
+  static std::string WriterOf(const std::string& path);
   virtual ~Store() = default;
+  virtual bool writable() const = 0;
 
   // Kernels are immutable; the same hash again is not an error.
   virtual absl::Status PutKernel(const KernelRow& kernel) = 0;

@@ -22,7 +22,9 @@ int KeepLogPages(void* log_pages, sqlite3*, const char*, int pages) {
 
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {
+Writer::Writer(std::unique_ptr<Connection> connection)
+    : writable_(connection != nullptr), connection_(std::move(connection)) {
+  if (!writable_) return;
   sqlite3_wal_hook(connection_->handle(), KeepLogPages, &log_pages_);
   thread_ = std::thread([this] { Loop(); });
 }
@@ -33,10 +35,14 @@ Writer::~Writer() {
     stopping_ = true;
   }
   queued_changed_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 absl::Status Writer::Run(Work work) {
+  if (!writable_) {
+    return absl::FailedPreconditionError(
+        "the store is open to read only, as another process has it");
+  }
   Task task{.work = work};
   std::unique_lock lock(mutex_);
   queued_.push_back(&task);

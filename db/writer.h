@@ -19,6 +19,7 @@ class Writer {
  public:
   using Work = absl::FunctionRef<absl::Status(Connection&)>;
 
+  // Without a connection nothing can be written.
   explicit Writer(std::unique_ptr<Connection> connection);
   // Finishes what is queued. REQUIRES: no call of Run is under way.
   ~Writer();
@@ -29,6 +30,7 @@ class Writer {
   // waits together shares one commit; work that fails is rolled back alone. The queue is bounded
   // by the threads that wait in it.
   absl::Status Run(Work work);
+  bool writable() const { return writable_; }
 
  private:
   struct Task {
@@ -46,6 +48,7 @@ class Writer {
   void CheckpointAfterCommit();
   void CheckpointWhenIdle();
 
+  const bool writable_;
   // On the writer thread only, once it runs.
   std::unique_ptr<Connection> connection_;
   int log_pages_ = 0;  // in the write-ahead log, as of the last commit

@@ -148,7 +148,7 @@ grpc::ServerUnaryReactor* BenchService::Measure(grpc::CallbackServerContext* con
     };
     ASSIGN_OR_RETURN(Case item, CheckCase(*request, catalogue_, devices_, records_, deadline));
     ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
-                     devices_.turns().Take(item.where.device_id, cancelled));
+                     devices_.turns().Take(item.where.device_id, "a bench", cancelled));
     ASSIGN_OR_RETURN(DeviceLease * lease, workers_.FindDevice(item.where.device_id));
     devices_.RestoreCeilings(*lease);
     // A process of its own for each call, and none left behind.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/counters/counters_convert.h"
+#include "server/submission.h"
 
 namespace tune::server {
 namespace {
@@ -215,6 +216,8 @@ void SearchToProto(const SweepView& view, v1::Sweep& proto) {
     stop.set_improvement_chance_min(view.search.improvement_chance_min);
   }
   proto.set_no_warm_start(view.search.no_warm_start);
+  proto.set_embedded(view.embedded);
+  if (view.interrupted) proto.set_state(v1::SWEEP_STATE_INTERRUPTED);
   if (!view.warm_sources.empty()) {
     v1::WarmStart& warm_start = *proto.mutable_warm_start();
     warm_start.set_observations(static_cast<uint32_t>(view.warm_observations));
@@ -230,6 +233,8 @@ void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
   view.warm_observations = proto.warm_start().observations();
   view.warm_sources = {proto.warm_start().sources().begin(), proto.warm_start().sources().end()};
   view.end = proto.end();
+  view.embedded = proto.embedded();
+  view.interrupted = proto.state() == v1::SWEEP_STATE_INTERRUPTED;
 }
 
 }  // namespace
@@ -250,12 +255,14 @@ v1::Sweep ToProto(const SweepView& view) {
   proto.set_seed(row.seed);
   proto.set_cache_mode(ToProto(row.cache_mode));
   proto.set_state(ToProto(row.state));
+  if (!view.waits_for.empty()) proto.set_state(v1::SWEEP_STATE_WAITING);
   proto.set_message(Utf8(row.message));
   proto.set_created_unix_ms(row.created_unix_ms);
   proto.set_finished_unix_ms(row.finished_unix_ms);
   ProgressToProto(view.progress, proto.mutable_progress());
   if (view.result) ResultToProto(*view.result, proto.mutable_result());
   SearchToProto(view, proto);
+  proto.set_confirm_seconds_max(ConfirmSecondsMax(row));
   return proto;
 }
 
@@ -283,6 +290,9 @@ v1::Device ToProto(const DeviceView& view) {
   for (const db::CeilingRow& row : view.ceilings) *proto.add_ceilings() = ToProto(row, info, now);
   proto.set_worker_restarts(view.status.worker_restarts);
   proto.mutable_walls()->Assign(view.walls.begin(), view.walls.end());
+  if (view.next_try != absl::InfiniteFuture()) {
+    proto.set_next_try_unix_ms(absl::ToUnixMillis(view.next_try));
+  }
   return proto;
 }
 

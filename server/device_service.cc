@@ -40,6 +40,21 @@ grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* 
   });
 }
 
+grpc::ServerUnaryReactor* DeviceService::RetryDevice(grpc::CallbackServerContext* context,
+                                                     const v1::RetryDeviceRequest* request,
+                                                     v1::RetryDeviceResponse* response) {
+  const absl::Time deadline = DeadlineOf(*context, kMeasureCap);
+  return AnswerOn(jobs_, context, [=, this]() -> absl::Status {
+    const Cancelled cancelled = [=, this] {
+      return stopping_ || context->IsCancelled() || absl::Now() > deadline;
+    };
+    ASSIGN_OR_RETURN(std::vector<DeviceView> views,
+                     devices_.Retry(request->id(), deadline, cancelled));
+    for (const DeviceView& view : views) *response->add_devices() = ToProto(view);
+    return absl::OkStatus();
+  });
+}
+
 grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilings(
     grpc::CallbackServerContext* context, const v1::MeasureCeilingsRequest* request) {
   using Reactor = EventReactor<v1::MeasureCeilingsEvent>;

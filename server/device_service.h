@@ -23,6 +23,10 @@ class DeviceService : public v1::DeviceService::CallbackService {
                                       const v1::GetDeviceRequest* request,
                                       v1::Device* response) override;
 
+  grpc::ServerUnaryReactor* RetryDevice(grpc::CallbackServerContext* context,
+                                        const v1::RetryDeviceRequest* request,
+                                        v1::RetryDeviceResponse* response) override;
+
   grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* MeasureCeilings(
       grpc::CallbackServerContext* context, const v1::MeasureCeilingsRequest* request) override;
 

@@ -6,8 +6,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -38,17 +40,29 @@ class DeviceTurns {
     const uint64_t ticket_;
   };
 
-  // Waits. CANCELLED within 50 ms of `cancelled` saying so.
-  absl::StatusOr<Turn> Take(const std::string& device_id, const Cancelled& cancelled);
+  // Told who has the device while somebody waits: at once, and whenever it is another.
+  using TellHolder = std::function<void(const std::string& who)>;
+
+  // Waits. `who` is what others are told: "sweep 3", "a gate". CANCELLED within 50 ms of
+  // `cancelled` saying so.
+  absl::StatusOr<Turn> Take(const std::string& device_id, const std::string& who,
+                            const Cancelled& cancelled, const TellHolder& tell = {});
+  // Nothing if somebody has it.
+  std::optional<Turn> TryTake(const std::string& device_id, const std::string& who);
 
  private:
+  struct Place {
+    uint64_t ticket;
+    std::string who;
+  };
   void Leave(const std::string& device_id, uint64_t ticket);
+  static void Remove(std::deque<Place>& line, uint64_t ticket);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   uint64_t next_ticket_ = 0;
-  std::map<std::string, std::deque<uint64_t>> waiting_;  // the first of each has the device
+  std::map<std::string, std::deque<Place>> waiting_;  // the first of each has the device
 };
 
 }  // namespace tune::server

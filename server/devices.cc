@@ -4,24 +4,39 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/counters/counters_convert.h"
+#include "tuner/evaluator.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
 
-Devices::Devices(Workers& workers, db::Store& store, ProbeTime when)
-    : workers_(workers), store_(store) {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Seconds(1);
+
+bool IsOutOfUse(const DeviceStatus& status) {
+  return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
+}
+
+}  // namespace
+
+Devices::Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses)
+    : workers_(workers), store_(store), when_(when), pauses_(pauses) {
   std::lock_guard lock(mutex_);
   if (when == ProbeTime::kAtOnce) StartProbe();
 }
 
 void Devices::StartProbe() const {
   if (thread_.joinable() || probed_ || stopping_) return;
-  thread_ = std::thread([this] { Probe(); });
+  thread_ = std::thread([this] {
+    Probe();
+    if (when_ == ProbeTime::kAtOnce) TryAgain();
+  });
 }
 
 void Devices::Stop() {
@@ -36,28 +51,101 @@ void Devices::Stop() {
 }
 
 void Devices::Probe() const {
-  const Cancelled cancelled = [this] { return stopping_.load(); };
-  for (const auto& lease : workers_.devices()) {
+  for (DeviceLease* lease : workers_.devices()) {
     if (stopping_) break;
-    const absl::Status opened = lease->Inspect(cancelled);
-    const DeviceStatus status = lease->Status();
-    if (!opened.ok()) {
-      spdlog::info("device {} cannot be used: {}", lease->id(), opened.ToString());
-      continue;
-    }
-    std::string compiler;
-    if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(status.info.target); pool.ok()) {
-      absl::StatusOr<CompilerInfo> info = (*pool)->Info(cancelled);
-      if (info.ok()) compiler = info->version;
-    }
-    spdlog::info("device {}: {}, {}, compiled for with {}", lease->id(), status.info.name,
-                 status.info.target, compiler.empty() ? "nothing" : compiler);
-    std::lock_guard lock(mutex_);
-    compilers_[lease->id()] = std::move(compiler);
+    Plan(*lease, Try(*lease).ok(), pauses_.first);
   }
   std::lock_guard lock(mutex_);
   probed_ = true;
   changed_.notify_all();
+}
+
+absl::Status Devices::Try(DeviceLease& lease) const {
+  const Cancelled cancelled = [this] { return stopping_.load(); };
+  const absl::Status opened = lease.Inspect(cancelled);
+  if (!opened.ok()) {
+    spdlog::info("device {} cannot be used: {}", lease.id(), opened.ToString());
+    return opened;
+  }
+  const DeviceStatus status = lease.Status();
+  std::string compiler;
+  if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(status.info.target); pool.ok()) {
+    absl::StatusOr<CompilerInfo> info = (*pool)->Info(cancelled);
+    if (info.ok()) compiler = info->version;
+  }
+  spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), status.info.name,
+               status.info.target, compiler.empty() ? "nothing" : compiler);
+  std::lock_guard lock(mutex_);
+  compilers_[lease.id()] = std::move(compiler);
+  return absl::OkStatus();
+}
+
+void Devices::Plan(const DeviceLease& lease, bool usable, absl::Duration pause) const {
+  std::lock_guard lock(mutex_);
+  if (usable || when_ == ProbeTime::kWhenAsked) {
+    next_tries_.erase(lease.id());
+  } else {
+    pause = std::min(pause, pauses_.longest);
+    next_tries_[lease.id()] = {SteadyNow() + pause, pause};
+  }
+}
+
+void Devices::TryAgain() const {
+  const absl::Duration look_every = std::min(kLookEvery, pauses_.first);
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, absl::ToChronoMilliseconds(look_every),
+                            [this] { return stopping_.load(); })) {
+    lock.unlock();
+    TryWhatIsDue();
+    lock.lock();
+  }
+}
+
+void Devices::TryWhatIsDue() const {
+  for (DeviceLease* lease : workers_.devices()) {
+    if (stopping_) return;
+    if (!IsOutOfUse(lease->Status())) {
+      Plan(*lease, true, {});
+      continue;
+    }
+    std::optional<NextTry> planned;
+    {
+      std::lock_guard lock(mutex_);
+      if (auto it = next_tries_.find(lease->id()); it != next_tries_.end()) planned = it->second;
+    }
+    if (!planned) {  // it fell out of use since
+      Plan(*lease, false, pauses_.first);
+      continue;
+    }
+    if (SteadyNow() < planned->at) continue;
+    const std::optional<DeviceTurns::Turn> turn = turns_.TryTake(lease->id(), "a try");
+    if (!turn) continue;
+    const bool usable = Try(*lease).ok();
+    Plan(*lease, usable, 2 * planned->pause);
+    if (usable) workers_.FindNewDevices();
+  }
+}
+
+absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, absl::Time deadline,
+                                                       const Cancelled& cancelled) const {
+  RETURN_IF_ERROR(AwaitProbe(deadline));
+  workers_.FindNewDevices();
+  std::vector<DeviceLease*> leases = workers_.devices();
+  if (!id.empty()) {
+    ASSIGN_OR_RETURN(DeviceLease * lease, workers_.FindDevice(id));
+    leases = {lease};
+  }
+  std::vector<DeviceView> views;
+  for (DeviceLease* lease : leases) {
+    if (lease->Status().state != DeviceState::kHealthy) {
+      ASSIGN_OR_RETURN(DeviceTurns::Turn turn, turns_.Take(lease->id(), "a try", cancelled));
+      Plan(*lease, Try(*lease).ok(), pauses_.first);
+    } else if (id.empty()) {
+      continue;
+    }
+    views.push_back(ViewOf(*lease));
+  }
+  return views;
 }
 
 absl::Status Devices::AwaitProbe(absl::Time deadline) const {
@@ -82,6 +170,14 @@ DeviceView Devices::ViewOf(const DeviceLease& lease) const {
     std::lock_guard lock(mutex_);
     auto it = compilers_.find(lease.id());
     if (it != compilers_.end()) view.compiler = it->second;
+    auto next = next_tries_.find(lease.id());
+    if (next != next_tries_.end() && IsOutOfUse(view.status)) {
+      const absl::Duration left = std::max(next->second.at - SteadyNow(), absl::ZeroDuration());
+      view.next_try = absl::Now() + left;
+      absl::StrAppend(&view.status.message, "; it is tried again in ",
+                      absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))),
+                      ", and at once by `tunectl device retry ", lease.id(), "`");
+    }
   }
   const DeviceInfo& info = view.status.info;
   if (!info.name.empty()) {
@@ -94,7 +190,7 @@ DeviceView Devices::ViewOf(const DeviceLease& lease) const {
 absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline) const {
   RETURN_IF_ERROR(AwaitProbe(deadline));
   std::vector<DeviceView> views;
-  for (const auto& lease : workers_.devices()) views.push_back(ViewOf(*lease));
+  for (const DeviceLease* lease : workers_.devices()) views.push_back(ViewOf(*lease));
   return views;
 }
 
@@ -111,7 +207,7 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
 
 std::vector<DeviceStatus> Devices::Known() const {
   std::vector<DeviceStatus> known;
-  for (const auto& lease : workers_.devices()) known.push_back(lease->Status());
+  for (const DeviceLease* lease : workers_.devices()) known.push_back(lease->Status());
   return known;
 }
 

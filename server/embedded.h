@@ -10,7 +10,8 @@
 namespace tune::server {
 
 // Starts it on the default state folder, reachable through InProcessChannel only, logging nothing
-// below warnings. FAILED_PRECONDITION if a daemon has that folder: then it is the one to ask.
-absl::StatusOr<std::unique_ptr<Server>> StartEmbedded();
+// below warnings. FAILED_PRECONDITION if it is to own the folder and another process does; says how
+// to share.
+absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(StoreUse store_use);
 
 }  // namespace tune::server

@@ -46,4 +46,21 @@ absl::Status MakePrivateDir(const std::string& path) {
       absl::StrCat("cannot create folder ", path, ": ", error.message()));
 }
 
+absl::StatusOr<PrivateFolder> PrivateFolder::Make() {
+  std::string path = Variable("TMPDIR");
+  if (path.empty()) path = "/tmp";
+  path += "/tunectl-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot create a folder ", path, ": ", strerror(errno), "; TMPDIR names another place"));
+  }
+  return PrivateFolder(std::move(path));
+}
+
+PrivateFolder::~PrivateFolder() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
 }  // namespace tune::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,5 +16,23 @@ absl::StatusOr<std::string> DefaultStateDir();
 
 // Creates a folder and its parents; the last one is private (0700) if it is created here.
 absl::Status MakePrivateDir(const std::string& path);
+
+// A folder for temporary files ($TMPDIR, else /tmp), ours alone, which goes with all that is in it.
+class PrivateFolder {
+ public:
+  static absl::StatusOr<PrivateFolder> Make();
+  PrivateFolder(PrivateFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  PrivateFolder& operator=(PrivateFolder&& other) noexcept {
+    std::swap(path_, other.path_);
+    return *this;
+  }
+  ~PrivateFolder();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
 
 }  // namespace tune::server

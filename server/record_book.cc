@@ -45,8 +45,10 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
     std::lock_guard lock(book->mutex_);
     book->state_.kernels = std::move(kernels);
   }
-  ASSIGN_OR_RETURN(int64_t published, store.RebuildRecords());
-  if (published > 0) spdlog::info("{} records published that a crash had held back", published);
+  if (store.writable()) {
+    ASSIGN_OR_RETURN(int64_t published, store.RebuildRecords());
+    if (published > 0) spdlog::info("{} records published that a crash had held back", published);
+  }
   RETURN_IF_ERROR(book->Load());
   return book;
 }

@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,8 @@ constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
 constexpr int kReceiveBytesMax = 4 << 20;   // a kernel's sources have at most 1 MiB
 constexpr int kConcurrentStreamsMax = 256;  // of one connection
 
+std::string StorePath(const std::string& state_dir) { return state_dir + "/tune.db"; }
+
 void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConcurrentStreamsMax);
@@ -59,7 +62,8 @@ void SetLimits(grpc::ServerBuilder& builder) {
 struct Server::Parts {
   ServerOptions options;
   std::string address;
-  std::unique_ptr<db::Store> store;
+  std::optional<PrivateFolder> scratch;  // of a server that shares its state folder
+  std::unique_ptr<db::Store> store;      // null if it has none
   std::unique_ptr<Workers> workers;
   Catalogue catalogue;
   std::unique_ptr<Devices> devices;
@@ -80,15 +84,42 @@ struct Server::Parts {
   std::unique_ptr<GateService> gate_service;
   std::unique_ptr<grpc::Server> grpc_server;
 
+  absl::Status OpenStore();
   absl::Status OpenState();
   absl::Status StartWork();
   absl::Status Serve();
+  // What needs no store.
+  absl::Status ServeKernels();
 };
 
-absl::Status Server::Parts::OpenState() {
+absl::Status Server::Parts::OpenStore() {
+  if (options.store_use == StoreUse::kRead) {
+    absl::StatusOr<std::unique_ptr<db::Store>> opened =
+        db::Store::OpenToRead(StorePath(options.state_dir));
+    const bool needs_owner =
+        absl::IsNotFound(opened.status()) || absl::IsFailedPrecondition(opened.status());
+    if (!needs_owner) {
+      ASSIGN_OR_RETURN(store, std::move(opened));
+      return absl::OkStatus();
+    }
+    options.store_use = StoreUse::kOwn;
+  }
   RETURN_IF_ERROR(MakePrivateDir(options.state_dir));
-  ASSIGN_OR_RETURN(store, db::Store::Open(options.state_dir + "/tune.db"));
+  ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir)));
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::OpenState() {
+  if (options.store_use != StoreUse::kNone) {
+    RETURN_IF_ERROR(OpenStore());
+  } else {
+    MakePrivateDir(options.state_dir).IgnoreError();  // for the compile cache, if it can be
+  }
+  if (options.store_use != StoreUse::kOwn) {
+    ASSIGN_OR_RETURN(scratch, PrivateFolder::Make());
+  }
   ASSIGN_OR_RETURN(workers, Workers::Create({.state_dir = options.state_dir,
+                                             .scratch_dir = scratch ? scratch->path() : "",
                                              .worker_dir = options.worker_dir,
                                              .compile_workers = options.compile_workers,
                                              .allow_weak_walls = options.allow_weak_walls,
@@ -112,13 +143,14 @@ absl::Status Server::Parts::StartWork() {
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices));
   runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records);
-  ASSIGN_OR_RETURN(
-      queue,
-      SweepQueue::Start(
-          {.unfinished_max = options.unfinished_sweeps_max, .take_up = !options.embedded}, *store,
-          ticker, [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
-            return runner->Run(std::move(view), feed, control);
-          }));
+  ASSIGN_OR_RETURN(queue, SweepQueue::Start(
+                              {.unfinished_max = options.unfinished_sweeps_max,
+                               .embedded = options.embedded,
+                               .other_owner = store->writable() ? "" : OwnerOf(options.state_dir)},
+                              *store, ticker,
+                              [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
+                                return runner->Run(std::move(view), feed, control);
+                              }));
   return absl::OkStatus();
 }
 
@@ -172,6 +204,20 @@ absl::Status Server::Parts::Serve() {
   return absl::OkStatus();
 }
 
+absl::Status Server::Parts::ServeKernels() {
+  kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  builder.RegisterService(kernel_service.get());
+  grpc_server = builder.BuildAndStart();
+  if (grpc_server == nullptr) return absl::InternalError("gRPC does not start");
+  return absl::OkStatus();
+}
+
+std::string Server::OwnerOf(const std::string& state_dir) {
+  return db::Store::WriterOf(StorePath(state_dir));
+}
+
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Server::~Server() { Stop(absl::Now()); }
@@ -181,6 +227,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   Parts& parts = *server->parts_;
   parts.options = options;
   RETURN_IF_ERROR(parts.OpenState());
+  if (parts.store == nullptr) {
+    RETURN_IF_ERROR(parts.ServeKernels());
+    return server;
+  }
   RETURN_IF_ERROR(parts.StartWork());
   RETURN_IF_ERROR(parts.Serve());
   if (!parts.address.empty()) spdlog::info("listening on {}", parts.address);

@@ -23,8 +23,17 @@ struct TlsOptions {
   std::string client_authority_file;
 };
 
+// What a server does with the store of its state folder.
+enum class StoreUse {
+  kOwn,   // alone, and writes to it
+  kRead,  // beside a process that owns it, as one command that shows something; kOwn where there is
+          // no store yet, or one of an older schema
+  kNone,  // not at all: kernels and their spaces only
+};
+
 struct ServerOptions {
   std::string state_dir;  // created if it is not there
+  StoreUse store_use = StoreUse::kOwn;
   // "unix:<path>", or "<host>:<port>", which needs `tls`; empty: in-process only.
   std::string address;
   TlsOptions tls;
@@ -46,6 +55,8 @@ class Server {
   // daemon listens; INVALID_ARGUMENT: the address or the TLS files are wrong.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   ~Server();
+  // The process that owns a state folder, as "tunerd (process 17)"; empty: none.
+  static std::string OwnerOf(const std::string& state_dir);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 

@@ -18,6 +18,9 @@ namespace {
 constexpr uint64_t kExhaustiveMax = 4096;
 constexpr uint64_t kSearchTrials = 1000;
 constexpr double kCpuSeconds = 45;  // leaves time to measure the winner again within 90 s in all
+constexpr double kConfirmSecondsMin = 6;
+constexpr double kGpuConfirmSeconds = 12;
+constexpr double kCpuConfirmSeconds = 40;
 constexpr double kSecondsMax = 30 * 24 * 3600.0;
 constexpr size_t kNameMax = 128;
 
@@ -169,6 +172,12 @@ void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
                         : sweep.budget_seconds == 0 && space_size <= sweep.budget_trials;
   sweep.strategy = fits ? "exhaustive" : std::string(kDefaultStrategy);
   if (all && !fits) sweep.budget_trials = kSearchTrials;
+}
+
+double ConfirmSecondsMax(const db::SweepRow& sweep) {
+  if (sweep.budget_seconds <= 0) return 0;
+  const double most = sweep.target == "cpu" ? kCpuConfirmSeconds : kGpuConfirmSeconds;
+  return std::clamp(sweep.budget_seconds, kConfirmSecondsMin, most);
 }
 
 uint64_t PlannedTrials(const db::SweepRow& sweep, uint64_t space_size) {

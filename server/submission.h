@@ -18,6 +18,11 @@
 
 namespace tune::server {
 
+// How long measuring the best again may take beyond a budget in seconds: as long as that, but no
+// less than what a few rounds take and no more than what they need. 0 without such a budget: then
+// it ends when the winner is settled.
+double ConfirmSecondsMax(const db::SweepRow& sweep);
+
 inline constexpr size_t kSourceBytesMax = 1 << 20;  // of a submitted kernel, all files together
 inline constexpr int kSourceFilesMax = 64;
 

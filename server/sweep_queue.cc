@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,22 +17,62 @@ namespace {
 constexpr char kLeft[] =
     "interrupted; a daemon takes it up when it starts, and the same command again continues it";
 
+constexpr char kInterrupted[] =
+    "its tunectl was ended; the same command again goes on from its trials, and nothing else does";
+constexpr uint32_t kTrialsAtOnce = 1000;
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SweepQueue>> SweepQueue::Start(const Options& options,
                                                               db::Store& store, WatchTicker& ticker,
                                                               RunSweepJob run) {
   auto queue = std::unique_ptr<SweepQueue>(new SweepQueue(options, store, ticker, std::move(run)));
-  if (!options.take_up) return queue;
-  ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store.UnfinishedSweeps());
-  for (db::SweepRow& row : rows) {
-    spdlog::info("sweep {} ({}) is taken up again", row.id, row.kernel_name);
-    row.state = db::SweepState::kQueued;
-    row.message.clear();
-    ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
-    queue->Enqueue(view);
-  }
+  if (store.writable()) RETURN_IF_ERROR(queue->Inherit());
   return queue;
+}
+
+absl::Status SweepQueue::Inherit() {
+  ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store_.UnfinishedSweeps());
+  for (db::SweepRow& row : rows) {
+    ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
+    if (view.embedded) {
+      RETURN_IF_ERROR(Interrupt(std::move(view)));
+      continue;
+    }
+    if (options_.embedded) continue;
+    spdlog::info("sweep {} ({}) is taken up again", row.id, row.kernel_name);
+    view.row.state = db::SweepState::kQueued;
+    view.row.message.clear();
+    Enqueue(view);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SweepQueue::Interrupt(SweepView view) {
+  std::optional<Trial> best;
+  int64_t last_id = 0;
+  for (size_t count = kTrialsAtOnce; count == kTrialsAtOnce;) {
+    ASSIGN_OR_RETURN(std::vector<Trial> trials,
+                     store_.TrialsAfter(view.row.id, last_id, kTrialsAtOnce));
+    count = trials.size();
+    for (Trial& trial : trials) {
+      last_id = trial.id;
+      view.row.finished_unix_ms = std::max(view.row.finished_unix_ms, trial.finished_unix_ms);
+      if (trial.purpose != TrialPurpose::kSearch) continue;
+      ++view.progress.done;
+      ++view.progress.outcomes[trial.outcome];
+      const bool faster =
+          !best || trial.measurement.latency_ns_median < best->measurement.latency_ns_median;
+      if (trial.outcome == Outcome::kOk && faster) best = std::move(trial);
+    }
+  }
+  if (best) view.row.best_trial_id = best->id;
+  if (view.row.finished_unix_ms == 0) view.row.finished_unix_ms = view.row.created_unix_ms;
+  view.interrupted = true;
+  view.row.state = db::SweepState::kCancelled;
+  view.row.message = kInterrupted;
+  view.row.summary = SummaryText(view);
+  return store_.UpdateSweep(view.row);
 }
 
 absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
@@ -51,7 +92,8 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
   }
   const auto store = [&]() -> absl::StatusOr<db::SweepRow> {
     RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
-    SweepView view{.row = submission.sweep, .search = submission.search};
+    SweepView view{
+        .row = submission.sweep, .embedded = options_.embedded, .search = submission.search};
     view.progress.space_size = submission.space_size;
     view.progress.planned = PlannedTrials(view.row, submission.space_size);
     view.row.summary = SummaryText(view);
@@ -82,6 +124,7 @@ void SweepQueue::Enqueue(const SweepView& view) {
   live_.emplace(id, std::move(live));
   Device& device = devices_[view.row.device_id];
   device.waiting.push_back(id);
+  TellWaiting(view.row.device_id, device);
   changed_.notify_all();
   if (!device.thread.joinable()) device.thread = std::thread([this, &device] { Loop(device); });
 }
@@ -98,14 +141,32 @@ void SweepQueue::Loop(Device& device) {
       device.waiting.pop_front();
       live = live_.at(id);
       live->running = true;
+      device.running = id;
+      TellWaiting(live->device_id, device);
     }
     RunOne(id, *live);
+    std::lock_guard lock(mutex_);
+    device.running = 0;
+  }
+}
+
+void SweepQueue::TellWaiting(const std::string& device_id, Device& device) {
+  size_t ahead = device.running == 0 ? 0 : 1;
+  for (const int64_t id : device.waiting) {
+    const std::shared_ptr<SweepFeed>& feed = live_.at(id)->feed;
+    SweepView view = feed->view();
+    view.row.message = ahead == 0 ? ""
+                                  : absl::StrCat(ahead, ahead == 1 ? " sweep is" : " sweeps are",
+                                                 " ahead of it on ", device_id);
+    feed->Update(std::move(view));
+    ++ahead;
   }
 }
 
 void SweepQueue::RunOne(int64_t id, Live& live) {
   SweepView view = live.feed->view();
   view.row.state = db::SweepState::kRunning;
+  view.row.message.clear();
   if (absl::Status status = store_.UpdateSweep(view.row); !status.ok()) {
     spdlog::error("sweep {}: {}", id, status.ToString());
   }
@@ -146,7 +207,9 @@ absl::StatusOr<SweepView> SweepQueue::Cancel(int64_t id, absl::Time deadline) {
       live->control.cancelled = true;
       live->control.stop = true;
       if (!live->running) {
-        std::erase(devices_.at(live->device_id).waiting, id);
+        Device& device = devices_.at(live->device_id);
+        std::erase(device.waiting, id);
+        TellWaiting(live->device_id, device);
         live->running = waiting = true;  // this call ends it
       }
     }
@@ -193,8 +256,15 @@ absl::StatusOr<SweepView> SweepQueue::Get(int64_t id) {
 absl::StatusOr<SweepView> SweepQueue::ViewOf(const db::SweepRow& row) {
   ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
   if (!IsFinished(row.state)) {
-    view.row.state = db::SweepState::kQueued;
-    view.row.message = kLeft;
+    if (!options_.other_owner.empty()) {
+      view.row.message = absl::StrCat("in ", options_.other_owner);
+    } else if (view.embedded) {
+      view.interrupted = true;
+      view.row.message = kInterrupted;
+    } else {
+      view.row.state = db::SweepState::kQueued;
+      view.row.message = kLeft;
+    }
   }
   if (row.best_trial_id == 0) {
     view.result.reset();
@@ -229,7 +299,8 @@ absl::StatusOr<std::shared_ptr<SweepFeed>> SweepQueue::Feed(int64_t id) {
   }
   ASSIGN_OR_RETURN(SweepView view, Get(id));
   if (!IsFinished(view.row.state)) {
-    return absl::FailedPreconditionError(absl::StrCat("sweep ", id, ": ", kLeft));
+    return absl::FailedPreconditionError(
+        absl::StrCat("sweep ", id, " cannot be followed here: ", view.row.message));
   }
   return std::make_shared<SweepFeed>(std::move(view));
 }

@@ -41,9 +41,10 @@ class SweepQueue {
   struct Options {
     size_t unfinished_max = 256;
     size_t views_kept_max = 16;  // finished sweeps that need no look into the store
-    // Take up what an earlier daemon left queued or running. Without it such sweeps stay as they
-    // are, for a daemon to take up.
-    bool take_up = true;
+    // Inside tunectl: what a daemon left queued or running stays as it is, for a daemon to take up.
+    bool embedded = false;
+    // The process that owns the store, if this one only reads it.
+    std::string other_owner;
   };
 
   static absl::StatusOr<std::unique_ptr<SweepQueue>> Start(const Options& options, db::Store& store,
@@ -82,6 +83,7 @@ class SweepQueue {
   };
   struct Device {
     std::deque<int64_t> waiting;
+    int64_t running = 0;
     std::thread thread;
   };
 
@@ -93,6 +95,11 @@ class SweepQueue {
   void Loop(Device& device);
   void RunOne(int64_t id, Live& live);
   void Finish(int64_t id, Live& live, SweepView view);
+  // Takes up what an earlier daemon left; ends what an earlier tunectl left, which is nobody's.
+  absl::Status Inherit();
+  absl::Status Interrupt(SweepView view);
+  // Says to each that waits how many are ahead of it. REQUIRES: mutex_ is held.
+  void TellWaiting(const std::string& device_id, Device& device);
   // Cancels a sweep that is not in this queue.
   absl::StatusOr<SweepView> CancelLeft(int64_t id);
   // A sweep as the store has it.

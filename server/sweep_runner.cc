@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "server/progress_meter.h"
 #include "server/submission.h"
 #include "tuner/kernel.h"
@@ -59,8 +60,13 @@ SamplePolicy RoundPolicyFor(const std::string& target, CacheMode cache_mode) {
 }
 
 // On a GPU eight rounds of nine configs fit; a slow kernel on the CPU gets fewer.
-ConfirmPolicy ConfirmPolicyFor(const std::string& target) {
-  return {.time = target == "cpu" ? absl::Seconds(20) : absl::Seconds(6)};
+ConfirmPolicy ConfirmPolicyFor(const db::SweepRow& row) {
+  ConfirmPolicy policy{.time = row.target == "cpu" ? absl::Seconds(20) : absl::Seconds(6)};
+  if (row.budget_seconds > 0) {
+    policy.limit = absl::Seconds(ConfirmSecondsMax(row));
+    policy.time = std::min(policy.time, policy.limit / 2);
+  }
+  return policy;
 }
 
 // One sweep while it runs. Not thread-safe: lives on the thread of its device.
@@ -99,7 +105,9 @@ class SweepRun {
   absl::Status StoreConfirmed(Trial& trial);
   absl::Status NameBestSoFar();
   void Report(const SweepSummary& summary, const Trial* trial);
+  std::string Unconfirmed() const;
   void Phase(const std::string& message);
+  void WaitFor(const std::string& holder);
 
   db::Store& store_;
   Workers& workers_;
@@ -120,6 +128,7 @@ class SweepRun {
   std::vector<Trial> finalists_;        // the fastest that were ok, without samples
   std::optional<Trial> default_trial_;  // of the search, if it was ok
   SweepSummary summary_;
+  double search_seconds_ = 0;  // that the search may take; 0: no limit
   bool confirmed_ = false;
 };
 
@@ -143,6 +152,11 @@ void SweepRun::Phase(const std::string& message) {
   feed_.Update(view_);
 }
 
+void SweepRun::WaitFor(const std::string& holder) {
+  view_.waits_for = absl::StrCat(view_.row.device_id, ", which ", holder, " has");
+  Phase(absl::StrCat("waiting for ", view_.waits_for));
+}
+
 absl::Status SweepRun::LoadKernel() {
   ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(view_.row.kernel_hash));
   ASSIGN_OR_RETURN(kernel_, Kernel::Create(row.spec_name, row.spec_text, row.files));
@@ -150,7 +164,6 @@ absl::Status SweepRun::LoadKernel() {
 }
 
 absl::Status SweepRun::OpenDevice() {
-  Phase("opening the device and computing the reference");
   const db::SweepRow& row = view_.row;
   ASSIGN_OR_RETURN(DeviceView device, devices_.Choose(row.device_id, absl::Now() + kProbeWait));
   if (!device.status.info.name.empty() && device.status.info.name != row.device_name) {
@@ -158,12 +171,17 @@ absl::Status SweepRun::OpenDevice() {
         "device ", row.device_id, " was ", row.device_name, " when the sweep was submitted and is ",
         device.status.info.name, " now; submit the sweep again"));
   }
-  ASSIGN_OR_RETURN(DeviceTurns::Turn turn, devices_.turns().Take(row.device_id, [this] {
-    return control_.stop.load();
-  }));
+  const Cancelled stopped = [this] { return control_.stop.load(); };
+  ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
+                   devices_.turns().Take(row.device_id, absl::StrCat("sweep ", row.id), stopped,
+                                         [this](const std::string& holder) { WaitFor(holder); }));
   turn_.emplace(std::move(turn));
+  view_.waits_for.clear();
+  Phase("opening the device and computing the reference");
   ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
   devices_.RestoreCeilings(*lease_);
+  const absl::Duration budget =
+      row.budget_seconds > 0 ? absl::Seconds(row.budget_seconds) : absl::InfiniteDuration();
   ASSIGN_OR_RETURN(evaluator_,
                    workers_.MakeEvaluator(
                        row.device_id, {.kernel = kernel_,
@@ -171,7 +189,8 @@ absl::Status SweepRun::OpenDevice() {
                                        .seed = row.seed,
                                        .policy = PolicyFor(row.target, row.cache_mode),
                                        .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
-                                       .cancelled = [this] { return control_.stop.load(); }}));
+                                       .budget = budget,
+                                       .cancelled = stopped}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
@@ -283,9 +302,14 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
                      .trials_without_improvement = view_.search.trials_without_improvement,
                      .improvement_chance_min = view_.search.improvement_chance_min,
                      .in_flight = InFlight()};
-  if (view_.row.budget_seconds > 0) budget.time = absl::Seconds(view_.row.budget_seconds);
+  budget.time = evaluator_->time_left();
+  if (view_.row.budget_seconds > 0) search_seconds_ = absl::ToDoubleSeconds(budget.time);
   ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
   view_.end = ToText(summary_.end);
+  if (summary_.dropped > 0) {
+    absl::StrAppend(&view_.end, " with ", summary_.dropped,
+                    " more under way, which do not count as tried");
+  }
   Report(summary_, nullptr);
   return devices_.KeepCeilings(*lease_);  // a trial above them may have had them measured again
 }
@@ -299,7 +323,7 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
   progress.elapsed_seconds = meter_.ElapsedSeconds(now);
   progress.trials_per_second = meter_.TrialsPerSecond(now);
   const uint64_t left = progress.planned - std::min(progress.planned, progress.done);
-  progress.remaining_seconds = meter_.RemainingSeconds(now, left, view_.row.budget_seconds);
+  progress.remaining_seconds = meter_.RemainingSeconds(now, left, search_seconds_);
   if (summary.best) {
     progress.best_config = summary.best->config;
     progress.best_latency_ns = summary.best->measurement.latency_ns_median;
@@ -315,8 +339,10 @@ absl::Status SweepRun::Confirm() {
   Phase("measuring the best configs again, in fresh processes");
   if (default_trial_) finalists_.push_back(*default_trial_);
   const Config default_config = default_config_.value_or(Config{});
-  ASSIGN_OR_RETURN(Finals finals, MeasureFinals(finalists_, default_config,
-                                                ConfirmPolicyFor(view_.row.target), *evaluator_));
+  absl::StatusOr<Finals> measured =
+      MeasureFinals(finalists_, default_config, ConfirmPolicyFor(view_.row), *evaluator_);
+  if (absl::IsDeadlineExceeded(measured.status())) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Finals finals, std::move(measured));
   for (Trial& trial : finals.trials) RETURN_IF_ERROR(StoreConfirmed(trial));
   ASSIGN_OR_RETURN(Winner winner, NameWinner(finals, default_config));
 
@@ -354,15 +380,28 @@ absl::Status SweepRun::NameBestSoFar() {
   return absl::OkStatus();
 }
 
+// Why a sweep that ended by itself has no winner.
+std::string SweepRun::Unconfirmed() const {
+  if (summary_.best) {
+    return absl::StrFormat(
+        "the best could not be measured again within %.3g s, so no record was published: give a "
+        "longer --budget, and what was tried is not tried again",
+        ConfirmSecondsMax(view_.row));
+  }
+  if (summary_.done == 0 && summary_.end == SweepEnd::kTime) {
+    return "no config was tried to its end: give a longer --budget";
+  }
+  return "no config was ok: see `tunectl trial list` for what each one failed on";
+}
+
 SweepView SweepRun::Ended(const absl::Status& status) {
   db::SweepRow& row = view_.row;
   row.message.clear();
+  view_.waits_for.clear();
   if (control_.stop && !control_.cancelled && !confirmed_) return std::move(view_);
   if (confirmed_ || (status.ok() && !control_.stop)) {
     row.state = db::SweepState::kDone;
-    if (!confirmed_) {
-      row.message = "no config was ok: see `tunectl trial list` for what each one failed on";
-    }
+    if (!confirmed_) row.message = Unconfirmed();
   } else if (control_.cancelled) {
     row.state = db::SweepState::kCancelled;
     row.message = "the best so far was not measured again";

@@ -52,6 +52,9 @@ struct SearchOptions {
 
 struct SweepView {
   db::SweepRow row;
+  bool embedded = false;     // runs, or ran, inside tunectl
+  bool interrupted = false;  // that tunectl has gone; nobody takes it up
+  std::string waits_for;     // "cuda:0, which a gate has"; empty: for nothing
   SearchOptions search;
   uint64_t warm_observations = 0;
   std::vector<std::string> warm_sources;

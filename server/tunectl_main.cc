@@ -26,11 +26,26 @@ absl::StatusOr<std::unique_ptr<tune::client::EmbeddedServer>> Embed(
   return std::make_unique<InProcess<Server>>(*std::move(server));
 }
 
+tune::server::StoreUse StoreUseFor(tune::client::Need need) {
+  switch (need) {
+    case tune::client::Need::kRead:
+      return tune::server::StoreUse::kRead;
+    case tune::client::Need::kKernels:
+      return tune::server::StoreUse::kNone;
+    case tune::client::Need::kAll:
+      break;
+  }
+  return tune::server::StoreUse::kOwn;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return tune::client::RunTunectl(
       argc, argv,
-      {.daemon = [] { return Embed(tune::server::StartEmbedded()); },
+      {.daemon =
+           [](tune::client::Need need) {
+             return Embed(tune::server::StartEmbedded(StoreUseFor(need)));
+           },
        .replay = [] { return Embed(tune::server::ReplayServer::Start()); }});
 }

@@ -3,18 +3,23 @@
 // is measured.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tuner/config.h"
 #include "tuner/trial.h"
 
 namespace tune {
+
+// Time since some moment, as an absl::Time: only differences mean something.
+inline absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
 
 // Not thread-safe: used by one sweep.
 class Evaluator {
@@ -27,10 +32,12 @@ class Evaluator {
   // The next finished trial in any order, or nothing if none finishes within the time. A non-OK
   // status means the harness cannot go on (device lost, disk full).
   virtual absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) = 0;
-  // The time that a budget in seconds is of; not the host's where trials are replayed.
-  virtual absl::Time Now() const { return absl::Now(); }
+  // The time that a budget in seconds is of; not the host's where trials are replayed. It never
+  // goes back, whatever is done to the host's clock.
+  virtual absl::Time Now() const { return SteadyNow(); }
   // At most this many calls of Remeasure follow, so that what they need can be got ready at once.
-  virtual void ExpectRounds(int) {}
+  // Once `limit` has passed they give DEADLINE_EXCEEDED.
+  virtual void ExpectRounds(int /*rounds*/, absl::Duration /*limit*/) {}
   // Measures these configs again, one after the other, in a fresh worker; in the order given. One
   // round of several: what is in flight is abandoned, and rates are left to Appraise.
   virtual absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) = 0;

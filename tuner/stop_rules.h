@@ -11,7 +11,8 @@
 
 namespace tune {
 
-// When it is spent, nothing new is started; what is in flight is finished.
+// When its trials are spent, nothing new is started, and what is in flight is finished. When its
+// time is spent, what is in flight is dropped: it was not tried.
 struct SweepBudget {
   uint64_t trials = 0;  // 0: no limit
   absl::Duration time = absl::InfiniteDuration();
@@ -55,6 +56,8 @@ class StopRules {
   void Started(std::optional<double> improvement_chance);
   // Whether another trial may be started with `in_flight` not finished yet; kNone if so.
   SweepEnd Check(uint64_t in_flight, absl::Time now) const;
+  // When the budget of time is spent.
+  absl::Time deadline() const { return deadline_; }
 
  private:
   bool IsImprovementUnlikely() const;

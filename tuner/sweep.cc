@@ -63,12 +63,19 @@ class SweepLoop {
         summary_.end = SweepEnd::kCancelled;
         break;
       }
+      const absl::Duration left = stop_rules_.deadline() - evaluator_.Now();
+      if (left <= absl::ZeroDuration() && !in_flight_.empty()) {
+        RETURN_IF_ERROR(KeepFinished());
+        summary_.dropped = in_flight_.size();
+        summary_.end = SweepEnd::kTime;
+        break;
+      }
       if (MayStart()) {
         RETURN_IF_ERROR(StartOne());
         continue;
       }
       if (in_flight_.empty()) break;
-      RETURN_IF_ERROR(FinishOne(kWait).status());
+      RETURN_IF_ERROR(FinishOne(std::min(kWait, left)).status());
     }
     return std::move(summary_);
   }

@@ -25,6 +25,7 @@ struct SweepSummary {
   std::optional<Trial> best;  // as found; before the winner is confirmed
   bool cancelled = false;
   SweepEnd end = SweepEnd::kNone;  // why nothing more was started
+  uint64_t dropped = 0;            // in flight when the time was spent: not tried
 };
 
 // What ends a sweep and who is told. All callbacks run on the sweep's thread.
@@ -41,7 +42,8 @@ struct SweepHooks {
 // Tries configs until the strategy is done or the budget is spent. Trials in `known` (from an
 // earlier, interrupted sweep of the same key) are told to the strategy and not run again; they
 // count against a budget in trials, and are neither recorded nor reported as progress. A cancelled
-// sweep keeps the trials that have finished and leaves the rest to the evaluator's destructor.
+// sweep, and one whose time is spent, keeps the trials that have finished and leaves the rest to
+// the evaluator, which drops it when it measures again or is destroyed.
 absl::StatusOr<SweepSummary> RunSweep(const Space& space, Strategy& strategy, Evaluator& evaluator,
                                       const SweepBudget& budget, const std::vector<Trial>& known,
                                       const SweepHooks& hooks);

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "tuner/statistics/median.h"
 #include "tuner/statistics/paired_ratio.h"
 #include "tuner/status_macros.h"
@@ -60,6 +59,22 @@ std::vector<Trial> Finalists(const std::vector<Trial>& trials, const Config& def
     if (i < kFinalists || ranked[i].config == default_config) finalists.push_back(ranked[i]);
   }
   return finalists;
+}
+
+// Leaves out the slowest where so many rounds of all would take longer than `time`, going by what
+// the search took. The fastest and the default stay.
+void LeaveOutWhatDoesNotFit(int rounds, absl::Duration time, const Config& default_config,
+                            std::vector<Trial>& finalists) {
+  const auto seconds = [&] {
+    double sum = 0;
+    for (const Trial& trial : finalists) sum += trial.evaluate_seconds;
+    return rounds * sum;
+  };
+  while (finalists.size() > 1 && absl::Seconds(seconds()) > time) {
+    const bool last_is_default = finalists.back().config == default_config;
+    if (last_is_default && finalists.size() == 2) return;
+    finalists.erase(finalists.end() - (last_is_default ? 2 : 1));
+  }
 }
 
 // A finalist's rounds so far.
@@ -186,21 +201,27 @@ std::vector<double> RoundMedians(const Trial& trial, size_t rounds) {
 
 absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Config& default_config,
                                      const ConfirmPolicy& policy, Evaluator& evaluator) {
+  std::vector<Trial> finalists = Finalists(trials, default_config);
+  // Fresh processes and the reference take the other half.
+  LeaveOutWhatDoesNotFit(policy.rounds_min, policy.limit / 2, default_config, finalists);
   std::vector<Entry> entries;
-  for (Trial& trial : Finalists(trials, default_config)) entries.push_back({std::move(trial), {}});
+  for (Trial& trial : finalists) entries.push_back({std::move(trial), {}});
   if (entries.empty()) return absl::FailedPreconditionError("no config was ok");
   Finals finals;
   const int rounds_max = std::max(policy.rounds_max, 1);
-  const absl::Time start = absl::Now();
+  const absl::Time start = evaluator.Now();
   for (absl::Duration longest; finals.rounds < rounds_max; ++finals.rounds) {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = evaluator.Now();
     if (finals.rounds % policy.batch == 0) {
       if (finals.rounds > 0 && IsSettled(entries, policy.precision)) break;
-      evaluator.ExpectRounds(std::min(policy.batch, rounds_max - finals.rounds));
+      evaluator.ExpectRounds(std::min(policy.batch, rounds_max - finals.rounds),
+                             start + policy.limit - begin);
     }
     if (finals.rounds >= policy.rounds_min && begin + longest > start + policy.time) break;
-    RETURN_IF_ERROR(RunRound(static_cast<size_t>(finals.rounds), entries, evaluator));
-    longest = std::max(longest, absl::Now() - begin);
+    const absl::Status round = RunRound(static_cast<size_t>(finals.rounds), entries, evaluator);
+    if (absl::IsDeadlineExceeded(round) && finals.rounds > 0) break;
+    RETURN_IF_ERROR(round);
+    longest = std::max(longest, evaluator.Now() - begin);
   }
   for (Entry& entry : entries) finals.trials.push_back(Pool(std::move(entry), evaluator));
   return finals;

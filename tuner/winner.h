@@ -23,6 +23,9 @@ struct ConfirmPolicy {
   double precision = 0.002;
   // No further round is begun that would probably end later.
   absl::Duration time = absl::Seconds(20);
+  // A round that is not over by then does not count, be it one of the least. Where the finalists
+  // would fill it with as few rounds as there may be, the slowest are left out.
+  absl::Duration limit = absl::InfiniteDuration();
 };
 
 // The finalists of a search, measured again.
@@ -36,7 +39,7 @@ struct Finals {
 
 // Measures the top 8 of the search and the default config again, until they are told apart or the
 // policy ends it. One that is not ok in some round is not ok. FAILED_PRECONDITION if no trial is
-// ok.
+// ok; DEADLINE_EXCEEDED if not one round was over within the limit.
 absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Config& default_config,
                                      const ConfirmPolicy& policy, Evaluator& evaluator);
 

@@ -63,7 +63,7 @@ absl::Status Set(Session& session, const BaselineFlags& flags) {
 }
 
 absl::Status List(Session& session, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);

@@ -86,7 +86,7 @@ void Print(const v1::LookupResponse& response) {
 }
 
 absl::Status Run(Session& session, const BestFlags& flags) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   v1::LookupRequest request;
   request.set_kernel_name(flags.kernel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl device list|show
+// tunectl device list|show|retry
 #include <cstdio>
 
 #include "absl/strings/ascii.h"
@@ -10,19 +10,30 @@
 #include "client/format.h"
 #include "client/rpc.h"
 #include "client/terminal.h"
+#include "client/waiting_note.h"
 #include "client/walls_text.h"
 
 namespace tune::client {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(30);
+constexpr auto kRetryTimeout = std::chrono::minutes(10);  // waiting for its turn included
 
 std::string StateText(v1::DeviceState state) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::DeviceState_Name(state), "DEVICE_STATE_"));
 }
 
+void PrintTable(const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
+  Table table({"id", "state", "target", "name", "note"});
+  for (const v1::Device& device : devices) {
+    table.Add(
+        {device.id(), StateText(device.state()), device.target(), device.name(), device.message()});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+}
+
 absl::Status List(Session& session, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -33,12 +44,32 @@ absl::Status List(Session& session, bool json) {
     PrintJson(response);
     return absl::OkStatus();
   }
-  Table table({"id", "state", "target", "name", "note"});
-  for (const v1::Device& device : response.devices()) {
-    table.Add(
-        {device.id(), StateText(device.state()), device.target(), device.name(), device.message()});
+  PrintTable(response.devices());
+  return absl::OkStatus();
+}
+
+absl::Status Retry(Session& session, const std::string& id, bool json) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kRetryTimeout);
+  v1::RetryDeviceRequest request;
+  request.set_id(id);
+  v1::RetryDeviceResponse response;
+  const WaitingNote note("waiting for the device");
+  absl::Status status =
+      FromGrpc((*connection)->devices().RetryDevice(&context, request, &response));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJson(response);
+  } else if (response.devices().empty()) {
+    std::fputs("every device can be used\n", stdout);
+  } else {
+    PrintTable(response.devices());
   }
-  std::fputs(table.Text().c_str(), stdout);
+  for (const v1::Device& device : response.devices()) {
+    if (device.state() != v1::DEVICE_STATE_HEALTHY) session.Finish(kFailed);
+  }
   return absl::OkStatus();
 }
 
@@ -76,7 +107,7 @@ void PrintDevice(const v1::Device& device) {
 }
 
 absl::Status Show(Session& session, const std::string& id, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -109,6 +140,15 @@ void AddDevice(CLI::App& app, Session& session) {
   show->add_option("ID", *id, "Device id, such as cuda:0 or cpu")->required();
   show->add_flag("--json", *json, "As JSON");
   show->callback([&session, id, json] { session.Finish(Show(session, *id, *json)); });
+
+  CLI::App* retry = device->add_subcommand(
+      "retry", "Try at once a device that cannot be used; a daemon also does so by itself");
+  retry->add_option("DEVICE", *id, "Device id; by default every one that is not healthy");
+  retry->add_flag("--json", *json, "As JSON");
+  retry->callback([&session, id, json] {
+    const absl::Status status = Retry(session, *id, *json);
+    if (!status.ok()) session.Finish(status);
+  });
   AddDeviceMeasures(*device, session);
 }
 

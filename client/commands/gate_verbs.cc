@@ -27,7 +27,7 @@ std::string Lower(const std::string& name, const char* prefix) {
 }
 
 absl::Status List(Session& session, uint32_t limit, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -59,7 +59,7 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
 }
 
 absl::Status Show(Session& session, int64_t id, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -78,7 +78,7 @@ absl::Status Show(Session& session, int64_t id, bool json) {
 }
 
 absl::Status Replay(Session& session, int64_t id, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -105,7 +105,7 @@ absl::Status Replay(Session& session, int64_t id, bool json) {
 
 absl::Status Resample(Session& session, const std::vector<int64_t>& ids, uint32_t runs,
                       uint64_t seed, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kResampleTimeout);

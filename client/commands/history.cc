@@ -61,7 +61,7 @@ absl::Status Show(Session& session, const HistoryFlags& flags) {
     if (!share.ok()) return share.status();
     request.set_least_change(*share);
   }
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);

@@ -28,7 +28,7 @@ std::string SizesText(const v1::Kernel& kernel) {
 }
 
 absl::Status List(Session& session, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kKernels);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -49,7 +49,7 @@ absl::Status List(Session& session, bool json) {
 }
 
 absl::Status Show(Session& session, const std::string& name, bool json, bool source) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kKernels);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -101,7 +101,7 @@ void PrintCheck(const v1::CheckKernelResponse& response) {
 }
 
 absl::Status Check(Session& session, const CheckFlags& flags) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kKernels);
   if (!connection.ok()) return connection.status();
   v1::CheckKernelRequest request;
   if (flags.kernel.find_first_of("./") == std::string::npos) {

@@ -133,7 +133,7 @@ absl::Status ConvertFile(Session& session, const RecordingFlags& flags) {
 }
 
 absl::Status FromSweep(Session& session, const RecordingFlags& flags) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   v1::RecordingSource source;
   {

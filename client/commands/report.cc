@@ -57,7 +57,7 @@ absl::Status RunRoofline(Session& session, const ReportFlags& flags) {
   if (!flags.sweep_ids.empty() && !flags.kernels.empty()) {
     return absl::InvalidArgumentError("name kernels or sweeps, not both");
   }
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -77,7 +77,7 @@ absl::Status RunRoofline(Session& session, const ReportFlags& flags) {
 }
 
 absl::Status RunSweepReport(Session& session, const ReportFlags& flags) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);

@@ -14,7 +14,7 @@ namespace {
 constexpr auto kTimeout = std::chrono::seconds(5);
 
 absl::Status Status(Session& session, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);

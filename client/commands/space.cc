@@ -124,7 +124,7 @@ absl::Status Describe(Session& session, const SpaceFlags& flags, bool details) {
   if (!source.ok()) return source.status();
   *request.mutable_space() = *std::move(source);
   request.set_details(details);
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kKernels);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -148,7 +148,7 @@ absl::Status Sample(Session& session, const SpaceFlags& flags) {
   *request.mutable_space() = *std::move(source);
   request.set_count(flags.count);
   request.set_seed(flags.seed);
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kKernels);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);

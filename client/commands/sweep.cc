@@ -88,7 +88,7 @@ absl::StatusOr<v1::KernelSpec> SpecFor(Session& session, const SweepFlags& flags
     if (!files.ok()) return files.status();
     return files->spec;
   }
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kKernels);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kSubmitTimeout);
@@ -133,6 +133,9 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
   v1::Sweep sweep;
   absl::Status status = FromGrpc((*connection)->sweeps().SubmitSweep(&context, *request, &sweep));
   if (!status.ok()) return status;
+  if (const std::string plan = PlanText(sweep); !plan.empty() && !flags.json) {
+    std::fprintf(stderr, "%s\n", plan.c_str());
+  }
   if (flags.detach) {
     if (flags.json) {
       PrintJson(sweep);
@@ -156,7 +159,9 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
 // How a sweep searches, real or replayed.
 void AddSearchFlags(CLI::App& sweep, SweepFlags& flags) {
   sweep.add_option("--strategy", flags.strategy, "See 'tunectl strategy list'");
-  sweep.add_option("--budget", flags.budget, "Trials (100) or time (30s, 5min)");
+  sweep.add_option(
+      "--budget", flags.budget,
+      "Trials (100) or time (30s, 5min), which also cuts short what compiles or hangs");
   sweep.add_option("--stop-no-improvement", flags.stop_no_improvement,
                    "Stop after this many trials in a row that brought nothing");
   sweep.add_option("--stop-chance", flags.stop_chance,

@@ -17,7 +17,7 @@ namespace {
 constexpr auto kTimeout = std::chrono::seconds(10);
 
 absl::Status List(Session& session, uint32_t limit, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
@@ -45,7 +45,7 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
 }
 
 absl::Status Watch(Session& session, int64_t id, bool json) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   auto watched = FollowSweep(**connection, id, OnInterrupt::kLeaveRunning, json);
   if (!watched.ok()) return watched.status();

@@ -29,7 +29,7 @@ struct TrialFlags {
 };
 
 absl::StatusOr<std::vector<v1::Trial>> Fetch(Session& session, const TrialFlags& flags) {
-  auto connection = session.Connect();
+  auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);

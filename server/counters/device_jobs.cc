@@ -31,6 +31,13 @@ absl::Status CheckUsable(const DeviceView& device) {
       absl::StrCat("device ", status.id, " cannot be used: ", status.message));
 }
 
+// Says who has a device that is waited for.
+DeviceTurns::TellHolder TellOf(const TellStep& tell, const std::string& id) {
+  return [&tell, id](const std::string& holder) {
+    tell(absl::StrCat("waiting for ", id, ", which ", holder, " has"));
+  };
+}
+
 // Is the suite known, all of it fresh? Sweeps measure a part of it, in one process.
 bool HasFreshSuite(const DeviceView& device) {
   const absl::Time now = absl::Now();
@@ -75,8 +82,8 @@ absl::StatusOr<DeviceView> MeasureAllCeilings(const CeilingsOrder& order, db::St
   RETURN_IF_ERROR(CheckUsable(device));
   if (!order.remeasure && HasFreshSuite(device)) return device;
   const std::string id = device.status.id;
-  tell(absl::StrCat("waiting for device ", id));
-  ASSIGN_OR_RETURN(DeviceTurns::Turn turn, devices.turns().Take(id, cancelled));
+  ASSIGN_OR_RETURN(DeviceTurns::Turn turn, devices.turns().Take(id, "a measurement of ceilings",
+                                                                cancelled, TellOf(tell, id)));
   ASSIGN_OR_RETURN(DeviceLease * lease, workers.FindDevice(id));
   const uint32_t processes = order.processes == 0 ? kProcesses : order.processes;
   std::map<std::string, std::vector<Ceiling>> measured;
@@ -84,6 +91,8 @@ absl::StatusOr<DeviceView> MeasureAllCeilings(const CeilingsOrder& order, db::St
   DeviceInfo info = device.status.info;
   for (uint32_t process = 0; process < processes; ++process) {
     tell(absl::StrCat("process ", process + 1, " of ", processes));
+    // Between two processes those who wait for a compiler have their turn.
+    ASSIGN_OR_RETURN(const CompilePause quiet, workers.Quiet(info.target, cancelled));
     const std::unique_ptr<DeviceLease> twin = lease->MakeTwin("ceilings");
     const double sustained = process < kSustainedProcesses ? kSustainedSeconds : 0;
     ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, twin->CeilingSuite(sustained, cancelled));
@@ -117,9 +126,10 @@ absl::StatusOr<Calibrated> CalibrateCounters(const std::string& device_id, db::S
   ASSIGN_OR_RETURN(DeviceView device, devices.Choose(device_id, deadline));
   RETURN_IF_ERROR(CheckUsable(device));
   const std::string id = device.status.id;
-  tell(absl::StrCat("waiting for device ", id));
-  ASSIGN_OR_RETURN(DeviceTurns::Turn turn, devices.turns().Take(id, cancelled));
+  ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
+                   devices.turns().Take(id, "a calibration", cancelled, TellOf(tell, id)));
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceLease> lease, workers.MakeCountingLease(id));
+  ASSIGN_OR_RETURN(const CompilePause quiet, workers.Quiet(device.status.info.target, cancelled));
   tell("counting kernels whose counts are known");
   ASSIGN_OR_RETURN(CalibrationReport report, lease->Calibrate(cancelled));
   if (!report.unavailable.empty()) {

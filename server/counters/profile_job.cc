@@ -74,9 +74,11 @@ absl::Status ProfileJob::Run(absl::Time deadline) {
   RETURN_IF_ERROR(ResolveKernel());
   RETURN_IF_ERROR(ResolveProblem(deadline));
   RETURN_IF_ERROR(ChooseConfigs());
-  Step(absl::StrCat("waiting for device ", device_.status.id));
+  const auto tell = [this](const std::string& holder) {
+    Step(absl::StrCat("waiting for ", device_.status.id, ", which ", holder, " has"));
+  };
   ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
-                   tools_.devices.turns().Take(device_.status.id, cancelled_));
+                   tools_.devices.turns().Take(device_.status.id, "a profile", cancelled_, tell));
   RETURN_IF_ERROR(CompileAll());
   RETURN_IF_ERROR(TimeAll());
   RETURN_IF_ERROR(CountAll());
@@ -310,6 +312,7 @@ absl::Status ProfileJob::TimeAll() {
   const auto needs_time = [this](const Item& item) { return Runs(item) && !item.timed; };
   if (!std::any_of(items_.begin(), items_.end(), needs_time)) return absl::OkStatus();
   ASSIGN_OR_RETURN(DeviceLease * device, tools_.workers.FindDevice(device_.status.id));
+  ASSIGN_OR_RETURN(const CompilePause quiet, tools_.workers.Quiet(key_.target, cancelled_));
   const std::unique_ptr<DeviceLease> lease = device->MakeTwin("profile");
   RETURN_IF_ERROR(lease->Prepare(problem_plan_, reference_binary_, request_.seed(), cancelled_));
   for (size_t i = 0; i < items_.size(); ++i) {

@@ -69,10 +69,6 @@ class GateRun {
         cancelled_(cancelled),
         report_(report),
         random_(job_.run.seed) {}
-  ~GateRun() {
-    if (paused_) Loud();
-  }
-
   absl::Status Go();
   db::GateRunRow& row() { return job_.run; }
 
@@ -84,8 +80,6 @@ class GateRun {
   absl::Status CompileReferences();
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
   absl::Status StoreKernels();
-  absl::Status Quiet();
-  void Loud();
   absl::Status Decide();
   absl::Status Record();
   absl::Status Recover(const std::vector<size_t>& failed);
@@ -109,7 +103,7 @@ class GateRun {
   std::optional<GateBench> bench_;
   std::optional<gate::Gate> gate_;
   std::vector<std::string> faults_;  // found while measuring, by candidate
-  bool paused_ = false;
+  CompilePause quiet_;
   int round_ = 0;
   GateStep step_;
   absl::Time started_ = absl::Now();
@@ -130,9 +124,11 @@ void GateRun::Report(const std::string& phase, const std::string& kernel) {
 }
 
 absl::Status GateRun::TakeDevice() {
-  Report("waiting for the device", "");
+  const auto tell = [this](const std::string& holder) {
+    Report(absl::StrCat("waiting for ", job_.run.device_id, ", which ", holder, " has"), "");
+  };
   ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
-                   devices_.turns().Take(job_.run.device_id, cancelled_));
+                   devices_.turns().Take(job_.run.device_id, "a gate", cancelled_, tell));
   turn_.emplace(std::move(turn));
   started_ = absl::Now();
   job_.run.started_unix_ms = absl::ToUnixMillis(started_);
@@ -276,24 +272,6 @@ absl::Status GateRun::StoreKernels() {
   return absl::OkStatus();
 }
 
-absl::Status GateRun::Quiet() {
-  if (traits_.target != "cpu") return absl::OkStatus();
-  const std::vector<CompilePool*> pools = workers_.Pools();
-  for (size_t i = 0; i < pools.size(); ++i) {
-    const absl::Status status = pools[i]->Pause(cancelled_);
-    if (status.ok()) continue;
-    while (i > 0) pools[--i]->Resume();
-    return status;
-  }
-  paused_ = true;
-  return absl::OkStatus();
-}
-
-void GateRun::Loud() {
-  for (CompilePool* pool : workers_.Pools()) pool->Resume();
-  paused_ = false;
-}
-
 absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stage stage, int round,
                                                         const GateVariant& head) {
   Candidate& candidate = candidates_[index];
@@ -406,7 +384,7 @@ absl::Status GateRun::Go() {
   RETURN_IF_ERROR(CompileReferences());
   ASSIGN_OR_RETURN(job_.run.id, store_.AddGateRun(job_.run));
   RETURN_IF_ERROR(StoreKernels());
-  RETURN_IF_ERROR(Quiet());
+  ASSIGN_OR_RETURN(quiet_, workers_.Quiet(traits_.target, cancelled_));
   bench_.emplace(*lease_, LegPolicy(traits_.target, job_.run.cache_mode, job_.leg_seconds),
                  random_(), cancelled_);
   if (job_.run.kind == db::GateKind::kRecording) return Record();

@@ -141,6 +141,11 @@ void CompilePool::Resume() {
   changed_.notify_all();
 }
 
+absl::StatusOr<CompilePause> CompilePause::Take(CompilePool& pool, const Cancelled& cancelled) {
+  RETURN_IF_ERROR(pool.Pause(cancelled));
+  return CompilePause(&pool);
+}
+
 void CompilePool::Loop(Slot& slot) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {

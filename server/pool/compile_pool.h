@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -123,6 +124,26 @@ class CompilePool {
   int pauses_ = 0;
   bool stopping_ = false;
   CompilerInfo info_;  // version empty: not known yet
+};
+
+// Holds the compilers of a pool still while it lives.
+class CompilePause {
+ public:
+  CompilePause() = default;  // holds none
+  // CANCELLED as CompilePool::Pause.
+  static absl::StatusOr<CompilePause> Take(CompilePool& pool, const Cancelled& cancelled);
+  CompilePause(CompilePause&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+  CompilePause& operator=(CompilePause&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    return *this;
+  }
+  ~CompilePause() {
+    if (pool_ != nullptr) pool_->Resume();
+  }
+
+ private:
+  explicit CompilePause(CompilePool* pool) : pool_(pool) {}
+  CompilePool* pool_ = nullptr;
 };
 
 }  // namespace tune::server

@@ -43,26 +43,43 @@ RunReport Blamed(Outcome outcome, std::string message) {
   return report;
 }
 
+std::string StuckMessage(pid_t pid) {
+  return absl::StrCat(
+      "its worker, process ", pid,
+      ", was killed and does not end: the device is out of use until it has; look "
+      "into the kernel's log, and reset the device or restart the host if it stays");
+}
+
 }  // namespace
 
-DeviceLease::DeviceLease(DeviceLeaseOptions options) : options_(std::move(options)) {
+DeviceLease::DeviceLease(DeviceLeaseOptions options)
+    : DeviceLease(std::move(options), std::make_shared<StuckWorkers>()) {}
+
+DeviceLease::DeviceLease(DeviceLeaseOptions options, std::shared_ptr<StuckWorkers> stuck)
+    : options_(std::move(options)), stuck_(std::move(stuck)) {
   status_.id = options_.id;
   status_.message = "not opened yet";
 }
 
-DeviceLease::~DeviceLease() = default;
+DeviceLease::~DeviceLease() { EndWorker(); }
 
 std::unique_ptr<DeviceLease> DeviceLease::MakeTwin(const std::string& name) const {
   DeviceLeaseOptions options = options_;
   if (!options.scratch_dir.empty()) absl::StrAppend(&options.scratch_dir, "-", name);
   // It is replaced when its user says so, not in the middle of a comparison.
   options.runs_per_worker = std::numeric_limits<int>::max();
-  return std::make_unique<DeviceLease>(std::move(options));
+  return std::unique_ptr<DeviceLease>(new DeviceLease(std::move(options), stuck_));
 }
 
 DeviceStatus DeviceLease::Status() const {
+  const pid_t stuck = stuck_->First();
   std::lock_guard<std::mutex> lock(status_mutex_);
-  return status_;
+  DeviceStatus status = status_;
+  if (stuck != 0) {
+    status.state = DeviceState::kUnavailable;
+    status.message = StuckMessage(stuck);
+  }
+  return status;
 }
 
 void DeviceLease::SetState(DeviceState state, const std::string& message) {
@@ -79,14 +96,14 @@ absl::Status DeviceLease::Open(const Cancelled& cancelled) {
 absl::Status DeviceLease::Inspect(const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
   const absl::Status opened = EnsureWorker(cancelled);
-  worker_.reset();
+  EndWorker();
   problem_loaded_ = false;
   return opened;
 }
 
 void DeviceLease::Close() {
   std::lock_guard<std::mutex> use(use_mutex_);
-  worker_.reset();
+  EndWorker();
   problem_.reset();
   problem_loaded_ = false;
 }
@@ -98,6 +115,9 @@ void DeviceLease::SetCeilings(std::vector<Ceiling> ceilings) {
 
 absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
   if (cancelled && cancelled()) return CancelledOn(options_.id);
+  if (const pid_t stuck = stuck_->First(); stuck != 0) {
+    return absl::UnavailableError(absl::StrCat("device ", options_.id, ": ", StuckMessage(stuck)));
+  }
   if (worker_ != nullptr && worker_->alive()) return absl::OkStatus();
   // A killed worker may leave the device busy for a moment, so a canary gets a second chance.
   absl::Status started = StartWorker(cancelled);
@@ -106,12 +126,14 @@ absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
     SetState(DeviceState::kHealthy, "");
     return started;
   }
-  worker_.reset();
+  EndWorker();
   if (absl::IsFailedPrecondition(started)) {
     SetState(DeviceState::kQuarantined, std::string(started.message()));
     return absl::FailedPreconditionError(absl::StrCat("device ", options_.id,
                                                       " is quarantined: ", started.message(),
-                                                      "; the next sweep on it tries again"));
+                                                      "; it is tried again later, and at once by "
+                                                      "`tunectl device retry ",
+                                                      options_.id, "`"));
   }
   if (absl::IsUnavailable(started)) {
     SetState(DeviceState::kUnavailable, std::string(started.message()));
@@ -137,7 +159,7 @@ absl::Status DeviceLease::CheckWalls(const Cancelled& cancelled) {
 }
 
 absl::Status DeviceLease::StartProcess(const Cancelled& cancelled) {
-  worker_.reset();
+  EndWorker();
   tainted_ = false;
   problem_loaded_ = false;
   runs_ = 0;
@@ -188,7 +210,7 @@ absl::Status DeviceLease::TryCanary(const Cancelled& cancelled) {
 }
 
 void DeviceLease::Distrust(const std::string& why) {
-  worker_.reset();
+  EndWorker();
   problem_loaded_ = false;
   std::lock_guard<std::mutex> lock(status_mutex_);
   ++status_.worker_restarts;
@@ -309,7 +331,7 @@ absl::Status DeviceLease::Prepare(const ProblemPlan& plan, const std::string& re
 
 void DeviceLease::DropTaintedWorker() {
   if (!tainted_) return;
-  worker_.reset();
+  EndWorker();
   problem_loaded_ = false;
 }
 
@@ -377,7 +399,7 @@ absl::StatusOr<DeviceLease::Try> DeviceLease::TryRun(const Request& request,
       result.failure = report->message;
     } else {
       result.report = *std::move(report);
-      if (++runs_ >= options_.runs_per_worker) worker_.reset();  // age, not guilt
+      if (++runs_ >= options_.runs_per_worker) EndWorker();  // age, not guilt
       return result;
     }
   }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/pool/stuck_workers.h"
 #include "server/pool/wall_book.h"
 #include "server/pool/worker_process.h"
 #include "tuner/device/runner.h"
@@ -79,13 +80,16 @@ class DeviceLease {
   DeviceStatus Status() const;
 
   // Starts the worker if there is none; the canary must pass then, or the device is quarantined
-  // until a later Open finds it well. UNAVAILABLE: no driver, no such device, no program;
-  // FAILED_PRECONDITION: quarantined. Both say what to do.
+  // until a later Open finds it well. UNAVAILABLE: no driver, no such device, no program, or an
+  // earlier worker that does not end; FAILED_PRECONDITION: quarantined. Both say what to do.
   absl::Status Open(const Cancelled& cancelled = {});
   // As Open, and has the walls tried if they were not yet; leaves no worker.
   absl::Status Inspect(const Cancelled& cancelled = {});
   // Ends the worker, which frees what it holds of the device. Open starts another.
   void Close();
+  // Keeps the device out of use until this process is over. What becomes of a worker of this lease
+  // or of a twin that does not end when it is killed.
+  void OutOfUseUntilOver(std::unique_ptr<WorkerProcess> worker) { stuck_->Keep(std::move(worker)); }
 
   // Ceilings as known from an earlier run of the daemon, so that they are not measured again.
   void SetCeilings(std::vector<Ceiling> ceilings);
@@ -124,7 +128,10 @@ class DeviceLease {
     std::string failure;
   };
 
+  DeviceLease(DeviceLeaseOptions options, std::shared_ptr<StuckWorkers> stuck);
+
   absl::Status EnsureWorker(const Cancelled& cancelled);
+  void EndWorker() { stuck_->End(std::move(worker_)); }
   absl::Status StartWorker(const Cancelled& cancelled);
   absl::Status StartProcess(const Cancelled& cancelled);
   // UNAVAILABLE: walls are missing. May leave no worker.
@@ -145,6 +152,7 @@ class DeviceLease {
   void SetState(DeviceState state, const std::string& message);
 
   const DeviceLeaseOptions options_;
+  const std::shared_ptr<StuckWorkers> stuck_;  // its twins have the same
   std::mutex use_mutex_;  // held during every call but Status
   // Guarded by use_mutex_.
   std::unique_ptr<WorkerProcess> worker_;

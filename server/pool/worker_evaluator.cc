@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -64,7 +65,11 @@ TargetTraits TraitsOf(const DeviceInfo& info) {
 }
 
 WorkerEvaluator::WorkerEvaluator(WorkerEvaluatorOptions options)
-    : options_(std::move(options)), cancelled_([this] { return Stopped(); }) {}
+    : options_(std::move(options)),
+      cancelled_([this] { return Stopped(); }),
+      run_cancelled_([this] { return abandoning_ || Stopped(); }) {
+  Limit(absl::InfiniteDuration());
+}
 
 absl::StatusOr<std::unique_ptr<WorkerEvaluator>> WorkerEvaluator::Create(
     WorkerEvaluatorOptions options) {
@@ -85,7 +90,23 @@ WorkerEvaluator::~WorkerEvaluator() {
 }
 
 bool WorkerEvaluator::Stopped() const {
-  return stopping_ || (options_.cancelled && options_.cancelled());
+  return stopping_ || IsOutOfTime() || (options_.cancelled && options_.cancelled());
+}
+
+void WorkerEvaluator::Limit(absl::Duration time) {
+  deadline_ns_ = absl::ToUnixNanos(Now() + time);  // of no end: the largest there is
+}
+
+absl::Duration WorkerEvaluator::time_left() const {
+  const int64_t deadline_ns = deadline_ns_;
+  if (deadline_ns == std::numeric_limits<int64_t>::max()) return absl::InfiniteDuration();
+  return absl::FromUnixNanos(deadline_ns) - Now();
+}
+
+absl::Status WorkerEvaluator::Explained(const absl::Status& status, const std::string& what) const {
+  if (!absl::IsCancelled(status) || !IsOutOfTime()) return status;
+  if (options_.cancelled && options_.cancelled()) return status;
+  return absl::DeadlineExceededError(what);
 }
 
 absl::Status WorkerEvaluator::Setup() {
@@ -99,6 +120,23 @@ absl::Status WorkerEvaluator::Setup() {
   traits_ = TraitsOf(info_);
   alternate_ = info_.target == "cpu";
 
+  const auto spent = [&](const char* doing) {
+    return absl::StrCat("the budget of ", absl::FormatDuration(options_.budget),
+                        " was spent before a config was tried: the reference kernel was still ",
+                        doing, "; give a longer budget, or a smaller problem");
+  };
+  Limit(options_.budget);
+  RETURN_IF_ERROR(Explained(CompileReference(), spent("being compiled")));
+  const absl::Duration left = time_left();
+  Limit(absl::InfiniteDuration());
+  if (opened.valid()) RETURN_IF_ERROR(opened.get());
+  RETURN_IF_ERROR(KnowCeilings());
+  Limit(left);
+  return Explained(device.Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_),
+                   spent("running"));
+}
+
+absl::Status WorkerEvaluator::CompileReference() {
   ASSIGN_OR_RETURN(CompilerInfo compiler, options_.compiler->Info(cancelled_));
   compiler_version_ = compiler.version;
   ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
@@ -109,16 +147,17 @@ absl::Status WorkerEvaluator::Setup() {
                                                    info_.target, ":\n",
                                                    Shortened(reference.variant.log)));
   }
-  if (opened.valid()) RETURN_IF_ERROR(opened.get());
+  reference_binary_ = std::move(reference.variant.binary);
+  return absl::OkStatus();
+}
 
-  RETURN_IF_ERROR(Quiet());
-  absl::StatusOr<std::vector<Ceiling>> ceilings = device.Ceilings(cancelled_);
-  Loud();
+absl::Status WorkerEvaluator::KnowCeilings() {
+  ASSIGN_OR_RETURN(const CompilePause quiet, Quiet(cancelled_));
+  absl::StatusOr<std::vector<Ceiling>> ceilings = options_.device->Ceilings(cancelled_);
   if (absl::IsCancelled(ceilings.status())) return ceilings.status();
   // Without ceilings there are no percentages, but there are times.
   if (ceilings.ok()) SetRoof(*ceilings);
-  reference_binary_ = std::move(reference.variant.binary);
-  return device.Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_);
+  return absl::OkStatus();
 }
 
 void WorkerEvaluator::SetRoof(const std::vector<Ceiling>& ceilings) {
@@ -138,7 +177,7 @@ Roof WorkerEvaluator::roof() const {
 bool WorkerEvaluator::RaiseRoof() {
   if (std::exchange(roof_doubted_, true)) return false;
   const double before_ns = roof().believable_ns;
-  absl::StatusOr<std::vector<Ceiling>> ceilings = options_.device->RaiseCeilings(cancelled_);
+  absl::StatusOr<std::vector<Ceiling>> ceilings = options_.device->RaiseCeilings(run_cancelled_);
   if (!ceilings.ok()) return false;
   SetRoof(*ceilings);
   return roof().believable_ns < before_ns;
@@ -171,6 +210,7 @@ WorkerEvaluator::ItemPtr WorkerEvaluator::Plan(const Config& config) const {
 
 absl::Status WorkerEvaluator::Start(const Config& config) {
   const ItemPtr item = Plan(config);
+  item->number = started_++;
   {
     Lock lock(mutex_);
     if (!failure_.ok()) return failure_;
@@ -275,12 +315,12 @@ void WorkerEvaluator::MeasureBatch(Lock& lock) {
   lock.lock();
   if (AwaitCompiles(lock) && !ready_.empty()) {
     lock.unlock();
-    const absl::Status quiet = Quiet();
+    absl::StatusOr<CompilePause> quiet = Quiet(run_cancelled_);
     lock.lock();
+    // As they were asked for, the default first: one that hangs may be the last of the budget.
+    std::sort(ready_.begin(), ready_.end(),
+              [](const ItemPtr& a, const ItemPtr& b) { return a->number < b->number; });
     while (quiet.ok() && !ready_.empty() && MayGoOn()) MeasureNext(lock);
-    lock.unlock();
-    if (quiet.ok()) Loud();
-    lock.lock();
   }
   measuring_ = false;
   changed_.notify_all();
@@ -320,7 +360,7 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
   RunRequest request = {.variant = item.plan, .binary = item.binary, .policy = options_.policy};
   request.policy.rival_latency_ns = rival_latency_ns_;
   const absl::Time start = absl::Now();
-  ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, cancelled_));
+  ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, run_cancelled_));
   item.trial.evaluate_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   Judge(report, item);
   Appraise(item.trial);
@@ -379,15 +419,21 @@ void WorkerEvaluator::OpenTwins() {
 }
 
 absl::StatusOr<std::vector<Trial>> WorkerEvaluator::Remeasure(const std::vector<Config>& configs) {
-  AbandonFlight();
-  ASSIGN_OR_RETURN(const std::vector<ItemPtr> items, ReadyForConfirming(configs));
-  RETURN_IF_ERROR(Quiet());
-  absl::StatusOr<std::vector<Trial>> trials = RunRound(items);
-  Loud();
-  return trials;
+  absl::StatusOr<std::vector<Trial>> trials = RunRound(configs);
+  if (trials.ok()) return trials;
+  return Explained(trials.status(), "there was no time left to measure the best configs again");
 }
 
-absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<ItemPtr>& items) {
+void WorkerEvaluator::ExpectRounds(int rounds, absl::Duration limit) {
+  AbandonFlight();
+  rounds_expected_ = rounds;
+  Limit(limit);
+}
+
+absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<Config>& configs) {
+  AbandonFlight();
+  ASSIGN_OR_RETURN(const std::vector<ItemPtr> items, ReadyForConfirming(configs));
+  ASSIGN_OR_RETURN(const CompilePause quiet, Quiet(cancelled_));
   if (rounds_expected_ > 0) OpenTwins();
   std::unique_ptr<DeviceLease> twin;
   if (!twins_.empty()) {
@@ -462,7 +508,7 @@ void WorkerEvaluator::AbandonFlight() {
   Lock lock(mutex_);
   abandoning_ = true;
   while (!changed_.wait_for(lock, kPatience, [&] { return !measuring_; })) {
-    if (Stopped()) return;
+    if (stopping_) return;
   }
   lock.unlock();
   options_.compiler->Withdraw(this);
@@ -474,20 +520,9 @@ void WorkerEvaluator::AbandonFlight() {
   abandoning_ = false;
 }
 
-absl::Status WorkerEvaluator::Quiet() {
-  if (!alternate_) return absl::OkStatus();
-  for (size_t i = 0; i < options_.quiet.size(); ++i) {
-    absl::Status paused = options_.quiet[i]->Pause(cancelled_);
-    if (paused.ok()) continue;
-    while (i > 0) options_.quiet[--i]->Resume();
-    return paused;
-  }
-  return absl::OkStatus();
-}
-
-void WorkerEvaluator::Loud() {
-  if (!alternate_) return;
-  for (CompilePool* pool : options_.quiet) pool->Resume();
+absl::StatusOr<CompilePause> WorkerEvaluator::Quiet(const Cancelled& cancelled) {
+  if (!alternate_) return CompilePause();
+  return CompilePause::Take(*options_.compiler, cancelled);
 }
 
 }  // namespace tune::server

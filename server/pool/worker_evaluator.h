@@ -37,8 +37,9 @@ struct WorkerEvaluatorOptions {
   SamplePolicy confirm_policy;      // of Remeasure
   DeviceLease* device = nullptr;    // these must outlive the evaluator
   CompilePool* compiler = nullptr;  // for the device's target
-  // Pools that must stand still while a CPU device measures. Not used for other devices.
-  std::vector<CompilePool*> quiet;
+  // Of compiling and running the reference, and of the search: what is under way when it is spent
+  // is cut short and no trial. Starting the device and measuring its ceilings do not count.
+  absl::Duration budget = absl::InfiniteDuration();
   // When it says so, waits end within 50 ms: Create and Remeasure give CANCELLED, Next gives
   // nothing. Asked from several threads. May be empty.
   Cancelled cancelled;
@@ -49,18 +50,21 @@ struct WorkerEvaluatorOptions {
 class WorkerEvaluator : public Evaluator {
  public:
   // Opens the device, compiles and runs the reference, and makes sure the ceilings are known.
-  // INVALID_ARGUMENT: the kernel's reference is at fault; otherwise as DeviceLease and CompilePool.
+  // INVALID_ARGUMENT: the kernel's reference is at fault; DEADLINE_EXCEEDED: it took the budget;
+  // otherwise as DeviceLease and CompilePool.
   static absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Create(WorkerEvaluatorOptions options);
   ~WorkerEvaluator() override;
 
   size_t capacity() const override;
   absl::Status Start(const Config& config) override;
   absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) override;
-  void ExpectRounds(int rounds) override { rounds_expected_ = rounds; }
+  void ExpectRounds(int rounds, absl::Duration limit) override;
   absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) override;
   void Appraise(Trial& trial) const override;
   void SetRival(double latency_ns) override { rival_latency_ns_ = latency_ns; }
 
+  // Of the budget.
+  absl::Duration time_left() const;
   const DeviceInfo& device() const { return info_; }
   const TargetTraits& traits() const { return traits_; }
   // May rise while a sweep runs.
@@ -74,6 +78,7 @@ class WorkerEvaluator : public Evaluator {
   struct Item {
     Trial trial;
     VariantPlan plan;
+    uint64_t number = 0;  // in the order of Start
     std::string binary;
   };
   using ItemPtr = std::shared_ptr<Item>;
@@ -81,8 +86,14 @@ class WorkerEvaluator : public Evaluator {
 
   explicit WorkerEvaluator(WorkerEvaluatorOptions options);
   absl::Status Setup();
-  absl::Status PrepareReference();
+  absl::Status CompileReference();
+  absl::Status KnowCeilings();
+  // Cuts short what waits after so much time.
+  void Limit(absl::Duration time);
+  bool IsOutOfTime() const { return time_left() <= absl::ZeroDuration(); }
   bool Stopped() const;
+  // CANCELLED where time was what ended it becomes DEADLINE_EXCEEDED.
+  absl::Status Explained(const absl::Status& status, const std::string& what) const;
 
   ItemPtr Plan(const Config& config) const;
   void SubmitCompile(const ItemPtr& item);
@@ -105,13 +116,13 @@ class WorkerEvaluator : public Evaluator {
   // Plans and compiles; an item remembered from an earlier round is ready.
   absl::StatusOr<std::vector<ItemPtr>> ReadyForConfirming(const std::vector<Config>& configs);
   void OpenTwins();
-  absl::StatusOr<std::vector<Trial>> RunRound(const std::vector<ItemPtr>& items);
+  absl::StatusOr<std::vector<Trial>> RunRound(const std::vector<Config>& configs);
   absl::StatusOr<Trial> MeasureAgain(const Item& item, DeviceLease& device);
-  absl::Status Quiet();
-  void Loud();
+  absl::StatusOr<CompilePause> Quiet(const Cancelled& cancelled);
 
   const WorkerEvaluatorOptions options_;
   const Cancelled cancelled_;
+  const Cancelled run_cancelled_;  // of the search: also once it is abandoned
   DeviceInfo info_;
   TargetTraits traits_;
   ProblemPlan problem_plan_;
@@ -119,9 +130,12 @@ class WorkerEvaluator : public Evaluator {
   std::string compiler_version_;
   bool alternate_ = false;  // the device is the CPU that compiles
   uint64_t restarts_before_ = 0;
+  uint64_t started_ = 0;  // on the sweep's thread
   std::atomic<double> rival_latency_ns_{0};
   std::atomic<uint64_t> compile_cache_hits_{0};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> abandoning_{false};  // Remeasure wants the device thread to come to rest
+  std::atomic<int64_t> deadline_ns_;     // as Now() counts
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -133,7 +147,6 @@ class WorkerEvaluator : public Evaluator {
   size_t compiling_ = 0;
   bool measuring_ = false;
   bool wanted_ = false;      // the sweep waits in Next: no more configs come for now
-  bool abandoning_ = false;  // Remeasure wants the device thread to come to rest
   bool confirming_ = false;  // Remeasure keeps its items to itself
   absl::Status failure_;
 

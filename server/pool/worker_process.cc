@@ -243,7 +243,7 @@ WorkerProcess::~WorkerProcess() {
 }
 
 bool WorkerProcess::Kill() {
-  if (!alive_) return true;
+  if (!alive_) return Gone();
   // The leader is not reaped yet, so its id cannot have become another group's.
   kill(-pid_, SIGKILL);
   // A worker whose walls do not stand may have left its group.
@@ -252,10 +252,18 @@ bool WorkerProcess::Kill() {
   const SteadyClock::time_point patience = SteadyClock::now() + kKillPatience;
   pollfd gone = {pid_fd_, POLLIN, 0};
   while (poll(&gone, 1, kPollMs) <= 0) {
-    if (SteadyClock::now() > patience) return false;  // a zombie one day, until the daemon ends
+    if (SteadyClock::now() > patience) return false;
   }
+  return Gone();
+}
+
+bool WorkerProcess::Gone() {
+  pollfd gone = {pid_fd_, POLLIN, 0};
+  if (reaped_ || poll(&gone, 1, 0) <= 0) return reaped_;
+  alive_ = false;
   DrainStderr();
   waitpid(pid_, &wait_status_, 0);
+  reaped_ = true;
   return true;
 }
 

@@ -75,8 +75,10 @@ class WorkerProcess {
   // Another limit from now on.
   void LimitResidentBytes(int64_t bytes) { limits_.resident_bytes = bytes; }
   // SIGKILL to its process group, then waits until it is gone. False if the kernel has not let go
-  // of it after 5 s (a driver call that cannot be interrupted).
+  // of it after 5 s (a driver call that cannot be interrupted); again: whether it has now.
   bool Kill();
+  // Is it over? Never waits.
+  bool Gone();
 
  private:
   WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd, WorkerLimits limits);
@@ -94,6 +96,7 @@ class WorkerProcess {
   WorkerLimits limits_;
   int stderr_fd_;  // -1 once the worker closed it
   bool alive_ = true;
+  bool reaped_ = false;
   int wait_status_ = 0;     // as waitpid gives it, once reaped
   std::string last_words_;  // the end of its stderr
 };

@@ -49,8 +49,7 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::
                                       CompileCache* cache, WallBook* walls) {
   CompilePoolOptions pool;
   pool.command.program = program;
-  pool.scratch_dir =
-      absl::StrCat(options.state_dir, "/scratch/", fs::path(program).filename().string());
+  pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", fs::path(program).filename().string());
   pool.workers = options.compile_workers;
   pool.cache = cache;
   pool.walls = walls;
@@ -68,7 +67,7 @@ std::unique_ptr<DeviceLease> MakeLease(const WorkersOptions& options, WallBook* 
   lease.id = id;
   lease.command.program = program;
   lease.command.args = std::move(args);
-  lease.scratch_dir = absl::StrCat(options.state_dir, "/scratch/", scratch);
+  lease.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
   lease.walls = walls;
   lease.command.limits.resident_bytes = HostMemoryBytes() / 4 * 3;
   if (id == "cpu") {
@@ -79,7 +78,7 @@ std::unique_ptr<DeviceLease> MakeLease(const WorkersOptions& options, WallBook* 
     lease.command.limits.scratch_bytes = kDriverScratchBytes;
     // What the driver compiles for itself is kept from one worker to the next.
     lease.command.environment.push_back(
-        absl::StrCat("CUDA_CACHE_PATH=", options.state_dir, "/scratch/driver-cache"));
+        absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/driver-cache"));
   }
   lease.prepare_deadline = options.prepare_deadline;
   // A CPU takes seconds for what a GPU does in milliseconds.
@@ -106,16 +105,23 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   WorkersOptions options = given;
   std::error_code error;
   options.state_dir = fs::absolute(given.state_dir, error).string();
+  const bool shares_state = !given.scratch_dir.empty();
+  if (!shares_state) options.scratch_dir = options.state_dir + "/scratch";
   if (options.compile_workers <= 0) {
     options.compile_workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
   std::unique_ptr<Workers> workers(new Workers());
   workers->options_ = options;
-  ASSIGN_OR_RETURN(workers->cache_, CompileCache::Open(options.state_dir + "/compile-cache",
-                                                       options.cache_bytes_max));
-  workers->walls_ =
-      std::make_unique<WallBook>(options.state_dir + "/walls", options.allow_weak_walls);
-  fs::create_directories(options.state_dir + "/scratch/driver-cache", error);
+  absl::StatusOr<std::unique_ptr<CompileCache>> cache =
+      CompileCache::Open(options.state_dir + "/compile-cache", options.cache_bytes_max);
+  if (!cache.ok() && shares_state) {  // what may not be written to is done without
+    cache = CompileCache::Open(options.scratch_dir + "/compile-cache", options.cache_bytes_max);
+  }
+  ASSIGN_OR_RETURN(workers->cache_, std::move(cache));
+  workers->walls_ = std::make_unique<WallBook>(
+      (shares_state ? options.scratch_dir : options.state_dir) + "/walls",
+      options.allow_weak_walls);
+  fs::create_directories(options.scratch_dir + "/driver-cache", error);
   WallBook* walls = workers->walls_.get();
   // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always there;
   // that they are not installed is for the one who uses them to learn.
@@ -123,12 +129,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   if (absl::StatusOr<std::string> program = find("tune-compile-cuda"); program.ok()) {
     workers->cuda_pool_ = MakePool(options, *program, workers->cache_.get(), walls);
   }
-  if (absl::StatusOr<std::string> program = find("tune-device-cuda"); program.ok()) {
-    // One device even without a driver: its status says what is missing.
-    for (int i = 0; i < std::max(1, GpuCount()); ++i) {
-      workers->devices_.push_back(MakeGpuLease(options, walls, i, *program));
-    }
-  }
+  workers->FindNewDevices();
   workers->cpu_pool_ = MakePool(options, find("tune-compile-cpu").value_or("tune-compile-cpu"),
                                 workers->cache_.get(), walls);
   workers->devices_.push_back(MakeLease(options, walls, "cpu", "cpu",
@@ -136,16 +137,36 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   return workers;
 }
 
-absl::StatusOr<DeviceLease*> Workers::FindDevice(const std::string& id) {
-  for (const auto& device : devices_) {
-    if (id == device->id()) return device.get();
-    if (id.empty() && (device->id() == "cpu" || device->Open().ok())) return device.get();
+std::vector<DeviceLease*> Workers::devices() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<DeviceLease*> devices;
+  for (const auto& device : devices_) devices.push_back(device.get());
+  return devices;
+}
+
+void Workers::FindNewDevices() {
+  const absl::StatusOr<std::string> program = FindWorker("tune-device-cuda", options_.worker_dir);
+  if (!program.ok()) return;  // a build without CUDA
+  std::lock_guard<std::mutex> lock(mutex_);
+  int known = 0;
+  for (const auto& device : devices_) known += GpuOrdinal(device->id()).has_value() ? 1 : 0;
+  // One even without a driver: its status says what is missing.
+  for (int i = known; i < std::max(1, GpuCount()); ++i) {
+    devices_.insert(devices_.begin() + i, MakeGpuLease(options_, walls_.get(), i, *program));
   }
-  return absl::NotFoundError(absl::StrCat(
-      "no device '", id,
-      "'; there are: ", absl::StrJoin(devices_, ", ", [](std::string* out, const auto& device) {
-        absl::StrAppend(out, device->id());
-      })));
+}
+
+absl::StatusOr<DeviceLease*> Workers::FindDevice(const std::string& id) {
+  const std::vector<DeviceLease*> devices = this->devices();
+  for (DeviceLease* device : devices) {
+    if (id == device->id()) return device;
+    if (id.empty() && (device->id() == "cpu" || device->Open().ok())) return device;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no device '", id, "'; there are: ",
+                   absl::StrJoin(devices, ", ", [](std::string* out, const DeviceLease* device) {
+                     absl::StrAppend(out, device->id());
+                   })));
 }
 
 absl::StatusOr<std::unique_ptr<DeviceLease>> Workers::MakeCountingLease(const std::string& id) {
@@ -182,10 +203,9 @@ std::vector<std::string> Workers::Targets() {
   return targets;
 }
 
-std::vector<CompilePool*> Workers::Pools() {
-  std::vector<CompilePool*> pools = {cpu_pool_.get()};
-  if (cuda_pool_ != nullptr) pools.push_back(cuda_pool_.get());
-  return pools;
+absl::StatusOr<CompilePause> Workers::Quiet(const std::string& target, const Cancelled& cancelled) {
+  if (target != "cpu") return CompilePause();
+  return CompilePause::Take(*cpu_pool_, cancelled);
 }
 
 int Workers::compile_workers() const { return cpu_pool_->workers(); }
@@ -197,7 +217,6 @@ absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
     RETURN_IF_ERROR(options.device->Open(options.cancelled));
   }
   ASSIGN_OR_RETURN(options.compiler, PoolFor(options.device->Status().info.target));
-  options.quiet = Pools();
   return WorkerEvaluator::Create(std::move(options));
 }
 

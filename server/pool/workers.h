@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,10 @@
 namespace tune::server {
 
 struct WorkersOptions {
-  std::string state_dir;          // holds the compile cache and the workers' scratch folders
-  std::string worker_dir;         // where the workers' programs are; empty: see FindWorker
-  int compile_workers = 0;        // of each language; 0: hardware threads
+  std::string state_dir;    // holds the compile cache and the workers' scratch folders
+  std::string scratch_dir;  // holds the latter instead, where the state folder is another process's
+  std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
+  int compile_workers = 0;  // of each language; 0: hardware threads
   bool allow_weak_walls = false;  // kernels may run where walls are missing
   int64_t cache_bytes_max = CompileCache::kDefaultBytesMax;
   absl::Duration compile_deadline = absl::Seconds(60);
@@ -36,8 +38,10 @@ class Workers {
   static absl::StatusOr<std::unique_ptr<Workers>> Create(const WorkersOptions& options);
 
   // GPUs first, then "cpu". Those that cannot be used are there too, with the reason in their
-  // status once they were opened.
-  const std::vector<std::unique_ptr<DeviceLease>>& devices() const { return devices_; }
+  // status once they were opened. A lease lives as long as this.
+  std::vector<DeviceLease*> devices() const;
+  // A driver that was not there at the start may be now: adds its further GPUs.
+  void FindNewDevices();
   // The device of an id; of an empty id, the first GPU that opens, else the CPU (opened or not).
   // NOT_FOUND names the devices there are.
   absl::StatusOr<DeviceLease*> FindDevice(const std::string& id);
@@ -51,14 +55,15 @@ class Workers {
   // Every target that can be compiled for on this host.
   std::vector<std::string> Targets();
 
-  // Those that must stand still while a CPU device measures.
-  std::vector<CompilePool*> Pools();
+  // Holds still whoever compiles for the CPU while a device of target "cpu" measures. Compilers of
+  // GPUs are never held: for other targets, nothing is. CANCELLED as CompilePool::Pause.
+  absl::StatusOr<CompilePause> Quiet(const std::string& target, const Cancelled& cancelled);
 
   CompileCache& cache() { return *cache_; }
   const WallBook& walls() const { return *walls_; }
   int compile_workers() const;
 
-  // Fills in device, compiler and quiet pools, then WorkerEvaluator::Create.
+  // Fills in device and compiler, then WorkerEvaluator::Create.
   absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator(const std::string& device_id,
                                                                  WorkerEvaluatorOptions options);
 
@@ -70,7 +75,8 @@ class Workers {
   std::unique_ptr<WallBook> walls_;
   std::unique_ptr<CompilePool> cpu_pool_;
   std::unique_ptr<CompilePool> cuda_pool_;  // null without the program
-  std::vector<std::unique_ptr<DeviceLease>> devices_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<DeviceLease>> devices_;  // guarded by mutex_
 };
 
 }  // namespace tune::server

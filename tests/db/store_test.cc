@@ -494,6 +494,33 @@ TEST_F(StoreTest, CeilingsAreReplacedByName) {
   EXPECT_EQ(rows[1].driver, "575.57");
 }
 
+TEST_F(StoreTest, AReaderSeesWhatTheWriterWritesAndWritesNothing) {
+  OpenWithSweep();
+  EXPECT_THAT(Store::WriterOf(path()), HasSubstr(absl::StrCat("(process ", getpid(), ")")));
+  absl::StatusOr<std::unique_ptr<Store>> reader = Store::OpenToRead(path());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_FALSE((*reader)->writable());
+  EXPECT_TRUE((*reader)->GetSweep(sweep_.id).ok());
+  SweepRow row = MakeSweepRow("k1");
+  row.idempotency_key = "another";
+  const int64_t later = store_->AddSweep(row).value().id;
+  EXPECT_TRUE((*reader)->GetSweep(later).ok()) << "as it is now";
+  const absl::Status refused = (*reader)->AddSweep(row).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  // A reader is in nobody's way: the store can be closed and owned anew.
+  store_.reset();
+  EXPECT_EQ(Store::WriterOf(path()), "");
+  EXPECT_TRUE((*reader)->GetSweep(later).ok());
+  EXPECT_TRUE(Reopen().GetSweep(later).ok());
+}
+
+TEST_F(StoreTest, ThereMustBeAStoreToRead) {
+  EXPECT_TRUE(absl::IsNotFound(Store::OpenToRead(path()).status()));
+  EXPECT_EQ(Store::WriterOf(path()), "");
+  ASSERT_EQ(RunSql(path(), "CREATE TABLE t (x); PRAGMA user_version = 1"), "");
+  EXPECT_TRUE(absl::IsFailedPrecondition(Store::OpenToRead(path()).status())) << "an older schema";
+}
+
 TEST_F(StoreTest, StatisticsCountWhatIsThere) {
   Store& store = OpenWithSweep();
   EXPECT_EQ(store.Statistics().value().trial_count, 0u);

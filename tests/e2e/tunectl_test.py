@@ -345,6 +345,110 @@ class Interrupt(Tunectl):
         self.assertGreaterEqual(int(again["progress"]["reused"]), kept)
 
 
+# Four configs that never end beside one that does, as somebody's first try of a kernel may be.
+HANGING_SPEC = '''name: "stuck"
+source: "stuck.cu"
+entry: "stuck"
+dims { name: "n" default_value: 4096 }
+dtypes: "f32"
+params { name: "SPIN" values: "[0, 1, 2, 3, 4]" default_value: "0" }
+args { name: "y" buffer { dtype: "dtype" shape: "n" role: ROLE_OUTPUT } }
+args { name: "n" scalar { dtype: "i32" value: "n" } }
+launch { grid: "ceil_div(n, 64)" block: "64" }
+reference { entry: "stuck_reference" launch { grid: "ceil_div(n, 64)" block: "64" } }
+'''
+HANGING_SOURCE = '''
+#ifdef TUNE_REFERENCE
+extern "C" __global__ void stuck_reference(float* y, int n) {
+  volatile int go_on = @REFERENCE_SPINS;
+  while (go_on) {}
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 1.0f;
+}
+#else
+extern "C" __global__ void stuck(float* y, int n) {
+  volatile int go_on = SPIN;
+  while (go_on) {}
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 1.0f;
+}
+#endif
+'''
+
+
+class Budget(Tunectl):
+    def write_kernel(self, reference_spins):
+        (self.path / "stuck.textproto").write_text(HANGING_SPEC)
+        (self.path / "stuck.cu").write_text(
+            HANGING_SOURCE.replace("@REFERENCE_SPINS", str(reference_spins)))
+        return str(self.path / "stuck.textproto")
+
+    def test_hanging_kernels_end_with_the_budget(self):
+        spec = self.write_kernel(reference_spins=0)
+        self.run_tunectl("sweep", "--kernel", SAXPY, "--device", "cpu", "--budget", "1")  # ceilings
+        begin = time.monotonic()
+        done = self.run_tunectl("sweep", "--kernel", spec, "--device", "cpu", "--budget", "8s")
+        took = time.monotonic() - begin
+        self.assertIn("searching for at most 8.0 s", done.stderr)
+        self.assertIn("adds at most 8.0 s", done.stderr)
+        self.assertLess(took, 8 + 8 + 20, "starting and stopping on a busy machine included")
+        self.assertIn("do not count as tried", done.stdout)
+        sweep = self.json_of("sweep", "list")["sweeps"][0]
+        self.assertEqual(set(sweep["progress"]["outcomes"]), {"ok"}, "nobody is blamed for the budget")
+
+    def test_a_reference_that_hangs_is_named(self):
+        spec = self.write_kernel(reference_spins=1)
+        begin = time.monotonic()
+        done = self.run_tunectl("sweep", "--kernel", spec, "--device", "cpu", "--budget", "3s",
+                                expect=1)
+        self.assertLess(time.monotonic() - begin, 60, "its own deadline is two minutes")
+        self.assertIn("the reference kernel was still running", done.stdout + done.stderr)
+
+
+class WithoutADaemon(Tunectl):
+    def test_a_running_sweep_locks_out_only_what_writes(self):
+        arguments = ("sweep", "softmax", "--device", "cpu", "--budget", "60s")
+        sweep = subprocess.Popen(self.command(*arguments), env=self.env, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True)
+        self.addCleanup(sweep.wait)
+        self.addCleanup(sweep.kill)
+        for line in sweep.stderr:
+            match = re.match(r"softmax  (\d+)/", line)
+            if match and int(match.group(1)) > 0:
+                break
+        # What needs no store, and what reads it.
+        self.run_tunectl("space", "count", "softmax")
+        self.run_tunectl("kernel", "check", SAXPY, "--target", "cpu")
+        self.run_tunectl("kernel", "list")
+        listed = self.json_of("sweep", "list")["sweeps"]
+        self.assertEqual(listed[0]["state"], "SWEEP_STATE_RUNNING")
+        self.assertIn(f"tunectl (process {sweep.pid})", listed[0]["message"])
+        self.assertTrue(self.run_tunectl("trial", "list", "--sweep", listed[0]["id"]).stdout)
+        for reading in (("best", "softmax", "--device", "cpu"), ("server", "status"),
+                        ("device", "list"), ("gate", "list"), ("baseline", "list")):
+            with self.subTest(reading=reading):
+                self.run_tunectl(*reading)
+        # What writes says who is in the way, and how to share.
+        for writing in (("sweep", "--kernel", SAXPY, "--device", "cpu"),
+                        ("sweep", "cancel", listed[0]["id"]), ("device", "retry")):
+            with self.subTest(writing=writing):
+                refused = self.run_tunectl(*writing, expect=1)
+                self.assertIn(f"tunectl (process {sweep.pid})", refused.stderr)
+                self.assertIn("start tunerd to share", refused.stderr)
+                self.assertIn(f"TUNE_STATE_DIR={self.path}/state tunerd", refused.stderr)
+        sweep.send_signal(signal.SIGTERM)
+        sweep.wait(timeout=30)
+        listed = self.json_of("sweep", "list")["sweeps"]
+        self.assertEqual(listed[0]["state"], "SWEEP_STATE_INTERRUPTED")
+        # A daemon leaves it alone; the same command goes on from its trials.
+        self.start_daemon()
+        listed = self.json_of("sweep", "list")["sweeps"]
+        self.assertEqual([s["state"] for s in listed], ["SWEEP_STATE_INTERRUPTED"])
+        self.assertEqual(self.json_of("server", "status").get("running_sweeps", 0), 0)
+        again = self.json_of("sweep", "softmax", "--device", "cpu", "--budget", "2")
+        self.assertGreaterEqual(int(again["progress"]["reused"]), 1)
+
+
 class Daemon(Tunectl):
     def test_detach_watch_list_cancel(self):
         self.start_daemon()
@@ -358,6 +462,31 @@ class Daemon(Tunectl):
         self.assertEqual(states[other["id"]], "SWEEP_STATE_CANCELLED")
         self.assertEqual(self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")["match"],
                          "MATCH_EXACT")
+
+    def test_who_waits_for_the_device_says_so(self):
+        self.start_daemon()
+        ceilings = subprocess.Popen(self.command("device", "ceilings", "cpu", "--processes", "1"),
+                                    env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                    text=True)
+        self.addCleanup(ceilings.wait)
+        self.addCleanup(ceilings.kill)
+        self.assertIn("process 1 of 1", ceilings.stderr.readline())  # it has the device now
+        queued = self.json_of("sweep", "--kernel", SAXPY, "--device", "cpu", "--detach")
+        for _ in range(200):
+            seen = self.json_of("sweep", "list")["sweeps"][0]
+            if seen["state"] != "SWEEP_STATE_QUEUED":
+                break
+            time.sleep(0.02)
+        self.assertEqual(seen["state"], "SWEEP_STATE_WAITING")
+        self.assertEqual(seen["message"], "waiting for cpu, which a measurement of ceilings has")
+        self.run_tunectl("sweep", "cancel", queued["id"])
+
+    def test_devices_that_are_well_need_no_retry(self):
+        self.start_daemon()
+        self.run_tunectl("device", "list")
+        tried = self.run_tunectl("device", "retry", "cpu").stdout
+        self.assertIn("healthy", tried)
+        self.run_tunectl("device", "retry", "cuda:99", expect=2)
 
     def test_a_killed_daemon_resumes_its_queue(self):
         daemon = self.start_daemon()

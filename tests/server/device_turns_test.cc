@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,13 +17,13 @@ namespace {
 TEST(DeviceTurns, OneAtATimeInTheOrderOfAsking) {
   DeviceTurns turns;
   std::optional<DeviceTurns::Turn> first;
-  first.emplace(turns.Take("cuda:0", {}).value());
+  first.emplace(turns.Take("cuda:0", "a test", {}).value());
   std::vector<int> order;
   std::atomic<int> holders = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
-      auto turn = turns.Take("cuda:0", {});
+      auto turn = turns.Take("cuda:0", "a test", {});
       ASSERT_TRUE(turn.ok());
       EXPECT_EQ(++holders, 1);
       order.push_back(i);
@@ -39,8 +40,8 @@ TEST(DeviceTurns, OneAtATimeInTheOrderOfAsking) {
 
 TEST(DeviceTurns, DevicesDoNotWaitForEachOther) {
   DeviceTurns turns;
-  auto gpu = turns.Take("cuda:0", {});
-  auto cpu = turns.Take("cpu", {});
+  auto gpu = turns.Take("cuda:0", "a test", {});
+  auto cpu = turns.Take("cpu", "a test", {});
   EXPECT_TRUE(gpu.ok());
   EXPECT_TRUE(cpu.ok());
 }
@@ -48,10 +49,31 @@ TEST(DeviceTurns, DevicesDoNotWaitForEachOther) {
 TEST(DeviceTurns, WhoGivesUpLeavesTheLine) {
   DeviceTurns turns;
   std::optional<DeviceTurns::Turn> first;
-  first.emplace(turns.Take("cpu", {}).value());
-  EXPECT_TRUE(absl::IsCancelled(turns.Take("cpu", [] { return true; }).status()));
+  first.emplace(turns.Take("cpu", "a test", {}).value());
+  EXPECT_TRUE(absl::IsCancelled(turns.Take("cpu", "a test", [] { return true; }).status()));
   first.reset();
-  EXPECT_TRUE(turns.Take("cpu", {}).ok());
+  EXPECT_TRUE(turns.Take("cpu", "a test", {}).ok());
+}
+
+TEST(DeviceTurns, WhoWaitsIsToldWhoHasIt) {
+  DeviceTurns turns;
+  std::optional<DeviceTurns::Turn> first;
+  first.emplace(turns.Take("cpu", "a gate", {}).value());
+  EXPECT_FALSE(turns.TryTake("cpu", "a try").has_value());
+  EXPECT_TRUE(turns.TryTake("cuda:0", "a try").has_value());
+  std::vector<std::string> holders;
+  const auto turn = turns.Take("cpu", "sweep 1", {}, [&](const std::string& holder) {
+    holders.push_back(holder);
+    first.reset();
+  });
+  EXPECT_TRUE(turn.ok());
+  EXPECT_EQ(holders, std::vector<std::string>{"a gate"});
+  holders.clear();
+  EXPECT_TRUE(turns
+                  .Take("cuda:0", "sweep 2", {},
+                        [&](const std::string& holder) { holders.push_back(holder); })
+                  .ok());
+  EXPECT_TRUE(holders.empty()) << "nobody had to be waited for";
 }
 
 }  // namespace

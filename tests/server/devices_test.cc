@@ -29,8 +29,10 @@ class DevicesTest : public testing::Test {
     const std::string bin = dir_.path() + "/bin";
     std::filesystem::create_directories(bin);
     const std::string program = bin + "/tune-device-cuda";
+    // shellcheck would have "how" quoted; it is two arguments.
     std::ofstream(program) << "#!/bin/sh\nexec " << SCRIPTED_WORKER << " device --state "
-                           << dir_.path() << " --target sm_90a \"$@\"\n";
+                           << dir_.path() << " --target sm_90a $(cat " << dir_.path()
+                           << "/how 2>/dev/null) \"$@\"\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     workers_ =
         Workers::Create({.state_dir = dir_.path() + "/state", .worker_dir = bin}).value();
@@ -42,6 +44,19 @@ class DevicesTest : public testing::Test {
     return view.ok() ? view->status.id : view.status().ToString();
   }
   DeviceLease& gpu() { return *workers_->devices()[0]; }
+  // A driver that is not there, or a canary that fails, until it is called off.
+  void Break(const std::string& how) { std::ofstream(dir_.path() + "/how") << how; }
+  void Mend() { std::filesystem::remove(dir_.path() + "/how"); }
+  DeviceView View(const std::string& id) {
+    return devices_->Choose(id, absl::Now() + absl::Seconds(60)).value();
+  }
+  bool Becomes(DeviceState state) {
+    for (int i = 0; i < 1500; ++i) {
+      if (gpu().Status().state == state) return true;
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return false;
+  }
   // Its worker dies, and nothing has started another yet.
   void MakeSuspect() {
     ASSERT_TRUE(gpu().Prepare({}, "ok", 1).ok());
@@ -61,6 +76,76 @@ TEST_F(DevicesTest, ASuspectGpuIsStillTheDefault) {
   EXPECT_EQ(ChosenId(), "cuda:0");
   MakeSuspect();
   EXPECT_EQ(ChosenId(), "cuda:0") << "its work does not go to the CPU unasked";
+}
+
+TEST_F(DevicesTest, ADeviceThatCannotBeUsedIsTriedAgainByItself) {
+  for (const char* how : {"--broken no_driver", "--canary unusable"}) {
+    Break(how);
+    devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kAtOnce,
+                                         RetryPauses{.first = absl::Milliseconds(50)});
+    const DeviceView view = View("cuda:0");
+    EXPECT_NE(view.status.state, DeviceState::kHealthy) << how;
+    EXPECT_LT(view.next_try, absl::Now() + absl::Minutes(11));
+    EXPECT_NE(view.status.message.find("tunectl device retry cuda:0"), std::string::npos)
+        << view.status.message;
+    Mend();
+    EXPECT_TRUE(Becomes(DeviceState::kHealthy)) << gpu().Status().message;
+    EXPECT_EQ(View("cuda:0").next_try, absl::InfiniteFuture());
+    devices_.reset();
+    workers_ =
+        Workers::Create({.state_dir = dir_.path() + "/state", .worker_dir = dir_.path() + "/bin"})
+            .value();
+  }
+}
+
+TEST_F(DevicesTest, ThePausesGrow) {
+  Break("--broken no_driver");
+  devices_ = std::make_unique<Devices>(
+      *workers_, *store_, ProbeTime::kAtOnce,
+      RetryPauses{.first = absl::Milliseconds(10), .longest = absl::Minutes(5)});
+  ASSERT_NE(View("cuda:0").status.state, DeviceState::kHealthy);
+  // Each pause is twice the one before: some tries on, the next is seconds away.
+  absl::Duration away;
+  for (int i = 0; i < 1500 && away < absl::Seconds(2); ++i) {
+    away = View("cuda:0").next_try - absl::Now();
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_GE(away, absl::Seconds(2));
+  EXPECT_LE(away, absl::Minutes(5));
+}
+
+TEST_F(DevicesTest, AnOperatorsWordTriesItAtOnce) {
+  Break("--canary unusable");
+  devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kAtOnce,
+                                       RetryPauses{.first = absl::Hours(1)});
+  ASSERT_EQ(View("cuda:0").status.state, DeviceState::kQuarantined);
+  const auto retry = [&](const std::string& id) {
+    return devices_->Retry(id, absl::Now() + absl::Seconds(60), [] { return false; });
+  };
+  absl::StatusOr<std::vector<DeviceView>> tried = retry("cuda:0");
+  ASSERT_TRUE(tried.ok()) << tried.status();
+  ASSERT_EQ(tried->size(), 1u);
+  EXPECT_EQ(tried->at(0).status.state, DeviceState::kQuarantined);
+  Mend();
+  tried = retry("cuda:0");
+  ASSERT_TRUE(tried.ok()) << tried.status();
+  EXPECT_EQ(tried->at(0).status.state, DeviceState::kHealthy);
+  EXPECT_EQ(tried->at(0).next_try, absl::InfiniteFuture());
+  EXPECT_TRUE(absl::IsNotFound(retry("cuda:99").status()));
+  for (const DeviceView& view : retry("").value()) EXPECT_NE(view.status.id, "cuda:0");
+}
+
+TEST_F(DevicesTest, ADeviceInUseIsLeftAlone) {
+  Break("--canary unusable");
+  devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kAtOnce,
+                                       RetryPauses{.first = absl::Hours(1)});
+  ASSERT_EQ(View("cuda:0").status.state, DeviceState::kQuarantined);
+  const auto turn = devices_->turns().Take("cuda:0", "a test", {});
+  ASSERT_TRUE(turn.ok());
+  int asked = 0;
+  EXPECT_TRUE(absl::IsCancelled(
+      devices_->Retry("cuda:0", absl::Now() + absl::Seconds(60), [&] { return ++asked > 3; })
+          .status()));
 }
 
 TEST_F(DevicesTest, LookUpsAreAnsweredForASuspectGpu) {

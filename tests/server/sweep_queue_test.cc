@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/convert.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -179,7 +180,7 @@ TEST_F(SweepQueueTest, StoppedDaemonGoesOnWithItsSweepsInOrder) {
 TEST_F(SweepQueueTest, WithoutTakingUpSweepsAreLeftForADaemon) {
   const int64_t left = Submit("cpu");
   gate_->AwaitStarted(1);
-  Restart({.take_up = false});
+  Restart({.embedded = true});
   const int64_t mine = Submit("cpu");
   gate_->Open();
   EXPECT_EQ(AwaitEnd(mine).row.state, db::SweepState::kDone);
@@ -190,6 +191,59 @@ TEST_F(SweepQueueTest, WithoutTakingUpSweepsAreLeftForADaemon) {
   EXPECT_TRUE(absl::IsFailedPrecondition(queue_->Feed(left).status())) << "nothing to watch";
   EXPECT_EQ(queue_->Cancel(left, absl::Now()).value().row.state, db::SweepState::kCancelled);
   EXPECT_EQ(store_->GetSweep(left).value().state, db::SweepState::kCancelled);
+}
+
+// Its tunectl was killed, and nobody goes on with it: not a daemon, not another tunectl.
+TEST_F(SweepQueueTest, AnEmbeddedSweepThatWasTerminatedIsInterruptedForGood) {
+  for (const bool embedded : {false, true}) {
+    Restart({.embedded = true});
+    const int64_t left = Submit("cpu");
+    gate_->AwaitStarted(1);
+    queue_->Stop();
+    EXPECT_EQ(store_->GetSweep(left).value().state, db::SweepState::kRunning)
+        << "as if it was killed";
+    Restart({.embedded = embedded});
+    EXPECT_EQ(queue_->counts().queued + queue_->counts().running, 0u);
+    const SweepView view = queue_->Get(left).value();
+    EXPECT_EQ(ToProto(view).state(), v1::SWEEP_STATE_INTERRUPTED);
+    EXPECT_NE(view.row.message.find("same command"), std::string::npos) << view.row.message;
+    EXPECT_TRUE(queue_->Feed(left).ok()) << "a finished sweep can be watched";
+    Restart({});
+    EXPECT_EQ(ToProto(queue_->Get(left).value()).state(), v1::SWEEP_STATE_INTERRUPTED) << "stored";
+    EXPECT_TRUE(gate_->started().empty());
+  }
+}
+
+TEST_F(SweepQueueTest, WhoOnlyReadsSeesWhatAnotherProcessIsAt) {
+  Restart({.embedded = true});
+  const int64_t id = Submit("cpu");
+  gate_->AwaitStarted(1);
+  const std::string path = dir_.path() + "/tune.db";
+  const std::unique_ptr<db::Store> reader = db::Store::OpenToRead(path).value();
+  const auto look = [&](const std::string& owner) {
+    auto queue = SweepQueue::Start({.embedded = true, .other_owner = owner}, *reader, ticker_, {});
+    const SweepView view = queue.value()->Get(id).value();
+    EXPECT_TRUE(absl::IsFailedPrecondition(queue.value()->Feed(id).status()));
+    EXPECT_FALSE(queue.value()->Submit(MakeSubmission("cpu")).ok());
+    return ToProto(view);
+  };
+  v1::Sweep sweep = look("tunectl (process 17)");
+  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_RUNNING);
+  EXPECT_EQ(sweep.message(), "in tunectl (process 17)");
+  EXPECT_TRUE(sweep.embedded());
+  // Nobody has the store: then nobody runs it either.
+  EXPECT_EQ(look("").state(), v1::SWEEP_STATE_INTERRUPTED);
+}
+
+TEST_F(SweepQueueTest, WhatWaitsSaysHowManyAreAhead) {
+  Submit("cpu");
+  const int64_t second = Submit("cpu");
+  const int64_t third = Submit("cpu");
+  gate_->AwaitStarted(1);
+  EXPECT_EQ(queue_->Get(second).value().row.message, "1 sweep is ahead of it on cpu");
+  EXPECT_EQ(queue_->Get(third).value().row.message, "2 sweeps are ahead of it on cpu");
+  ASSERT_TRUE(queue_->Cancel(second, absl::Now() + absl::Seconds(30)).ok());
+  EXPECT_EQ(queue_->Get(third).value().row.message, "1 sweep is ahead of it on cpu");
 }
 
 TEST_F(SweepQueueTest, FinishedSweepKeepsItsCountsAcrossARestart) {

@@ -178,6 +178,26 @@ TEST_F(DeviceLeaseTest, StopsWaitingWhenCancelled) {
   }
 }
 
+// A process that the kernel does not let go of cannot be made to order; one that nobody has killed
+// yet stands for it.
+TEST_F(DeviceLeaseTest, AWorkerThatDoesNotEndKeepsItsDeviceOutOfUse) {
+  Prepare();
+  std::unique_ptr<WorkerProcess> stuck =
+      WorkerProcess::Start(ScriptedCommand("device", dir_)).value();
+  const pid_t pid = stuck->pid();
+  // What a twin leaves behind counts for all.
+  lease().MakeTwin("other")->OutOfUseUntilOver(std::move(stuck));
+  EXPECT_EQ(lease().Status().state, DeviceState::kUnavailable);
+  EXPECT_THAT(lease().Status().message, HasSubstr(absl::StrCat("process ", pid)));
+  EXPECT_EQ(lease().Run(Request("ok")).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(lease().MakeTwin("another")->Open().code(), absl::StatusCode::kUnavailable);
+  kill(pid, SIGKILL);
+  ASSERT_TRUE(Ends(pid));
+  EXPECT_TRUE(lease().Open().ok());
+  EXPECT_EQ(lease().Status().state, DeviceState::kHealthy);
+  EXPECT_EQ(Run("ok").outcome, Outcome::kOk);
+}
+
 TEST_F(DeviceLeaseTest, ClosedAndPreparedAgainItHasAFreshWorker) {
   Prepare();
   EXPECT_EQ(Run("count").message, "3");

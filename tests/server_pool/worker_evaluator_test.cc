@@ -83,7 +83,7 @@ class WorkerEvaluatorTest : public testing::Test {
                                     .problem = problem_,
                                     .device = lease_.get(),
                                     .compiler = pool_.get(),
-                                    .quiet = {pool_.get()},
+                                    .budget = budget_,
                                     .cancelled = [this] { return cancelled_.load(); }});
   }
   std::vector<Config> AllConfigs() {
@@ -121,6 +121,7 @@ class WorkerEvaluatorTest : public testing::Test {
   int room_ = 0;       // the problem fits beside so many processes; 0: any number
   absl::Duration compile_deadline_ = absl::Seconds(2);
   absl::Duration run_deadline_ = absl::Seconds(1);
+  absl::Duration budget_ = absl::InfiniteDuration();
   std::atomic<bool> cancelled_{false};
   Problem problem_;
   std::shared_ptr<const Kernel> kernel_;
@@ -242,6 +243,65 @@ TEST_F(WorkerEvaluatorTest, OnTheCpuNothingCompilesWhileSomethingRuns) {
   }
 }
 
+// Four variants that hang for a minute each, and four whose compile does.
+TEST_F(WorkerEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNobody) {
+  compile_deadline_ = run_deadline_ = absl::Minutes(1);
+  for (const char* target : {"sm_90a", "cpu"}) {
+    evaluator_.reset();
+    target_ = target;
+    budget_ = absl::Seconds(3);
+    const absl::Time start = absl::Now();
+    Make("['ok', 'hang', 'once_hang']", "['samples', 'hang', 'once_slow_1']", "[100, 101]");
+    const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
+    auto strategy = MakeStrategy("exhaustive", space).value();
+    std::vector<Trial> trials;
+    SweepHooks hooks;
+    hooks.record = [&](Trial& trial) {
+      trials.push_back(trial);
+      return absl::OkStatus();
+    };
+    const SweepSummary summary =
+        RunSweep(space, *strategy, *evaluator_, {.time = evaluator_->time_left()}, {}, hooks)
+            .value();
+    EXPECT_LT(absl::Now() - start, absl::Seconds(10)) << target;
+    EXPECT_EQ(summary.end, SweepEnd::kTime);
+    EXPECT_GE(summary.dropped, 1u);
+    for (const Trial& trial : trials) EXPECT_EQ(trial.outcome, Outcome::kOk) << trial.message;
+    EXPECT_EQ(lease_->Status().state, DeviceState::kHealthy);
+    // What is left of the search does not stand in the way of measuring the best again.
+    evaluator_->ExpectRounds(1, absl::Seconds(60));
+    const std::vector<Config> best = {
+        space.At(*space.IndexOf(*kernel_->DefaultConfig(problem_, evaluator_->traits())))};
+    absl::StatusOr<std::vector<Trial>> again = evaluator_->Remeasure(best);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->at(0).outcome, Outcome::kOk);
+  }
+}
+
+TEST_F(WorkerEvaluatorTest, ARoundThatHangsEndsAtItsLimit) {
+  run_deadline_ = absl::Minutes(1);
+  Make("['ok']", "['samples', 'hang']", "[100]");
+  const absl::Time start = absl::Now();
+  evaluator_->ExpectRounds(1, absl::Milliseconds(500));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(evaluator_->Remeasure(AllConfigs()).status()));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+}
+
+TEST_F(WorkerEvaluatorTest, AReferenceThatTakesTheWholeBudgetSaysSo) {
+  Make("['ok']", "['samples']", "[100]");
+  evaluator_.reset();
+  budget_ = absl::Milliseconds(500);
+  for (const char* source : {"hang", "binary hang"}) {  // while it is compiled, while it runs
+    kernel_ = Kernel::Create("s.textproto", kernel_->spec_text(), {{"s.cu", source}}).value();
+    const absl::Time start = absl::Now();
+    const absl::Status status = MakeEvaluator().status();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the budget of 500ms was spent"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("reference"));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  }
+}
+
 TEST_F(WorkerEvaluatorTest, RemeasuresInTheOrderGivenEachTimeInAFreshWorker) {
   Make("['ok', 'outcome_3']", "['samples', 'outcome_6', 'count']", "[100, 101]");
   std::vector<Config> configs = AllConfigs();
@@ -272,7 +332,7 @@ TEST_F(WorkerEvaluatorTest, WithoutMemoryForManyWorkersARoundHasOneAlone) {
   room_ = 1;
   Make("['ok']", "['samples', 'count']", "[100]");
   const std::vector<Config> configs = AllConfigs();
-  evaluator_->ExpectRounds(3);
+  evaluator_->ExpectRounds(3, absl::InfiniteDuration());
   for (int round = 0; round < 3; ++round) {
     absl::StatusOr<std::vector<Trial>> trials = evaluator_->Remeasure(configs);
     ASSERT_TRUE(trials.ok()) << trials.status();

@@ -142,6 +142,36 @@ TEST(RunSweep, StartsNothingOnceItsTimeIsUp) {
   EXPECT_FALSE(summary.best.has_value());
 }
 
+TEST(RunSweep, WhatIsInFlightWhenItsTimeIsUpIsDropped) {
+  Fixture f(4);
+  f.hooks.record = [&](Trial&) {
+    f.evaluator.stuck_ = ++f.recorded == 5;
+    return absl::OkStatus();
+  };
+  const absl::Time start = SteadyNow();
+  const SweepSummary summary = f.Run({.time = absl::Milliseconds(120)}).value();
+  EXPECT_GE(SteadyNow() - start, absl::Milliseconds(120));
+  EXPECT_LT(SteadyNow() - start, absl::Seconds(10)) << "nothing else would have ended it";
+  EXPECT_EQ(summary.end, SweepEnd::kTime);
+  EXPECT_FALSE(summary.cancelled);
+  EXPECT_EQ(summary.done, 5);
+  EXPECT_EQ(f.recorded, 5);
+  EXPECT_EQ(summary.dropped, 4);
+}
+
+// The last trials of a strategy that is done may hang, too.
+TEST(RunSweep, TheLastTrialsAreDroppedToo) {
+  Fixture f(32);
+  f.hooks.record = [&](Trial&) {
+    f.evaluator.stuck_ = ++f.recorded == 18;
+    return absl::OkStatus();
+  };
+  const SweepSummary summary = f.Run({.time = absl::Milliseconds(50)}).value();
+  EXPECT_EQ(summary.end, SweepEnd::kTime);
+  EXPECT_EQ(summary.done, 18);
+  EXPECT_EQ(summary.dropped, 2);
+}
+
 TEST(RunSweep, ReusesKnownTrialsAndCountsThemAgainstTheBudget) {
   Fixture f;
   std::vector<Trial> known;

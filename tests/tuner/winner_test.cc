@@ -49,6 +49,9 @@ class ScriptedEvaluator : public Evaluator {
   absl::Status Start(const Config&) override { return absl::UnimplementedError("no search"); }
   absl::StatusOr<std::optional<Trial>> Next(absl::Duration) override { return std::nullopt; }
   absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) override {
+    if (static_cast<int>(rounds_.size()) == rounds_in_time_) {
+      return absl::DeadlineExceededError("too late");
+    }
     rounds_.emplace_back();
     std::vector<Trial> trials;
     for (const Config& config : configs) {
@@ -62,13 +65,18 @@ class ScriptedEvaluator : public Evaluator {
     if (trial.measurement.latency_ns_median < roof_ns_) trial.outcome = Outcome::kAboveRoof;
   }
   void SetRival(double) override {}
-  void ExpectRounds(int rounds) override { expected_.push_back(rounds); }
+  void ExpectRounds(int rounds, absl::Duration limit) override {
+    expected_.push_back(rounds);
+    limit_ = limit;
+  }
 
   Measure measure_;
   absl::Duration round_takes_;
   double roof_ns_ = 0;
   std::vector<std::vector<int64_t>> rounds_;  // who was measured, in order
+  int rounds_in_time_ = -1;                   // the next ones are too late
   std::vector<int> expected_;
+  absl::Duration limit_;
 };
 
 std::vector<Trial> Search(int64_t count) {
@@ -143,6 +151,34 @@ TEST(MeasureFinals, KeepsToItsTimeButNotBelowThreeRounds) {
           ->rounds;
   EXPECT_GE(rounds, 3);
   EXPECT_LE(rounds, 10);
+}
+
+TEST(MeasureFinals, ARoundThatIsNotOverWithinTheLimitDoesNotCount) {
+  ScriptedEvaluator evaluator([](int64_t x, int) { return Found(x, {1000, 1000, 1000}); });
+  evaluator.rounds_in_time_ = 1;
+  const ConfirmPolicy policy{.limit = absl::Seconds(5)};
+  const Finals finals = MeasureFinals(Search(3), {}, policy, evaluator).value();
+  EXPECT_EQ(finals.rounds, 1) << "fewer than the least: there was no time";
+  EXPECT_THAT(finals.trials, SizeIs(3));
+  EXPECT_LE(evaluator.limit_, absl::Seconds(5));
+  EXPECT_GT(evaluator.limit_, absl::Seconds(4));
+  evaluator.rounds_in_time_ = 1;  // which are over
+  EXPECT_TRUE(absl::IsDeadlineExceeded(MeasureFinals(Search(3), {}, policy, evaluator).status()));
+}
+
+TEST(MeasureFinals, SlowFinalistsAreLeftOutWhereALimitHasNoRoomForThem) {
+  ScriptedEvaluator evaluator([](int64_t x, int) { return Found(x, {1000, 1000, 1000}); });
+  std::vector<Trial> trials = Search(12);
+  for (Trial& trial : trials) trial.evaluate_seconds = 1;
+  // Three rounds in half of it: five seconds, so that three configs have room.
+  const auto finalists = [&](const Config& default_config, absl::Duration limit) {
+    return Xs(MeasureFinals(trials, default_config, {.limit = limit}, evaluator)->trials);
+  };
+  EXPECT_THAT(finalists({}, absl::Seconds(20)), ElementsAre(0, 1, 2));
+  EXPECT_THAT(finalists(ConfigOf(11), absl::Seconds(20)), ElementsAre(0, 1, 11));
+  EXPECT_THAT(finalists(ConfigOf(11), absl::Seconds(1)), ElementsAre(0, 11));
+  EXPECT_THAT(finalists({}, absl::Seconds(1)), ElementsAre(0));
+  EXPECT_THAT(finalists({}, absl::InfiniteDuration()), SizeIs(8));
 }
 
 TEST(MeasureFinals, OneThatFailsInARoundIsNotOk) {

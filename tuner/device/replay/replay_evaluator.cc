@@ -31,8 +31,12 @@ absl::Status ReplayEvaluator::Start(const Config& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<Trial>> ReplayEvaluator::Next(absl::Duration) {
+absl::StatusOr<std::optional<Trial>> ReplayEvaluator::Next(absl::Duration wait) {
   if (in_flight_.empty()) return std::nullopt;
+  if (in_flight_.begin()->end > elapsed_ + wait) {
+    elapsed_ += wait;
+    return std::nullopt;
+  }
   const InFlight first = in_flight_.extract(in_flight_.begin()).value();
   elapsed_ = std::max(elapsed_, first.end);
   return TrialOf(first.index);
