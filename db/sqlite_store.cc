@@ -144,7 +144,10 @@ std::string Store::WriterOf(const std::string& path) {
 
 SqliteStore::SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
                          const std::string& path)
-    : lock_(std::move(lock)), writer_(std::move(writer)), readers_(path) {}
+    : lock_(std::move(lock)),
+      writer_(std::move(writer)),
+      readers_(path),
+      statistics_readers_(path) {}
 
 absl::Status SqliteStore::PutKernel(const KernelRow& kernel) {
   return writer_.Run([&](Connection& connection) { return InsertKernel(connection, kernel); });
@@ -335,7 +338,7 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
 }
 
 absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Lease reader, statistics_readers_.Borrow());
   StoreStatistics statistics;
   // Trials are never deleted, so the last id is their number; counting would read a whole index.
   ASSIGN_OR_RETURN(statistics.trial_count,

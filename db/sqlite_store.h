@@ -80,6 +80,7 @@ class SqliteStore : public Store {
   const std::unique_ptr<FileLock> lock_;
   Writer writer_;
   Readers readers_;
+  Readers statistics_readers_;  // so that a status does not wait for a report
 };
 
 }  // namespace tune::db

@@ -68,7 +68,7 @@ absl::StatusOr<Config> Complete(const Config& partial, Config config) {
 
 absl::StatusOr<Case> CheckCase(const v1::MeasureRequest& request, const Catalogue& catalogue,
                                const Devices& devices, const RecordBook& records,
-                               absl::Time deadline) {
+                               absl::Time deadline, const Cancelled& cancelled) {
   Case result;
   ASSIGN_OR_RETURN(result.policy, PolicyOf(request));
   v1::SubmitSweepRequest sweep;  // the same checks: kernel, dims, device
@@ -80,12 +80,9 @@ absl::StatusOr<Case> CheckCase(const v1::MeasureRequest& request, const Catalogu
   *sweep.mutable_dims() = request.dims();
   sweep.set_dtype(request.dtype());
   sweep.set_device(request.device());
-  ASSIGN_OR_RETURN(Submission submission, CheckSubmission(sweep, catalogue, devices, deadline));
+  ASSIGN_OR_RETURN(Submission submission, CheckProblem(sweep, catalogue, devices, deadline));
   result.where = std::move(submission.sweep);
-  const db::KernelRow& kernel = submission.kernel;
-  ASSIGN_OR_RETURN(result.kernel, Kernel::Create(kernel.spec_name, kernel.spec_text, kernel.files));
-  ASSIGN_OR_RETURN(DeviceView device, devices.Choose(result.where.device_id, deadline));
-  const TargetTraits traits = TraitsOf(device.status.info);
+  result.kernel = submission.parsed;
   if (request.best() && request.has_config()) {
     return absl::InvalidArgumentError("ask for the best config or for a given one, not for both");
   }
@@ -94,19 +91,16 @@ absl::StatusOr<Case> CheckCase(const v1::MeasureRequest& request, const Catalogu
                       .dims = {request.dims().begin(), request.dims().end()},
                       .dtype = request.dtype(),
                       .device = result.where.device_id};
-    ASSIGN_OR_RETURN(RecordAnswer answer, records.Lookup(query));
+    ASSIGN_OR_RETURN(RecordAnswer answer, records.Lookup(query, cancelled));
     result.config = std::move(answer.config);
     result.reason = std::move(answer.reason);
     return result;
   }
-  ASSIGN_OR_RETURN(Config defaults, result.kernel->DefaultConfig(result.where.problem, traits));
+  ASSIGN_OR_RETURN(Config defaults,
+                   result.kernel->DefaultConfig(result.where.problem, submission.traits));
   ASSIGN_OR_RETURN(result.config, Complete(FromProto(request.config()), std::move(defaults)));
-  ASSIGN_OR_RETURN(Space space, result.kernel->MakeSpace(result.where.problem, traits));
-  if (!space.IndexOf(result.config)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the config ", ToText(result.config), " is not in the kernel's space for ",
-                     ToText(result.where.problem), " on ", result.where.target));
-  }
+  RETURN_IF_ERROR(
+      result.kernel->CheckConfig(result.where.problem, submission.traits, result.config));
   return result;
 }
 
@@ -142,11 +136,9 @@ grpc::ServerUnaryReactor* BenchService::Measure(grpc::CallbackServerContext* con
                                                 const v1::MeasureRequest* request,
                                                 v1::MeasureResponse* response) {
   const absl::Time deadline = DeadlineOf(*context, kMeasureCap);
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
-    const Cancelled cancelled = [=, this] {
-      return context->IsCancelled() || absl::Now() > deadline || stopping_;
-    };
-    ASSIGN_OR_RETURN(Case item, CheckCase(*request, catalogue_, devices_, records_, deadline));
+  const auto measure = [=, this](const Cancelled& cancelled) -> absl::Status {
+    ASSIGN_OR_RETURN(Case item,
+                     CheckCase(*request, catalogue_, devices_, records_, deadline, cancelled));
     ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
                      devices_.turns().Take(item.where.device_id, "a bench", cancelled));
     ASSIGN_OR_RETURN(DeviceLease * lease, workers_.FindDevice(item.where.device_id));
@@ -166,12 +158,10 @@ grpc::ServerUnaryReactor* BenchService::Measure(grpc::CallbackServerContext* con
     Describe(item, *evaluator, plan.work, *response);
     evaluator.reset();
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(executor_, context, kMeasureCap, measure);
 }
 
-void BenchService::Stop() {
-  stopping_ = true;
-  executor_.Stop();
-}
+void BenchService::Stop() { executor_.Stop(); }
 
 }  // namespace tune::server

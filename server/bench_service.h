@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
-
 #include "server/catalogue.h"
 #include "server/devices.h"
 #include "server/executor.h"
@@ -33,7 +31,6 @@ class BenchService : public v1::BenchService::CallbackService {
   Devices& devices_;
   Workers& workers_;
   const RecordBook& records_;
-  std::atomic<bool> stopping_ = false;
   // Of its own: a measurement may wait long for its turn, and must not keep other calls waiting.
   Executor executor_{/*threads_max=*/4, /*queue_max=*/64};
 };

@@ -22,7 +22,7 @@ grpc::ServerUnaryReactor* DeviceService::ListDevices(grpc::CallbackServerContext
                                                      const v1::ListDevicesRequest*,
                                                      v1::ListDevicesResponse* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<DeviceView> views, devices_.List(deadline));
     for (const DeviceView& view : views) *response->add_devices() = ToProto(view);
     return absl::OkStatus();
@@ -33,7 +33,7 @@ grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* 
                                                    const v1::GetDeviceRequest* request,
                                                    v1::Device* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(DeviceView view, devices_.Choose(request->id(), deadline));
     *response = ToProto(view);
     return absl::OkStatus();
@@ -63,9 +63,9 @@ grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilin
   const CeilingsOrder order{.device = request->device(),
                             .remeasure = request->remeasure(),
                             .processes = request->processes()};
-  const absl::Status queued = jobs_.Run([this, reactor, deadline, order] {
+  reactor->RunOn(jobs_, [this, reactor, deadline, order] {
     const Cancelled cancelled = [&] {
-      return stopping_ || reactor->cancelled() || absl::Now() > deadline;
+      return jobs_.stopping() || reactor->cancelled() || absl::Now() > deadline;
     };
     const TellStep tell = [&](const std::string& step) {
       v1::MeasureCeilingsEvent event;
@@ -81,7 +81,6 @@ grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilin
     }
     reactor->End(ToGrpc(device.status()));
   });
-  if (!queued.ok()) reactor->End(ToGrpc(queued));
   return reactor.get();
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
-
 #include "server/devices.h"
 #include "server/executor.h"
 #include "server/pool/workers.h"
@@ -13,8 +11,8 @@ namespace tune::server {
 // Thread-safe.
 class DeviceService : public v1::DeviceService::CallbackService {
  public:
-  DeviceService(db::Store& store, Workers& workers, Devices& devices, Executor& executor)
-      : store_(store), workers_(workers), devices_(devices), executor_(executor) {}
+  DeviceService(db::Store& store, Workers& workers, Devices& devices, Executors& executors)
+      : store_(store), workers_(workers), devices_(devices), executors_(executors) {}
 
   grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* context,
                                         const v1::ListDevicesRequest* request,
@@ -31,17 +29,13 @@ class DeviceService : public v1::DeviceService::CallbackService {
       grpc::CallbackServerContext* context, const v1::MeasureCeilingsRequest* request) override;
 
   // Ends what measures. Call before the server is shut down.
-  void Stop() {
-    stopping_ = true;
-    jobs_.Stop();
-  }
+  void Stop() { jobs_.Stop(); }
 
  private:
   db::Store& store_;
   Workers& workers_;
   Devices& devices_;
-  Executor& executor_;
-  std::atomic<bool> stopping_ = false;
+  Executors& executors_;
   Executor jobs_{/*threads_max=*/4, /*queue_max=*/16};  // a device's ceilings take a minute
 };
 

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -14,9 +15,9 @@
 #include "tuner/status_macros.h"
 
 namespace tune::server {
-
 namespace {
 
+constexpr std::chrono::milliseconds kPatience(20);
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 
 bool IsOutOfUse(const DeviceStatus& status) {
@@ -128,7 +129,7 @@ void Devices::TryWhatIsDue() const {
 
 absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, absl::Time deadline,
                                                        const Cancelled& cancelled) const {
-  RETURN_IF_ERROR(AwaitProbe(deadline));
+  RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
   workers_.FindNewDevices();
   std::vector<DeviceLease*> leases = workers_.devices();
   if (!id.empty()) {
@@ -148,10 +149,15 @@ absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, ab
   return views;
 }
 
-absl::Status Devices::AwaitProbe(absl::Time deadline) const {
+absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const {
   std::unique_lock lock(mutex_);
   StartProbe();
-  changed_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return probed_ || stopping_; });
+  while (!probed_ && !stopping_ && absl::Now() < deadline) {
+    if (cancelled && cancelled()) {
+      return absl::CancelledError("cancelled while devices were being probed");
+    }
+    changed_.wait_for(lock, kPatience);
+  }
   if (probed_) return absl::OkStatus();
   if (stopping_) return absl::UnavailableError("the daemon is stopping");
   return absl::UnavailableError("the devices are still being probed; try again");
@@ -187,15 +193,17 @@ DeviceView Devices::ViewOf(const DeviceLease& lease) const {
   return view;
 }
 
-absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline) const {
-  RETURN_IF_ERROR(AwaitProbe(deadline));
+absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,
+                                                      const Cancelled& cancelled) const {
+  RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
   std::vector<DeviceView> views;
   for (const DeviceLease* lease : workers_.devices()) views.push_back(ViewOf(*lease));
   return views;
 }
 
-absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time deadline) const {
-  ASSIGN_OR_RETURN(std::vector<DeviceView> views, List(deadline));
+absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time deadline,
+                                           const Cancelled& cancelled) const {
+  ASSIGN_OR_RETURN(std::vector<DeviceView> views, List(deadline, cancelled));
   for (DeviceView& view : views) {
     // GPUs come first, and the CPU last.
     if (id.empty() ? MayBeDefault(view.status) : view.status.id == id) return std::move(view);

@@ -46,10 +46,12 @@ class Devices {
   Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses = {});
   ~Devices() { Stop(); }
 
-  absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline) const;
+  absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline,
+                                               const Cancelled& cancelled = {}) const;
   // The device of an id; of an empty id, the first GPU that is healthy or suspect, else the CPU.
   // NOT_FOUND names the devices there are.
-  absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline) const;
+  absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline,
+                                    const Cancelled& cancelled = {}) const;
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;
 
@@ -88,8 +90,8 @@ class Devices {
   // What follows from a try.
   void Plan(const DeviceLease& lease, bool usable, absl::Duration pause) const;
   DeviceView ViewOf(const DeviceLease& lease) const;
-  // CANCELLED after Stop.
-  absl::Status AwaitProbe(absl::Time deadline) const;
+  // UNAVAILABLE after Stop; CANCELLED if `cancelled` says so.
+  absl::Status AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const;
 
   Workers& workers_;
   db::Store& store_;

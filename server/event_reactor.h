@@ -5,12 +5,16 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/convert.h"
+#include "server/executor.h"
 
 namespace tune::server {
 
@@ -44,6 +48,19 @@ class EventReactor : public grpc::ServerWriteReactor<Event> {
   }
   bool cancelled() const { return cancelled_; }
 
+  // Runs a task that ends the call, unless the client goes away while it waits for a thread. The
+  // executor must outlive the call.
+  void RunOn(Executor& executor, std::function<void()> task) {
+    absl::Status refused;
+    {
+      std::lock_guard lock(mutex_);
+      const absl::StatusOr<Executor::Ticket> ticket = executor.Run(std::move(task));
+      refused = ticket.status();
+      if (ticket.ok()) queued_ = {&executor, *ticket};
+    }
+    if (!refused.ok()) End(ToGrpc(refused));
+  }
+
   void OnWriteDone(bool ok) override {
     {
       std::lock_guard lock(mutex_);
@@ -52,7 +69,14 @@ class EventReactor : public grpc::ServerWriteReactor<Event> {
     }
     Proceed();
   }
-  void OnCancel() override { cancelled_ = true; }
+  void OnCancel() override {
+    cancelled_ = true;
+    {
+      std::lock_guard lock(mutex_);
+      if (queued_.first == nullptr || !queued_.first->Drop(queued_.second)) return;
+    }
+    End(grpc::Status::CANCELLED);
+  }
   void OnDone() override {
     std::shared_ptr<EventReactor> self;
     std::lock_guard lock(mutex_);
@@ -91,6 +115,7 @@ class EventReactor : public grpc::ServerWriteReactor<Event> {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::deque<Event> waiting_;
+  std::pair<Executor*, Executor::Ticket> queued_ = {};
   std::optional<grpc::Status> end_;
   bool writing_ = false;
   bool broken_ = false;

@@ -36,8 +36,10 @@ void AddSpecFinding(const std::string& spec_name, absl::string_view message,
 }
 
 absl::StatusOr<std::vector<Config>> ConfigsToCompile(const Kernel& kernel, const Problem& problem,
-                                                     const TargetTraits& traits, bool all) {
-  ASSIGN_OR_RETURN(Space space, kernel.MakeSpace(problem, traits));
+                                                     const TargetTraits& traits, bool all,
+                                                     SpaceSolver& solver,
+                                                     const Cancelled& cancelled) {
+  ASSIGN_OR_RETURN(Space space, solver.MakeSpace(kernel, problem, traits, cancelled));
   if (!all) {
     ASSIGN_OR_RETURN(Config config, kernel.DefaultConfig(problem, traits));
     return std::vector<Config>{std::move(config)};
@@ -54,7 +56,8 @@ absl::StatusOr<std::vector<Config>> ConfigsToCompile(const Kernel& kernel, const
 
 absl::Status CheckTarget(const Kernel& kernel, const std::string& target,
                          const v1::CheckKernelRequest& request, Workers& workers,
-                         const Cancelled& cancelled, v1::CheckKernelResponse& response) {
+                         SpaceSolver& solver, const Cancelled& cancelled,
+                         v1::CheckKernelResponse& response) {
   ASSIGN_OR_RETURN(TargetTraits traits, TargetTraitsFor(target));
   if (!kernel.RunsOn(target)) {
     return absl::InvalidArgumentError(absl::StrCat("the spec's targets leave it out: ",
@@ -62,8 +65,9 @@ absl::Status CheckTarget(const Kernel& kernel, const std::string& target,
   }
   const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
   ASSIGN_OR_RETURN(Problem problem, kernel.MakeProblem(dims, request.dtype(), target));
-  ASSIGN_OR_RETURN(std::vector<Config> configs,
-                   ConfigsToCompile(kernel, problem, traits, request.all_variants()));
+  ASSIGN_OR_RETURN(
+      std::vector<Config> configs,
+      ConfigsToCompile(kernel, problem, traits, request.all_variants(), solver, cancelled));
   ASSIGN_OR_RETURN(CompilePool * pool, workers.PoolFor(target));
   ASSIGN_OR_RETURN(CompileReport report,
                    CompileOnly(kernel, problem, traits, configs, *pool, cancelled));
@@ -77,7 +81,8 @@ absl::Status CheckTarget(const Kernel& kernel, const std::string& target,
 }  // namespace
 
 v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
-                   const std::map<std::string, int64_t>& dims, const std::string& dtype) {
+                   const std::map<std::string, int64_t>& dims, const std::string& dtype,
+                   SpaceSolver& solver, const Cancelled& cancelled) {
   v1::Kernel proto;
   *proto.mutable_spec() = kernel.spec();
   proto.set_hash(kernel.hash());
@@ -86,7 +91,7 @@ v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
     absl::StatusOr<TargetTraits> traits = TargetTraitsFor(target);
     absl::StatusOr<Problem> problem = kernel.MakeProblem(dims, dtype, target);
     if (!traits.ok() || !problem.ok()) continue;
-    absl::StatusOr<Space> space = kernel.MakeSpace(*problem, *traits);
+    absl::StatusOr<Space> space = solver.MakeSpace(kernel, *problem, *traits, cancelled);
     if (space.ok()) (*proto.mutable_space_sizes())[target] = space->size();
     absl::StatusOr<Config> config = kernel.DefaultConfig(*problem, *traits);
     if (config.ok()) (*proto.mutable_default_configs())[target] = ToProto(*config);
@@ -95,7 +100,7 @@ v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
 }
 
 absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue& catalogue,
-                         Workers& workers, const Cancelled& cancelled,
+                         Workers& workers, SpaceSolver& solver, const Cancelled& cancelled,
                          v1::CheckKernelResponse& response) {
   NamedKernel named;
   if (request.kernel_case() == v1::CheckKernelRequest::kKernelSource) {
@@ -121,10 +126,11 @@ absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue&
     }
   }
   const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
-  *response.mutable_kernel() = ToProto(*named.kernel, targets, dims, request.dtype());
+  *response.mutable_kernel() =
+      ToProto(*named.kernel, targets, dims, request.dtype(), solver, cancelled);
   for (const std::string& target : targets) {
     const absl::Status status =
-        CheckTarget(*named.kernel, target, request, workers, cancelled, response);
+        CheckTarget(*named.kernel, target, request, workers, solver, cancelled, response);
     if (absl::IsCancelled(status)) return status;
     if (!status.ok()) AddFinding(target, status.message(), response);
   }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "server/catalogue.h"
 #include "server/pool/workers.h"
+#include "server/space_solver.h"
 #include "tune/v1/catalogue.pb.h"
 #include "tuner/kernel.h"
 
@@ -18,11 +19,12 @@ namespace tune::server {
 // The kernel as clients see it, with the spaces of a problem for each target it runs on. A space
 // that cannot be built is left out.
 v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
-                   const std::map<std::string, int64_t>& dims, const std::string& dtype);
+                   const std::map<std::string, int64_t>& dims, const std::string& dtype,
+                   SpaceSolver& solver, const Cancelled& cancelled);
 
 // NOT_FOUND: no such kernel in the catalogue; CANCELLED. Everything else is a finding.
 absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue& catalogue,
-                         Workers& workers, const Cancelled& cancelled,
+                         Workers& workers, SpaceSolver& solver, const Cancelled& cancelled,
                          v1::CheckKernelResponse& response);
 
 }  // namespace tune::server

@@ -15,6 +15,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kCheckCap = absl::Minutes(30);
+constexpr absl::Duration kCap = absl::Minutes(2);  // other large spaces may be found before
 
 }  // namespace
 
@@ -36,14 +37,15 @@ std::vector<std::string> KernelService::TargetsPreferred() {
   return targets;
 }
 
-v1::Kernel KernelService::Describe(const Kernel& kernel) {
+v1::Kernel KernelService::Describe(const Kernel& kernel, const Cancelled& cancelled) {
   const std::set<std::string> targets = TargetsShown();
   const std::string key = absl::StrCat(kernel.spec().name(), " ", absl::StrJoin(targets, " "));
   {
     std::lock_guard lock(mutex_);
     if (auto it = described_.find(key); it != described_.end()) return it->second;
   }
-  v1::Kernel described = ToProto(kernel, targets, {}, "");
+  v1::Kernel described = ToProto(kernel, targets, {}, "", solver_, cancelled);
+  if (cancelled()) return described;  // spaces may be missing
   std::lock_guard lock(mutex_);
   return described_.emplace(key, std::move(described)).first->second;
 }
@@ -51,52 +53,57 @@ v1::Kernel KernelService::Describe(const Kernel& kernel) {
 grpc::ServerUnaryReactor* KernelService::ListKernels(grpc::CallbackServerContext* context,
                                                      const v1::ListKernelsRequest*,
                                                      v1::ListKernelsResponse* response) {
-  return AnswerOn(executor_, context, [=, this] {
+  const auto list = [=, this](const Cancelled& cancelled) {
     for (const auto& [name, named] : catalogue_.kernels()) {
-      *response->add_kernels() = Describe(*named.kernel);
+      *response->add_kernels() = Describe(*named.kernel, cancelled);
     }
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(executors_.waiting, context, kCap, list);
 }
 
 grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* context,
                                                    const v1::GetKernelRequest* request,
                                                    v1::Kernel* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  const auto get = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(NamedKernel named, catalogue_.Find(request->name()));
-    *response = Describe(*named.kernel);
+    *response = Describe(*named.kernel, cancelled);
     response->set_source_text(named.kernel->files().at(named.kernel->spec().source()));
     response->set_readme(named.readme);
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(executors_.waiting, context, kCap, get);
 }
 
 grpc::ServerUnaryReactor* KernelService::CheckKernel(grpc::CallbackServerContext* context,
                                                      const v1::CheckKernelRequest* request,
                                                      v1::CheckKernelResponse* response) {
-  const absl::Time deadline = DeadlineOf(*context, kCheckCap);
-  return AnswerOn(checks_, context, [=, this] {
-    const Cancelled cancelled = [=, this] {
-      return context->IsCancelled() || absl::Now() > deadline || stopping_;
-    };
-    return server::CheckKernel(*request, catalogue_, workers_, cancelled, *response);
+  return AnswerOn(checks_, context, kCheckCap, [=, this](const Cancelled& cancelled) {
+    return server::CheckKernel(*request, catalogue_, workers_, solver_, cancelled, *response);
   });
 }
 
 grpc::ServerUnaryReactor* KernelService::DescribeSpace(grpc::CallbackServerContext* context,
                                                        const v1::DescribeSpaceRequest* request,
                                                        v1::DescribeSpaceResponse* response) {
-  return AnswerOn(checks_, context, [=, this] {
-    return server::DescribeSpace(*request, catalogue_, TargetsPreferred(), *response);
+  const auto describe = [=, this](const SpaceEffort& effort) {
+    response->Clear();
+    return server::DescribeSpace(*request, catalogue_, TargetsPreferred(), *response, effort);
+  };
+  return AnswerOn(executors_.waiting, context, kCap, [=, this](const Cancelled& cancelled) {
+    return solver_.Run(describe, cancelled);
   });
 }
 
 grpc::ServerUnaryReactor* KernelService::SampleSpace(grpc::CallbackServerContext* context,
                                                      const v1::SampleSpaceRequest* request,
                                                      v1::SampleSpaceResponse* response) {
-  return AnswerOn(checks_, context, [=, this] {
-    return server::SampleSpace(*request, catalogue_, TargetsPreferred(), *response);
-  });
+  const auto sample = [=, this](const SpaceEffort& effort) {
+    response->Clear();
+    return server::SampleSpace(*request, catalogue_, TargetsPreferred(), *response, effort);
+  };
+  return AnswerOn(executors_.waiting, context, kCap,
+                  [=, this](const Cancelled& cancelled) { return solver_.Run(sample, cancelled); });
 }
 
 }  // namespace tune::server

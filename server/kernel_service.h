@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -11,6 +10,7 @@
 #include "server/catalogue.h"
 #include "server/executor.h"
 #include "server/pool/workers.h"
+#include "server/space_solver.h"
 #include "tune/v1/catalogue.grpc.pb.h"
 
 namespace tune::server {
@@ -18,8 +18,9 @@ namespace tune::server {
 // Thread-safe. Checks compile, which may take minutes: they have threads of their own.
 class KernelService : public v1::KernelService::CallbackService {
  public:
-  KernelService(const Catalogue& catalogue, Workers& workers, Executor& executor)
-      : catalogue_(catalogue), workers_(workers), executor_(executor) {}
+  KernelService(const Catalogue& catalogue, Workers& workers, SpaceSolver& solver,
+                Executors& executors)
+      : catalogue_(catalogue), workers_(workers), solver_(solver), executors_(executors) {}
 
   grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* context,
                                         const v1::ListKernelsRequest* request,
@@ -39,22 +40,19 @@ class KernelService : public v1::KernelService::CallbackService {
                                         v1::SampleSpaceResponse* response) override;
 
   // Ends the checks that run. Call before the server is shut down.
-  void Stop() {
-    stopping_ = true;
-    checks_.Stop();
-  }
+  void Stop() { checks_.Stop(); }
 
  private:
   // A catalogue kernel with its spaces, which are built on first use and kept.
-  v1::Kernel Describe(const Kernel& kernel);
+  v1::Kernel Describe(const Kernel& kernel, const Cancelled& cancelled);
   std::set<std::string> TargetsShown();
   // Targets to ask about, this host's devices first.
   std::vector<std::string> TargetsPreferred();
 
   const Catalogue& catalogue_;
   Workers& workers_;
-  Executor& executor_;
-  std::atomic<bool> stopping_ = false;
+  SpaceSolver& solver_;
+  Executors& executors_;
   Executor checks_{/*threads_max=*/2, /*queue_max=*/8};
   std::mutex mutex_;
   std::map<std::string, v1::Kernel> described_;  // by name and targets; guarded by mutex_

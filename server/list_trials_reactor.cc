@@ -20,14 +20,15 @@ grpc::ServerWriteReactor<v1::Trial>* ListTrialsReactor::Start(const v1::ListTria
 }
 
 void ListTrialsReactor::ReadMore() {
-  const absl::Status queued = executor_.Run([this] {
-    const absl::Status status = Read();
+  const auto read = [this] {
+    const absl::Status status = cancelled_ ? absl::CancelledError("the client went away") : Read();
     if (!status.ok() || trials_.empty()) {
       Finish(ToGrpc(status));
     } else {
       WriteNext();
     }
-  });
+  };
+  const absl::Status queued = executor_.Run(read).status();
   if (!queued.ok()) Finish(ToGrpc(queued));
 }
 

@@ -3,6 +3,7 @@
 // them, so that a sweep of any length costs little memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -21,6 +22,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
                                                     db::Store& store, Executor& executor);
 
   void OnWriteDone(bool ok) override;
+  void OnCancel() override { cancelled_ = true; }
   void OnDone() override { delete this; }
 
  private:
@@ -43,6 +45,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   const v1::TrialPurpose purpose_;
   db::Store& store_;
   Executor& executor_;
+  std::atomic<bool> cancelled_ = false;
   std::vector<Trial> trials_;
   int64_t last_id_ = 0;  // of this sweep's trials
   bool started_ = false;

@@ -37,8 +37,9 @@ KernelPolicy PolicyOf(const Kernel& kernel) {
 
 absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
                                                              const Catalogue& catalogue,
-                                                             const Devices& devices) {
-  std::unique_ptr<RecordBook> book(new RecordBook(store, catalogue, devices));
+                                                             const Devices& devices,
+                                                             SpaceSolver& solver) {
+  std::unique_ptr<RecordBook> book(new RecordBook(store, catalogue, devices, solver));
   auto kernels = std::make_shared<Kernels>();
   for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
   {
@@ -156,15 +157,7 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
   return place;
 }
 
-absl::StatusOr<Config> RecordBook::SafeConfig(const Kernel& kernel, const Problem& problem,
-                                              const TargetTraits& traits) {
-  absl::StatusOr<Config> config = kernel.DefaultConfig(problem, traits);
-  if (config.ok()) return config;
-  ASSIGN_OR_RETURN(Space space, kernel.MakeSpace(problem, traits));
-  return space.At(0);
-}
-
-absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query) const {
+absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) const {
   const State state = this->state();
   const auto found = state.kernels->find(query.kernel_name);
   if (found == state.kernels->end()) {
@@ -187,17 +180,39 @@ absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query) const 
     return same || kernel.PlanVariant(problem, place.traits, record.trial.config).ok();
   };
   const LookupAnswer match = state.index->Lookup(index_query, runs);
-  RecordAnswer answer{.match = match.match,
-                      .reason = match.reason,
-                      .record = match.record,
-                      .snapshot = state.index};
+  Found result{.answer = {.match = match.match,
+                          .reason = match.reason,
+                          .record = match.record,
+                          .snapshot = state.index}};
   if (match.config != nullptr) {
-    answer.config = *match.config;
+    result.answer.config = *match.config;
   } else {
-    ASSIGN_OR_RETURN(answer.config, SafeConfig(kernel, problem, place.traits));
+    result.wanted = {found->second, std::move(problem), place.traits};
   }
-  if (!place.note.empty()) absl::StrAppend(&answer.reason, "; ", place.note);
-  return answer;
+  if (!place.note.empty()) absl::StrAppend(&result.answer.reason, "; ", place.note);
+  return result;
+}
+
+absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query,
+                                                const Cancelled& cancelled) const {
+  ASSIGN_OR_RETURN(Found found, Find(query));
+  if (found.wanted) {
+    ASSIGN_OR_RETURN(found.answer.config, safe_configs_.Find(*found.wanted, cancelled));
+  }
+  return std::move(found.answer);
+}
+
+std::optional<absl::StatusOr<RecordAnswer>> RecordBook::LookupAtOnce(
+    const RecordQuery& query) const {
+  absl::StatusOr<Found> found = Find(query);
+  if (!found.ok()) return found.status();
+  if (found->wanted) {
+    const std::optional<absl::StatusOr<Config>> config = safe_configs_.Known(*found->wanted);
+    if (!config) return std::nullopt;
+    if (!config->ok()) return config->status();
+    found->answer.config = **config;
+  }
+  return std::move(found->answer);
 }
 
 }  // namespace tune::server

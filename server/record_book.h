@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "server/catalogue.h"
 #include "server/devices.h"
 #include "server/lookup/index.h"
+#include "server/safe_configs.h"
+#include "server/space_solver.h"
 #include "tuner/kernel.h"
 
 namespace tune::server {
@@ -39,17 +42,26 @@ struct RecordAnswer {
 // Thread-safe.
 class RecordBook {
  public:
-  // Completes what a crash may have left unpublished. All three must outlive the book.
+  // Completes what a crash may have left unpublished. All must outlive the book.
   static absl::StatusOr<std::unique_ptr<RecordBook>> Open(db::Store& store,
                                                           const Catalogue& catalogue,
-                                                          const Devices& devices);
+                                                          const Devices& devices,
+                                                          SpaceSolver& solver);
 
   // Stores the record and answers look-ups with it from then on.
   absl::Status Publish(db::RecordRow record);
 
-  // Never waits for the store or a device. NOT_FOUND: no such kernel; INVALID_ARGUMENT: a dim or
-  // dtype the kernel does not have, or a problem that no config can run.
-  absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query) const;
+  // Never waits for the store or a device; where no record fits, for a safe config to be sought,
+  // unless `cancelled` says that nobody waits any more. NOT_FOUND: no such kernel;
+  // INVALID_ARGUMENT: a dim or dtype the kernel does not have, or a problem that no config can run.
+  absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query,
+                                      const Cancelled& cancelled = {}) const;
+  // The same, for threads that must not wait: nothing where a safe config is yet to be sought.
+  std::optional<absl::StatusOr<RecordAnswer>> LookupAtOnce(const RecordQuery& query) const;
+
+  // Ends what is being sought. Idempotent.
+  void Stop() { safe_configs_.Stop(); }
+
   std::shared_ptr<const LookupIndex> snapshot() const;
 
  private:
@@ -72,8 +84,15 @@ class RecordBook {
     std::string note;  // why this device, if that is not plain
   };
 
-  RecordBook(db::Store& store, const Catalogue& catalogue, const Devices& devices)
-      : store_(store), catalogue_(catalogue), devices_(devices) {}
+  // An answer that may lack its config.
+  struct Found {
+    RecordAnswer answer;
+    std::optional<SafeConfigs::Wanted> wanted;
+  };
+
+  RecordBook(db::Store& store, const Catalogue& catalogue, const Devices& devices,
+             SpaceSolver& solver)
+      : store_(store), catalogue_(catalogue), devices_(devices), safe_configs_(solver) {}
 
   // Reads every record there is.
   absl::Status Load();
@@ -81,12 +100,12 @@ class RecordBook {
   absl::Status Learn(const db::RecordRow& newest, Kernels& kernels) const;
   State state() const;
   absl::StatusOr<Place> PlaceOf(const std::string& device, const SeenDevices& seen) const;
-  static absl::StatusOr<Config> SafeConfig(const Kernel& kernel, const Problem& problem,
-                                           const TargetTraits& traits);
+  absl::StatusOr<Found> Find(const RecordQuery& query) const;
 
   db::Store& store_;
   const Catalogue& catalogue_;
   const Devices& devices_;
+  mutable SafeConfigs safe_configs_;
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;
   State state_;  // guarded by mutex_

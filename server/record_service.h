@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "server/executor.h"
 #include "server/record_book.h"
 #include "tune/v1/record.grpc.pb.h"
 
 namespace tune::server {
 
-// Answers on gRPC's own threads: everything it needs is in memory. Thread-safe.
+// Look-ups are answered on gRPC's own threads: what they need is in memory, unless a safe config is
+// to be sought. Thread-safe.
 class RecordService : public v1::RecordService::CallbackService {
  public:
-  explicit RecordService(const RecordBook& records) : records_(records) {}
+  RecordService(const RecordBook& records, Executors& executors)
+      : records_(records), executors_(executors) {}
 
   grpc::ServerUnaryReactor* Lookup(grpc::CallbackServerContext* context,
                                    const v1::LookupRequest* request,
@@ -20,6 +23,7 @@ class RecordService : public v1::RecordService::CallbackService {
 
  private:
   const RecordBook& records_;
+  Executors& executors_;
 };
 
 }  // namespace tune::server

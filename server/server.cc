@@ -26,6 +26,7 @@
 #include "server/record_service.h"
 #include "server/report/report_service.h"
 #include "server/server_service.h"
+#include "server/space_solver.h"
 #include "server/sweep_feed.h"
 #include "server/sweep_queue.h"
 #include "server/sweep_runner.h"
@@ -67,11 +68,12 @@ struct Server::Parts {
   std::unique_ptr<Workers> workers;
   Catalogue catalogue;
   std::unique_ptr<Devices> devices;
+  SpaceSolver solver;
   std::unique_ptr<RecordBook> records;
   WatchTicker ticker{kWatchPeriod};
   std::unique_ptr<SweepRunner> runner;
   std::unique_ptr<SweepQueue> queue;
-  Executor executor{/*threads_max=*/8, /*queue_max=*/256};
+  Executors executors;
 
   std::unique_ptr<SweepService> sweep_service;
   std::unique_ptr<KernelService> kernel_service;
@@ -141,8 +143,8 @@ absl::Status Server::Parts::StartWork() {
   // Inside tunectl most commands need no device, and should not pay for one.
   devices = std::make_unique<Devices>(
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
-  ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices));
-  runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records);
+  ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver));
+  runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records, solver);
   ASSIGN_OR_RETURN(queue, SweepQueue::Start(
                               {.unfinished_max = options.unfinished_sweeps_max,
                                .embedded = options.embedded,
@@ -160,19 +162,19 @@ absl::Status Server::Parts::Serve() {
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
-  sweep_service =
-      std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker, executor);
-  kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
-  device_service = std::make_unique<DeviceService>(*store, *workers, *devices, executor);
+  sweep_service = std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker,
+                                                 solver, executors);
+  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, executors);
+  device_service = std::make_unique<DeviceService>(*store, *workers, *devices, executors);
   profile_service = std::make_unique<ProfileService>(
-      ProfileTools{catalogue, *store, *workers, *devices, *records}, executor);
-  record_service = std::make_unique<RecordService>(*records);
+      ProfileTools{catalogue, *store, *workers, *devices, *records}, executors);
+  record_service = std::make_unique<RecordService>(*records, executors);
   bench_service = std::make_unique<BenchService>(catalogue, *devices, *workers, *records);
-  report_service = std::make_unique<ReportService>(*store, *queue, *devices, executor);
+  report_service = std::make_unique<ReportService>(*store, *queue, *devices, executors);
   server_service =
-      std::make_unique<ServerService>(identity, *store, *queue, *workers, *records, executor);
+      std::make_unique<ServerService>(identity, *store, *queue, *workers, *records, executors);
 
-  gate_service = std::make_unique<GateService>(*store, *workers, *devices, executor);
+  gate_service = std::make_unique<GateService>(*store, *workers, *devices, executors);
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -248,9 +250,12 @@ const std::string& Server::address() const { return parts_->address; }
 void Server::Stop(absl::Time deadline) {
   Parts& parts = *parts_;
   // First what calls in flight wait for, then the calls.
+  parts.executors.BeginStop();
   if (parts.queue != nullptr) parts.queue->BeginStop();
+  parts.solver.Stop();
   if (parts.devices != nullptr) parts.devices->Stop();
   if (parts.queue != nullptr) parts.queue->Stop();
+  if (parts.records != nullptr) parts.records->Stop();
   if (parts.kernel_service != nullptr) parts.kernel_service->Stop();
   if (parts.bench_service != nullptr) parts.bench_service->Stop();
   if (parts.device_service != nullptr) parts.device_service->Stop();
@@ -261,7 +266,7 @@ void Server::Stop(absl::Time deadline) {
     parts.grpc_server->Shutdown(absl::ToChronoTime(deadline));
     parts.grpc_server->Wait();
   }
-  parts.executor.Stop();
+  parts.executors.Stop();
 }
 
 }  // namespace tune::server

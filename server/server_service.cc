@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <utility>
 
 #include "server/unary.h"
 #include "tuner/status_macros.h"
@@ -22,6 +23,17 @@ uint64_t ResidentBytes() {
 }
 
 }  // namespace
+
+ServerService::ServerService(ServerIdentity identity, db::Store& store, const SweepQueue& queue,
+                             Workers& workers, const RecordBook& records, Executors& executors)
+    : identity_(std::move(identity)),
+      store_(store),
+      queue_(queue),
+      workers_(workers),
+      records_(records) {
+  // A look at the whole folder, so that a status need not take one.
+  (void)executors.heavy.Run([this] { workers_.cache().bytes(); });
+}
 
 grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* context,
                                                    const v1::GetStatusRequest*,
@@ -43,7 +55,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_snapshot_id(records_.snapshot()->snapshot_id());
     response->set_sqlite_version(statistics.sqlite_version);
     response->set_schema_version(statistics.schema_version);
-    response->set_compile_cache_bytes(workers_.cache().bytes());
+    response->set_compile_cache_bytes(workers_.cache().known_bytes());
     response->set_compile_workers(workers_.compile_workers());
     const std::vector<v1::WorkerWalls> walls = workers_.walls().All();
     response->mutable_walls()->Assign(walls.begin(), walls.end());

@@ -25,13 +25,7 @@ struct ServerIdentity {
 class ServerService : public v1::ServerService::CallbackService {
  public:
   ServerService(ServerIdentity identity, db::Store& store, const SweepQueue& queue,
-                Workers& workers, const RecordBook& records, Executor& executor)
-      : identity_(std::move(identity)),
-        store_(store),
-        queue_(queue),
-        workers_(workers),
-        records_(records),
-        executor_(executor) {}
+                Workers& workers, const RecordBook& records, Executors& executors);
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -43,7 +37,8 @@ class ServerService : public v1::ServerService::CallbackService {
   const SweepQueue& queue_;
   Workers& workers_;
   const RecordBook& records_;
-  Executor& executor_;
+  // Of its own: what others wait for, it does not.
+  Executor executor_{/*threads_max=*/2, /*queue_max=*/256};
 };
 
 }  // namespace tune::server

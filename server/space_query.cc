@@ -75,7 +75,9 @@ absl::StatusOr<Question> Resolve(const v1::SpaceSource& source, const Catalogue&
 }
 
 absl::Status AddDetails(const SpaceDefinition& definition, const Space& space,
-                        v1::DescribeSpaceResponse& response) {
+                        const SpaceEffort& effort, v1::DescribeSpaceResponse& response) {
+  ASSIGN_OR_RETURN(const std::vector<ConstraintEffect> effects,
+                   ConstraintEffects(definition, space.valid_count(), effort));
   const double share = space.valid_count() / static_cast<double>(space.size());
   for (size_t i = 0; i < space.params().size(); ++i) {
     v1::SpaceParam* param = response.add_params();
@@ -87,8 +89,6 @@ absl::Status AddDetails(const SpaceDefinition& definition, const Space& space,
       value->set_valid(static_cast<double>(counts[j]) * share);
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<ConstraintEffect> effects,
-                   ConstraintEffects(definition, space.valid_count()));
   for (const ConstraintEffect& effect : effects) {
     v1::ConstraintEffect* constraint = response.add_constraints();
     constraint->set_text(Utf8(effect.text));
@@ -134,11 +134,15 @@ std::vector<uint64_t> SomeOf(const Space& space, uint64_t count, uint64_t seed) 
 
 absl::Status DescribeSpace(const v1::DescribeSpaceRequest& request, const Catalogue& catalogue,
                            const std::vector<std::string>& targets,
-                           v1::DescribeSpaceResponse& response) {
+                           v1::DescribeSpaceResponse& response, const SpaceEffort& effort) {
   ASSIGN_OR_RETURN(const Question question, Resolve(request.space(), catalogue, targets));
   const absl::Time start = absl::Now();
-  ASSIGN_OR_RETURN(const Space space, Space::Build(question.definition));
-  response.set_build_seconds(absl::ToDoubleSeconds(absl::Now() - start));
+  ASSIGN_OR_RETURN(const Space space, Space::Build(question.definition, effort));
+  const absl::Duration spent = absl::Now() - start;
+  if (request.details()) {
+    RETURN_IF_ERROR(AddDetails(question.definition, space, effort, response));
+  }
+  response.set_build_seconds(absl::ToDoubleSeconds(spent));
   if (question.problem.has_value()) *response.mutable_problem() = ToProto(*question.problem);
   response.set_target(question.target);
   response.set_product(ProductOf(question.definition));
@@ -151,18 +155,18 @@ absl::Status DescribeSpace(const v1::DescribeSpaceRequest& request, const Catalo
     for (size_t param : component.params) added->add_params(space.params()[param].name);
     added->set_valid(component.count);
   }
-  return request.details() ? AddDetails(question.definition, space, response) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status SampleSpace(const v1::SampleSpaceRequest& request, const Catalogue& catalogue,
-                         const std::vector<std::string>& targets,
-                         v1::SampleSpaceResponse& response) {
+                         const std::vector<std::string>& targets, v1::SampleSpaceResponse& response,
+                         const SpaceEffort& effort) {
   if (request.count() == 0 || request.count() > kSamplesMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("1 to ", kSamplesMax, " configs can be sampled, not ", request.count()));
   }
   ASSIGN_OR_RETURN(const Question question, Resolve(request.space(), catalogue, targets));
-  ASSIGN_OR_RETURN(const Space space, Space::Build(question.definition));
+  ASSIGN_OR_RETURN(const Space space, Space::Build(question.definition, effort));
   for (uint64_t index : SomeOf(space, request.count(), request.seed())) {
     *response.add_configs() = ToProto(space.At(index));
   }

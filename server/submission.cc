@@ -113,9 +113,9 @@ absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
   return named;
 }
 
-absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
-                                           const Catalogue& catalogue, const Devices& devices,
-                                           absl::Time deadline) {
+absl::StatusOr<Submission> CheckProblem(const v1::SubmitSweepRequest& request,
+                                        const Catalogue& catalogue, const Devices& devices,
+                                        absl::Time deadline) {
   RETURN_IF_ERROR(CheckLimits(request));
   ASSIGN_OR_RETURN(NamedKernel named, ResolveKernel(request, catalogue));
   const Kernel& kernel = *named.kernel;
@@ -133,7 +133,9 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
   const TargetTraits traits = TraitsOf(status.info);
   const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
 
-  Submission submission{.kernel = {.hash = kernel.hash(),
+  Submission submission{.parsed = named.kernel,
+                        .traits = traits,
+                        .kernel = {.hash = kernel.hash(),
                                    .name = kernel.spec().name(),
                                    .spec_name = named.spec_name,
                                    .spec_text = kernel.spec_text(),
@@ -141,9 +143,7 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
   ASSIGN_OR_RETURN(submission.search, SearchOptionsOf(request));
   db::SweepRow& sweep = submission.sweep;
   ASSIGN_OR_RETURN(sweep.problem, kernel.MakeProblem(dims, request.dtype(), traits.target));
-  ASSIGN_OR_RETURN(Space space, kernel.MakeSpace(sweep.problem, traits));
   RETURN_IF_ERROR(kernel.PlanProblem(sweep.problem, traits).status());
-  submission.space_size = space.size();
 
   sweep.kernel_hash = kernel.hash();
   sweep.kernel_name = kernel.spec().name();
@@ -158,7 +158,18 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
   sweep.fresh = request.fresh();
   sweep.idempotency_key = request.idempotency_key();
   sweep.created_unix_ms = absl::ToUnixMillis(absl::Now());
-  ChooseStrategy(space.size(), sweep);
+  return submission;
+}
+
+absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
+                                           const Catalogue& catalogue, const Devices& devices,
+                                           SpaceSolver& solver, absl::Time deadline,
+                                           const Cancelled& cancelled) {
+  ASSIGN_OR_RETURN(Submission submission, CheckProblem(request, catalogue, devices, deadline));
+  ASSIGN_OR_RETURN(const Space space, solver.MakeSpace(*submission.parsed, submission.sweep.problem,
+                                                       submission.traits, cancelled));
+  submission.space_size = space.size();
+  ChooseStrategy(space.size(), submission.sweep);
   return submission;
 }
 

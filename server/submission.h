@@ -11,6 +11,7 @@
 #include "db/store.h"
 #include "server/catalogue.h"
 #include "server/devices.h"
+#include "server/space_solver.h"
 #include "server/sweep_view.h"
 #include "tune/v1/kernel.pb.h"
 #include "tune/v1/sweep.pb.h"
@@ -30,16 +31,24 @@ inline constexpr int kSourceFilesMax = 64;
 absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source);
 
 struct Submission {
+  std::shared_ptr<const Kernel> parsed;
+  TargetTraits traits;
   db::KernelRow kernel;
   db::SweepRow sweep;
   SearchOptions search;
   uint64_t space_size = 0;
 };
 
-// Waits until the devices are known, at most until `deadline`.
+// Waits until the devices are known, at most until `deadline`. Whether any config is valid is not
+// known yet, nor how many: `space_size` is 0 and the strategy may be empty.
+absl::StatusOr<Submission> CheckProblem(const v1::SubmitSweepRequest& request,
+                                        const Catalogue& catalogue, const Devices& devices,
+                                        absl::Time deadline);
+// The same, and finds the space. CANCELLED if `cancelled` says so.
 absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
                                            const Catalogue& catalogue, const Devices& devices,
-                                           absl::Time deadline);
+                                           SpaceSolver& solver, absl::Time deadline,
+                                           const Cancelled& cancelled);
 
 // Fills in the strategy and budget that were not asked for: everything if that is at most 4096
 // configs, else 1000 of them by the default strategy; on the CPU, where one launch may take a

@@ -173,8 +173,8 @@ void SweepQueue::RunOne(int64_t id, Live& live) {
   live.feed->Update(view);
   spdlog::info("sweep {}: {} {} on {}", id, view.row.kernel_name, ToText(view.row.problem),
                view.row.device_id);
-  SweepView ended = run_(std::move(view), *live.feed, live.control);
-  if (IsFinished(ended.row.state)) Finish(id, live, std::move(ended));
+  SweepOutcome outcome = run_(std::move(view), *live.feed, live.control);
+  if (IsFinished(outcome.view.row.state)) Finish(id, live, std::move(outcome.view));
 }
 
 void SweepQueue::Finish(int64_t id, Live& live, SweepView view) {

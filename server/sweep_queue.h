@@ -30,10 +30,18 @@ struct SweepControl {
   std::atomic<bool> cancelled = false;  // by a user, for good; else the sweep is resumed some day
 };
 
-// Runs a sweep and returns how it ended; a view whose state is not a final one leaves the sweep in
-// the store as it is, for the next start of the daemon.
+// How a sweep ended. A view whose state is not a final one leaves the sweep in the store as it is,
+// for the next start of the daemon.
+struct SweepOutcome {
+  SweepOutcome(SweepView ended, std::shared_ptr<void> left = nullptr)  // NOLINT: a view will do
+      : view(std::move(ended)), remains(std::move(left)) {}
+  SweepView view;
+  // Processes that are still to end, say: destroyed once everybody knows that the sweep has ended,
+  // and before the device's next sweep starts.
+  std::shared_ptr<void> remains;
+};
 using RunSweepJob =
-    std::function<SweepView(SweepView view, SweepFeed& feed, const SweepControl& control)>;
+    std::function<SweepOutcome(SweepView view, SweepFeed& feed, const SweepControl& control)>;
 
 // Thread-safe.
 class SweepQueue {
@@ -54,7 +62,8 @@ class SweepQueue {
   // Durable when it returns. A known idempotency key gives the sweep there is. RESOURCE_EXHAUSTED
   // when too many are unfinished.
   absl::StatusOr<SweepView> Submit(const Submission& submission);
-  // Returns when the sweep has stopped. DEADLINE_EXCEEDED: it will stop, but has not yet.
+  // Returns when the sweep has ended; what it ran may still be on its way out, and the device waits
+  // for it. DEADLINE_EXCEEDED: it will stop, but has not yet.
   absl::StatusOr<SweepView> Cancel(int64_t id, absl::Time deadline);
   absl::StatusOr<SweepView> Get(int64_t id);
   absl::StatusOr<std::vector<SweepView>> List(uint32_t limit);  // newest first

@@ -72,11 +72,12 @@ ConfirmPolicy ConfirmPolicyFor(const db::SweepRow& row) {
 // One sweep while it runs. Not thread-safe: lives on the thread of its device.
 class SweepRun {
  public:
-  SweepRun(db::Store& store, Workers& workers, Devices& devices, SweepView view, SweepFeed& feed,
-           const SweepControl& control)
+  SweepRun(db::Store& store, Workers& workers, Devices& devices, SpaceSolver& solver,
+           SweepView view, SweepFeed& feed, const SweepControl& control)
       : store_(store),
         workers_(workers),
         devices_(devices),
+        solver_(solver),
         feed_(feed),
         control_(control),
         view_(std::move(view)),
@@ -112,6 +113,7 @@ class SweepRun {
   db::Store& store_;
   Workers& workers_;
   Devices& devices_;
+  SpaceSolver& solver_;
   SweepFeed& feed_;
   const SweepControl& control_;
   SweepView view_;
@@ -165,7 +167,8 @@ absl::Status SweepRun::LoadKernel() {
 
 absl::Status SweepRun::OpenDevice() {
   const db::SweepRow& row = view_.row;
-  ASSIGN_OR_RETURN(DeviceView device, devices_.Choose(row.device_id, absl::Now() + kProbeWait));
+  ASSIGN_OR_RETURN(DeviceView device, devices_.Choose(row.device_id, absl::Now() + kProbeWait,
+                                                      [this] { return control_.stop.load(); }));
   if (!device.status.info.name.empty() && device.status.info.name != row.device_name) {
     return absl::FailedPreconditionError(absl::StrCat(
         "device ", row.device_id, " was ", row.device_name, " when the sweep was submitted and is ",
@@ -204,7 +207,10 @@ absl::Status SweepRun::OpenDevice() {
 
 absl::Status SweepRun::PlanSpace() {
   const db::SweepRow& row = view_.row;
-  ASSIGN_OR_RETURN(space_, kernel_->MakeSpace(row.problem, evaluator_->traits()));
+  ASSIGN_OR_RETURN(space_,
+                   solver_.MakeSpace(
+                       *kernel_, row.problem, evaluator_->traits(),
+                       [this] { return control_.stop.load(); }, SpaceSolver::Caller::kSweep));
   std::optional<uint64_t> first;
   if (absl::StatusOr<Config> config = kernel_->DefaultConfig(row.problem, evaluator_->traits());
       config.ok()) {
@@ -446,18 +452,19 @@ std::optional<db::RecordRow> SweepRun::Record() const {
 
 }  // namespace
 
-SweepView SweepRunner::Run(SweepView view, SweepFeed& feed, const SweepControl& control) {
+SweepOutcome SweepRunner::Run(SweepView view, SweepFeed& feed, const SweepControl& control) {
   const int64_t id = view.row.id;
-  SweepRun run(store_, workers_, devices_, std::move(view), feed, control);
-  const absl::Status status = run.Go();
+  const auto run = std::make_shared<SweepRun>(store_, workers_, devices_, solver_, std::move(view),
+                                              feed, control);
+  const absl::Status status = run->Go();
   if (!status.ok() && !control.stop) spdlog::warn("sweep {}: {}", id, status.ToString());
-  if (std::optional<db::RecordRow> record = run.Record()) {
+  if (std::optional<db::RecordRow> record = run->Record()) {
     const absl::Status published = records_.Publish(*std::move(record));
     if (!published.ok()) {
       spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());
     }
   }
-  return run.Ended(status);
+  return {run->Ended(status), run};
 }
 
 }  // namespace tune::server

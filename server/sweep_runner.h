@@ -7,6 +7,7 @@
 #include "server/devices.h"
 #include "server/pool/workers.h"
 #include "server/record_book.h"
+#include "server/space_solver.h"
 #include "server/sweep_feed.h"
 #include "server/sweep_queue.h"
 #include "server/sweep_view.h"
@@ -17,17 +18,19 @@ namespace tune::server {
 class SweepRunner {
  public:
   // All must outlive the runner.
-  SweepRunner(db::Store& store, Workers& workers, Devices& devices, RecordBook& records)
-      : store_(store), workers_(workers), devices_(devices), records_(records) {}
+  SweepRunner(db::Store& store, Workers& workers, Devices& devices, RecordBook& records,
+              SpaceSolver& solver)
+      : store_(store), workers_(workers), devices_(devices), records_(records), solver_(solver) {}
 
   // Never fails as a call: what goes wrong is the sweep's state and message. See RunSweepJob.
-  SweepView Run(SweepView view, SweepFeed& feed, const SweepControl& control);
+  SweepOutcome Run(SweepView view, SweepFeed& feed, const SweepControl& control);
 
  private:
   db::Store& store_;
   Workers& workers_;
   Devices& devices_;
   RecordBook& records_;
+  SpaceSolver& solver_;
 };
 
 }  // namespace tune::server

@@ -14,7 +14,7 @@
 namespace tune::server {
 namespace {
 
-constexpr absl::Duration kSubmitCap = absl::Seconds(60);
+constexpr absl::Duration kSubmitCap = absl::Minutes(2);  // other large spaces may be found before
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
 constexpr uint32_t kSweepsListed = 50;
 constexpr uint32_t kSweepsListedMax = 1000;
@@ -25,25 +25,26 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
                                                     const v1::SubmitSweepRequest* request,
                                                     v1::Sweep* response) {
   const absl::Time deadline = DeadlineOf(*context, kSubmitCap);
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  const auto submit = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(Submission submission,
-                     CheckSubmission(*request, catalogue_, devices_, deadline));
+                     CheckSubmission(*request, catalogue_, devices_, solver_, deadline, cancelled));
     ASSIGN_OR_RETURN(SweepView view, queue_.Submit(submission));
     *response = ToProto(view);
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(executors_.waiting, context, kSubmitCap, submit);
 }
 
 grpc::ServerWriteReactor<v1::SweepEvent>* SweepService::WatchSweep(
     grpc::CallbackServerContext*, const v1::WatchSweepRequest* request) {
-  return WatchSweepReactor::Start(queue_, ticker_, executor_, request->sweep_id());
+  return WatchSweepReactor::Start(queue_, ticker_, executors_.reads, request->sweep_id());
 }
 
 grpc::ServerUnaryReactor* SweepService::CancelSweep(grpc::CallbackServerContext* context,
                                                     const v1::CancelSweepRequest* request,
                                                     v1::Sweep* response) {
   const absl::Time deadline = DeadlineOf(*context, kCancelCap);
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.cancels, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(SweepView view, queue_.Cancel(request->sweep_id(), deadline));
     *response = ToProto(view);
     return absl::OkStatus();
@@ -53,7 +54,7 @@ grpc::ServerUnaryReactor* SweepService::CancelSweep(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* SweepService::GetSweep(grpc::CallbackServerContext* context,
                                                  const v1::GetSweepRequest* request,
                                                  v1::Sweep* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(SweepView view, queue_.Get(request->sweep_id()));
     *response = ToProto(view);
     return absl::OkStatus();
@@ -68,7 +69,7 @@ grpc::ServerUnaryReactor* SweepService::ListSweeps(grpc::CallbackServerContext* 
     return Answer(context, absl::InvalidArgumentError(
                                absl::StrCat("limit ", limit, " is over ", kSweepsListedMax)));
   }
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<SweepView> views, queue_.List(limit));
     for (const SweepView& view : views) *response->add_sweeps() = ToProto(view);
     return absl::OkStatus();
@@ -77,7 +78,7 @@ grpc::ServerUnaryReactor* SweepService::ListSweeps(grpc::CallbackServerContext* 
 
 grpc::ServerWriteReactor<v1::Trial>* SweepService::ListTrials(
     grpc::CallbackServerContext*, const v1::ListTrialsRequest* request) {
-  return ListTrialsReactor::Start(*request, store_, executor_);
+  return ListTrialsReactor::Start(*request, store_, executors_.reads);
 }
 
 }  // namespace tune::server

@@ -5,6 +5,7 @@
 #include "server/catalogue.h"
 #include "server/devices.h"
 #include "server/executor.h"
+#include "server/space_solver.h"
 #include "server/sweep_feed.h"
 #include "server/sweep_queue.h"
 #include "tune/v1/sweep.grpc.pb.h"
@@ -15,13 +16,14 @@ namespace tune::server {
 class SweepService : public v1::SweepService::CallbackService {
  public:
   SweepService(const Catalogue& catalogue, const Devices& devices, db::Store& store,
-               SweepQueue& queue, WatchTicker& ticker, Executor& executor)
+               SweepQueue& queue, WatchTicker& ticker, SpaceSolver& solver, Executors& executors)
       : catalogue_(catalogue),
         devices_(devices),
         store_(store),
         queue_(queue),
         ticker_(ticker),
-        executor_(executor) {}
+        solver_(solver),
+        executors_(executors) {}
 
   grpc::ServerUnaryReactor* SubmitSweep(grpc::CallbackServerContext* context,
                                         const v1::SubmitSweepRequest* request,
@@ -46,7 +48,8 @@ class SweepService : public v1::SweepService::CallbackService {
   db::Store& store_;
   SweepQueue& queue_;
   WatchTicker& ticker_;
-  Executor& executor_;
+  SpaceSolver& solver_;
+  Executors& executors_;
 };
 
 }  // namespace tune::server

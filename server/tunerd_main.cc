@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunerd: the daemon.
+#include <malloc.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
@@ -28,6 +29,15 @@ sigset_t BlockStopSignals() {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   return signals;
+}
+
+// What is freed goes back to the system: large blocks at once, and few threads keep some for
+// themselves.
+void BoundFreedMemory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  mallopt(M_ARENA_MAX, 16);
+#endif
 }
 
 int Fail(const absl::Status& status) {
@@ -72,6 +82,7 @@ int main(int argc, char** argv) {
     options.state_dir = *std::move(state_dir);
   }
 
+  BoundFreedMemory();
   umask(077);  // the state is its owner's; the socket is opened to the group afterwards
   const sigset_t signals = BlockStopSignals();
   auto server = tune::server::Server::Start(options);

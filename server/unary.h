@@ -9,13 +9,21 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/executor.h"
+#include "server/pool/worker_process.h"
 
 namespace tune::server {
 
 // Finishes the call with what `handle` returns. The response must be filled in before it returns.
+//
+// A call whose client has gone, or whose deadline has passed, is taken out of the executor's queue.
+// One that runs by then is asked to end: `cancelled` says so, as it does when the daemon stops.
+// `cap` is the longest that a call may take, whatever its deadline.
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status);
 grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
                                    std::function<absl::Status()> handle);
+grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
+                                   absl::Duration cap,
+                                   std::function<absl::Status(const Cancelled& cancelled)> handle);
 
 // The call's deadline, but no later than `cap` from now.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap);

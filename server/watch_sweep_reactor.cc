@@ -15,7 +15,7 @@ grpc::ServerWriteReactor<v1::SweepEvent>* WatchSweepReactor::Start(SweepQueue& q
   std::shared_ptr<WatchSweepReactor> reactor(new WatchSweepReactor(ticker));
   reactor->self_ = reactor;  // nobody else knows it yet
   const absl::Status queued =
-      executor.Run([reactor, &queue, sweep_id] { Open(reactor, queue, sweep_id); });
+      executor.Run([reactor, &queue, sweep_id] { Open(reactor, queue, sweep_id); }).status();
   if (!queued.ok()) reactor->End(ToGrpc(queued));
   return reactor.get();
 }

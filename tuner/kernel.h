@@ -64,8 +64,10 @@ class Kernel {
                                       const std::string& dtype, const std::string& target) const;
 
   // All valid configs: constraints hold, and the launch fits the target's limits.
-  // INVALID_ARGUMENT if there is none; names the constraint that emptied the space.
-  absl::StatusOr<Space> MakeSpace(const Problem& problem, const TargetTraits& traits) const;
+  // INVALID_ARGUMENT if there is none; names the constraint that emptied the space. Otherwise as
+  // Space::Build.
+  absl::StatusOr<Space> MakeSpace(const Problem& problem, const TargetTraits& traits,
+                                  const SpaceEffort& effort = {}) const;
 
   // What MakeSpace builds.
   absl::StatusOr<SpaceDefinition> DefineSpace(const Problem& problem,
@@ -73,6 +75,11 @@ class Kernel {
 
   // The spec's default config on a target; its constraints must hold.
   absl::StatusOr<Config> DefaultConfig(const Problem& problem, const TargetTraits& traits) const;
+
+  // Is the config one of the space? Found without the space: takes microseconds. INVALID_ARGUMENT
+  // names the param or the constraint.
+  absl::Status CheckConfig(const Problem& problem, const TargetTraits& traits,
+                           const Config& config) const;
 
   absl::StatusOr<ProblemPlan> PlanProblem(const Problem& problem, const TargetTraits& traits) const;
   absl::StatusOr<VariantPlan> PlanVariant(const Problem& problem, const TargetTraits& traits,

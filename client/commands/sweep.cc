@@ -19,7 +19,7 @@
 namespace tune::client {
 namespace {
 
-constexpr auto kSubmitTimeout = std::chrono::seconds(60);
+constexpr auto kSubmitTimeout = std::chrono::seconds(120);  // other large spaces may be found before
 
 constexpr char kExamples[] =
     "Examples:\n"

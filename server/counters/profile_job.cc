@@ -186,12 +186,7 @@ absl::Status ProfileJob::AddExplicit(const v1::Config& wanted) {
     }
     param->second = *value;
   }
-  ASSIGN_OR_RETURN(Space space, named_.kernel->MakeSpace(key_.problem, traits_));
-  if (!space.IndexOf(config)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no config ", ToText(config), " of this problem on ", key_.target,
-                     ": a value is not in the spec, or a constraint forbids it"));
-  }
+  RETURN_IF_ERROR(named_.kernel->CheckConfig(key_.problem, traits_, config));
   ASSIGN_OR_RETURN(const std::vector<Trial>* known, KnownTrials());
   for (const Trial& trial : *known) {
     if (trial.config == config) AddTimed(trial);
@@ -206,7 +201,7 @@ absl::Status ProfileJob::AddBest() {
                     .device = device_.status.id,
                     .kernel_hash = key_.kernel_hash};
   for (const auto& [name, value] : key_.problem.dims) query.dims[name] = value;
-  absl::StatusOr<RecordAnswer> answer = tools_.records.Lookup(query);
+  absl::StatusOr<RecordAnswer> answer = tools_.records.Lookup(query, cancelled_);
   if (!answer.ok() || answer->record == nullptr || answer->match != Match::kExact) {
     return absl::NotFoundError(absl::StrCat(
         "no record of this problem on ", key_.device_name,

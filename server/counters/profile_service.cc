@@ -30,22 +30,21 @@ grpc::ServerWriteReactor<v1::ProfileEvent>* ProfileService::RunProfile(
   std::shared_ptr<Reactor> reactor = Reactor::Make();
   const absl::Time deadline = DeadlineOf(*context, kJobCap);
   // The request lives until the call ends, which the client may do at any time.
-  const absl::Status queued = jobs_.Run([this, reactor, deadline, copy = *request] {
+  reactor->RunOn(jobs_, [this, reactor, deadline, copy = *request] {
     const Cancelled cancelled = [&] {
-      return stopping_ || reactor->cancelled() || absl::Now() > deadline;
+      return jobs_.stopping() || reactor->cancelled() || absl::Now() > deadline;
     };
     ProfileJob job(tools_, copy, cancelled,
                    [&](v1::ProfileEvent event) { reactor->Send(std::move(event)); });
     reactor->End(ToGrpc(job.Run(deadline)));
   });
-  if (!queued.ok()) reactor->End(ToGrpc(queued));
   return reactor.get();
 }
 
 grpc::ServerUnaryReactor* ProfileService::ListProfiles(grpc::CallbackServerContext* context,
                                                        const v1::ListProfilesRequest* request,
                                                        v1::ListProfilesResponse* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
     const uint32_t limit = request->limit() == 0 ? kListed : std::min(request->limit(), kListedMax);
     ASSIGN_OR_RETURN(std::vector<db::ProfileRow> rows,
                      tools_.store.ListProfiles({.sweep_id = request->sweep_id(),
@@ -64,9 +63,9 @@ grpc::ServerWriteReactor<v1::CalibrateEvent>* ProfileService::Calibrate(
   using Reactor = EventReactor<v1::CalibrateEvent>;
   std::shared_ptr<Reactor> reactor = Reactor::Make();
   const absl::Time deadline = DeadlineOf(*context, kJobCap);
-  const absl::Status queued = jobs_.Run([this, reactor, deadline, device = request->device()] {
+  reactor->RunOn(jobs_, [this, reactor, deadline, device = request->device()] {
     const Cancelled cancelled = [&] {
-      return stopping_ || reactor->cancelled() || absl::Now() > deadline;
+      return jobs_.stopping() || reactor->cancelled() || absl::Now() > deadline;
     };
     const TellStep tell = [&](const std::string& step) {
       v1::CalibrateEvent event;
@@ -87,7 +86,6 @@ grpc::ServerWriteReactor<v1::CalibrateEvent>* ProfileService::Calibrate(
     }
     reactor->End(ToGrpc(status));
   });
-  if (!queued.ok()) reactor->End(ToGrpc(queued));
   return reactor.get();
 }
 
@@ -95,7 +93,7 @@ grpc::ServerUnaryReactor* ProfileService::GetCalibration(grpc::CallbackServerCon
                                                          const v1::GetCalibrationRequest* request,
                                                          v1::Calibration* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(DeviceView device, tools_.devices.Choose(request->device(), deadline));
     absl::StatusOr<db::CalibrationRow> row =
         tools_.store.LatestCalibration(device.status.info.name, "");

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
-
 #include "server/counters/profile_job.h"
 #include "server/executor.h"
 #include "tune/v1/profile.grpc.pb.h"
@@ -12,8 +10,8 @@ namespace tune::server {
 // Thread-safe. What runs on a device has threads of its own.
 class ProfileService : public v1::ProfileService::CallbackService {
  public:
-  ProfileService(const ProfileTools& tools, Executor& executor)
-      : tools_(tools), executor_(executor) {}
+  ProfileService(const ProfileTools& tools, Executors& executors)
+      : tools_(tools), executors_(executors) {}
 
   grpc::ServerWriteReactor<v1::ProfileEvent>* RunProfile(
       grpc::CallbackServerContext* context, const v1::RunProfileRequest* request) override;
@@ -27,15 +25,11 @@ class ProfileService : public v1::ProfileService::CallbackService {
                                            v1::Calibration* response) override;
 
   // Ends what runs. Call before the server is shut down.
-  void Stop() {
-    stopping_ = true;
-    jobs_.Stop();
-  }
+  void Stop() { jobs_.Stop(); }
 
  private:
   const ProfileTools tools_;
-  Executor& executor_;
-  std::atomic<bool> stopping_ = false;
+  Executors& executors_;
   Executor jobs_{/*threads_max=*/4, /*queue_max=*/16};
 };
 

@@ -8,8 +8,7 @@ namespace tune::server {
 namespace {
 
 bool CanRun(const GateSide& side, const TargetTraits& traits, const Config& config) {
-  absl::StatusOr<Space> space = side.kernel->MakeSpace(side.problem, traits);
-  return space.ok() && space->IndexOf(config).has_value();
+  return side.kernel->CheckConfig(side.problem, traits, config).ok();
 }
 
 // The newest record of a kernel by hash, or of any source of its name where `any_source`.

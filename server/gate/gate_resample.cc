@@ -42,7 +42,7 @@ double Autocorrelation(const Recorded& kernel) {
 }  // namespace
 
 absl::StatusOr<Resampled> Resample(const std::vector<GateEvidence>& studies, uint32_t runs,
-                                   uint64_t seed) {
+                                   uint64_t seed, const Cancelled& cancelled) {
   const std::vector<Recorded> kernels = Collect(studies);
   if (kernels.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -61,6 +61,7 @@ absl::StatusOr<Resampled> Resample(const std::vector<GateEvidence>& studies, uin
   for (uint32_t run = 0; run < runs; ++run) {
     gate::Gate gate(rules, std::vector<double>(kernels.size(), -1));
     for (auto wanted = gate.Wanted(); !wanted.empty(); wanted = gate.Wanted()) {
+      if (cancelled()) return absl::CancelledError("cancelled while gates were being drawn");
       for (const size_t index : wanted) {
         const auto& rounds = kernels[index].rounds;
         gate.Add(index, rounds[random() % rounds.size()]);

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/gate/gate_evidence.h"
+#include "server/pool/worker_process.h"
 
 namespace tune::server {
 
@@ -24,8 +25,9 @@ struct Resampled {
 };
 
 // Draws the rounds of each kernel with replacement, for the screening and again for the
-// confirmation. FAILED_PRECONDITION if a study has no kernel with eight valid rounds.
+// confirmation. FAILED_PRECONDITION if a study has no kernel with eight valid rounds; CANCELLED if
+// `cancelled` says so.
 absl::StatusOr<Resampled> Resample(const std::vector<GateEvidence>& studies, uint32_t runs,
-                                   uint64_t seed);
+                                   uint64_t seed, const Cancelled& cancelled);
 
 }  // namespace tune::server

@@ -27,6 +27,7 @@ constexpr int kRunsAtOnce = 8;  // running or waiting
 constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 constexpr uint32_t kResampledMax = 100000;
+constexpr absl::Duration kResampleCap = absl::Hours(1);
 constexpr uint32_t kResampled = 300;
 constexpr int kStudiesMax = 64;
 constexpr int kBaselineKernelsMax = 1000;
@@ -44,7 +45,7 @@ absl::Status CheckBaselineName(const std::string& name) {
 }
 
 absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& store,
-                             v1::ResampleGateResponse& response) {
+                             const Cancelled& cancelled, v1::ResampleGateResponse& response) {
   const uint32_t runs = request.runs() == 0 ? kResampled : request.runs();
   if (runs > kResampledMax || request.run_ids().empty() || request.run_ids_size() > kStudiesMax) {
     return absl::InvalidArgumentError(
@@ -52,12 +53,13 @@ absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& 
   }
   std::vector<GateEvidence> studies;
   for (const int64_t id : request.run_ids()) {
+    if (cancelled()) return absl::CancelledError("cancelled while studies were being read");
     ASSIGN_OR_RETURN(studies.emplace_back(), LoadEvidence(store, id));
     if (studies.back().run.kind != db::GateKind::kStudy) {
       return absl::InvalidArgumentError(absl::StrCat("run ", id, " is no study"));
     }
   }
-  ASSIGN_OR_RETURN(const Resampled resampled, Resample(studies, runs, request.seed()));
+  ASSIGN_OR_RETURN(const Resampled resampled, Resample(studies, runs, request.seed(), cancelled));
   response.set_runs(resampled.runs);
   response.set_failed_runs(resampled.failed_runs);
   response.set_failed_bound(ClopperPearson(resampled.failed_runs, resampled.runs, 0.95).high);
@@ -73,11 +75,11 @@ absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& 
 
 }  // namespace
 
-GateService::GateService(db::Store& store, Workers& workers, Devices& devices, Executor& executor)
+GateService::GateService(db::Store& store, Workers& workers, Devices& devices, Executors& executors)
     : store_(store),
       workers_(workers),
       devices_(devices),
-      executor_(executor),
+      executors_(executors),
       runner_(store, workers, devices) {
   // What an earlier daemon was in the middle of has no client left to tell.
   absl::StatusOr<std::vector<db::GateRunRow>> runs = store_.ListGateRuns(kListedMax);
@@ -147,7 +149,7 @@ absl::Status GateService::RunAndTell(GateReactor& reactor, const v1::RunGateRequ
 grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* context,
                                                  const v1::ListGatesRequest* request,
                                                  v1::ListGatesResponse* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
     const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
     if (limit > kListedMax) {
       return absl::InvalidArgumentError(absl::StrCat("limit ", limit, " is over ", kListedMax));
@@ -169,7 +171,7 @@ grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* GateService::GetGate(grpc::CallbackServerContext* context,
                                                const v1::GetGateRequest* request,
                                                v1::GateRun* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
     *response = ToProto(evidence, evidence.verdicts,
                         request->with_rounds() ? Rounds::kInclude : Rounds::kOmit);
@@ -180,7 +182,7 @@ grpc::ServerUnaryReactor* GateService::GetGate(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* GateService::ReplayGate(grpc::CallbackServerContext* context,
                                                   const v1::ReplayGateRequest* request,
                                                   v1::ReplayGateResponse* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
     ASSIGN_OR_RETURN(const auto verdicts, Recompute(evidence));
     *response->mutable_run() = ToProto(evidence, verdicts, Rounds::kInclude);
@@ -202,15 +204,15 @@ grpc::ServerUnaryReactor* GateService::ReplayGate(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* GateService::ResampleGate(grpc::CallbackServerContext* context,
                                                     const v1::ResampleGateRequest* request,
                                                     v1::ResampleGateResponse* response) {
-  return AnswerOn(executor_, context, [=, this] {
-    return ResampleStudies(*request, store_, *response);
+  return AnswerOn(executors_.heavy, context, kResampleCap, [=, this](const Cancelled& cancelled) {
+    return ResampleStudies(*request, store_, cancelled, *response);
   });
 }
 
 grpc::ServerUnaryReactor* GateService::SetBaseline(grpc::CallbackServerContext* context,
                                                    const v1::SetBaselineRequest* request,
                                                    v1::SetBaselineResponse* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
     RETURN_IF_ERROR(CheckBaselineName(request->name()));
     if (request->kernels().empty() || request->kernels_size() > kBaselineKernelsMax) {
       return absl::InvalidArgumentError(
@@ -235,7 +237,7 @@ grpc::ServerUnaryReactor* GateService::SetBaseline(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* GateService::ListBaselines(grpc::CallbackServerContext* context,
                                                      const v1::ListBaselinesRequest*,
                                                      v1::ListBaselinesResponse* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<db::BaselineRow> rows, store_.Baselines());
     for (const db::BaselineRow& row : rows) *response->add_kernels() = ToProto(row);
     return absl::OkStatus();
@@ -245,7 +247,7 @@ grpc::ServerUnaryReactor* GateService::ListBaselines(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* GateService::GetHistory(grpc::CallbackServerContext* context,
                                                   const v1::GetHistoryRequest* request,
                                                   v1::GetHistoryResponse* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(*response, History(*request, store_));
     return absl::OkStatus();
   });

@@ -24,7 +24,7 @@ class GateReactor;
 // Thread-safe. A run has a thread of its own; a few may run or wait at once.
 class GateService : public v1::GateService::CallbackService {
  public:
-  GateService(db::Store& store, Workers& workers, Devices& devices, Executor& executor);
+  GateService(db::Store& store, Workers& workers, Devices& devices, Executors& executors);
   ~GateService() override { Stop(); }
 
   grpc::ServerWriteReactor<v1::GateEvent>* RunGate(grpc::CallbackServerContext* context,
@@ -63,7 +63,7 @@ class GateService : public v1::GateService::CallbackService {
   db::Store& store_;
   Workers& workers_;
   Devices& devices_;
-  Executor& executor_;
+  Executors& executors_;
   GateRunner runner_;
   std::atomic<bool> stopping_ = false;
 

@@ -194,8 +194,9 @@ absl::Status CompileCache::Put(const std::string& key, const CompiledVariant& va
 int64_t CompileCache::bytes() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (bytes_ < 0) {
-    bytes_ = 0;
-    for (const Entry& entry : ListEntries(dir_)) bytes_ += entry.bytes;
+    int64_t bytes = 0;
+    for (const Entry& entry : ListEntries(dir_)) bytes += entry.bytes;
+    bytes_ = bytes;
   }
   return bytes_;
 }
@@ -204,14 +205,15 @@ void CompileCache::Evict() {
   std::vector<Entry> entries = ListEntries(dir_);
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  bytes_ = 0;
-  for (const Entry& entry : entries) bytes_ += entry.bytes;
+  int64_t bytes = 0;
+  for (const Entry& entry : entries) bytes += entry.bytes;
   // To nine tenths, so that the next few entries do not each pay for a look at the whole folder.
   for (const Entry& entry : entries) {
-    if (bytes_ <= bytes_max_ / 10 * 9) break;
+    if (bytes <= bytes_max_ / 10 * 9) break;
     std::error_code error;
-    if (fs::remove(entry.path, error) && !error) bytes_ -= entry.bytes;
+    if (fs::remove(entry.path, error) && !error) bytes -= entry.bytes;
   }
+  bytes_ = bytes;
 }
 
 }  // namespace tune::server

@@ -3,6 +3,8 @@
 // crash loses at most the entry being written, and damage is noticed and costs one compile.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -36,6 +38,8 @@ class CompileCache {
   absl::Status Put(const std::string& key, const CompiledVariant& variant);
 
   int64_t bytes();
+  // The same without a wait: 0 until they have been counted.
+  int64_t known_bytes() const { return std::max<int64_t>(0, bytes_); }
 
  private:
   CompileCache(std::string dir, int64_t bytes_max);
@@ -45,8 +49,8 @@ class CompileCache {
   const std::string dir_;
   const int64_t bytes_max_;
   std::mutex mutex_;
-  // Guarded by mutex_. Counted on first use; -1 until then.
-  int64_t bytes_ = -1;
+  // Written under mutex_. Counted on first use; -1 until then.
+  std::atomic<int64_t> bytes_ = -1;
 };
 
 }  // namespace tune::server

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pool/compile_pool.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -16,6 +18,7 @@ namespace tune::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience(20);
+constexpr int kNiceness = 5;
 
 // May a compiler say this of a variant?
 bool IsCompilersWord(const CompiledVariant& variant) {
@@ -170,6 +173,11 @@ void CompilePool::Loop(Slot& slot) {
     lock.lock();
     running_.remove(job.get());
     changed_.notify_all();
+    if (slot.process == nullptr || slot.process->alive()) continue;
+    // Killed for a job that was withdrawn: whoever withdrew it need not wait for its end.
+    lock.unlock();
+    slot.process.reset();
+    lock.lock();
   }
   lock.unlock();
   slot.process.reset();
@@ -258,6 +266,8 @@ absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
     command.limits.scratch_dir = scratch;
   }
   ASSIGN_OR_RETURN(slot.process, WorkerProcess::Start(command));
+  // Compilers keep every core busy: the daemon, and what measures, comes first.
+  (void)setpriority(PRIO_PGRP, static_cast<id_t>(slot.process->pid()), kNiceness);
   absl::Status greeted = Greet(slot, cancelled);
   if (!greeted.ok()) slot.process.reset();
   return greeted;

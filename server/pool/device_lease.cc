@@ -126,6 +126,8 @@ absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
     SetState(DeviceState::kHealthy, "");
     return started;
   }
+  // What was killed may take the driver a while: whoever gave up need not wait for that.
+  if (absl::IsCancelled(started)) return started;
   EndWorker();
   if (absl::IsFailedPrecondition(started)) {
     SetState(DeviceState::kQuarantined, std::string(started.message()));

@@ -446,6 +446,7 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<C
       twins_.clear();
       leaving_.clear();
     } else if (!prepared.ok()) {
+      twins_.push_back(std::move(twin));  // ended later: that may take a while
       return prepared;
     }
   }
@@ -456,8 +457,12 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<C
   }
   std::vector<Trial> trials;
   for (const ItemPtr& item : items) {
-    ASSIGN_OR_RETURN(Trial trial, MeasureAgain(*item, twin != nullptr ? *twin : *options_.device));
-    trials.push_back(std::move(trial));
+    absl::StatusOr<Trial> trial = MeasureAgain(*item, twin != nullptr ? *twin : *options_.device);
+    if (!trial.ok()) {
+      if (twin != nullptr) twins_.push_back(std::move(twin));
+      return trial.status();
+    }
+    trials.push_back(*std::move(trial));
   }
   if (twin != nullptr) {
     leaving_.push_back(

@@ -242,28 +242,36 @@ WorkerProcess::~WorkerProcess() {
   close(pid_fd_);
 }
 
-bool WorkerProcess::Kill() {
-  if (!alive_) return Gone();
+void WorkerProcess::Signal() {
+  if (state_ != State::kAlive) return;
   // The leader is not reaped yet, so its id cannot have become another group's.
   kill(-pid_, SIGKILL);
   // A worker whose walls do not stand may have left its group.
   syscall(SYS_pidfd_send_signal, pid_fd_, SIGKILL, nullptr, 0);
-  alive_ = false;
+  state_ = State::kKilled;
+}
+
+bool WorkerProcess::Kill() {
+  Signal();
   const SteadyClock::time_point patience = SteadyClock::now() + kKillPatience;
   pollfd gone = {pid_fd_, POLLIN, 0};
-  while (poll(&gone, 1, kPollMs) <= 0) {
-    if (SteadyClock::now() > patience) return false;
+  while (!Gone()) {
+    if (waited_ || SteadyClock::now() > patience) {
+      waited_ = true;
+      return false;
+    }
+    poll(&gone, 1, kPollMs);
   }
-  return Gone();
+  return true;
 }
 
 bool WorkerProcess::Gone() {
+  if (state_ == State::kGone) return true;
   pollfd gone = {pid_fd_, POLLIN, 0};
-  if (reaped_ || poll(&gone, 1, 0) <= 0) return reaped_;
-  alive_ = false;
+  if (poll(&gone, 1, 0) <= 0) return false;
   DrainStderr();
   waitpid(pid_, &wait_status_, 0);
-  reaped_ = true;
+  state_ = State::kGone;
   return true;
 }
 
@@ -284,13 +292,17 @@ WorkerAnswer WorkerProcess::End(WorkerAnswer::Kind kind, const std::string& why)
   WorkerAnswer answer;
   answer.kind = kind;
   answer.message = why;
+  if (kind == WorkerAnswer::Kind::kCancelled) {
+    Signal();
+    return answer;
+  }
   if (!Kill()) {
     absl::StrAppend(&answer.message, "; process ", pid_, " does not end, even when killed");
   } else if (kind == WorkerAnswer::Kind::kDied) {
     absl::StrAppend(&answer.message, DescribeExit(wait_status_));
   }
   const std::string words(absl::StripAsciiWhitespace(last_words_));
-  if (!words.empty() && kind != WorkerAnswer::Kind::kCancelled) {
+  if (!words.empty()) {
     absl::StrAppend(&answer.message, "; its last words: ", words);
   }
   return answer;
@@ -330,7 +342,7 @@ bool WorkerProcess::HasSpokenUnasked() const {
 WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl::Duration limit,
                                  const Cancelled& cancelled) {
   using Kind = WorkerAnswer::Kind;
-  if (!alive_) return {Kind::kDied, {}, "the worker is gone"};
+  if (!alive()) return {Kind::kDied, {}, "the worker is gone"};
   // One request, one reply: what is there already answers nothing we asked.
   if (HasSpokenUnasked()) return End(Kind::kProtocol, "it spoke without being asked");
   absl::StatusOr<std::string> frame = EncodeFrame(request);

@@ -47,7 +47,7 @@ struct WorkerAnswer {
     kDied,       // exit or signal
     kDeadline,   // killed at the deadline
     kProtocol,   // what it sent is not a reply; killed
-    kCancelled,  // killed because the caller no longer wants the answer
+    kCancelled,  // killed because the caller no longer wants the answer; it may still be ending
     kExceeded,   // killed because it used more than its limits
   };
   Kind kind = Kind::kDied;
@@ -64,18 +64,21 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // Sends a request and waits for its reply. After anything but kReplied the process is gone.
+  // Sends a request and waits for its reply. After anything but kReplied the process is gone, or,
+  // after kCancelled, killed: a caller that gave up is not kept waiting for a driver to let go of
+  // it. Kill and the destructor wait.
   WorkerAnswer Call(const worker::v1::WorkerRequest& request, absl::Duration limit,
                     const Cancelled& cancelled);
 
-  bool alive() const { return alive_; }
+  bool alive() const { return state_ == State::kAlive; }
   pid_t pid() const { return pid_; }
   // Memory it holds now, 0 if unknown.
   int64_t ResidentBytes() const;
   // Another limit from now on.
   void LimitResidentBytes(int64_t bytes) { limits_.resident_bytes = bytes; }
-  // SIGKILL to its process group, then waits until it is gone. False if the kernel has not let go
-  // of it after 5 s (a driver call that cannot be interrupted); again: whether it has now.
+  // SIGKILL to its process group, unless it was killed before, then waits until it is gone. False
+  // if the kernel has not let go of it after 5 s (a driver call that cannot be interrupted); again:
+  // whether it has now.
   bool Kill();
   // Is it over? Never waits.
   bool Gone();
@@ -88,6 +91,7 @@ class WorkerProcess {
   WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
   // Which limit it is beyond; empty: none.
   std::string Excess() const;
+  void Signal();
   void DrainStderr();
 
   const pid_t pid_;
@@ -95,8 +99,9 @@ class WorkerProcess {
   const int socket_fd_;
   WorkerLimits limits_;
   int stderr_fd_;  // -1 once the worker closed it
-  bool alive_ = true;
-  bool reaped_ = false;
+  enum class State { kAlive, kKilled, kGone };
+  State state_ = State::kAlive;
+  bool waited_ = false;  // in vain, for its end
   int wait_status_ = 0;     // as waitpid gives it, once reaped
   std::string last_words_;  // the end of its stderr
 };

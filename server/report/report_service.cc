@@ -107,7 +107,7 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
                                                       const v1::GetRooflinesRequest* request,
                                                       v1::RooflineReport* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
     const absl::Time now = absl::Now();
     response->set_created_unix_ms(absl::ToUnixMillis(now));
     response->set_version(TUNE_VERSION);
@@ -134,7 +134,7 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* ReportService::GetSweepReport(grpc::CallbackServerContext* context,
                                                         const v1::GetSweepReportRequest* request,
                                                         v1::SweepReport* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
+  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, queue_, request->sweep_id()));
     ASSIGN_OR_RETURN(*response,
                      MakeSweepReport(evidence, {.row_param = request->row_param(),

@@ -12,8 +12,8 @@ namespace tune::server {
 // Thread-safe.
 class ReportService : public v1::ReportService::CallbackService {
  public:
-  ReportService(db::Store& store, SweepQueue& queue, const Devices& devices, Executor& executor)
-      : store_(store), queue_(queue), devices_(devices), executor_(executor) {}
+  ReportService(db::Store& store, SweepQueue& queue, const Devices& devices, Executors& executors)
+      : store_(store), queue_(queue), devices_(devices), executors_(executors) {}
 
   grpc::ServerUnaryReactor* GetRooflines(grpc::CallbackServerContext* context,
                                          const v1::GetRooflinesRequest* request,
@@ -26,7 +26,7 @@ class ReportService : public v1::ReportService::CallbackService {
   db::Store& store_;
   SweepQueue& queue_;
   const Devices& devices_;
-  Executor& executor_;
+  Executors& executors_;
 };
 
 }  // namespace tune::server

@@ -34,8 +34,7 @@ class DevicesTest : public testing::Test {
                            << dir_.path() << " --target sm_90a $(cat " << dir_.path()
                            << "/how 2>/dev/null) \"$@\"\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-    workers_ =
-        Workers::Create({.state_dir = dir_.path() + "/state", .worker_dir = bin}).value();
+    workers_ = Workers::Create({.state_dir = dir_.path() + "/state", .worker_dir = bin}).value();
     store_ = db::Store::Open(dir_.path() + "/tune.db").value();
     devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
   }
@@ -152,8 +151,9 @@ TEST_F(DevicesTest, LookUpsAreAnsweredForASuspectGpu) {
   ASSERT_EQ(ChosenId(), "cuda:0");
   std::vector<absl::Status> faults;
   const Catalogue catalogue = Catalogue::Parse(LoadCatalogue().value(), faults);
+  SpaceSolver solver;
   const std::unique_ptr<RecordBook> book =
-      RecordBook::Open(*store_, catalogue, *devices_).value();
+      RecordBook::Open(*store_, catalogue, *devices_, solver).value();
   const RecordQuery query = {.kernel_name = "softmax"};
   const Config before = book->Lookup(query)->config;
   const Config on_cpu = book->Lookup({.kernel_name = "softmax", .device = "cpu"})->config;

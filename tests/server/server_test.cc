@@ -7,14 +7,17 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "tests/server/test_server.h"
 
 namespace tune::server {
@@ -152,6 +155,69 @@ TEST_F(ServerTest, HealthAndReflectionAreOn) {
   for (const char* name : {"Sweep", "Kernel", "Device", "Record", "Server"}) {
     EXPECT_NE(services.find(absl::StrCat("tune.v1.", name, "Service")), std::string::npos) << name;
   }
+}
+
+// Eight params of 300 values: seconds of work and 100 MiB, if it were done eight times at once.
+v1::DescribeSpaceRequest HugeSpace() {
+  v1::DescribeSpaceRequest request;
+  request.mutable_space()->set_definition_json(
+      R"json({"parameters": {"A": "range(1, 301)", "B": "range(1, 301)", "C": "range(1, 301)",
+                         "D": "range(1, 301)", "E": "range(1, 301)", "F": "range(1, 301)",
+                         "G": "range(1, 301)", "H": "range(1, 301)"},
+          "constraints": ["A * B * C % 1009 + D * E * F % 1013 < G * H % 17 * 9"]})json");
+  return request;
+}
+
+TEST_F(ServerTest, AnswersWhileHugeSpacesAreFoundAndDropsThemWithTheirClients) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  Stubs stubs(Connect());
+  constexpr int kAtOnce = 8;
+  grpc::ClientContext contexts[kAtOnce];
+  grpc::Status ends[kAtOnce];
+  std::vector<std::thread> callers;
+  std::atomic<int> left = kAtOnce;
+  for (int i = 0; i < kAtOnce; ++i) {
+    callers.emplace_back([&, i] {
+      v1::DescribeSpaceResponse response;
+      ends[i] = stubs.kernels->DescribeSpace(&contexts[i], HugeSpace(), &response);
+      --left;
+    });
+  }
+  v1::ServerStatus status;
+  v1::LookupRequest lookup;
+  lookup.set_kernel_name("softmax");
+  lookup.set_device("cpu");
+  v1::LookupResponse found;
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(
+        Call(*stubs.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+            .ok());
+    ASSERT_TRUE(Call(*stubs.records, &v1::RecordService::Stub::Lookup, lookup, &found).ok());
+  }
+  EXPECT_GT(left, 0) << "or it was answered after them";
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  for (std::thread& caller : callers) caller.join();
+  int cancelled = 0;
+  for (const grpc::Status& end : ends) {
+    cancelled += end.error_code() == grpc::StatusCode::CANCELLED ? 1 : 0;
+    // Without its constraint, which no diagram holds, it is too large.
+    EXPECT_TRUE(end.error_code() == grpc::StatusCode::CANCELLED ||
+                end.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << end.error_message();
+  }
+  EXPECT_GT(cancelled, 0);
+  // The solver is free: another large space need not wait for eight that nobody wants.
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
+  v1::DescribeSpaceRequest sum = HugeSpace();
+  sum.mutable_space()->set_definition_json(absl::StrReplaceAll(
+      sum.space().definition_json(),
+      {{"A * B * C % 1009 + D * E * F % 1013 < G * H % 17 * 9", "A+B+C+D+E+F+G+H < 600"}}));
+  v1::DescribeSpaceResponse response;
+  const grpc::Status end = stubs.kernels->DescribeSpace(&context, sum, &response);
+  EXPECT_TRUE(end.ok()) << end.error_message();
+  EXPECT_TRUE(response.exact());
 }
 
 TEST_F(ServerTest, TcpUnderTlsAsksForACertificate) {

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -138,6 +140,36 @@ TEST_F(SweepQueueTest, CancelEndsARunningSweep) {
   EXPECT_EQ(view.row.state, db::SweepState::kCancelled);
   EXPECT_EQ(view.progress.done, 5u) << "what was done is kept";
   EXPECT_EQ(store_->GetSweep(id).value().state, db::SweepState::kCancelled);
+}
+
+// What a sweep leaves, such as a process that a driver does not let go of yet, keeps the device but
+// not the one who cancelled.
+TEST_F(SweepQueueTest, CancelDoesNotWaitForWhatIsLeftOfASweep) {
+  std::promise<void> let_go;
+  std::atomic<int> started = 0;
+  queue_ = SweepQueue::Start(
+               {}, *store_, ticker_,
+               [&](SweepView view, SweepFeed&, const SweepControl& control) -> SweepOutcome {
+                 if (++started > 1) {
+                   view.row.state = db::SweepState::kDone;
+                   return view;
+                 }
+                 while (!control.stop) absl::SleepFor(absl::Milliseconds(5));
+                 view.row.state = db::SweepState::kCancelled;
+                 return {view, std::shared_ptr<void>(nullptr,
+                                                     [&](void*) { let_go.get_future().wait(); })};
+               })
+               .value();
+  const int64_t id = Submit("cpu");
+  const int64_t next = Submit("cpu");
+  while (started == 0) absl::SleepFor(absl::Milliseconds(5));
+  const SweepView view = queue_->Cancel(id, absl::Now() + absl::Seconds(30)).value();
+  EXPECT_EQ(view.row.state, db::SweepState::kCancelled);
+  EXPECT_EQ(queue_->Get(next).value().row.state, db::SweepState::kQueued);
+  EXPECT_EQ(started, 1) << "the device is not free yet";
+  let_go.set_value();
+  EXPECT_EQ(AwaitEnd(next).row.state, db::SweepState::kDone);
+  queue_.reset();
 }
 
 TEST_F(SweepQueueTest, CancelTakesAWaitingSweepOutOfTheQueue) {

@@ -153,6 +153,9 @@ TEST_F(WorkerProcessTest, StopsWaitingWhenCancelled) {
   EXPECT_EQ(Ask("hang", kLong, cancel.AsCancelled()).kind, Kind::kCancelled);
   EXPECT_LT(absl::Now() - cancel.set_at(), absl::Seconds(1));
   EXPECT_FALSE(worker_->alive());
+  EXPECT_EQ(Ask("ok").kind, Kind::kDied) << "it answers nobody else";
+  EXPECT_TRUE(worker_->Kill()) << "and is gone when it is waited for";
+  EXPECT_EQ(kill(worker_->pid(), 0), -1);
 }
 
 TEST_F(WorkerProcessTest, EndsWithItsObject) {

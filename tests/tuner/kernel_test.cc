@@ -114,6 +114,40 @@ TEST(Kernel, EmptySpaceNamesTheConstraint) {
             "constraint 'launch.grid[0] is a whole number from 1 to 2147483647' rejects every one");
 }
 
+TEST(Kernel, ChecksAConfigWithoutTheSpace) {
+  const auto kernel = Kernel::Create("scale.textproto", TestSpecText(), TestFiles()).value();
+  const Problem problem = kernel->MakeProblem({}, "bf16", "sm_90a").value();
+  const TargetTraits traits = Traits("sm_90a");
+  const Space space = kernel->MakeSpace(problem, traits).value();
+  // All that the space has, and nothing else.
+  uint64_t valid = 0;
+  for (int64_t threads : {32, 64, 128, 256, 512, 1024}) {
+    for (int64_t vec : {1, 2, 4, 8}) {
+      for (const char* path : {"regs", "smem"}) {
+        for (int64_t cluster : {1, 2}) {
+          const Config config{
+              {{"THREADS", threads}, {"VEC", vec}, {"PATH", path}, {"CLUSTER", cluster}}};
+          const bool is_valid = kernel->CheckConfig(problem, traits, config).ok();
+          EXPECT_EQ(is_valid, space.IndexOf(config).has_value()) << ToText(config);
+          valid += is_valid ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(valid, space.size());
+  const Config good = space.At(0);
+  Config wrong = good;
+  wrong.entries[0].second = int64_t{48};
+  EXPECT_THAT(std::string(kernel->CheckConfig(problem, traits, wrong).message()),
+              HasSubstr("48 is not one of the values of param 'THREADS'"));
+  wrong = good;
+  wrong.entries.pop_back();
+  EXPECT_TRUE(absl::IsInvalidArgument(kernel->CheckConfig(problem, traits, wrong)));
+  wrong = good;
+  std::swap(wrong.entries[0], wrong.entries[1]);
+  EXPECT_TRUE(absl::IsInvalidArgument(kernel->CheckConfig(problem, traits, wrong)));
+}
+
 TEST(Kernel, DefaultConfigMustBeValid) {
   const auto kernel = TestKernel();
   auto text = [&](const std::map<std::string, int64_t>& dims, const char* target) {

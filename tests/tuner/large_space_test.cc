@@ -116,6 +116,60 @@ TEST(LargeSpace, IsEstimatedSampledAndSearchedWhereItCannotBeCounted) {
   EXPECT_NEAR(contained, 125, 60);
 }
 
+TEST(LargeSpace, HasAConfigThatIsValid) {
+  const Space space = Space::Build(Scrambled(1000003, "% 64 == 5")).value();
+  ASSERT_FALSE(space.exact());
+  ASSERT_FALSE(space.Contains(0)) << "or the test tells nothing";
+  EXPECT_TRUE(space.Contains(space.SomeValid()));
+  const Space exact = Space::Build({.params = {Numbers("A", 1, 8)}}).value();
+  EXPECT_EQ(exact.SomeValid(), 0u);
+}
+
+TEST(LargeSpace, IsNotFoundWithASmallEffort) {
+  const SpaceEffort small = {.size = SpaceEffort::Size::kSmall};
+  EXPECT_TRUE(absl::IsAborted(Space::Build(Scrambled(), small).status()));
+  const SpaceDefinition few = {.params = {Numbers("A", 1, 8), Numbers("B", 1, 8)},
+                               .constraints = {Constraint("A % B == 0")}};
+  EXPECT_EQ(Space::Build(few, small)->size(), 20u);
+  // Why nothing is left may take long to find out.
+  const SpaceDefinition none = {.params = {Numbers("A", 1, 8)},
+                                .constraints = {Constraint("A > 8")}};
+  EXPECT_TRUE(absl::IsAborted(Space::Build(none, small).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Space::Build(none).status()));
+}
+
+// Many values, and constraints that leave much: the most that a diagram may take.
+SpaceDefinition Wide(int params, int64_t values, const std::string& constraint) {
+  SpaceDefinition definition;
+  for (int i = 0; i < params; ++i) {
+    definition.params.push_back(Numbers(absl::StrCat("P", i), 1, values));
+  }
+  definition.constraints.push_back(Constraint(constraint));
+  return definition;
+}
+
+TEST(LargeSpace, AsksOftenWhetherToStop) {
+  const SpaceDefinition definitions[] = {
+      Scrambled(), Wide(8, 300, "P0 + P1 + P2 + P3 + P4 + P5 + P6 + P7 < 600")};
+  for (const SpaceDefinition& definition : definitions) {
+    int asked = 0;
+    const auto count = [&] {
+      ++asked;
+      return false;
+    };
+    (void)Space::Build(definition, {.stopped = count});
+    EXPECT_GT(asked, 50);
+    // Wherever it is stopped, it stops there.
+    for (const int last : {1, asked / 2, asked - 1}) {
+      int again = 0;
+      const absl::Status status =
+          Space::Build(definition, {.stopped = [&] { return ++again >= last; }}).status();
+      EXPECT_TRUE(absl::IsCancelled(status)) << last << " of " << asked << ": " << status;
+      EXPECT_LE(again, last + 8) << "of " << asked;
+    }
+  }
+}
+
 TEST(LargeSpace, SaysThatItFindsNothing) {
   const absl::Status status = Space::Build(Scrambled(1'000'000'007, "== 1")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

@@ -32,6 +32,26 @@ bool IsSame(const Value& a, const Value& b) {
   return is_number(a) && is_number(b) && a.index() != b.index() ? number(a) == number(b) : a == b;
 }
 
+// A value that is there more than once, or null.
+const Value* FindTwice(const std::vector<Value>& values) {
+  const bool alike = std::all_of(values.begin(), values.end(), [&](const Value& value) {
+    return value.index() == values[0].index();
+  });
+  if (!alike) {
+    for (auto it = values.begin(); it != values.end(); ++it) {
+      const auto same = [&](const Value& value) { return IsSame(value, *it); };
+      if (std::any_of(values.begin(), it, same)) return &*it;
+    }
+    return nullptr;
+  }
+  std::vector<const Value*> sorted;
+  for (const Value& value : values) sorted.push_back(&value);
+  std::sort(sorted.begin(), sorted.end(), [](const Value* a, const Value* b) { return *a < *b; });
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end(),
+                                        [](const Value* a, const Value* b) { return *a == *b; });
+  return twice == sorted.end() ? nullptr : *twice;
+}
+
 // Adds what a launch needs to be possible on a target, as lets (whose names no spec can take) and
 // constraints over them.
 class LaunchFit {
@@ -120,13 +140,9 @@ absl::StatusOr<std::vector<ParamChoice>> ParamChoices(const ParsedSpec& parsed,
         return evaluation.Error(name, absl::StrCat("'", *text, "' cannot be a macro: letters, ",
                                                    "digits and '_', at most ", kMaxParamText));
       }
-      const auto end = result.values.begin() + static_cast<std::ptrdiff_t>(j);
-      if (std::find_if(result.values.begin(), end, [&](const Value& value) {
-            return IsSame(value, result.values[j]);
-          }) != end) {
-        return evaluation.Error(
-            name, absl::StrCat("the value ", ToText(result.values[j]), " is there twice"));
-      }
+    }
+    if (const Value* twice = FindTwice(result.values); twice != nullptr) {
+      return evaluation.Error(name, absl::StrCat("the value ", ToText(*twice), " is there twice"));
     }
     ASSIGN_OR_RETURN(const Value wanted, evaluation.Any(name, choice->default_value));
     const auto found = std::find_if(result.values.begin(), result.values.end(),

@@ -33,6 +33,45 @@ absl::Status CheckDim(const v1::Dim& dim, int64_t value) {
   return absl::OkStatus();
 }
 
+// A value of its list for each param, in their order.
+absl::Status CheckValues(const SpaceDefinition& definition, const Config& config) {
+  if (config.entries.size() != definition.params.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it has ", config.entries.size(), " params, not ", definition.params.size()));
+  }
+  for (size_t i = 0; i < definition.params.size(); ++i) {
+    const SpaceParam& param = definition.params[i];
+    const auto& [name, value] = config.entries[i];
+    if (name != param.name) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("it has '", name, "' in the place of param '", param.name, "'"));
+    }
+    if (std::find(param.values.begin(), param.values.end(), value) == param.values.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(ToText(value), " is not one of the values of param '", name, "'"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckConstraints(const SpaceDefinition& definition, const Config& config) {
+  Scope scope = definition.constants;
+  for (const auto& [name, value] : config.entries) scope.Set(name, value);
+  for (const SpaceLet& let : definition.lets) {
+    // One that cannot be evaluated fails the constraints that need it.
+    absl::StatusOr<Value> value = let.expression.Evaluate(scope);
+    if (value.ok()) scope.Set(let.name, *std::move(value));
+  }
+  for (const SpaceConstraint& constraint : definition.constraints) {
+    const absl::StatusOr<bool> holds = constraint.expression.EvaluateBoolean(scope);
+    if (holds.ok() && *holds) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("constraint ", constraint.text,
+                     holds.ok() ? " does not hold" : absl::StrCat(": ", holds.status().message())));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Kernel::Create(
@@ -95,9 +134,10 @@ absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>
   return problem;
 }
 
-absl::StatusOr<Space> Kernel::MakeSpace(const Problem& problem, const TargetTraits& traits) const {
+absl::StatusOr<Space> Kernel::MakeSpace(const Problem& problem, const TargetTraits& traits,
+                                        const SpaceEffort& effort) const {
   ASSIGN_OR_RETURN(const SpaceDefinition definition, tune::DefineSpace(*parsed_, problem, traits));
-  absl::StatusOr<Space> space = Space::Build(definition);
+  absl::StatusOr<Space> space = Space::Build(definition, effort);
   if (space.ok()) return space;
   return absl::Status(space.status().code(),
                       absl::StrCat("kernel '", spec().name(), "', ", ToText(problem), ", ",
@@ -113,22 +153,22 @@ absl::StatusOr<Config> Kernel::DefaultConfig(const Problem& problem,
                                              const TargetTraits& traits) const {
   ASSIGN_OR_RETURN(const Config config, UncheckedDefault(*parsed_, problem, traits));
   ASSIGN_OR_RETURN(const SpaceDefinition definition, tune::DefineSpace(*parsed_, problem, traits));
-  Scope scope = definition.constants;
-  for (const auto& [name, value] : config.entries) scope.Set(name, value);
-  for (const SpaceLet& let : definition.lets) {
-    // One that cannot be evaluated fails the constraints that need it.
-    absl::StatusOr<Value> value = let.expression.Evaluate(scope);
-    if (value.ok()) scope.Set(let.name, *std::move(value));
-  }
-  for (const SpaceConstraint& constraint : definition.constraints) {
-    const absl::StatusOr<bool> holds = constraint.expression.EvaluateBoolean(scope);
-    if (holds.ok() && *holds) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "kernel '", spec().name(), "', ", ToText(problem), ", ", traits.target,
-        ": the default config (", ToText(config), ") is not valid: constraint ", constraint.text,
-        holds.ok() ? " does not hold" : absl::StrCat(": ", holds.status().message())));
-  }
-  return config;
+  const absl::Status valid = CheckConstraints(definition, config);
+  if (valid.ok()) return config;
+  return absl::InvalidArgumentError(
+      absl::StrCat("kernel '", spec().name(), "', ", ToText(problem), ", ", traits.target,
+                   ": the default config (", ToText(config), ") is not valid: ", valid.message()));
+}
+
+absl::Status Kernel::CheckConfig(const Problem& problem, const TargetTraits& traits,
+                                 const Config& config) const {
+  ASSIGN_OR_RETURN(const SpaceDefinition definition, tune::DefineSpace(*parsed_, problem, traits));
+  absl::Status valid = CheckValues(definition, config);
+  if (valid.ok()) valid = CheckConstraints(definition, config);
+  if (valid.ok()) return valid;
+  return absl::InvalidArgumentError(
+      absl::StrCat("kernel '", spec().name(), "', ", ToText(problem), ", ", traits.target,
+                   ": the config (", ToText(config), ") is not valid: ", valid.message()));
 }
 
 }  // namespace tune

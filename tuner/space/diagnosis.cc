@@ -8,8 +8,7 @@
 namespace tune {
 namespace {
 
-constexpr SolveLimits kLimits = {
-    .diagram = {.work = 20'000'000, .words = 1 << 20, .edges = 1 << 20}};
+constexpr DiagramCost kLimits = {.work = 20'000'000, .bytes = 16 << 20, .edges = 1 << 20};
 // Trying to do without each of more constraints takes too long.
 constexpr size_t kMaxTried = 64;
 // More that conflict together are too many to tell somebody.
@@ -17,14 +16,20 @@ constexpr size_t kMaxNamed = 4;
 
 class Diagnosis {
  public:
-  Diagnosis(Solver* solver, const SpaceDefinition& definition)
-      : solver_(*solver), definition_(definition), used_(definition.constraints.size(), true) {}
+  Diagnosis(Solver* solver, const SpaceDefinition& definition, const std::function<bool()>& stopped)
+      : solver_(*solver),
+        definition_(definition),
+        limits_{.diagram = {kLimits, stopped}},
+        used_(definition.constraints.size(), true) {}
 
   absl::Status Run() && {
     const size_t last = LastNeeded();
     const std::string& text = definition_.constraints[last].text;
     const std::string first_words = absl::StrCat("no config is valid: constraint ", text);
     const std::vector<size_t> conflict = Conflict(last);
+    if (limits_.diagram.ShouldStop()) {
+      return absl::CancelledError("cancelled: no config is valid, and why was being found out");
+    }
     if (conflict.size() == 1) {
       return absl::InvalidArgumentError(absl::StrCat(first_words, " rejects every one"));
     }
@@ -47,7 +52,7 @@ class Diagnosis {
  private:
   bool IsEmpty() {
     const absl::StatusOr<Solution> solution =
-        solver_.Solve(kLimits, [this](size_t constraint) { return used_[constraint]; });
+        solver_.Solve(limits_, [this](size_t constraint) { return used_[constraint]; });
     return solution.ok() && solution->is_empty();
   }
 
@@ -81,13 +86,15 @@ class Diagnosis {
 
   Solver& solver_;
   const SpaceDefinition& definition_;
+  SolveLimits limits_;
   std::vector<bool> used_;
 };
 
 }  // namespace
 
-absl::Status NothingLeft(Solver* solver, const SpaceDefinition& definition) {
-  return Diagnosis(solver, definition).Run();
+absl::Status NothingLeft(Solver* solver, const SpaceDefinition& definition,
+                         const std::function<bool()>& stopped) {
+  return Diagnosis(solver, definition, stopped).Run();
 }
 
 }  // namespace tune

@@ -2,6 +2,8 @@
 // Why a space has no valid config. Internal to tuner/space.
 #pragma once
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "tuner/space/solver.h"
 
@@ -9,6 +11,8 @@ namespace tune {
 
 // Names the constraint that rejects every config, the few that do so together, or the last of those
 // that do. REQUIRES: all constraints together leave nothing.
-absl::Status NothingLeft(Solver* solver, const SpaceDefinition& definition);
+// CANCELLED if `stopped`, which may be empty, says so.
+absl::Status NothingLeft(Solver* solver, const SpaceDefinition& definition,
+                         const std::function<bool()>& stopped);
 
 }  // namespace tune

@@ -7,25 +7,28 @@
 namespace tune {
 namespace {
 
+constexpr uint32_t kNodesBetweenAsks = 1024;
+constexpr size_t kMarkEvery = 16;
+
 // Copies the live edges of one level, merging nodes that become the same.
 class LevelReducer {
  public:
   LevelReducer(const Diagram::Level& source, const std::vector<uint32_t>& child_ids,
-               const std::vector<uint64_t>& child_counts)
-      : source_(source), child_ids_(child_ids), child_counts_(child_counts) {
+               const std::vector<uint64_t>& child_counts, const std::function<bool()>& stopped)
+      : source_(source), child_ids_(child_ids), child_counts_(child_counts), stopped_(stopped) {
     const size_t nodes = source.first_edge.size() - 1;
     result_.param = source.param;
     result_.first_edge.push_back(0);
     result_.digits.reserve(source.digits.size());
     result_.children.reserve(source.digits.size());
-    result_.before.reserve(source.digits.size());
     table_.assign(std::bit_ceil(nodes * 2 + 1), 0);
     ids_.assign(nodes, kDead);
   }
 
-  // False: a count does not fit.
+  // False: a count does not fit, or it was stopped.
   bool Run() {
     for (uint32_t node = 0; node < ids_.size(); ++node) {
+      if (node % kNodesBetweenAsks == 0 && stopped_ && stopped_()) return false;
       const size_t begin = result_.digits.size();
       uint64_t count = 0;
       uint64_t hash = 0;
@@ -34,7 +37,6 @@ class LevelReducer {
         if (child == kDead) continue;
         result_.digits.push_back(source_.digits[edge]);
         result_.children.push_back(child);
-        result_.before.push_back(count);
         hash = (hash ^ (uint64_t{child} << 16 | source_.digits[edge])) * 0x9e3779b97f4a7c15;
         hash ^= hash >> 29;
         count += child_counts_[child];
@@ -42,15 +44,26 @@ class LevelReducer {
       }
       if (result_.digits.size() > begin) ids_[node] = Merge(begin, hash, count);
     }
+    AddMarks();
     return true;
   }
 
   static constexpr uint32_t kDead = ~uint32_t{0};
   Diagram::Level result_;
   std::vector<uint32_t> ids_;  // of the source's nodes
-  std::vector<uint64_t> counts_;
 
  private:
+  void AddMarks() {
+    const std::vector<uint32_t>& first_edge = result_.first_edge;
+    for (size_t node = 0; node + 1 < first_edge.size(); ++node) {
+      uint64_t before = 0;
+      for (uint32_t edge = first_edge[node]; edge < first_edge[node + 1]; ++edge) {
+        if (edge % kMarkEvery == 0) result_.marks.push_back(before);
+        before += child_counts_[result_.children[edge]];
+      }
+    }
+  }
+
   // The node made of the edges from `begin` on, or the one before that is the same.
   uint32_t Merge(size_t begin, uint64_t hash, uint64_t count) {
     const size_t size = result_.digits.size() - begin;
@@ -65,41 +78,43 @@ class LevelReducer {
                      &result_.digits[other_begin])) {
         result_.digits.resize(begin);
         result_.children.resize(begin);
-        result_.before.resize(begin);
         return other;
       }
       at = (at + 1) & (table_.size() - 1);
     }
-    counts_.push_back(count);
+    result_.counts.push_back(count);
     result_.first_edge.push_back(static_cast<uint32_t>(result_.digits.size()));
-    table_[at] = static_cast<uint32_t>(counts_.size());
-    return static_cast<uint32_t>(counts_.size() - 1);
+    table_[at] = static_cast<uint32_t>(result_.counts.size());
+    return static_cast<uint32_t>(result_.counts.size() - 1);
   }
 
   const Diagram::Level& source_;
   const std::vector<uint32_t>& child_ids_;
   const std::vector<uint64_t>& child_counts_;
+  const std::function<bool()>& stopped_;
   std::vector<uint32_t> table_;  // node + 1
 };
 
 }  // namespace
 
-std::optional<Diagram> Diagram::Create(std::vector<Level> levels) {
+std::optional<Diagram> Diagram::Create(std::vector<Level> levels,
+                                       const std::function<bool()>& stopped) {
   Diagram diagram;
   std::vector<uint32_t> ids = {0};
-  std::vector<uint64_t> counts = {1};
+  const std::vector<uint64_t> terminal = {1};
   for (size_t level = levels.size(); level-- > 0;) {
-    LevelReducer reducer(levels[level], ids, counts);
+    LevelReducer reducer(levels[level], ids,
+                         level + 1 < levels.size() ? levels[level + 1].counts : terminal, stopped);
     if (!reducer.Run()) return std::nullopt;
     ids = std::move(reducer.ids_);
-    counts = std::move(reducer.counts_);
     levels[level] = std::move(reducer.result_);
     // What is reserved for edges that turned out to lead nowhere is given back.
     levels[level].digits.shrink_to_fit();
     levels[level].children.shrink_to_fit();
-    levels[level].before.shrink_to_fit();
+    levels[level].counts.shrink_to_fit();
+    levels[level].marks.shrink_to_fit();
   }
-  diagram.count_ = ids[0] == LevelReducer::kDead ? 0 : counts[0];
+  diagram.count_ = ids[0] == LevelReducer::kDead ? 0 : levels[0].counts[0];
   diagram.levels_ = std::move(levels);
   return diagram;
 }
@@ -116,21 +131,48 @@ size_t Diagram::bytes() const {
     bytes += level.first_edge.capacity() * sizeof(uint32_t) +
              level.digits.capacity() * sizeof(uint16_t) +
              level.children.capacity() * sizeof(uint32_t) +
-             level.before.capacity() * sizeof(uint64_t);
+             (level.counts.capacity() + level.marks.capacity()) * sizeof(uint64_t);
   }
   return bytes;
 }
 
+uint64_t Diagram::Before(size_t level, uint32_t node, size_t edge) const {
+  size_t at = levels_[level].first_edge[node];
+  if (level + 1 == levels_.size()) return edge - at;
+  uint64_t before = 0;
+  if (const size_t marked = edge - edge % kMarkEvery; marked > at) {
+    at = marked;
+    before = levels_[level].marks[marked / kMarkEvery];
+  }
+  for (; at < edge; ++at) before += Below(level, at);
+  return before;
+}
+
+uint32_t Diagram::EdgeAt(size_t level, uint32_t node, uint64_t* rank) const {
+  const Level& here = levels_[level];
+  uint32_t edge = here.first_edge[node];
+  const auto first = here.marks.begin() + edge / kMarkEvery + 1;
+  const auto end = here.marks.begin() + (here.first_edge[node + 1] - 1) / kMarkEvery + 1;
+  if (first < end) {
+    const auto mark = std::upper_bound(first, end, *rank) - 1;
+    if (mark >= first) {
+      edge = static_cast<uint32_t>((mark - here.marks.begin()) * kMarkEvery);
+      *rank -= *mark;
+    }
+  }
+  for (uint64_t below = Below(level, edge); *rank >= below; below = Below(level, edge)) {
+    *rank -= below;
+    ++edge;
+  }
+  return edge;
+}
+
 void Diagram::DigitsAt(uint64_t rank, absl::Span<uint16_t> digits) const {
   uint32_t node = 0;
-  for (const Level& level : levels_) {
-    const uint64_t* begin = level.before.data() + level.first_edge[node];
-    const uint64_t* end = level.before.data() + level.first_edge[node + 1];
-    const uint64_t* at = std::upper_bound(begin, end, rank) - 1;
-    const size_t edge = static_cast<size_t>(at - level.before.data());
-    rank -= *at;
-    digits[level.param] = level.digits[edge];
-    node = level.children[edge];
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    const uint32_t edge = EdgeAt(level, node, &rank);
+    digits[levels_[level].param] = levels_[level].digits[edge];
+    node = levels_[level].children[edge];
   }
 }
 
@@ -149,7 +191,7 @@ std::optional<uint64_t> Diagram::RankFrom(absl::Span<const uint16_t> digits, siz
     const Level& here = levels_[level];
     const std::optional<uint32_t> edge = FindEdge(here, node, digits[here.param]);
     if (!edge.has_value()) return std::nullopt;
-    rank += here.before[*edge];
+    rank += Before(level, node, *edge);
     node = here.children[*edge];
   }
   return rank;
@@ -166,7 +208,7 @@ void Diagram::Neighbours(absl::Span<const uint16_t> digits, size_t level, bool a
   for (size_t above = 0; above < level; ++above) {
     const std::optional<uint32_t> edge =
         FindEdge(levels_[above], node, digits[levels_[above].param]);
-    rank += levels_[above].before[*edge];
+    rank += Before(above, node, *edge);
     node = levels_[above].children[*edge];
   }
   const Level& here = levels_[level];
@@ -175,7 +217,7 @@ void Diagram::Neighbours(absl::Span<const uint16_t> digits, size_t level, bool a
     const int distance = here.digits[edge] - own;
     if (distance == 0 || (adjacent && distance != 1 && distance != -1)) continue;
     const std::optional<uint64_t> below = RankFrom(digits, level + 1, here.children[edge]);
-    if (below.has_value()) found(rank + here.before[edge] + *below);
+    if (below.has_value()) found(rank + Before(level, node, edge) + *below);
   }
 }
 
@@ -192,24 +234,11 @@ std::vector<uint64_t> Diagram::DigitCounts(size_t level, size_t radix) const {
     }
     ways = std::move(next);
   }
-  // What is below an edge: the difference to the next one's `before`, or all of the child.
   const Level& here = levels_[level];
-  std::vector<uint64_t> below(
-      level + 1 < levels_.size() ? levels_[level + 1].first_edge.size() - 1 : 1, 1);
-  for (size_t from = levels_.size(); from-- > level + 1;) {
-    const Level& deep = levels_[from];
-    std::vector<uint64_t> counts(deep.first_edge.size() - 1, 0);
-    for (size_t node = 0; node + 1 < deep.first_edge.size(); ++node) {
-      const uint32_t last = deep.first_edge[node + 1] - 1;
-      counts[node] =
-          deep.before[last] + (from + 1 < levels_.size() ? below[deep.children[last]] : 1);
-    }
-    below = std::move(counts);
-  }
   std::vector<uint64_t> result(radix, 0);
   for (size_t node = 0; node + 1 < here.first_edge.size(); ++node) {
     for (uint32_t edge = here.first_edge[node]; edge < here.first_edge[node + 1]; ++edge) {
-      result[here.digits[edge]] += ways[node] * below[here.children[edge]];
+      result[here.digits[edge]] += ways[node] * Below(level, edge);
     }
   }
   return result;
@@ -220,11 +249,8 @@ DiagramCursor::DiagramCursor(const Diagram& diagram, uint64_t rank, absl::Span<u
   uint32_t node = 0;
   for (size_t i = 0; i < edges_.size(); ++i) {
     const Diagram::Level& level = diagram.levels_[i];
-    const uint64_t* begin = level.before.data() + level.first_edge[node];
-    const uint64_t* end = level.before.data() + level.first_edge[node + 1];
-    edges_[i] = static_cast<uint32_t>(std::upper_bound(begin, end, rank) - 1 - level.before.data());
+    edges_[i] = diagram.EdgeAt(i, node, &rank);
     ends_[i] = level.first_edge[node + 1];
-    rank -= level.before[edges_[i]];
     digits[level.param] = level.digits[edges_[i]];
     node = level.children[edges_[i]];
   }

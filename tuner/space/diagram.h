@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -24,12 +25,17 @@ class Diagram {
     // Of each edge; a node's digits ascend.
     std::vector<uint16_t> digits;
     std::vector<uint32_t> children;  // nodes of the next level; 0 on the last
-    std::vector<uint64_t> before;    // assignments of the node with a smaller digit
+    // Set by Create. How many assignments there are of each node, and how many of a node with a
+    // smaller digit: of every sixteenth edge, since of all it would be most of the memory.
+    std::vector<uint64_t> counts;
+    std::vector<uint64_t> marks;
   };
 
   // `levels` may have edges that lead nowhere; they and what is only reached by them are dropped,
-  // and nodes with the same continuations become one. Nothing if the count does not fit 63 bits.
-  static std::optional<Diagram> Create(std::vector<Level> levels);
+  // and nodes with the same continuations become one. Nothing if the count does not fit 63 bits, or
+  // if `stopped`, asked now and then, says so.
+  static std::optional<Diagram> Create(std::vector<Level> levels,
+                                       const std::function<bool()>& stopped = {});
 
   uint64_t count() const { return count_; }
   const std::vector<Level>& levels() const { return levels_; }
@@ -52,6 +58,16 @@ class Diagram {
 
  private:
   friend class DiagramCursor;
+  // Assignments below an edge.
+  uint64_t Below(size_t level, size_t edge) const {
+    return level + 1 < levels_.size() ? levels_[level + 1].counts[levels_[level].children[edge]]
+                                      : 1;
+  }
+  // Assignments of a node with a smaller digit than the edge's.
+  uint64_t Before(size_t level, uint32_t node, size_t edge) const;
+  // The edge of a node that an assignment goes through; takes from the rank what is before it.
+  // REQUIRES: the rank is below the node's count.
+  uint32_t EdgeAt(size_t level, uint32_t node, uint64_t* rank) const;
   // The edge of a node with a digit, or nothing.
   static std::optional<uint32_t> FindEdge(const Level& level, uint32_t node, uint16_t digit);
   std::optional<uint64_t> RankFrom(absl::Span<const uint16_t> digits, size_t level,

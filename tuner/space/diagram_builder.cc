@@ -11,6 +11,8 @@ namespace {
 
 // Candidates that are worked on at a time: their columns stay in the cache.
 constexpr size_t kChunk = 1024;
+// A few milliseconds: the work of looking nodes up is not counted.
+constexpr uint64_t kWorkBetweenAsks = 100'000;
 
 class Builder {
  public:
@@ -33,10 +35,9 @@ class Builder {
     std::vector<Diagram::Level> levels(plan_.levels.size());
     for (size_t level = 0; level < levels.size(); ++level) {
       levels[level].param = static_cast<uint32_t>(plan_.levels[level].param);
-      const bool fits = Expand(level, &levels[level]);
+      result.kind = Expand(level, &levels[level]);
       result.work = work_;
-      if (!fits) {
-        result.kind = DiagramResult::Kind::kTooWide;
+      if (result.kind != DiagramResult::Kind::kDone) {
         result.level = level;
         return result;
       }
@@ -44,14 +45,19 @@ class Builder {
     result.failed = FailedAssignment(levels.size());
     // The terminal of those that failed is there with the other one, or alone.
     for (uint32_t& child : levels.back().children) child = 0;
-    result.diagram = Diagram::Create(std::move(levels));
-    if (!result.diagram.has_value()) result.kind = DiagramResult::Kind::kTooMany;
+    table_ = NodeTable(0);
+    origins_ = {};
+    result.diagram = Diagram::Create(std::move(levels), limits_.stopped);
+    if (!result.diagram.has_value()) {
+      result.kind =
+          limits_.ShouldStop() ? DiagramResult::Kind::kStopped : DiagramResult::Kind::kTooMany;
+    }
     return result;
   }
 
  private:
-  // Extends every node of a level. False over a limit.
-  bool Expand(size_t level, Diagram::Level* result) {
+  // Extends every node of a level.
+  DiagramResult::Kind Expand(size_t level, Diagram::Level* result) {
     const PlanLevel& plan = plan_.levels[level];
     PrepareLevel(level);
     const size_t nodes = level == 0 ? 1 : table_.size();
@@ -60,20 +66,43 @@ class Builder {
     result->first_edge.assign(1, 0);
     const size_t radix = allowed_.size();
     const size_t step = std::max<size_t>(1, kChunk / std::max<size_t>(radix, 1));
+    Reserve(nodes * radix, table, result);
     for (size_t first = 0; first < nodes && radix > 0; first += step) {
       FillCandidates(first, std::min(nodes, first + step));
       Check(plan);
       AddEdges(level, first, std::min(nodes, first + step), table, result);
       work_ += step * radix * (plan.terms.size() + 2);
       edges_ += parents_.size();
-      if (work_ > limits_.work || edges_ > limits_.edges ||
-          table->size() * (table->width() + 2) > limits_.words) {
-        return false;
+      if (work_ > limits_.work || edges_ > limits_.edges || BytesHeld(*table) > limits_.bytes) {
+        return DiagramResult::Kind::kTooWide;
+      }
+      if (work_ >= next_ask_) {
+        next_ask_ = work_ + kWorkBetweenAsks;
+        if (limits_.ShouldStop()) return DiagramResult::Kind::kStopped;
       }
     }
     result->first_edge.resize(nodes + 1, static_cast<uint32_t>(result->digits.size()));
     table_ = std::move(next);
-    return true;
+    return DiagramResult::Kind::kDone;
+  }
+
+  // A long vector that grows is there twice for a while.
+  void Reserve(uint64_t most, NodeTable* table, Diagram::Level* result) const {
+    constexpr uint64_t kFew = 1 << 18;
+    if (most < kFew) return;
+    const size_t count = std::min(most, limits_.edges - edges_ + kChunk + allowed_.size());
+    result->digits.reserve(count);
+    result->children.reserve(count);
+    const size_t node_bytes = (table->width() + 1) * sizeof(Word);
+    table->Reserve(std::min(count, limits_.bytes / node_bytes + kChunk + allowed_.size()));
+  }
+
+  // The levels so far, the nodes of two of them, and the columns.
+  uint64_t BytesHeld(const NodeTable& next) const {
+    constexpr uint64_t kEdgeBytes = sizeof(uint16_t) + sizeof(uint32_t);
+    uint64_t bytes = edges_ * kEdgeBytes + table_.bytes() + next.bytes() + column_bytes_;
+    for (const auto& origins : origins_) bytes += origins.capacity() * sizeof(origins[0]);
+    return bytes;
   }
 
   // What depends on this level's param alone is computed once for each digit.
@@ -94,6 +123,7 @@ class Builder {
       const Term& term = plan_.graph.terms[id];
       if (term.params != own) continue;
       std::vector<Word>& tile = tiles_[id];
+      column_bytes_ += (radix - std::min(radix, tile.size())) * sizeof(Word);
       tile.resize(radix);
       if (term.op == TermOp::kDigit) {
         for (size_t digit = 0; digit < radix; ++digit) tile[digit] = static_cast<Word>(digit);
@@ -149,7 +179,10 @@ class Builder {
     std::vector<Word>& buffer = buffers_[id];
     if (is_live_[id]) return {buffer.data(), 0};
     const size_t count = parents_.size();
-    if (buffer.size() < count) buffer.resize(std::max(count, kChunk));
+    if (buffer.size() < count) {
+      column_bytes_ += (std::max(count, kChunk) - buffer.size()) * sizeof(Word);
+      buffer.resize(std::max(count, kChunk));
+    }
     if (is_tile_[id]) {
       const Word* tile = tiles_[id].data();
       for (size_t i = 0; i < count; ++i) buffer[i] = tile[digits_of_[i]];
@@ -290,6 +323,8 @@ class Builder {
   const ColumnPlan plan_;
   uint64_t work_ = 0;
   uint64_t edges_ = 0;
+  uint64_t next_ask_ = 0;
+  uint64_t column_bytes_ = 0;  // of tiles and buffers
 
   NodeTable table_{0};                    // the nodes of the level that is extended
   std::vector<int> slot_of_;              // of a term, among the slots of the level before

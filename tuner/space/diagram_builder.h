@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -28,14 +29,20 @@ struct DiagramInput {
   std::vector<size_t> order;  // of the params
 };
 
-struct DiagramLimits {
+struct DiagramCost {
   uint64_t work = 0;   // operations on words, roughly
-  uint64_t words = 0;  // of the slots of one level's nodes
+  uint64_t bytes = 0;  // held at once, buffers of a fixed size apart
   uint64_t edges = 0;
 };
 
+struct DiagramLimits : DiagramCost {
+  std::function<bool()> stopped;  // asked every few milliseconds; true ends it. May be empty
+
+  bool ShouldStop() const { return stopped && stopped(); }
+};
+
 struct DiagramResult {
-  enum class Kind { kDone, kTooWide, kTooMany };
+  enum class Kind { kDone, kTooWide, kTooMany, kStopped };
   Kind kind = Kind::kDone;
   std::optional<Diagram> diagram;
   // An assignment that no atom rejects but one fails on; by param of the space.

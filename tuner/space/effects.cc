@@ -7,10 +7,11 @@
 namespace tune {
 namespace {
 
-constexpr SolveLimits kLimits = {
-    .diagram = {.work = 50'000'000, .words = 8'000'000, .edges = 4'000'000}};
-// Counting more of them without each takes too long.
-constexpr size_t kMaxConstraints = 200;
+constexpr DiagramCost kLarge = {.work = 50'000'000, .bytes = 32 << 20, .edges = 2'000'000};
+constexpr DiagramCost kSmall = {.work = 1'000'000, .bytes = 1 << 20, .edges = 64'000};
+// For all of them together.
+constexpr uint64_t kLargeWork = 800'000'000;
+constexpr uint64_t kSmallWork = 8'000'000;
 
 std::optional<double> CountOf(const absl::StatusOr<Solution>& solution) {
   if (!solution.ok()) return std::nullopt;
@@ -24,19 +25,30 @@ std::optional<double> CountOf(const absl::StatusOr<Solution>& solution) {
 }  // namespace
 
 absl::StatusOr<std::vector<ConstraintEffect>> ConstraintEffects(const SpaceDefinition& definition,
-                                                                double valid) {
+                                                                double valid,
+                                                                const SpaceEffort& effort) {
+  const bool small = effort.size == SpaceEffort::Size::kSmall;
   ASSIGN_OR_RETURN(const std::unique_ptr<Solver> solver, Solver::Create(definition));
+  const SolveLimits limits = {.diagram = {small ? kSmall : kLarge, effort.stopped}};
+  const uint64_t work_max = small ? kSmallWork : kLargeWork;
   const double product = ProductOf(definition);
   std::vector<ConstraintEffect> effects;
   for (size_t i = 0; i < definition.constraints.size(); ++i) {
     ConstraintEffect effect = {.text = definition.constraints[i].text};
-    if (definition.constraints.size() <= kMaxConstraints) {
-      const auto only = CountOf(solver->Solve(kLimits, [i](size_t other) { return other == i; }));
-      const auto rest = CountOf(solver->Solve(kLimits, [i](size_t other) { return other != i; }));
+    if (solver->work() < work_max) {
+      const auto only = CountOf(solver->Solve(limits, [i](size_t other) { return other == i; }));
+      const auto rest = CountOf(solver->Solve(limits, [i](size_t other) { return other != i; }));
+      if (limits.diagram.ShouldStop()) {
+        return absl::CancelledError("cancelled while what constraints reject was being counted");
+      }
+      if (small && (!only.has_value() || !rest.has_value())) break;
       if (only.has_value()) effect.rejects = product - *only;
       if (rest.has_value()) effect.rejects_alone = *rest - valid;
     }
     effects.push_back(std::move(effect));
+  }
+  if (small && (effects.size() < definition.constraints.size() || solver->work() >= work_max)) {
+    return absl::AbortedError("what constraints reject is not counted with a small effort");
   }
   return effects;
 }

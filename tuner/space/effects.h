@@ -18,10 +18,12 @@ struct ConstraintEffect {
   std::optional<double> rejects_alone;  // configs that every other constraint allows
 };
 
-// Counts the space twice for each constraint, without it and with it alone. `valid` is the count
-// with all. INVALID_ARGUMENT as Space::Build.
+// Counts the space twice for each constraint, without it and with it alone, the first ones first:
+// after a few seconds those that are left have no counts. `valid` is the count with all.
+// Errors as Space::Build.
 absl::StatusOr<std::vector<ConstraintEffect>> ConstraintEffects(const SpaceDefinition& definition,
-                                                                double valid);
+                                                                double valid,
+                                                                const SpaceEffort& effort = {});
 
 // The combinations of values, valid or not.
 double ProductOf(const SpaceDefinition& definition);

@@ -17,6 +17,14 @@ class NodeTable {
 
   size_t width() const { return columns_.size(); }
   size_t size() const { return size_; }
+  // What is reserved and not used costs no memory, only addresses.
+  size_t bytes() const {
+    return (hashes_.size() + columns_.size() * size_) * sizeof(Word) +
+           buckets_.size() * sizeof(uint32_t);
+  }
+  void Reserve(size_t nodes) {
+    for (std::vector<Word>& column : columns_) column.reserve(nodes);
+  }
   const Word* column(size_t i) const { return columns_[i].data(); }
 
   // Finds or adds a node for each of `count` keys, given as `width` columns; `fresh` becomes the
@@ -69,7 +77,8 @@ class NodeTable {
 
   void Grow(size_t nodes) {
     size_t buckets = 256;
-    while (buckets < nodes * 4) buckets *= 2;
+    while (buckets < nodes * 2) buckets *= 2;
+    buckets_ = {};  // what there was need not be held beside what comes
     buckets_.assign(buckets, 0);
     for (uint32_t node = 0; node < size_; ++node) {
       uint64_t hash = 0;

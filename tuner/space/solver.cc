@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/expression/ast.h"
@@ -53,6 +55,7 @@ Solver::Solver(const SpaceDefinition& definition) : definition_(definition), ter
 
 void Solver::AddAtoms() {
   size_t conjunct_count = 0;
+  std::set<std::pair<TermId, size_t>> known;  // with the constraint
   for (size_t i = 0; i < definition_.constraints.size(); ++i) {
     for (const NodePointer& conjunct : Conjuncts(definition_.constraints[i].expression)) {
       Atom atom = {.program = conjunct_count++, .constraint = i};
@@ -64,11 +67,7 @@ void Solver::AddAtoms() {
         atom.is_opaque = true;
         atom.params = compiled().conjuncts[atom.program].params;
       }
-      const bool is_known = std::any_of(atoms_.begin(), atoms_.end(), [&](const Atom& other) {
-        return !atom.is_opaque && !other.is_opaque && other.term == atom.term &&
-               other.constraint == i;
-      });
-      if (!is_known) atoms_.push_back(atom);
+      if (atom.is_opaque || known.emplace(atom.term, i).second) atoms_.push_back(atom);
     }
   }
 }
@@ -160,8 +159,8 @@ absl::StatusOr<Solution> Solver::Solve(const SolveLimits& limits,
     if (widest.has_value()) {
       if (deferred.size() >= static_cast<size_t>(limits.deferrals)) {
         return absl::ResourceExhaustedError(
-            "finding the valid configs takes too many steps: give the params fewer values, or add "
-            "constraints over fewer params each");
+            "finding the valid configs takes too many steps or too much memory: give the params "
+            "fewer values, or add constraints over fewer params each");
       }
       deferred.push_back(atoms[*widest].program);
       atoms.erase(atoms.begin() + static_cast<std::ptrdiff_t>(*widest));
@@ -187,9 +186,15 @@ absl::StatusOr<Solution> Solver::SolveOnce(const DiagramLimits& limits,
   nothing.components.push_back(*Diagram::Create({Diagram::Level{.first_edge = {0, 0}}}));
   if (!ConstantsHold(atoms, failure)) return nothing;
   Solution solution;
+  DiagramLimits left = limits;
   for (ParamSet set : Connected(atoms)) {
     std::vector<size_t> order;
-    DiagramResult result = Build(set, atoms, limits, &order);
+    DiagramResult result = Build(set, atoms, left, &order);
+    work_ += result.work;
+    left.work -= std::min(left.work, result.work);
+    if (result.kind == DiagramResult::Kind::kStopped) {
+      return absl::CancelledError("cancelled while the valid configs were being found");
+    }
     if (result.kind == DiagramResult::Kind::kTooMany) {
       return absl::ResourceExhaustedError("there are more than 2^62 valid configs");
     }
@@ -204,6 +209,8 @@ absl::StatusOr<Solution> Solver::SolveOnce(const DiagramLimits& limits,
     }
     // An error only if no other component rejects everything.
     if (result.failed.has_value()) failure->Update(FailureAt(atoms, set, *result.failed));
+    left.bytes -= std::min<uint64_t>(left.bytes, result.diagram->bytes());
+    left.edges -= std::min<uint64_t>(left.edges, result.diagram->edge_count());
     solution.components.push_back(*std::move(result.diagram));
   }
   return solution;

@@ -30,7 +30,7 @@ struct Solution {
 };
 
 struct SolveLimits {
-  DiagramLimits diagram;  // of one component
+  DiagramLimits diagram;  // of all components together
   int deferrals = 0;      // how many conjuncts may be left out
 };
 
@@ -40,12 +40,15 @@ class Solver {
   static absl::StatusOr<std::unique_ptr<Solver>> Create(const SpaceDefinition& definition);
 
   // Solves with the constraints for which `uses` is true. INVALID_ARGUMENT if a constraint cannot
-  // be evaluated where the others hold; RESOURCE_EXHAUSTED over a limit.
+  // be evaluated where the others hold; RESOURCE_EXHAUSTED over a limit; CANCELLED if stopped.
   absl::StatusOr<Solution> Solve(const SolveLimits& limits,
                                  absl::FunctionRef<bool(size_t constraint)> uses);
 
   // The conjuncts as programs, compiled when first needed.
   const CompiledSpace& compiled();
+
+  // Operations on words so far, roughly.
+  uint64_t work() const { return work_; }
 
  private:
   // Sets `widest`, an index in `atoms`, if a diagram became too wide because of it.
@@ -67,6 +70,7 @@ class Solver {
   std::vector<size_t> radices_;
   std::optional<CompiledSpace> compiled_;
   std::unique_ptr<ProgramRunner> runner_;
+  uint64_t work_ = 0;
 };
 
 }  // namespace tune

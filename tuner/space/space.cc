@@ -14,12 +14,15 @@
 namespace tune {
 namespace {
 
-// A second or two of work, and some 300 MiB while it lasts.
-constexpr SolveLimits kLimits = {
-    .diagram = {.work = 400'000'000, .words = 32'000'000, .edges = 12'000'000}, .deferrals = 6};
+// A second or two of work. The diagram takes 7 bytes an edge, and is made level by level of one
+// that takes 6.
+constexpr DiagramCost kLarge = {.work = 400'000'000, .bytes = 72 << 20, .edges = 6'000'000};
+constexpr int kDeferrals = 6;
+constexpr DiagramCost kSmall = {.work = 1'000'000, .bytes = 1 << 20, .edges = 64'000};
 // For the estimate of a space too large to be known.
 constexpr uint64_t kEstimateTries = 300'000;
 constexpr uint64_t kEstimateHits = 2'000;
+constexpr uint64_t kTriesBetweenAsks = 256;
 
 // The finaliser of SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
 // generators", OOPSLA 2014.
@@ -50,12 +53,21 @@ struct Space::Lazy {
   mutable std::mutex mutex;
   mutable std::unique_ptr<ProgramRunner> runner;  // under the mutex
   uint64_t some_valid = 0;                        // the index of a valid config
+  std::function<bool()> stopped;                  // may be empty
 };
 
-absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition) {
+absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition, const SpaceEffort& effort) {
+  const bool small = effort.size == SpaceEffort::Size::kSmall;
   ASSIGN_OR_RETURN(const std::unique_ptr<Solver> solver, Solver::Create(definition));
-  ASSIGN_OR_RETURN(Solution solution, solver->Solve(kLimits, [](size_t) { return true; }));
-  if (solution.is_empty()) return NothingLeft(solver.get(), definition);
+  const SolveLimits limits = {.diagram = {small ? kSmall : kLarge, effort.stopped},
+                              .deferrals = small ? 0 : kDeferrals};
+  absl::StatusOr<Solution> solved = solver->Solve(limits, [](size_t) { return true; });
+  if (small && !absl::IsCancelled(solved.status()) && (!solved.ok() || solved->is_empty())) {
+    return absl::AbortedError("the valid configs are not found with a small effort");
+  }
+  RETURN_IF_ERROR(solved.status());
+  Solution& solution = *solved;
+  if (solution.is_empty()) return NothingLeft(solver.get(), definition, effort.stopped);
   Space space;
   RETURN_IF_ERROR(space.Hold(definition.params, std::move(solution.components)));
   if (!solution.deferred.empty()) {
@@ -64,8 +76,9 @@ absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition) {
     lazy->compiled = CompileSpace(lazy->definition);
     lazy->conjuncts = std::move(solution.deferred);
     lazy->runner = std::make_unique<ProgramRunner>(lazy->compiled);
+    lazy->stopped = effort.stopped;
     space.lazy_ = lazy;
-    RETURN_IF_ERROR(space.CountLazily(lazy.get()));
+    RETURN_IF_ERROR(space.CountLazily(lazy.get(), effort));
   }
   return space;
 }
@@ -91,12 +104,15 @@ absl::Status Space::Hold(std::vector<SpaceParam> params, std::vector<Diagram> co
   return absl::OkStatus();
 }
 
-absl::Status Space::CountLazily(Lazy* lazy) {
+absl::Status Space::CountLazily(Lazy* lazy, const SpaceEffort& effort) {
   uint64_t state = 0;
   uint64_t tries = 0;
   uint64_t hits = 0;
   while (tries < kEstimateTries && hits < kEstimateHits) {
     const uint64_t index = Below(size_, [&] { return Mix(state += 0x9e3779b97f4a7c15); });
+    if (tries % kTriesBetweenAsks == 0 && effort.stopped && effort.stopped()) {
+      return absl::CancelledError("cancelled while the valid configs were being estimated");
+    }
     ++tries;
     if (!Contains(index)) continue;
     ++hits;
@@ -113,6 +129,8 @@ absl::Status Space::CountLazily(Lazy* lazy) {
   valid_count_error_ = std::sqrt((1 - share) / static_cast<double>(hits));
   return absl::OkStatus();
 }
+
+uint64_t Space::SomeValid() const { return lazy_ == nullptr ? 0 : lazy_->some_valid; }
 
 bool Space::Holds(absl::Span<const uint16_t> digits) const {
   if (lazy_ == nullptr) return true;
@@ -215,8 +233,12 @@ void Space::Neighbours(uint64_t index, Neighbourhood neighbourhood,
 
 uint64_t Space::Sample(absl::FunctionRef<uint64_t()> random) const {
   if (lazy_ == nullptr) return Below(size_, random);
-  // The estimate found valid ones, so this ends; should luck fail, with one that it found.
+  // The estimate found valid ones, so this ends; should luck fail, or nobody wait for it any more,
+  // with one that it found.
   for (uint64_t tries = 0; tries < 100 * kEstimateTries; ++tries) {
+    if (tries % kTriesBetweenAsks == kTriesBetweenAsks - 1 && lazy_->stopped && lazy_->stopped()) {
+      break;
+    }
     const uint64_t index = Below(size_, random);
     if (Contains(index)) return index;
   }

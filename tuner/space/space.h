@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,17 @@ struct SpaceDefinition {
   Scope constants;
 };
 
+// What finding the configs may take.
+struct SpaceEffort {
+  enum class Size {
+    kAny,    // a second or two of work, and some 100 MiB while it lasts
+    kSmall,  // some milliseconds and 2 MiB; where that does not do, ABORTED
+  };
+  Size size = Size::kAny;
+  // "Is nobody interested any more?" Asked every few milliseconds; if so, CANCELLED. May be empty.
+  std::function<bool()> stopped;
+};
+
 // Which configs are neighbours: those that differ in exactly one param, by any value of its list
 // (kHamming) or by the next value up or down the list (kAdjacent).
 enum class Neighbourhood { kHamming, kAdjacent };
@@ -60,7 +72,8 @@ class Space {
   // INVALID_ARGUMENT if a constraint cannot be evaluated for a config that the others allow, or if
   // no config is left (names the constraint, or the few that conflict). RESOURCE_EXHAUSTED if there
   // are more than 2^62 configs, or if valid ones are too rare to be found.
-  static absl::StatusOr<Space> Build(const SpaceDefinition& definition);
+  static absl::StatusOr<Space> Build(const SpaceDefinition& definition,
+                                     const SpaceEffort& effort = {});
   // A space whose configs are listed: rows of params.size() digits, positions in the params'
   // values. Rows must be sorted and each there once: index i is row i. INVALID_ARGUMENT otherwise.
   static absl::StatusOr<Space> FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows);
@@ -73,6 +86,8 @@ class Space {
   bool exact() const { return lazy_ == nullptr; }
   // REQUIRES: index < size().
   bool Contains(uint64_t index) const;
+  // The index of a valid config, the same one each time: 0 if the space is exact.
+  uint64_t SomeValid() const;
   // How many valid configs there are: size(), or an estimate with this relative standard error.
   double valid_count() const { return valid_count_; }
   double valid_count_error() const { return valid_count_error_; }
@@ -123,7 +138,7 @@ class Space {
   Space() = default;
   // Both are what everything else is found from. RESOURCE_EXHAUSTED: too many.
   absl::Status Hold(std::vector<SpaceParam> params, std::vector<Diagram> components);
-  absl::Status CountLazily(Lazy* lazy);
+  absl::Status CountLazily(Lazy* lazy, const SpaceEffort& effort);
   bool Holds(absl::Span<const uint16_t> digits) const;
 
   uint64_t size_ = 0;
