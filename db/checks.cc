@@ -82,7 +82,11 @@ absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path
   const int descriptor = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     const int error = errno;
-    return absl::ErrnoToStatus(error, absl::StrCat("cannot open ", lock_path));
+    const bool denied = error == EACCES || error == EPERM || error == EROFS;
+    const std::string what = absl::StrCat("cannot open ", lock_path, ": ", std::strerror(error));
+    if (!denied) return absl::ErrnoToStatus(error, what);
+    return absl::PermissionDeniedError(absl::StrCat(
+        what, "; the folder and the files in it must be writable by the user that runs this"));
   }
   std::unique_ptr<FileLock> lock(new FileLock(descriptor));
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {

@@ -91,17 +91,16 @@ absl::Status InsertLeg(Connection& connection, const GateLegRow& row) {
       absl::StrCat("INSERT INTO gate_leg (", kLegColumns,
                    ") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(row.gate_kernel_id, row.stage, row.round, row.leg.revision, row.outcome, row.message,
-              row.leg.median_ns, row.leg.clock, telemetry.sm_clock_mhz,
-              telemetry.memory_clock_mhz, telemetry.power_mw, telemetry.temperature_c,
-              telemetry.throttle_reasons, telemetry.compute_processes, Blob{samples});
+              row.leg.median_ns, row.leg.clock, telemetry.sm_clock_mhz, telemetry.memory_clock_mhz,
+              telemetry.power_mw, telemetry.temperature_c, telemetry.throttle_reasons,
+              telemetry.compute_processes, Blob{samples});
   return insert.Run();
 }
 
 }  // namespace
 
 absl::StatusOr<int64_t> SqliteStore::AddGateRun(const GateRunRow& run) {
-  int64_t id = 0;
-  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     const gate::Rules& rules = run.rules;
     Statement insert = connection.Prepare(absl::StrCat(
         "INSERT INTO gate_run (", kRunColumns,
@@ -112,15 +111,13 @@ absl::StatusOr<int64_t> SqliteStore::AddGateRun(const GateRunRow& run) {
                 rules.guarded_deviation_max, rules.clock_difference_max, run.seed,
                 run.started_unix_ms, run.finished_unix_ms);
     RETURN_IF_ERROR(insert.Run());
-    id = connection.last_insert_id();
-    return absl::OkStatus();
-  }));
-  return id;
+    return connection.last_insert_id();
+  });
 }
 
 absl::Status SqliteStore::EndGateRun(int64_t id, GateState state, const std::string& message,
                                      int64_t finished_unix_ms) {
-  return writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
     Statement update = connection.Prepare(
         "UPDATE gate_run SET state = ?, message = ?, finished_unix_ms = ? WHERE id = ?");
     RETURN_IF_ERROR(update.Bind(state, message, finished_unix_ms, id).Run());
@@ -142,7 +139,7 @@ absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat("SELECT ", kRunColumns, " FROM gate_run ORDER BY id DESC LIMIT ?"));
-  return ReadAll(query.Bind(std::min(limit, kListedMax)), ReadRun);
+  return ReadReadable(query.Bind(std::min(limit, kListedMax)), ReadRun, unreadable_, "gate_run");
 }
 
 absl::StatusOr<int64_t> SqliteStore::AddGateKernel(const GateKernelRow& kernel) {
@@ -151,8 +148,7 @@ absl::StatusOr<int64_t> SqliteStore::AddGateKernel(const GateKernelRow& kernel) 
   ASSIGN_OR_RETURN(std::string head_config, EncodeConfig(kernel.head_config));
   ASSIGN_OR_RETURN(std::string recovery_config, EncodeConfig(kernel.recovery_config));
   const double tolerance = kernel.tolerance < 0 ? std::nan("") : kernel.tolerance;
-  int64_t id = 0;
-  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     Statement insert = connection.Prepare(
         absl::StrCat("INSERT INTO gate_kernel (", kKernelColumns,
                      ") VALUES (NULL, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
@@ -161,10 +157,8 @@ absl::StatusOr<int64_t> SqliteStore::AddGateKernel(const GateKernelRow& kernel) 
                 recovery_config, tolerance, kernel.base_code, kernel.head_code, kernel.identical,
                 kernel.fault);
     RETURN_IF_ERROR(insert.Run());
-    id = connection.last_insert_id();
-    return absl::OkStatus();
-  }));
-  return id;
+    return connection.last_insert_id();
+  });
 }
 
 absl::StatusOr<std::vector<GateKernelRow>> SqliteStore::GateKernels(int64_t run_id) {
@@ -182,7 +176,7 @@ absl::StatusOr<std::vector<GateKernelRow>> SqliteStore::GateKernelsNamed(const s
 }
 
 absl::Status SqliteStore::AppendGateLegs(const std::vector<GateLegRow>& legs) {
-  return writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
     for (const GateLegRow& leg : legs) RETURN_IF_ERROR(InsertLeg(connection, leg));
     return absl::OkStatus();
   });
@@ -190,21 +184,21 @@ absl::Status SqliteStore::AppendGateLegs(const std::vector<GateLegRow>& legs) {
 
 absl::StatusOr<std::vector<GateLegRow>> SqliteStore::GateLegs(int64_t gate_kernel_id) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
-  Statement query = reader->Prepare(absl::StrCat(
-      "SELECT ", kLegColumns, " FROM gate_leg WHERE gate_kernel_id = ? ORDER BY id"));
+  Statement query = reader->Prepare(
+      absl::StrCat("SELECT ", kLegColumns, " FROM gate_leg WHERE gate_kernel_id = ? ORDER BY id"));
   return ReadAll(query.Bind(gate_kernel_id), ReadLeg);
 }
 
 absl::Status SqliteStore::AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) {
-  return writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
     for (const auto& [id, judgement] : verdicts) {
       Statement insert = connection.Prepare(
           absl::StrCat("INSERT INTO gate_verdict (", kVerdictColumns,
                        ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
       insert.Bind(id, judgement.verdict, judgement.reason, judgement.ratio, judgement.ratio_low,
                   judgement.ratio_high, judgement.deviation, judgement.least_caught,
-                  judgement.rounds, judgement.invalid_rounds, judgement.flagged,
-                  judgement.improved, judgement.p, judgement.p_needed, judgement.clock_log_ratio,
+                  judgement.rounds, judgement.invalid_rounds, judgement.flagged, judgement.improved,
+                  judgement.p, judgement.p_needed, judgement.clock_log_ratio,
                   judgement.autocorrelation, judgement.bimodal);
       RETURN_IF_ERROR(insert.Run());
     }
@@ -214,14 +208,15 @@ absl::Status SqliteStore::AddGateVerdicts(const std::vector<GateVerdictRow>& ver
 
 absl::StatusOr<std::vector<GateVerdictRow>> SqliteStore::GateVerdicts(int64_t run_id) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
-  Statement query = reader->Prepare(absl::StrCat(
-      "SELECT ", kVerdictColumns, " FROM gate_verdict WHERE gate_kernel_id IN "
-      "(SELECT id FROM gate_kernel WHERE run_id = ?) ORDER BY gate_kernel_id"));
+  Statement query = reader->Prepare(
+      absl::StrCat("SELECT ", kVerdictColumns,
+                   " FROM gate_verdict WHERE gate_kernel_id IN "
+                   "(SELECT id FROM gate_kernel WHERE run_id = ?) ORDER BY gate_kernel_id"));
   return ReadAll(query.Bind(run_id), ReadVerdict);
 }
 
 absl::Status SqliteStore::SetBaseline(const BaselineRow& baseline) {
-  return writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
     Statement put = connection.Prepare(
         "INSERT INTO baseline (name, kernel_name, kernel_hash, label, set_unix_ms) "
         "VALUES (?, ?, ?, ?, ?) ON CONFLICT (name, kernel_name) DO UPDATE SET "

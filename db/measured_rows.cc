@@ -59,9 +59,9 @@ absl::StatusOr<CeilingRow> ReadCeiling(Statement& query) {
   query.Read(row.device_name, row.driver, row.uuid, ceiling.name, ceiling.value, ceiling.low,
              ceiling.high, ceiling.measured, ceiling.kind, ceiling.policy, ceiling.process_count);
   row.process_values = DecodeSamples(query.ReadView());
-  query.Read(ceiling.probe, ceiling.theoretical, telemetry.sm_clock_mhz,
-             telemetry.memory_clock_mhz, telemetry.power_mw, telemetry.temperature_c,
-             telemetry.throttle_reasons, ceiling.note, row.measured_unix_ms);
+  query.Read(ceiling.probe, ceiling.theoretical, telemetry.sm_clock_mhz, telemetry.memory_clock_mhz,
+             telemetry.power_mw, telemetry.temperature_c, telemetry.throttle_reasons, ceiling.note,
+             row.measured_unix_ms);
   // Rows of an older schema have no such figures, which reads as not-a-number.
   for (double* value : {&ceiling.low, &ceiling.high, &ceiling.theoretical}) {
     if (!(*value > 0)) *value = 0;
@@ -101,10 +101,9 @@ absl::StatusOr<ProfileRow> ReadProfile(Statement& query) {
   query.Read(profile.set, profile.outcome, profile.message, profile.counted, profile.chip,
              profile.pass_count, profile.reading_count, profile.profiled_unix_ms);
   Measurement& measurement = profile.measurement;
-  query.Read(measurement.latency_ns_median, measurement.latency_ns_low,
-             measurement.latency_ns_high, profile.sample_count, measurement.clock,
-             profile.work.flops, profile.work.bytes, profile.work.peak,
-             profile.write_back_debt_bytes);
+  query.Read(measurement.latency_ns_median, measurement.latency_ns_low, measurement.latency_ns_high,
+             profile.sample_count, measurement.clock, profile.work.flops, profile.work.bytes,
+             profile.work.peak, profile.write_back_debt_bytes);
   measurement.cache_mode = row.key.cache_mode;
   Resources& resources = profile.resources;
   query.Read(resources.registers, resources.spill_bytes, resources.static_shared_bytes,
@@ -125,7 +124,7 @@ absl::StatusOr<CalibrationEntry> ReadEntry(Statement& query) {
 }  // namespace
 
 absl::Status SqliteStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
-  return writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
     for (const CeilingRow& row : ceilings) RETURN_IF_ERROR(InsertCeiling(connection, row));
     return absl::OkStatus();
   });
@@ -144,14 +143,11 @@ absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::stri
 }
 
 absl::StatusOr<int64_t> SqliteStore::AppendProfile(const ProfileRow& row) {
-  int64_t id = 0;
-  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, row.key));
     RETURN_IF_ERROR(InsertProfile(connection, key_id, row.profile));
-    id = connection.last_insert_id();
-    return absl::OkStatus();
-  }));
-  return id;
+    return connection.last_insert_id();
+  });
 }
 
 absl::StatusOr<std::vector<ProfileRow>> SqliteStore::ListProfiles(const ProfileFilter& filter) {
@@ -167,15 +163,14 @@ absl::StatusOr<std::vector<ProfileRow>> SqliteStore::ListProfiles(const ProfileF
       "WHERE (? = 0 OR trial.sweep_id = ?) AND (? = 0 OR profile.trial_id = ?) "
       "AND (? = '' OR kernel.name = ?) AND (? = '' OR trial_key.kernel_hash = ?) "
       "AND (? = '' OR trial_key.device_name = ?) ORDER BY profile.id DESC LIMIT ?"));
-  query.Bind(filter.sweep_id, filter.sweep_id, filter.trial_id, filter.trial_id,
-             filter.kernel_name, filter.kernel_name, filter.kernel_hash, filter.kernel_hash,
-             filter.device_name, filter.device_name, std::min(filter.limit, kMaxListedProfiles));
+  query.Bind(filter.sweep_id, filter.sweep_id, filter.trial_id, filter.trial_id, filter.kernel_name,
+             filter.kernel_name, filter.kernel_hash, filter.kernel_hash, filter.device_name,
+             filter.device_name, std::min(filter.limit, kMaxListedProfiles));
   return ReadAll(query, ReadProfile);
 }
 
 absl::StatusOr<int64_t> SqliteStore::AppendCalibration(const CalibrationRow& row) {
-  int64_t id = 0;
-  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     {
       Statement insert = connection.Prepare(
           "INSERT INTO calibration (device_name, chip, driver, uuid, measured_unix_ms) "
@@ -183,7 +178,7 @@ absl::StatusOr<int64_t> SqliteStore::AppendCalibration(const CalibrationRow& row
       insert.Bind(row.device_name, row.chip, row.driver, row.uuid, row.measured_unix_ms);
       RETURN_IF_ERROR(insert.Run());
     }
-    id = connection.last_insert_id();
+    const int64_t id = connection.last_insert_id();
     for (const CalibrationEntry& entry : row.entries) {
       Statement insert = connection.Prepare(
           "INSERT INTO calibration_entry (calibration_id, name, quantity, counter, expected, "
@@ -192,9 +187,8 @@ absl::StatusOr<int64_t> SqliteStore::AppendCalibration(const CalibrationRow& row
                   entry.multiplier, entry.tolerance, entry.passed, entry.message);
       RETURN_IF_ERROR(insert.Run());
     }
-    return absl::OkStatus();
-  }));
-  return id;
+    return id;
+  });
 }
 
 absl::StatusOr<CalibrationRow> SqliteStore::LatestCalibration(const std::string& device_name,
@@ -206,8 +200,8 @@ absl::StatusOr<CalibrationRow> SqliteStore::LatestCalibration(const std::string&
   find.Bind(device_name, device_name, chip, chip);
   ASSIGN_OR_RETURN(bool found, find.Step());
   if (!found) {
-    return absl::NotFoundError(absl::StrCat("no calibration of ",
-                                            device_name.empty() ? chip : device_name));
+    return absl::NotFoundError(
+        absl::StrCat("no calibration of ", device_name.empty() ? chip : device_name));
   }
   CalibrationRow row;
   find.Read(row.id, row.device_name, row.chip, row.driver, row.uuid, row.measured_unix_ms);

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace tune::db {
 namespace {
 
@@ -13,7 +15,14 @@ constexpr int kMaxReaders = 4;
 absl::StatusOr<Readers::Lease> Readers::Borrow() {
   {
     std::unique_lock lock(mutex_);
-    returned_.wait(lock, [&] { return !idle_.empty() || open_count_ < kMaxReaders; });
+    const bool free = returned_.wait_for(lock, absl::ToChronoMilliseconds(patience_), [&] {
+      return !idle_.empty() || open_count_ < kMaxReaders;
+    });
+    if (!free) {
+      return absl::UnavailableError(absl::StrCat("all ", kMaxReaders,
+                                                 " readers of the database have been busy for ",
+                                                 absl::FormatDuration(patience_), "; try again"));
+    }
     if (!idle_.empty()) {
       std::unique_ptr<Connection> connection = std::move(idle_.back());
       idle_.pop_back();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "db/statement.h"
 
 namespace tune::db {
@@ -23,16 +24,20 @@ class Readers {
   // Goes back to the pool at the end of its life. REQUIRES: its statements are gone by then.
   using Lease = std::unique_ptr<Connection, Return>;
 
-  explicit Readers(std::string path) : path_(std::move(path)) {}
+  // `patience`: how long a reader waits for a connection.
+  Readers(std::string path, absl::Duration patience)
+      : path_(std::move(path)), patience_(patience) {}
   Readers(const Readers&) = delete;
   Readers& operator=(const Readers&) = delete;
 
+  // UNAVAILABLE: all of them were busy all the time.
   absl::StatusOr<Lease> Borrow();
 
  private:
   void TakeBack(Connection* connection);
 
   const std::string path_;
+  const absl::Duration patience_;
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<std::unique_ptr<Connection>> idle_;  // under mutex_

@@ -2,6 +2,7 @@
 #include "db/rows.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "db/json.h"
 #include "tuner/status_macros.h"
 
@@ -14,7 +15,7 @@ constexpr char kSweepColumns[] =
     "sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials, sweep.budget_seconds, "
     "sweep.seed, sweep.cache_mode, sweep.fresh, sweep.idempotency_key, sweep.state, sweep.message, "
     "sweep.created_unix_ms, sweep.finished_unix_ms, sweep.best_trial_id, sweep.default_trial_id, "
-    "sweep.tie_trial_ids, sweep.summary";
+    "sweep.tie_trial_ids, sweep.summary, sweep.deaths";
 
 // In the order of ReadTrial and InsertTrial; all of table trial but its id, key and samples.
 constexpr char kTrialColumns[] =
@@ -28,6 +29,8 @@ constexpr char kTrialColumns[] =
 constexpr char kTrialParameters[] =
     "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
     "?, ?, ?, ?, ?, ?";
+
+constexpr char kShortMessage[] = " substr(message, 1, 500),";
 
 // In the order of ReadTrialKey.
 constexpr char kTrialKeyColumns[] =
@@ -68,14 +71,16 @@ absl::StatusOr<SweepRow> ReadSweep(Statement& row) {
            sweep.state, sweep.message, sweep.created_unix_ms, sweep.finished_unix_ms,
            sweep.best_trial_id, sweep.default_trial_id);
   ASSIGN_OR_RETURN(sweep.tie_trial_ids, DecodeIds(row.ReadView()));
-  row.Read(sweep.summary);
+  row.Read(sweep.summary, sweep.deaths);
   return sweep;
 }
 
 std::string SelectTrials(Samples samples) {
-  return absl::StrCat("SELECT trial.id, trial_key.cache_mode, ",
-                      samples == Samples::kLoad ? "samples_ns, " : "NULL, ", kTrialColumns,
-                      " FROM trial JOIN trial_key ON trial_key.id = trial.key_id ");
+  const bool all = samples == Samples::kLoad;
+  return absl::StrCat(
+      "SELECT trial.id, trial_key.cache_mode, ", all ? "samples_ns, " : "NULL, ",
+      all ? kTrialColumns : absl::StrReplaceAll(kTrialColumns, {{" message,", kShortMessage}}),
+      " FROM trial JOIN trial_key ON trial_key.id = trial.key_id ");
 }
 
 absl::StatusOr<Trial> ReadTrial(Statement& row) {
@@ -129,7 +134,8 @@ std::string SelectCurrentRecords() {
       "trial_key.compiler, length(samples_ns) / 8, "
       "(SELECT seed FROM sweep WHERE sweep.id = trial.sweep_id), "
       "(SELECT json_group_array(json_array(tie.config, tie.latency_ns_median)) "
-      "FROM sweep, json_each(sweep.tie_trial_ids) AS tied JOIN trial AS tie ON tie.id = tied.value "
+      "FROM sweep, json_each(CASE json_valid(sweep.tie_trial_ids) WHEN 1 THEN sweep.tie_trial_ids "
+      "ELSE '[]' END) AS tied JOIN trial AS tie ON tie.id = tied.value "
       "WHERE sweep.id = trial.sweep_id), trial.id, trial_key.cache_mode, NULL, ",
       kTrialColumns,
       " FROM current_record JOIN trial ON trial.id = current_record.trial_id "

@@ -10,12 +10,14 @@
 #include "absl/strings/string_view.h"
 #include "db/statement.h"
 #include "db/store.h"
+#include "db/unreadable.h"
 
 namespace tune::db {
 
 // Reads the columns dims and dtype.
 absl::Status ReadProblem(Statement& row, Problem& problem);
 
+// Left out, messages are cut to 500 characters too: for lists that are held in memory.
 enum class Samples { kLeaveOut, kLoad };
 
 // The next two columns, dims and dtype.
@@ -51,6 +53,29 @@ absl::StatusOr<std::vector<Row>> ReadAll(Statement& query,
     absl::StatusOr<Row> row = read(query);
     if (!row.ok()) return row.status();
     rows.push_back(*std::move(row));
+  }
+}
+
+// The same, but a row that cannot be read is noted and left out. REQUIRES: the first column is the
+// row's id in `table`.
+template <typename Row>
+absl::StatusOr<std::vector<Row>> ReadReadable(Statement& query,
+                                              absl::StatusOr<Row> (*read)(Statement&),
+                                              Unreadable& unreadable, const char* table) {
+  std::vector<Row> rows;
+  while (true) {
+    absl::StatusOr<bool> has_row = query.Step();
+    if (!has_row.ok()) return has_row.status();
+    if (!*has_row) return rows;
+    const int64_t id = query.FirstInteger();
+    absl::StatusOr<Row> row = read(query);
+    if (row.ok()) {
+      rows.push_back(*std::move(row));
+    } else if (absl::IsDataLoss(row.status())) {
+      unreadable.Note(table, id, std::string(row.status().message()));
+    } else {
+      return row.status();
+    }
   }
 }
 

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "db/json.h"
+#include "db/log_check.h"
 #include "db/migrations.h"
 #include "db/rows.h"
 #include "tuner/status_macros.h"
@@ -72,15 +74,21 @@ absl::Status InsertSweep(Connection& connection, const SweepRow& sweep) {
       "INSERT INTO sweep (kernel_hash, dims, dtype, device_id, device_name, target, strategy, "
       "budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key, state, message, "
       "created_unix_ms, finished_unix_ms, best_trial_id, default_trial_id, tie_trial_ids, "
-      "summary) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?)");
+      "summary, deaths) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   insert.Bind(sweep.kernel_hash, dims, ToText(sweep.problem.dtype), sweep.device_id,
               sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials,
               sweep.budget_seconds, sweep.seed, sweep.cache_mode, sweep.fresh,
               sweep.idempotency_key, sweep.state, sweep.message, sweep.created_unix_ms,
               sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
-              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary);
+              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
+              sweep.deaths);
   return insert.Run();
+}
+
+absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>> trials) {
+  if (trials.ok()) std::reverse(trials->begin(), trials->end());
+  return trials;
 }
 
 // The key under which a trial was measured must be the record's: a record says what was measured.
@@ -106,17 +114,27 @@ absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
+                                                   const StoreOptions& options) {
   ASSIGN_OR_RETURN(std::string canonical, CanonicalPath(path));
   RETURN_IF_ERROR(CheckFileSystem(canonical));
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, FileLock::Take(canonical));
+  std::string dropped;
+  if (options.drop_damaged_log) {
+    ASSIGN_OR_RETURN(dropped, DropDamagedLog(canonical, absl::ToUnixMillis(absl::Now())));
+  } else {
+    RETURN_IF_ERROR(CheckLog(canonical));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> writer,
                    Connection::Open(canonical, Connection::Mode::kReadWriteCreate));
   if (absl::Status prepared = PrepareFile(*writer, canonical); !prepared.ok()) {
     return absl::Status(prepared.code(), absl::StrCat("cannot open the database ", canonical, ": ",
                                                       prepared.message()));
   }
-  return std::make_unique<SqliteStore>(std::move(lock), std::move(writer), canonical);
+  auto store =
+      std::make_unique<SqliteStore>(std::move(lock), std::move(writer), canonical, options);
+  if (!dropped.empty()) store->NoteUnreadable({.table = "log", .why = dropped});
+  return store;
 }
 
 absl::StatusOr<std::unique_ptr<Store>> Store::OpenToRead(const std::string& path) {
@@ -134,7 +152,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::OpenToRead(const std::string& path
     return absl::FailedPreconditionError(absl::StrCat(canonical, " has schema version ", version,
                                                       ", this program reads version ", newest));
   }
-  return std::make_unique<SqliteStore>(nullptr, nullptr, canonical);
+  return std::make_unique<SqliteStore>(nullptr, nullptr, canonical, StoreOptions());
 }
 
 std::string Store::WriterOf(const std::string& path) {
@@ -143,14 +161,14 @@ std::string Store::WriterOf(const std::string& path) {
 }
 
 SqliteStore::SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
-                         const std::string& path)
+                         const std::string& path, const StoreOptions& options)
     : lock_(std::move(lock)),
-      writer_(std::move(writer)),
-      readers_(path),
-      statistics_readers_(path) {}
+      writer_(std::move(writer), options.patience),
+      readers_(path, options.patience),
+      statistics_readers_(path, options.patience) {}
 
 absl::Status SqliteStore::PutKernel(const KernelRow& kernel) {
-  return writer_.Run([&](Connection& connection) { return InsertKernel(connection, kernel); });
+  return writer_.Run([kernel](Connection& connection) { return InsertKernel(connection, kernel); });
 }
 
 absl::StatusOr<KernelRow> SqliteStore::GetKernel(const std::string& hash) {
@@ -173,30 +191,30 @@ absl::StatusOr<KernelRow> SqliteStore::GetKernel(const std::string& hash) {
 }
 
 absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
-  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
-    if (!sweep.idempotency_key.empty()) {
-      Statement find =
-          connection.Prepare(absl::StrCat(SelectSweeps(), "WHERE sweep.idempotency_key = ?"));
-      absl::StatusOr<SweepRow> known =
-          OneSweep(find.Bind(sweep.idempotency_key), sweep.idempotency_key);
-      if (known.ok()) sweep = *std::move(known);
-      if (!absl::IsNotFound(known.status())) return known.status();
-    }
-    RETURN_IF_ERROR(InsertSweep(connection, sweep));
-    sweep.id = connection.last_insert_id();
-    return absl::OkStatus();
-  }));
-  return sweep;
+  return writer_.Compute<SweepRow>(
+      [sweep = std::move(sweep)](Connection& connection) -> absl::StatusOr<SweepRow> {
+        if (!sweep.idempotency_key.empty()) {
+          Statement find =
+              connection.Prepare(absl::StrCat(SelectSweeps(), "WHERE sweep.idempotency_key = ?"));
+          absl::StatusOr<SweepRow> known =
+              OneSweep(find.Bind(sweep.idempotency_key), sweep.idempotency_key);
+          if (!absl::IsNotFound(known.status())) return known;
+        }
+        RETURN_IF_ERROR(InsertSweep(connection, sweep));
+        SweepRow added = sweep;
+        added.id = connection.last_insert_id();
+        return added;
+      });
 }
 
 absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
-  return writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Run([sweep](Connection& connection) -> absl::Status {
     Statement update = connection.Prepare(
         "UPDATE sweep SET state = ?, message = ?, finished_unix_ms = ?, best_trial_id = ?, "
-        "default_trial_id = ?, tie_trial_ids = ?, summary = ? WHERE id = ?");
+        "default_trial_id = ?, tie_trial_ids = ?, summary = ?, deaths = ? WHERE id = ?");
     update.Bind(sweep.state, sweep.message, sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
                 OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
-                sweep.id);
+                sweep.deaths, sweep.id);
     RETURN_IF_ERROR(update.Run());
     if (connection.changed_rows() == 1) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
@@ -212,14 +230,15 @@ absl::StatusOr<SweepRow> SqliteStore::GetSweep(int64_t id) {
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::ListSweeps(uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(SelectSweeps(), "ORDER BY sweep.id DESC LIMIT ?"));
-  return ReadAll(query.Bind(std::min(limit, kMaxListedSweeps)), ReadSweep);
+  return ReadReadable(query.Bind(std::min(limit, kMaxListedSweeps)), ReadSweep, unreadable_,
+                      "sweep");
 }
 
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::UnfinishedSweeps() {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(SelectSweeps(), "WHERE sweep.state IN (1, 2) ORDER BY sweep.id"));
-  return ReadAll(query, ReadSweep);
+  return ReadReadable(query, ReadSweep, unreadable_, "sweep");
 }
 
 absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const TrialKey& key) {
@@ -228,14 +247,11 @@ absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const Trial
                                                    trial.measurement.samples_ns.size(),
                                                    " samples, the limit is ", kMaxSamples));
   }
-  int64_t id = 0;
-  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Compute<int64_t>([trial, key](Connection& connection) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, key));
     RETURN_IF_ERROR(InsertTrial(connection, trial, key_id));
-    id = connection.last_insert_id();
-    return absl::OkStatus();
-  }));
-  return id;
+    return connection.last_insert_id();
+  });
 }
 
 absl::StatusOr<Trial> SqliteStore::GetTrial(int64_t id) {
@@ -259,7 +275,7 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) 
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(SelectTrials(Samples::kLoad), "WHERE trial.sweep_id = ? ORDER BY trial.id"));
-  return ReadAll(query.Bind(sweep_id), ReadTrial);
+  return ReadReadable(query.Bind(sweep_id), ReadTrial, unreadable_, "trial");
 }
 
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsAfter(int64_t sweep_id, int64_t trial_id,
@@ -268,22 +284,31 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsAfter(int64_t sweep_id, in
   Statement query = reader->Prepare(
       absl::StrCat(SelectTrials(Samples::kLoad),
                    "WHERE trial.sweep_id = ? AND trial.id > ? ORDER BY trial.id LIMIT ?"));
-  return ReadAll(query.Bind(sweep_id, trial_id, limit), ReadTrial);
+  return ReadReadable(query.Bind(sweep_id, trial_id, limit), ReadTrial, unreadable_, "trial");
 }
 
-absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key) {
+absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key, uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(*reader, key));
   Statement query = reader->Prepare(
       absl::StrCat(SelectTrials(Samples::kLeaveOut),
                    "WHERE trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
-                   "GROUP BY config) AND trial.outcome NOT IN (?, ?) ORDER BY trial.id"));
-  query.Bind(key_id, TrialPurpose::kSearch, Outcome::kFaulted, Outcome::kTimedOut);
-  return ReadAll(query, ReadTrial);
+                   "GROUP BY config) AND trial.outcome NOT IN (?, ?) ORDER BY trial.id DESC "
+                   "LIMIT ?"));
+  query.Bind(key_id, TrialPurpose::kSearch, Outcome::kFaulted, Outcome::kTimedOut, limit);
+  return OldestFirst(ReadReadable(query, ReadTrial, unreadable_, "trial"));
 }
 
-absl::StatusOr<std::vector<TrialKey>> SqliteStore::TrialKeysOfKernel(
-    const std::string& kernel_name, uint32_t limit) {
+absl::StatusOr<std::vector<Trial>> SqliteStore::NewestOfSweep(int64_t sweep_id, uint32_t limit) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query = reader->Prepare(absl::StrCat(
+      SelectTrials(Samples::kLeaveOut), "WHERE trial.sweep_id = ? ORDER BY trial.id DESC LIMIT ?"));
+  query.Bind(sweep_id, limit);
+  return OldestFirst(ReadReadable(query, ReadTrial, unreadable_, "trial"));
+}
+
+absl::StatusOr<std::vector<TrialKey>> SqliteStore::TrialKeysOfKernel(const std::string& kernel_name,
+                                                                     uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(
       SelectKeysOfKernels(), "WHERE kernel.name = ? ORDER BY trial_key.id DESC LIMIT ?"));
@@ -291,8 +316,7 @@ absl::StatusOr<std::vector<TrialKey>> SqliteStore::TrialKeysOfKernel(
 }
 
 absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record) {
-  int64_t id = 0;
-  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Compute<int64_t>([record](Connection& connection) -> absl::StatusOr<int64_t> {
     RETURN_IF_ERROR(CheckRecord(connection, record));
     Statement insert = connection.Prepare(
         "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
@@ -300,26 +324,24 @@ absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record) {
     insert.Bind(record.trial.id, record.default_latency_ns, record.tie_count,
                 record.published_unix_ms);
     RETURN_IF_ERROR(insert.Run());
-    id = connection.last_insert_id();
-    return absl::OkStatus();
-  }));
-  return id;
+    return connection.last_insert_id();
+  });
 }
 
 absl::StatusOr<std::vector<RecordRow>> SqliteStore::CurrentRecords() {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat(SelectCurrentRecords(), "ORDER BY current_record.id"));
-  return ReadAll(query, ReadRecord);
+  return ReadReadable(query, ReadRecord, unreadable_, "record");
 }
 
 absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
-  int64_t published = 0;
-  RETURN_IF_ERROR(writer_.Run([&](Connection& connection) -> absl::Status {
+  return writer_.Compute<int64_t>([](Connection& connection) -> absl::StatusOr<int64_t> {
     Statement rebuild = connection.Prepare(
         "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
         "SELECT trial.id, CASE untuned.outcome WHEN 1 THEN untuned.latency_ns_median ELSE 0 END, "
-        "json_array_length(sweep.tie_trial_ids), sweep.finished_unix_ms "
+        "CASE json_valid(sweep.tie_trial_ids) WHEN 1 THEN json_array_length(sweep.tie_trial_ids) "
+        "ELSE 0 END, sweep.finished_unix_ms "
         "FROM sweep JOIN trial ON trial.id = sweep.best_trial_id "
         "JOIN trial_key AS key ON key.id = trial.key_id "
         "LEFT JOIN trial AS untuned ON untuned.id = sweep.default_trial_id "
@@ -331,10 +353,8 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
         "AND other_key.device_name = key.device_name AND other_key.target = key.target "
         "AND other_key.cache_mode = key.cache_mode) ORDER BY sweep.id");
     RETURN_IF_ERROR(rebuild.Bind(SweepState::kDone, Outcome::kOk).Run());
-    published = connection.changed_rows();
-    return absl::OkStatus();
-  }));
-  return published;
+    return connection.changed_rows();
+  });
 }
 
 absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {

@@ -9,6 +9,7 @@
 #include "db/checks.h"
 #include "db/readers.h"
 #include "db/store.h"
+#include "db/unreadable.h"
 #include "db/writer.h"
 
 namespace tune::db {
@@ -19,7 +20,7 @@ class SqliteStore : public Store {
   // REQUIRES: `path` is locked by `lock`, and `writer` has brought it to the current schema; or
   // both are null, to read only, and the schema is the current one.
   SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
-              const std::string& path);
+              const std::string& path, const StoreOptions& options);
 
   bool writable() const override { return writer_.writable(); }
 
@@ -38,7 +39,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) override;
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
-  absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) override;
+  absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key, uint32_t limit) override;
+  absl::StatusOr<std::vector<Trial>> NewestOfSweep(int64_t sweep_id, uint32_t limit) override;
   absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
                                                           uint32_t limit) override;
 
@@ -73,6 +75,10 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<BaselineRow>> Baselines() override;
 
   absl::StatusOr<StoreStatistics> Statistics() override;
+  std::vector<UnreadableRow> UnreadableRows() const override { return unreadable_.rows(); }
+  void NoteUnreadable(const UnreadableRow& row) override {
+    unreadable_.Note(row.table, row.id, row.why);
+  }
 
  private:
   // Destroyed from the last to the first: readers close before the writer's last checkpoint, and
@@ -81,6 +87,7 @@ class SqliteStore : public Store {
   Writer writer_;
   Readers readers_;
   Readers statistics_readers_;  // so that a status does not wait for a report
+  Unreadable unreadable_;
 };
 
 }  // namespace tune::db

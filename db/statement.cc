@@ -14,6 +14,9 @@ namespace {
 // Larger rows are refused: the largest legal one is a kernel file or a trial's samples.
 constexpr int kMaxRowBytes = 64 << 20;
 
+constexpr char kMustBeWritable[] =
+    "; the folder and the files in it must be writable by the user that runs this";
+
 bool IsNoSpace(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 absl::Status ConstraintStatus(int code, const std::string& text) {
@@ -37,8 +40,23 @@ absl::Status FileStatus(int error, const std::string& text) {
         absl::StrCat(with_error, "; free some space, reads go on meanwhile"));
   }
   if (error == ENOENT) return absl::NotFoundError(with_error);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(with_error);
+  if (error == EACCES || error == EPERM) {
+    return absl::PermissionDeniedError(absl::StrCat(with_error, kMustBeWritable));
+  }
+  if (error == EROFS) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(with_error, "; mount it writable, reads go on meanwhile"));
+  }
+  if (error == EIO) {
+    return absl::UnavailableError(
+        absl::StrCat(with_error, "; the disk fails: see the kernel's log, and keep a backup"));
+  }
   return absl::UnavailableError(with_error);
+}
+
+// A file that is open is there: such a number is an older call's.
+absl::Status IoStatus(int error, const std::string& text) {
+  return FileStatus(error == 0 || error == ENOENT ? EIO : error, text);
 }
 
 // What the operating system said. SQLite keeps it by file: the log's first, as commits write there.
@@ -78,13 +96,13 @@ absl::Status SqliteStatus(int code, sqlite3* handle, absl::string_view attempted
           absl::StrCat(text, "; move the file aside, or put a backup in its place"));
     case SQLITE_IOERR:
       if (code == SQLITE_IOERR_CORRUPTFS) return absl::DataLossError(text);
-      return FileStatus(LastFileError(handle), text);
+      return IoStatus(LastFileError(handle), text);
     case SQLITE_CANTOPEN:
       return FileStatus(handle != nullptr ? sqlite3_system_errno(handle) : 0, text);
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
-      return absl::PermissionDeniedError(text);
+      return absl::PermissionDeniedError(absl::StrCat(text, kMustBeWritable));
     case SQLITE_TOOBIG:
       return absl::InvalidArgumentError(text);
     case SQLITE_CONSTRAINT:

@@ -64,6 +64,8 @@ class Statement {
   void Read(T&... values) {
     (ReadOne(values), ...);
   }
+  // The row's first column, whatever was read of it.
+  int64_t FirstInteger() const { return sqlite3_column_int64(prepared_, 0); }
   // The next column without a copy; valid until the next step.
   absl::string_view ReadView();
 

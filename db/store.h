@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "db/gate.h"
 #include "tuner/counters/profile.h"
 #include "tuner/device/runner.h"
@@ -54,6 +55,7 @@ struct SweepRow {
   std::vector<int64_t> tie_trial_ids;
   // Final counts and the roof, as the server wants to show them again; opaque to the store.
   std::string summary;
+  uint32_t deaths = 0;  // ends of the daemon while it ran
 };
 
 // Provenance common to the trials of a sweep on a device.
@@ -131,17 +133,36 @@ struct StoreStatistics {
   std::string sqlite_version;
 };
 
+// A row that a list leaves out because what it holds makes no sense.
+struct UnreadableRow {
+  std::string table;
+  int64_t id = 0;
+  std::string why;
+};
+
+struct StoreOptions {
+  // How long a call waits for the disk, or for its turn.
+  absl::Duration patience = absl::Seconds(30);
+  // Go on without the part of a damaged write-ahead log that cannot be read; a copy is kept.
+  bool drop_damaged_log = false;
+};
+
+// Trials of a key that are given at most.
+inline constexpr uint32_t kKnownTrialsMax = 50000;
+
 // Thread-safe. One writer thread owns the only read-write connection and every checkpoint; writes
 // are durable (WAL, synchronous=FULL) when the call returns. Writes that arrive together share a
 // commit. Reads use their own read-only connection.
 //
 // Errors: FAILED_PRECONDITION (another process has the file; schema too new; a network file
 // system), RESOURCE_EXHAUSTED (disk full; reads go on), DATA_LOSS (the file is corrupt),
-// UNAVAILABLE (busy), NOT_FOUND.
+// UNAVAILABLE (busy, or an I/O error: nothing was written), DEADLINE_EXCEEDED (the disk hangs: it
+// may have been written), PERMISSION_DENIED (read-only), NOT_FOUND.
 class Store {
  public:
   // Opens or creates `path`, migrates its schema (with a backup first) and checks it.
-  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
+                                                     const StoreOptions& options = {});
   // Opens a store that another process may be writing to, and takes no lock. What would change it
   // is FAILED_PRECONDITION. So is a file of an older schema; NOT_FOUND: there is none yet. Either
   // needs Open.
@@ -157,7 +178,7 @@ class Store {
 
   // Gives the sweep its id. With a known idempotency key: returns the sweep there is instead.
   virtual absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) = 0;
-  // Replaces state, message, finished time, result and summary.
+  // Replaces state, message, finished time, result, summary and deaths.
   virtual absl::Status UpdateSweep(const SweepRow& sweep) = 0;
   virtual absl::StatusOr<SweepRow> GetSweep(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) = 0;  // newest first
@@ -174,9 +195,14 @@ class Store {
   virtual absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                          uint32_t limit) = 0;
   // The newest search trial of each config of a key whose outcome will not change by itself (all
-  // but timed_out and faulted), for continuing an earlier sweep. Without samples_ns. A config whose
+  // but timed_out and faulted), for continuing an earlier sweep. Without samples_ns, and with the
+  // first 500 characters of each message. A config whose
   // newest trial timed out or faulted is not there at all, so it is tried again.
-  virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key) = 0;
+  // Of more than `limit` the newest; oldest first.
+  virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key,
+                                                         uint32_t limit = kKnownTrialsMax) = 0;
+  // All of a sweep, but of more than `limit` the newest; oldest first, without samples_ns.
+  virtual absl::StatusOr<std::vector<Trial>> NewestOfSweep(int64_t sweep_id, uint32_t limit) = 0;
   // The keys under which trials of a kernel are stored, whatever version of it: newest first.
   virtual absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
                                                                   uint32_t limit) = 0;
@@ -229,6 +255,10 @@ class Store {
   virtual absl::StatusOr<std::vector<BaselineRow>> Baselines() = 0;
 
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
+  // Those that lists have left out since the store was opened, a thousand at most.
+  virtual std::vector<UnreadableRow> UnreadableRows() const = 0;
+  // Adds one whose content the caller cannot make sense of.
+  virtual void NoteUnreadable(const UnreadableRow& row) = 0;
 };
 
 }  // namespace tune::db

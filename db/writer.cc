@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/writer.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {
 
 constexpr size_t kMaxBatch = 256;
+constexpr size_t kMaxQueued = 1024;
 // SQLite's own default for automatic checkpoints.
 constexpr int kCheckpointPages = 1000;
 constexpr std::chrono::seconds kIdle(1);
@@ -22,8 +26,8 @@ int KeepLogPages(void* log_pages, sqlite3*, const char*, int pages) {
 
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Connection> connection)
-    : writable_(connection != nullptr), connection_(std::move(connection)) {
+Writer::Writer(std::unique_ptr<Connection> connection, absl::Duration patience)
+    : writable_(connection != nullptr), connection_(std::move(connection)), patience_(patience) {
   if (!writable_) return;
   sqlite3_wal_hook(connection_->handle(), KeepLogPages, &log_pages_);
   thread_ = std::thread([this] { Loop(); });
@@ -43,17 +47,31 @@ absl::Status Writer::Run(Work work) {
     return absl::FailedPreconditionError(
         "the store is open to read only, as another process has it");
   }
-  Task task{.work = work};
+  const auto task = std::make_shared<Task>(Task{.work = std::move(work)});
   std::unique_lock lock(mutex_);
-  queued_.push_back(&task);
+  if (queued_.size() >= kMaxQueued) {
+    return absl::UnavailableError(absl::StrCat(
+        kMaxQueued, " writes wait for the disk already, so this one was not taken; try again"));
+  }
+  queued_.push_back(task);
   queued_changed_.notify_one();
-  batch_done_.wait(lock, [&] { return task.done; });
-  return std::move(task.status);
+  const auto done = [&] { return task->done; };
+  if (batch_done_.wait_for(lock, absl::ToChronoMilliseconds(patience_), done)) return task->status;
+  const auto waiting = std::find(queued_.begin(), queued_.end(), task);
+  if (waiting == queued_.end()) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the disk has not finished a write within ", absl::FormatDuration(patience_),
+                     "; it may still be stored. See whether the disk of the state folder hangs"));
+  }
+  queued_.erase(waiting);
+  return absl::UnavailableError(absl::StrCat(
+      "the disk has not come to a write within ", absl::FormatDuration(patience_),
+      ", and nothing of it was stored. See whether the disk of the state folder hangs; try again"));
 }
 
 void Writer::Loop() {
   while (true) {
-    std::vector<Task*> batch = TakeBatch();
+    std::vector<TaskPtr> batch = TakeBatch();
     if (batch.empty()) {
       CheckpointWhenIdle();
       std::lock_guard lock(mutex_);
@@ -63,14 +81,14 @@ void Writer::Loop() {
     RunBatch(batch);
     {
       std::lock_guard lock(mutex_);
-      for (Task* task : batch) task->done = true;
+      for (const TaskPtr& task : batch) task->done = true;
     }
     batch_done_.notify_all();
     CheckpointAfterCommit();
   }
 }
 
-std::vector<Writer::Task*> Writer::TakeBatch() {
+std::vector<Writer::TaskPtr> Writer::TakeBatch() {
   std::unique_lock lock(mutex_);
   auto wanted = [&] { return stopping_ || !queued_.empty(); };
   if (log_pages_ > 0) {
@@ -78,17 +96,17 @@ std::vector<Writer::Task*> Writer::TakeBatch() {
   } else {
     queued_changed_.wait(lock, wanted);
   }
-  if (queued_.size() <= kMaxBatch) return std::exchange(queued_, {});
-  std::vector<Task*> batch(queued_.begin(), queued_.begin() + kMaxBatch);
-  queued_.erase(queued_.begin(), queued_.begin() + kMaxBatch);
+  const auto end = queued_.begin() + static_cast<ptrdiff_t>(std::min(queued_.size(), kMaxBatch));
+  std::vector<TaskPtr> batch(queued_.begin(), end);
+  queued_.erase(queued_.begin(), end);
   return batch;
 }
 
-void Writer::RunBatch(const std::vector<Task*>& batch) {
+void Writer::RunBatch(const std::vector<TaskPtr>& batch) {
   // IMMEDIATE: the write lock is taken here, where waiting for it is safe.
   absl::Status begun = connection_->Prepare("BEGIN IMMEDIATE").Run();
   if (!begun.ok()) return FailBatch(batch, begun);
-  for (Task* task : batch) {
+  for (const TaskPtr& task : batch) {
     RunTask(*task);
     // A full disk or a lack of memory makes SQLite undo the whole transaction.
     if (!connection_->in_transaction()) return FailBatch(batch, task->status);
@@ -113,8 +131,8 @@ void Writer::RunTask(Task& task) {
 }
 
 // Work that failed by itself keeps its own reason.
-void Writer::FailBatch(const std::vector<Task*>& batch, const absl::Status& status) {
-  for (Task* task : batch) {
+void Writer::FailBatch(const std::vector<TaskPtr>& batch, const absl::Status& status) {
+  for (const TaskPtr& task : batch) {
     if (task->status.ok()) task->status = status;
   }
 }

@@ -3,13 +3,17 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "db/statement.h"
 
 namespace tune::db {
@@ -17,20 +21,34 @@ namespace tune::db {
 // Thread-safe.
 class Writer {
  public:
-  using Work = absl::FunctionRef<absl::Status(Connection&)>;
+  // Holds what it needs by value: it may run after the caller gave up waiting.
+  using Work = std::function<absl::Status(Connection&)>;
 
-  // Without a connection nothing can be written.
-  explicit Writer(std::unique_ptr<Connection> connection);
+  // Without a connection nothing can be written. `patience`: how long a call waits for its write to
+  // be durable.
+  Writer(std::unique_ptr<Connection> connection, absl::Duration patience);
   // Finishes what is queued. REQUIRES: no call of Run is under way.
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
   // Runs `work` inside a transaction on the writer thread and waits until it is durable. Work that
-  // waits together shares one commit; work that fails is rolled back alone. The queue is bounded
-  // by the threads that wait in it.
+  // waits together shares one commit; work that fails is rolled back alone. UNAVAILABLE: too much
+  // is queued, or the writer did not get to it in time: nothing was written. DEADLINE_EXCEEDED: the
+  // disk is at it and does not finish: it may be written or not.
   absl::Status Run(Work work);
   bool writable() const { return writable_; }
+  // The same, with what `work` returns.
+  template <typename T>
+  absl::StatusOr<T> Compute(std::function<absl::StatusOr<T>(Connection&)> work) {
+    auto result = std::make_shared<absl::StatusOr<T>>(absl::UnknownError("not run"));
+    const absl::Status status = Run([result, work = std::move(work)](Connection& connection) {
+      *result = work(connection);
+      return result->status();
+    });
+    if (!status.ok()) return status;
+    return *std::move(result);
+  }
 
  private:
   struct Task {
@@ -38,13 +56,14 @@ class Writer {
     absl::Status status;
     bool done = false;
   };
+  using TaskPtr = std::shared_ptr<Task>;
 
   void Loop();
   // The next batch; empty when the writer was idle for a while or is to stop.
-  std::vector<Task*> TakeBatch();
-  void RunBatch(const std::vector<Task*>& batch);
+  std::vector<TaskPtr> TakeBatch();
+  void RunBatch(const std::vector<TaskPtr>& batch);
   void RunTask(Task& task);
-  void FailBatch(const std::vector<Task*>& batch, const absl::Status& status);
+  void FailBatch(const std::vector<TaskPtr>& batch, const absl::Status& status);
   void CheckpointAfterCommit();
   void CheckpointWhenIdle();
 
@@ -53,12 +72,13 @@ class Writer {
   std::unique_ptr<Connection> connection_;
   int log_pages_ = 0;  // in the write-ahead log, as of the last commit
 
+  const absl::Duration patience_;
   std::mutex mutex_;
   std::condition_variable queued_changed_;
   std::condition_variable batch_done_;
-  std::vector<Task*> queued_;  // under mutex_, as are the tasks' `done`
-  bool stopping_ = false;      // under mutex_
-  std::thread thread_;         // last: it uses all of the above
+  std::deque<TaskPtr> queued_;  // under mutex_, as are the tasks' `done`
+  bool stopping_ = false;       // under mutex_
+  std::thread thread_;          // last: it uses all of the above
 };
 
 }  // namespace tune::db

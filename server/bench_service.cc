@@ -15,6 +15,7 @@
 #include "server/unary.h"
 #include "tuner/kernel.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {

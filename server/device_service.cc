@@ -9,6 +9,7 @@
 #include "server/event_reactor.h"
 #include "server/unary.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -44,15 +45,13 @@ grpc::ServerUnaryReactor* DeviceService::RetryDevice(grpc::CallbackServerContext
                                                      const v1::RetryDeviceRequest* request,
                                                      v1::RetryDeviceResponse* response) {
   const absl::Time deadline = DeadlineOf(*context, kMeasureCap);
-  return AnswerOn(jobs_, context, [=, this]() -> absl::Status {
-    const Cancelled cancelled = [=, this] {
-      return stopping_ || context->IsCancelled() || absl::Now() > deadline;
-    };
+  const auto retry = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<DeviceView> views,
                      devices_.Retry(request->id(), deadline, cancelled));
     for (const DeviceView& view : views) *response->add_devices() = ToProto(view);
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(jobs_, context, kMeasureCap, retry);
 }
 
 grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilings(
@@ -65,7 +64,7 @@ grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilin
                             .processes = request->processes()};
   reactor->RunOn(jobs_, [this, reactor, deadline, order] {
     const Cancelled cancelled = [&] {
-      return jobs_.stopping() || reactor->cancelled() || absl::Now() > deadline;
+      return jobs_.stopping() || reactor->cancelled() || SteadyNow() > deadline;
     };
     const TellStep tell = [&](const std::string& step) {
       v1::MeasureCeilingsEvent event;

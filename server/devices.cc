@@ -13,6 +13,7 @@
 #include "server/counters/counters_convert.h"
 #include "tuner/evaluator.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -152,7 +153,7 @@ absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, ab
 absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const {
   std::unique_lock lock(mutex_);
   StartProbe();
-  while (!probed_ && !stopping_ && absl::Now() < deadline) {
+  while (!probed_ && !stopping_ && SteadyNow() < deadline) {
     if (cancelled && cancelled()) {
       return absl::CancelledError("cancelled while devices were being probed");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A call that streams events while something runs: every event is sent, in order, as fast as the
-// client reads.
+// client reads. One that hardly reads is cut off, since what waits for it is held in memory.
 #pragma once
 
 #include <atomic>
@@ -34,6 +34,13 @@ class EventReactor : public grpc::ServerWriteReactor<Event> {
       std::lock_guard lock(mutex_);
       if (end_ || broken_) return;
       waiting_.push_back(std::move(event));
+      if (waiting_.size() > kWaitingMax) {
+        waiting_.clear();
+        cancelled_ = true;
+        end_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                            "the client has not read the last thousands of events, so the call "
+                            "was ended; call again, and read");
+      }
     }
     Proceed();
   }
@@ -84,6 +91,8 @@ class EventReactor : public grpc::ServerWriteReactor<Event> {
   }
 
  private:
+  static constexpr size_t kWaitingMax = 4096;
+
   EventReactor() = default;
 
   // Does what is to be done next. gRPC may call back from within, so not under the mutex.

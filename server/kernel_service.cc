@@ -10,6 +10,7 @@
 #include "server/space_query.h"
 #include "server/unary.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {

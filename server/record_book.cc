@@ -46,9 +46,14 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
     std::lock_guard lock(book->mutex_);
     book->state_.kernels = std::move(kernels);
   }
+  // Records that are there are answered from, even if none can be added now.
   if (store.writable()) {
-    ASSIGN_OR_RETURN(int64_t published, store.RebuildRecords());
-    if (published > 0) spdlog::info("{} records published that a crash had held back", published);
+    const absl::StatusOr<int64_t> published = store.RebuildRecords();
+    if (!published.ok()) {
+      spdlog::error("records that a crash held back stay back: {}", published.status().ToString());
+    } else if (*published > 0) {
+      spdlog::info("{} records published that a crash had held back", *published);
+    }
   }
   RETURN_IF_ERROR(book->Load());
   return book;
@@ -78,7 +83,12 @@ absl::Status RecordBook::Load() {
   auto devices = std::make_shared<SeenDevices>();
   std::set<std::string> learned;
   for (auto record = records.rbegin(); record != records.rend(); ++record) {
-    if (learned.insert(record->kernel_name).second) RETURN_IF_ERROR(Learn(*record, *kernels));
+    if (learned.insert(record->kernel_name).second) {
+      if (const absl::Status status = Learn(*record, *kernels); !status.ok()) {
+        spdlog::error("records of {} are not used: {}", record->kernel_name, status.ToString());
+        store_.NoteUnreadable({"record", record->id, std::string(status.message())});
+      }
+    }
     SeenDevice& device = (*devices)[record->key.device_name];
     if (device.newest_record_id == 0) device = {record->key.target, record->id};
   }

@@ -19,6 +19,7 @@
 #include "server/executor.h"
 #include "server/gate/gate_service.h"
 #include "server/kernel_service.h"
+#include "server/limited_listener.h"
 #include "server/listener.h"
 #include "server/paths.h"
 #include "server/pool/workers.h"
@@ -50,8 +51,6 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  // A port belongs to one daemon.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // For reflection, the only synchronous service.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
@@ -70,7 +69,7 @@ struct Server::Parts {
   std::unique_ptr<Devices> devices;
   SpaceSolver solver;
   std::unique_ptr<RecordBook> records;
-  WatchTicker ticker{kWatchPeriod};
+  std::unique_ptr<WatchTicker> ticker;
   std::unique_ptr<SweepRunner> runner;
   std::unique_ptr<SweepQueue> queue;
   Executors executors;
@@ -85,6 +84,7 @@ struct Server::Parts {
   std::unique_ptr<ServerService> server_service;
   std::unique_ptr<GateService> gate_service;
   std::unique_ptr<grpc::Server> grpc_server;
+  std::unique_ptr<LimitedListener> listener;
 
   absl::Status OpenStore();
   absl::Status OpenState();
@@ -107,7 +107,8 @@ absl::Status Server::Parts::OpenStore() {
     options.store_use = StoreUse::kOwn;
   }
   RETURN_IF_ERROR(MakePrivateDir(options.state_dir));
-  ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir)));
+  ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir),
+                                          {.drop_damaged_log = options.drop_damaged_log}));
   return absl::OkStatus();
 }
 
@@ -123,7 +124,7 @@ absl::Status Server::Parts::OpenState() {
   ASSIGN_OR_RETURN(workers, Workers::Create({.state_dir = options.state_dir,
                                              .scratch_dir = scratch ? scratch->path() : "",
                                              .worker_dir = options.worker_dir,
-                                             .compile_workers = options.compile_workers,
+                                             .limits = options.limits,
                                              .allow_weak_walls = options.allow_weak_walls,
                                              .compile_deadline = options.compile_deadline,
                                              .prepare_deadline = options.prepare_deadline,
@@ -144,15 +145,23 @@ absl::Status Server::Parts::StartWork() {
   devices = std::make_unique<Devices>(
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver));
+  ticker = std::make_unique<WatchTicker>(
+      WatchTicker::Options{.period = kWatchPeriod,
+                           .watchers_max = options.limits.watchers,
+                           .watchers_per_sweep_max = options.limits.watchers_per_sweep});
   runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records, solver);
   ASSIGN_OR_RETURN(queue, SweepQueue::Start(
-                              {.unfinished_max = options.unfinished_sweeps_max,
+                              {.unfinished_max = options.limits.unfinished_sweeps,
+                               .deaths_max = options.limits.sweep_deaths,
                                .embedded = options.embedded,
                                .other_owner = store->writable() ? "" : OwnerOf(options.state_dir)},
-                              *store, ticker,
+                              *store, *ticker,
                               [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
                                 return runner->Run(std::move(view), feed, control);
                               }));
+  for (const db::UnreadableRow& row : store->UnreadableRows()) {
+    spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
+  }
   return absl::OkStatus();
 }
 
@@ -162,7 +171,10 @@ absl::Status Server::Parts::Serve() {
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
-  sweep_service = std::make_unique<SweepService>(catalogue, *devices, *store, *queue, ticker,
+  const ClientCounts clients{
+      .connections = [this] { return listener == nullptr ? 0 : listener->connections(); },
+      .watchers = [this] { return ticker->watchers(); }};
+  sweep_service = std::make_unique<SweepService>(catalogue, *devices, *store, *queue, *ticker,
                                                  solver, executors);
   kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, executors);
   device_service = std::make_unique<DeviceService>(*store, *workers, *devices, executors);
@@ -171,8 +183,8 @@ absl::Status Server::Parts::Serve() {
   record_service = std::make_unique<RecordService>(*records, executors);
   bench_service = std::make_unique<BenchService>(catalogue, *devices, *workers, *records);
   report_service = std::make_unique<ReportService>(*store, *queue, *devices, executors);
-  server_service =
-      std::make_unique<ServerService>(identity, *store, *queue, *workers, *records, executors);
+  server_service = std::make_unique<ServerService>(identity, clients, *store, *queue, *workers,
+                                                   *records, executors);
 
   gate_service = std::make_unique<GateService>(*store, *workers, *devices, executors);
 
@@ -187,21 +199,28 @@ absl::Status Server::Parts::Serve() {
     builder.RegisterService(service);
   }
   const std::string socket_path = SocketPath(options.address);
-  int port = 0;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   if (!options.address.empty()) {
     ASSIGN_OR_RETURN(auto credentials, CredentialsFor(options.address, options.tls));
     if (!socket_path.empty()) RETURN_IF_ERROR(PrepareSocket(socket_path));
-    builder.AddListeningPort(options.address, std::move(credentials), &port);
+    ASSIGN_OR_RETURN(listener,
+                     LimitedListener::Listen({.address = options.address,
+                                              .connections_max = options.limits.connections,
+                                              .plaintext = !socket_path.empty()}));
+    if (!socket_path.empty()) RETURN_IF_ERROR(RestrictSocket(socket_path));
+    acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        std::move(credentials));
   }
   grpc_server = builder.BuildAndStart();
-  if (grpc_server == nullptr || (!options.address.empty() && port == 0)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot listen on ", options.address, ": is the port taken, or not ours?"));
+  if (grpc_server == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot serve on ", options.address));
   }
-  if (!socket_path.empty()) RETURN_IF_ERROR(RestrictSocket(socket_path));
+  if (listener == nullptr) return absl::OkStatus();
+  listener->Start(std::move(acceptor));
   address = options.address;
-  if (socket_path.empty() && !address.empty()) {
-    address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+  if (socket_path.empty()) {
+    address = absl::StrCat(address.substr(0, address.rfind(':')), ":", listener->port());
   }
   return absl::OkStatus();
 }
@@ -261,7 +280,8 @@ void Server::Stop(absl::Time deadline) {
   if (parts.device_service != nullptr) parts.device_service->Stop();
   if (parts.profile_service != nullptr) parts.profile_service->Stop();
   if (parts.gate_service != nullptr) parts.gate_service->Stop();
-  parts.ticker.Stop();
+  if (parts.ticker != nullptr) parts.ticker->Stop();
+  if (parts.listener != nullptr) parts.listener->Stop();
   if (parts.grpc_server != nullptr) {
     parts.grpc_server->Shutdown(absl::ToChronoTime(deadline));
     parts.grpc_server->Wait();

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/pool/limits.h"
 
 namespace grpc {
 class Channel;
@@ -39,12 +40,12 @@ struct ServerOptions {
   TlsOptions tls;
   bool embedded = false;    // inside another program, for that program alone
   std::string worker_dir;   // of the workers' programs; empty: beside this program or in ../libexec
-  int compile_workers = 0;  // 0: one per hardware thread
+  Limits limits;
+  bool drop_damaged_log = false;  // see db::StoreOptions
   bool allow_weak_walls = false;  // kernels may run where walls around workers are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(120);
-  absl::Duration run_deadline = absl::Seconds(10);  // on a GPU; six times that on the CPU
-  uint32_t unfinished_sweeps_max = 256;
+  absl::Duration run_deadline = absl::Seconds(10);      // on a GPU; six times that on the CPU
 };
 
 // Thread-safe. One per state folder, across all processes.

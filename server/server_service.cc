@@ -7,6 +7,8 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "server/convert.h"
 #include "server/unary.h"
 #include "tuner/status_macros.h"
 
@@ -22,11 +24,29 @@ uint64_t ResidentBytes() {
   return pages_resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+v1::Bounds ToProto(const Limits& limits) {
+  v1::Bounds proto;
+  proto.set_binary_bytes(static_cast<uint64_t>(limits.binary_bytes));
+  proto.set_gate_binary_bytes(static_cast<uint64_t>(limits.gate_binary_bytes));
+  proto.set_log_bytes(static_cast<uint64_t>(limits.log_bytes));
+  proto.set_cache_bytes(static_cast<uint64_t>(limits.cache_bytes));
+  proto.set_unfinished_sweeps(limits.unfinished_sweeps);
+  proto.set_connections(limits.connections);
+  proto.set_watchers(limits.watchers);
+  proto.set_watchers_per_sweep(limits.watchers_per_sweep);
+  proto.set_known_trials(limits.known_trials);
+  proto.set_remembered_results(limits.remembered_results);
+  proto.set_sweep_deaths(limits.sweep_deaths);
+  return proto;
+}
+
 }  // namespace
 
-ServerService::ServerService(ServerIdentity identity, db::Store& store, const SweepQueue& queue,
-                             Workers& workers, const RecordBook& records, Executors& executors)
+ServerService::ServerService(ServerIdentity identity, ClientCounts clients, db::Store& store,
+                             const SweepQueue& queue, Workers& workers, const RecordBook& records,
+                             Executors& executors)
     : identity_(std::move(identity)),
+      clients_(std::move(clients)),
       store_(store),
       queue_(queue),
       workers_(workers),
@@ -57,6 +77,12 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_schema_version(statistics.schema_version);
     response->set_compile_cache_bytes(workers_.cache().known_bytes());
     response->set_compile_workers(workers_.compile_workers());
+    *response->mutable_bounds() = ToProto(workers_.limits());
+    response->set_connections(static_cast<uint32_t>(clients_.connections()));
+    response->set_watchers(static_cast<uint32_t>(clients_.watchers()));
+    for (const db::UnreadableRow& row : store_.UnreadableRows()) {
+      response->add_unreadable_rows(Utf8(absl::StrCat(row.table, " ", row.id, ": ", row.why)));
+    }
     const std::vector<v1::WorkerWalls> walls = workers_.walls().All();
     response->mutable_walls()->Assign(walls.begin(), walls.end());
     response->set_weak_walls_allowed(workers_.walls().weak_allowed());

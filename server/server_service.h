@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 
 #include "db/store.h"
@@ -21,11 +23,18 @@ struct ServerIdentity {
   int64_t started_unix_ms = 0;
 };
 
+// How many clients there are.
+struct ClientCounts {
+  std::function<size_t()> connections;
+  std::function<size_t()> watchers;
+};
+
 // Thread-safe.
 class ServerService : public v1::ServerService::CallbackService {
  public:
-  ServerService(ServerIdentity identity, db::Store& store, const SweepQueue& queue,
-                Workers& workers, const RecordBook& records, Executors& executors);
+  ServerService(ServerIdentity identity, ClientCounts clients, db::Store& store,
+                const SweepQueue& queue, Workers& workers, const RecordBook& records,
+                Executors& executors);
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -33,6 +42,7 @@ class ServerService : public v1::ServerService::CallbackService {
 
  private:
   const ServerIdentity identity_;
+  const ClientCounts clients_;
   db::Store& store_;
   const SweepQueue& queue_;
   Workers& workers_;

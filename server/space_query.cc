@@ -13,6 +13,7 @@
 #include "tuner/space/definition_json.h"
 #include "tuner/space/effects.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -136,9 +137,9 @@ absl::Status DescribeSpace(const v1::DescribeSpaceRequest& request, const Catalo
                            const std::vector<std::string>& targets,
                            v1::DescribeSpaceResponse& response, const SpaceEffort& effort) {
   ASSIGN_OR_RETURN(const Question question, Resolve(request.space(), catalogue, targets));
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   ASSIGN_OR_RETURN(const Space space, Space::Build(question.definition, effort));
-  const absl::Duration spent = absl::Now() - start;
+  const absl::Duration spent = SteadyNow() - start;
   if (request.details()) {
     RETURN_IF_ERROR(AddDetails(question.definition, space, effort, response));
   }

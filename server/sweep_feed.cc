@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace tune::server {
 
 void SweepFeed::Update(SweepView view) {
@@ -41,18 +43,40 @@ std::optional<SweepFeed::Event> SweepFeed::ReadSince(Cursor& cursor) const {
   return event;
 }
 
-void WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
+absl::Status WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
   {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
+      const int64_t id = watcher->sweep_id();
+      const auto same = static_cast<size_t>(
+          std::count_if(watchers_.begin(), watchers_.end(),
+                        [id](const auto& other) { return other->sweep_id() == id; }));
+      if (same >= options_.watchers_per_sweep_max) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat(same, " clients watch sweep ", id,
+                         " already; `tunectl sweep list` says how it does without watching, or "
+                         "start tunerd with a larger --watchers-per-sweep"));
+      }
+      if (watchers_.size() >= options_.watchers_max) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat(watchers_.size(),
+                         " clients watch sweeps already; `tunectl sweep list` says how they do "
+                         "without watching, or start tunerd with a larger --watchers"));
+      }
       watchers_.push_back(std::move(watcher));
       poked_ = true;
       if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
       changed_.notify_all();
-      return;
+      return absl::OkStatus();
     }
   }
   watcher->Close();
+  return absl::OkStatus();
+}
+
+size_t WatchTicker::watchers() const {
+  std::lock_guard lock(mutex_);
+  return watchers_.size();
 }
 
 void WatchTicker::Remove(const Watcher* watcher) {
@@ -94,7 +118,7 @@ void WatchTicker::Loop() {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stopping_ || !watchers_.empty(); });
-      changed_.wait_for(lock, absl::ToChronoMilliseconds(period_),
+      changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.period),
                         [this] { return stopping_ || poked_; });
       if (stopping_) return;
       poked_ = false;

@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/pool/limits.h"
 #include "server/sweep_view.h"
 
 namespace tune::server {
@@ -58,26 +60,33 @@ class WatchTicker {
   class Watcher {
    public:
     virtual ~Watcher() = default;
+    virtual int64_t sweep_id() const = 0;
     // Must not block. May still be called once just after Remove.
     virtual void Tick() = 0;
     // The daemon stops: no more ticks.
     virtual void Close() = 0;
   };
 
-  explicit WatchTicker(absl::Duration period) : period_(period) {}
+  struct Options {
+    absl::Duration period;
+    size_t watchers_max = Limits().watchers;
+    size_t watchers_per_sweep_max = Limits().watchers_per_sweep;
+  };
+  explicit WatchTicker(const Options& options) : options_(options) {}
   ~WatchTicker() { Stop(); }
 
-  // After Stop a watcher is closed at once.
-  void Add(std::shared_ptr<Watcher> watcher);
+  // After Stop a watcher is closed at once. RESOURCE_EXHAUSTED: too many watch.
+  absl::Status Add(std::shared_ptr<Watcher> watcher);
   void Remove(const Watcher* watcher);
   void Poke();
   void Stop();
+  size_t watchers() const;
 
  private:
   void Loop();
 
-  const absl::Duration period_;
-  std::mutex mutex_;
+  const Options options_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::vector<std::shared_ptr<Watcher>> watchers_;

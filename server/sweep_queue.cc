@@ -4,15 +4,20 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/convert.h"
+#include "server/store_faults.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
+
+constexpr std::chrono::seconds kStoreAgain(1);
 
 constexpr char kLeft[] =
     "interrupted; a daemon takes it up when it starts, and the same command again continues it";
@@ -33,16 +38,25 @@ absl::StatusOr<std::unique_ptr<SweepQueue>> SweepQueue::Start(const Options& opt
 
 absl::Status SweepQueue::Inherit() {
   ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store_.UnfinishedSweeps());
+  std::vector<SweepView> left;
   for (db::SweepRow& row : rows) {
-    ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
-    if (view.embedded) {
-      RETURN_IF_ERROR(Interrupt(std::move(view)));
-      continue;
+    absl::StatusOr<SweepView> view = FromSummaryText(row);
+    if (!view.ok()) {
+      spdlog::error("sweep {} is left as it is: {}", row.id, view.status().ToString());
+      store_.NoteUnreadable({"sweep", row.id, std::string(view.status().message())});
+    } else if (view->embedded) {
+      RETURN_IF_ERROR(Interrupt(*std::move(view)));
+    } else if (!options_.embedded && MayRunAgain(row)) {
+      view->row = row;
+      left.push_back(*std::move(view));
     }
-    if (options_.embedded) continue;
-    spdlog::info("sweep {} ({}) is taken up again", row.id, row.kernel_name);
-    view.row.state = db::SweepState::kQueued;
-    view.row.message.clear();
+  }
+  // What a daemon died with may kill this one too: others first.
+  std::stable_sort(left.begin(), left.end(), [](const SweepView& a, const SweepView& b) {
+    return a.row.deaths < b.row.deaths;
+  });
+  for (const SweepView& view : left) {
+    spdlog::info("sweep {} ({}) is taken up again", view.row.id, view.row.kernel_name);
     Enqueue(view);
   }
   return absl::OkStatus();
@@ -75,6 +89,30 @@ absl::Status SweepQueue::Interrupt(SweepView view) {
   return store_.UpdateSweep(view.row);
 }
 
+bool SweepQueue::MayRunAgain(db::SweepRow& row) {
+  // One that a daemon stopped in order is queued again.
+  if (row.state == db::SweepState::kRunning) ++row.deaths;
+  const bool failed = row.deaths >= options_.deaths_max;
+  const bool changed = row.state == db::SweepState::kRunning || failed;
+  row.state = failed ? db::SweepState::kFailed : db::SweepState::kQueued;
+  row.message.clear();
+  if (failed) {
+    row.message =
+        absl::StrCat("not taken up again: ", row.deaths, row.deaths == 1 ? " daemon" : " daemons",
+                     " died while this sweep ran. Its trials are "
+                     "kept; see the daemon's and the kernel's log for why, then submit it again");
+    row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+    spdlog::error("sweep {}: {}", row.id, row.message);
+  }
+  if (!changed) return true;
+  if (const absl::Status stored = store_.UpdateSweep(row); !stored.ok()) {
+    // Run without the count on the disk, it could kill daemons for ever.
+    spdlog::error("sweep {} is left as it is: {}", row.id, stored.ToString());
+    return false;
+  }
+  return !failed;
+}
+
 absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
   const std::string& key = submission.sweep.idempotency_key;
   {
@@ -86,7 +124,8 @@ absl::StatusOr<SweepView> SweepQueue::Submit(const Submission& submission) {
     if (live_.size() + submitting_ >= options_.unfinished_max) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the queue is full: ", options_.unfinished_max,
-                       " sweeps are waiting or running; cancel one, or try again later"));
+                       " sweeps wait or run. `tunectl sweep cancel` one, try again later, or start "
+                       "tunerd with a larger --queue"));
     }
     ++submitting_;
   }
@@ -174,16 +213,42 @@ void SweepQueue::RunOne(int64_t id, Live& live) {
   spdlog::info("sweep {}: {} {} on {}", id, view.row.kernel_name, ToText(view.row.problem),
                view.row.device_id);
   SweepOutcome outcome = run_(std::move(view), *live.feed, live.control);
-  if (IsFinished(outcome.view.row.state)) Finish(id, live, std::move(outcome.view));
+  if (IsFinished(outcome.view.row.state)) return Finish(id, live, std::move(outcome.view));
+  // Stopped in order: no death of the daemon.
+  outcome.view.row.state = db::SweepState::kQueued;
+  if (absl::Status status = store_.UpdateSweep(outcome.view.row); !status.ok()) {
+    spdlog::error("sweep {}: that it was interrupted is not stored: {}", id, status.ToString());
+  }
 }
 
 void SweepQueue::Finish(int64_t id, Live& live, SweepView view) {
   view.row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
   view.row.summary = SummaryText(view);
-  if (absl::Status status = store_.UpdateSweep(view.row); !status.ok()) {
+  if (absl::Status status = StoreEnd(live, view); !status.ok()) {
     // Its trials are stored: the next start of the daemon finishes it from them.
     spdlog::error("sweep {}: its end was not stored: {}", id, status.ToString());
   }
+  Forget(id, live, std::move(view));
+}
+
+absl::Status SweepQueue::StoreEnd(Live& live, const SweepView& view) {
+  while (true) {
+    const absl::Status stored = store_.UpdateSweep(view.row);
+    if (stored.ok() || !MayPass(stored)) return stored;
+    SweepView waiting = live.feed->view();
+    const std::string message =
+        absl::StrCat("ended, but that is not stored yet: ", stored.message());
+    if (waiting.row.message != message) {
+      spdlog::warn("sweep {}: {}", view.row.id, message);
+      waiting.row.message = message;
+      live.feed->Update(std::move(waiting));
+    }
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kStoreAgain, [this] { return stopping_; })) return stored;
+  }
+}
+
+void SweepQueue::Forget(int64_t id, Live& live, SweepView view) {
   spdlog::info("sweep {}: ended, {} trials{}{}", id, view.progress.done,
                view.row.message.empty() ? "" : "; ", view.row.message);
   live.feed->Update(view);
@@ -216,17 +281,35 @@ absl::StatusOr<SweepView> SweepQueue::Cancel(int64_t id, absl::Time deadline) {
   }
   if (live == nullptr) return CancelLeft(id);
   if (waiting) {
-    SweepView view = live->feed->view();
-    view.row.state = db::SweepState::kCancelled;
-    view.row.message = "it had not started";
-    Finish(id, *live, std::move(view));
+    RETURN_IF_ERROR(CancelWaiting(id, *live));
   }
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_until(lock, absl::ToChronoTime(deadline),
+  if (!changed_.wait_for(lock, LeftUntil(deadline),
                            [&] { return stopping_ || !live_.contains(id); })) {
     return absl::DeadlineExceededError(absl::StrCat("sweep ", id, " is still stopping"));
   }
   return live->feed->view();
+}
+
+// Nobody is told that it is cancelled before that is durable.
+absl::Status SweepQueue::CancelWaiting(int64_t id, Live& live) {
+  SweepView view = live.feed->view();
+  view.row.state = db::SweepState::kCancelled;
+  view.row.message = "it had not started";
+  view.row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  view.row.summary = SummaryText(view);
+  const absl::Status stored = store_.UpdateSweep(view.row);
+  if (stored.ok()) {
+    Forget(id, live, std::move(view));
+    return stored;
+  }
+  std::lock_guard lock(mutex_);
+  live.control.cancelled = false;
+  live.control.stop = stopping_;
+  live.running = false;
+  devices_.at(live.device_id).waiting.push_front(id);
+  changed_.notify_all();
+  return stored;
 }
 
 absl::StatusOr<SweepView> SweepQueue::CancelLeft(int64_t id) {
@@ -286,8 +369,13 @@ absl::StatusOr<std::vector<SweepView>> SweepQueue::List(uint32_t limit) {
   ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store_.ListSweeps(limit));
   std::vector<SweepView> views;
   for (const db::SweepRow& row : rows) {
-    ASSIGN_OR_RETURN(SweepView view, Get(row.id));
-    views.push_back(std::move(view));
+    absl::StatusOr<SweepView> view = Get(row.id);
+    if (absl::IsDataLoss(view.status())) {
+      store_.NoteUnreadable({"sweep", row.id, std::string(view.status().message())});
+      continue;
+    }
+    RETURN_IF_ERROR(view.status());
+    views.push_back(*std::move(view));
   }
   return views;
 }

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "db/store.h"
+#include "server/pool/limits.h"
 #include "server/submission.h"
 #include "server/sweep_feed.h"
 #include "server/sweep_view.h"
@@ -47,7 +48,8 @@ using RunSweepJob =
 class SweepQueue {
  public:
   struct Options {
-    size_t unfinished_max = 256;
+    size_t unfinished_max = Limits().unfinished_sweeps;
+    uint32_t deaths_max = Limits().sweep_deaths;
     size_t views_kept_max = 16;  // finished sweeps that need no look into the store
     // Inside tunectl: what a daemon left queued or running stays as it is, for a daemon to take up.
     bool embedded = false;
@@ -104,11 +106,19 @@ class SweepQueue {
   void Loop(Device& device);
   void RunOne(int64_t id, Live& live);
   void Finish(int64_t id, Live& live, SweepView view);
-  // Takes up what an earlier daemon left; ends what an earlier tunectl left, which is nobody's.
+  // Takes up what an earlier daemon left: sweeps that a daemon died with after the others, and not
+  // more often than is allowed. Ends what an earlier tunectl left, which is nobody's.
   absl::Status Inherit();
+  // False if daemons died with it too often, or its row cannot be changed.
+  bool MayRunAgain(db::SweepRow& row);
   absl::Status Interrupt(SweepView view);
   // Says to each that waits how many are ahead of it. REQUIRES: mutex_ is held.
   void TellWaiting(const std::string& device_id, Device& device);
+  // Waits out a full or failing disk, until the daemon stops.
+  absl::Status StoreEnd(Live& live, const SweepView& view);
+  void Forget(int64_t id, Live& live, SweepView view);
+  // Cancels a sweep that has been taken from those that wait.
+  absl::Status CancelWaiting(int64_t id, Live& live);
   // Cancels a sweep that is not in this queue.
   absl::StatusOr<SweepView> CancelLeft(int64_t id);
   // A sweep as the store has it.

@@ -11,12 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "server/progress_meter.h"
+#include "server/store_faults.h"
 #include "server/submission.h"
 #include "tuner/kernel.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 #include "tuner/strategy.h"
 #include "tuner/sweep.h"
 #include "tuner/winner.h"
@@ -28,6 +32,10 @@ constexpr absl::Duration kProbeWait = absl::Minutes(5);
 // What is in flight was chosen before its results were known: of few trials, a quarter at most.
 constexpr uint64_t kBlindShare = 4;
 constexpr uint64_t kInFlightMin = 4;
+// While the store cannot write, it is asked again so often, and for so long.
+constexpr absl::Duration kStoreAgain = absl::Seconds(1);
+constexpr absl::Duration kStorePatience = absl::Hours(1);
+constexpr absl::Duration kStopCheck = absl::Milliseconds(50);
 constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
 
 // On the CPU a launch may take a second, flushing its caches before each sample takes tens of
@@ -81,11 +89,13 @@ class SweepRun {
         feed_(feed),
         control_(control),
         view_(std::move(view)),
-        meter_(absl::Now()) {}
+        meter_(SteadyNow()) {}
   // Gives the device free for others: no worker stays on it between sweeps.
   ~SweepRun();
 
   absl::Status Go();
+  // Writes to the store, and waits out a full or failing disk: what was measured is worth the wait.
+  absl::Status Persist(absl::FunctionRef<absl::Status()> write);
   // How it ended, given what Go returned.
   SweepView Ended(const absl::Status& status);
   // The record to publish; nothing unless a winner was confirmed.
@@ -104,6 +114,7 @@ class SweepRun {
   absl::Status Search(const std::vector<Trial>& known);
   absl::Status Confirm();
   absl::Status StoreConfirmed(Trial& trial);
+  absl::Status Append(Trial& trial);
   absl::Status NameBestSoFar();
   void Report(const SweepSummary& summary, const Trial* trial);
   std::string Unconfirmed() const;
@@ -167,14 +178,14 @@ absl::Status SweepRun::LoadKernel() {
 
 absl::Status SweepRun::OpenDevice() {
   const db::SweepRow& row = view_.row;
-  ASSIGN_OR_RETURN(DeviceView device, devices_.Choose(row.device_id, absl::Now() + kProbeWait,
-                                                      [this] { return control_.stop.load(); }));
+  const Cancelled stopped = [this] { return control_.stop.load(); };
+  ASSIGN_OR_RETURN(DeviceView device,
+                   devices_.Choose(row.device_id, SteadyNow() + kProbeWait, stopped));
   if (!device.status.info.name.empty() && device.status.info.name != row.device_name) {
     return absl::FailedPreconditionError(absl::StrCat(
         "device ", row.device_id, " was ", row.device_name, " when the sweep was submitted and is ",
         device.status.info.name, " now; submit the sweep again"));
   }
-  const Cancelled stopped = [this] { return control_.stop.load(); };
   ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
                    devices_.turns().Take(row.device_id, absl::StrCat("sweep ", row.id), stopped,
                                          [this](const std::string& holder) { WaitFor(holder); }));
@@ -257,11 +268,16 @@ absl::StatusOr<std::vector<PriorObservation>> SweepRun::LoadPrior() {
 }
 
 absl::StatusOr<std::vector<Trial>> SweepRun::LoadKnown() {
+  const uint32_t known_max = workers_.limits().known_trials;
   std::vector<Trial> stored;
   if (view_.row.fresh) {  // what this sweep itself did before it was interrupted
-    ASSIGN_OR_RETURN(stored, store_.TrialsOfSweep(view_.row.id));
+    ASSIGN_OR_RETURN(stored, store_.NewestOfSweep(view_.row.id, known_max));
   } else {
-    ASSIGN_OR_RETURN(stored, store_.TrialsOfKey(key_));
+    ASSIGN_OR_RETURN(stored, store_.TrialsOfKey(key_, known_max));
+  }
+  if (stored.size() == known_max) {
+    spdlog::warn("sweep {} takes over {} trials, and no older ones: see --known-trials",
+                 view_.row.id, known_max);
   }
   std::vector<Trial> known;
   std::set<std::string> seen;
@@ -289,19 +305,18 @@ void SweepRun::Keep(Trial trial) {
 }
 
 absl::Status SweepRun::Search(const std::vector<Trial>& known) {
-  meter_ = ProgressMeter(absl::Now());
+  meter_ = ProgressMeter(SteadyNow());
   Phase("");
   SweepHooks hooks;
   hooks.cancelled = &control_.stop;
   hooks.record = [this](Trial& trial) -> absl::Status {
     trial.sweep_id = view_.row.id;
-    ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_));
-    return absl::OkStatus();
+    return Append(trial);
   };
   hooks.progress = [this](const SweepSummary& summary, const Trial& trial) {
     summary_ = summary;  // kept in case the loop ends with an error
     Keep(trial);
-    meter_.Finished(absl::Now());
+    meter_.Finished(SteadyNow());
     Report(summary, &trial);
   };
   SweepBudget budget{.trials = view_.row.budget_trials,
@@ -321,7 +336,7 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
 }
 
 void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   SweepProgress& progress = view_.progress;
   progress.done = summary.done;
   progress.reused = summary.reused;
@@ -369,8 +384,33 @@ absl::Status SweepRun::StoreConfirmed(Trial& trial) {
   trial.sweep_id = view_.row.id;
   trial.purpose = TrialPurpose::kConfirm;
   if (trial.finished_unix_ms == 0) trial.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_));
-  return absl::OkStatus();
+  return Append(trial);
+}
+
+absl::Status SweepRun::Append(Trial& trial) {
+  return Persist([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
+  const std::string message = view_.row.message;
+  absl::Duration waited;
+  while (true) {
+    const absl::Status written = write();
+    if (written.ok() && waited > absl::ZeroDuration()) Phase(message);
+    if (!MayPass(written) || waited >= kStorePatience) return written;
+    if (waited == absl::ZeroDuration()) {
+      spdlog::warn("sweep {} is paused: {}", view_.row.id, written.ToString());
+      Phase(absl::StrCat("paused, since what was measured cannot be stored: ", written.message(),
+                         ". It goes on by itself; `tunectl sweep cancel` ends it"));
+    }
+    for (const absl::Duration end = waited + kStoreAgain; waited < end; waited += kStopCheck) {
+      if (control_.stop) return written;
+      absl::SleepFor(kStopCheck);
+    }
+  }
 }
 
 absl::Status SweepRun::NameBestSoFar() {
@@ -458,8 +498,8 @@ SweepOutcome SweepRunner::Run(SweepView view, SweepFeed& feed, const SweepContro
                                               feed, control);
   const absl::Status status = run->Go();
   if (!status.ok() && !control.stop) spdlog::warn("sweep {}: {}", id, status.ToString());
-  if (std::optional<db::RecordRow> record = run->Record()) {
-    const absl::Status published = records_.Publish(*std::move(record));
+  if (const std::optional<db::RecordRow> record = run->Record()) {
+    const absl::Status published = run->Persist([&] { return records_.Publish(*record); });
     if (!published.ok()) {
       spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());
     }

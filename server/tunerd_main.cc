@@ -3,9 +3,11 @@
 #include <malloc.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <string>
 
@@ -45,6 +47,68 @@ int Fail(const absl::Status& status) {
   return kExitFailed;
 }
 
+// A connection takes two descriptors; workers, the store and the log need some too.
+void MakeRoomForConnections(uint32_t& connections) {
+  constexpr rlim_t kOthers = 512;
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  const rlim_t needed = rlim_t{2} * connections + kOthers;
+  if (files.rlim_cur >= needed) return;
+  files.rlim_cur = std::min(files.rlim_max, needed);
+  if (setrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur == needed) return;
+  getrlimit(RLIMIT_NOFILE, &files);
+  const rlim_t room = files.rlim_cur > kOthers + 2 ? (files.rlim_cur - kOthers) / 2 : 1;
+  spdlog::warn(
+      "{} open files are allowed, so {} connections are taken instead of {}; see ulimit -n",
+      files.rlim_cur, room, connections);
+  connections = static_cast<uint32_t>(room);
+}
+
+// Bytes, or "64MiB".
+CLI::Option* AddBytes(CLI::App& app, const std::string& name, int64_t& bytes, int64_t least,
+                      int64_t most, const std::string& help) {
+  return app.add_option(name, bytes, help)
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(least, most))
+      ->capture_default_str()
+      ->group("Bounds (docs/tunerd.md)");
+}
+
+template <typename T>
+void AddCount(CLI::App& app, const std::string& name, T& count, T least, T most,
+              const std::string& help) {
+  app.add_option(name, count, help)
+      ->check(CLI::Range(least, most))
+      ->capture_default_str()
+      ->group("Bounds (docs/tunerd.md)");
+}
+
+void AddLimits(CLI::App& app, tune::server::Limits& limits) {
+  constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
+  AddCount(app, "--compile-workers", limits.compile_workers, 0, 1024,
+           "Of each language; 0: one per hardware thread that has memory for one");
+  AddBytes(app, "--compile-worker-bytes", limits.compile_worker_bytes, 64 * kMiB, 64 * kGiB,
+           "Memory that is reckoned for a compile worker");
+  AddBytes(app, "--binary-bytes", limits.binary_bytes, kKiB, tune::server::Limits::kBinaryBytesMost,
+           "Of one compiled variant");
+  AddBytes(app, "--gate-binary-bytes", limits.gate_binary_bytes, kMiB, 64 * kGiB,
+           "Of all variants that a gate run keeps");
+  AddBytes(app, "--log-bytes", limits.log_bytes, kKiB, 4 * kMiB,
+           "Of a compiler's log of a variant; the rest is cut");
+  AddBytes(app, "--cache-bytes", limits.cache_bytes, kMiB, 1024 * kGiB,
+           "Of the compile cache on disk; the least used goes");
+  AddCount(app, "--queue", limits.unfinished_sweeps, 1u, 100000u, "Sweeps that wait or run");
+  AddCount(app, "--sweep-deaths", limits.sweep_deaths, 1u, 1000u,
+           "A sweep fails once the daemon died so often while it ran");
+  AddCount(app, "--known-trials", limits.known_trials, 1u, 10000000u,
+           "That a sweep takes over from earlier ones");
+  AddCount(app, "--remembered-results", limits.remembered_results, 1u, 10000000u,
+           "By which a sweep knows equal machine code");
+  AddCount(app, "--connections", limits.connections, 1u, 100000u, "Of clients at the same time");
+  AddCount(app, "--watchers", limits.watchers, 1u, 100000u, "Of sweeps, in all");
+  AddCount(app, "--watchers-per-sweep", limits.watchers_per_sweep, 1u, 100000u, "Of one sweep");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -59,8 +123,9 @@ int main(int argc, char** argv) {
   app.add_option("--tls-key", options.tls.key_file, "Private key, PEM");
   app.add_option("--tls-ca", options.tls.client_authority_file,
                  "Clients must show a certificate of this authority, PEM");
-  app.add_option("--compile-workers", options.compile_workers, "0: one per hardware thread")
-      ->check(CLI::Range(0, 1024));
+  app.add_flag("--drop-damaged-log", options.drop_damaged_log,
+               "Go on without the unreadable part of a damaged write-ahead log; a copy is kept");
+  AddLimits(app, options.limits);
   app.add_flag("--allow-weak-walls", options.allow_weak_walls,
                "Run kernels even where walls around workers are missing; for trusted kernels only");
   app.add_option("--log-level", log_level, "debug, info, warn, error, off")->capture_default_str();
@@ -83,6 +148,7 @@ int main(int argc, char** argv) {
   }
 
   BoundFreedMemory();
+  MakeRoomForConnections(options.limits.connections);
   umask(077);  // the state is its owner's; the socket is opened to the group afterwards
   const sigset_t signals = BlockStopSignals();
   auto server = tune::server::Server::Start(options);

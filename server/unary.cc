@@ -10,6 +10,7 @@
 
 #include "absl/time/clock.h"
 #include "server/convert.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -61,7 +62,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
     Finish(ToGrpc(status));
   }
 
-  bool Expired() const { return absl::Now() > deadline_; }
+  bool Expired() const { return SteadyNow() > deadline_; }
   absl::Status WhyEnded() const {
     if (Expired()) return absl::DeadlineExceededError("the call was not done within its deadline");
     if (cancelled_) return absl::CancelledError("the client went away");
@@ -97,7 +98,9 @@ grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerConte
 }
 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap) {
-  return std::min(absl::FromChrono(context.deadline()), absl::Now() + cap);
+  // gRPC's deadline is of the clock that can be set: what is left of it now is what counts.
+  const absl::Duration left = absl::FromChrono(context.deadline()) - absl::Now();
+  return SteadyNow() + std::min(left, cap);
 }
 
 }  // namespace tune::server

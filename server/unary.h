@@ -25,7 +25,7 @@ grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerConte
                                    absl::Duration cap,
                                    std::function<absl::Status(const Cancelled& cancelled)> handle);
 
-// The call's deadline, but no later than `cap` from now.
+// The call's deadline as a time of SteadyNow, but no later than `cap` from now.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap);
 
 }  // namespace tune::server

@@ -12,17 +12,16 @@ grpc::ServerWriteReactor<v1::SweepEvent>* WatchSweepReactor::Start(SweepQueue& q
                                                                    WatchTicker& ticker,
                                                                    Executor& executor,
                                                                    int64_t sweep_id) {
-  std::shared_ptr<WatchSweepReactor> reactor(new WatchSweepReactor(ticker));
+  std::shared_ptr<WatchSweepReactor> reactor(new WatchSweepReactor(ticker, sweep_id));
   reactor->self_ = reactor;  // nobody else knows it yet
   const absl::Status queued =
-      executor.Run([reactor, &queue, sweep_id] { Open(reactor, queue, sweep_id); }).status();
+      executor.Run([reactor, &queue] { Open(reactor, queue); }).status();
   if (!queued.ok()) reactor->End(ToGrpc(queued));
   return reactor.get();
 }
 
-void WatchSweepReactor::Open(const std::shared_ptr<WatchSweepReactor>& self, SweepQueue& queue,
-                             int64_t sweep_id) {
-  absl::StatusOr<std::shared_ptr<SweepFeed>> feed = queue.Feed(sweep_id);
+void WatchSweepReactor::Open(const std::shared_ptr<WatchSweepReactor>& self, SweepQueue& queue) {
+  absl::StatusOr<std::shared_ptr<SweepFeed>> feed = queue.Feed(self->sweep_id_);
   if (!feed.ok()) {
     self->End(ToGrpc(feed.status()));
     return;
@@ -33,7 +32,10 @@ void WatchSweepReactor::Open(const std::shared_ptr<WatchSweepReactor>& self, Swe
     self->feed_ = *std::move(feed);
     self->cursor_ = self->feed_->Now();
   }
-  self->ticker_.Add(self);
+  if (const absl::Status added = self->ticker_.Add(self); !added.ok()) {
+    self->End(ToGrpc(added));
+    return;
+  }
   bool done = false;
   {
     std::lock_guard lock(self->mutex_);

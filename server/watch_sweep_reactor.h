@@ -22,6 +22,7 @@ class WatchSweepReactor : public grpc::ServerWriteReactor<v1::SweepEvent>,
   static grpc::ServerWriteReactor<v1::SweepEvent>* Start(SweepQueue& queue, WatchTicker& ticker,
                                                          Executor& executor, int64_t sweep_id);
 
+  int64_t sweep_id() const override { return sweep_id_; }
   void Tick() override;
   void Close() override;
 
@@ -30,14 +31,14 @@ class WatchSweepReactor : public grpc::ServerWriteReactor<v1::SweepEvent>,
   void OnDone() override;
 
  private:
-  explicit WatchSweepReactor(WatchTicker& ticker) : ticker_(ticker) {}
+  WatchSweepReactor(WatchTicker& ticker, int64_t sweep_id) : ticker_(ticker), sweep_id_(sweep_id) {}
 
-  static void Open(const std::shared_ptr<WatchSweepReactor>& self, SweepQueue& queue,
-                   int64_t sweep_id);
+  static void Open(const std::shared_ptr<WatchSweepReactor>& self, SweepQueue& queue);
   // Ends the call now, or when the write in flight is done.
   void End(grpc::Status status);
 
   WatchTicker& ticker_;
+  const int64_t sweep_id_;
   v1::SweepEvent event_;  // in flight while writing_
 
   std::mutex mutex_;

@@ -3,7 +3,6 @@
 // is measured.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -12,14 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tuner/config.h"
+#include "tuner/steady_time.h"
 #include "tuner/trial.h"
 
 namespace tune {
-
-// Time since some moment, as an absl::Time: only differences mean something.
-inline absl::Time SteadyNow() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
 
 // Not thread-safe: used by one sweep.
 class Evaluator {
@@ -32,8 +27,7 @@ class Evaluator {
   // The next finished trial in any order, or nothing if none finishes within the time. A non-OK
   // status means the harness cannot go on (device lost, disk full).
   virtual absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait) = 0;
-  // The time that a budget in seconds is of; not the host's where trials are replayed. It never
-  // goes back, whatever is done to the host's clock.
+  // The time that a budget in seconds is of; not the host's where trials are replayed.
   virtual absl::Time Now() const { return SteadyNow(); }
   // At most this many calls of Remeasure follow, so that what they need can be got ready at once.
   // Once `limit` has passed they give DEADLINE_EXCEEDED.

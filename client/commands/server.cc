@@ -33,15 +33,25 @@ absl::Status Status(Session& session, bool json) {
       {"address", server.embedded() ? "" : server.address()},
       {"state", server.state_dir()},
       {"memory", BytesText(server.resident_bytes())},
-      {"sweeps",
-       absl::StrCat(server.running_sweeps(), " running, ", server.queued_sweeps(), " queued")},
+      {"sweeps", absl::StrCat(server.running_sweeps(), " running, ", server.queued_sweeps(),
+                              " queued; ", server.bounds().unfinished_sweeps(), " at most")},
+      {"clients", server.embedded() ? ""
+                                    : absl::StrCat(server.connections(), " of at most ",
+                                                   server.bounds().connections(), " connections, ",
+                                                   server.watchers(), " of ",
+                                                   server.bounds().watchers(), " watchers")},
       {"stored", absl::StrCat(server.trial_count(), " trials, ", server.record_count(),
                               " records, snapshot ", server.snapshot_id())},
-      {"cache", BytesText(server.compile_cache_bytes()) + " of compiled variants"},
+      {"cache", absl::StrCat(BytesText(server.compile_cache_bytes()), " of compiled variants; ",
+                             BytesText(server.bounds().cache_bytes()), " at most, ",
+                             BytesText(server.bounds().binary_bytes()), " each")},
       {"compilers", absl::StrCat(server.compile_workers(), " worker processes at most")},
       {"sqlite", absl::StrCat(server.sqlite_version(), ", schema ", server.schema_version())}};
   for (const auto& [title, value] : lines) {
     if (!value.empty()) std::printf("%-11s%s\n", title, value.c_str());
+  }
+  for (const std::string& row : server.unreadable_rows()) {
+    std::printf("%-11s%s\n", "unreadable", row.c_str());
   }
   if (server.weak_walls_allowed()) {
     std::printf("%-11s%s\n", "walls",

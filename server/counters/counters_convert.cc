@@ -79,6 +79,7 @@ std::string StaleReason(const db::CeilingRow& row, const DeviceInfo& info, absl:
     return absl::StrCat("measured on ", row.uuid, ", and this is ", info.uuid);
   }
   const absl::Duration age = now - absl::FromUnixMillis(row.measured_unix_ms);
+  if (age < -absl::Hours(1)) return "measured in the future: the clock was set back since";
   if (age <= kFresh) return "";
   return absl::StrCat("measured ", absl::ToInt64Hours(age) / 24, " days ago");
 }

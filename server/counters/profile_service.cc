@@ -13,6 +13,7 @@
 #include "server/event_reactor.h"
 #include "server/unary.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -32,7 +33,7 @@ grpc::ServerWriteReactor<v1::ProfileEvent>* ProfileService::RunProfile(
   // The request lives until the call ends, which the client may do at any time.
   reactor->RunOn(jobs_, [this, reactor, deadline, copy = *request] {
     const Cancelled cancelled = [&] {
-      return jobs_.stopping() || reactor->cancelled() || absl::Now() > deadline;
+      return jobs_.stopping() || reactor->cancelled() || SteadyNow() > deadline;
     };
     ProfileJob job(tools_, copy, cancelled,
                    [&](v1::ProfileEvent event) { reactor->Send(std::move(event)); });
@@ -65,7 +66,7 @@ grpc::ServerWriteReactor<v1::CalibrateEvent>* ProfileService::Calibrate(
   const absl::Time deadline = DeadlineOf(*context, kJobCap);
   reactor->RunOn(jobs_, [this, reactor, deadline, device = request->device()] {
     const Cancelled cancelled = [&] {
-      return jobs_.stopping() || reactor->cancelled() || absl::Now() > deadline;
+      return jobs_.stopping() || reactor->cancelled() || SteadyNow() > deadline;
     };
     const TellStep tell = [&](const std::string& step) {
       v1::CalibrateEvent event;

@@ -22,7 +22,7 @@ void CompileBatch::Add(const CompilePlan& plan) {
     std::lock_guard lock(mutex_);
     ++finished_;
     if (result.ok()) {
-      results_[index] = *std::move(result);
+      Keep(index, *std::move(result));
     } else if (failure_.ok()) {
       failure_ = result.status();
     }
@@ -30,9 +30,22 @@ void CompileBatch::Add(const CompilePlan& plan) {
   });
 }
 
+void CompileBatch::Keep(size_t index, CompileResult result) {
+  bytes_ += static_cast<int64_t>(result.variant.binary.size());
+  if (bytes_ <= bytes_max_) {
+    results_[index] = std::move(result);
+  } else if (failure_.ok()) {
+    failure_ = absl::ResourceExhaustedError(
+        absl::StrCat("the binaries of this gate have more than ", bytes_max_,
+                     " bytes in all; gate fewer kernels at once, or start tunerd with a larger "
+                     "--gate-binary-bytes"));
+  }
+}
+
 absl::StatusOr<std::vector<CompileResult>> CompileBatch::Await(const Cancelled& cancelled) {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kPatience, [&] { return finished_ == results_.size(); })) {
+  while (!changed_.wait_for(lock, kPatience,
+                            [&] { return finished_ == results_.size() || !failure_.ok(); })) {
     if (cancelled && cancelled()) return absl::CancelledError("cancelled while compiling");
   }
   if (!failure_.ok()) return failure_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -15,21 +16,26 @@ namespace tune::server {
 // Add from one thread, then Await once.
 class CompileBatch {
  public:
-  explicit CompileBatch(CompilePool& pool) : pool_(pool) {}
+  // `bytes_max`: of all binaries together.
+  CompileBatch(CompilePool& pool, int64_t bytes_max) : pool_(pool), bytes_max_(bytes_max) {}
   ~CompileBatch() { pool_.Withdraw(this); }
 
   void Add(const CompilePlan& plan);
   // In the order in which they were added. A variant that does not compile is a result, not an
-  // error.
+  // error. RESOURCE_EXHAUSTED, and no more is compiled, where there are too many bytes of binaries.
   absl::StatusOr<std::vector<CompileResult>> Await(const Cancelled& cancelled);
 
  private:
+  void Keep(size_t index, CompileResult result);
+
   CompilePool& pool_;
+  const int64_t bytes_max_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::vector<CompileResult> results_;
   size_t finished_ = 0;
+  int64_t bytes_ = 0;  // of the binaries in results_
   absl::Status failure_;
 };
 

@@ -19,6 +19,7 @@
 #include "server/worker/convert.h"
 #include "tuner/gate/gate.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -78,6 +79,7 @@ class GateRun {
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
+  void Keep(std::string& binary, CompiledVariant& variant);
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
   absl::Status StoreKernels();
   absl::Status Decide();
@@ -104,21 +106,22 @@ class GateRun {
   std::optional<gate::Gate> gate_;
   std::vector<std::string> faults_;  // found while measuring, by candidate
   CompilePause quiet_;
+  int64_t binary_bytes_ = 0;         // of all that the candidates hold
   int round_ = 0;
   GateStep step_;
-  absl::Time started_ = absl::Now();
+  absl::Time started_ = SteadyNow();
 };
 
 void GateRun::Report(const std::string& phase, const std::string& kernel) {
   step_.run_id = job_.run.id;
   step_.phase = phase;
   step_.kernel = kernel;
-  const absl::Duration elapsed = absl::Now() - started_;
+  const absl::Duration elapsed = SteadyNow() - started_;
   step_.elapsed_seconds = absl::ToDoubleSeconds(elapsed);
   step_.remaining_seconds = 0;
   if (step_.rounds_done > 0 && step_.rounds_planned > step_.rounds_done) {
-    step_.remaining_seconds = step_.elapsed_seconds *
-                              (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
+    step_.remaining_seconds =
+        step_.elapsed_seconds * (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
   }
   report_(step_);
 }
@@ -130,8 +133,8 @@ absl::Status GateRun::TakeDevice() {
   ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
                    devices_.turns().Take(job_.run.device_id, "a gate", cancelled_, tell));
   turn_.emplace(std::move(turn));
-  started_ = absl::Now();
-  job_.run.started_unix_ms = absl::ToUnixMillis(started_);
+  started_ = SteadyNow();
+  job_.run.started_unix_ms = absl::ToUnixMillis(absl::Now());
   ASSIGN_OR_RETURN(lease_, workers_.FindDevice(job_.run.device_id));
   lease_->Close();  // a third process on the device would be a stranger there
   traits_ = TraitsOf(lease_->Status().info);
@@ -183,7 +186,7 @@ absl::Status GateRun::Plan() {
 
 absl::Status GateRun::CompileVariants() {
   Report("compiling", "");
-  CompileBatch batch(*pool_);
+  CompileBatch batch(*pool_, workers_.limits().gate_binary_bytes - binary_bytes_);
   for (Candidate& candidate : candidates_) {
     if (!candidate.row.fault.empty()) continue;
     if (candidate.base) batch.Add(candidate.base->plan.compile);
@@ -194,20 +197,25 @@ absl::Status GateRun::CompileVariants() {
   size_t next = 0;
   for (Candidate& candidate : candidates_) {
     if (!candidate.row.fault.empty()) continue;
-    const CompileResult* base = candidate.base ? &results[next++] : nullptr;
-    const CompileResult& head = results[next++];
+    CompileResult* base = candidate.base ? &results[next++] : nullptr;
+    CompileResult& head = results[next++];
     NoteCode(candidate, base, head);
-    if (base != nullptr) candidate.base->binary = base->variant.binary;
-    candidate.head.binary = head.variant.binary;
+    if (base != nullptr) Keep(candidate.base->binary, base->variant);
+    Keep(candidate.head.binary, head.variant);
     if (!candidate.recovery) continue;
-    const CompileResult& recovery = results[next++];
+    CompileResult& recovery = results[next++];
     if (recovery.variant.outcome == Outcome::kOk) {
-      candidate.recovery->binary = recovery.variant.binary;
+      Keep(candidate.recovery->binary, recovery.variant);
     } else {
       candidate.recovery.reset();
     }
   }
   return absl::OkStatus();
+}
+
+void GateRun::Keep(std::string& binary, CompiledVariant& variant) {
+  binary_bytes_ += static_cast<int64_t>(variant.binary.size());
+  binary = std::move(variant.binary);
 }
 
 void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
@@ -229,7 +237,7 @@ void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
 }
 
 absl::Status GateRun::CompileReferences() {
-  CompileBatch batch(*pool_);
+  CompileBatch batch(*pool_, workers_.limits().gate_binary_bytes - binary_bytes_);
   const auto measured = [&](const Candidate& candidate) {
     const bool skipped = candidate.row.identical && job_.run.kind == db::GateKind::kGate;
     return candidate.row.fault.empty() && !skipped;
@@ -245,8 +253,8 @@ absl::Status GateRun::CompileReferences() {
     if (!measured(candidate)) continue;
     for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head}) {
       if (side == nullptr) continue;
-      const CompiledVariant& variant = results[next++].variant;
-      side->reference_binary = variant.binary;
+      CompiledVariant& variant = results[next++].variant;
+      Keep(side->reference_binary, variant);
       if (variant.outcome != Outcome::kOk && candidate.row.fault.empty()) {
         candidate.row.fault = absl::StrCat("the reference kernel does not compile: ",
                                            variant.log.substr(0, kMaxTrialMessageBytes / 2));
@@ -275,9 +283,8 @@ absl::Status GateRun::StoreKernels() {
 absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stage stage, int round,
                                                         const GateVariant& head) {
   Candidate& candidate = candidates_[index];
-  ASSIGN_OR_RETURN(
-      GateBench::Outcome outcome,
-      bench_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
+  ASSIGN_OR_RETURN(GateBench::Outcome outcome,
+                   bench_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
   std::vector<gate::Leg> legs;
   for (db::GateLegRow& row : outcome.legs) {
     row.gate_kernel_id = candidate.row.id;
@@ -349,15 +356,13 @@ absl::Status GateRun::Decide() {
 
 // The head alone, for the history.
 absl::Status GateRun::Record() {
-  step_.rounds_planned =
-      static_cast<uint32_t>(candidates_.size()) * job_.run.rules.screen_rounds;
+  step_.rounds_planned = static_cast<uint32_t>(candidates_.size()) * job_.run.rules.screen_rounds;
   for (round_ = 0; round_ < job_.run.rules.screen_rounds; ++round_) {
     RETURN_IF_ERROR(bench_->Renew(/*pair=*/false));
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (!candidates_[i].row.fault.empty() || !faults_[i].empty()) continue;
       Report("recording", candidates_[i].row.name);
-      RETURN_IF_ERROR(
-          MeasureRound(i, gate::Stage::kScreen, round_, candidates_[i].head).status());
+      RETURN_IF_ERROR(MeasureRound(i, gate::Stage::kScreen, round_, candidates_[i].head).status());
     }
   }
   return absl::OkStatus();
@@ -370,8 +375,9 @@ absl::Status GateRun::Recover(const std::vector<size_t>& failed) {
     for (const size_t index : failed) {
       Report("recovery", candidates_[index].row.name);
       if (!faults_[index].empty()) continue;
-      RETURN_IF_ERROR(MeasureRound(index, gate::Stage::kRecovery, round_,
-                                   *candidates_[index].recovery).status());
+      RETURN_IF_ERROR(
+          MeasureRound(index, gate::Stage::kRecovery, round_, *candidates_[index].recovery)
+              .status());
     }
   }
   return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "server/unary.h"
 #include "tuner/statistics/distributions.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -122,7 +123,7 @@ grpc::ServerWriteReactor<v1::GateEvent>* GateService::RunGate(
 
 void GateService::RunOn(const std::shared_ptr<GateReactor>& reactor,
                         const v1::RunGateRequest& request) {
-  const absl::Status status = RunAndTell(*reactor, request, absl::Now() + kCheckCap);
+  const absl::Status status = RunAndTell(*reactor, request, SteadyNow() + kCheckCap);
   reactor->End(ToGrpc(status));
   std::lock_guard lock(mutex_);
   --running_;

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 // Counts up when the key or the contents of an entry change their meaning.
 constexpr absl::string_view kFormat = "tune-compile-1\n";
 constexpr size_t kDigestBytes = 32;
-constexpr int64_t kEntryBytesMax = int64_t{256} << 20;
+constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
 
 // Length first, so that no two different lists of fields give the same text.
 void AppendField(std::string& text, absl::string_view field) {
@@ -40,19 +40,27 @@ void AppendField(std::string& text, absl::string_view field) {
 
 absl::Status Failed(const std::string& what, const std::string& path, int error) {
   const std::string message = absl::StrCat(what, " ", path, ": ", strerror(error));
-  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(message)
-                                            : absl::UnavailableError(message);
+  return error == ENOSPC || error == EDQUOT || error == EFBIG
+             ? absl::ResourceExhaustedError(message)
+             : absl::UnavailableError(message);
 }
 
-absl::Status WriteDurably(const std::string& path, const std::string& bytes) {
+// Zero, or an error number.
+int WriteAll(int fd, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+absl::Status WriteDurably(const std::string& path, absl::string_view head,
+                          absl::string_view payload) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return Failed("cannot create", path, errno);
-  int error = 0;
-  for (size_t at = 0; at < bytes.size() && error == 0;) {
-    const ssize_t written = write(fd, bytes.data() + at, bytes.size() - at);
-    if (written >= 0) at += static_cast<size_t>(written);
-    if (written < 0 && errno != EINTR) error = errno;
-  }
+  int error = WriteAll(fd, head);
+  if (error == 0) error = WriteAll(fd, payload);
   if (error == 0 && fsync(fd) != 0) error = errno;
   close(fd);
   return error == 0 ? absl::OkStatus() : Failed("cannot write", path, error);
@@ -87,7 +95,7 @@ std::optional<CompiledVariant> Decode(absl::string_view bytes) {
   if (Sha256(bytes) != digest || !proto.ParseFromArray(bytes.data(), bytes.size())) {
     return std::nullopt;
   }
-  absl::StatusOr<CompiledVariant> variant = FromWire(proto);
+  absl::StatusOr<CompiledVariant> variant = FromWire(std::move(proto));
   if (!variant.ok()) return std::nullopt;
   return *std::move(variant);
 }
@@ -166,18 +174,19 @@ std::optional<CompiledVariant> CompileCache::Get(const std::string& key) {
   return variant;
 }
 
-absl::Status CompileCache::Put(const std::string& key, const CompiledVariant& variant) {
+absl::Status CompileCache::Put(const std::string& key, const worker::v1::Compiled& variant) {
   static std::atomic<uint64_t> serial{0};
   bytes();  // counted before there is one more
-  const std::string payload = ToWire(variant).SerializeAsString();
-  const std::string entry = absl::StrCat(kFormat, Sha256(payload), payload);
-  if (static_cast<int64_t>(entry.size()) > kEntryBytesMax) {
+  const std::string payload = variant.SerializeAsString();
+  const std::string head = absl::StrCat(kFormat, Sha256(payload));
+  const int64_t entry_bytes = static_cast<int64_t>(head.size() + payload.size());
+  if (entry_bytes > kEntryBytesMax) {
     return absl::ResourceExhaustedError("a compiled variant too large to be kept");
   }
   const std::string path = PathOf(key);
   mkdir(fs::path(path).parent_path().c_str(), 0700);
   const std::string fresh = absl::StrCat(path, ".", getpid(), ".", ++serial);
-  absl::Status written = WriteDurably(fresh, entry);
+  absl::Status written = WriteDurably(fresh, head, payload);
   if (written.ok() && rename(fresh.c_str(), path.c_str()) != 0) {
     written = Failed("cannot rename", fresh, errno);
   }
@@ -186,7 +195,7 @@ absl::Status CompileCache::Put(const std::string& key, const CompiledVariant& va
     return written;
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  bytes_ += static_cast<int64_t>(entry.size());
+  bytes_ += entry_bytes;
   if (bytes_ > bytes_max_) Evict();
   return absl::OkStatus();
 }

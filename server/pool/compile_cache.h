@@ -13,6 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/pool/limits.h"
+#include "tune/worker/v1/worker.pb.h"
 #include "tuner/device/compiler.h"
 #include "tuner/plan.h"
 
@@ -26,16 +28,14 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
 // Thread-safe, also between processes that share the folder.
 class CompileCache {
  public:
-  static constexpr int64_t kDefaultBytesMax = int64_t{2} << 30;
-
   // Creates the folder if it is not there.
-  static absl::StatusOr<std::unique_ptr<CompileCache>> Open(const std::string& dir,
-                                                            int64_t bytes_max = kDefaultBytesMax);
+  static absl::StatusOr<std::unique_ptr<CompileCache>> Open(
+      const std::string& dir, int64_t bytes_max = Limits().cache_bytes);
 
   // Nothing if it is not there or damaged; a damaged entry is removed. A hit counts as a use.
   std::optional<CompiledVariant> Get(const std::string& key);
   // Durable when it returns. Over the size limit, the entries unused for longest are removed.
-  absl::Status Put(const std::string& key, const CompiledVariant& variant);
+  absl::Status Put(const std::string& key, const worker::v1::Compiled& variant);
 
   int64_t bytes();
   // The same without a wait: 0 until they have been counted.

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/worker/convert.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -21,9 +22,10 @@ constexpr std::chrono::milliseconds kPatience(20);
 constexpr int kNiceness = 5;
 
 // May a compiler say this of a variant?
-bool IsCompilersWord(const CompiledVariant& variant) {
-  if (variant.outcome == Outcome::kOk) return !variant.binary.empty();
-  return variant.outcome == Outcome::kCompileFailed || variant.outcome == Outcome::kInvalidConfig;
+bool IsCompilersWord(const worker::v1::Compiled& variant) {
+  if (variant.outcome() == v1::OUTCOME_OK) return !variant.binary().empty();
+  return variant.outcome() == v1::OUTCOME_COMPILE_FAILED ||
+         variant.outcome() == v1::OUTCOME_INVALID_CONFIG;
 }
 
 CompiledVariant Blamed(Outcome outcome, std::string log, absl::Duration spent) {
@@ -37,10 +39,7 @@ CompiledVariant Blamed(Outcome outcome, std::string log, absl::Duration spent) {
 }  // namespace
 
 CompilePool::CompilePool(CompilePoolOptions options)
-    : options_(std::move(options)),
-      workers_(options_.workers > 0
-                   ? options_.workers
-                   : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {}
+    : options_(std::move(options)), workers_(std::max(1, options_.workers)) {}
 
 CompilePool::~CompilePool() {
   {
@@ -160,7 +159,7 @@ void CompilePool::Loop(Slot& slot) {
     if (stopping_) break;
     if (!woken) {
       lock.unlock();
-      slot.process.reset();
+      EndWorker(slot);
       lock.lock();
       continue;
     }
@@ -180,7 +179,7 @@ void CompilePool::Loop(Slot& slot) {
     lock.lock();
   }
   lock.unlock();
-  slot.process.reset();
+  EndWorker(slot);
 }
 
 absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
@@ -200,33 +199,30 @@ absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const C
                                                              const Cancelled& cancelled) {
   worker::v1::WorkerRequest request;
   *request.mutable_compile() = ToWire(plan);
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   std::string failure;
   for (int attempt = 0; attempt < 2; ++attempt) {
     RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
-    const WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled);
+    WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled);
     ++slot.compiles;
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
-    if (answer.kind == WorkerAnswer::Kind::kReplied && answer.reply.has_compiled()) {
-      absl::StatusOr<CompiledVariant> variant = FromWire(answer.reply.compiled());
-      if (variant.ok() && IsCompilersWord(*variant)) {
+    if (answer.kind == WorkerAnswer::Kind::kReplied) {
+      std::optional<CompiledVariant> variant = Answered(slot, plan, answer.reply);
+      if (variant) {
         RetireIfWorn(slot);
-        // A cache that cannot be written to costs time later on, not this variant.
-        if (options_.cache)
-          options_.cache->Put(CompileKey(plan, slot.version), *variant).IgnoreError();
         return *std::move(variant);
       }
     }
-    slot.process.reset();
+    EndWorker(slot);
     ++worker_restarts_;
     if (answer.kind == WorkerAnswer::Kind::kDeadline) {
       return Blamed(Outcome::kCompileTimeout,
                     absl::StrCat("not compiled within ", absl::FormatDuration(options_.deadline)),
-                    absl::Now() - start);
+                    SteadyNow() - start);
     }
     if (answer.kind == WorkerAnswer::Kind::kExceeded) {
       return Blamed(Outcome::kCompileFailed,
-                    absl::StrCat("the compiler was ended: ", answer.message), absl::Now() - start);
+                    absl::StrCat("the compiler was ended: ", answer.message), SteadyNow() - start);
     }
     failure = answer.kind == WorkerAnswer::Kind::kReplied
                   ? absl::StrCat("its answer makes no sense ", answer.reply.status_message())
@@ -234,7 +230,27 @@ absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const C
   }
   return Blamed(Outcome::kCompileFailed,
                 absl::StrCat("the compile worker failed twice on this variant: ", failure),
-                absl::Now() - start);
+                SteadyNow() - start);
+}
+
+// Nothing if the answer makes no sense.
+std::optional<CompiledVariant> CompilePool::Answered(Slot& slot, const CompilePlan& plan,
+                                                     worker::v1::WorkerReply& reply) {
+  if (reply.status_code() == static_cast<int>(absl::StatusCode::kResourceExhausted)) {
+    // Not kept: a daemon with another bound may take it.
+    return Blamed(Outcome::kCompileFailed, reply.status_message(), absl::ZeroDuration());
+  }
+  if (!reply.has_compiled() || !IsCompilersWord(reply.compiled())) return std::nullopt;
+  if (static_cast<int64_t>(reply.compiled().binary().size()) > options_.binary_bytes_max) {
+    return std::nullopt;
+  }
+  // A cache that cannot be written to costs time later on, not this variant.
+  if (options_.cache != nullptr) {
+    options_.cache->Put(CompileKey(plan, slot.version), reply.compiled()).IgnoreError();
+  }
+  absl::StatusOr<CompiledVariant> variant = FromWire(std::move(*reply.mutable_compiled()));
+  if (!variant.ok()) return std::nullopt;
+  return *std::move(variant);
 }
 
 absl::Status CompilePool::EnsureWorker(Slot& slot, const Cancelled& cancelled) {
@@ -253,24 +269,37 @@ absl::Status CompilePool::EnsureWorker(Slot& slot, const Cancelled& cancelled) {
 }
 
 absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
-  slot.process.reset();
+  EndWorker(slot);
   slot.compiles = 0;
   WorkerCommand command = options_.command;
   if (!options_.scratch_dir.empty()) {
-    // A worker that was killed leaves its temporary files behind.
-    const std::string scratch = absl::StrCat(options_.scratch_dir, "/", slot.index);
+    const std::string scratch = ScratchOf(slot);
     std::error_code ignored;
-    std::filesystem::remove_all(scratch, ignored);
     std::filesystem::create_directories(scratch, ignored);
     command.args.insert(command.args.end(), {"--scratch", scratch});
     command.limits.scratch_dir = scratch;
   }
+  command.args.insert(command.args.end(),
+                      {"--binary-bytes", absl::StrCat(options_.binary_bytes_max), "--log-bytes",
+                       absl::StrCat(options_.log_bytes_max)});
   ASSIGN_OR_RETURN(slot.process, WorkerProcess::Start(command));
   // Compilers keep every core busy: the daemon, and what measures, comes first.
   (void)setpriority(PRIO_PGRP, static_cast<id_t>(slot.process->pid()), kNiceness);
   absl::Status greeted = Greet(slot, cancelled);
   if (!greeted.ok()) slot.process.reset();
   return greeted;
+}
+
+std::string CompilePool::ScratchOf(const Slot& slot) const {
+  return absl::StrCat(options_.scratch_dir, "/", slot.index);
+}
+
+// A worker that was killed leaves its temporary files behind.
+void CompilePool::EndWorker(Slot& slot) {
+  slot.process.reset();
+  if (options_.scratch_dir.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(ScratchOf(slot), ignored);
 }
 
 absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/pool/compile_cache.h"
+#include "server/pool/limits.h"
 #include "server/pool/wall_book.h"
 #include "server/pool/worker_process.h"
 #include "tuner/device/compiler.h"
@@ -34,9 +35,11 @@ struct CompilerInfo {
 
 struct CompilePoolOptions {
   WorkerCommand command;
-  std::string scratch_dir;        // each worker gets a folder in it
-  WallBook* walls = nullptr;      // as DeviceLeaseOptions::walls
-  int workers = 0;                // 0: hardware threads
+  std::string scratch_dir;    // each worker gets a folder in it
+  WallBook* walls = nullptr;  // as DeviceLeaseOptions::walls
+  int workers = 1;
+  int64_t binary_bytes_max = Limits().binary_bytes;
+  int64_t log_bytes_max = Limits().log_bytes;
   CompileCache* cache = nullptr;  // must outlive the pool; null: none
   absl::Duration deadline = absl::Seconds(60);
   absl::Duration start_deadline = absl::Seconds(30);
@@ -78,6 +81,7 @@ class CompilePool {
   void Resume();
 
   int workers() const { return workers_; }
+  int64_t binary_bytes_max() const { return options_.binary_bytes_max; }
   const std::string& program() const { return options_.command.program; }
   uint64_t worker_restarts() const { return worker_restarts_; }  // after crashes, hangs and garbage
 
@@ -104,7 +108,11 @@ class CompilePool {
   absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
   absl::StatusOr<CompiledVariant> CompileInWorker(Slot& slot, const CompilePlan& plan,
                                                   const Cancelled& cancelled);
+  std::optional<CompiledVariant> Answered(Slot& slot, const CompilePlan& plan,
+                                          worker::v1::WorkerReply& reply);
   absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);
+  std::string ScratchOf(const Slot& slot) const;
+  void EndWorker(Slot& slot);
   absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);
   absl::Status Greet(Slot& slot, const Cancelled& cancelled);
   std::string KnownVersion();

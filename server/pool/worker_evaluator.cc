@@ -13,6 +13,7 @@
 #include "server/worker/convert.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -67,7 +68,8 @@ TargetTraits TraitsOf(const DeviceInfo& info) {
 WorkerEvaluator::WorkerEvaluator(WorkerEvaluatorOptions options)
     : options_(std::move(options)),
       cancelled_([this] { return Stopped(); }),
-      run_cancelled_([this] { return abandoning_ || Stopped(); }) {
+      run_cancelled_([this] { return abandoning_ || Stopped(); }),
+      measured_(options_.remembered_max) {
   Limit(absl::InfiniteDuration());
 }
 
@@ -266,17 +268,35 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
   item->trial.resources.dynamic_shared_bytes = item->plan.launch.shared_bytes;
   item->trial.outcome = variant.outcome;
   item->binary = std::move(variant.binary);
-  item->plan.compile = {};  // the text is of no more use
   if (variant.outcome != Outcome::kOk) {
     item->trial.message = Shortened(std::move(variant.log));
     Stamp(item->trial);
   }
-  if (confirming_) return;
-  if (variant.outcome == Outcome::kOk) {
-    ready_.push_back(item);
+  if (variant.outcome == Outcome::kOk && !confirming_) return AddReady(item);
+  item->plan.compile = {};  // the text is of no more use
+  if (!confirming_) finished_.push_back(item->trial);
+}
+
+// Alternating, what waits is few, and could not be compiled while the device measures.
+void WorkerEvaluator::AddReady(const ItemPtr& item) {
+  const int64_t bytes = static_cast<int64_t>(item->binary.size());
+  const int64_t bytes_max = options_.ready_bytes_max > 0 ? options_.ready_bytes_max
+                                                         : options_.compiler->binary_bytes_max() *
+                                                               options_.compiler->workers();
+  if (alternate_ || ready_bytes_ + bytes <= bytes_max) {
+    ready_bytes_ += bytes;
+    item->plan.compile = {};  // the text is of no more use
   } else {
-    finished_.push_back(item->trial);
+    item->binary = {};
   }
+  ready_.push_back(item);
+}
+
+WorkerEvaluator::ItemPtr WorkerEvaluator::TakeReady() {
+  ItemPtr item = std::move(ready_.front());
+  ready_.pop_front();
+  ready_bytes_ -= static_cast<int64_t>(item->binary.size());
+  return item;
 }
 
 bool WorkerEvaluator::AwaitCompiles(Lock& lock) {
@@ -327,8 +347,7 @@ void WorkerEvaluator::MeasureBatch(Lock& lock) {
 }
 
 void WorkerEvaluator::MeasureNext(Lock& lock) {
-  const ItemPtr item = std::move(ready_.front());
-  ready_.pop_front();
+  const ItemPtr item = TakeReady();
   const bool was_measuring = std::exchange(measuring_, true);
   lock.unlock();
   const absl::Status measured = Measure(*item);
@@ -343,9 +362,9 @@ void WorkerEvaluator::MeasureNext(Lock& lock) {
 }
 
 absl::Status WorkerEvaluator::Measure(Item& item) {
-  const std::string key = WorkKey(item.plan, item.trial.resources);
-  if (auto known = measured_.find(key); known != measured_.end()) {
-    const Trial& twin = known->second;
+  const std::string work = WorkKey(item.plan, item.trial.resources);
+  if (const Trial* known = measured_.Find(work); known != nullptr) {
+    const Trial& twin = *known;
     item.trial.outcome = twin.outcome;
     item.trial.message = Shortened(absl::StrCat("same machine code and launch as ",
                                                 ToText(twin.config), ", whose result this is",
@@ -357,20 +376,32 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
     Stamp(item.trial);
     return absl::OkStatus();
   }
-  RunRequest request = {.variant = item.plan, .binary = item.binary, .policy = options_.policy};
+  RETURN_IF_ERROR(FetchBinary(item));
+  RunRequest request = {
+      .variant = item.plan, .binary = std::move(item.binary), .policy = options_.policy};
   request.policy.rival_latency_ns = rival_latency_ns_;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, run_cancelled_));
-  item.trial.evaluate_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  item.trial.evaluate_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   Judge(report, item);
   Appraise(item.trial);
   if (item.trial.outcome == Outcome::kAboveRoof && RaiseRoof()) {
     Judge(report, item);
     Appraise(item.trial);
   }
-  if (item.trial.resources.binary_sha256.empty()) return absl::OkStatus();
-  Trial& kept = measured_.emplace(key, item.trial).first->second;
-  kept.measurement.samples_ns.clear();  // they are its own; a twin refers to it
+  if (!item.trial.resources.binary_sha256.empty()) measured_.Keep(work, item.trial);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerEvaluator::FetchBinary(Item& item) {
+  if (!item.binary.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(CompileResult again, options_.compiler->Compile(item.plan.compile, cancelled_));
+  if (again.variant.outcome != Outcome::kOk) {
+    return absl::UnavailableError(absl::StrCat("a variant that compiled does not compile again: ",
+                                               Shortened(std::move(again.variant.log))));
+  }
+  item.plan.compile = {};
+  item.binary = std::move(again.variant.binary);
   return absl::OkStatus();
 }
 
@@ -452,8 +483,8 @@ absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<C
   }
   if (twin == nullptr) {  // a fresh worker in the place of the last
     options_.device->Close();
-    RETURN_IF_ERROR(options_.device->Prepare(problem_plan_, reference_binary_, options_.seed,
-                                             cancelled_));
+    RETURN_IF_ERROR(
+        options_.device->Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_));
   }
   std::vector<Trial> trials;
   for (const ItemPtr& item : items) {
@@ -500,10 +531,10 @@ absl::StatusOr<std::vector<WorkerEvaluator::ItemPtr>> WorkerEvaluator::ReadyForC
 absl::StatusOr<Trial> WorkerEvaluator::MeasureAgain(const Item& item, DeviceLease& device) {
   if (item.trial.outcome != Outcome::kOk) return item.trial;
   Item again = item;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   ASSIGN_OR_RETURN(const RunReport report,
                    device.Run({item.plan, item.binary, options_.confirm_policy}, cancelled_));
-  again.trial.evaluate_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  again.trial.evaluate_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   Judge(report, again);
   return std::move(again.trial);
 }
@@ -520,6 +551,7 @@ void WorkerEvaluator::AbandonFlight() {
   lock.lock();
   waiting_.clear();
   ready_.clear();
+  ready_bytes_ = 0;
   finished_.clear();
   compiling_ = 0;
   abandoning_ = false;

@@ -20,6 +20,8 @@
 #include "absl/status/statusor.h"
 #include "server/pool/compile_pool.h"
 #include "server/pool/device_lease.h"
+#include "server/pool/limits.h"
+#include "server/pool/remembered_results.h"
 #include "tuner/evaluator.h"
 #include "tuner/kernel.h"
 #include "tuner/roofline/roofline.h"
@@ -40,6 +42,9 @@ struct WorkerEvaluatorOptions {
   // Of compiling and running the reference, and of the search: what is under way when it is spent
   // is cut short and no trial. Starting the device and measuring its ceilings do not count.
   absl::Duration budget = absl::InfiniteDuration();
+  size_t remembered_max = Limits().remembered_results;
+  // Of compiled variants that wait for the device; 0: a binary of the largest size for each worker.
+  int64_t ready_bytes_max = 0;
   // When it says so, waits end within 50 ms: Create and Remeasure give CANCELLED, Next gives
   // nothing. Asked from several threads. May be empty.
   Cancelled cancelled;
@@ -79,7 +84,7 @@ class WorkerEvaluator : public Evaluator {
     Trial trial;
     VariantPlan plan;
     uint64_t number = 0;  // in the order of Start
-    std::string binary;
+    std::string binary;   // empty once it runs, or where `ready_` had no room for it
   };
   using ItemPtr = std::shared_ptr<Item>;
   using Lock = std::unique_lock<std::mutex>;
@@ -100,6 +105,8 @@ class WorkerEvaluator : public Evaluator {
   void OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResult> result);
   // Waits until nothing is being compiled. False if the evaluator is to stop.
   bool AwaitCompiles(Lock& lock);
+  void AddReady(const ItemPtr& item);
+  ItemPtr TakeReady();
   bool MayGoOn() const;
 
   // The device thread.
@@ -108,6 +115,8 @@ class WorkerEvaluator : public Evaluator {
   void MeasureBatch(Lock& lock);
   void MeasureNext(Lock& lock);
   absl::Status Measure(Item& item);
+  // Compiles again what there was no room for; the compile cache has it, as a rule.
+  absl::Status FetchBinary(Item& item);
   void Judge(const RunReport& report, Item& item) const;
   void SetRoof(const std::vector<Ceiling>& ceilings);
   bool RaiseRoof();
@@ -143,6 +152,7 @@ class WorkerEvaluator : public Evaluator {
   Roof roof_;
   std::deque<ItemPtr> waiting_;  // to be compiled (alternating only)
   std::deque<ItemPtr> ready_;    // compiled, to be run
+  int64_t ready_bytes_ = 0;      // of their binaries
   std::deque<Trial> finished_;
   size_t compiling_ = 0;
   bool measuring_ = false;
@@ -162,7 +172,7 @@ class WorkerEvaluator : public Evaluator {
   std::vector<std::future<void>> leaving_;
 
   // Results by machine code, launch and arguments. Lives on the device thread.
-  std::map<std::string, Trial> measured_;
+  RememberedResults measured_;
   bool roof_doubted_ = false;  // likewise
   std::thread device_thread_;
 };

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "server/pool/host_memory.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -22,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kDriverCache[] = "driver-cache";
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 // A compiler driver, a compiler, an assembler and a linker with its plugin.
@@ -50,7 +52,9 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::
   CompilePoolOptions pool;
   pool.command.program = program;
   pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", fs::path(program).filename().string());
-  pool.workers = options.compile_workers;
+  pool.workers = options.limits.compile_workers;
+  pool.binary_bytes_max = options.limits.binary_bytes;
+  pool.log_bytes_max = options.limits.log_bytes;
   pool.cache = cache;
   pool.walls = walls;
   pool.command.limits = {.resident_bytes = kCompilerResidentBytes,
@@ -78,7 +82,7 @@ std::unique_ptr<DeviceLease> MakeLease(const WorkersOptions& options, WallBook* 
     lease.command.limits.scratch_bytes = kDriverScratchBytes;
     // What the driver compiles for itself is kept from one worker to the next.
     lease.command.environment.push_back(
-        absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/driver-cache"));
+        absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/", kDriverCache));
   }
   lease.prepare_deadline = options.prepare_deadline;
   // A CPU takes seconds for what a GPU does in milliseconds.
@@ -107,21 +111,30 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   options.state_dir = fs::absolute(given.state_dir, error).string();
   const bool shares_state = !given.scratch_dir.empty();
   if (!shares_state) options.scratch_dir = options.state_dir + "/scratch";
-  if (options.compile_workers <= 0) {
-    options.compile_workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  Limits& limits = options.limits;
+  if (limits.compile_workers <= 0) {
+    limits.compile_workers =
+        CompileWorkersThatFit(static_cast<int>(std::thread::hardware_concurrency()),
+                              UsableMemoryBytes(), limits.compile_worker_bytes);
+  }
+  // What the workers of a daemon that was killed have left. The folder is this process's alone.
+  for (fs::directory_iterator it(options.scratch_dir, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->path().filename() != kDriverCache) fs::remove_all(it->path(), ignored);
   }
   std::unique_ptr<Workers> workers(new Workers());
   workers->options_ = options;
   absl::StatusOr<std::unique_ptr<CompileCache>> cache =
-      CompileCache::Open(options.state_dir + "/compile-cache", options.cache_bytes_max);
+      CompileCache::Open(options.state_dir + "/compile-cache", limits.cache_bytes);
   if (!cache.ok() && shares_state) {  // what may not be written to is done without
-    cache = CompileCache::Open(options.scratch_dir + "/compile-cache", options.cache_bytes_max);
+    cache = CompileCache::Open(options.scratch_dir + "/compile-cache", limits.cache_bytes);
   }
   ASSIGN_OR_RETURN(workers->cache_, std::move(cache));
   workers->walls_ = std::make_unique<WallBook>(
       (shares_state ? options.scratch_dir : options.state_dir) + "/walls",
       options.allow_weak_walls);
-  fs::create_directories(options.scratch_dir + "/driver-cache", error);
+  fs::create_directories(absl::StrCat(options.scratch_dir, "/", kDriverCache), error);
   WallBook* walls = workers->walls_.get();
   // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always there;
   // that they are not installed is for the one who uses them to learn.
@@ -217,6 +230,7 @@ absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
     RETURN_IF_ERROR(options.device->Open(options.cancelled));
   }
   ASSIGN_OR_RETURN(options.compiler, PoolFor(options.device->Status().info.target));
+  options.remembered_max = options_.limits.remembered_results;
   return WorkerEvaluator::Create(std::move(options));
 }
 

@@ -15,6 +15,7 @@
 #include "server/pool/compile_cache.h"
 #include "server/pool/compile_pool.h"
 #include "server/pool/device_lease.h"
+#include "server/pool/limits.h"
 #include "server/pool/wall_book.h"
 #include "server/pool/worker_evaluator.h"
 
@@ -24,9 +25,8 @@ struct WorkersOptions {
   std::string state_dir;    // holds the compile cache and the workers' scratch folders
   std::string scratch_dir;  // holds the latter instead, where the state folder is another process's
   std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
-  int compile_workers = 0;  // of each language; 0: hardware threads
+  Limits limits;
   bool allow_weak_walls = false;  // kernels may run where walls are missing
-  int64_t cache_bytes_max = CompileCache::kDefaultBytesMax;
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(60);
   absl::Duration run_deadline = absl::Seconds(10);
@@ -59,6 +59,7 @@ class Workers {
   // GPUs are never held: for other targets, nothing is. CANCELLED as CompilePool::Pause.
   absl::StatusOr<CompilePause> Quiet(const std::string& target, const Cancelled& cancelled);
 
+  const Limits& limits() const { return options_.limits; }
   CompileCache& cache() { return *cache_; }
   const WallBook& walls() const { return *walls_; }
   int compile_workers() const;

@@ -17,13 +17,22 @@ absl::StatusOr<WorkerArguments> ParseWorkerArguments(int argc, char** argv) {
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
-    if (name == "--scratch" && !value.empty()) {
+    bool known = false;
+    if (name == "--scratch") {
       arguments.scratch_dir = value;
-    } else if (name != "--ordinal" || !absl::SimpleAtoi(value, &arguments.ordinal)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unexpected argument '", name, " ", value,
-                       "': this program is started by tunerd, with --scratch DIR or --ordinal N"));
+      known = !value.empty();
+    } else if (name == "--ordinal") {
+      known = absl::SimpleAtoi(value, &arguments.ordinal);
+    } else if (name == "--binary-bytes") {
+      known = absl::SimpleAtoi(value, &arguments.binary_bytes_max);
+    } else if (name == "--log-bytes") {
+      known = absl::SimpleAtoi(value, &arguments.log_bytes_max);
     }
+    if (known) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("unexpected argument '", name, " ", value,
+                     "': this program is started by tunerd, with --scratch DIR, --ordinal N, "
+                     "--binary-bytes N or --log-bytes N"));
   }
   return arguments;
 }

@@ -2,6 +2,7 @@
 // The few arguments that the daemon starts a worker with.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,9 +12,12 @@ namespace tune::server {
 struct WorkerArguments {
   std::string scratch_dir;
   int ordinal = 0;
+  // Of what a compile worker may answer with.
+  int64_t binary_bytes_max = int64_t{16} << 20;
+  int64_t log_bytes_max = int64_t{64} << 10;
 };
 
-// Takes "--scratch DIR" and "--ordinal N".
+// Takes "--scratch DIR", "--ordinal N", "--binary-bytes N" and "--log-bytes N".
 absl::StatusOr<WorkerArguments> ParseWorkerArguments(int argc, char** argv);
 
 // Makes the folder the place for temporary files, of this process and of those it starts.

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "server/worker/arguments.h"
 #include "server/worker/convert.h"
 #include "server/worker/serve.h"
@@ -22,8 +23,12 @@ constexpr int kNiceness = 10;
 
 class CompileWorker {
  public:
-  CompileWorker(absl::StatusOr<std::unique_ptr<Compiler>> compiler, const Walls& walls)
-      : compiler_(std::move(compiler)), walls_(walls) {}
+  CompileWorker(absl::StatusOr<std::unique_ptr<Compiler>> compiler, const Walls& walls,
+                const WorkerArguments& arguments)
+      : compiler_(std::move(compiler)),
+        walls_(walls),
+        binary_bytes_max_(static_cast<size_t>(arguments.binary_bytes_max)),
+        log_bytes_max_(static_cast<size_t>(arguments.log_bytes_max)) {}
 
   worker::v1::WorkerReply Handle(const worker::v1::WorkerRequest& request) {
     worker::v1::WorkerReply reply;
@@ -49,15 +54,34 @@ class CompileWorker {
   void Compile(const CompilePlan& plan, worker::v1::WorkerReply& reply) {
     LimitCpuSeconds(kCpuSecondsPerCompile);
     absl::StatusOr<CompiledVariant> variant = (*compiler_)->Compile(plan);
-    if (variant.ok()) {
-      *reply.mutable_compiled() = ToWire(*variant);
-    } else {
+    if (!variant.ok()) {
       SetStatus(variant.status(), reply);
+    } else if (variant->binary.size() > binary_bytes_max_) {
+      SetStatus(absl::ResourceExhaustedError(absl::StrCat(
+                    "the compiled binary has ", variant->binary.size(), " bytes, more than the ",
+                    binary_bytes_max_,
+                    " that the daemon takes; make initialised arrays of the source smaller, or "
+                    "start tunerd with a larger --binary-bytes")),
+                reply);
+    } else {
+      CutLog(variant->log);
+      *reply.mutable_compiled() = ToWire(*std::move(variant));
     }
+  }
+
+  // The first errors are the ones that help.
+  void CutLog(std::string& log) const {
+    if (log.size() <= log_bytes_max_) return;
+    const size_t bytes = log.size();
+    log.resize(log_bytes_max_);
+    absl::StrAppend(&log, "\n... (cut: of ", bytes, " bytes tunerd keeps ", log_bytes_max_,
+                    ", see its --log-bytes)");
   }
 
   const absl::StatusOr<std::unique_ptr<Compiler>> compiler_;
   const Walls& walls_;
+  const size_t binary_bytes_max_;
+  const size_t log_bytes_max_;
 };
 
 }  // namespace
@@ -75,7 +99,7 @@ int RunCompileWorker(int argc, char** argv, WorkerRole role, const CompilerFacto
   walls.EncloseProcess();
   ExitWhenDaemonCloses(kWorkerFd);
   walls.EncloseCalls();
-  CompileWorker worker(std::move(compiler), walls);
+  CompileWorker worker(std::move(compiler), walls, *arguments);
   return ServeRequests(kWorkerFd, [&](const auto& request) { return worker.Handle(request); });
 }
 

@@ -228,21 +228,21 @@ CompilePlan FromWire(const worker::v1::Compile& proto) {
   return plan;
 }
 
-worker::v1::Compiled ToWire(const CompiledVariant& variant) {
+worker::v1::Compiled ToWire(CompiledVariant variant) {
   worker::v1::Compiled proto;
   proto.set_outcome(static_cast<v1::Outcome>(variant.outcome));
   proto.set_log(Utf8(variant.log));
-  proto.set_binary(variant.binary);
+  proto.set_binary(std::move(variant.binary));
   *proto.mutable_resources() = ToProto(variant.resources);
   proto.set_seconds(variant.seconds);
   return proto;
 }
 
-absl::StatusOr<CompiledVariant> FromWire(const worker::v1::Compiled& proto) {
+absl::StatusOr<CompiledVariant> FromWire(worker::v1::Compiled proto) {
   CompiledVariant variant;
   ASSIGN_OR_RETURN(variant.outcome, ToOutcome(proto.outcome()));
-  variant.log = proto.log();
-  variant.binary = proto.binary();
+  variant.log = std::move(*proto.mutable_log());
+  variant.binary = std::move(*proto.mutable_binary());
   variant.resources = FromProto(proto.resources());
   variant.seconds = proto.seconds();
   return variant;

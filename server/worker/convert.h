@@ -23,8 +23,9 @@ void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply);
 worker::v1::Compile ToWire(const CompilePlan& plan);
 CompilePlan FromWire(const worker::v1::Compile& proto);
 
-worker::v1::Compiled ToWire(const CompiledVariant& variant);
-absl::StatusOr<CompiledVariant> FromWire(const worker::v1::Compiled& proto);
+// By value: a binary may be large, and those who are done with it move it.
+worker::v1::Compiled ToWire(CompiledVariant variant);
+absl::StatusOr<CompiledVariant> FromWire(worker::v1::Compiled proto);
 
 worker::v1::DeviceInfo ToWire(const DeviceInfo& info);
 absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto);

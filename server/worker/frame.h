@@ -17,7 +17,8 @@ class MessageLite;
 
 namespace tune::server {
 
-inline constexpr uint32_t kFrameBytesMax = 256u << 20;
+// A binary of 32 MiB, the most that tunerd can be told to take, with what is said of it.
+inline constexpr uint32_t kFrameBytesMax = 40u << 20;
 
 // RESOURCE_EXHAUSTED if the message is longer than a frame may be.
 absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& message);

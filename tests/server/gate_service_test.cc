@@ -44,7 +44,7 @@ class GateServiceTest : public testing::Test {
     absl::StatusOr<std::unique_ptr<Server>> server =
         Server::Start({.state_dir = dir_.path(),
                        .worker_dir = worker_dir,
-                       .compile_workers = 2,
+                       .limits = {.compile_workers = 2},
                        .compile_deadline = absl::Minutes(5),
                        .run_deadline = run_deadline});
     ASSERT_TRUE(server.ok()) << server.status();

@@ -133,5 +133,26 @@ TEST(RestartTest, TerminatedDaemonLeavesCleanlyAndKeepsItsQueue) {
   EXPECT_EQ(AwaitEnd(*daemon.stubs().sweeps, id).state(), v1::SWEEP_STATE_DONE);
 }
 
+TEST(RestartTest, ASweepThatTwoDaemonsDiedWithIsNotTakenUpAgain) {
+  TempDir dir;
+  int64_t id = 0;
+  for (int i = 0; i < 2; ++i) {
+    Daemon daemon(dir.path());
+    if (i == 0) id = Submit(daemon.stubs(), 1 << 20, {.items = "range(1, 9)"}).id();
+    AwaitTrials(daemon.stubs(), id, 1);
+    daemon.End(SIGKILL);
+  }
+  Daemon daemon(dir.path());
+  const v1::Sweep sweep = AwaitEnd(*daemon.stubs().sweeps, id);
+  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_FAILED);
+  EXPECT_NE(sweep.message().find("2 daemons died"), std::string::npos) << sweep.message();
+  // Submitted again it goes on from what is stored.
+  const v1::Sweep again = Submit(daemon.stubs(), 1 << 20, {.items = "range(1, 9)"});
+  EXPECT_NE(again.id(), id);
+  const v1::Sweep done = AwaitEnd(*daemon.stubs().sweeps, again.id());
+  EXPECT_EQ(done.state(), v1::SWEEP_STATE_DONE) << done.message();
+  EXPECT_GE(done.progress().reused(), 2u);
+}
+
 }  // namespace
 }  // namespace tune::server

@@ -4,8 +4,12 @@
 
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -18,10 +22,13 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "db/store.h"
 #include "tests/server/test_server.h"
 
 namespace tune::server {
 namespace {
+
+using testing::HasSubstr;
 
 class ServerTest : public testing::Test {
  protected:
@@ -31,7 +38,7 @@ class ServerTest : public testing::Test {
     return {.state_dir = dir_.path() + "/state",
             .address = "unix:" + dir_.path() + "/d.sock",
             .worker_dir = TUNE_BIN_DIR,
-            .compile_workers = 1};
+            .limits = {.compile_workers = 1}};
   }
   std::shared_ptr<grpc::Channel> Connect() const {
     return grpc::CreateChannel(Options().address, grpc::InsecureChannelCredentials());
@@ -359,6 +366,95 @@ TEST_F(ServerTest, LookupWithoutRecordsGivesTheDefault) {
       Call(*stubs.records, &v1::RecordService::Stub::Lookup, request, &answer);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(status.error_message().find("no_such_dim"), std::string::npos);
+}
+
+// One connection of its own, with one call on it.
+class Client {
+ public:
+  explicit Client(const std::string& address) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ = v1::ServerService::NewStub(
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  }
+  grpc::Status Ask(v1::ServerStatus* status) {
+    return Call(*stub_, &v1::ServerService::Stub::GetStatus, {}, status);
+  }
+
+ private:
+  std::unique_ptr<v1::ServerService::Stub> stub_;
+};
+
+TEST_F(ServerTest, ConnectionsBeyondTheBoundAreTurnedAwayWithAReason) {
+  ServerOptions options = Options();
+  options.limits.connections = 2;
+  const std::unique_ptr<Server> server = Server::Start(options).value();
+  v1::ServerStatus status;
+  Client first(options.address);
+  auto second = std::make_unique<Client>(options.address);
+  ASSERT_TRUE(first.Ask(&status).ok());
+  ASSERT_TRUE(second->Ask(&status).ok());
+  EXPECT_EQ(status.connections(), 2u);
+  EXPECT_EQ(status.bounds().connections(), 2u);
+  for (int i = 0; i < 3; ++i) {
+    Client third(options.address);
+    const grpc::Status refused = third.Ask(&status);
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << refused.error_message();
+    EXPECT_THAT(refused.error_message(), HasSubstr("2 connections are open"));
+    EXPECT_THAT(refused.error_message(), HasSubstr("--connections"));
+  }
+  ASSERT_TRUE(first.Ask(&status).ok()) << "those who are there notice nothing";
+  second.reset();
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  grpc::Status admitted;
+  do {
+    admitted = Client(options.address).Ask(&status);
+  } while (!admitted.ok() && absl::Now() < deadline);
+  EXPECT_TRUE(admitted.ok()) << "a place is free: " << admitted.error_message();
+}
+
+// Whoever speaks no HTTP/2, or nothing at all, costs a place and no more.
+TEST_F(ServerTest, SilentAndStrangeConnectionsStopNobody) {
+  ServerOptions options = Options();
+  options.limits.connections = 8;
+  const std::unique_ptr<Server> server = Server::Start(options).value();
+  std::vector<int> strangers;
+  for (int i = 0; i < 200; ++i) {
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un name{.sun_family = AF_UNIX};
+    const std::string path = options.address.substr(5);
+    path.copy(name.sun_path, sizeof(name.sun_path) - 1);
+    ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0) << i;
+    const std::string garbage(i % 2 == 0 ? 0 : 1000, '\xff');
+    (void)send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    strangers.push_back(fd);
+  }
+  for (const int fd : strangers) close(fd);
+  v1::ServerStatus status;
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  grpc::Status asked;
+  do {
+    asked = Client(options.address).Ask(&status);
+  } while (!asked.ok() && absl::Now() < deadline);
+  EXPECT_TRUE(asked.ok()) << asked.error_message();
+}
+
+TEST_F(ServerTest, SaysWhichRowsItCannotRead) {
+  (void)Server::Start(Options()).value();
+  const std::string path = Options().state_dir + "/tune.db";
+  {
+    const auto store = db::Store::Open(path).value();
+    ASSERT_TRUE(store->PutKernel({.hash = "hash", .name = "scale"}).ok());
+    db::SweepRow sweep{.kernel_hash = "hash", .device_id = "cpu", .summary = "{ no summary"};
+    sweep.problem.dtype = DType::kF32;
+    ASSERT_TRUE(store->AddSweep(sweep).ok());
+  }
+  const std::unique_ptr<Server> server = Server::Start(Options()).value();
+  v1::ServerStatus status;
+  ASSERT_TRUE(Client(Options().address).Ask(&status).ok());
+  ASSERT_EQ(status.unreadable_rows_size(), 1);
+  EXPECT_THAT(status.unreadable_rows(0), HasSubstr("sweep 1: "));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/sweep_feed.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,6 +11,8 @@
 
 namespace tune::server {
 namespace {
+
+using testing::HasSubstr;
 
 SweepView ViewWithDone(uint64_t done) {
   SweepView view;
@@ -63,6 +66,8 @@ TEST(SweepFeedTest, SlowReaderGetsTheNewestTrials) {
 
 class CountingWatcher : public WatchTicker::Watcher {
  public:
+  explicit CountingWatcher(int64_t sweep_id = 1) : sweep_id_(sweep_id) {}
+  int64_t sweep_id() const override { return sweep_id_; }
   void Tick() override {
     if (++ticks == 1) ticked.count_down();
   }
@@ -71,19 +76,22 @@ class CountingWatcher : public WatchTicker::Watcher {
   std::atomic<int> ticks = 0;
   std::atomic<bool> closed = false;
   std::latch ticked{1};
+
+ private:
+  const int64_t sweep_id_;
 };
 
 TEST(WatchTickerTest, NewWatcherIsTickedAtOnce) {
-  WatchTicker ticker(absl::Hours(1));
+  WatchTicker ticker({.period = absl::Hours(1)});
   auto watcher = std::make_shared<CountingWatcher>();
-  ticker.Add(watcher);
+  ASSERT_TRUE(ticker.Add(watcher).ok());
   watcher->ticked.wait();
 }
 
 TEST(WatchTickerTest, RemovedWatcherIsLetGo) {
-  WatchTicker ticker(absl::Hours(1));
+  WatchTicker ticker({.period = absl::Hours(1)});
   auto watcher = std::make_shared<CountingWatcher>();
-  ticker.Add(watcher);
+  ASSERT_TRUE(ticker.Add(watcher).ok());
   watcher->ticked.wait();
   ticker.Remove(watcher.get());
   ticker.Stop();
@@ -92,16 +100,34 @@ TEST(WatchTickerTest, RemovedWatcherIsLetGo) {
 }
 
 TEST(WatchTickerTest, StopTicksAndClosesWatchers) {
-  WatchTicker ticker(absl::Hours(1));
+  WatchTicker ticker({.period = absl::Hours(1)});
   auto early = std::make_shared<CountingWatcher>();
-  ticker.Add(early);
+  ASSERT_TRUE(ticker.Add(early).ok());
   early->ticked.wait();
   ticker.Stop();
   EXPECT_GE(early->ticks, 2) << "a last look at the state";
   EXPECT_TRUE(early->closed);
   auto late = std::make_shared<CountingWatcher>();
-  ticker.Add(late);
+  ASSERT_TRUE(ticker.Add(late).ok());
   EXPECT_TRUE(late->closed);
+}
+
+TEST(WatchTickerTest, OnlySoManyMayWatchASweepAndAllSweeps) {
+  WatchTicker ticker({.period = absl::Hours(1), .watchers_max = 3, .watchers_per_sweep_max = 2});
+  const auto first = std::make_shared<CountingWatcher>(7);
+  ASSERT_TRUE(ticker.Add(first).ok());
+  ASSERT_TRUE(ticker.Add(std::make_shared<CountingWatcher>(7)).ok());
+  const absl::Status of_sweep = ticker.Add(std::make_shared<CountingWatcher>(7));
+  EXPECT_TRUE(absl::IsResourceExhausted(of_sweep)) << of_sweep;
+  EXPECT_THAT(std::string(of_sweep.message()), HasSubstr("watch sweep 7 already"));
+  EXPECT_THAT(std::string(of_sweep.message()), HasSubstr("--watchers-per-sweep"));
+  ASSERT_TRUE(ticker.Add(std::make_shared<CountingWatcher>(8)).ok());
+  const absl::Status in_all = ticker.Add(std::make_shared<CountingWatcher>(9));
+  EXPECT_TRUE(absl::IsResourceExhausted(in_all)) << in_all;
+  EXPECT_THAT(std::string(in_all.message()), HasSubstr("--watchers"));
+  EXPECT_EQ(ticker.watchers(), 3u);
+  ticker.Remove(first.get());
+  EXPECT_TRUE(ticker.Add(std::make_shared<CountingWatcher>(7)).ok()) << "one has left";
 }
 
 }  // namespace

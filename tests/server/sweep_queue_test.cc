@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/sweep_queue.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <future>
@@ -15,10 +17,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/convert.h"
+#include "tests/db/faulty_disk.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
 namespace {
+
+using testing::HasSubstr;
 
 // Jobs that run until they are let go or stopped, and remember their order.
 class Gate {
@@ -74,6 +79,14 @@ class SweepQueueTest : public testing::Test {
                  .value();
   }
 
+  // Makes the store look as if a daemon had died while the sweep ran.
+  void DieRunning(int64_t id) {
+    queue_.reset();
+    db::SweepRow row = store_->GetSweep(id).value();
+    row.state = db::SweepState::kRunning;
+    ASSERT_TRUE(store_->UpdateSweep(row).ok());
+  }
+
   static Submission MakeSubmission(const std::string& device, const std::string& key = "") {
     Submission submission{.kernel = {.hash = "hash", .name = "scale"}, .space_size = 10};
     submission.sweep.kernel_hash = "hash";
@@ -99,8 +112,9 @@ class SweepQueueTest : public testing::Test {
     return view;
   }
 
+  db::FaultyDisk disk_;
   TempDir dir_;
-  WatchTicker ticker_{absl::Milliseconds(20)};
+  WatchTicker ticker_{{.period = absl::Milliseconds(20)}};
   std::unique_ptr<Gate> gate_;
   std::unique_ptr<db::Store> store_;
   std::unique_ptr<SweepQueue> queue_;
@@ -201,7 +215,7 @@ TEST_F(SweepQueueTest, StoppedDaemonGoesOnWithItsSweepsInOrder) {
   const int64_t second = Submit("cpu");
   gate_->AwaitStarted(1);
   queue_->Stop();
-  EXPECT_EQ(store_->GetSweep(first).value().state, db::SweepState::kRunning);
+  EXPECT_EQ(store_->GetSweep(first).value().state, db::SweepState::kQueued);
   EXPECT_TRUE(absl::IsUnavailable(queue_->Submit(MakeSubmission("cpu")).status()));
   Restart({});
   gate_->Open();
@@ -327,6 +341,82 @@ TEST_F(SweepQueueTest, OldViewsAreReadFromTheStore) {
   std::vector<int64_t> ids;
   for (int i = 0; i < 3; ++i) ids.push_back(Submit("cpu"));
   for (int64_t id : ids) EXPECT_EQ(AwaitEnd(id).progress.done, 5u);
+}
+
+TEST_F(SweepQueueTest, ASweepThatDaemonsDieWithFailsAndIsNotRunAgain) {
+  const int64_t killer = Submit("cpu");
+  const int64_t other = Submit("cpu");
+  gate_->AwaitStarted(1);
+  DieRunning(killer);
+  Restart({.deaths_max = 2});
+  EXPECT_EQ(store_->GetSweep(killer).value().deaths, 1u);
+  gate_->AwaitStarted(1);
+  EXPECT_EQ(gate_->started(), std::vector<int64_t>{other}) << "the one in doubt comes last";
+
+  DieRunning(killer);
+  Restart({.deaths_max = 2});
+  const SweepView failed = queue_->Get(killer).value();
+  EXPECT_EQ(failed.row.state, db::SweepState::kFailed);
+  EXPECT_EQ(failed.row.deaths, 2u);
+  EXPECT_THAT(failed.row.message, HasSubstr("2 daemons died while this sweep ran"));
+  EXPECT_THAT(failed.row.message, HasSubstr("submit it again"));
+  EXPECT_GT(failed.row.finished_unix_ms, 0);
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(other).row.state, db::SweepState::kDone);
+  EXPECT_EQ(gate_->started(), std::vector<int64_t>{other});
+}
+
+TEST_F(SweepQueueTest, ADaemonThatStopsInOrderIsNoDeath) {
+  const int64_t id = Submit("cpu");
+  for (int i = 0; i < 5; ++i) {
+    gate_->AwaitStarted(1);
+    Restart({.deaths_max = 1});
+    EXPECT_EQ(store_->GetSweep(id).value().deaths, 0u);
+  }
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(id).row.state, db::SweepState::kDone);
+}
+
+TEST_F(SweepQueueTest, ASweepWhoseRowMakesNoSenseStopsNobody) {
+  const int64_t bad = Submit("cpu");
+  const int64_t good = Submit("cuda:0");
+  gate_->AwaitStarted(2);
+  queue_.reset();
+  db::SweepRow row = store_->GetSweep(bad).value();
+  row.summary = "{ no summary";
+  ASSERT_TRUE(store_->UpdateSweep(row).ok());
+  Restart({});
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(good).row.state, db::SweepState::kDone);
+  EXPECT_EQ(queue_->List(10).value().size(), 1u);
+  EXPECT_TRUE(absl::IsDataLoss(queue_->Get(bad).status())) << "whoever asks for it is told";
+  const std::vector<db::UnreadableRow> rows = store_->UnreadableRows();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].table, "sweep");
+  EXPECT_EQ(rows[0].id, bad);
+}
+
+TEST_F(SweepQueueTest, TheEndOfASweepWaitsForSpaceAndNothingIsToldBefore) {
+  const int64_t running = Submit("cpu");
+  const int64_t waiting = Submit("cpu");
+  gate_->AwaitStarted(1);
+  disk_.write_error = ENOSPC;
+  const absl::Status refused = queue_->Cancel(waiting, absl::Now() + absl::Seconds(5)).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("free some space"));
+  EXPECT_EQ(queue_->Submit(MakeSubmission("cpu")).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  gate_->Open();
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (queue_->Get(running).value().row.message.find("not stored yet") == std::string::npos) {
+    ASSERT_LT(absl::Now(), deadline) << "its end is told to wait";
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_FALSE(IsFinished(queue_->Get(running).value().row.state));
+  disk_.write_error = 0;
+  EXPECT_EQ(AwaitEnd(running).row.state, db::SweepState::kDone);
+  EXPECT_EQ(AwaitEnd(waiting).row.state, db::SweepState::kDone) << "it was never cancelled";
+  EXPECT_EQ(store_->GetSweep(running).value().state, db::SweepState::kDone);
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "server/worker/convert.h"
 #include "tests/server_pool/scripted.h"
 
 namespace tune::server {
@@ -17,14 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-CompiledVariant Variant(const std::string& binary) {
+worker::v1::Compiled Variant(const std::string& binary) {
   CompiledVariant variant;
   variant.binary = binary;
   variant.log = "a log";
   variant.resources.registers = 42;
   variant.resources.binary_sha256 = "abc";
   variant.seconds = 0.5;
-  return variant;
+  return ToWire(std::move(variant));
 }
 
 std::string Key(int i) { return CompileKey({.source_text = std::to_string(i)}, "compiler"); }
@@ -86,7 +88,7 @@ TEST(CompileCacheTest, KeepsFailures) {
   CompiledVariant failed;
   failed.outcome = Outcome::kCompileFailed;
   failed.log = "error: no";
-  ASSERT_TRUE(cache->Put(Key(1), failed).ok());
+  ASSERT_TRUE(cache->Put(Key(1), ToWire(failed)).ok());
   EXPECT_EQ(cache->Get(Key(1))->outcome, Outcome::kCompileFailed);
   EXPECT_EQ(cache->Get(Key(1))->log, "error: no");
 }

@@ -88,6 +88,28 @@ TEST_F(CompilePoolTest, ASecondCrashIsTheVariantsFault) {
   EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk);
 }
 
+TEST_F(CompilePoolTest, ABinaryOverTheBoundIsTheVariantsFault) {
+  options_.binary_bytes_max = 1 << 20;
+  for (int i = 0; i < 2; ++i) {
+    const CompileResult result = Compile("bulky 1048577");
+    EXPECT_EQ(result.variant.outcome, Outcome::kCompileFailed);
+    EXPECT_THAT(result.variant.log, HasSubstr("has 1048577 bytes, more than the 1048576"));
+    EXPECT_THAT(result.variant.log, HasSubstr("--binary-bytes"));
+    EXPECT_EQ(result.variant.binary, "");
+    EXPECT_FALSE(result.cached) << "a daemon with a larger bound would take it";
+  }
+  EXPECT_EQ(Compile("bulky 1048576").variant.outcome, Outcome::kOk) << "what the bound allows";
+  EXPECT_EQ(pool().worker_restarts(), 0u) << "the worker refused, it did not break";
+}
+
+TEST_F(CompilePoolTest, ALongLogIsCutAndSaysSo) {
+  options_.log_bytes_max = 1000;
+  const CompileResult result = Compile("huge");
+  EXPECT_EQ(result.variant.log.substr(0, 1001), std::string(1000, 'x') + "\n");
+  EXPECT_THAT(result.variant.log.substr(1000), HasSubstr("cut: of 33554432 bytes"));
+  EXPECT_LT(result.variant.log.size(), 1200u);
+}
+
 TEST_F(CompilePoolTest, ATimeoutIsBlamedAtOnceAndNotKept) {
   options_.deadline = absl::Milliseconds(300);
   for (int i = 0; i < 2; ++i) {

@@ -81,7 +81,7 @@ TEST_F(FrameTest, ReadsAnEmptyMessage) {
 }
 
 TEST_F(FrameTest, RefusesALengthBeyondTheLimit) {
-  Send(std::string("\x01\x00\x00\x10", 4));  // 256 MiB + 1
+  Send(std::string("\x01\x00\x80\x02", 4));  // 40 MiB + 1
   FrameReader reader;
   EXPECT_EQ(ReadAll(reader).status().code(), absl::StatusCode::kInvalidArgument);
 }

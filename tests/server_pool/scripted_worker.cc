@@ -14,6 +14,7 @@
 //   toofast           a run with ten samples of a picosecond
 //   garbage, oversized, truncated, chatter    breaks the protocol on the socket
 //   huge              a log of 32 MiB
+//   bulky BYTES       a compile with a binary of so many bytes
 //   spawn             starts a child that outlives it, writes its id to DIR/child, then hangs
 //   memory MIB, files MIB, children N    takes as much memory, as many bytes in DIR/files, or
 //   starts as
@@ -124,6 +125,7 @@ struct Doing {
   int outcome = 1;
   double sample_ns = 1000;
   std::string said;
+  size_t binary_bytes = 0;
 };
 
 void Log(const std::string& line) {
@@ -166,6 +168,9 @@ Doing Do(std::string behaviour) {
   }
   rest = behaviour;
   if (absl::ConsumePrefix(&rest, "slow ")) usleep(1000 * atoi(std::string(rest).c_str()));
+  if (absl::ConsumePrefix(&rest, "bulky ")) {
+    doing.binary_bytes = static_cast<size_t>(atol(std::string(rest).c_str()));
+  }
   if (absl::ConsumePrefix(&rest, "memory ")) TakeMemory(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "files ")) TakeFiles(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "children ")) TakeChildren(atoi(std::string(rest).c_str()));
@@ -231,6 +236,7 @@ class ScriptedCompiler : public Compiler {
     absl::string_view binary = plan.source_text;
     if (!told && absl::ConsumePrefix(&binary, "binary ")) variant.binary = std::string(binary);
     if (variant.binary == "samples") absl::StrAppend(&variant.binary, " ", defines["INDEX"]);
+    if (doing.binary_bytes > 0) variant.binary.resize(doing.binary_bytes, ' ');
     variant.resources.binary_sha256 = "hash of " + variant.binary;
     variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
     variant.seconds = 0.25;

@@ -84,6 +84,7 @@ class WorkerEvaluatorTest : public testing::Test {
                                     .device = lease_.get(),
                                     .compiler = pool_.get(),
                                     .budget = budget_,
+                                    .ready_bytes_max = ready_bytes_max_,
                                     .cancelled = [this] { return cancelled_.load(); }});
   }
   std::vector<Config> AllConfigs() {
@@ -119,6 +120,7 @@ class WorkerEvaluatorTest : public testing::Test {
   std::string target_ = "sm_90a";
   bool busy_ = false;  // when its ceilings are measured for the first time
   int room_ = 0;       // the problem fits beside so many processes; 0: any number
+  int64_t ready_bytes_max_ = 0;
   absl::Duration compile_deadline_ = absl::Seconds(2);
   absl::Duration run_deadline_ = absl::Seconds(1);
   absl::Duration budget_ = absl::InfiniteDuration();
@@ -151,6 +153,18 @@ TEST_F(WorkerEvaluatorTest, MeasuresEveryConfig) {
   EXPECT_GT(trial.finished_unix_ms, 0);
   EXPECT_EQ(evaluator_->roof().bound, "memory");
   EXPECT_EQ(evaluator_->compiler_version(), "scripted 1");
+  EXPECT_EQ(evaluator_->worker_restarts(), 0u);
+}
+
+TEST_F(WorkerEvaluatorTest, AVariantThatMayNotWaitIsFetchedWhenItsTurnComes) {
+  ready_bytes_max_ = 1;  // no binary may wait
+  Make("['ok']", "['samples']", "range(100, 150)");
+  const std::map<std::string, Trial> trials = Sweep();
+  ASSERT_THAT(trials, SizeIs(50));
+  for (int i = 100; i < 150; ++i) {
+    const Trial& trial = trials.at(Text("ok", "samples", i));
+    EXPECT_EQ(trial.measurement.latency_ns_median, i) << trial.message;
+  }
   EXPECT_EQ(evaluator_->worker_restarts(), 0u);
 }
 

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <memory>
@@ -17,10 +18,26 @@
 namespace tune::server {
 namespace {
 
+using testing::AnyOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
+
+// The most memory this process has ever had.
+int64_t PeakBytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+int64_t BytesUnder(const std::string& dir) {
+  int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  }
+  return bytes;
+}
 
 class WorkersTest : public testing::Test {
  protected:
@@ -103,6 +120,29 @@ TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->compiled, 6u);
   EXPECT_THAT(report->findings, SizeIs(0)) << report->findings[0].message;
+}
+
+// One line of source that becomes 240 MiB.
+TEST_F(WorkersTest, AnObjectFileOfHundredsOfMegabytesNeverReachesTheDaemon) {
+  const int64_t before = PeakBytes();
+  const CompiledVariant variant =
+      Compile("cpu",
+              "__device__ char big[240 << 20] = {1}; extern \"C\" __global__ void k(char* y) { "
+              "*y = big[threadIdx.x]; }");
+  EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
+  EXPECT_THAT(variant.log, AnyOf(HasSubstr("start tunerd with a larger --binary-bytes"),
+                                 HasSubstr("the compiler was ended"), HasSubstr("File size limit"),
+                                 HasSubstr("File too large")));
+  EXPECT_LT(PeakBytes() - before, int64_t{32} << 20);
+  EXPECT_LT(BytesUnder(dir_ / "state"), int64_t{1} << 20) << "nothing of it stays on the disk";
+}
+
+TEST_F(WorkersTest, WhatAKilledDaemonsWorkersLeftIsRemoved) {
+  const std::string left = dir_ / "state/scratch/tune-compile-cpu/7/left";
+  std::filesystem::create_directories(left);
+  workers_.reset();
+  Start({});
+  EXPECT_FALSE(std::filesystem::exists(left));
 }
 
 TEST_F(WorkersTest, ACpuSourceReadsNoFileOfTheHost) { ExpectNoWayOut("cpu"); }

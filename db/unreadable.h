@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that were left out of a list because what they hold makes no sense: one of them must not
+// take the others with it, and somebody must be told.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/store.h"
+
+namespace tune::db {
+
+// Thread-safe.
+class Unreadable {
+ public:
+  void Note(const std::string& table, int64_t id, const std::string& why) {
+    std::lock_guard lock(mutex_);
+    if (rows_.size() < kKept) rows_.try_emplace({table, id}, why);
+  }
+  std::vector<UnreadableRow> rows() const {
+    std::lock_guard lock(mutex_);
+    std::vector<UnreadableRow> rows;
+    for (const auto& [key, why] : rows_) rows.push_back({key.first, key.second, why});
+    return rows;
+  }
+
+ private:
+  static constexpr size_t kKept = 1000;
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int64_t>, std::string> rows_;  // under mutex_
+};
+
+}  // namespace tune::db

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's bounds, each a flag of tunerd: docs/tunerd.md says what happens at each.
+#pragma once
+
+#include <cstdint>
+
+namespace tune::server {
+
+struct Limits {
+  // One message to or from a worker carries a binary, so the bound itself has one: kFrameBytesMax.
+  static constexpr int64_t kBinaryBytesMost = int64_t{32} << 20;
+
+  int64_t binary_bytes = int64_t{16} << 20;        // of a compiled variant
+  int64_t gate_binary_bytes = int64_t{256} << 20;  // of all binaries that a gate run keeps
+  int64_t log_bytes = int64_t{64} << 10;           // of a compiler's words about a variant
+  int64_t cache_bytes = int64_t{2} << 30;          // of the compile cache, on disk
+  // Compile workers, of each language; 0: one per hardware thread that has memory for one.
+  int compile_workers = 0;
+  int64_t compile_worker_bytes = int64_t{1} << 30;  // memory that is reckoned for one
+
+  uint32_t unfinished_sweeps = 256;  // waiting or running
+  uint32_t connections = 1024;
+  uint32_t watchers = 1024;  // of all sweeps
+  uint32_t watchers_per_sweep = 128;
+  uint32_t known_trials = 50000;        // that a sweep takes over from earlier ones
+  uint32_t remembered_results = 50000;  // by which a sweep's evaluator knows equal machine code
+  uint32_t sweep_deaths = 2;  // ends of the daemon, while it ran, after which a sweep has failed
+};
+
+}  // namespace tune::server

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole server, with the real workers, on a disk that fails.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "tests/db/faulty_disk.h"
+#include "tests/server/test_server.h"
+
+namespace tune::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+v1::SubmitSweepRequest ScaleSweep() {
+  v1::SubmitSweepRequest request;
+  *request.mutable_kernel_source() = ScaleKernel({.items = "range(1, 7)"});
+  request.set_device("cpu");
+  request.set_strategy("exhaustive");
+  request.set_cache_mode(v1::CACHE_MODE_WARM);
+  return request;
+}
+
+TEST(FaultsTest, ASweepWaitsForSpaceAndLosesNothing) {
+  db::FaultyDisk disk;
+  TempDir dir;
+  const std::unique_ptr<Server> server =
+      Server::Start({.state_dir = dir.path(), .worker_dir = TUNE_BIN_DIR}).value();
+  Stubs stubs(server->InProcessChannel());
+  v1::Sweep sweep;
+  ASSERT_TRUE(Call(*stubs.sweeps, &v1::SweepService::Stub::SubmitSweep, ScaleSweep(), &sweep).ok());
+  grpc::ClientContext watching;
+  watching.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
+  v1::WatchSweepRequest watch;
+  watch.set_sweep_id(sweep.id());
+  const auto reader = stubs.sweeps->WatchSweep(&watching, watch);
+  std::set<int64_t> reported;
+  bool paused = false;
+  for (v1::SweepEvent event; reader->Read(&event); sweep = event.sweep()) {
+    for (const v1::Trial& trial : event.trials()) reported.insert(trial.id());
+    if (!reported.empty() && !paused) disk.write_error = ENOSPC;
+    if (event.sweep().message().find("paused") == std::string::npos || paused) continue;
+    paused = true;
+    EXPECT_THAT(event.sweep().message(),
+                AllOf(HasSubstr("free some space"), HasSubstr("goes on by itself")));
+    v1::Sweep refused;
+    const grpc::Status status =
+        Call(*stubs.sweeps, &v1::SweepService::Stub::SubmitSweep, ScaleSweep(), &refused);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    v1::ServerStatus told;
+    EXPECT_TRUE(Call(*stubs.server, &v1::ServerService::Stub::GetStatus, {}, &told).ok())
+        << "reads go on";
+    disk.write_error = 0;
+  }
+  ASSERT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(paused);
+  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
+  EXPECT_EQ(sweep.progress().done(), 24u);
+
+  grpc::ClientContext listing;
+  v1::ListTrialsRequest request;
+  request.set_sweep_id(sweep.id());
+  const auto trials = stubs.sweeps->ListTrials(&listing, request);
+  std::multiset<std::string> searched;
+  for (v1::Trial trial; trials->Read(&trial); reported.erase(trial.id())) {
+    if (trial.purpose() == v1::TRIAL_PURPOSE_SEARCH) {
+      searched.insert(trial.config().SerializeAsString());
+    }
+  }
+  ASSERT_TRUE(trials->Finish().ok());
+  EXPECT_TRUE(reported.empty()) << "what was reported is stored";
+  EXPECT_EQ(searched.size(), 24u) << "each once";
+}
+
+}  // namespace
+}  // namespace tune::server
