@@ -117,4 +117,11 @@ std::string ToText(v1::TrialPurpose purpose) {
 
 std::string ToText(v1::Clock clock) { return EnumText(v1::Clock_Name(clock), "CLOCK_"); }
 
+std::string TooNoisyText(const v1::Measurement& measurement) {
+  const double width = measurement.latency_ns_high() - measurement.latency_ns_low();
+  return absl::StrCat("the host was too noisy to tell: the interval is ",
+                      PercentText(width / measurement.latency_ns_median()),
+                      " of the latency wide; sweep again with --fresh when it is quiet");
+}
+
 }  // namespace tune::client

@@ -25,4 +25,7 @@ std::string ToText(v1::SweepState state);        // "running"
 std::string ToText(v1::TrialPurpose purpose);    // "confirm"
 std::string ToText(v1::Clock clock);
 
+// "the host was too noisy to tell: ..." of a figure whose interval is so wide.
+std::string TooNoisyText(const v1::Measurement& measurement);
+
 }  // namespace tune::client

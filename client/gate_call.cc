@@ -17,21 +17,37 @@ namespace tune::client {
 namespace {
 
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
-// What the server takes; it would refuse a longer message without saying why.
-constexpr size_t kRequestBytesMax = 4 << 20;
+// A message is sent once it has so much. With another entry, whose sides have 1 MiB at most each,
+// it is below the 4 MiB that the server takes.
+constexpr size_t kPieceBytes = 1 << 20;
+
+using GateStream = grpc::ClientReaderWriter<v1::RunGateRequest, v1::GateEvent>;
+
+// In pieces, the settings with the first. If the server has heard enough, its status tells why.
+void Send(const v1::RunGateRequest& request, GateStream& stream) {
+  v1::RunGateRequest piece = request;
+  piece.clear_entries();
+  size_t bytes = 0;
+  for (const v1::GateEntry& entry : request.entries()) {
+    *piece.add_entries() = entry;
+    bytes += entry.ByteSizeLong();
+    if (bytes < kPieceBytes) continue;
+    if (!stream.Write(piece)) return;
+    piece.Clear();
+    bytes = 0;
+  }
+  stream.Write(piece);
+  stream.WritesDone();
+}
 
 }  // namespace
 
 absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::RunGateRequest& request,
                                     bool quiet) {
-  if (request.ByteSizeLong() > kRequestBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the kernels' sources have ", request.ByteSizeLong(), " bytes; a run takes ",
-                     kRequestBytesMax, ": gate fewer at a time with --kernels"));
-  }
   grpc::ClientContext context;
-  auto reader = connection.gates().RunGate(&context, request);
+  auto reader = connection.gates().RunGate(&context);
   InterruptGuard guard([&] { context.TryCancel(); });
+  Send(request, *reader);
   LiveLine line;
   const bool live = IsInteractive();
   auto next_line = std::chrono::steady_clock::now();

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kLabelShown = 12;
 constexpr int kPanelHeight = 300;  // pixels
+constexpr int kPointsToTell = 4;  // fewer have no level on both sides
 constexpr int kNamedPoints = 8;    // more have no room for their names
 // Colours of the page's series.
 constexpr Series kSlower = 7;
@@ -142,7 +143,12 @@ std::string HistoryText(const v1::HistorySeries& series) {
   for (const v1::HistoryChange& found : series.changes()) {
     absl::StrAppend(&text, ChangeText(series, found), "\n");
   }
-  if (series.changes().empty()) absl::StrAppend(&text, "no change found\n");
+  if (series.changes().empty()) {
+    absl::StrAppend(&text, "no change found",
+                    series.points_size() < kPointsToTell
+                        ? "; between runs it takes two or more measurements on either side\n"
+                        : "\n");
+  }
   return text;
 }
 

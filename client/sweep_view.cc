@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/format.h"
 #include "client/interrupt.h"
 #include "client/rpc.h"
@@ -18,6 +20,7 @@ namespace tune::client {
 namespace {
 
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
+constexpr auto kReportTimeout = std::chrono::seconds(20);
 constexpr auto kCancelTimeout = std::chrono::seconds(10);
 
 class Progress {
@@ -108,23 +111,28 @@ void AddLine(std::string& text, const std::string& title, const std::string& val
   if (!value.empty()) absl::StrAppend(&text, Dim(fmt::format("{:<10}", title)), value, "\n");
 }
 
+std::string DefaultVerdict(const v1::SweepResult& result) {
+  if (result.too_noisy()) return "not to be compared in such noise";
+  const int64_t id = result.default_trial().id();
+  const bool tie = std::any_of(result.ties().begin(), result.ties().end(),
+                               [&](const v1::Trial& other) { return other.id() == id; });
+  if (tie) return "cannot be told from the best";
+  return fmt::format("the best is {:.2f} times as fast", result.speedup_over_default());
+}
+
 // How the best stands to the default config.
 std::string DefaultLine(const v1::SweepResult& result) {
   const v1::Trial& trial = result.default_trial();
   if (trial.id() == result.best().id()) return "is the best";
-  const bool tie = std::any_of(result.ties().begin(), result.ties().end(),
-                               [&](const v1::Trial& other) { return other.id() == trial.id(); });
-  const std::string verdict =
-      tie ? "cannot be told from the best"
-          : fmt::format("the best is {:.2f} times as fast", result.speedup_over_default());
   return fmt::format("{}  {}; {}", LatencyText(trial.measurement().latency_ns_median()),
-                     ToText(trial.config()), verdict);
+                     ToText(trial.config()), DefaultVerdict(result));
 }
 
 void AddResult(std::string& text, const v1::Sweep& sweep) {
   const v1::SweepResult& result = sweep.result();
   AddLine(text, "best", Bold(ToText(result.best().config())));
   AddLine(text, "latency", LatencyLine(result));
+  if (result.too_noisy()) AddLine(text, "noise", TooNoisyText(result.best().measurement()));
   AddLine(text, "speed", SpeedText(sweep));
   if (result.has_default_trial()) AddLine(text, "default", DefaultLine(result));
   for (int i = 0; i < result.ties_size() && i < 3; ++i) {
@@ -136,7 +144,43 @@ void AddResult(std::string& text, const v1::Sweep& sweep) {
     AddLine(text, "", absl::StrCat("and ", result.ties_size() - 3, " more"));
 }
 
+// What the configs failed on: of each outcome the most frequent messages.
+void AddFailures(std::string& text, const v1::SweepReport& failures) {
+  std::string title = "failed";
+  for (const v1::OutcomeSummary& outcome : failures.outcomes()) {
+    if (outcome.outcome() == v1::OUTCOME_OK) continue;
+    AddLine(text, std::exchange(title, ""),
+            absl::StrCat(outcome.count(), " ", ToText(outcome.outcome())));
+    for (const v1::OutcomeExample& example : outcome.examples()) {
+      AddLine(text, "", ExampleText(example));
+    }
+  }
+}
+
 }  // namespace
+
+std::string ExampleText(const v1::OutcomeExample& example) {
+  const std::vector<std::string> lines = absl::StrSplit(example.message(), '\n');
+  // Compilers begin with where they are: the line with the error says more.
+  auto line = std::find_if(lines.begin(), lines.end(), [](const std::string& text) {
+    return absl::StrContains(text, "error");
+  });
+  if (line == lines.end()) line = lines.begin();
+  return absl::StrCat(example.count(), " like trial ", example.trial_id(), " (",
+                      ToText(example.config()), "): ", *line);
+}
+
+v1::SweepReport WhyNoneWasOk(Connection& connection, const v1::Sweep& sweep) {
+  v1::SweepReport report;
+  if (sweep.has_result() || sweep.progress().done() == 0) return report;
+  grpc::ClientContext context;
+  SetDeadline(context, kReportTimeout);
+  v1::GetSweepReportRequest request;
+  request.set_sweep_id(sweep.id());
+  // The outcomes are told without it, too.
+  if (!connection.reports().GetSweepReport(&context, request, &report).ok()) report.Clear();
+  return report;
+}
 
 std::string ProgressText(const v1::Sweep& sweep) {
   const v1::SweepProgress& progress = sweep.progress();
@@ -172,14 +216,16 @@ std::string PlanText(const v1::Sweep& sweep) {
                       DurationText(sweep.confirm_seconds_max()));
 }
 
-std::string ReportText(const v1::Sweep& sweep) {
+std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) {
   const v1::SweepProgress& progress = sweep.progress();
   std::string text = fmt::format("{}  {}  on {} ({})\n\n", Bold(sweep.kernel_name()),
                                  ToText(sweep.problem()), sweep.device_name(), sweep.target());
   if (sweep.has_result()) {
     AddResult(text, sweep);
   } else {
-    AddLine(text, "best", "none: no config was ok");
+    AddLine(text, "best",
+            progress.done() > 0 ? "none: no config was ok" : "none: no config was tried");
+    AddFailures(text, failures);
   }
   std::vector<std::string> outcomes;
   for (const auto& [outcome, count] : progress.outcomes()) {

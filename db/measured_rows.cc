@@ -18,7 +18,7 @@ constexpr uint32_t kMaxListedProfiles = 10000;
 constexpr char kCeilingColumns[] =
     "device_name, driver, uuid, name, value, low, high, measured, kind, policy, process_count, "
     "process_values, probe, theoretical, sm_clock_mhz, memory_clock_mhz, power_mw, temperature_c, "
-    "throttle_reasons, note, measured_unix_ms";
+    "throttle_reasons, compute_processes, note, measured_unix_ms";
 
 // In the order of ReadProfile and InsertProfile, less id, trial and key.
 constexpr char kProfileColumns[] =
@@ -42,13 +42,13 @@ absl::Status InsertCeiling(Connection& connection, const CeilingRow& row) {
   const std::string values = EncodeSamples(row.process_values);
   Statement insert = connection.Prepare(
       absl::StrCat("INSERT INTO ceiling_measurement (", kCeilingColumns,
-                   ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                   ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(row.device_name, row.driver, row.uuid, ceiling.name, ceiling.value, ceiling.low,
               ceiling.high, ceiling.measured, ceiling.kind, ceiling.policy, ceiling.process_count,
               Blob{values}, ceiling.probe, ceiling.theoretical);
   insert.Bind(telemetry.sm_clock_mhz, telemetry.memory_clock_mhz, telemetry.power_mw,
-              telemetry.temperature_c, telemetry.throttle_reasons, ceiling.note,
-              row.measured_unix_ms);
+              telemetry.temperature_c, telemetry.throttle_reasons, telemetry.compute_processes,
+              ceiling.note, row.measured_unix_ms);
   return insert.Run();
 }
 
@@ -59,8 +59,9 @@ absl::StatusOr<CeilingRow> ReadCeiling(Statement& query) {
   query.Read(row.device_name, row.driver, row.uuid, ceiling.name, ceiling.value, ceiling.low,
              ceiling.high, ceiling.measured, ceiling.kind, ceiling.policy, ceiling.process_count);
   row.process_values = DecodeSamples(query.ReadView());
-  query.Read(ceiling.probe, ceiling.theoretical, telemetry.sm_clock_mhz, telemetry.memory_clock_mhz,
-             telemetry.power_mw, telemetry.temperature_c, telemetry.throttle_reasons, ceiling.note,
+  query.Read(ceiling.probe, ceiling.theoretical, telemetry.sm_clock_mhz,
+             telemetry.memory_clock_mhz, telemetry.power_mw, telemetry.temperature_c,
+             telemetry.throttle_reasons, telemetry.compute_processes, ceiling.note,
              row.measured_unix_ms);
   // Rows of an older schema have no such figures, which reads as not-a-number.
   for (double* value : {&ceiling.low, &ceiling.high, &ceiling.theoretical}) {
@@ -131,14 +132,15 @@ absl::Status SqliteStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
 }
 
 absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::string& device_name,
-                                                                 const std::string& driver) {
+                                                                 const std::string& driver,
+                                                                 const std::string& uuid) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat("SELECT ", kCeilingColumns,
                    " FROM ceiling_measurement WHERE id IN (SELECT max(id) FROM ceiling_measurement "
-                   "WHERE device_name = ? AND (? = '' OR driver = ?) GROUP BY name) "
-                   "ORDER BY name"));
-  query.Bind(device_name, driver, driver);
+                   "WHERE device_name = ? AND (? = '' OR driver = ?) "
+                   "AND (? = '' OR uuid IN (?, '')) GROUP BY name) ORDER BY name"));
+  query.Bind(device_name, driver, driver, uuid, uuid);
   return ReadAll(query, ReadCeiling);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -61,6 +62,55 @@ absl::Status InsertKernel(Connection& connection, const KernelRow& kernel) {
   return absl::OkStatus();
 }
 
+// The trials of a key as they were once.
+struct Known {
+  int64_t key_id = 0;
+  int64_t trial_id_end = std::numeric_limits<int64_t>::max();
+  int64_t sweep_id_end = std::numeric_limits<int64_t>::max();
+};
+
+absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>> trials) {
+  if (trials.ok()) std::reverse(trials->begin(), trials->end());
+  return trials;
+}
+
+// Of more than `limit` the newest; oldest first.
+absl::StatusOr<std::vector<Trial>> KnownTrials(Connection& connection, const Known& known,
+                                               uint32_t limit, Unreadable& unreadable) {
+  Statement query = connection.Prepare(
+      absl::StrCat(SelectTrials(Samples::kLeaveOut),
+                   "WHERE trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
+                   "AND id < ? AND sweep_id < ? GROUP BY config) AND trial.outcome NOT IN (?, ?) "
+                   "ORDER BY trial.id DESC LIMIT ?"));
+  query.Bind(known.key_id, TrialPurpose::kSearch, known.trial_id_end, known.sweep_id_end,
+             Outcome::kFaulted, Outcome::kTimedOut, limit);
+  return OldestFirst(ReadReadable(query, ReadTrial, unreadable, "trial"));
+}
+
+// What there was before a sweep's first trial. One that had nothing left to try has no trials: its
+// key is the last that earlier sweeps of its problem measured under.
+absl::StatusOr<Known> KnownTo(Connection& connection, const SweepRow& sweep) {
+  Known known;
+  Statement own = connection.Prepare(
+      "SELECT id, key_id FROM trial WHERE sweep_id = ? ORDER BY id LIMIT 1");
+  ASSIGN_OR_RETURN(const bool has_own, own.Bind(sweep.id).Step());
+  if (has_own) {
+    own.Read(known.trial_id_end, known.key_id);
+    return known;
+  }
+  known.sweep_id_end = sweep.id;
+  ASSIGN_OR_RETURN(const std::string dims, EncodeDims(sweep.problem.dims));
+  Statement last = connection.Prepare(
+      "SELECT trial.key_id FROM trial_key JOIN trial ON trial.key_id = trial_key.id "
+      "WHERE kernel_hash = ? AND dims = ? AND dtype = ? AND device_name = ? AND target = ? "
+      "AND cache_mode = ? AND trial.sweep_id < ? ORDER BY trial.id DESC LIMIT 1");
+  last.Bind(sweep.kernel_hash, dims, ToText(sweep.problem.dtype), sweep.device_name, sweep.target,
+            sweep.cache_mode, sweep.id);
+  ASSIGN_OR_RETURN(const bool found, last.Step());
+  if (found) last.Read(known.key_id);
+  return known;
+}
+
 absl::StatusOr<SweepRow> OneSweep(Statement& query, absl::string_view wanted) {
   ASSIGN_OR_RETURN(bool found, query.Step());
   if (!found) return absl::NotFoundError(absl::StrCat("no sweep ", wanted));
@@ -84,11 +134,6 @@ absl::Status InsertSweep(Connection& connection, const SweepRow& sweep) {
               OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
               sweep.deaths);
   return insert.Run();
-}
-
-absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>> trials) {
-  if (trials.ok()) std::reverse(trials->begin(), trials->end());
-  return trials;
 }
 
 // The key under which a trial was measured must be the record's: a record says what was measured.
@@ -290,13 +335,16 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsAfter(int64_t sweep_id, in
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key, uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(*reader, key));
-  Statement query = reader->Prepare(
-      absl::StrCat(SelectTrials(Samples::kLeaveOut),
-                   "WHERE trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
-                   "GROUP BY config) AND trial.outcome NOT IN (?, ?) ORDER BY trial.id DESC "
-                   "LIMIT ?"));
-  query.Bind(key_id, TrialPurpose::kSearch, Outcome::kFaulted, Outcome::kTimedOut, limit);
-  return OldestFirst(ReadReadable(query, ReadTrial, unreadable_, "trial"));
+  return KnownTrials(*reader, {.key_id = key_id}, limit, unreadable_);
+}
+
+absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsKnownTo(const SweepRow& sweep,
+                                                              uint32_t limit) {
+  if (sweep.fresh) return std::vector<Trial>();
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(const Known known, KnownTo(*reader, sweep));
+  if (known.key_id == 0) return std::vector<Trial>();
+  return KnownTrials(*reader, known, limit, unreadable_);
 }
 
 absl::StatusOr<std::vector<Trial>> SqliteStore::NewestOfSweep(int64_t sweep_id, uint32_t limit) {

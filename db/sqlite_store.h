@@ -40,6 +40,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key, uint32_t limit) override;
+  absl::StatusOr<std::vector<Trial>> TrialsKnownTo(const SweepRow& sweep, uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> NewestOfSweep(int64_t sweep_id, uint32_t limit) override;
   absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
                                                           uint32_t limit) override;
@@ -50,7 +51,8 @@ class SqliteStore : public Store {
 
   absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) override;
   absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
-                                                      const std::string& driver) override;
+                                                      const std::string& driver,
+                                                      const std::string& uuid) override;
 
   absl::StatusOr<int64_t> AppendProfile(const ProfileRow& row) override;
   absl::StatusOr<std::vector<ProfileRow>> ListProfiles(const ProfileFilter& filter) override;

@@ -201,6 +201,10 @@ class Store {
   // Of more than `limit` the newest; oldest first.
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key,
                                                          uint32_t limit = kKnownTrialsMax) = 0;
+  // What a sweep could reuse when it began: as TrialsOfKey would have told then, whatever was
+  // measured since. Nothing of a fresh sweep.
+  virtual absl::StatusOr<std::vector<Trial>> TrialsKnownTo(const SweepRow& sweep,
+                                                           uint32_t limit = kKnownTrialsMax) = 0;
   // All of a sweep, but of more than `limit` the newest; oldest first, without samples_ns.
   virtual absl::StatusOr<std::vector<Trial>> NewestOfSweep(int64_t sweep_id, uint32_t limit) = 0;
   // The keys under which trials of a kernel are stored, whatever version of it: newest first.
@@ -219,9 +223,12 @@ class Store {
   virtual absl::StatusOr<int64_t> RebuildRecords() = 0;
 
   virtual absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) = 0;
-  // The newest of each name; of an empty driver, whatever the driver. By name.
+  // The newest of each name; of an empty driver, whatever the driver; of an empty UUID, whichever
+  // device of that name. Rows of an older schema have no UUID, and serve any device of the name
+  // until it has its own. By name.
   virtual absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
-                                                              const std::string& driver) = 0;
+                                                              const std::string& driver,
+                                                              const std::string& uuid) = 0;
 
   // Appends a profile and returns its id. Never changed afterwards. NOT_FOUND: no such kernel or
   // trial.

@@ -67,6 +67,27 @@ absl::StatusOr<Config> Complete(const Config& partial, Config config) {
   return config;
 }
 
+// What is known of this kernel and problem. The default is not passed off as the best.
+absl::Status ChooseBest(const RecordBook& records, const Cancelled& cancelled, Case& item) {
+  RecordQuery query{.kernel_name = item.where.kernel_name,
+                    .dtype = ToText(item.where.problem.dtype),
+                    .device = item.where.device_id,
+                    .kernel_hash = item.where.kernel_hash};
+  for (const auto& [name, value] : item.where.problem.dims) query.dims[name] = value;
+  absl::StatusOr<RecordAnswer> answer = records.Lookup(query, cancelled);
+  const bool unknown = answer.ok() ? answer->record == nullptr : absl::IsNotFound(answer.status());
+  if (unknown) {
+    return absl::NotFoundError(absl::StrCat(
+        "no config of ", item.where.kernel_name, " was tuned for a device like ",
+        item.where.device_name, " yet, so none is known to be the best; run `tunectl sweep` first, "
+        "or time the default with `tunectl bench --default`"));
+  }
+  RETURN_IF_ERROR(answer.status());
+  item.config = std::move(answer->config);
+  item.reason = std::move(answer->reason);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Case> CheckCase(const v1::MeasureRequest& request, const Catalogue& catalogue,
                                const Devices& devices, const RecordBook& records,
                                absl::Time deadline, const Cancelled& cancelled) {
@@ -87,19 +108,16 @@ absl::StatusOr<Case> CheckCase(const v1::MeasureRequest& request, const Catalogu
   if (request.best() && request.has_config()) {
     return absl::InvalidArgumentError("ask for the best config or for a given one, not for both");
   }
-  if (request.best() && !request.has_kernel_source()) {
-    RecordQuery query{.kernel_name = result.where.kernel_name,
-                      .dims = {request.dims().begin(), request.dims().end()},
-                      .dtype = request.dtype(),
-                      .device = result.where.device_id};
-    ASSIGN_OR_RETURN(RecordAnswer answer, records.Lookup(query, cancelled));
-    result.config = std::move(answer.config);
-    result.reason = std::move(answer.reason);
-    return result;
+  if (request.best()) {
+    RETURN_IF_ERROR(ChooseBest(records, cancelled, result));
+  } else {
+    // Alone the default has to be valid; else it only fills up what was given.
+    const bool alone = request.config().entries().empty();
+    ASSIGN_OR_RETURN(Config defaults,
+                     alone ? result.kernel->DefaultConfig(result.where.problem, submission.traits)
+                           : result.kernel->Defaults(result.where.problem, submission.traits));
+    ASSIGN_OR_RETURN(result.config, Complete(FromProto(request.config()), std::move(defaults)));
   }
-  ASSIGN_OR_RETURN(Config defaults,
-                   result.kernel->DefaultConfig(result.where.problem, submission.traits));
-  ASSIGN_OR_RETURN(result.config, Complete(FromProto(request.config()), std::move(defaults)));
   RETURN_IF_ERROR(
       result.kernel->CheckConfig(result.where.problem, submission.traits, result.config));
   return result;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "server/counters/counters_convert.h"
 #include "server/submission.h"
+#include "tuner/winner.h"
 
 namespace tune::server {
 namespace {
@@ -64,6 +65,7 @@ void EvidenceToProto(const SweepResult& from, v1::SweepResult* to) {
 void ResultToProto(const SweepResult& from, v1::SweepResult* to) {
   EvidenceToProto(from, to);
   *to->mutable_best() = ToProto(from.best);
+  to->set_too_noisy(TooNoisyToTell(from.best.measurement));
   for (const Trial& tie : from.ties) *to->add_ties() = ToProto(tie);
   if (!from.default_trial || from.default_trial->outcome != Outcome::kOk) return;
   *to->mutable_default_trial() = ToProto(*from.default_trial);
@@ -202,6 +204,7 @@ v1::Record ToProto(const db::RecordRow& record) {
   *proto.mutable_resources() = ToProto(record.trial.resources);
   *proto.mutable_telemetry() = ToProto(record.trial.telemetry);
   proto.set_seed(record.seed);
+  proto.set_too_noisy(TooNoisyToTell(record.trial.measurement));
   return proto;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,13 @@
 
 namespace tune::server {
 namespace {
+
+// Others are of the suite alone, on some devices at least.
+bool IsMeasuredBySweeps(const std::string& name) {
+  static const std::set<std::string> names = {"dram_read", "dram_write",  "dram_copy", "f64", "f32",
+                                              "f16",       "tensor_bf16", "tensor_f16"};
+  return names.contains(name);
+}
 
 constexpr std::chrono::milliseconds kPatience(20);
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
@@ -188,7 +196,7 @@ DeviceView Devices::ViewOf(const DeviceLease& lease) const {
   }
   const DeviceInfo& info = view.status.info;
   if (!info.name.empty()) {
-    absl::StatusOr<std::vector<db::CeilingRow>> rows = store_.GetCeilings(info.name, "");
+    absl::StatusOr<std::vector<db::CeilingRow>> rows = store_.GetCeilings(info.name, "", info.uuid);
     if (rows.ok()) view.ceilings = *std::move(rows);
   }
   return view;
@@ -220,43 +228,42 @@ std::vector<DeviceStatus> Devices::Known() const {
   return known;
 }
 
-absl::StatusOr<std::vector<db::CeilingRow>> Devices::FreshCeilings(const DeviceInfo& info) const {
-  ASSIGN_OR_RETURN(std::vector<db::CeilingRow> rows, store_.GetCeilings(info.name, info.driver));
-  const absl::Time now = absl::Now();
-  std::erase_if(rows,
-                [&](const db::CeilingRow& row) { return !StaleReason(row, info, now).empty(); });
-  return rows;
-}
-
 void Devices::RestoreCeilings(DeviceLease& lease) const {
-  const DeviceStatus status = lease.Status();
-  if (!status.ceilings.empty()) return;
-  absl::StatusOr<std::vector<db::CeilingRow>> rows = FreshCeilings(status.info);
+  // What was measured since is in the store first, so that the store knows best.
+  if (!KeepCeilings(lease).ok()) return;
+  const DeviceInfo info = lease.Status().info;
+  absl::StatusOr<std::vector<db::CeilingRow>> rows =
+      store_.GetCeilings(info.name, info.driver, info.uuid);
   if (!rows.ok()) return;
+  const absl::Time now = absl::Now();
   std::vector<Ceiling> ceilings;
-  for (const db::CeilingRow& row : *rows) ceilings.push_back(row.ceiling);
+  for (const db::CeilingRow& row : *rows) {
+    if (StaleReason(row, info, now).empty()) {
+      ceilings.push_back(row.ceiling);
+    } else if (IsMeasuredBySweeps(row.ceiling.name)) {
+      // They are measured together.
+      lease.SetCeilings({});
+      return;
+    }
+  }
   lease.SetCeilings(std::move(ceilings));
 }
 
-absl::Status Devices::KeepCeilings(const DeviceLease& lease) const {
+absl::Status Devices::KeepCeilings(DeviceLease& lease) const {
   const DeviceStatus status = lease.Status();
-  ASSIGN_OR_RETURN(std::vector<db::CeilingRow> known, FreshCeilings(status.info));
+  if (status.unsaved.empty()) return absl::OkStatus();
   std::vector<db::CeilingRow> rows;
-  for (const Ceiling& ceiling : status.ceilings) {
-    const bool kept = std::any_of(known.begin(), known.end(), [&](const db::CeilingRow& row) {
-      const bool lower = row.ceiling.value < ceiling.value && ceiling.kind != CeilingKind::kLaunch;
-      return row.ceiling.name == ceiling.name && !lower;
-    });
-    if (kept) continue;
+  for (const MeasuredCeiling& measured : status.unsaved) {
     rows.push_back({.device_name = status.info.name,
                     .driver = status.info.driver,
-                    .ceiling = ceiling,
-                    .measured_unix_ms = absl::ToUnixMillis(absl::Now()),
+                    .ceiling = measured.ceiling,
+                    .measured_unix_ms = measured.measured_unix_ms,
                     .uuid = status.info.uuid,
-                    .process_values = {ceiling.value}});
+                    .process_values = {measured.ceiling.value}});
   }
-  if (rows.empty()) return absl::OkStatus();
-  return store_.PutCeilings(rows);
+  RETURN_IF_ERROR(store_.PutCeilings(rows));
+  lease.SetCeilings(status.ceilings);
+  return absl::OkStatus();
 }
 
 }  // namespace tune::server

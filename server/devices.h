@@ -55,13 +55,12 @@ class Devices {
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;
 
-  // What the store has of a device, less what is stale.
-  absl::StatusOr<std::vector<db::CeilingRow>> FreshCeilings(const DeviceInfo& info) const;
   // Ceilings are measured once per device and driver, and again when a trial comes out above them
-  // or they are stale. Gives an open lease those that the store has fresh.
+  // or they are stale. Gives an open lease those that the store has fresh of this very device, and
+  // no others; what the lease has measured itself is kept first.
   void RestoreCeilings(DeviceLease& lease) const;
-  // Keeps those ceilings of a lease that the store does not have yet, or has lower.
-  absl::Status KeepCeilings(const DeviceLease& lease) const;
+  // Stores what a lease has measured and the store does not have yet.
+  absl::Status KeepCeilings(DeviceLease& lease) const;
 
   // Whoever measures on a device first takes his turn on it.
   DeviceTurns& turns() { return turns_; }

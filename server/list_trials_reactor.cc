@@ -36,27 +36,18 @@ absl::Status ListTrialsReactor::Read() {
   next_ = 0;
   if (!started_) {
     started_ = true;
-    const absl::Status status = store_.GetSweep(sweep_id_).status();
-    if (absl::IsNotFound(status)) {
+    const absl::StatusOr<db::SweepRow> sweep = store_.GetSweep(sweep_id_);
+    if (absl::IsNotFound(sweep.status())) {
       return absl::NotFoundError(
           absl::StrCat("no sweep ", sweep_id_, "; see `tunectl sweep list`"));
     }
-    RETURN_IF_ERROR(status);
+    RETURN_IF_ERROR(sweep.status());
     if (with_reused_) {
-      RETURN_IF_ERROR(ReadReused());
+      ASSIGN_OR_RETURN(trials_, store_.TrialsKnownTo(*sweep));
       if (!trials_.empty()) return absl::OkStatus();
     }
   }
   ASSIGN_OR_RETURN(trials_, store_.TrialsAfter(sweep_id_, last_id_, kTrialsRead));
-  return absl::OkStatus();
-}
-
-absl::Status ListTrialsReactor::ReadReused() {
-  ASSIGN_OR_RETURN(const std::vector<Trial> first, store_.TrialsAfter(sweep_id_, 0, 1));
-  if (first.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const db::TrialKey key, store_.KeyOfTrial(first[0].id));
-  ASSIGN_OR_RETURN(trials_, store_.TrialsOfKey(key));
-  std::erase_if(trials_, [this](const Trial& trial) { return trial.sweep_id >= sweep_id_; });
   return absl::OkStatus();
 }
 

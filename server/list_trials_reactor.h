@@ -36,7 +36,6 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   void ReadMore();
   absl::Status Read();
   // Trials of earlier sweeps with the key of this one, as it found them.
-  absl::Status ReadReused();
   void WriteNext();
 
   const int64_t sweep_id_;

@@ -437,7 +437,8 @@ std::string SweepRun::Unconfirmed() const {
   if (summary_.done == 0 && summary_.end == SweepEnd::kTime) {
     return "no config was tried to its end: give a longer --budget";
   }
-  return "no config was ok: see `tunectl trial list` for what each one failed on";
+  return absl::StrCat("no config was ok: `tunectl report sweep ", view_.row.id,
+                      "` and `tunectl trial list --sweep ", view_.row.id, "` show why");
 }
 
 SweepView SweepRun::Ended(const absl::Status& status) {

@@ -8,6 +8,9 @@ namespace tune {
 
 // NVRTC takes options that read and write files of the host (--pre-include, --create-pch, ...), so
 // only those that choose how code is generated are let through. `option` is one token.
+// Assertions of the kernel are left out: the one option that means something on the CPU, too.
+inline constexpr char kNoAsserts[] = "-DNDEBUG";
+
 bool IsAllowedNvrtcOption(const std::string& option);
 
 // The allow-list for people: "--use_fast_math, --ftz=true|false, ...".

@@ -75,6 +75,8 @@ class Kernel {
 
   // The spec's default config on a target; its constraints must hold.
   absl::StatusOr<Config> DefaultConfig(const Problem& problem, const TargetTraits& traits) const;
+  // Each param's default by itself: together they may be no valid config.
+  absl::StatusOr<Config> Defaults(const Problem& problem, const TargetTraits& traits) const;
 
   // Is the config one of the space? Found without the space: takes microseconds. INVALID_ARGUMENT
   // names the param or the constraint.

@@ -262,4 +262,10 @@ absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_co
   return winner;
 }
 
+bool TooNoisyToTell(const Measurement& measurement) {
+  constexpr double kWidthMax = 0.2;
+  const double width = measurement.latency_ns_high - measurement.latency_ns_low;
+  return measurement.latency_ns_low > 0 && width > kWidthMax * measurement.latency_ns_median;
+}
+
 }  // namespace tune

@@ -56,4 +56,8 @@ struct Winner {
 // FAILED_PRECONDITION if no finalist is ok.
 absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_config);
 
+// Is the interval wider than a fifth of the latency? Then the host was too noisy to tell how fast
+// the config is, or whether it is faster than another. False without an interval.
+bool TooNoisyToTell(const Measurement& measurement);
+
 }  // namespace tune

@@ -15,6 +15,9 @@ namespace tune::client {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(60);
+// A call is made once it has so much: with another kernel of at most 1 MiB it is below what the
+// server takes.
+constexpr size_t kPieceBytes = 2 << 20;
 
 struct BaselineFlags {
   std::string name;
@@ -41,25 +44,33 @@ void Print(const Response& response, bool json) {
 absl::Status Set(Session& session, const BaselineFlags& flags) {
   auto set = ReadKernelSet(flags.from, flags.folder);
   if (!set.ok()) return set.status();
-  v1::SetBaselineRequest request;
-  request.set_name(flags.name);
-  request.set_label(set->label);
   const std::set<std::string> wanted(flags.kernels.begin(), flags.kernels.end());
   for (const std::string& name : wanted) {
     if (set->kernels.contains(name)) continue;
     return absl::InvalidArgumentError(absl::StrCat(flags.from, " has no kernel '", name, "'"));
   }
-  for (auto& [name, source] : set->kernels) {
-    if (wanted.empty() || wanted.contains(name)) *request.add_kernels() = std::move(source);
-  }
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::SetBaselineResponse response;
-  absl::Status status = FromGrpc((*connection)->gates().SetBaseline(&context, request, &response));
-  if (status.ok()) Print(response, flags.json);
-  return status;
+  v1::SetBaselineRequest request;
+  request.set_name(flags.name);
+  request.set_label(set->label);
+  v1::SetBaselineResponse stored;
+  size_t left = set->kernels.size();
+  for (auto& [name, source] : set->kernels) {
+    --left;
+    if (wanted.empty() || wanted.contains(name)) *request.add_kernels() = std::move(source);
+    if (left > 0 && request.ByteSizeLong() < kPieceBytes) continue;
+    grpc::ClientContext context;
+    SetDeadline(context, kTimeout);
+    v1::SetBaselineResponse response;
+    absl::Status status =
+        FromGrpc((*connection)->gates().SetBaseline(&context, request, &response));
+    if (!status.ok()) return status;
+    stored.MergeFrom(response);
+    request.clear_kernels();
+  }
+  Print(stored, flags.json);
+  return absl::OkStatus();
 }
 
 absl::Status List(Session& session, bool json) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -191,7 +192,10 @@ void Bench::Measure(const BenchCase& item, benchmark::State& state) {
   // sooner has fewer samples, which are then gone through again.
   int next = 0;
   for (auto _ : state) state.SetIterationTime(samples[next++ % samples.size()] * 1e-9);
-  state.SetLabel(ToText(trial.config()));
+  // The best of a like problem is not the best of this one.
+  const bool other = !measured.reason().empty() && !absl::StartsWith(measured.reason(), "exact");
+  state.SetLabel(absl::StrCat(ToText(trial.config()),
+                              other ? absl::StrCat("  (", measured.reason(), ")") : ""));
   if (measured.declared_bytes() > 0) {
     state.counters["bytes_per_second"] =
         benchmark::Counter(measured.declared_bytes(), benchmark::Counter::kIsIterationInvariantRate,

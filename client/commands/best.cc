@@ -64,6 +64,9 @@ void PrintRecord(const v1::Record& record) {
     absl::StrAppend(&latency, "   ", FlopRateText(measurement.flops_per_second()));
   }
   std::printf("%-10s%s\n", "latency", latency.c_str());
+  if (record.too_noisy()) {
+    std::printf("%-10s%s\n", "noise", TooNoisyText(measurement).c_str());
+  }
   for (const v1::Tie& tie : record.ties()) {
     std::printf("%-10s%s   %s\n", "tie", LatencyText(tie.latency_ns_median()).c_str(),
                 ToText(tie.config()).c_str());

@@ -150,7 +150,8 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
   if (flags.json) {
     PrintJson(watched->sweep);
   } else {
-    std::fputs(ReportText(watched->sweep).c_str(), stdout);
+    const v1::SweepReport why = WhyNoneWasOk(**connection, watched->sweep);
+    std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
   }
   session.Finish(ExitCodeOf(*watched));
   return absl::OkStatus();

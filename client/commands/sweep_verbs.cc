@@ -58,7 +58,8 @@ absl::Status Watch(Session& session, int64_t id, bool json) {
   if (json) {
     PrintJson(watched->sweep);
   } else {
-    std::fputs(ReportText(watched->sweep).c_str(), stdout);
+    const v1::SweepReport why = WhyNoneWasOk(**connection, watched->sweep);
+    std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
   }
   if (watched->sweep.state() == v1::SWEEP_STATE_FAILED) session.Finish(kFailed);
   return absl::OkStatus();

@@ -7,11 +7,17 @@ function head() {
   el($app, 'p', 'sub', 'Sweep ' + num(sweep.id) + ' on ' + sweep.device_name + ' (' + sweep.target +
       '), driver ' + ($data.driver || '–') + ', ' + ($data.compiler || '–') + ', ' + sweep.strategy +
       ' search, ' + when(sweep.created_unix_ms));
+  if (sweep.message) {
+    const state = String(sweep.state || '').replace('SWEEP_STATE_', '').toLowerCase();
+    el($app, 'p', 'sub', state + ': ' + sweep.message);
+  }
   const tiles = el($app, 'div', 'tiles');
   const best = (result.best && result.best.measurement) || {};
   tile(tiles, 'Best', latency(best.latency_ns_median), best.latency_ns_low ?
       latency(best.latency_ns_low) + ' to ' + latency(best.latency_ns_high) : '');
-  if (result.speedup_over_default) {
+  if (result.too_noisy) {
+    tile(tiles, 'Noise', 'too high', 'to tell how fast the best is');
+  } else if (result.speedup_over_default) {
     tile(tiles, 'Over the default', result.speedup_over_default.toFixed(2) + '×',
         'default ' + latency(result.default_trial.measurement.latency_ns_median));
   }

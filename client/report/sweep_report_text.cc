@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "client/format.h"
 #include "client/report/markdown.h"
 #include "client/report/roofline_view.h"
 #include "client/report/sweep_report_view.h"
+#include "client/sweep_view.h"
 #include "client/terminal.h"
 
 namespace tune::client {
@@ -73,13 +73,11 @@ Rows TimelineRows(const v1::SweepReport& report) {
 Rows OutcomeRows(const v1::SweepReport& report) {
   Rows rows;
   for (const v1::OutcomeSummary& outcome : report.outcomes()) {
-    std::string example;
-    if (!outcome.examples().empty()) {
-      const v1::OutcomeExample& first = outcome.examples(0);
-      example = absl::StrCat("trial ", first.trial_id(), ": ",
-                             std::string(*absl::StrSplit(first.message(), '\n').begin()));
+    rows.push_back({ToText(outcome.outcome()), absl::StrCat(outcome.count()),
+                    outcome.examples().empty() ? "" : ExampleText(outcome.examples(0))});
+    for (int i = 1; i < outcome.examples_size(); ++i) {
+      rows.push_back({"", "", ExampleText(outcome.examples(i))});
     }
-    rows.push_back({ToText(outcome.outcome()), absl::StrCat(outcome.count()), example});
   }
   return rows;
 }
@@ -90,12 +88,23 @@ std::string TableText(const std::vector<std::string>& titles, Rows rows) {
   return table.Text() + "\n";
 }
 
+// Of one that did not end well, with why.
+std::string StateText(const v1::Sweep& sweep) {
+  if (sweep.state() == v1::SWEEP_STATE_DONE && sweep.message().empty()) return "";
+  return absl::StrCat(ToText(sweep.state()), sweep.message().empty() ? "" : ": ", sweep.message());
+}
+
 std::string WinnerText(const v1::SweepReport& report) {
-  if (!report.sweep().has_result()) return "no config was ok";
+  if (!report.sweep().has_result()) {
+    return report.sweep().progress().done() > 0 ? "none: no config was ok"
+                                                : "none: no config was tried";
+  }
   const v1::SweepResult& result = report.sweep().result();
   std::string text = absl::StrCat(LatencyText(result.best().measurement().latency_ns_median()),
                                   "  ", ToText(result.best().config()));
-  if (result.speedup_over_default() > 0) {
+  if (result.too_noisy()) {
+    absl::StrAppend(&text, "  (", TooNoisyText(result.best().measurement()), ")");
+  } else if (result.speedup_over_default() > 0) {
     absl::StrAppend(
         &text, fmt::format("  ({:.2f} times the default's speed)", result.speedup_over_default()));
   }
@@ -109,6 +118,8 @@ std::string TerminalText(const v1::SweepReport& report) {
   std::string text = fmt::format("{}  on {} ({}), driver {}, {}, sweep {}, {}\n\n",
                                  Bold(SubjectText(sweep)), sweep.device_name(), sweep.target(),
                                  report.driver(), report.compiler(), sweep.id(), sweep.strategy());
+  const std::string state = StateText(sweep);
+  if (!state.empty()) absl::StrAppend(&text, "state     ", state, "\n");
   text += fmt::format("best      {}\nspace     {} configs, {} of them ok here\n\n",
                       WinnerText(report), sweep.progress().space_size(), report.configs_ok());
   if (!report.params().empty()) {
@@ -124,8 +135,10 @@ std::string TerminalText(const v1::SweepReport& report) {
                         PercentText(report.heatmap().interaction_share()));
     text += TableText(HeatmapTitles(report.heatmap()), HeatmapRows(report.heatmap()));
   }
-  text += "Search, each improvement:\n";
-  text += TableText({"trial", "after", "best so far"}, TimelineRows(report));
+  if (!report.timeline().empty()) {
+    text += "Search, each improvement:\n";
+    text += TableText({"trial", "after", "best so far"}, TimelineRows(report));
+  }
   text += TableText({"outcome", "count", "example"}, OutcomeRows(report));
   for (const std::string& note : report.notes()) text += Dim("note: " + note) + "\n";
   return text;
@@ -135,6 +148,8 @@ std::string MarkdownText(const v1::SweepReport& report, const std::string& image
   const v1::Sweep& sweep = report.sweep();
   std::string text = fmt::format("## {}\n\n", MarkdownCell(SubjectText(sweep)));
   if (!image.empty()) absl::StrAppend(&text, "![Sweep](", image, ")\n\n");
+  const std::string state = StateText(sweep);
+  if (!state.empty()) text += fmt::format("State: {}\n\n", MarkdownCell(state));
   text += fmt::format("Best: {}\n\n", MarkdownCell(WinnerText(report)));
   if (!report.params().empty()) {
     text += MarkdownTable(kEffectTitles, EffectRows(report));

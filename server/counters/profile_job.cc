@@ -123,7 +123,7 @@ absl::Status ProfileJob::ResolveProblem(absl::Time deadline) {
   const std::map<std::string, int64_t> dims(request_.dims().begin(), request_.dims().end());
   ASSIGN_OR_RETURN(Problem problem, kernel.MakeProblem(dims, request_.dtype(), info.target));
   ASSIGN_OR_RETURN(problem_plan_, kernel.PlanProblem(problem, traits_));
-  ASSIGN_OR_RETURN(default_config_, kernel.DefaultConfig(problem, traits_));
+  ASSIGN_OR_RETURN(defaults_, kernel.Defaults(problem, traits_));
   key_ = {.kernel_hash = kernel.hash(),
           .problem = std::move(problem),
           .device_name = info.name,
@@ -167,7 +167,7 @@ absl::StatusOr<const std::vector<Trial>*> ProfileJob::KnownTrials() {
 }
 
 absl::Status ProfileJob::AddExplicit(const v1::Config& wanted) {
-  Config config = default_config_;
+  Config config = defaults_;
   for (const v1::ConfigEntry& entry : wanted.entries()) {
     const auto param =
         std::find_if(config.entries.begin(), config.entries.end(),
@@ -186,7 +186,12 @@ absl::Status ProfileJob::AddExplicit(const v1::Config& wanted) {
     }
     param->second = *value;
   }
-  RETURN_IF_ERROR(named_.kernel->CheckConfig(key_.problem, traits_, config));
+  const absl::Status valid = named_.kernel->CheckConfig(key_.problem, traits_, config);
+  if (!valid.ok() && wanted.entries().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(valid.message(), "; name a config with --config, or take --best or --top"));
+  }
+  RETURN_IF_ERROR(valid);
   ASSIGN_OR_RETURN(const std::vector<Trial>* known, KnownTrials());
   for (const Trial& trial : *known) {
     if (trial.config == config) AddTimed(trial);

@@ -83,7 +83,7 @@ class ProfileJob {
   DeviceView device_;
   TargetTraits traits_;
   db::TrialKey key_;
-  Config default_config_;
+  Config defaults_;  // of params not given; together they may be invalid
   MetricSet set_ = MetricSet::kDefault;
   ProblemPlan problem_plan_;
   std::string reference_binary_;

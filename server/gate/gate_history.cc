@@ -2,6 +2,7 @@
 #include "server/gate/gate_history.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -50,12 +51,34 @@ void AddPoint(const db::GateRunRow& run, const std::string& label, const Config&
   *point->mutable_config() = ToProto(config);
 }
 
-void FindChanges(double least_change, v1::HistorySeries& series) {
+// The rounds of one run had both sides at the same time, so they tell by themselves whether its
+// head changed, however few runs there are.
+struct Pair {
+  size_t head_index = 0;
+  double p = 1;  // of its rounds
+};
+
+// What the levels of the series tell, and what the two sides of a run tell where the levels do not.
+void FindChanges(double least_change, const std::vector<Pair>& pairs, v1::HistorySeries& series) {
   std::vector<double> values;
   for (const v1::HistoryPoint& point : series.points()) values.push_back(point.latency_ns());
   ChangePointOptions options;
   if (least_change > 0) options.least_change = least_change;
-  for (const ChangePoint& change : FindChangePoints(values, options)) {
+  std::vector<ChangePoint> changes = FindChangePoints(values, options);
+  for (const Pair& pair : pairs) {
+    const auto known = [&](const ChangePoint& change) { return change.index == pair.head_index; };
+    if (std::any_of(changes.begin(), changes.end(), known)) continue;
+    const ChangePoint change = {.index = pair.head_index,
+                                .before = values[pair.head_index - 1],
+                                .after = values[pair.head_index],
+                                .p = pair.p};
+    if (change.p > options.p_max) continue;
+    if (std::abs(change.after / change.before - 1) < options.least_change) continue;
+    changes.push_back(change);
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const ChangePoint& a, const ChangePoint& b) { return a.index < b.index; });
+  for (const ChangePoint& change : changes) {
     v1::HistoryChange* proto = series.add_changes();
     proto->set_index(static_cast<uint32_t>(change.index));
     proto->set_before_ns(change.before);
@@ -71,6 +94,7 @@ absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& requ
   ASSIGN_OR_RETURN(const std::vector<db::GateKernelRow> kernels,
                    store.GateKernelsNamed(request.kernel_name()));
   std::map<std::string, v1::HistorySeries> series;
+  std::map<std::string, std::vector<Pair>> pairs;
   for (const db::GateKernelRow& kernel : kernels) {
     ASSIGN_OR_RETURN(const db::GateRunRow run, store.GetGateRun(kernel.run_id));
     if (!Matches(request, run, kernel)) continue;
@@ -78,10 +102,14 @@ absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& requ
                      LoadRounds(store, kernel.id, run.rules));
     std::vector<double> base_ns;
     std::vector<double> head_ns;
+    std::vector<double> log_ratios;
     for (const EvidenceRound& round : rounds) {
       if (round.stage == gate::Stage::kRecovery) continue;
       base_ns.push_back(round.base_ns);
       head_ns.push_back(round.head_ns);
+      if (round.base_ns > 0 && round.head_ns > 0) {
+        log_ratios.push_back(std::log(round.head_ns / round.base_ns));
+      }
     }
     const std::string key = absl::StrCat(run.device_name, "\n", ToText(kernel.problem), "\n",
                                          ToText(run.cache_mode));
@@ -91,13 +119,17 @@ absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& requ
     one.set_device_name(run.device_name);
     AddPoint(run, run.base_label, kernel.base_config, base_ns, one);
     if (request.heads() || run.kind == db::GateKind::kRecording) {
+      const int before = one.points_size();
       AddPoint(run, run.head_label, kernel.head_config, head_ns, one);
+      if (!log_ratios.empty()) {
+        pairs[key].push_back({static_cast<size_t>(before), PairedP(log_ratios)});
+      }
     }
   }
   v1::GetHistoryResponse response;
   for (auto& [key, one] : series) {
     if (one.points().empty()) continue;
-    FindChanges(request.least_change(), one);
+    FindChanges(request.least_change(), pairs[key], one);
     *response.add_series() = std::move(one);
   }
   return response;

@@ -99,8 +99,8 @@ void GateService::Stop() {
   changed_.wait(lock, [this] { return running_ == 0; });
 }
 
-grpc::ServerWriteReactor<v1::GateEvent>* GateService::RunGate(
-    grpc::CallbackServerContext*, const v1::RunGateRequest* request) {
+grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate(
+    grpc::CallbackServerContext*) {
   std::shared_ptr<GateReactor> reactor = GateReactor::Make();
   absl::Status refused;
   {
@@ -116,23 +116,25 @@ grpc::ServerWriteReactor<v1::GateEvent>* GateService::RunGate(
     reactor->End(ToGrpc(refused));
     return reactor.get();
   }
-  // The request lives until the call ends, which the client may do at any time.
-  std::thread([this, reactor, copy = *request] { RunOn(reactor, copy); }).detach();
+  std::thread([this, reactor] { RunOn(reactor); }).detach();
   return reactor.get();
 }
 
-void GateService::RunOn(const std::shared_ptr<GateReactor>& reactor,
-                        const v1::RunGateRequest& request) {
-  const absl::Status status = RunAndTell(*reactor, request, SteadyNow() + kCheckCap);
+void GateService::RunOn(const std::shared_ptr<GateReactor>& reactor) {
+  const absl::Status status = RunAndTell(*reactor, SteadyNow() + kCheckCap);
   reactor->End(ToGrpc(status));
   std::lock_guard lock(mutex_);
   --running_;
   changed_.notify_all();
 }
 
-absl::Status GateService::RunAndTell(GateReactor& reactor, const v1::RunGateRequest& request,
-                                     absl::Time deadline) {
-  ASSIGN_OR_RETURN(GateJob job, CheckGate(request, store_, devices_, deadline));
+absl::StatusOr<GateJob> GateService::ReceiveJob(GateReactor& reactor, absl::Time deadline) {
+  ASSIGN_OR_RETURN(const v1::RunGateRequest request, reactor.AwaitRequest(deadline, stopping_));
+  return CheckGate(request, store_, devices_, deadline);
+}
+
+absl::Status GateService::RunAndTell(GateReactor& reactor, absl::Time deadline) {
+  ASSIGN_OR_RETURN(GateJob job, ReceiveJob(reactor, deadline));
   const Cancelled cancelled = [this, &reactor] { return stopping_ || reactor.cancelled(); };
   ASSIGN_OR_RETURN(const int64_t id,
                    runner_.Run(std::move(job), cancelled, [&](const GateStep& step) {

@@ -13,6 +13,7 @@
 #include "db/store.h"
 #include "server/devices.h"
 #include "server/executor.h"
+#include "server/gate/gate_job.h"
 #include "server/gate/gate_runner.h"
 #include "server/pool/workers.h"
 #include "tune/v1/gate.grpc.pb.h"
@@ -27,8 +28,8 @@ class GateService : public v1::GateService::CallbackService {
   GateService(db::Store& store, Workers& workers, Devices& devices, Executors& executors);
   ~GateService() override { Stop(); }
 
-  grpc::ServerWriteReactor<v1::GateEvent>* RunGate(grpc::CallbackServerContext* context,
-                                                   const v1::RunGateRequest* request) override;
+  grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* RunGate(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* ListGates(grpc::CallbackServerContext* context,
                                       const v1::ListGatesRequest* request,
                                       v1::ListGatesResponse* response) override;
@@ -56,9 +57,9 @@ class GateService : public v1::GateService::CallbackService {
 
  private:
   friend class GateReactor;
-  void RunOn(const std::shared_ptr<GateReactor>& reactor, const v1::RunGateRequest& request);
-  absl::Status RunAndTell(GateReactor& reactor, const v1::RunGateRequest& request,
-                          absl::Time deadline);
+  void RunOn(const std::shared_ptr<GateReactor>& reactor);
+  absl::StatusOr<GateJob> ReceiveJob(GateReactor& reactor, absl::Time deadline);
+  absl::Status RunAndTell(GateReactor& reactor, absl::Time deadline);
 
   db::Store& store_;
   Workers& workers_;

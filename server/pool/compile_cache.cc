@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Counts up when the key or the contents of an entry change their meaning.
-constexpr absl::string_view kFormat = "tune-compile-1\n";
+constexpr absl::string_view kFormat = "tune-compile-2\n";
 constexpr size_t kDigestBytes = 32;
 constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
 

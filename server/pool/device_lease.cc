@@ -111,6 +111,20 @@ void DeviceLease::Close() {
 void DeviceLease::SetCeilings(std::vector<Ceiling> ceilings) {
   std::lock_guard<std::mutex> lock(status_mutex_);
   status_.ceilings = std::move(ceilings);
+  status_.unsaved.clear();
+}
+
+void DeviceLease::AddMeasured(std::vector<Ceiling> ceilings) {
+  const int64_t now_ms = absl::ToUnixMillis(absl::Now());
+  std::lock_guard<std::mutex> lock(status_mutex_);
+  for (Ceiling& ceiling : ceilings) {
+    std::erase_if(status_.ceilings, [&](const Ceiling& old) { return old.name == ceiling.name; });
+    std::erase_if(status_.unsaved, [&](const MeasuredCeiling& old) {
+      return old.ceiling.name == ceiling.name;
+    });
+    status_.unsaved.push_back({ceiling, now_ms});
+    status_.ceilings.push_back(std::move(ceiling));
+  }
 }
 
 absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
@@ -193,8 +207,10 @@ absl::Status DeviceLease::Greet(const Cancelled& cancelled) {
   if (!info.ok()) return absl::FailedPreconditionError(info.status().message());
   std::lock_guard<std::mutex> lock(status_mutex_);
   // Another device behind the same id, or another driver, has other ceilings.
-  if (info->name != status_.info.name || info->driver != status_.info.driver) {
+  if (info->name != status_.info.name || info->driver != status_.info.driver ||
+      info->uuid != status_.info.uuid) {
     if (!status_.info.name.empty()) status_.ceilings.clear();
+    status_.unsaved.clear();
   }
   status_.info = *std::move(info);
   walls_missing_ = answer.reply.hello().walls_missing();
@@ -226,27 +242,24 @@ absl::StatusOr<std::vector<Ceiling>> DeviceLease::Ceilings(const Cancelled& canc
   RETURN_IF_ERROR(EnsureWorker(cancelled));
   if (std::vector<Ceiling> known = Status().ceilings; !known.empty()) return known;
   ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, MeasureCeilings(cancelled));
-  SetCeilings(ceilings);
-  return ceilings;
+  AddMeasured(std::move(ceilings));
+  return Status().ceilings;
 }
 
 absl::StatusOr<std::vector<Ceiling>> DeviceLease::RaiseCeilings(const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
   DropTaintedWorker();
   RETURN_IF_ERROR(EnsureWorker(cancelled));
-  std::vector<Ceiling> ceilings = Status().ceilings;
-  ASSIGN_OR_RETURN(const std::vector<Ceiling> measured, MeasureCeilings(cancelled));
-  for (const Ceiling& now : measured) {
-    const auto before = std::find_if(ceilings.begin(), ceilings.end(),
-                                     [&](const Ceiling& other) { return other.name == now.name; });
-    if (before == ceilings.end()) {
-      ceilings.push_back(now);
-    } else if (now.value > before->value && now.kind != CeilingKind::kLaunch) {
-      *before = now;
-    }
-  }
-  SetCeilings(ceilings);
-  return ceilings;
+  const std::vector<Ceiling> known = Status().ceilings;
+  ASSIGN_OR_RETURN(std::vector<Ceiling> measured, MeasureCeilings(cancelled));
+  std::erase_if(measured, [&](const Ceiling& now) {
+    return std::any_of(known.begin(), known.end(), [&](const Ceiling& before) {
+      return before.name == now.name &&
+             (now.value <= before.value || now.kind == CeilingKind::kLaunch);
+    });
+  });
+  AddMeasured(std::move(measured));
+  return Status().ceilings;
 }
 
 absl::StatusOr<std::vector<Ceiling>> DeviceLease::MeasureCeilings(const Cancelled& cancelled) {
@@ -399,6 +412,8 @@ absl::StatusOr<DeviceLease::Try> DeviceLease::TryRun(const Request& request,
       result.failure = "its report makes no sense";
     } else if (report->outcome == Outcome::kFaulted) {
       result.failure = report->message;
+      const std::string words = worker_->KillAndHear();
+      if (!words.empty()) absl::StrAppend(&result.failure, "; its last words: ", words);
     } else {
       result.report = *std::move(report);
       if (++runs_ >= options_.runs_per_worker) EndWorker();  // age, not guilt

@@ -24,12 +24,18 @@ namespace tune::server {
 // Values as in device.proto.
 enum class DeviceState { kHealthy = 1, kSuspect = 2, kQuarantined = 3, kUnavailable = 4 };
 
+struct MeasuredCeiling {
+  Ceiling ceiling;
+  int64_t measured_unix_ms = 0;
+};
+
 struct DeviceStatus {
   std::string id;  // "cuda:0", "cpu"
   DeviceState state = DeviceState::kUnavailable;
   std::string message;  // why it is not healthy and what to do
   DeviceInfo info;      // empty until the device was opened once
   std::vector<Ceiling> ceilings;
+  std::vector<MeasuredCeiling> unsaved;  // of the ceilings, those measured here and not kept yet
   uint64_t worker_restarts = 0;
 };
 
@@ -91,7 +97,7 @@ class DeviceLease {
   // or of a twin that does not end when it is killed.
   void OutOfUseUntilOver(std::unique_ptr<WorkerProcess> worker) { stuck_->Keep(std::move(worker)); }
 
-  // Ceilings as known from an earlier run of the daemon, so that they are not measured again.
+  // Ceilings as the store has them, so that they are not measured again. Nothing is unsaved then.
   void SetCeilings(std::vector<Ceiling> ceilings);
   // Measured by the worker if they are not known yet.
   absl::StatusOr<std::vector<Ceiling>> Ceilings(const Cancelled& cancelled = {});
@@ -139,6 +145,7 @@ class DeviceLease {
   absl::Status Greet(const Cancelled& cancelled);
   absl::Status TryCanary(const Cancelled& cancelled);
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
+  void AddMeasured(std::vector<Ceiling> ceilings);
   absl::Status EnsureProblem(const Cancelled& cancelled);
   absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
   // Asks a worker that is there or started for this. UNAVAILABLE: it did not answer the question,

@@ -288,6 +288,15 @@ void WorkerProcess::DrainStderr() {
   }
 }
 
+std::string WorkerProcess::Words() const {
+  return std::string(absl::StripAsciiWhitespace(last_words_));
+}
+
+std::string WorkerProcess::KillAndHear() {
+  Kill();
+  return Words();
+}
+
 WorkerAnswer WorkerProcess::End(WorkerAnswer::Kind kind, const std::string& why) {
   WorkerAnswer answer;
   answer.kind = kind;
@@ -301,7 +310,7 @@ WorkerAnswer WorkerProcess::End(WorkerAnswer::Kind kind, const std::string& why)
   } else if (kind == WorkerAnswer::Kind::kDied) {
     absl::StrAppend(&answer.message, DescribeExit(wait_status_));
   }
-  const std::string words(absl::StripAsciiWhitespace(last_words_));
+  const std::string words = Words();
   if (!words.empty()) {
     absl::StrAppend(&answer.message, "; its last words: ", words);
   }

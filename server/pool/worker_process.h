@@ -82,6 +82,8 @@ class WorkerProcess {
   bool Kill();
   // Is it over? Never waits.
   bool Gone();
+  // Ends it; the end of what it wrote to its stderr, such as where a GPU's assertion failed.
+  std::string KillAndHear();
 
  private:
   WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd, WorkerLimits limits);
@@ -93,6 +95,7 @@ class WorkerProcess {
   std::string Excess() const;
   void Signal();
   void DrainStderr();
+  std::string Words() const;
 
   const pid_t pid_;
   const int pid_fd_;

@@ -90,15 +90,18 @@ absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, 
   return counted;
 }
 
-// The device of a name as it is now; only its name where this host has none such.
-DeviceInfo InfoOf(const Devices& devices, const std::string& name, absl::Time deadline) {
+// The device of a sweep as it is now; only its name where this host has none such.
+DeviceInfo InfoOf(const Devices& devices, const db::SweepRow& sweep, absl::Time deadline) {
+  DeviceInfo info = {.name = sweep.device_name};
   const absl::StatusOr<std::vector<DeviceView>> views = devices.List(deadline);
-  if (views.ok()) {
-    for (const DeviceView& view : *views) {
-      if (view.status.info.name == name) return view.status.info;
-    }
+  if (!views.ok()) return info;
+  for (const DeviceView& view : *views) {
+    if (view.status.info.name != sweep.device_name) continue;
+    // Of several of the name, the one it ran on.
+    if (view.status.id == sweep.device_id) return view.status.info;
+    if (info.target.empty()) info = view.status.info;
   }
-  return {.name = name};
+  return info;
 }
 
 }  // namespace
@@ -116,12 +119,12 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
       ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, queue_, id));
       const db::SweepRow& row = evidence.view.row;
       ASSIGN_OR_RETURN(auto kernel, KernelOf(store_, row.kernel_hash));
-      const DeviceInfo info = InfoOf(devices_, row.device_name, deadline);
+      const DeviceInfo info = InfoOf(devices_, row, deadline);
       RooflineSources sources{.kernel = *kernel,
                               .cache_bytes = static_cast<uint64_t>(info.l2_bytes)};
       ASSIGN_OR_RETURN(sources.counted, CountedTrials(store_, id));
       ASSIGN_OR_RETURN(std::vector<db::CeilingRow> ceilings,
-                       store_.GetCeilings(row.device_name, evidence.key.driver));
+                       store_.GetCeilings(row.device_name, evidence.key.driver, info.uuid));
       for (const db::CeilingRow& ceiling : ceilings) {
         sources.ceilings.push_back(ToProto(ceiling, info, now));
       }

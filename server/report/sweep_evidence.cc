@@ -35,18 +35,16 @@ absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, SweepQueue& queue
   SweepEvidence evidence;
   ASSIGN_OR_RETURN(evidence.view, queue.Get(sweep_id));
   ASSIGN_OR_RETURN(evidence.trials, OwnTrials(store, sweep_id));
+  if (evidence.view.progress.reused > 0) {
+    ASSIGN_OR_RETURN(std::vector<Trial> known, store.TrialsKnownTo(evidence.view.row));
+    std::vector<EvidenceTrial> all;
+    for (Trial& trial : known) all.push_back(WithoutSamples(std::move(trial)));
+    evidence.reused = all.size();
+    for (EvidenceTrial& own : evidence.trials) all.push_back(std::move(own));
+    evidence.trials = std::move(all);
+  }
   if (evidence.trials.empty()) return evidence;
   ASSIGN_OR_RETURN(evidence.key, store.KeyOfTrial(evidence.trials.back().trial.id));
-  if (evidence.view.progress.reused == 0) return evidence;
-  ASSIGN_OR_RETURN(std::vector<Trial> of_key, store.TrialsOfKey(evidence.key));
-  const int64_t first_own_id = evidence.trials.front().trial.id;
-  std::vector<EvidenceTrial> all;
-  for (Trial& trial : of_key) {
-    if (trial.id < first_own_id) all.push_back(WithoutSamples(std::move(trial)));
-  }
-  evidence.reused = all.size();
-  for (EvidenceTrial& own : evidence.trials) all.push_back(std::move(own));
-  evidence.trials = std::move(all);
   return evidence;
 }
 

@@ -278,6 +278,31 @@ void AddOutcomes(const SweepEvidence& evidence, v1::SweepReport& report) {
                    [](const auto& a, const auto& b) { return a.count() > b.count(); });
 }
 
+uint64_t ConfigsTried(const SweepEvidence& evidence) {
+  std::set<std::string> configs;
+  for (const EvidenceTrial& item : evidence.trials) configs.insert(ToText(item.trial.config));
+  return configs.size();
+}
+
+// Why the configs that were ok are no full grid of their params' values.
+std::string WhyUneven(const SweepEvidence& evidence, const Factors& factors) {
+  const uint64_t tried = ConfigsTried(evidence);
+  std::map<std::string, std::set<Value>> values;
+  for (const EvidenceTrial& item : evidence.trials) {
+    for (const auto& [param, value] : item.trial.config.entries) values[param].insert(value);
+  }
+  double grid = 1;
+  for (const auto& [param, distinct] : values) grid *= static_cast<double>(distinct.size());
+  std::vector<std::string> reasons;
+  const uint64_t space_size = evidence.view.progress.space_size;
+  if (grid > static_cast<double>(space_size))
+    reasons.push_back("constraints tie parameters together");
+  if (tried < space_size) reasons.push_back("not every config was tried");
+  if (factors.latency_ns.size() < tried) reasons.push_back("some configs were not ok");
+  return reasons.empty() ? "values of some parameters go together"
+                         : absl::StrJoin(reasons, " and ");
+}
+
 void AddNotes(const SweepEvidence& evidence, const Factors& factors, v1::SweepReport& report) {
   if (factors.hopeless > 0) {
     report.add_notes(absl::StrCat(factors.hopeless, " configs slower than ", kHopelessRatio,
@@ -287,11 +312,11 @@ void AddNotes(const SweepEvidence& evidence, const Factors& factors, v1::SweepRe
   double sum = 0;
   for (const v1::ParamEffect& param : report.params()) sum += param.explained_share();
   if (sum > report.explained_share() + kOverlapWorthSaying) {
-    report.add_notes(
-        "constraints tie parameters together here, so their shares overlap and add up "
-        "to more than they explain jointly");
+    report.add_notes(absl::StrCat(WhyUneven(evidence, factors),
+                                  ", so the shares of parameters overlap and add up to more than "
+                                  "they explain jointly"));
   }
-  if (evidence.view.row.strategy != "exhaustive") {
+  if (ConfigsTried(evidence) < evidence.view.progress.space_size) {
     report.add_notes(
         "the search did not try every config: values that it found good early were "
         "tried more often, and their medians show it");

@@ -56,11 +56,30 @@ TEST(ProgressText, SaysWhatAPersonAsks) {
             "softmax  137/231  42.1/s  2.2 s left  best 35.21 us  failed: 2 compile_failed");
 }
 
-TEST(ReportText, WithoutAResultPointsToTheTrials) {
+TEST(ReportText, WithoutAResultShowsTheFailures) {
   v1::Sweep sweep;
   sweep.set_id(9);
   sweep.set_kernel_name("softmax");
   sweep.set_state(v1::SWEEP_STATE_DONE);
+  EXPECT_NE(ReportText(sweep).find("no config was tried"), std::string::npos);
+  sweep.mutable_progress()->set_done(4);
+  v1::SweepReport failures;
+  v1::OutcomeSummary& compile = *failures.add_outcomes();
+  compile.set_outcome(v1::OUTCOME_COMPILE_FAILED);
+  compile.set_count(3);
+  v1::OutcomeExample& example = *compile.add_examples();
+  example.set_count(3);
+  example.set_trial_id(17);
+  example.set_message("In file included from a.h:1:\nscale.cu:4:1: error: no such thing\n  4 | x");
+  v1::OutcomeSummary& fault = *failures.add_outcomes();
+  fault.set_outcome(v1::OUTCOME_FAULTED);
+  fault.set_count(1);
+  const std::string text = ReportText(sweep, failures);
+  EXPECT_NE(text.find("failed    3 compile_failed\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("3 like trial 17 (): scale.cu:4:1: error: no such thing\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("          1 faulted\n"), std::string::npos) << text;
   const std::string report = ReportText(sweep);
   EXPECT_NE(report.find("no config was ok"), std::string::npos);
   EXPECT_NE(report.find("tunectl trial list --sweep 9"), std::string::npos);
@@ -81,6 +100,25 @@ TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
   EXPECT_NE(ReportText(sweep).find("cannot be told from the best"), std::string::npos);
   result.mutable_default_trial()->set_id(7);
   EXPECT_NE(ReportText(sweep).find("is the best"), std::string::npos);
+}
+
+TEST(ReportText, ClaimsNoSpeedupInNoise) {
+  v1::Sweep sweep;
+  sweep.set_state(v1::SWEEP_STATE_DONE);
+  v1::SweepResult& result = *sweep.mutable_result();
+  result.set_speedup_over_default(1.25);
+  result.mutable_best()->set_id(7);
+  v1::Measurement& measurement = *result.mutable_best()->mutable_measurement();
+  measurement.set_latency_ns_median(1000);
+  measurement.set_latency_ns_low(900);
+  measurement.set_latency_ns_high(1400);
+  result.mutable_default_trial()->set_id(9);
+  result.set_too_noisy(true);
+  const std::string text = ReportText(sweep);
+  EXPECT_NE(text.find("too noisy to tell: the interval is 50.0 % of the latency wide"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("times as fast"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -145,6 +145,15 @@ TEST(HistoryView, TextMarksTheChange) {
   EXPECT_THAT(text, HasSubstr("slower +4.0 % at commit (1.000 us -> 1.040 us"));
 }
 
+TEST(HistoryView, AShortSeriesSaysWhatItLacks) {
+  v1::HistorySeries series = Series();
+  series.clear_changes();
+  EXPECT_EQ(HistoryText(series).find("it takes two or more"), std::string::npos);
+  while (series.points_size() > 3) series.mutable_points()->RemoveLast();
+  EXPECT_NE(HistoryText(series).find("no change found; between runs it takes two or more"),
+            std::string::npos);
+}
+
 TEST(HistoryView, SvgHasAPointForEachAndIsEscaped) {
   v1::GetHistoryResponse history;
   *history.add_series() = Series();

@@ -112,6 +112,30 @@ TEST(SweepReport, EveryFormatHasEffectsHeatMapTimeLineAndOutcomes) {
   EXPECT_THAT(svg, HasSubstr("no config that was ok"));
 }
 
+TEST(SweepReport, AFailedSweepSaysWhy) {
+  v1::SweepReport report;
+  report.mutable_sweep()->set_state(v1::SWEEP_STATE_FAILED);
+  report.mutable_sweep()->set_message("the reference kernel does not compile");
+  for (const std::string& text : {TerminalText(report), MarkdownText(report, "")}) {
+    EXPECT_THAT(text, HasSubstr("failed: the reference kernel does not compile"));
+    EXPECT_THAT(text, HasSubstr("none: no config was tried"));
+  }
+  EXPECT_THAT(TerminalText(report), Not(HasSubstr("each improvement")));
+  report.mutable_sweep()->set_state(v1::SWEEP_STATE_DONE);
+  report.mutable_sweep()->clear_message();
+  EXPECT_THAT(TerminalText(report), Not(HasSubstr("state ")));
+}
+
+TEST(SweepReport, NoSpeedupIsClaimedInNoise) {
+  v1::SweepReport report = SketchSweepReport();
+  v1::SweepResult& result = *report.mutable_sweep()->mutable_result();
+  result.set_speedup_over_default(1.5);
+  EXPECT_THAT(TerminalText(report), HasSubstr("1.50 times the default's speed"));
+  result.set_too_noisy(true);
+  EXPECT_THAT(TerminalText(report), HasSubstr("the host was too noisy to tell"));
+  EXPECT_THAT(TerminalText(report), Not(HasSubstr("times the default's speed")));
+}
+
 TEST(HtmlPage, IsOneFileThatNothingInItsDataCanBreak) {
   for (const std::string& page : {HtmlPage(SketchReport(2)), HtmlPage(SketchSweepReport())}) {
     EXPECT_THAT(page, Not(HasSubstr("<img")));

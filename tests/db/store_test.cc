@@ -285,6 +285,41 @@ TEST_F(StoreTest, TrialsOfKeyGivesTheNewestLastingSearchTrialOfEachConfig) {
   EXPECT_THAT(ids, ElementsAre(failed, newest));
 }
 
+TEST_F(StoreTest, WhatASweepKnewDoesNotChangeLater) {
+  Store& store = OpenWithSweep();
+  const auto add_sweep = [&](bool fresh) {
+    SweepRow sweep = MakeSweepRow("k1");
+    sweep.idempotency_key.clear();
+    sweep.fresh = fresh;
+    return store.AddSweep(sweep).value();
+  };
+  const auto append = [&](const SweepRow& sweep, int64_t block) {
+    return store.AppendTrial(MakeTrial(sweep.id, block), MakeTrialKey("k1")).value();
+  };
+  const auto known_to = [&](const SweepRow& sweep) {
+    std::vector<int64_t> ids;
+    const std::vector<Trial> known = store.TrialsKnownTo(sweep).value();
+    for (const Trial& trial : known) ids.push_back(trial.id);
+    return ids;
+  };
+  const SweepRow first = add_sweep(/*fresh=*/false);
+  const int64_t one = append(first, 1);
+  const int64_t two = append(first, 2);
+  EXPECT_THAT(known_to(first), IsEmpty()) << "its own trials are not what it reused";
+  const SweepRow second = add_sweep(/*fresh=*/false);
+  append(second, 3);
+  const SweepRow idle = add_sweep(/*fresh=*/false);  // had nothing left to try
+  const SweepRow fresh = add_sweep(/*fresh=*/true);
+  const int64_t again = append(fresh, 1);
+  append(fresh, 2);
+  EXPECT_THAT(known_to(second), ElementsAre(one, two));
+  EXPECT_THAT(known_to(idle), ElementsAre(one, two, two + 1));
+  EXPECT_THAT(known_to(fresh), IsEmpty());
+  const SweepRow last = add_sweep(/*fresh=*/false);
+  append(last, 4);
+  EXPECT_THAT(known_to(last), ElementsAre(two + 1, again, again + 1));
+}
+
 TEST_F(StoreTest, EveryFieldOfAKeyCounts) {
   Store& store = OpenWithSweep();
   ASSERT_TRUE(store.PutKernel(MakeKernelRow("k2")).ok());
@@ -482,7 +517,7 @@ TEST_F(StoreTest, CeilingsAreReplacedByName) {
   newer.ceiling.value = 4.3e12;
   newer.measured_unix_ms = 1700000000009;
   ASSERT_TRUE(store.PutCeilings({newer, flops}).ok());
-  std::vector<CeilingRow> rows = Reopen().GetCeilings("NVIDIA H200", "575.57").value();
+  std::vector<CeilingRow> rows = Reopen().GetCeilings("NVIDIA H200", "575.57", "").value();
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].ceiling.name, "dram_copy");
   EXPECT_EQ(rows[0].ceiling.value, 4.3e12);
@@ -519,6 +554,32 @@ TEST_F(StoreTest, ThereMustBeAStoreToRead) {
   EXPECT_EQ(Store::WriterOf(path()), "");
   ASSERT_EQ(RunSql(path(), "CREATE TABLE t (x); PRAGMA user_version = 1"), "");
   EXPECT_TRUE(absl::IsFailedPrecondition(Store::OpenToRead(path()).status())) << "an older schema";
+}
+
+TEST_F(StoreTest, CeilingsBelongToOneDeviceOfAName) {
+  Store& store = Reopen();
+  CeilingRow row = {"NVIDIA H200", "575.57", {"dram_copy", 1e12, true}, 1};
+  row.ceiling.telemetry.compute_processes = 3;
+  const CeilingRow nobodys = row;  // as an older schema left it
+  CeilingRow first = row;
+  first.uuid = "GPU-1";
+  first.ceiling.value = 2e12;
+  CeilingRow second = row;
+  second.uuid = "GPU-2";
+  second.ceiling.value = 3e12;
+  ASSERT_TRUE(store.PutCeilings({nobodys, first}).ok());
+  const auto value_of = [&](const std::string& uuid) {
+    const auto rows = store.GetCeilings("NVIDIA H200", "575.57", uuid).value();
+    EXPECT_EQ(rows.size(), 1u) << uuid;
+    EXPECT_EQ(rows[0].ceiling.telemetry.compute_processes, 3) << uuid;
+    return rows[0].ceiling.value;
+  };
+  EXPECT_EQ(value_of("GPU-1"), 2e12);
+  EXPECT_EQ(value_of("GPU-2"), 1e12) << "until it has its own";
+  ASSERT_TRUE(store.PutCeilings({second}).ok());
+  EXPECT_EQ(value_of("GPU-2"), 3e12);
+  EXPECT_EQ(value_of("GPU-1"), 2e12) << "another device of the name was measured since";
+  EXPECT_EQ(value_of(""), 3e12);
 }
 
 TEST_F(StoreTest, StatisticsCountWhatIsThere) {

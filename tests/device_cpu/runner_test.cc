@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/device_cpu/runner_fixture.h"
 
 namespace tune::cpu {
@@ -23,17 +26,17 @@ extern "C" __global__ void scale(const float* x, float* y, int n) {
 class FaultTest : public RunnerTest {
  protected:
   void SetUp() override {
-    const absl::Status prepared =
-        Prepare("scale", kScale, Grid(40, 128),
-                {Buffer("x", kCount, Role::kInput), Buffer("y", kCount, Role::kOutput),
-                 Int("n", kCount)});
+    const absl::Status prepared = Prepare(
+        "scale", kScale, Grid(40, 128),
+        {Buffer("x", kCount, Role::kInput), Buffer("y", kCount, Role::kOutput), Int("n", kCount)});
     ASSERT_TRUE(prepared.ok()) << prepared;
   }
   // A kernel of the same signature.
   RunReport RunBody(const std::string& body) {
     return Run("variant",
                "extern \"C\" __global__ void variant(float* x, float* y, int n) {\n"
-               "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n" + body + "}\n",
+               "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n" +
+                   body + "}\n",
                Grid(40, 128));
   }
   void ExpectStillUsable() {
@@ -97,8 +100,7 @@ TEST_F(FaultTest, AWriteAheadOfTheStartIsSeen) {
 }
 
 TEST_F(FaultTest, AnOverwrittenInputIsSeen) {
-  const RunReport report =
-      RunBody("if (i < n) { y[i] = 2.0f * x[i] + 1.0f; x[i] = 0.0f; }\n");
+  const RunReport report = RunBody("if (i < n) { y[i] = 2.0f * x[i] + 1.0f; x[i] = 0.0f; }\n");
   EXPECT_EQ(report.outcome, Outcome::kWrongResult);
   EXPECT_THAT(report.message, HasSubstr("wrote to its input 'x'"));
   ExpectStillUsable();
@@ -123,17 +125,147 @@ TEST_F(FaultTest, ABarrierThatSomeNeverReachIsADeadlock) {
   ExpectStillUsable();
 }
 
-TEST_F(FaultTest, SharedMemoryPastItsEndIsSeen) {
-  const RunReport report = Run("variant", R"(
+// A kernel that writes one element of 4 bytes at `index` of 64 in shared memory, as one thread.
+std::string WritesShared(const std::string& declaration, const std::string& index) {
+  return absl::StrCat(R"(
 extern "C" __global__ void variant(float* x, float* y, int n) {
-  extern __shared__ float tile[];
+  )",
+                      declaration, R"(
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  tile[threadIdx.x] = 1.0f;
-  if (i < n) y[i] = 2.0f * x[i] + tile[threadIdx.x];
-})", Grid(40, 128, 64 * sizeof(float)));
-  EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
-  EXPECT_THAT(report.message, HasSubstr("past the end of dynamic shared memory"));
-  ExpectStillUsable();
+  tile[threadIdx.x % 64] = 1.0f;
+  __syncthreads();
+  if (i == 0) for (int k = n * 0; k < 1; ++k) tile[)",
+                      index, R"(] = 5.0f;
+  __syncthreads();
+  if (i < n) y[i] = 2.0f * x[i] + 1.0f + 0.0f * tile[(threadIdx.x + 1) % 64];
+})");
+}
+
+struct Overflow {
+  const char* index;
+  const char* where;
+};
+constexpr Overflow kOverflows[] = {
+    {"64 + k", ": 4 bytes after it, the nearest 0 bytes past its end"},
+    {"1064 + k", ": 4 bytes after it, the nearest 4000 bytes past its end"},
+    {"12064 + k", ": 4 bytes after it, the nearest 48000 bytes past its end"},
+    {"k - 1", ": 4 bytes before it, the nearest 1 bytes ahead of its start"},
+    {"k - 5000", ": 4 bytes before it, the nearest 19997 bytes ahead of its start"},
+};
+
+TEST_F(FaultTest, AWriteOutsideOfDynamicSharedMemoryIsSeen) {
+  for (const auto& [index, where] : kOverflows) {
+    const RunReport report = Run("variant", WritesShared("extern __shared__ float tile[];", index),
+                                 Grid(40, 128, 64 * sizeof(float)));
+    EXPECT_EQ(report.outcome, Outcome::kWrongResult) << index;
+    EXPECT_THAT(
+        report.message,
+        HasSubstr(absl::StrCat("wrote outside its 256 bytes of dynamic shared memory", where)));
+    ExpectStillUsable();
+  }
+}
+
+TEST_F(FaultTest, AWriteOutsideOfAStaticSharedArrayIsSeen) {
+  for (const auto& [index, where] : kOverflows) {
+    const RunReport report =
+        Run("variant", WritesShared("__shared__ float tile[64];", index), Grid(40, 128));
+    EXPECT_EQ(report.outcome, Outcome::kWrongResult) << index;
+    EXPECT_THAT(report.message,
+                HasSubstr(absl::StrCat("wrote outside shared variable 'variant::tile' of 256 bytes",
+                                       where)));
+    ExpectStillUsable();
+  }
+}
+
+// As an array in a template, as one of several, aligned, and by a loop that goes one too far.
+TEST_F(FaultTest, EveryKindOfStaticSharedArrayIsGuarded) {
+  const std::pair<const char*, const char*> kernels[] = {{"variant::last", R"(
+extern "C" __global__ void variant(float* x, float* y, int n) {
+  __shared__ float first[64], last[32];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  first[threadIdx.x % 64] = x[0];
+  if (threadIdx.x == 0) for (int k = 0; k <= 32; ++k) last[k] = x[k];
+  __syncthreads();
+  if (i < n) y[i] = 2.0f * x[i] + 1.0f + 0.0f * (first[n % 64] + last[n % 32]);
+})"},
+                                                         {"fill<8>(float const*, float*)::tile", R"(
+template <int kCount> __device__ void fill(const float* x, float* y) {
+  __shared__ __align__(128) float tile[kCount][4];
+  for (int k = 0; k <= kCount; ++k) tile[k][threadIdx.x % 4] = *x;
+  __syncthreads();
+  *y = 2.0f * *x + 1.0f + 0.0f * tile[kCount / 2][0];
+}
+extern "C" __global__ void variant(float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) fill<8>(x + i, y + i);
+})"},
+                                                         {"(anonymous namespace)::table", R"(
+namespace { __shared__ int table[3]; }
+extern "C" __global__ void variant(float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  table[threadIdx.x % 4] = i;
+  __syncthreads();
+  if (i < n) y[i] = 2.0f * x[i] + 1.0f + (table[i % 3] < 0);
+})"}};
+  for (const auto& [name, text] : kernels) {
+    const RunReport report = Run("variant", text, Grid(40, 128));
+    EXPECT_EQ(report.outcome, Outcome::kWrongResult) << report.message;
+    EXPECT_THAT(report.message,
+                HasSubstr(absl::StrCat("wrote outside shared variable '", name, "' of ")));
+    EXPECT_THAT(report.message, HasSubstr(" bytes after it, the nearest 0 bytes past its end"));
+    ExpectStillUsable();
+  }
+}
+
+TEST_F(FaultTest, AReferenceThatOverflowsSharedMemoryIsAtFault) {
+  const absl::Status prepared = Prepare(
+      "variant", WritesShared("__shared__ float tile[64];", "64 + k"), Grid(40, 128),
+      {Buffer("x", kCount, Role::kInput), Buffer("y", kCount, Role::kOutput), Int("n", kCount)});
+  EXPECT_TRUE(absl::IsInvalidArgument(prepared));
+  EXPECT_THAT(std::string(prepared.message()),
+              HasSubstr("the reference wrote outside shared variable 'variant::tile'"));
+}
+
+TEST_F(FaultTest, AFailingAssertIsAFault) {
+  for (const char* header : {"", "#include <assert.h>\n", "#include <cassert>\n"}) {
+    const RunReport report = Run("variant", absl::StrCat(header, R"(
+extern "C" __global__ void variant(float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  assert(i < n && "within");
+  if (i < n) y[i] = 2.0f * x[i] + 1.0f;
+})"),
+                                 Grid(40, 128));
+    EXPECT_EQ(report.outcome, Outcome::kFaulted) << report.message;
+    const int line = *header == '\0' ? 4 : 5;
+    EXPECT_THAT(report.message, HasSubstr(absl::StrCat(
+                                    "variant.cu:", line,
+                                    ": assertion failed: i < n && \"within\", in block (39,0,0), "
+                                    "thread (8,0,0)")));
+    ExpectStillUsable();
+  }
+}
+
+TEST_F(FaultTest, AnAssertIsLeftOutOnlyWhereTheKernelSaysSo) {
+  constexpr char kBody[] = R"(
+extern "C" __global__ void variant(float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  assert(i < 3);
+  if (i < n) y[i] = 2.0f * x[i] + 1.0f;
+})";
+  EXPECT_EQ(Run("variant", kBody, Grid(40, 128)).outcome, Outcome::kFaulted);
+  RunRequest request;
+  request.variant.compile = Source("variant", kBody);
+  request.variant.compile.options = {"-DNDEBUG"};
+  request.variant.launch = Grid(40, 128);
+  request.variant.args = args_;
+  request.binary = Compile(request.variant.compile);
+  request.policy = policy_;
+  absl::StatusOr<RunReport> report = runner_->Run(request);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->outcome, Outcome::kOk) << report->message;
+  EXPECT_EQ(Run("variant", absl::StrCat("#define NDEBUG\n#include <cassert>", kBody), Grid(40, 128))
+                .outcome,
+            Outcome::kOk);
 }
 
 TEST_F(FaultTest, LaunchesBeyondTheLimitsAreInvalid) {
@@ -147,9 +279,8 @@ TEST_F(FaultTest, LaunchesBeyondTheLimitsAreInvalid) {
 }
 
 TEST_F(FaultTest, OtherParametersThanTheSpecsAreRefused) {
-  const RunReport report = Run("variant",
-                               "extern \"C\" __global__ void variant(float* x, float* y) {}",
-                               Grid(1, 1));
+  const RunReport report =
+      Run("variant", "extern \"C\" __global__ void variant(float* x, float* y) {}", Grid(1, 1));
   EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
   EXPECT_THAT(report.message, HasSubstr("the kernel takes 2 parameters; its spec has 3 args"));
   ExpectStillUsable();
@@ -199,9 +330,9 @@ TEST_F(RunnerTest, AProblemBeyondTheMemoryIsRefusedWithNumbers) {
 }
 
 TEST_F(RunnerTest, AReferenceThatLeavesElementsIsAtFault) {
-  const absl::Status prepared = Prepare(
-      "some", "extern \"C\" __global__ void some(float* y) { y[threadIdx.x] = 0.0f; }",
-      Grid(1, 50), {Buffer("y", 100, Role::kOutput)});
+  const absl::Status prepared =
+      Prepare("some", "extern \"C\" __global__ void some(float* y) { y[threadIdx.x] = 0.0f; }",
+              Grid(1, 50), {Buffer("y", 100, Role::kOutput)});
   EXPECT_TRUE(absl::IsInvalidArgument(prepared));
   EXPECT_THAT(std::string(prepared.message()),
               HasSubstr("leaves 50 of 100 elements of 'y' unwritten or NaN, the first of them at "

@@ -52,6 +52,12 @@ TEST_F(FaultsGpuDeathTest, Trap) {
               "faulted: .*CUDA_ERROR_(ILLEGAL_INSTRUCTION|LAUNCH_FAILED)");
 }
 
+// Where, the driver says on stderr, which the worker's owner reads.
+TEST_F(FaultsGpuDeathTest, Assert) {
+  EXPECT_EXIT(RunAndExit("assert(i != 5);"), testing::ExitedWithCode(0),
+              "Assertion `i != 5` failed.*faulted: .*CUDA_ERROR_ASSERT");
+}
+
 // Right in the check launch, wrong later: the fault comes in a timed launch.
 TEST_F(FaultsGpuDeathTest, FaultInATimedLaunch) {
   EXPECT_EXIT(RunAndExit("static __device__ int launches; if (i < n) y[i] = 2.0f * x[i];"

@@ -53,6 +53,16 @@ class Reports(Tunectl):
                       if b["run_type"] == "aggregate"}
         self.assertLessEqual({"mean", "median", "stddev"}, aggregates)
 
+    def test_bench_of_a_file_times_what_its_sweep_found(self):
+        kernel = ("--kernel", SAXPY, "--n", "4096", "--device", "cpu")
+        unknown = self.run_tunectl("bench", *kernel, "--best", "--samples", "3", expect=2)
+        self.assertIn("run `tunectl sweep` first", unknown.stderr)
+        self.run_tunectl("sweep", *kernel, "--budget", "4", "--strategy", "random")
+        best = self.run_tunectl("best", "saxpy", "--n", "4096", "--device", "cpu").stdout
+        done = self.run_tunectl("bench", *kernel, "--best", "--samples", "3", "--warm",
+                                "--benchmark_format=json")
+        self.assertEqual(json.loads(done.stdout)["benchmarks"][0]["label"], best.splitlines()[0])
+
     def test_bench_flags(self):
         listed = self.run_tunectl("bench", "softmax", "rope", "--default", "--device", "cpu",
                                   "--benchmark_list_tests=true").stdout

@@ -187,6 +187,19 @@ class OwnKernel(Tunectl):
         self.assertGreater(int(sweep["progress"]["outcomes"]["ok"]), 0)
 
 
+    def test_without_an_ok_config_the_failures_are_shown(self):
+        source = (ROOT / "docs/examples/saxpy/saxpy.cu").read_text()
+        (self.path / "saxpy.textproto").write_text(pathlib.Path(SAXPY).read_text())
+        (self.path / "saxpy.cu").write_text(source.replace(
+            "a * x[i] + y[i];\n  }\n}\n#endif", "missing + y[i];\n  }\n}\n#endif"))
+        done = self.run_tunectl("sweep", "--kernel", str(self.path / "saxpy.textproto"), "--n", "64Ki",
+                                "--device", "cpu", "--budget", "3", "--strategy", "random", expect=4)
+        self.assertIn("no config was ok", done.stdout)
+        self.assertIn("3 compile_failed", done.stdout)
+        self.assertIn("3 like trial", done.stdout)
+        self.assertIn("missing", done.stdout)
+
+
 class Replay(Tunectl):
     A100 = str(ROOT / "tests/data/convolution-A100.json")
     A4000 = str(ROOT / "tests/data/convolution-A4000.json")
@@ -296,6 +309,25 @@ class Gate(Tunectl):
         self.assertIn("released", self.run_tunectl("baseline", "list").stdout)
         self.run_tunectl("gate", "--baseline", "released", "--head", str(head), "--device", "cpu",
                          "--n", "64Ki")
+
+    def test_a_thousand_kernels_are_one_request(self):
+        example = pathlib.Path(SAXPY).parent
+        spec = (example / "saxpy.textproto").read_text()
+        source = (example / "saxpy.cu").read_text() + "// " + "." * 2000 + "\n"
+        folder = self.path / "many"
+        for i in range(1000):
+            kernel = folder / f"k{i}"
+            kernel.mkdir(parents=True)
+            (kernel / f"k{i}.textproto").write_text(spec.replace('name: "saxpy"', f'name: "k{i}"'))
+            (kernel / "saxpy.cu").write_text(source)
+        # A dim that none has is found out when all are there; to time them would take too long.
+        done = self.run_tunectl("gate", "--base", str(folder), "--head", str(folder), "--device", "cpu",
+                                "--rows", "3", expect=2)
+        self.assertIn("no kernel has the dim 'rows'", done.stderr)
+        self.run_tunectl("baseline", "set", "many", "--from", str(folder))
+        done = self.run_tunectl("gate", "--baseline", "many", "--head", str(folder), "--device", "cpu",
+                                "--rows", "3", expect=2)
+        self.assertIn("no kernel has the dim 'rows'", done.stderr)
 
     def test_a_broken_head_is_exit_code_6(self):
         example = pathlib.Path(SAXPY).parent

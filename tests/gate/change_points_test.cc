@@ -82,6 +82,15 @@ TEST(ChangePoints, ShortAndConstantSeries) {
   EXPECT_TRUE(FindChangePoints(std::vector<double>(60, 7.0), {}).empty());
 }
 
+TEST(PairedP, NeedsThreePairsThatAgree) {
+  EXPECT_EQ(PairedP({0.12, 0.12}), 1);
+  EXPECT_EQ(PairedP({0, 0, 0}), 1);
+  EXPECT_LT(PairedP({0.119, 0.121, 0.118, 0.122, 0.120}), 1e-4);
+  EXPECT_GT(PairedP({0.12, -0.1, 0.3, -0.2, 0.1}), 0.1);
+  // t = sqrt(10) with four degrees of freedom.
+  EXPECT_NEAR(PairedP({0, 0.02, 0.02, 0.02, 0.04}), 0.0341, 1e-4);
+}
+
 TEST(ChangePoints, SameAnswerEveryTime) {
   const std::vector<double> values = Series(8, {{30, 100}, {30, 102}, {30, 99}}, 0.006);
   const auto first = FindChangePoints(values, {});

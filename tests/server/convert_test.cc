@@ -104,5 +104,20 @@ TEST(ConvertTest, SpeedupNeedsADefaultThatWorked) {
   EXPECT_FALSE(ToProto(view).result().has_default_trial());
 }
 
+TEST(ConvertTest, AWideIntervalIsToldToBeNoise) {
+  SweepView view;
+  view.result.emplace();
+  Measurement& measurement = view.result->best.measurement;
+  measurement = {.latency_ns_median = 1000, .latency_ns_low = 950, .latency_ns_high = 1140};
+  EXPECT_FALSE(ToProto(view).result().too_noisy());
+  measurement.latency_ns_high = 1160;
+  EXPECT_TRUE(ToProto(view).result().too_noisy());
+  db::RecordRow record;
+  record.trial.measurement = measurement;
+  EXPECT_TRUE(ToProto(record).too_noisy());
+  record.trial.measurement = {.latency_ns_median = 1000};
+  EXPECT_FALSE(ToProto(record).too_noisy()) << "without an interval";
+}
+
 }  // namespace
 }  // namespace tune::server

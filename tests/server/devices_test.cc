@@ -162,5 +162,70 @@ TEST_F(DevicesTest, LookUpsAreAnsweredForASuspectGpu) {
   EXPECT_EQ(ToText(book->Lookup(query)->config), ToText(before));
 }
 
+// What the store has of the GPU's memory, and when it was measured.
+class CeilingsTest : public DevicesTest {
+ protected:
+  void SetUp() override {
+    DevicesTest::SetUp();
+    ASSERT_TRUE(gpu().Open().ok());
+    info_ = gpu().Status().info;
+  }
+  db::CeilingRow Row(const std::string& name, double value, absl::Duration age) const {
+    return {.device_name = info_.name,
+            .driver = info_.driver,
+            .ceiling = {name, value, true},
+            .measured_unix_ms = absl::ToUnixMillis(absl::Now() - age),
+            .uuid = info_.uuid};
+  }
+  std::vector<db::CeilingRow> Stored(const std::string& uuid) {
+    return store_->GetCeilings(info_.name, info_.driver, uuid).value();
+  }
+  static bool IsFresh(const db::CeilingRow& row) {
+    return absl::Now() - absl::FromUnixMillis(row.measured_unix_ms) < absl::Hours(1);
+  }
+
+  DeviceInfo info_;
+};
+
+TEST_F(CeilingsTest, AStaleOneIsMeasuredBeforeItIsFreshAgain) {
+  const absl::Duration old = absl::Hours(24 * 31);
+  // As a daemon that has run for a month: the lease knows them, the store says how old they are.
+  ASSERT_TRUE(store_->PutCeilings({Row("dram_copy", 7e11, old), Row("f32", 7e12, old)}).ok());
+  gpu().SetCeilings({{"dram_copy", 7e11, true}, {"f32", 7e12, true}});
+  ASSERT_TRUE(devices_->KeepCeilings(gpu()).ok());
+  for (const db::CeilingRow& row : Stored(info_.uuid)) EXPECT_FALSE(IsFresh(row));
+  devices_->RestoreCeilings(gpu());
+  EXPECT_TRUE(gpu().Status().ceilings.empty()) << "so that the next sweep measures them";
+  ASSERT_TRUE(gpu().Ceilings().ok());
+  ASSERT_TRUE(devices_->KeepCeilings(gpu()).ok());
+  const std::vector<db::CeilingRow> rows = Stored(info_.uuid);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].ceiling.value, 1e12) << "as the worker measures it";
+  for (const db::CeilingRow& row : rows) EXPECT_TRUE(IsFresh(row));
+  EXPECT_TRUE(gpu().Status().unsaved.empty());
+}
+
+TEST_F(CeilingsTest, WhatIsFreshIsNotMeasuredAgain) {
+  ASSERT_TRUE(store_->PutCeilings({Row("dram_copy", 7e11, absl::Hours(1)),
+                                   Row("dram_triad", 6e11, absl::Hours(24 * 31))})
+                  .ok());
+  devices_->RestoreCeilings(gpu());
+  ASSERT_EQ(gpu().Ceilings()->size(), 1u) << "only the suite measures triads";
+  EXPECT_EQ(gpu().Ceilings()->at(0).value, 7e11);
+}
+
+TEST_F(CeilingsTest, AnotherGpuOfTheSameNameHasItsOwn) {
+  db::CeilingRow others = Row("dram_copy", 5e12, absl::ZeroDuration());
+  others.uuid = "another";
+  ASSERT_TRUE(store_->PutCeilings({Row("dram_copy", 7e11, absl::Hours(1)), others}).ok());
+  devices_->RestoreCeilings(gpu());
+  ASSERT_EQ(gpu().Status().ceilings.size(), 1u);
+  EXPECT_EQ(gpu().Status().ceilings[0].value, 7e11);
+  const DeviceView view =
+      devices_->Choose("cuda:0", absl::Now() + absl::Seconds(60)).value();
+  ASSERT_EQ(view.ceilings.size(), 1u);
+  EXPECT_EQ(view.ceilings[0].uuid, info_.uuid);
+}
+
 }  // namespace
 }  // namespace tune::server

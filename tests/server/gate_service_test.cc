@@ -27,8 +27,8 @@ v1::KernelSource Revision(int work, const std::string& text = "", bool wrong = f
   const std::string repeated =
       "for (int k = 0; k < WORK; ++k) { volatile float* out = y; "
       "if (i < n) out[i] = (WRONG ? 2.0f : 3.0f) * x[i]; }";
-  code = absl::StrReplaceAll(
-      code, {{"if (i < n) y[i] = (FAULTY ? 2.0f : 3.0f) * x[i];", repeated}});
+  code =
+      absl::StrReplaceAll(code, {{"if (i < n) y[i] = (FAULTY ? 2.0f : 3.0f) * x[i];", repeated}});
   code = absl::StrCat("#define WORK ", work, "\n#define WRONG ", wrong ? 1 : 0, "\n", text, "\n",
                       code);
   return source;
@@ -69,7 +69,9 @@ class GateServiceTest : public testing::Test {
   grpc::Status Run(const v1::RunGateRequest& request, v1::GateRun* run) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
-    auto reader = gates_->RunGate(&context, request);
+    auto reader = gates_->RunGate(&context);
+    reader->Write(request);
+    reader->WritesDone();
     phases_.clear();
     for (v1::GateEvent event; reader->Read(&event);) {
       if (event.has_run()) *run = event.run();
@@ -296,13 +298,67 @@ TEST_F(GateServiceTest, WrongRequestsAreRefused) {
   }
 }
 
+// More than one message takes. What is wrong with the last one shows that all were read.
+TEST_F(GateServiceTest, AThousandKernelsComeInPieces) {
+  const auto send = [&](int kernels, size_t bytes_each) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
+    auto stream = gates_->RunGate(&context);
+    v1::RunGateRequest piece;
+    piece.set_device("cpu");
+    size_t bytes = 0;
+    for (int i = 0; i < kernels; ++i) {
+      v1::GateEntry* entry = piece.add_entries();
+      for (v1::KernelSource* side : {entry->mutable_base(), entry->mutable_head()}) {
+        *side = Revision(1, absl::StrCat("// ", std::string(bytes_each, '.')));
+        side->set_spec_text(absl::StrReplaceAll(
+            side->spec_text(), {{"name: \"scale\"", absl::StrCat("name: \"scale_", i, "\"")}}));
+      }
+      if (i == kernels - 1) entry->mutable_head()->set_spec_name("last.textproto");
+      if (i == kernels - 1) entry->mutable_head()->set_spec_text("nonsense");
+      bytes += entry->ByteSizeLong();
+      if (piece.ByteSizeLong() < (1 << 20)) continue;
+      if (!stream->Write(piece)) break;
+      piece.Clear();
+    }
+    stream->Write(piece);
+    stream->WritesDone();
+    for (v1::GateEvent event; stream->Read(&event);) {
+    }
+    return std::pair(bytes, stream->Finish());
+  };
+  const auto [bytes, refused] = send(1000, 2000);
+  EXPECT_GT(bytes, 4u << 20);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("last.textproto"));
+
+  const auto [too_many, limited] = send(1000, 20000);
+  EXPECT_GT(too_many, 24u << 20);
+  EXPECT_EQ(limited.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(limited.error_message(), HasSubstr("more than 24 MiB of sources: take fewer"));
+  EXPECT_EQ(send(1001, 10).second.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// One who never ends his request holds up nobody's end.
+TEST_F(GateServiceTest, AnUnfinishedRequestEndsWithTheServer) {
+  grpc::ClientContext context;
+  auto stream = gates_->RunGate(&context);
+  ASSERT_TRUE(stream->Write(Request(Revision(1), Revision(2))));
+  const absl::Time begin = absl::Now();
+  server_.reset();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(20)) << "and not the minute that he has";
+  EXPECT_FALSE(stream->Finish().ok());
+}
+
 TEST_F(GateServiceTest, EndingTheCallEndsTheRun) {
   {
     v1::RunGateRequest request = Request(Revision(1), Revision(2));
     request.set_kind(v1::GATE_KIND_STUDY);
     request.mutable_rules()->set_screen_rounds(1000);
     grpc::ClientContext context;
-    auto reader = gates_->RunGate(&context, request);
+    auto reader = gates_->RunGate(&context);
+    reader->Write(request);
+    reader->WritesDone();
     v1::GateEvent event;
     while (reader->Read(&event) && event.progress().rounds_done() < 2) {
     }

@@ -12,6 +12,7 @@
 #include "server/server.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/bench.grpc.pb.h"
+#include "tune/v1/profile.grpc.pb.h"
 #include "tune/v1/report.grpc.pb.h"
 
 namespace tune::server {
@@ -32,6 +33,7 @@ class ReportServiceTest : public testing::Test {
     auto channel = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
     reports_ = v1::ReportService::NewStub(channel).release();
     bench_ = v1::BenchService::NewStub(channel).release();
+    profiles_ = v1::ProfileService::NewStub(channel).release();
     auto sweeps = v1::SweepService::NewStub(channel);
     v1::SubmitSweepRequest request;
     *request.mutable_kernel_source() = ScaleKernel({.faulty = true});
@@ -45,6 +47,7 @@ class ReportServiceTest : public testing::Test {
     sweep_id_ = AwaitEnd(*sweeps, sweep.id()).id();
   }
   static void TearDownTestSuite() {
+    delete profiles_;
     delete bench_;
     delete reports_;
     delete server_;
@@ -60,10 +63,23 @@ class ReportServiceTest : public testing::Test {
     return Call(*reports_, &v1::ReportService::Stub::GetSweepReport, request, report);
   }
 
+  // The last profile of the stream.
+  static grpc::Status Profile(const v1::RunProfileRequest& request, v1::Profile* profile) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(120)));
+    auto reader = profiles_->RunProfile(&context, request);
+    v1::ProfileEvent event;
+    while (reader->Read(&event)) {
+      if (event.has_profile() && profile != nullptr) *profile = event.profile();
+    }
+    return reader->Finish();
+  }
+
   static TempDir* dir_;
   static Server* server_;
   static v1::ReportService::Stub* reports_;
   static v1::BenchService::Stub* bench_;
+  static v1::ProfileService::Stub* profiles_;
   static int64_t sweep_id_;
 };
 
@@ -71,6 +87,7 @@ TempDir* ReportServiceTest::dir_ = nullptr;
 Server* ReportServiceTest::server_ = nullptr;
 v1::ReportService::Stub* ReportServiceTest::reports_ = nullptr;
 v1::BenchService::Stub* ReportServiceTest::bench_ = nullptr;
+v1::ProfileService::Stub* ReportServiceTest::profiles_ = nullptr;
 int64_t ReportServiceTest::sweep_id_ = 0;
 
 TEST_F(ReportServiceTest, ARooflineHasEveryTrialWithItsFloors) {
@@ -152,6 +169,43 @@ TEST_F(ReportServiceTest, ASweepReportSaysWhatParametersAndOutcomesThereWere) {
   EXPECT_EQ(SweepReport(request, &report).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+// All four were tried, none was ok, and no constraint is in the way.
+TEST_F(ReportServiceTest, AReportBlamesNothingThatIsNotThere) {
+  v1::SubmitSweepRequest request;
+  v1::KernelSource& source = *request.mutable_kernel_source();
+  source = ScaleKernel({.items = "[1]"});
+  source.set_spec_text(absl::StrReplaceAll(
+      source.spec_text(), {{"constraints { expression: \"THREADS <= n\" }\n", ""}}));
+  std::string& code = source.mutable_files()->at("scale.cu");
+  code = absl::StrReplaceAll(code, {{"for (int item", "int broken = THREADS > 64 ? missing : 0;\n  "
+                                                      "for (int item"}});
+  (*request.mutable_dims())["n"] = 4096;
+  request.set_device("cpu");
+  request.set_strategy("random");
+  request.set_cache_mode(v1::CACHE_MODE_WARM);
+  auto sweeps = v1::SweepService::NewStub(server_->InProcessChannel());
+  v1::Sweep sweep;
+  ASSERT_TRUE(Call(*sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep).ok());
+  sweep = AwaitEnd(*sweeps, sweep.id());
+  EXPECT_EQ(sweep.progress().done(), 4u);
+  EXPECT_FALSE(sweep.has_result());
+  EXPECT_THAT(sweep.message(), HasSubstr("no config was ok: `tunectl report sweep"));
+  v1::GetSweepReportRequest of_sweep;
+  of_sweep.set_sweep_id(sweep.id());
+  v1::SweepReport report;
+  ASSERT_TRUE(SweepReport(of_sweep, &report).ok());
+  for (const std::string& note : report.notes()) {
+    EXPECT_THAT(note, testing::Not(HasSubstr("did not try every config")));
+    EXPECT_THAT(note, testing::Not(HasSubstr("constraint")));
+  }
+  ASSERT_EQ(report.outcomes_size(), 1);
+  EXPECT_EQ(report.outcomes(0).outcome(), v1::OUTCOME_COMPILE_FAILED);
+  EXPECT_EQ(report.outcomes(0).count(), 4u);
+  ASSERT_EQ(report.outcomes(0).examples_size(), 1);
+  EXPECT_EQ(report.outcomes(0).examples(0).count(), 4u);
+  EXPECT_THAT(report.outcomes(0).examples(0).message(), HasSubstr("missing"));
+}
+
 // Also while it is set up: a reference that hangs has minutes, and nobody waits for it any more.
 TEST_F(ReportServiceTest, AMeasurementEndsWithItsCall) {
   v1::MeasureRequest request;
@@ -202,6 +256,66 @@ TEST_F(ReportServiceTest, OneConfigIsMeasuredWithAsManySamplesAsAskedFor) {
   request.set_samples(1'000'000);
   EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// The kernel of a file has records like one of the catalogue.
+TEST_F(ReportServiceTest, TheBestOfASourceIsWhatItsSweepFound) {
+  v1::GetSweepReportRequest of_sweep;
+  of_sweep.set_sweep_id(sweep_id_);
+  v1::SweepReport report;
+  ASSERT_TRUE(SweepReport(of_sweep, &report).ok());
+  v1::MeasureRequest request;
+  *request.mutable_kernel_source() = ScaleKernel({.faulty = true});
+  (*request.mutable_dims())["n"] = 65536;
+  request.set_device("cpu");
+  request.set_cache_mode(v1::CACHE_MODE_WARM);
+  request.set_samples(3);
+  request.set_best(true);
+  v1::MeasureResponse measured;
+  const grpc::Status status = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(measured.trial().config().SerializeAsString(),
+            report.sweep().result().best().config().SerializeAsString());
+  EXPECT_THAT(measured.reason(), HasSubstr("exact: this problem was tuned on"));
+
+  (*request.mutable_dims())["mode"] = 1;  // has to match, and was never tuned
+  const grpc::Status unknown = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(unknown.error_message(), HasSubstr("bench --default"));
+}
+
+// Of 40 elements: the default of 64 threads is not allowed, 32 are.
+TEST_F(ReportServiceTest, AnInvalidDefaultIsNoReasonToRefuseAnotherConfig) {
+  v1::ConfigEntry threads;
+  threads.set_param("THREADS");
+  threads.mutable_value()->set_integer(32);
+
+  v1::RunProfileRequest profile;
+  *profile.mutable_kernel_source() = ScaleKernel();
+  (*profile.mutable_dims())["n"] = 40;
+  profile.set_device("cpu");
+  const grpc::Status alone = Profile(profile, nullptr);
+  EXPECT_EQ(alone.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(alone.error_message(), HasSubstr("'THREADS <= n' does not hold; name a config"));
+  *profile.add_configs()->add_entries() = threads;
+  v1::Profile read;
+  const grpc::Status named = Profile(profile, &read);
+  ASSERT_TRUE(named.ok()) << named.error_message();
+  EXPECT_EQ(read.outcome(), v1::OUTCOME_OK) << read.message();
+  ASSERT_EQ(read.config().entries_size(), 2);
+  EXPECT_EQ(read.config().entries(0).value().integer(), 32);
+
+  v1::MeasureRequest request;
+  *request.mutable_kernel_source() = ScaleKernel();
+  (*request.mutable_dims())["n"] = 40;
+  request.set_device("cpu");
+  request.set_samples(3);
+  v1::MeasureResponse measured;
+  EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  *request.mutable_config()->add_entries() = threads;
+  const grpc::Status status = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
 }  // namespace

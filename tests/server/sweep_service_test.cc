@@ -233,6 +233,18 @@ TEST_F(SweepServiceTest, TheSameSweepAgainContinuesAndAFreshOneDoesNot) {
   const v1::Sweep fresh = AwaitEnd(*stubs_->sweeps, Submit(MakeRequest(2048)).id());
   EXPECT_EQ(fresh.progress().reused(), 0u);
   EXPECT_GT(fresh.progress().compile_cache_hits(), 0u);
+  // What was reused is still there after it was measured anew, and the fresh one reused nothing.
+  for (const auto& [sweep, expected] : {std::pair(again.id(), 8), std::pair(fresh.id(), 0)}) {
+    grpc::ClientContext context;
+    v1::ListTrialsRequest request;
+    request.set_sweep_id(sweep);
+    request.set_with_reused(true);
+    auto reader = stubs_->sweeps->ListTrials(&context, request);
+    int from_first = 0;
+    for (v1::Trial trial; reader->Read(&trial);) from_first += trial.sweep_id() == first.id();
+    EXPECT_TRUE(reader->Finish().ok());
+    EXPECT_EQ(from_first, expected) << sweep;
+  }
 }
 
 TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {

@@ -76,6 +76,20 @@ TEST_F(DeviceLeaseTest, MeasuresCeilingsOnce) {
   EXPECT_THAT(lease().Ceilings().value(), SizeIs(1)) << "known, so not measured again";
 }
 
+TEST_F(DeviceLeaseTest, OnlyWhatWasMeasuredIsToBeKept) {
+  lease().SetCeilings({{"dram_copy", 5e11, true}, {"f32", 9e13, true}});
+  EXPECT_THAT(lease().Ceilings().value(), SizeIs(2));
+  EXPECT_THAT(lease().Status().unsaved, SizeIs(0)) << "the store's own";
+  const int64_t before_ms = absl::ToUnixMillis(absl::Now());
+  const std::vector<Ceiling> raised = lease().RaiseCeilings().value();
+  EXPECT_THAT(raised, SizeIs(2));
+  const std::vector<MeasuredCeiling> unsaved = lease().Status().unsaved;
+  ASSERT_THAT(unsaved, SizeIs(1)) << "the other was found lower";
+  EXPECT_EQ(unsaved[0].ceiling.name, "dram_copy");
+  EXPECT_EQ(unsaved[0].ceiling.value, 1e12);
+  EXPECT_GE(unsaved[0].measured_unix_ms, before_ms);
+}
+
 TEST_F(DeviceLeaseTest, RunsWhatItIsGiven) {
   EXPECT_EQ(lease().Run(Request("ok")).status().code(), absl::StatusCode::kFailedPrecondition);
   Prepare();
@@ -98,6 +112,7 @@ TEST_F(DeviceLeaseTest, BlamesOnlyWhatFailsTwice) {
     EXPECT_EQ(Run("ok").outcome, Outcome::kOk) << "the next variant after " << behaviour;
     EXPECT_EQ(lease().Status().state, DeviceState::kHealthy);
   }
+  EXPECT_THAT(Run("loud outcome 7").message, HasSubstr("its last words: variant.cu:4: assertion"));
 }
 
 TEST_F(DeviceLeaseTest, AnInnocentVariantIsMeasuredAgain) {

@@ -174,6 +174,7 @@ Doing Do(std::string behaviour) {
   if (absl::ConsumePrefix(&rest, "memory ")) TakeMemory(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "files ")) TakeFiles(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "children ")) TakeChildren(atoi(std::string(rest).c_str()));
+  if (absl::ConsumePrefix(&rest, "loud ")) fprintf(stderr, "variant.cu:4: assertion\n");
   if (absl::ConsumePrefix(&rest, "outcome ")) doing.outcome = atoi(std::string(rest).c_str());
   if (absl::ConsumePrefix(&rest, "samples ")) {
     if (!absl::SimpleAtod(rest, &doing.sample_ns)) _exit(4);
@@ -253,6 +254,7 @@ class ScriptedRunner : public Runner {
     info_.target = std::move(target);
     info_.sm_count = 4;
     info_.max_shared_bytes = 1 << 16;
+    info_.uuid = std::string("GPU-scripted");
     info_.driver = std::string("1");  // GCC 12 warns of the literal alone
     info_.clock = Clock::kHost;
   }

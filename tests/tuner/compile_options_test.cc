@@ -10,7 +10,7 @@ TEST(IsAllowedNvrtcOption, LetsThroughWhatChoosesCode) {
   for (const char* option :
        {"--use_fast_math", "--ftz=true", "--prec-div=false", "--fmad=true", "--std=c++20",
         "--maxrregcount=64", "--maxrregcount=255", "--ptxas-options=--register-usage-level=10",
-        "--extra-device-vectorization", "--restrict", "-lineinfo"}) {
+        "--extra-device-vectorization", "--restrict", "-lineinfo", "-DNDEBUG"}) {
     EXPECT_TRUE(IsAllowedNvrtcOption(option)) << option;
   }
 }
@@ -19,6 +19,7 @@ TEST(IsAllowedNvrtcOption, RejectsTheRest) {
   for (const char* option : {"",
                              "-",
                              "-DX=1",
+                             "-DNDEBUG=1",
                              "-I/usr/include",
                              "--include-path=/",
                              "--pre-include=/etc/passwd",

@@ -378,6 +378,18 @@ TEST(Kernel, NamesLineColumnAndFieldOfWhatIsWrong) {
   }
 }
 
+TEST(Kernel, LeavesAssertionsOutOnEveryDeviceOrOnNone) {
+  const std::string text = absl::StrReplaceAll(TestSpecText(), {{"--use_fast_math", "-DNDEBUG"}});
+  const auto kernel = Kernel::Create("s", text, TestFiles()).value();
+  for (const char* target : {"sm_90a", "cpu"}) {
+    const Problem problem = MakeProblem(*kernel, {{"cols", 64}}, "", target);
+    const Config config = kernel->DefaultConfig(problem, Traits(target)).value();
+    EXPECT_THAT(kernel->PlanVariant(problem, Traits(target), config)->compile.options,
+                ElementsAre("-DNDEBUG"))
+        << target;
+  }
+}
+
 TEST(Kernel, RejectsOptionsThatAreNotAllowed) {
   for (const char* option : {"--pre-include=/etc/passwd", "-DX=1", "-I/", "--ptxas-options=-v"}) {
     const std::string text = absl::StrReplaceAll(TestSpecText(), {{"--use_fast_math", option}});

@@ -149,9 +149,13 @@ absl::StatusOr<SpaceDefinition> Kernel::DefineSpace(const Problem& problem,
   return tune::DefineSpace(*parsed_, problem, traits);
 }
 
+absl::StatusOr<Config> Kernel::Defaults(const Problem& problem, const TargetTraits& traits) const {
+  return UncheckedDefault(*parsed_, problem, traits);
+}
+
 absl::StatusOr<Config> Kernel::DefaultConfig(const Problem& problem,
                                              const TargetTraits& traits) const {
-  ASSIGN_OR_RETURN(const Config config, UncheckedDefault(*parsed_, problem, traits));
+  ASSIGN_OR_RETURN(const Config config, Defaults(problem, traits));
   ASSIGN_OR_RETURN(const SpaceDefinition definition, tune::DefineSpace(*parsed_, problem, traits));
   const absl::Status valid = CheckConstraints(definition, config);
   if (valid.ok()) return config;

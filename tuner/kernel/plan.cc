@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/compile_options.h"
 #include "tuner/kernel.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/parsed_spec.h"
@@ -144,8 +145,8 @@ class Planner {
     plan.defines.emplace_back("DTYPE", CppName(problem_.dtype));
     plan.defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
                               "1");
-    if (traits_.target != "cpu") {
-      plan.options.assign(spec_.nvrtc_options().begin(), spec_.nvrtc_options().end());
+    for (const std::string& option : spec_.nvrtc_options()) {
+      if (traits_.target != "cpu" || option == kNoAsserts) plan.options.push_back(option);
     }
     plan.entry = entry;
     return plan;

@@ -155,6 +155,15 @@ double WelchP(const Values& a, const Values& b) {
   return 2 * StudentCdf(-difference / std::sqrt(share_a + share_b), degrees);
 }
 
+double PairedP(const Values& log_ratios) {
+  if (log_ratios.size() < 3) return 1;
+  const double mean = MeanOf(log_ratios);
+  const auto count = static_cast<double>(log_ratios.size());
+  const double error = StandardDeviation(log_ratios) / std::sqrt(count);
+  if (error == 0) return mean == 0 ? 1 : 0;
+  return 2 * StudentCdf(-std::abs(mean) / error, count - 1);
+}
+
 std::vector<ChangePoint> FindChangePoints(const Values& values,
                                           const ChangePointOptions& options) {
   Finder finder(values, options);

@@ -33,4 +33,7 @@ std::vector<ChangePoint> FindChangePoints(const std::vector<double>& values,
 // The two-sided p of Welch's t-test for different means; 1 if either has fewer than two values.
 double WelchP(const std::vector<double>& a, const std::vector<double>& b);
 
+// The two-sided p of a paired t-test for a mean log ratio other than 0; 1 for fewer than three.
+double PairedP(const std::vector<double>& log_ratios);
+
 }  // namespace tune

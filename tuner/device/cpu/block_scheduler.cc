@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cpu/block_scheduler.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -21,10 +23,10 @@ using tune_cpu::WarpKind;
 thread_local State thread_state;
 thread_local BlockScheduler* thread_scheduler = nullptr;
 
-// Behind the dynamic shared memory: a write past its end is seen.
-constexpr size_t kSharedCanaryBytes = 256;
-constexpr unsigned char kSharedCanary = 0xc5;
-constexpr size_t kSharedAlignment = 1024;
+// Ahead of the dynamic shared memory and behind it.
+constexpr size_t kZoneBytes = 65536;
+// Outside of the zones nobody may write or read at all.
+constexpr size_t kNoMansBytes = size_t{1} << 20;
 
 std::string ToText(const tune_cpu::Index& index) {
   return absl::StrCat("(", index.x, ",", index.y, ",", index.z, ")");
@@ -46,11 +48,12 @@ int BarrierResult(BarrierKind kind, unsigned true_count, unsigned arrived_count)
 
 }  // namespace
 
-const tune_cpu::Services BlockScheduler::kServices = {&Barrier, &Warp, &Yield, &ThreadExited};
+const tune_cpu::Services BlockScheduler::kServices = {&Barrier, &Warp, &Yield, &ThreadExited,
+                                                      &AssertFailed};
 
-void Launch::Fail(std::string message) {
+void Launch::Fail(absl::Status why) {
   std::lock_guard<std::mutex> lock(mutex);
-  if (failure.empty()) failure = std::move(message);
+  if (failure.ok()) failure = std::move(why);
   failed.store(true, std::memory_order_relaxed);
 }
 
@@ -67,16 +70,23 @@ long BlockScheduler::StateOffset() {
 }
 
 BlockScheduler::BlockScheduler(uint64_t shared_bytes_max) : shared_bytes_max_(shared_bytes_max) {
-  const size_t bytes = shared_bytes_max + kSharedCanaryBytes;
-  const size_t rounded = (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-  shared_ = static_cast<unsigned char*>(std::aligned_alloc(kSharedAlignment, rounded));
+  const size_t bytes = 2 * kZoneBytes + shared_bytes_max;
+  mapping_ = mmap(nullptr, bytes + 2 * kNoMansBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping_ == MAP_FAILED) std::abort();  // as where a small object finds no memory
+  unsigned char* front = static_cast<unsigned char*>(mapping_) + kNoMansBytes;
+  if (mprotect(front, bytes, PROT_READ | PROT_WRITE) != 0) std::abort();
   // Touched here, by the OS thread that uses it, and not within the first timed launch.
-  std::memset(shared_, 0, rounded);
+  std::memset(front, 0, bytes);
+  shared_ = front + kZoneBytes;
 }
 
 BlockScheduler::~BlockScheduler() {
   fibers_.clear();
-  std::free(shared_);
+  munmap(mapping_, 2 * kZoneBytes + shared_bytes_max_ + 2 * kNoMansBytes);
+}
+
+SharedMemory BlockScheduler::shared_memory() const {
+  return {.data = shared_, .front_bytes = kZoneBytes, .bytes_max = shared_bytes_max_ + kZoneBytes};
 }
 
 void BlockScheduler::Run(Launch& launch) {
@@ -89,13 +99,11 @@ void BlockScheduler::Run(Launch& launch) {
   thread_state.shared = shared_;
   thread_state.shared_bytes = launch.shared_bytes;
   thread_state.services = &kServices;
-  std::memset(shared_ + launch.shared_bytes, kSharedCanary, kSharedCanaryBytes);
   take_next_ = take_end_ = 0;
   if (!NextBlock()) return;
   running_ = TakeIdle();
   if (running_ == nullptr) return;
   SwitchFiber(*host_, *running_);
-  CheckShared();
   if (launch.failed.load(std::memory_order_relaxed)) {
     // Some threads were left where they stood.
     idle_.clear();
@@ -103,16 +111,6 @@ void BlockScheduler::Run(Launch& launch) {
       ResetFiber(*fiber, &RunFiber);
       idle_.push_back(fiber.get());
     }
-  }
-}
-
-void BlockScheduler::CheckShared() {
-  const unsigned char* canary = shared_ + launch_->shared_bytes;
-  for (size_t i = 0; i < kSharedCanaryBytes; ++i) {
-    if (canary[i] == kSharedCanary) continue;
-    launch_->Fail(absl::StrCat("wrote past the end of dynamic shared memory, at byte ",
-                               launch_->shared_bytes + i, " of ", launch_->shared_bytes));
-    return;
   }
 }
 
@@ -205,7 +203,7 @@ Fiber* BlockScheduler::TakeIdle() {
   if (idle_.empty()) {
     auto fiber = MakeFiber(static_cast<unsigned short>(fibers_.size()), &RunFiber);
     if (!fiber.ok()) {
-      launch_->Fail(std::string(fiber.status().message()));
+      launch_->Fail(absl::FailedPreconditionError(fiber.status().message()));
       return nullptr;
     }
     fibers_.push_back(*std::move(fiber));
@@ -216,9 +214,19 @@ Fiber* BlockScheduler::TakeIdle() {
   return fiber;
 }
 
-void BlockScheduler::FailLaunch(std::string message) {
-  launch_->Fail(std::move(message));
+void BlockScheduler::FailLaunch(absl::Status why) {
+  launch_->Fail(std::move(why));
   AbandonFiber(*running_, *host_);
+}
+
+void BlockScheduler::FailLaunch(std::string message) {
+  FailLaunch(absl::FailedPreconditionError(message));
+}
+
+void BlockScheduler::AssertFailed(const char* expression, const char* file, int line) {
+  thread_scheduler->FailLaunch(absl::AbortedError(
+      absl::StrCat(file, ":", line, ": assertion failed: ", expression, ", in block ",
+                   ToText(thread_state.block), ", thread ", ToText(thread_state.thread))));
 }
 
 int BlockScheduler::Barrier(BarrierKind kind, int predicate, int line) {
@@ -258,9 +266,10 @@ unsigned long long BlockScheduler::Warp(WarpKind kind, unsigned mask, unsigned l
   const unsigned warp = linear / kWarpSize;
   const unsigned lane_bit = 1u << (linear % kWarpSize);
   if ((mask & lane_bit) == 0) {
-    self.FailLaunch(absl::StrFormat("line %d: thread %s calls a warp operation with the mask %#x, "
-                                    "in which its own lane %d is missing",
-                                    line, ToText(thread_state.thread), mask, linear % kWarpSize));
+    self.FailLaunch(
+        absl::StrFormat("line %d: thread %s calls a warp operation with the mask %#x, "
+                        "in which its own lane %d is missing",
+                        line, ToText(thread_state.thread), mask, linear % kWarpSize));
   }
   self.lanes_[linear] = {value, 0, source, self.running_};
   WarpState& state = self.warps_[warp];
@@ -272,8 +281,10 @@ unsigned long long BlockScheduler::Warp(WarpKind kind, unsigned mask, unsigned l
   }
   Meeting& meeting = state.meetings[index];
   if (meeting.kind != kind) {
-    self.FailLaunch(absl::StrFormat("line %d: lanes of one warp call different operations with the "
-                                    "same mask %#x", line, mask));
+    self.FailLaunch(
+        absl::StrFormat("line %d: lanes of one warp call different operations with the "
+                        "same mask %#x",
+                        line, mask));
   }
   meeting.arrived |= lane_bit;
   if (self.IsComplete(meeting, warp)) {
@@ -336,9 +347,9 @@ void BlockScheduler::ThreadExited() {
 
 std::string BlockScheduler::DescribeDeadlock() const {
   const State& state = thread_state;
-  std::string text = absl::StrCat("deadlock in block ", ToText(state.block), ": ",
-                                  state.exited_count, " of ", state.thread_count,
-                                  " threads have returned");
+  std::string text =
+      absl::StrCat("deadlock in block ", ToText(state.block), ": ", state.exited_count, " of ",
+                   state.thread_count, " threads have returned");
   // One example of each wait there is, up to four.
   std::vector<Wait> seen;
   for (const std::unique_ptr<Fiber>& fiber : fibers_) {

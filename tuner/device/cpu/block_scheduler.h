@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "tuner/device/cpu/fiber.h"
+#include "tuner/device/cpu/launcher.h"
 #include "tuner/device/cpu/prelude/abi.h"
 
 namespace tune::cpu {
@@ -30,9 +31,9 @@ struct Launch {
   std::atomic<uint64_t> next_block{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;
-  std::string failure;  // of the first thread that failed; guarded by mutex
+  absl::Status failure;  // of the first thread that failed; guarded by mutex
 
-  void Fail(std::string message);
+  void Fail(absl::Status why);
 };
 
 // Not thread-safe: belongs to the OS thread that uses it first.
@@ -51,6 +52,7 @@ class BlockScheduler {
   static tune_cpu::State& ThreadState();
   static long StateOffset();
   unsigned char* shared() { return shared_; }
+  SharedMemory shared_memory() const;
   uint64_t shared_bytes_max() const { return shared_bytes_max_; }
 
  private:
@@ -76,6 +78,7 @@ class BlockScheduler {
                                  unsigned source, int line);
   static void Yield();
   static void ThreadExited();
+  static void AssertFailed(const char* expression, const char* file, int line);
   static const tune_cpu::Services kServices;
 
   static void RunFiber(Fiber& self);
@@ -90,9 +93,9 @@ class BlockScheduler {
   bool IsComplete(const Meeting& meeting, unsigned warp) const;
   void Conclude(unsigned warp, unsigned meeting_index);
   void ConcludeWhatExitCompletes(unsigned warp);
+  [[noreturn]] void FailLaunch(absl::Status why);
   [[noreturn]] void FailLaunch(std::string message);
   std::string DescribeDeadlock() const;
-  void CheckShared();
 
   Launch* launch_ = nullptr;
   uint64_t take_next_ = 0;
@@ -110,7 +113,7 @@ class BlockScheduler {
 
   std::array<Fiber*, tune_cpu::kThreadsPerBlockMax> at_barrier_;
   unsigned at_barrier_count_ = 0;
-  unsigned barrier_true_count_ = 0;    // predicates so far
+  unsigned barrier_true_count_ = 0;  // predicates so far
   unsigned barrier_arrived_count_ = 0;
   int barrier_result_ = 0;
   tune_cpu::BarrierKind barrier_kind_ = tune_cpu::BarrierKind::kPlain;
@@ -119,7 +122,8 @@ class BlockScheduler {
   std::array<Lane, tune_cpu::kThreadsPerBlockMax> lanes_;
 
   const uint64_t shared_bytes_max_;
-  unsigned char* shared_ = nullptr;
+  void* mapping_ = nullptr;
+  unsigned char* shared_ = nullptr;  // in the mapping, between its guard zones
 };
 
 }  // namespace tune::cpu

@@ -23,14 +23,17 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tuner/compile_options.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cpu/shared_arrays.h"
+#include "tuner/device/cpu/shared_guards.h"
 #include "tuner/device/cpu/subprocess.h"
 #include "tuner/sha256.h"
 #include "tuner/status_macros.h"
 
 namespace tune::embedded {
 extern const std::string_view prelude_abi;
+extern const std::string_view prelude_assert;
 extern const std::string_view prelude_atomics;
 extern const std::string_view prelude_functions;
 extern const std::string_view prelude_half;
@@ -186,6 +189,8 @@ absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) 
       {"prelude/prelude.h", embedded::prelude_prelude},
       {"prelude/sync.h", embedded::prelude_sync},
       {"prelude/vectors.h", embedded::prelude_vectors},
+      {"shims/assert.h", embedded::prelude_assert},
+      {"shims/cassert", embedded::prelude_assert},
       {"shims/cuda_bf16.h", kShim},
       {"shims/cuda_fp16.h", kShim},
       {"shims/cuda_runtime.h", kShim},
@@ -220,8 +225,10 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
                                         "-fvisibility=hidden",
                                         "-pthread",
                                         "-w",
-                                        "-fdiagnostics-color=never",
-                                        "-DNDEBUG"};
+                                        "-fdiagnostics-color=never"};
+  if (std::count(plan.options.begin(), plan.options.end(), kNoAsserts) != 0) {
+    arguments.push_back(kNoAsserts);
+  }
   if (is_gcc_) arguments.push_back("-fno-gnu-unique");  // or it could not be unloaded
   if (sanitize_) {
     for (const char* option : {"-O1", "-g", "-fno-omit-frame-pointer",
@@ -235,8 +242,8 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
   // A header of the request is found last, so that one called math.h does not take the place of the
   // system's in the prelude.
   for (const char* option : {"-iquote", ".", "-I", "../shims", "-idirafter", ".", "-include",
-                             "../prelude/prelude.h", "-include", "../prelude/defines.h", "-S",
-                             "-o", "../kernel.s"}) {
+                             "../prelude/prelude.h", "-include", "../prelude/defines.h", "-include",
+                             "../shims/assert.h", "-S", "-o", "../kernel.s"}) {
     arguments.push_back(option);
   }
   arguments.push_back(plan.source_name);
@@ -257,11 +264,13 @@ absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& fold
   const std::string beside = absl::StrCat(folder.path(), "/source");
   ASSIGN_OR_RETURN(ProgramResult compiled, RunProgram(CompileArguments(plan), beside));
   if (compiled.exit_code != 0) return Refused(Outcome::kCompileFailed, compiled.output);
-  if (const std::string word = ForbiddenDirective(folder.Read("kernel.s")); !word.empty()) {
+  const std::string assembly = folder.Read("kernel.s");
+  if (const std::string word = ForbiddenDirective(assembly); !word.empty()) {
     return Refused(Outcome::kInvalidConfig,
                    absl::StrCat(plan.source_name, ": the assembler would read '", word,
                                 "', which a kernel may not contain, not even in a text"));
   }
+  RETURN_IF_ERROR(folder.Write("kernel.s", AddSharedGuards(assembly)));
   ASSIGN_OR_RETURN(ProgramResult linked, RunProgram(LinkArguments(), beside));
   CompiledVariant variant;
   variant.log = absl::StrCat(compiled.output, linked.output);

@@ -31,6 +31,12 @@ constexpr double kCondemnNsMin = 10e6;
 constexpr double kWallPerKernelTime = 10;
 constexpr size_t kSamplesAtLeast = 5;
 
+// A GPU faults where an assertion fails, so it is a fault here, too.
+Outcome OutcomeOf(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return Outcome::kInvalidConfig;
+  return absl::IsAborted(status) ? Outcome::kFaulted : Outcome::kLaunchFailed;
+}
+
 class CpuRunner : public Runner {
  public:
   CpuRunner(HostInfo info, std::unique_ptr<Launcher> launcher)
@@ -53,7 +59,7 @@ class CpuRunner : public Runner {
   absl::Status RunVariant(const RunRequest& request, RunReport& report);
   // Launches on poisoned outputs and checks what that gives; returns the nanoseconds.
   absl::StatusOr<double> CheckedLaunch(const LoadedKernel& kernel, RunReport& report);
-  void JudgeLaunch(RunReport& report);
+  void JudgeLaunch(const LoadedKernel& kernel, RunReport& report);
   absl::Status Sample(const LoadedKernel& kernel, const SamplePolicy& policy, double first_ns,
                       RunReport& report);
 
@@ -78,20 +84,20 @@ absl::StatusOr<RunReport> CpuRunner::Run(const RunRequest& request) {
   const absl::Status status = RunVariant(request, report);
   if (status.ok()) return report;
   problem_->Repair();
-  report.outcome =
-      absl::IsInvalidArgument(status) ? Outcome::kInvalidConfig : Outcome::kLaunchFailed;
+  report.outcome = OutcomeOf(status);
   report.message = std::string(status.message());
   report.samples_ns.clear();
   return report;
 }
 
 absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report) {
-  RETURN_IF_ERROR(CheckLaunch(request.variant.launch,
-                              static_cast<uint64_t>(info_.device.max_shared_bytes)));
+  RETURN_IF_ERROR(
+      CheckLaunch(request.variant.launch, static_cast<uint64_t>(info_.device.max_shared_bytes)));
   ASSIGN_OR_RETURN(
       LoadedKernel kernel,
       LoadedKernel::Load(request.binary, request.variant.launch, request.variant.args,
                          [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); }));
+  kernel.guards().Fill(*launcher_);
   const SamplePolicy& policy = request.policy;
   ASSIGN_OR_RETURN(double first_ns, CheckedLaunch(kernel, report));
   if (report.outcome != Outcome::kOk) return absl::OkStatus();
@@ -108,12 +114,17 @@ absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedKernel& kernel, RunR
   problem_->RestoreInOuts();
   problem_->PoisonOutputs();
   ASSIGN_OR_RETURN(const double duration_ns, kernel.Launch(*launcher_));
-  JudgeLaunch(report);
+  JudgeLaunch(kernel, report);
   return duration_ns;
 }
 
-void CpuRunner::JudgeLaunch(RunReport& report) {
+void CpuRunner::JudgeLaunch(const LoadedKernel& kernel, RunReport& report) {
   Verdict verdict = problem_->Check();
+  // What was written over may be why an element is wrong.
+  if (std::string damage = kernel.guards().DescribeDamage(*launcher_); !damage.empty()) {
+    verdict.right = false;
+    verdict.message = std::move(damage);
+  }
   report.error = std::move(verdict.error);
   if (verdict.right) return;
   report.outcome = Outcome::kWrongResult;
@@ -142,7 +153,7 @@ absl::Status CpuRunner::Sample(const LoadedKernel& kernel, const SamplePolicy& p
     }
   }
   if (cold) {
-    JudgeLaunch(report);
+    JudgeLaunch(kernel, report);
   } else {
     RETURN_IF_ERROR(CheckedLaunch(kernel, report).status());
   }

@@ -8,16 +8,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/device/cpu/guard_zone.h"
 
 namespace tune::cpu {
 namespace {
 
 constexpr size_t kStaggerBytes = 192;
 constexpr size_t kStaggers = 16;
-
-unsigned char GuardByte(size_t offset) {
-  return static_cast<unsigned char>((offset * 0x9e3779b97f4a7c15ull) >> 56 | 1u);
-}
 
 // With the address sanitizer in the process, a kernel that only reads a guard is stopped, too.
 using Poison = void (*)(const volatile void* address, size_t bytes);
@@ -40,8 +37,8 @@ absl::StatusOr<GuardedBuffer> GuardedBuffer::Allocate(size_t bytes, unsigned ind
   void* mapping = mmap(nullptr, buffer.mapping_bytes_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) {
-    return absl::ResourceExhaustedError(absl::StrCat("no memory for a buffer of ", bytes,
-                                                     " bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a buffer of ", bytes, " bytes"));
   }
   // Large pages where there are any: as a GPU has them, and times vary less.
   madvise(mapping, buffer.mapping_bytes_, MADV_HUGEPAGE);
@@ -76,26 +73,18 @@ GuardedBuffer& GuardedBuffer::operator=(GuardedBuffer&& other) noexcept {
 void GuardedBuffer::SetGuards() {
   for (unsigned char* guard : {data_ - kGuardBytes, data_ + bytes_}) {
     Open(guard);
-    for (size_t i = 0; i < kGuardBytes; ++i) guard[i] = GuardByte(i);
+    FillGuard(guard, kGuardBytes);
     Close(guard);
   }
 }
 
 std::string GuardedBuffer::DescribeDamage() const {
-  for (bool after : {false, true}) {
-    const unsigned char* guard = after ? data_ + bytes_ : data_ - kGuardBytes;
-    size_t bad = 0;
-    size_t nearest = 0;
+  for (GuardSide side : {GuardSide::kBefore, GuardSide::kAfter}) {
+    const unsigned char* guard = side == GuardSide::kAfter ? data_ + bytes_ : data_ - kGuardBytes;
     Open(guard);
-    for (size_t i = 0; i < kGuardBytes; ++i) {
-      if (guard[i] == GuardByte(i)) continue;
-      if (bad == 0 || !after) nearest = after ? i : kGuardBytes - i;
-      ++bad;
-    }
+    std::string damage = DescribeGuard(guard, kGuardBytes, side);
     Close(guard);
-    if (bad == 0) continue;
-    return absl::StrCat(bad, " bytes ", after ? "after" : "before", " it, the nearest ", nearest,
-                        " bytes ", after ? "past its end" : "ahead of its start");
+    if (!damage.empty()) return damage;
   }
   return "";
 }

@@ -58,8 +58,7 @@ absl::Status HostProblem::Allocate(const ProblemPlan& plan) {
     }
     if (IsChecked(buffer.role)) {
       ASSIGN_OR_RETURN(const BufferPlan reference, ReferenceBuffer(plan, buffer));
-      ASSIGN_OR_RETURN(slot.reference_memory,
-                       GuardedBuffer::Allocate(DataBytes(reference), index));
+      ASSIGN_OR_RETURN(slot.reference_memory, GuardedBuffer::Allocate(DataBytes(reference), index));
       slot.reference = {reference.dtype, slot.reference_memory.data(), buffer.count};
     }
     slots_.push_back(std::move(slot));
@@ -123,8 +122,15 @@ absl::Status HostProblem::RunReference(const ProblemPlan& plan, const std::strin
                          [this](const BufferPlan& wanted) { return ResolveReference(wanted); });
   if (absl::IsResourceExhausted(kernel.status())) return kernel.status();
   absl::Status status = kernel.status();
-  if (status.ok()) status = kernel->Launch(launcher_).status();
-  if (status.ok()) return status;
+  if (status.ok()) {
+    kernel->guards().Fill(launcher_);
+    status = kernel->Launch(launcher_).status();
+  }
+  if (status.ok()) {
+    const std::string damage = kernel->guards().DescribeDamage(launcher_);
+    if (damage.empty()) return status;
+    return absl::InvalidArgumentError(absl::StrCat("the reference ", damage));
+  }
   return absl::InvalidArgumentError(absl::StrCat("the reference failed: ", status.message()));
 }
 
@@ -134,8 +140,8 @@ absl::Status HostProblem::CheckReference() {
   for (Slot& slot : slots_) {
     if (!IsChecked(slot.plan.role)) continue;
     if (std::string damage = slot.reference_memory.DescribeDamage(); !damage.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("the reference wrote outside buffer '",
-                                                     slot.plan.name, "': ", damage));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the reference wrote outside buffer '", slot.plan.name, "': ", damage));
     }
     slot.reference_memory.MakeReadOnly();
     const CompareResult compare = Compare(launcher_, slot.reference, slot.reference, {});
@@ -193,8 +199,8 @@ absl::StatusOr<void*> HostProblem::ResolveScratch(const BufferPlan& wanted, Slot
   // Another size than the last variant's: its guard must lie right behind it.
   slot->plan.count = -1;
   slot->memory = GuardedBuffer();
-  ASSIGN_OR_RETURN(slot->memory, GuardedBuffer::Allocate(
-                                     DataBytes(wanted), static_cast<unsigned>(slot - &slots_[0])));
+  ASSIGN_OR_RETURN(slot->memory, GuardedBuffer::Allocate(DataBytes(wanted),
+                                                         static_cast<unsigned>(slot - &slots_[0])));
   slot->plan = wanted;
   FillSlot(*slot);
   return slot->memory.data();

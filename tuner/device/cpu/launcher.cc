@@ -61,9 +61,9 @@ absl::Status CheckLaunch(const LaunchPlan& plan, uint64_t shared_bytes_max) {
                                                      kGridMax[i], " are possible"));
     }
     if (plan.block[i] < 1 || plan.block[i] > kBlockMax[i]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a block of ", plan.block[i], " threads along ", std::string(1, kAxes[i]),
-                       "; 1 to ", kBlockMax[i], " are possible"));
+      return absl::InvalidArgumentError(absl::StrCat("a block of ", plan.block[i],
+                                                     " threads along ", std::string(1, kAxes[i]),
+                                                     "; 1 to ", kBlockMax[i], " are possible"));
     }
     if (plan.cluster[i] != 1) {
       return absl::InvalidArgumentError("the CPU device has no clusters of blocks");
@@ -72,8 +72,7 @@ absl::Status CheckLaunch(const LaunchPlan& plan, uint64_t shared_bytes_max) {
   const int64_t threads = plan.block[0] * plan.block[1] * plan.block[2];
   if (threads > tune_cpu::kThreadsPerBlockMax) {
     return absl::InvalidArgumentError(absl::StrCat("a block of ", threads, " threads; at most ",
-                                                   tune_cpu::kThreadsPerBlockMax,
-                                                   " are possible"));
+                                                   tune_cpu::kThreadsPerBlockMax, " are possible"));
   }
   if (plan.shared_bytes < 0 || static_cast<uint64_t>(plan.shared_bytes) > shared_bytes_max) {
     return absl::InvalidArgumentError(absl::StrCat(plan.shared_bytes,
@@ -103,9 +102,8 @@ absl::StatusOr<std::unique_ptr<Launcher>> Launcher::Create(const std::vector<int
                      "with taskset"));
   }
   // A kernel is told one distance for all threads.
-  launcher->RunOnAll([&](unsigned i) {
-    launcher->workers_[i]->state_offset = BlockScheduler::StateOffset();
-  });
+  launcher->RunOnAll(
+      [&](unsigned i) { launcher->workers_[i]->state_offset = BlockScheduler::StateOffset(); });
   for (const std::unique_ptr<Worker>& worker : launcher->workers_) {
     if (worker->state_offset == launcher->workers_[0]->state_offset) continue;
     return absl::FailedPreconditionError(
@@ -176,6 +174,10 @@ double Launcher::Execute(Task prepare, Task task) {
   return static_cast<double>(end_ns_ - begin_ns_);
 }
 
+SharedMemory Launcher::shared(unsigned thread_index) const {
+  return workers_[thread_index]->scheduler->shared_memory();
+}
+
 double Launcher::RunOnAll(Task task) {
   return Execute([](unsigned) {}, task);
 }
@@ -210,7 +212,7 @@ absl::StatusOr<double> Launcher::Launch(const KernelCode& code, const LaunchPlan
         if (code.set_shared != nullptr) code.set_shared(workers_[i]->scheduler->shared());
       },
       [&](unsigned i) { workers_[i]->scheduler->Run(launch); });
-  if (launch.failed.load(std::memory_order_relaxed)) return absl::AbortedError(launch.failure);
+  if (launch.failed.load(std::memory_order_relaxed)) return launch.failure;
   return duration_ns;
 }
 

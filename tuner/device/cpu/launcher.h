@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -23,6 +24,13 @@ struct KernelCode {
   void (*set_shared)(unsigned char* base) = nullptr;
 };
 
+// The dynamic shared memory of one thread of the launcher, with guard zones on either side.
+struct SharedMemory {
+  unsigned char* data = nullptr;
+  size_t front_bytes = 0;  // the zone ahead of it
+  size_t bytes_max = 0;    // from `data` on, what no launch may have included
+};
+
 // INVALID_ARGUMENT names the limit that a launch breaks.
 absl::Status CheckLaunch(const LaunchPlan& plan, uint64_t shared_bytes_max);
 
@@ -37,10 +45,12 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   unsigned thread_count() const { return static_cast<unsigned>(threads_.size()); }
+  SharedMemory shared(unsigned thread_index) const;
 
   // How long a launch took, in nanoseconds: from when all threads stood ready until the last one
-  // was done, so waking them is not part of it. INVALID_ARGUMENT: see CheckLaunch. ABORTED: the
-  // kernel failed, by a deadlock or a misuse of a barrier; the launcher can be used again.
+  // was done, so waking them is not part of it. INVALID_ARGUMENT: see CheckLaunch. ABORTED: an
+  // assertion of the kernel failed. FAILED_PRECONDITION: it went wrong otherwise, by a deadlock or
+  // a misuse of a barrier. The launcher can be used again.
   absl::StatusOr<double> Launch(const KernelCode& code, const LaunchPlan& plan, void* const* args);
 
   using Task = absl::FunctionRef<void(unsigned thread_index)>;

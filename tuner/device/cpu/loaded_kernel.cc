@@ -131,12 +131,14 @@ absl::StatusOr<LoadedKernel> LoadedKernel::Load(const std::string& binary, const
   RETURN_IF_ERROR(kernel.Open(binary));
   RETURN_IF_ERROR(kernel.SetArguments(args, resolve));
   RETURN_IF_ERROR(kernel.CheckParameters());
+  kernel.guards_ = SharedGuards::Find(binary, kernel.library_, launch.shared_bytes);
   return kernel;
 }
 
 LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
     : library_(std::exchange(other.library_, nullptr)),
       code_(other.code_),
+      guards_(std::move(other.guards_)),
       launch_(std::move(other.launch_)),
       arguments_(std::move(other.arguments_)) {}
 

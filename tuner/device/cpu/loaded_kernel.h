@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tuner/device/cpu/launcher.h"
+#include "tuner/device/cpu/shared_guards.h"
 #include "tuner/plan.h"
 
 namespace tune::cpu {
@@ -32,6 +33,9 @@ class LoadedKernel {
   // See Launcher::Launch.
   absl::StatusOr<double> Launch(Launcher& launcher) const;
 
+  // Zones beside its shared memory. They are filled once, before the first launch.
+  const SharedGuards& guards() const { return guards_; }
+
  private:
   struct Argument {
     alignas(8) std::array<unsigned char, 8> bytes = {};
@@ -45,6 +49,7 @@ class LoadedKernel {
 
   void* library_ = nullptr;
   KernelCode code_;
+  SharedGuards guards_;
   LaunchPlan launch_;
   std::vector<Argument> arguments_;
 };

@@ -152,14 +152,12 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan&
 }
 
 std::vector<std::string> NvrtcCompiler::OptionsFor(const CompilePlan& plan) const {
-  // Headers come from the request and from CUDA's folder only. NDEBUG: a reachable assert makes
-  // ptxas serialise WGMMA, so timed code never has one.
+  // Headers come from the request and from CUDA's folder only.
   std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", plan.target),
                                       "--no-source-include",
                                       absl::StrCat("-I", include_dir_),
                                       "-default-device",
-                                      "--ptxas-options=-v",
-                                      "-DNDEBUG"};
+                                      "--ptxas-options=-v"};
   bool has_standard = std::any_of(plan.options.begin(), plan.options.end(), [](const auto& text) {
     return absl::StartsWith(text, "--std") || absl::StartsWith(text, "-std");
   });

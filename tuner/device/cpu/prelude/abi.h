@@ -5,7 +5,7 @@
 
 namespace tune_cpu {
 
-inline constexpr unsigned kAbiVersion = 1;
+inline constexpr unsigned kAbiVersion = 2;
 inline constexpr unsigned kWarpSize = 32;
 inline constexpr unsigned kThreadsPerBlockMax = 1024;
 inline constexpr unsigned kWarpsPerBlockMax = kThreadsPerBlockMax / kWarpSize;
@@ -44,6 +44,8 @@ struct Services {
   void (*yield)();
   // After a thread of a block has returned while others are suspended.
   void (*thread_exited)();
+  // Where an assertion fails. Does not return.
+  void (*assert_failed)(const char* expression, const char* file, int line);
 };
 
 // One per OS thread, at the same offset from the thread pointer in each, which the kernel is told

@@ -55,6 +55,16 @@ TUNE_CPU_INLINE T Shuffle(unsigned mask, const T& value, unsigned source, int li
 
 }  // namespace tune_cpu
 
+namespace tune_cpu {
+
+[[noreturn]] __attribute__((cold, noinline)) static void AssertFailed(const char* expression,
+                                                                      const char* file, int line) {
+  ThisState().services->assert_failed(expression, file, line);
+  __builtin_unreachable();
+}
+
+}  // namespace tune_cpu
+
 TUNE_CPU_INLINE void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
   tune_cpu::Warp(tune_cpu::WarpKind::kSync, mask, 0, 0, line);
 }
