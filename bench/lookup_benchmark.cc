@@ -6,6 +6,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "client/benchmark_run.h"
 #include "server/lookup/index.h"
 
 namespace tune::server {
@@ -144,4 +145,9 @@ BENCHMARK(BM_Publish)->Unit(benchmark::kMillisecond);
 }  // namespace
 }  // namespace tune::server
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  tune::client::RunBenchmarks();
+  benchmark::Shutdown();
+}

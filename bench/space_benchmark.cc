@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/benchmark_run.h"
 #include "tuner/space/definition_json.h"
 #include "tuner/space/space.h"
 
@@ -177,5 +178,5 @@ int main(int argc, char** argv) {
           [run = run, &definition](benchmark::State& state) { run(state, definition); });
     }
   }
-  benchmark::RunSpecifiedBenchmarks();
+  tune::client::RunBenchmarks();
 }

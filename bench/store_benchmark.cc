@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/benchmark_run.h"
 #include "db/store.h"
 
 namespace tune::db {
@@ -88,4 +89,9 @@ BENCHMARK(BM_TrialsOfKey10k)->UseRealTime()->Unit(benchmark::kMillisecond);
 }  // namespace
 }  // namespace tune::db
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  tune::client::RunBenchmarks();
+  benchmark::Shutdown();
+}

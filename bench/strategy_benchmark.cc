@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/benchmark_run.h"
 #include "tuner/expression/expression.h"
 #include "tuner/space/space.h"
 #include "tuner/strategy.h"
@@ -142,5 +143,5 @@ int main(int argc, char** argv) {
       add(std::string(tune::kDefaultStrategy), space, in_flight, tune::PriorOf(space));
     }
   }
-  benchmark::RunSpecifiedBenchmarks();
+  tune::client::RunBenchmarks();
 }

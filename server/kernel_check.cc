@@ -7,8 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "server/check_findings.h"
 #include "server/convert.h"
 #include "server/pool/compile_check.h"
+#include "server/source_findings.h"
 #include "server/submission.h"
 #include "tuner/status_macros.h"
 
@@ -16,22 +20,16 @@ namespace tune::server {
 namespace {
 
 constexpr uint64_t kVariantsMax = 4096;  // of a check of the whole space
-
-void AddFinding(const std::string& where, absl::string_view message,
-                v1::CheckKernelResponse& response) {
-  v1::CheckFinding* finding = response.add_findings();
-  finding->set_where(where);
-  finding->set_message(Utf8(std::string(message)));
-}
+constexpr absl::Duration kTellEvery = absl::Milliseconds(200);
 
 // Kernel::Create says "softmax.textproto:12:9: what is wrong": the place is apart on the wire.
 void AddSpecFinding(const std::string& spec_name, absl::string_view message,
-                    v1::CheckKernelResponse& response) {
+                    CheckFindings& findings) {
   const size_t colon = message.find(": ");
   if (absl::StartsWith(message, spec_name) && colon != absl::string_view::npos) {
-    AddFinding(std::string(message.substr(0, colon)), message.substr(colon + 2), response);
+    findings.AddAt(std::string(message.substr(0, colon)), std::string(message.substr(colon + 2)));
   } else {
-    AddFinding(spec_name, message, response);
+    findings.AddAt(spec_name, std::string(message));
   }
 }
 
@@ -54,10 +52,49 @@ absl::StatusOr<std::vector<Config>> ConfigsToCompile(const Kernel& kernel, const
   return configs;
 }
 
-absl::Status CheckTarget(const Kernel& kernel, const std::string& target,
-                         const v1::CheckKernelRequest& request, Workers& workers,
-                         SpaceSolver& solver, const Cancelled& cancelled,
-                         v1::CheckKernelResponse& response) {
+// Tells how far a target's compiles are, not oftener than people read.
+class Progress {
+ public:
+  Progress(const TellProgress& tell, const CheckFindings& findings, const std::string& target,
+           uint64_t total)
+      : tell_(tell), findings_(findings) {
+    proto_.set_target(target);
+    proto_.set_total(total);
+  }
+
+  void At(uint64_t done) {
+    const absl::Time now = SteadyNow();
+    if (now - told_ < kTellEvery && done != proto_.total()) return;
+    told_ = now;
+    proto_.set_done(done);
+    proto_.set_errors(findings_.errors());
+    if (tell_) tell_(proto_);
+  }
+
+ private:
+  const TellProgress& tell_;
+  const CheckFindings& findings_;
+  v1::CheckProgress proto_;
+  absl::Time told_ = absl::InfinitePast();
+};
+
+// False if there is no kernel to compile.
+absl::StatusOr<bool> AddSourceFindings(const Kernel& kernel, const Problem& problem,
+                                       const TargetTraits& traits, CheckFindings& findings) {
+  ASSIGN_OR_RETURN(const std::vector<SourceFinding> found, CheckSource(kernel, problem, traits));
+  bool has_entries = true;
+  for (const SourceFinding& finding : found) {
+    findings.AddAt("", finding.message,
+                   finding.certain ? v1::CHECK_SEVERITY_ERROR : v1::CHECK_SEVERITY_WARNING);
+    has_entries = has_entries && !finding.of_entry;
+  }
+  return has_entries;
+}
+
+absl::StatusOr<uint64_t> CheckTarget(const Kernel& kernel, const std::string& target,
+                                     const v1::CheckKernelRequest& request, Workers& workers,
+                                     SpaceSolver& solver, const CheckHooks& hooks,
+                                     CheckFindings& findings) {
   ASSIGN_OR_RETURN(TargetTraits traits, TargetTraitsFor(target));
   if (!kernel.RunsOn(target)) {
     return absl::InvalidArgumentError(absl::StrCat("the spec's targets leave it out: ",
@@ -65,17 +102,31 @@ absl::Status CheckTarget(const Kernel& kernel, const std::string& target,
   }
   const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
   ASSIGN_OR_RETURN(Problem problem, kernel.MakeProblem(dims, request.dtype(), target));
-  ASSIGN_OR_RETURN(
-      std::vector<Config> configs,
-      ConfigsToCompile(kernel, problem, traits, request.all_variants(), solver, cancelled));
+  ASSIGN_OR_RETURN(const bool has_entries, AddSourceFindings(kernel, problem, traits, findings));
+  if (!has_entries) return 0;
+  ASSIGN_OR_RETURN(std::vector<Config> configs,
+                   ConfigsToCompile(kernel, problem, traits, request.all_variants(), solver,
+                                    hooks.cancelled));
   ASSIGN_OR_RETURN(CompilePool * pool, workers.PoolFor(target));
-  ASSIGN_OR_RETURN(CompileReport report,
-                   CompileOnly(kernel, problem, traits, configs, *pool, cancelled));
-  (*response.mutable_compiled())[target] = report.compiled;
-  for (const CompileFinding& finding : report.findings) {
-    AddFinding(absl::StrCat(target, " ", finding.variant), finding.message, response);
+  Progress progress(hooks.progress, findings, target, configs.size());
+  progress.At(0);
+  return CompileOnly(
+      kernel, problem, traits, configs, *pool,
+      {.found = [&](const std::string& variant,
+                    const std::string& message) { findings.AddCompile(target, variant, message); },
+       .progress = [&](uint64_t done) { progress.At(done); }},
+      hooks.cancelled);
+}
+
+// Every target that was asked for, or that this host can compile for.
+std::set<std::string> TargetsOf(const v1::CheckKernelRequest& request, const Kernel& kernel,
+                                Workers& workers) {
+  std::set<std::string> targets(request.targets().begin(), request.targets().end());
+  if (!targets.empty()) return targets;
+  for (const std::string& target : workers.Targets()) {
+    if (kernel.RunsOn(target)) targets.insert(target);
   }
-  return absl::OkStatus();
+  return targets;
 }
 
 }  // namespace
@@ -100,14 +151,16 @@ v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
 }
 
 absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue& catalogue,
-                         Workers& workers, SpaceSolver& solver, const Cancelled& cancelled,
+                         Workers& workers, SpaceSolver& solver, const CheckHooks& hooks,
                          v1::CheckKernelResponse& response) {
+  CheckFindings findings;
   NamedKernel named;
   if (request.kernel_case() == v1::CheckKernelRequest::kKernelSource) {
     const v1::KernelSource& source = request.kernel_source();
     absl::StatusOr<NamedKernel> parsed = ParseKernelSource(source);
     if (!parsed.ok()) {
-      AddSpecFinding(source.spec_name(), parsed.status().message(), response);
+      AddSpecFinding(source.spec_name(), parsed.status().message(), findings);
+      findings.Write(response);
       return absl::OkStatus();
     }
     named = *std::move(parsed);
@@ -115,25 +168,24 @@ absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue&
     ASSIGN_OR_RETURN(named, catalogue.Find(request.kernel_name()));
   }
 
-  std::set<std::string> targets(request.targets().begin(), request.targets().end());
+  const std::set<std::string> targets = TargetsOf(request, *named.kernel, workers);
   if (targets.empty()) {
-    for (const std::string& target : workers.Targets()) {
-      if (named.kernel->RunsOn(target)) targets.insert(target);
-    }
-    if (targets.empty()) {
-      AddFinding(named.spec_name, "no target of the kernel can be compiled for on this host",
-                 response);
-    }
+    findings.AddAt(named.spec_name, "no target of the kernel can be compiled for on this host");
   }
   const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
   *response.mutable_kernel() =
-      ToProto(*named.kernel, targets, dims, request.dtype(), solver, cancelled);
+      ToProto(*named.kernel, targets, dims, request.dtype(), solver, hooks.cancelled);
   for (const std::string& target : targets) {
-    const absl::Status status =
-        CheckTarget(*named.kernel, target, request, workers, solver, cancelled, response);
-    if (absl::IsCancelled(status)) return status;
-    if (!status.ok()) AddFinding(target, status.message(), response);
+    const absl::StatusOr<uint64_t> compiled =
+        CheckTarget(*named.kernel, target, request, workers, solver, hooks, findings);
+    if (absl::IsCancelled(compiled.status())) return compiled.status();
+    if (compiled.ok()) {
+      (*response.mutable_compiled())[target] = *compiled;
+    } else {
+      findings.AddCompile(target, "", std::string(compiled.status().message()));
+    }
   }
+  findings.Write(response);
   return absl::OkStatus();
 }
 

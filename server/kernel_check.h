@@ -3,6 +3,7 @@
 // finding with its place.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -22,9 +23,16 @@ v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
                    const std::map<std::string, int64_t>& dims, const std::string& dtype,
                    SpaceSolver& solver, const Cancelled& cancelled);
 
+using TellProgress = std::function<void(const v1::CheckProgress& progress)>;
+
+struct CheckHooks {
+  Cancelled cancelled;
+  TellProgress progress;  // on any thread, one call at a time; may be empty
+};
+
 // NOT_FOUND: no such kernel in the catalogue; CANCELLED. Everything else is a finding.
 absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue& catalogue,
-                         Workers& workers, SpaceSolver& solver, const Cancelled& cancelled,
+                         Workers& workers, SpaceSolver& solver, const CheckHooks& hooks,
                          v1::CheckKernelResponse& response);
 
 }  // namespace tune::server

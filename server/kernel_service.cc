@@ -2,10 +2,13 @@
 #include "server/kernel_service.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/convert.h"
+#include "server/event_reactor.h"
 #include "server/kernel_check.h"
 #include "server/space_query.h"
 #include "server/unary.h"
@@ -76,12 +79,29 @@ grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* 
   return AnswerOn(executors_.waiting, context, kCap, get);
 }
 
-grpc::ServerUnaryReactor* KernelService::CheckKernel(grpc::CallbackServerContext* context,
-                                                     const v1::CheckKernelRequest* request,
-                                                     v1::CheckKernelResponse* response) {
-  return AnswerOn(checks_, context, kCheckCap, [=, this](const Cancelled& cancelled) {
-    return server::CheckKernel(*request, catalogue_, workers_, solver_, cancelled, *response);
+grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
+    grpc::CallbackServerContext* context, const v1::CheckKernelRequest* request) {
+  using Reactor = EventReactor<v1::CheckKernelEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make();
+  const absl::Time deadline = DeadlineOf(*context, kCheckCap);
+  // The request lives until the call ends, which the client may do at any time.
+  reactor->RunOn(checks_, [this, reactor, deadline, copy = *request] {
+    const CheckHooks hooks = {
+        .cancelled =
+            [&] { return checks_.stopping() || reactor->cancelled() || SteadyNow() > deadline; },
+        .progress =
+            [&](const v1::CheckProgress& progress) {
+              v1::CheckKernelEvent event;
+              *event.mutable_progress() = progress;
+              reactor->Send(std::move(event));
+            }};
+    v1::CheckKernelEvent event;
+    const absl::Status status =
+        server::CheckKernel(copy, catalogue_, workers_, solver_, hooks, *event.mutable_response());
+    if (status.ok()) reactor->Send(std::move(event));
+    reactor->End(ToGrpc(status));
   });
+  return reactor.get();
 }
 
 grpc::ServerUnaryReactor* KernelService::DescribeSpace(grpc::CallbackServerContext* context,

@@ -28,9 +28,8 @@ class KernelService : public v1::KernelService::CallbackService {
   grpc::ServerUnaryReactor* GetKernel(grpc::CallbackServerContext* context,
                                       const v1::GetKernelRequest* request,
                                       v1::Kernel* response) override;
-  grpc::ServerUnaryReactor* CheckKernel(grpc::CallbackServerContext* context,
-                                        const v1::CheckKernelRequest* request,
-                                        v1::CheckKernelResponse* response) override;
+  grpc::ServerWriteReactor<v1::CheckKernelEvent>* CheckKernel(
+      grpc::CallbackServerContext* context, const v1::CheckKernelRequest* request) override;
 
   grpc::ServerUnaryReactor* DescribeSpace(grpc::CallbackServerContext* context,
                                           const v1::DescribeSpaceRequest* request,

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/convert.h"
+#include "server/source_findings.h"
 #include "tuner/status_macros.h"
 #include "tuner/strategy.h"
 
@@ -92,6 +93,19 @@ absl::StatusOr<NamedKernel> ResolveKernel(const v1::SubmitSweepRequest& request,
   return absl::InvalidArgumentError("no kernel: give a name of the catalogue, or a source");
 }
 
+// INVALID_ARGUMENT: no config of the kernel can be what is meant.
+absl::Status RefuseSource(const Kernel& kernel, const Problem& problem, const TargetTraits& traits,
+                          std::vector<std::string>& warnings) {
+  ASSIGN_OR_RETURN(const std::vector<SourceFinding> findings,
+                   CheckSource(kernel, problem, traits));
+  std::vector<std::string> errors;
+  for (const SourceFinding& finding : findings) {
+    (finding.certain ? errors : warnings).push_back(finding.message);
+  }
+  if (errors.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+}
+
 }  // namespace
 
 absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
@@ -144,6 +158,7 @@ absl::StatusOr<Submission> CheckProblem(const v1::SubmitSweepRequest& request,
   db::SweepRow& sweep = submission.sweep;
   ASSIGN_OR_RETURN(sweep.problem, kernel.MakeProblem(dims, request.dtype(), traits.target));
   RETURN_IF_ERROR(kernel.PlanProblem(sweep.problem, traits).status());
+  RETURN_IF_ERROR(RefuseSource(kernel, sweep.problem, traits, submission.warnings));
 
   sweep.kernel_hash = kernel.hash();
   sweep.kernel_name = kernel.spec().name();

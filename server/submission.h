@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -37,6 +38,7 @@ struct Submission {
   db::SweepRow sweep;
   SearchOptions search;
   uint64_t space_size = 0;
+  std::vector<std::string> warnings;  // of the source; the sweep runs all the same
 };
 
 // Waits until the devices are known, at most until `deadline`. Whether any config is valid is not

@@ -196,6 +196,12 @@ absl::Status SweepRun::OpenDevice() {
   devices_.RestoreCeilings(*lease_);
   const absl::Duration budget =
       row.budget_seconds > 0 ? absl::Seconds(row.budget_seconds) : absl::InfiniteDuration();
+  std::optional<Config> first;
+  if (absl::StatusOr<Config> config =
+          kernel_->DefaultConfig(row.problem, TraitsOf(device.status.info));
+      config.ok()) {
+    first = *std::move(config);
+  }
   ASSIGN_OR_RETURN(evaluator_,
                    workers_.MakeEvaluator(
                        row.device_id, {.kernel = kernel_,
@@ -204,7 +210,8 @@ absl::Status SweepRun::OpenDevice() {
                                        .policy = PolicyFor(row.target, row.cache_mode),
                                        .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
                                        .budget = budget,
-                                       .cancelled = stopped}));
+                                       .cancelled = stopped,
+                                       .first = std::move(first)}));
   RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,

@@ -30,6 +30,7 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
                      CheckSubmission(*request, catalogue_, devices_, solver_, deadline, cancelled));
     ASSIGN_OR_RETURN(SweepView view, queue_.Submit(submission));
     *response = ToProto(view);
+    for (const std::string& warning : submission.warnings) response->add_warnings(Utf8(warning));
     return absl::OkStatus();
   };
   return AnswerOn(executors_.waiting, context, kSubmitCap, submit);

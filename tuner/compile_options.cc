@@ -55,4 +55,13 @@ std::string AllowedNvrtcOptions() {
                       ", --maxrregcount=16..255, --ptxas-options=--register-usage-level=0..10");
 }
 
+std::string WhyNotAllowedOption(const std::string& option, const std::string& target) {
+  if (target == "cpu") {
+    return absl::StrCat("option '", option, "' is not allowed: kernels for the CPU device are "
+                        "compiled without options of their own");
+  }
+  if (IsAllowedNvrtcOption(option)) return "";
+  return absl::StrCat("option '", option, "' is not allowed; allowed: ", AllowedNvrtcOptions());
+}
+
 }  // namespace tune

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "client/benchmark_run.h"
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
@@ -247,7 +248,7 @@ absl::Status Bench::Run() {
         ->Unit(benchmark::kMicrosecond)
         ->Iterations(flags_.samples);
   }
-  const size_t matched = benchmark::RunSpecifiedBenchmarks();
+  const size_t matched = RunBenchmarks();
   benchmark::Shutdown();
   if (!failure_.ok()) return failure_;
   if (matched == 0) {

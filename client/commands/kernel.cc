@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl kernel list|show|check
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -17,6 +19,7 @@ namespace tune::client {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(30);
+constexpr auto kLineEvery = std::chrono::seconds(10);
 constexpr auto kCheckTimeout = std::chrono::minutes(60);  // a whole space may be compiled
 
 std::string SizesText(const v1::Kernel& kernel) {
@@ -85,9 +88,14 @@ struct CheckFlags {
   bool json = false;
 };
 
+bool IsError(const v1::CheckFinding& finding) {
+  return finding.severity() != v1::CHECK_SEVERITY_WARNING;
+}
+
 void PrintCheck(const v1::CheckKernelResponse& response) {
   for (const v1::CheckFinding& finding : response.findings()) {
-    std::fprintf(stderr, "%s%s%s\n", finding.where().c_str(), finding.where().empty() ? "" : ": ",
+    std::fprintf(stderr, "%s%s%s%s\n", finding.where().c_str(),
+                 finding.where().empty() ? "" : ": ", IsError(finding) ? "" : "warning: ",
                  finding.message().c_str());
   }
   if (!response.has_kernel()) return;
@@ -100,9 +108,33 @@ void PrintCheck(const v1::CheckKernelResponse& response) {
               response.findings_size() == 1 ? "" : "s");
 }
 
-absl::Status Check(Session& session, const CheckFlags& flags) {
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
+// Progress on stderr: one line that is redrawn on a terminal, else a line for each target, and one
+// now and then of a target that takes long.
+class CheckMeter {
+ public:
+  void Show(const v1::CheckProgress& progress) {
+    const std::string text =
+        absl::StrCat(progress.target(), ": ", progress.done(), " of ", progress.total(),
+                     progress.total() == 1 ? " config" : " configs", " compiled",
+                     progress.errors() > 0 ? absl::StrCat("; errors: ", progress.errors()) : "");
+    if (IsInteractive()) {
+      live_.Show(text);
+      return;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (progress.done() != progress.total() && now - printed_ < kLineEvery) return;
+    printed_ = now;
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+  void Clear() { live_.Clear(); }
+
+ private:
+  LiveLine live_;
+  std::chrono::steady_clock::time_point printed_ = std::chrono::steady_clock::now();
+};
+
+absl::StatusOr<v1::CheckKernelRequest> MakeCheckRequest(const Session& session,
+                                                        const CheckFlags& flags) {
   v1::CheckKernelRequest request;
   if (flags.kernel.find_first_of("./") == std::string::npos) {
     request.set_kernel_name(flags.kernel);
@@ -117,18 +149,35 @@ absl::Status Check(Session& session, const CheckFlags& flags) {
   auto dims = ParseDims(session.dims);
   if (!dims.ok()) return dims.status();
   request.mutable_dims()->insert(dims->begin(), dims->end());
+  return request;
+}
+
+absl::Status Check(Session& session, const CheckFlags& flags) {
+  auto connection = session.Connect(Need::kKernels);
+  if (!connection.ok()) return connection.status();
+  auto request = MakeCheckRequest(session, flags);
+  if (!request.ok()) return request.status();
   grpc::ClientContext context;
   SetDeadline(context, kCheckTimeout);
+  const auto reader = (*connection)->kernels().CheckKernel(&context, *request);
   v1::CheckKernelResponse response;
-  absl::Status status =
-      FromGrpc((*connection)->kernels().CheckKernel(&context, request, &response));
+  CheckMeter meter;
+  for (v1::CheckKernelEvent event; reader->Read(&event);) {
+    if (event.has_progress()) meter.Show(event.progress());
+    if (event.has_response()) response = std::move(*event.mutable_response());
+  }
+  meter.Clear();
+  absl::Status status = FromGrpc(reader->Finish());
   if (!status.ok()) return status;
   if (flags.json) {
     PrintJson(response);
   } else {
     PrintCheck(response);
   }
-  if (!response.findings().empty()) session.Finish(response.has_kernel() ? kFailed : kUsage);
+  const auto& findings = response.findings();
+  if (std::any_of(findings.begin(), findings.end(), IsError)) {
+    session.Finish(response.has_kernel() ? kFailed : kUsage);
+  }
   return absl::OkStatus();
 }
 

@@ -133,6 +133,9 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
   v1::Sweep sweep;
   absl::Status status = FromGrpc((*connection)->sweeps().SubmitSweep(&context, *request, &sweep));
   if (!status.ok()) return status;
+  for (const std::string& warning : sweep.warnings()) {
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  }
   if (const std::string plan = PlanText(sweep); !plan.empty() && !flags.json) {
     std::fprintf(stderr, "%s\n", plan.c_str());
   }

@@ -102,10 +102,12 @@ function compare(a, b) {
 }
 
 // A table whose columns sort. Columns: {title, value(row), text(row), numeric, fill(cell, row)}.
+// With options.stack a narrow screen shows each row as a list of titles and values; without, the
+// table scrolls sideways there.
 function table(parent, columns, options) {
   const limit = options.limit || 100;
   const scroll = el(parent, 'div', 'scroll');
-  const node = el(scroll, 'table');
+  const node = el(scroll, 'table', options.stack ? 'stack' : '');
   const head = el(el(node, 'thead'), 'tr');
   const body = el(node, 'tbody');
   const more = el(parent, 'button', 'more');
@@ -144,6 +146,7 @@ function table(parent, columns, options) {
       if (options.mark && options.mark(row)) tr.classList.add('on');
       for (const column of columns) {
         const td = el(tr, 'td', (column.numeric ? 'n ' : '') + (column.css || ''));
+        if (options.stack) td.dataset.title = column.title;
         if (column.fill) column.fill(td, row);
         else td.textContent = column.text ? column.text(row) : column.value(row);
       }

@@ -405,7 +405,7 @@ function uses(node, point) {
     {title: 'known from', value: (u) => u.counted ? 'counters' : 'declared'},
     {title: 'least time', numeric: true, value: (u) => u.floor_ns, text: (u) => latency(u.floor_ns)},
     {title: 'of the time', value: (u) => -(u.utilisation || 0), fill: (td, u) => bar(td, u.utilisation || 0)},
-  ], {sort: 6}).show(point.uses);
+  ], {sort: 6, stack: true}).show(point.uses);
 }
 
 function summary(parent, view) {
@@ -524,7 +524,7 @@ function overview(views) {
     {title: 'verdict', value: (v) => v.best ? verdictOf(v.best)[0] : '', fill: (td, v) => v.best && verdictCell(td, v.best)},
     {title: 'over default', numeric: true, value: (v) => v.best && v.plain ? median(v.plain) / median(v.best) : 0,
      text: (v) => v.best && v.plain ? (median(v.plain) / median(v.best)).toFixed(2) + '×' : '–'},
-  ], {limit: 64, pick(view) { show(view); list.draw(); body.scrollIntoView({behavior: 'smooth'}); },
+  ], {limit: 64, stack: true, pick(view) { show(view); list.draw(); body.scrollIntoView({behavior: 'smooth'}); },
       mark: (v) => v === current});
   return list;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,23 +15,20 @@
 
 namespace tune::server {
 
-struct CompileFinding {
-  std::string variant;  // the config's text, or "reference"
-  std::string message;  // the compiler's words
+// One call at a time, on any thread.
+struct CompileHooks {
+  // A variant (the config's text, or "reference") that does not compile, or whose parameters the
+  // spec's args do not fit. The message is at most 4 KiB.
+  std::function<void(const std::string& variant, const std::string& message)> found;
+  // Variants that are done with, the reference not counted.
+  std::function<void(uint64_t done)> progress;
 };
 
-struct CompileReport {
-  uint64_t compiled = 0;                 // variants, the reference not counted
-  std::vector<CompileFinding> findings;  // at most kCompileFindingsMax
-};
-
-inline constexpr size_t kCompileFindingsMax = 100;
-
-// Compiles the reference and each of `configs` for the traits' target. A variant that does not
-// compile is a finding; a non-OK status means that there is no compiler, or that it was cancelled.
-absl::StatusOr<CompileReport> CompileOnly(const Kernel& kernel, const Problem& problem,
-                                          const TargetTraits& traits,
-                                          const std::vector<Config>& configs, CompilePool& pool,
-                                          const Cancelled& cancelled = {});
+// Compiles the reference and each of `configs` for the traits' target. The number of configs that
+// are well. A non-OK status means that there is no compiler, or that it was cancelled.
+absl::StatusOr<uint64_t> CompileOnly(const Kernel& kernel, const Problem& problem,
+                                     const TargetTraits& traits, const std::vector<Config>& configs,
+                                     CompilePool& pool, const CompileHooks& hooks,
+                                     const Cancelled& cancelled = {});
 
 }  // namespace tune::server

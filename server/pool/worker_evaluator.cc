@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/worker/convert.h"
+#include "tuner/device/parameters.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr std::chrono::milliseconds kPatience(20);
 // Compiled variants kept ahead of the device, so that it never waits for a compiler.
 constexpr size_t kReadyAhead = 32;
+constexpr absl::Duration kFirstPatience = absl::Seconds(10);
 
 std::string Shortened(std::string message) {
   constexpr char kCut[] = "\n... (cut)";
@@ -53,6 +55,14 @@ double WrittenBytes(const ProblemPlan& plan) {
     bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
   }
   return bytes;
+}
+
+// INVALID_ARGUMENT: the spec's args do not fit what the compiled kernel takes.
+absl::Status CheckArgs(const CompilePlan& plan, const std::vector<ArgPlan>& args,
+                       const CompiledVariant& variant) {
+  if (variant.outcome != Outcome::kOk || !variant.parameters) return absl::OkStatus();
+  const std::string why = WhyArgsDoNotFit(plan, args, *variant.parameters);
+  return why.empty() ? absl::OkStatus() : absl::InvalidArgumentError(why);
 }
 
 }  // namespace
@@ -134,6 +144,7 @@ absl::Status WorkerEvaluator::Setup() {
   if (opened.valid()) RETURN_IF_ERROR(opened.get());
   RETURN_IF_ERROR(KnowCeilings());
   Limit(left);
+  RETURN_IF_ERROR(CheckFirst());
   return Explained(device.Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_),
                    spent("running"));
 }
@@ -142,6 +153,7 @@ absl::Status WorkerEvaluator::CompileReference() {
   ASSIGN_OR_RETURN(CompilerInfo compiler, options_.compiler->Info(cancelled_));
   compiler_version_ = compiler.version;
   ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
+  CompileFirst();
   ASSIGN_OR_RETURN(CompileResult reference,
                    options_.compiler->Compile(problem_plan_.reference_compile, cancelled_));
   if (reference.variant.outcome != Outcome::kOk) {
@@ -149,6 +161,8 @@ absl::Status WorkerEvaluator::CompileReference() {
                                                    info_.target, ":\n",
                                                    Shortened(reference.variant.log)));
   }
+  RETURN_IF_ERROR(CheckArgs(problem_plan_.reference_compile, problem_plan_.reference_args,
+                            reference.variant));
   reference_binary_ = std::move(reference.variant.binary);
   return absl::OkStatus();
 }
@@ -160,6 +174,33 @@ absl::Status WorkerEvaluator::KnowCeilings() {
   // Without ceilings there are no percentages, but there are times.
   if (ceilings.ok()) SetRoof(*ceilings);
   return absl::OkStatus();
+}
+
+// While the reference compiles and the device starts. The sweep finds it in the cache.
+void WorkerEvaluator::CompileFirst() {
+  if (!options_.first) return;
+  absl::StatusOr<VariantPlan> plan =
+      options_.kernel->PlanVariant(options_.problem, traits_, *options_.first);
+  if (!plan.ok()) return;
+  first_ = std::make_shared<Item>();
+  first_->plan = *std::move(plan);
+  options_.compiler->Submit(this, first_->plan.compile,
+                            [this, item = first_](absl::StatusOr<CompileResult> result) {
+                              Lock lock(mutex_);
+                              item->compiled = std::move(result);
+                              changed_.notify_all();
+                            });
+}
+
+// One that takes long to compile, or does not compile, is left to its own trial.
+absl::Status WorkerEvaluator::CheckFirst() {
+  if (first_ == nullptr) return absl::OkStatus();
+  const ItemPtr first = std::move(first_);
+  const absl::Time until = SteadyNow() + kFirstPatience;
+  Lock lock(mutex_);
+  while (!first->compiled && SteadyNow() < until && !Stopped()) changed_.wait_for(lock, kPatience);
+  if (!first->compiled || !first->compiled->ok()) return absl::OkStatus();
+  return CheckArgs(first->plan.compile, first->plan.args, (*first->compiled)->variant);
 }
 
 void WorkerEvaluator::SetRoof(const std::vector<Ceiling>& ceilings) {
@@ -262,6 +303,10 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
   }
   if (result->cached) ++compile_cache_hits_;
   CompiledVariant& variant = result->variant;
+  if (absl::Status fits = CheckArgs(item->plan.compile, item->plan.args, variant); !fits.ok()) {
+    variant.outcome = Outcome::kInvalidConfig;
+    variant.log = std::string(fits.message());
+  }
   item->trial.compile_seconds = variant.seconds;
   item->trial.compile_cached = result->cached;
   item->trial.resources = std::move(variant.resources);

@@ -48,6 +48,8 @@ struct WorkerEvaluatorOptions {
   // When it says so, waits end within 50 ms: Create and Remeasure give CANCELLED, Next gives
   // nothing. Asked from several threads. May be empty.
   Cancelled cancelled;
+  // A config that will be tried; if the spec's args do not fit its kernel, Create says so.
+  std::optional<Config> first;
 };
 
 // The Evaluator's calls are for one thread, the sweep's; the counters may be read from any.
@@ -85,6 +87,7 @@ class WorkerEvaluator : public Evaluator {
     VariantPlan plan;
     uint64_t number = 0;  // in the order of Start
     std::string binary;   // empty once it runs, or where `ready_` had no room for it
+    std::optional<absl::StatusOr<CompileResult>> compiled;  // of the first only
   };
   using ItemPtr = std::shared_ptr<Item>;
   using Lock = std::unique_lock<std::mutex>;
@@ -96,6 +99,8 @@ class WorkerEvaluator : public Evaluator {
   // Cuts short what waits after so much time.
   void Limit(absl::Duration time);
   bool IsOutOfTime() const { return time_left() <= absl::ZeroDuration(); }
+  void CompileFirst();
+  absl::Status CheckFirst();
   bool Stopped() const;
   // CANCELLED where time was what ended it becomes DEADLINE_EXCEEDED.
   absl::Status Explained(const absl::Status& status, const std::string& what) const;
@@ -138,6 +143,7 @@ class WorkerEvaluator : public Evaluator {
   std::string reference_binary_;
   std::string compiler_version_;
   bool alternate_ = false;  // the device is the CPU that compiles
+  ItemPtr first_;           // of options_.first, until it is checked
   uint64_t restarts_before_ = 0;
   uint64_t started_ = 0;  // on the sweep's thread
   std::atomic<double> rival_latency_ns_{0};

@@ -235,6 +235,13 @@ worker::v1::Compiled ToWire(CompiledVariant variant) {
   proto.set_binary(std::move(variant.binary));
   *proto.mutable_resources() = ToProto(variant.resources);
   proto.set_seconds(variant.seconds);
+  if (!variant.parameters) return proto;
+  worker::v1::Parameters* parameters = proto.mutable_parameters();
+  for (const ParameterFact& fact : *variant.parameters) {
+    worker::v1::Parameter* parameter = parameters->add_parameters();
+    parameter->set_bytes(fact.bytes);
+    parameter->set_type(Utf8(fact.type));
+  }
   return proto;
 }
 
@@ -245,6 +252,11 @@ absl::StatusOr<CompiledVariant> FromWire(worker::v1::Compiled proto) {
   variant.binary = std::move(*proto.mutable_binary());
   variant.resources = FromProto(proto.resources());
   variant.seconds = proto.seconds();
+  if (!proto.has_parameters()) return variant;
+  variant.parameters.emplace();
+  for (const auto& parameter : proto.parameters().parameters()) {
+    variant.parameters->push_back({.bytes = parameter.bytes(), .type = parameter.type()});
+  }
   return variant;
 }
 

@@ -31,16 +31,20 @@ bool IsUtf8Sequence(const std::string& text, size_t at, size_t length) {
 }  // namespace
 
 std::string Utf8(const std::string& text) {
-  std::string valid = text;
-  size_t at = 0;
-  while (at < valid.size()) {
-    const unsigned char first = static_cast<unsigned char>(valid[at]);
+  std::string valid;
+  valid.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const unsigned char first = static_cast<unsigned char>(text[at]);
     const size_t length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (length == 1 || IsUtf8Sequence(valid, at, length)) {
-      at += length;
+    const bool whole = length == 1 || IsUtf8Sequence(text, at, length);
+    if (first == 0) {
+      valid += "\\0";
+    } else if (whole) {
+      valid.append(text, at, length);
     } else {
-      valid[at++] = '?';
+      valid += '?';
     }
+    at += whole ? length : 1;
   }
   return valid;
 }

@@ -55,6 +55,23 @@ note('done', 'yes');
 </body>"""
 
 
+# What a reader of a phone cannot see: tables wider than their place, pages wider than the screen.
+NARROW = """
+<script>
+const wide = [...document.querySelectorAll('table.stack')].filter((table) => {
+  const place = table.parentElement;
+  return place.scrollWidth > place.clientWidth;
+});
+document.body.dataset.screen = String(innerWidth);
+document.body.dataset.stacks = String(document.querySelectorAll('table.stack').length);
+document.body.dataset.cutOff = String(wide.length);
+document.body.dataset.sideways = String(document.documentElement.scrollWidth - innerWidth);
+document.body.dataset.firstCell = getComputedStyle(
+    document.querySelector('table.stack td'), '::before').content;
+</script>
+</body>"""
+
+
 def run_browser(*arguments):
     done = subprocess.run(
         [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -75,9 +92,9 @@ class ReportPage(unittest.TestCase):
         path.write_bytes(subprocess.run([FIXTURE, what], capture_output=True, check=True).stdout)
         return path
 
-    def dataset(self, path):
+    def dataset(self, path, *flags):
         """The body's data attributes once the page has run."""
-        done = run_browser("--enable-logging=stderr", "--dump-dom", path.as_uri())
+        done = run_browser("--enable-logging=stderr", *flags, "--dump-dom", path.as_uri())
         for line in done.stderr.splitlines():
             self.assertNotIn("CONSOLE", line)
         body = re.search(r"<body([^>]*)>", done.stdout).group(1)
@@ -123,6 +140,22 @@ class ReportPage(unittest.TestCase):
         self.assertEqual(dom.count("<canvas"), 3)
         self.assertIn("BLOCK against STAGES", dom)
 
+    def test_tables_are_whole_on_a_phone(self):
+        for what, tables in (("rooflines", "2"), ("roofline", "1")):
+            path = self.page(what)
+            path.write_text(path.read_text().replace("</body>", NARROW))
+            data, _ = self.dataset(path, "--window-size=420,2000")
+            if int(data["screen"]) > 500:
+                self.skipTest(f"{BROWSER} makes no window as narrow as a phone")
+            self.assertEqual(data["stacks"], tables)
+            self.assertEqual(data["cut-off"], "0", what)
+            self.assertLessEqual(int(data["sideways"]), 0, what)
+            self.assertIn("kernel" if what == "rooflines" else "resource",
+                          data["first-cell"].replace("&quot;", ""))
+            # On a desk it is a table with a head.
+            wide, _ = self.dataset(path, "--window-size=1280,2000")
+            self.assertEqual(wide["first-cell"], "none")
+
     def test_pictures_in_light_dark_on_a_phone_and_on_paper(self):
         target = pathlib.Path(os.environ.get("REPORT_SCREENSHOTS", self.dir.name))
         target.mkdir(parents=True, exist_ok=True)
@@ -132,7 +165,7 @@ class ReportPage(unittest.TestCase):
             for name, flags in (("light", ["--window-size=1280,2400"]),
                                 ("dark", ["--window-size=1280,2400",
                                           "--blink-settings=preferredColorScheme=0"]),
-                                ("phone", ["--window-size=500,3200"])):
+                                ("phone", ["--window-size=420,3200"])):
                 picture = target / f"{what}-{name}.png"
                 run_browser(*flags, f"--screenshot={picture}", uri)
                 sizes.append(picture.stat().st_size)

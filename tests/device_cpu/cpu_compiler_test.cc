@@ -11,12 +11,14 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/catalogue.h"
+#include "tuner/device/cpu/kernel_facts.h"
 #include "tuner/device/cpu/shared_arrays.h"
 #include "tuner/kernel.h"
 
@@ -91,7 +93,7 @@ TEST_F(CpuCompilerTest, GivesASharedObjectAndItsSize) {
   EXPECT_EQ(variant.resources.binary_sha256.size(), 64u);
   EXPECT_GT(variant.seconds, 0);
   const Loaded loaded(variant.binary);
-  EXPECT_EQ(*loaded.Find<unsigned*>("tune_cpu_parameter_count"), 1u);
+  EXPECT_EQ(*loaded.Find<unsigned*>("tune_cpu_parameters"), 1u);
 }
 
 TEST_F(CpuCompilerTest, ErrorsNameTheSourceAndItsLine) {
@@ -119,10 +121,104 @@ TEST_F(CpuCompilerTest, HeadersOfTheRequestAndDefinesArrive) {
   EXPECT_EQ(Compile(plan).outcome, Outcome::kOk) << Compile(plan).log;
 }
 
-TEST_F(CpuCompilerTest, AMissingKernelIsNamed) {
-  const CompiledVariant variant = Compile(PlanOf("__global__ void other() {}\n"));
-  EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
-  EXPECT_THAT(variant.log, HasSubstr("kernel sample of sample.cu"));
+TEST_F(CpuCompilerTest, AnEntryThatIsNoKernelIsNamedWithItsLine) {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"__global__ void other() {}\n",
+            "sample.cu: the source has no kernel 'sample'; it has: other"},
+           {"\nextern \"C\" void sample(float* x) { x[0] = 1; }\n",
+            "sample.cu:2: 'sample' is no kernel: it is not __global__"},
+           {"\n\nextern \"C\" __global__ void sample(float* x);\n",
+            "sample.cu:3: kernel 'sample' is only declared"},
+           {"__device__ float Lost(float x);\n"
+            "extern \"C\" __global__ void sample(float* x) { x[0] = Lost(x[1]); }\n",
+            "undefined reference to `Lost(float)'"},
+           {"#if WIDTH > 8\nextern \"C\" __global__ void sample(float* x) { x[0] = 1; }\n#endif\n",
+            "sample.cu:2: 'sample' is not there as a kernel once the source is preprocessed"}}) {
+    const CompiledVariant variant = Compile(PlanOf(c.text));
+    EXPECT_EQ(variant.outcome, Outcome::kCompileFailed) << c.text;
+    EXPECT_THAT(variant.log, HasSubstr(c.message)) << c.text;
+  }
+}
+
+TEST_F(CpuCompilerTest, TellsTheTypesOfTheParameters) {
+  const CompiledVariant variant = Compile(PlanOf(
+      "#include <cuda_bf16.h>\nstruct Pair { float a, b; };\nnamespace inner { enum class E {}; }\n"
+      "extern \"C\" __global__ void sample(const __nv_bfloat16* __restrict__ x, const float n,\n"
+      "                                  long long m, uint4* v, Pair p, inner::E e) {}\n"));
+  ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  ASSERT_TRUE(variant.parameters.has_value());
+  std::vector<std::string> facts;
+  for (const ParameterFact& fact : *variant.parameters) {
+    std::string text = fact.type + " " + std::to_string(fact.bytes);
+    text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+    facts.push_back(text);
+  }
+  EXPECT_THAT(facts, testing::ElementsAre("const__nv_bfloat16*8", "float4",
+                                          testing::AnyOf("longlongint8", "longlong8"), "uint4*8",
+                                          "Pair8", "inner::E4"));
+  const CompiledVariant none = Compile(PlanOf("extern \"C\" __global__ void sample() {}\n"));
+  ASSERT_TRUE(none.parameters.has_value());
+  EXPECT_TRUE(none.parameters->empty());
+}
+
+// The reader's own bounds: a stranger's compile may leave anything.
+TEST_F(CpuCompilerTest, DamagedSharedObjectsTellNothing) {
+  const CompiledVariant variant =
+      Compile(PlanOf("extern \"C\" __global__ void sample(float* x) { x[0] = 1; }\n"));
+  ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  EXPECT_TRUE(ReadParameterFacts(variant.binary).has_value());
+  EXPECT_FALSE(ReadParameterFacts("").has_value());
+  EXPECT_FALSE(ReadParameterFacts("\x7f" "ELF").has_value());
+  for (size_t size = 0; size < variant.binary.size(); size += 97) {
+    (void)ReadParameterFacts(variant.binary.substr(0, size));
+  }
+  for (size_t at = 0; at < variant.binary.size(); at += 61) {
+    std::string damaged = variant.binary;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    (void)ReadParameterFacts(damaged);
+  }
+}
+
+// No option reaches the system's compiler, however it is spelt.
+TEST_F(CpuCompilerTest, RefusesEveryOption) {
+  const std::string left = testing::TempDir() + "/left-behind";
+  for (const std::string& option : std::vector<std::string>{
+           "-fplugin=/tmp/evil.so", "-wrapper", "-B/tmp", "-specs=/tmp/specs", "@/tmp/file",
+           "-include", "/etc/passwd", "-I/", "-isystem/", "-iquote/", "-imacros", "-o" + left,
+           "-save-temps=" + left, "-dumpbase", "-dumpdir", "-fdump-tree-all=" + left,
+           "-fprofile-use=" + left, "-fprofile-generate", "--coverage", "-Wl,-Map=" + left,
+           "-Wa,-a=" + left, "-Xlinker", "-MF" + left, "-MD", "-fstack-usage", "-ftest-coverage",
+           "-L/tmp", "-lc", "-fuse-ld=/tmp/ld", "-E", "-x", "--sysroot=/", "-O2",
+           "--use_fast_math"}) {
+    CompilePlan plan = PlanOf("extern \"C\" __global__ void sample() {}\n");
+    plan.options = {option};
+    const CompiledVariant variant = Compile(plan);
+    EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
+    EXPECT_THAT(variant.log, HasSubstr("option '" + option + "' is not allowed"));
+    EXPECT_EQ(variant.binary.size(), 0u) << option;
+  }
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+// Options in the source's own text: what a compiler takes of them names no file.
+TEST_F(CpuCompilerTest, OptionsInTheSourceWriteAndReadNoFile) {
+  const std::string left = testing::TempDir() + "/left-behind";
+  for (const std::string& option : std::vector<std::string>{
+           "-fdump-tree-all=" + left, "-fplugin=" + left, "-fprofile-use=" + left,
+           "-fdump-rtl-expand=" + left, "-save-temps", "-fopt-info-all=" + left,
+           "-fstack-usage", "-fcallgraph-info"}) {
+    for (const std::string& text :
+         {"#pragma GCC optimize(\"" + option + "\")\n",
+          "__attribute__((optimize(\"" + option + "\"))) void f() {}\n",
+          "#pragma GCC target(\"" + option + "\")\n"}) {
+      Compile(PlanOf(text + "extern \"C\" __global__ void sample() {}\n"));
+      EXPECT_FALSE(std::filesystem::exists(left)) << text;
+    }
+  }
 }
 
 TEST_F(CpuCompilerTest, RefusesWhatReadsOtherFiles) {

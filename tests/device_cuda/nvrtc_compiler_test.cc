@@ -9,11 +9,13 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <memory>
 #include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/device/cuda/ptx_parameters.h"
 
 namespace tune::cuda {
 namespace {
@@ -196,6 +198,75 @@ TEST_F(NvrtcCompilerTest, EndsCleanlyUnderAnAddressSpaceLimit) {
   ASSERT_EQ(waitpid(child, &state, 0), child);
   ASSERT_TRUE(WIFEXITED(state)) << "ended by signal " << WTERMSIG(state);
   EXPECT_EQ(WEXITSTATUS(state), 0);
+}
+
+TEST_F(NvrtcCompilerTest, AnEntryThatIsNoKernelIsNamedWithItsLine) {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {"extern \"C\" __device__ void scale(int* x) { *x = 1; }",
+            "scale.cu:1: 'scale' is no kernel: it is not __global__"},
+           {"\nextern \"C\" __global__ void scale(int* x);", "scale.cu:2: kernel 'scale' is only"},
+           {"extern \"C\" __global__ void other(int* x) { *x = 1; }",
+            "scale.cu: the source has no kernel 'scale'; it has: other"},
+           {"\n__global__ void scale(int* x) { *x = 1; }",
+            "scale.cu:2: the compiled source has no kernel extern \"C\" __global__ 'scale'; "
+            "it has: _Z5scalePi"},
+           {"#if 0\nextern \"C\" __global__ void scale(int* x) { *x = 1; }\n#endif",
+            "scale.cu:2: the compiled source has no kernel extern \"C\" __global__ 'scale'; "
+            "it has: none"}}) {
+    const CompiledVariant variant = Compile(PlanFor(c.text));
+    EXPECT_EQ(variant.outcome, Outcome::kCompileFailed) << c.text;
+    EXPECT_THAT(variant.log, HasSubstr(c.message)) << c.text;
+  }
+}
+
+TEST_F(NvrtcCompilerTest, TellsTheParameters) {
+  const CompiledVariant variant = Compile(PlanFor(
+      "struct alignas(64) Map { char bytes[128]; };\n"
+      "extern \"C\" __global__ void scale(const float* x, int n, float a, double d, long long m,\n"
+      "                                 const __grid_constant__ Map map) { }\n"));
+  ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  ASSERT_TRUE(variant.parameters.has_value());
+  const std::vector<ParameterFact>& facts = *variant.parameters;
+  ASSERT_EQ(facts.size(), 6u);
+  EXPECT_EQ(facts[0].bytes, 8);
+  EXPECT_EQ(facts[1], (ParameterFact{4, ".u32"}));
+  EXPECT_EQ(facts[2], (ParameterFact{4, ".f32"}));
+  EXPECT_EQ(facts[3], (ParameterFact{8, ".f64"}));
+  EXPECT_EQ(facts[4], (ParameterFact{8, ".u64"}));
+  EXPECT_EQ(facts[5].bytes, 128);
+}
+
+TEST(PtxParametersTest, ReadsPointersAndArrays) {
+  const auto facts = ParsePtxParameters(
+      ".visible .entry other(\n)\n.visible .entry k(\n\t.param .u64 .ptr .align 1 k_param_0,\n"
+      "\t.param .align 8 .b8 k_param_1[24]\n)\n{",
+      "k");
+  ASSERT_TRUE(facts.has_value());
+  EXPECT_EQ(*facts, (std::vector<ParameterFact>{{8, ".ptr"}, {24, ".b8"}}));
+  EXPECT_TRUE(ParsePtxParameters(".entry k()", "k")->empty());
+  EXPECT_FALSE(ParsePtxParameters(".entry k(", "k").has_value());
+  EXPECT_FALSE(ParsePtxParameters(".entry kk()", "k").has_value());
+}
+
+// What NVRTC 12 and 13 take and would read or write files by.
+TEST_F(NvrtcCompilerTest, RefusesOptionsThatNameFiles) {
+  for (const char* option :
+       {"--pch", "--create-pch=/tmp/x.pch", "--use-pch=/tmp/x.pch", "--pch-dir=/tmp",
+        "--pch-dir /tmp", "-I/etc", "--include-path=/etc", "--pre-include=/etc/passwd",
+        "-include=/etc/passwd", "--time=/tmp/x", "--fdevice-time-trace=/tmp/x", "--device-debug",
+        "-G", "--dlto", "--minimal", "--ptxas-options=-o/tmp/x", "-Xptxas=-o", "--keep",
+        "--no-source-include", "--gpu-architecture=sm_70", "-arch=sm_70", "-DX", "@/tmp/x",
+        "--relocatable-device-code=true", "--optimization-info=inline"}) {
+    CompilePlan plan = PlanFor("extern \"C\" __global__ void scale(int* x) { *x = 1; }");
+    plan.options = {option};
+    const CompiledVariant variant = Compile(plan);
+    EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
+    EXPECT_THAT(variant.log, HasSubstr(absl::StrCat("option '", option, "' is not allowed")));
+  }
 }
 
 TEST_F(NvrtcCompilerTest, NeverLoadsTheDriver) {

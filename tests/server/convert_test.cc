@@ -33,6 +33,8 @@ TEST(ConvertTest, TextFromCompilersIsMadeUtf8) {
   EXPECT_EQ(ToProto(trial).message(), trial.message) << "quotes as compilers print them";
   trial.message = "error: \xff here";
   EXPECT_EQ(ToProto(trial).message(), "error: ? here");
+  trial.message = std::string("one\0two: error: after it", 24);
+  EXPECT_EQ(ToProto(trial).message(), "one\\0two: error: after it") << "nothing ends at a NUL";
   std::string wire;
   EXPECT_TRUE(ToProto(trial).SerializeToString(&wire));
   EXPECT_TRUE(v1::Trial().ParseFromString(wire));

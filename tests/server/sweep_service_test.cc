@@ -70,6 +70,18 @@ class SweepServiceTest : public testing::Test {
     const auto it = response.compiled().find("cpu");
     return it == response.compiled().end() ? 0 : it->second;
   }
+  static v1::CheckKernelResponse Check(const v1::CheckKernelRequest& request,
+                                       std::vector<v1::CheckProgress>* progress = nullptr) {
+    grpc::ClientContext context;
+    auto reader = stubs_->kernels->CheckKernel(&context, request);
+    v1::CheckKernelResponse response;
+    for (v1::CheckKernelEvent event; reader->Read(&event);) {
+      if (event.has_progress() && progress != nullptr) progress->push_back(event.progress());
+      if (event.has_response()) response = event.response();
+    }
+    EXPECT_TRUE(reader->Finish().ok());
+    return response;
+  }
   static std::vector<v1::Trial> Trials(int64_t id, bool with_samples = false) {
     grpc::ClientContext context;
     v1::ListTrialsRequest request;
@@ -397,34 +409,136 @@ TEST_F(SweepServiceTest, KernelCheckCompilesAndFindsFaults) {
   v1::CheckKernelRequest request;
   *request.mutable_kernel_source() = ScaleKernel();
   request.add_targets("cpu");
-  v1::CheckKernelResponse response;
-  ASSERT_TRUE(
-      Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
+  v1::CheckKernelResponse response = Check(request);
   EXPECT_EQ(response.findings_size(), 0) << response.DebugString();
   EXPECT_EQ(Compiled(response), 1u);
   EXPECT_EQ(response.kernel().space_sizes().at("cpu"), 8u);
 
   request.set_all_variants(true);
-  ASSERT_TRUE(
-      Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
+  std::vector<v1::CheckProgress> progress;
+  response = Check(request, &progress);
   EXPECT_EQ(Compiled(response), 8u);
+  ASSERT_GE(progress.size(), 2u);
+  EXPECT_EQ(progress.front().done(), 0u);
+  EXPECT_EQ(progress.front().total(), 8u);
+  EXPECT_EQ(progress.back().done(), 8u);
+  EXPECT_EQ(progress.back().target(), "cpu");
 
   std::string& source = (*request.mutable_kernel_source()->mutable_files())["scale.cu"];
   source += "\n#if !defined(TUNE_REFERENCE) && ITEMS == 4\n#error four is too many\n#endif\n";
-  ASSERT_TRUE(
-      Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
+  response = Check(request);
   EXPECT_EQ(Compiled(response), 4u);
-  ASSERT_EQ(response.findings_size(), 4);
+  ASSERT_EQ(response.findings_size(), 1) << "one mistake\n" << response.DebugString();
   EXPECT_EQ(response.findings(0).where().find("cpu THREADS="), 0u) << response.DebugString();
+  EXPECT_NE(response.findings(0).where().find(" and 3 more configs"), std::string::npos);
   EXPECT_NE(response.findings(0).message().find("four is too many"), std::string::npos);
+  EXPECT_EQ(response.findings(0).variants(), 4u);
 
   std::string& spec = *request.mutable_kernel_source()->mutable_spec_text();
   spec.replace(spec.find("THREADS <= n"), 12, "THREADS <= m");
-  ASSERT_TRUE(
-      Call(*stubs_->kernels, &v1::KernelService::Stub::CheckKernel, request, &response).ok());
+  response = Check(request);
   ASSERT_EQ(response.findings_size(), 1);
   EXPECT_EQ(response.findings(0).where().find("scale.textproto:10:"), 0u);
   EXPECT_FALSE(response.has_kernel());
+}
+
+// What people write by mistake, what the check says of it, and what a sweep says.
+struct Mistake {
+  const char* file;  // "scale.cu" or the spec
+  const char* from;
+  const char* to;
+  const char* where;
+  const char* message;
+};
+
+const Mistake kMistakes[] = {
+    {"scale.cu", "extern \"C\" __global__ void scale(", "extern \"C\" void scale(", "scale.cu:",
+     "'scale' is no kernel: it is not __global__"},
+    {"scale.textproto", "entry: \"scale\"", "entry: \"scales\"", "scale.cu",
+     "the source has no kernel 'scales'; it has: "},
+    {"scale.cu", "extern \"C\" __global__ void scale(",
+     "#define ITEMS 2\nextern \"C\" __global__ void scale(", "scale.cu:",
+     "the source redefines ITEMS, which the spec defines"},
+};
+
+TEST_F(SweepServiceTest, MistakesOfTheSourceStopChecksAndSweepsAtOnce) {
+  for (const Mistake& mistake : kMistakes) {
+    SCOPED_TRACE(mistake.to);
+    v1::KernelSource kernel = ScaleKernel();
+    std::string& text = std::string(mistake.file) == "scale.cu"
+                            ? (*kernel.mutable_files())["scale.cu"]
+                            : *kernel.mutable_spec_text();
+    const size_t at = text.find(mistake.from);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.replace(at, std::string(mistake.from).size(), mistake.to);
+
+    v1::CheckKernelRequest request;
+    *request.mutable_kernel_source() = kernel;
+    const v1::CheckKernelResponse response = Check(request);
+    ASSERT_EQ(response.findings_size(), 1) << response.DebugString();
+    EXPECT_EQ(response.findings(0).where().find(mistake.where), 0u) << response.DebugString();
+    EXPECT_NE(response.findings(0).message().find(mistake.message), std::string::npos)
+        << response.DebugString();
+    EXPECT_EQ(response.findings(0).severity(), v1::CHECK_SEVERITY_ERROR);
+
+    v1::SubmitSweepRequest sweep = MakeRequest(512);
+    *sweep.mutable_kernel_source() = kernel;
+    const grpc::Status refused = Refusal(sweep);
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_NE(refused.error_message().find(mistake.message), std::string::npos)
+        << refused.error_message();
+  }
+}
+
+TEST_F(SweepServiceTest, ArgsThatDoNotFitStopASweepBeforeItsFirstTrial) {
+  for (const bool reference : {false, true}) {
+    v1::KernelSource kernel = ScaleKernel();
+    std::string& text = (*kernel.mutable_files())["scale.cu"];
+    const std::string name = reference ? "scale_reference(" : "void scale(";
+    const size_t at = text.find(name);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.insert(at + name.size(), "int first, ");
+
+    v1::CheckKernelRequest request;
+    *request.mutable_kernel_source() = kernel;
+    request.add_targets("cpu");
+    const v1::CheckKernelResponse response = Check(request);
+    ASSERT_EQ(response.findings_size(), 1) << response.DebugString();
+    const std::string& message = response.findings(0).message();
+    EXPECT_NE(message.find("parameters; the spec has "), std::string::npos) << message;
+    EXPECT_NE(message.find("parameter 1 of 'scale"), std::string::npos) << message;
+    EXPECT_NE(message.find("is 'int first'"), std::string::npos) << message;
+
+    v1::SubmitSweepRequest sweep = MakeRequest(512);
+    *sweep.mutable_kernel_source() = kernel;
+    const v1::Sweep submitted = Submit(sweep);
+    const v1::Sweep done = AwaitEnd(*stubs_->sweeps, submitted.id());
+    EXPECT_EQ(done.state(), v1::SWEEP_STATE_FAILED);
+    EXPECT_NE(done.message().find("is 'int first'"), std::string::npos) << done.message();
+    EXPECT_EQ(Trials(submitted.id()).size(), 0u);
+  }
+}
+
+TEST_F(SweepServiceTest, WhatMayBeMeantIsAWarning) {
+  v1::KernelSource kernel = ScaleKernel();
+  std::string& text = (*kernel.mutable_files())["scale.cu"];
+  text.insert(0, "#if ITEMS > 1000\n#undef ITEMS\n#endif\n");
+  v1::CheckKernelRequest request;
+  *request.mutable_kernel_source() = kernel;
+  request.add_targets("cpu");
+  const v1::CheckKernelResponse response = Check(request);
+  ASSERT_EQ(response.findings_size(), 1) << response.DebugString();
+  EXPECT_EQ(response.findings(0).severity(), v1::CHECK_SEVERITY_WARNING);
+  EXPECT_EQ(response.findings(0).where(), "scale.cu:2");
+  EXPECT_EQ(Compiled(response), 1u);
+  v1::SubmitSweepRequest sweep = MakeRequest(512);
+  *sweep.mutable_kernel_source() = kernel;
+  const v1::Sweep submitted = Submit(sweep);
+  ASSERT_EQ(submitted.warnings_size(), 1);
+  EXPECT_NE(submitted.warnings(0).find("scale.cu:2: the source may undefine ITEMS"),
+            std::string::npos)
+      << submitted.warnings(0);
+  AwaitEnd(*stubs_->sweeps, submitted.id());
 }
 
 }  // namespace

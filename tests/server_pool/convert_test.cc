@@ -101,6 +101,23 @@ TEST(ConvertTest, TextThatIsNotUtf8IsMadeReadable) {
   EXPECT_EQ(copy->log, "caf\xc3\xa9 ??? ??? \xf0\x9f\x98\x80");
 }
 
+TEST(ConvertTest, WhatACompilerSaysBehindANulIsKept) {
+  CompiledVariant variant;
+  variant.log = std::string("one\0two\0", 8) + "k.cu:3: error: lost";
+  absl::StatusOr<CompiledVariant> copy = FromWire(Sent(ToWire(variant)));
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->log, "one\\0two\\0k.cu:3: error: lost");
+}
+
+TEST(ConvertTest, ParametersTravelWhereTheyAreKnown) {
+  CompiledVariant variant;
+  EXPECT_FALSE(FromWire(Sent(ToWire(variant)))->parameters.has_value());
+  variant.parameters.emplace();
+  ASSERT_TRUE(FromWire(Sent(ToWire(variant)))->parameters.has_value()) << "a kernel without any";
+  variant.parameters = {{8, "const float*"}, {4, ".u32"}};
+  EXPECT_EQ(FromWire(Sent(ToWire(variant)))->parameters, variant.parameters);
+}
+
 TEST(ConvertTest, RefusesWhatDoesNotExist) {
   worker::v1::Compiled compiled;
   compiled.set_outcome(static_cast<v1::Outcome>(77));

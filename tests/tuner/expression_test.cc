@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "tests/docs_table.h"
+
 namespace tune {
 namespace {
 
@@ -122,6 +126,23 @@ TEST(Expression, KnowsPythonsTuplesBitsAndRounding) {
       {"sqrt(16)", "4.0"},
   };
   for (const Case& c : cases) EXPECT_EQ(Eval(c.text), c.result) << c.text;
+}
+
+// The page that says where this language is not Python's.
+TEST(Expression, IsAsItsPageSays) {
+  const std::vector<std::vector<std::string>> rows = TableRows("docs/expressions.md");
+  EXPECT_GE(rows.size(), 20u);
+  for (const std::vector<std::string>& row : rows) {
+    ASSERT_EQ(row.size(), 3u) << row[0];
+    absl::string_view wanted = row[2];
+    const std::string result = Eval(row[0]);
+    if (absl::ConsumePrefix(&wanted, "error: ")) {
+      EXPECT_THAT(result, HasSubstr(std::string(wanted))) << row[0];
+      EXPECT_THAT(result, HasSubstr(" at column ")) << row[0];
+    } else {
+      EXPECT_EQ(result, row[2]) << row[0];
+    }
+  }
 }
 
 TEST(Expression, NamesTheColumnOfWhatIsWrong) {

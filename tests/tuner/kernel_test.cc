@@ -394,7 +394,7 @@ TEST(Kernel, RejectsOptionsThatAreNotAllowed) {
   for (const char* option : {"--pre-include=/etc/passwd", "-DX=1", "-I/", "--ptxas-options=-v"}) {
     const std::string text = absl::StrReplaceAll(TestSpecText(), {{"--use_fast_math", option}});
     EXPECT_THAT(std::string(Kernel::Create("s", text, TestFiles()).status().message()),
-                HasSubstr(absl::StrCat("nvrtc_options[0]: '", option,
+                HasSubstr(absl::StrCat("nvrtc_options[0]: option '", option,
                                        "' is not allowed; allowed: "
                                        "--use_fast_math, --ftz=true, ")));
   }
@@ -411,7 +411,8 @@ TEST(Kernel, RejectsWhatIsTooLargeOrNoText) {
   files["scale.cu"] = std::string(1 << 20, ' ');
   EXPECT_THAT(message(TestSpecText(), files), HasSubstr("the most is 1048576"));
   files["scale.cu"] = std::string("a\0b", 3);
-  EXPECT_EQ(message(TestSpecText(), files), "s:3:1: source: file 'scale.cu' is not text");
+  EXPECT_EQ(message(TestSpecText(), files), "s:3:1: source: file 'scale.cu' is not text: "
+            "line 1 has a NUL byte");
   std::string many;
   for (int i = 0; i < 33; ++i) {
     absl::StrAppend(&many, "params { name: \"P", i, "\" values: \"[1]\" default_value: \"1\" }\n");

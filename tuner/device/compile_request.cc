@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tuner/compile_options.h"
 #include "tuner/sha256.h"
 #include "tuner/source_check.h"
 
@@ -25,6 +26,9 @@ std::string WhyNotAllowed(const CompilePlan& plan) {
     if (absl::string_view(value).find_first_of(kEnds) != absl::string_view::npos) {
       return absl::StrCat("the value of macro ", name, " has a line break");
     }
+  }
+  for (const std::string& option : plan.options) {
+    if (std::string why = WhyNotAllowedOption(option, plan.target); !why.empty()) return why;
   }
   return std::string(CheckIncludes(plan).message());
 }

@@ -10,7 +10,7 @@
 
 namespace tune {
 
-// Names and values of macros, and what the sources include; empty if nothing is wrong.
+// Names and values of macros, options, and what the sources include; empty if nothing is wrong.
 std::string WhyNotAllowed(const CompilePlan& plan);
 
 // A C identifier: a macro's name, a kernel's.

@@ -2,10 +2,12 @@
 // Turns a compile plan into a binary for a target. Runs inside a compile worker process.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tuner/device/parameters.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
@@ -17,6 +19,8 @@ struct CompiledVariant {
   std::string log;      // the compiler's own words
   std::string binary;   // cubin, or shared object for the CPU
   Resources resources;
+  // Of the entry, where the artifact tells them.
+  std::optional<std::vector<ParameterFact>> parameters;
   double seconds = 0;
 };
 

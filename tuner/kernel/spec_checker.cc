@@ -123,8 +123,11 @@ absl::Status SpecChecker::CheckFile(const char* field, int index, const std::str
   if (file == files_.end()) {
     return root_.Error(field, index, absl::StrCat("file '", name, "' was not given"));
   }
-  if (file->second.find('\0') != std::string::npos) {
-    return root_.Error(field, index, absl::StrCat("file '", name, "' is not text"));
+  if (const size_t nul = file->second.find('\0'); nul != std::string::npos) {
+    const auto end = file->second.begin() + static_cast<ptrdiff_t>(nul);
+    const auto lines = std::count(file->second.begin(), end, '\n');
+    return root_.Error(field, index, absl::StrCat("file '", name, "' is not text: line ", lines + 1,
+                                                  " has a NUL byte"));
   }
   if (!parsed_.files.insert(*file).second) {
     return root_.Error(field, index, absl::StrCat("file '", name, "' is named twice"));
@@ -328,10 +331,8 @@ absl::Status SpecChecker::CheckDefines() {
 
 absl::Status SpecChecker::CheckOptions() const {
   for (int i = 0; i < spec_.nvrtc_options_size(); ++i) {
-    if (IsAllowedNvrtcOption(spec_.nvrtc_options(i))) continue;
-    return root_.Error("nvrtc_options", i,
-                       absl::StrCat("'", spec_.nvrtc_options(i),
-                                    "' is not allowed; allowed: ", AllowedNvrtcOptions()));
+    const std::string why = WhyNotAllowedOption(spec_.nvrtc_options(i), "sm_*");
+    if (!why.empty()) return root_.Error("nvrtc_options", i, why);
   }
   return absl::OkStatus();
 }

@@ -25,10 +25,12 @@
 #include "absl/strings/string_view.h"
 #include "tuner/compile_options.h"
 #include "tuner/device/compile_request.h"
+#include "tuner/device/cpu/kernel_facts.h"
 #include "tuner/device/cpu/shared_arrays.h"
 #include "tuner/device/cpu/shared_guards.h"
 #include "tuner/device/cpu/subprocess.h"
 #include "tuner/sha256.h"
+#include "tuner/source_functions.h"
 #include "tuner/status_macros.h"
 
 namespace tune::embedded {
@@ -56,6 +58,13 @@ constexpr char kNative[] = "-mcpu=native";
 
 // What the prelude already has.
 constexpr std::string_view kShim = "#pragma once\n";
+// Headers of CUDA that the prelude has nothing of. Where the host has CUDA's own they could be
+// found, and a kernel would compile on one host and not on the next.
+constexpr const char* kNotHere[] = {
+    "cooperative_groups.h", "cuComplex.h",        "cuda.h",           "cuda_awbarrier.h",
+    "cuda_fp4.h",           "cuda_fp6.h",         "cuda_fp8.h",       "cuda_pipeline.h",
+    "curand_kernel.h",      "device_functions.h", "math_constants.h", "mma.h",
+    "vector_functions.h",   "vector_types.h"};
 
 // A private folder that is gone, with all in it, when this is.
 class ScratchFolder {
@@ -179,6 +188,11 @@ std::string DefinesText(const CompilePlan& plan) {
   return text;
 }
 
+// What follows the source; compilers name it in their messages.
+std::string EntryName(const CompilePlan& plan) {
+  return absl::StrCat("kernel ", plan.entry, " of ", plan.source_name);
+}
+
 absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) {
   const std::pair<const char*, std::string_view> ours[] = {
       {"prelude/abi.h", embedded::prelude_abi},
@@ -196,15 +210,32 @@ absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) 
       {"shims/cuda_runtime.h", kShim},
   };
   for (const auto& [name, text] : ours) RETURN_IF_ERROR(folder.Write(name, text));
+  for (const char* name : kNotHere) {
+    const std::string error = absl::StrCat("#error \"<", name,
+                                           "> is CUDA's and is not there on the CPU device: put it "
+                                           "under #ifndef TUNE_CPU\"\n");
+    RETURN_IF_ERROR(folder.Write(absl::StrCat("shims/", name), error));
+  }
   RETURN_IF_ERROR(folder.Write("prelude/defines.h", DefinesText(plan)));
   for (const SourceFile& header : plan.headers) {
     RETURN_IF_ERROR(folder.Write(absl::StrCat("source/", header.name),
                                  RewriteSharedArrays(header.text)));
   }
   return folder.Write(absl::StrCat("source/", plan.source_name),
-                      absl::StrCat(RewriteSharedArrays(plan.source_text), "\n#line 1 \"kernel ",
-                                   plan.entry, " of ", plan.source_name, "\"\nTUNE_CPU_ENTRY(",
-                                   plan.entry, ")\n"));
+                      absl::StrCat(RewriteSharedArrays(plan.source_text), "\n#line 1 \"",
+                                   EntryName(plan), "\"\nTUNE_CPU_ENTRY(", plan.entry, ")\n"));
+}
+
+// Where the source itself compiles and its entry cannot be used, the compiler talks of our text.
+std::string EntryNote(const CompilePlan& plan, const std::string& log) {
+  const size_t error = log.find("error:");
+  const std::string ours = absl::StrCat(EntryName(plan), ":");
+  const size_t line = error == std::string::npos ? error : log.rfind('\n', error);
+  const size_t begin = line == std::string::npos ? 0 : line + 1;
+  if (error == std::string::npos || log.compare(begin, ours.size(), ours) != 0) return "";
+  return absl::StrCat(PlaceOf(plan, EntryOf(plan)), ": '", plan.entry,
+                      "' is not there as a kernel once the source is preprocessed for this target "
+                      "and config:\n");
 }
 
 std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) const {
@@ -252,7 +283,11 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
 
 std::vector<std::string> CpuCompiler::LinkArguments() const {
   std::vector<std::string> arguments = {program_, "-shared", "-fPIC", "-pthread"};
-  if (sanitize_) arguments.push_back("-fsanitize=address,undefined");
+  if (sanitize_) {
+    arguments.push_back("-fsanitize=address,undefined");
+  } else {
+    arguments.push_back("-Wl,-z,defs");  // what has no body is found now, not when it is loaded
+  }
   for (const char* option : {"-o", "../kernel.so", "../kernel.s"}) arguments.push_back(option);
   return arguments;
 }
@@ -263,7 +298,10 @@ absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& fold
   // Run beside the source, so that messages name files as the request does.
   const std::string beside = absl::StrCat(folder.path(), "/source");
   ASSIGN_OR_RETURN(ProgramResult compiled, RunProgram(CompileArguments(plan), beside));
-  if (compiled.exit_code != 0) return Refused(Outcome::kCompileFailed, compiled.output);
+  if (compiled.exit_code != 0) {
+    return Refused(Outcome::kCompileFailed, absl::StrCat(EntryNote(plan, compiled.output),
+                                                         compiled.output));
+  }
   const std::string assembly = folder.Read("kernel.s");
   if (const std::string word = ForbiddenDirective(assembly); !word.empty()) {
     return Refused(Outcome::kInvalidConfig,
@@ -279,6 +317,7 @@ absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& fold
   if (variant.binary.empty()) {
     return absl::UnavailableError(absl::StrCat(program_, " left no shared object"));
   }
+  variant.parameters = ReadParameterFacts(variant.binary);
   DescribeBinary(variant);
   return variant;
 }
@@ -286,6 +325,9 @@ absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& fold
 absl::StatusOr<CompiledVariant> CpuCompiler::Compile(const CompilePlan& plan) {
   if (std::string why = WhyNotForCpu(plan); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, std::move(why));
+  }
+  if (std::string why = WhyNoKernel(plan); !why.empty()) {
+    return Refused(Outcome::kCompileFailed, std::move(why));
   }
   const auto begin = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(std::unique_ptr<ScratchFolder> folder, ScratchFolder::Make());

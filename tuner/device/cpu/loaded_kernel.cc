@@ -188,21 +188,21 @@ absl::Status LoadedKernel::SetArguments(const std::vector<ArgPlan>& args,
 
 // The kernel reads as many arguments as it declares, of the sizes it declares.
 absl::Status LoadedKernel::CheckParameters() const {
-  const auto* count = static_cast<const unsigned*>(dlsym(library_, "tune_cpu_parameter_count"));
-  const auto* sizes =
-      static_cast<const unsigned* const*>(dlsym(library_, "tune_cpu_parameter_sizes"));
-  if (count == nullptr || sizes == nullptr) {
+  const auto* list = static_cast<const unsigned*>(dlsym(library_, "tune_cpu_parameters"));
+  if (list == nullptr) {
     return absl::FailedPreconditionError("the binary is not a kernel of the CPU device");
   }
-  if (*count != arguments_.size()) {
-    return absl::FailedPreconditionError(absl::StrCat("the kernel takes ", *count,
+  const unsigned count = *list;
+  const auto* facts = reinterpret_cast<const tune_cpu::ParameterFact*>(list + 1);
+  if (count != arguments_.size()) {
+    return absl::FailedPreconditionError(absl::StrCat("the kernel takes ", count,
                                                       " parameters; its spec has ",
                                                       arguments_.size(), " args"));
   }
   for (size_t i = 0; i < arguments_.size(); ++i) {
-    if ((*sizes)[i] == arguments_[i].size) continue;
-    return absl::FailedPreconditionError(absl::StrCat("parameter ", i, " of the kernel has ",
-                                                      (*sizes)[i], " bytes; arg ", i,
+    if (facts[i].size == arguments_[i].size) continue;
+    return absl::FailedPreconditionError(absl::StrCat("parameter ", i + 1, " of the kernel has ",
+                                                      facts[i].size, " bytes; arg ", i + 1,
                                                       " of its spec has ", arguments_[i].size));
   }
   return absl::OkStatus();

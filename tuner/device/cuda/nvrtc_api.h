@@ -16,6 +16,8 @@
   X(nvrtcGetCUBINSize)          \
   X(nvrtcGetErrorString)        \
   X(nvrtcGetNumSupportedArchs)  \
+  X(nvrtcGetPTX)                \
+  X(nvrtcGetPTXSize)            \
   X(nvrtcGetProgramLog)         \
   X(nvrtcGetProgramLogSize)     \
   X(nvrtcGetSupportedArchs)     \

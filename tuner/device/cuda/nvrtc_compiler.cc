@@ -13,10 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "tuner/compile_options.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_api.h"
+#include "tuner/device/cuda/ptx_parameters.h"
 #include "tuner/device/cuda/ptxas_log.h"
+#include "tuner/source_functions.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cuda {
@@ -58,6 +59,7 @@ class NvrtcCompiler : public Compiler {
   absl::StatusOr<CompiledVariant> CompileProgram(const CompilePlan& plan, nvrtcProgram program);
   std::vector<std::string> OptionsFor(const CompilePlan& plan) const;
   std::string LogOf(nvrtcProgram program) const;
+  std::string PtxOf(nvrtcProgram program) const;
 
   const NvrtcApi nvrtc_;
   const std::string include_dir_;
@@ -71,16 +73,15 @@ std::string WhyNotForNvrtc(const CompilePlan& plan, const std::vector<std::strin
     return absl::StrCat("this NVRTC cannot compile for '", plan.target,
                         "'; known: ", absl::StrJoin(targets, ", "));
   }
-  for (const std::string& option : plan.options) {
-    if (IsAllowedNvrtcOption(option)) continue;
-    return absl::StrCat("option '", option, "' is not allowed; allowed: ", AllowedNvrtcOptions());
-  }
   return WhyNotAllowed(plan);
 }
 
 absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) {
   if (std::string why = WhyNotForNvrtc(plan, targets_); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, why);
+  }
+  if (std::string why = WhyNoKernel(plan); !why.empty()) {
+    return Refused(Outcome::kCompileFailed, why);
   }
   auto begin = std::chrono::steady_clock::now();
   std::vector<const char*> texts;
@@ -130,11 +131,13 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan&
   }
   // A missing extern "C" is the commonest slip of a new kernel; the loader's "not found" would hide
   // what there is instead.
-  std::set<std::string> entries = EntriesIn(variant.log);
-  if (!entries.empty() && entries.count(plan.entry) == 0) {
+  const std::set<std::string> entries = EntriesIn(variant.log);
+  if (entries.count(plan.entry) == 0) {
     return Refused(Outcome::kCompileFailed,
-                   absl::StrCat(plan.source_name, " has no kernel extern \"C\" __global__ '",
-                                plan.entry, "'; it has: ", absl::StrJoin(entries, ", ")));
+                   absl::StrCat(PlaceOf(plan, EntryOf(plan)),
+                                ": the compiled source has no kernel extern \"C\" __global__ '",
+                                plan.entry, "'; it has: ",
+                                entries.empty() ? "none" : absl::StrJoin(entries, ", ")));
   }
   size_t size = 0;
   result = nvrtc_.nvrtcGetCUBINSize(program, &size);
@@ -147,6 +150,7 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan&
                    absl::StrCat("NVRTC gave no cubin: ", nvrtc_.nvrtcGetErrorString(result)));
   }
   variant.resources = ParsePtxasLog(variant.log, plan.entry);
+  variant.parameters = ParsePtxParameters(PtxOf(program), plan.entry);
   DescribeBinary(variant);
   return variant;
 }
@@ -179,6 +183,14 @@ std::string NvrtcCompiler::LogOf(nvrtcProgram program) const {
   if (nvrtc_.nvrtcGetProgramLog(program, log.data()) != NVRTC_SUCCESS) return "";
   log.resize(log.find_last_not_of('\0') + 1);  // the size counts one final NUL or two
   return log;
+}
+
+// Empty if there is none.
+std::string NvrtcCompiler::PtxOf(nvrtcProgram program) const {
+  size_t size = 0;
+  if (nvrtc_.nvrtcGetPTXSize(program, &size) != NVRTC_SUCCESS) return "";
+  std::string ptx(size, '\0');
+  return nvrtc_.nvrtcGetPTX(program, ptx.data()) == NVRTC_SUCCESS ? ptx : "";
 }
 
 absl::StatusOr<std::vector<std::string>> TargetsOf(const NvrtcApi& nvrtc) {

@@ -16,6 +16,12 @@ struct Index {
   unsigned z;
 };
 
+// What a kernel says of one of its parameters; a name that is too long is cut.
+struct ParameterFact {
+  unsigned size;
+  char type[124];
+};
+
 enum class BarrierKind : int { kPlain, kCount, kAnd, kOr };
 
 enum class WarpKind : int {

@@ -110,10 +110,36 @@ inline __attribute__((always_inline)) void Call(void (*entry)(P...), void* const
   entry(*static_cast<std::remove_cv_t<std::remove_reference_t<P>>*>(args[I])...);
 }
 
+// "... [with T = const float*]" or "... [T = const float *]".
+template <class T>
+constexpr const char* Spelled() {
+  return __PRETTY_FUNCTION__;
+}
+
+template <class T>
+constexpr ParameterFact FactOf() {
+  ParameterFact fact = {sizeof(T), {}};
+  const char* text = Spelled<T>();
+  while (!(text[0] == 'T' && text[1] == ' ' && text[2] == '=')) ++text;
+  text += 4;
+  unsigned length = 0;
+  while (text[length + 1] != 0 && length + 1 < sizeof(fact.type)) {
+    fact.type[length] = text[length];
+    ++length;
+  }
+  return fact;
+}
+
+template <unsigned kCount>
+struct ParameterList {
+  unsigned count;
+  ParameterFact facts[kCount + 1];
+};
+
 template <class... P>
 struct Parameters {
   static constexpr unsigned kCount = sizeof...(P);
-  static constexpr unsigned kSizes[sizeof...(P) + 1] = {sizeof(P)..., 0};
+  static constexpr ParameterList<kCount> kList = {kCount, {FactOf<P>()..., {}}};
 };
 template <class... P>
 Parameters<P...> ParametersOf(void (*)(P...));
@@ -174,7 +200,5 @@ inline constexpr int warpSize = 32;
   }                                                                                        \
   extern "C" __attribute__((visibility("default"))) const unsigned tune_cpu_abi =          \
       ::tune_cpu::kAbiVersion;                                                             \
-  extern "C" __attribute__((visibility("default"))) const unsigned tune_cpu_parameter_count = \
-      TuneCpuParameters::kCount;                                                           \
-  extern "C" __attribute__((visibility("default"))) const unsigned* const                  \
-      tune_cpu_parameter_sizes = TuneCpuParameters::kSizes;
+  extern "C" __attribute__((visibility("default"))) const ::tune_cpu::ParameterList<      \
+      TuneCpuParameters::kCount> tune_cpu_parameters = TuneCpuParameters::kList;

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tunectl kernel check` and what a sweep says of a wrong kernel, as a user sees it. Needs TUNE_BIN."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BIN = pathlib.Path(os.environ["TUNE_BIN"])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SAXPY = ROOT / "docs/examples/saxpy"
+WRAPPED = ROOT / "docs/examples/wrapped/wrapped.textproto"
+TIMEOUT_SECONDS = 240
+
+
+class KernelCheck(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="tune-check-")
+        self.addCleanup(self.dir.cleanup)
+        self.path = pathlib.Path(self.dir.name)
+        self.env = {**os.environ, "TUNE_STATE_DIR": str(self.path / "state"),
+                    "XDG_RUNTIME_DIR": str(self.path), "NO_COLOR": "1"}
+        self.env.pop("TUNE_ADDRESS", None)
+
+    def run_tunectl(self, *arguments, expect=0):
+        done = subprocess.run([str(BIN / "tunectl"), *arguments], env=self.env, capture_output=True,
+                              text=True, timeout=TIMEOUT_SECONDS, check=False)
+        self.assertEqual(done.returncode, expect,
+                         f"{arguments}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+    def saxpy(self, source=(), spec=()):
+        """A copy of the example with texts replaced; the path of its spec."""
+        for name, changes in (("saxpy.cu", source), ("saxpy.textproto", spec)):
+            text = (SAXPY / name).read_text()
+            for old, new in changes:
+                self.assertIn(old, text)
+                text = text.replace(old, new, 1)
+            (self.path / name).write_text(text)
+        return str(self.path / "saxpy.textproto")
+
+    def test_one_mistake_is_one_finding(self):
+        spec = self.saxpy(source=[("a * x[i] + y[i];\n  }", "a * x[i] + lost;\n  }")])
+        done = self.run_tunectl("kernel", "check", spec, expect=1)
+        self.assertIn("; 1 finding\n", done.stdout)
+        self.assertIn("saxpy.cu:17", done.stderr)
+        self.assertIn("lost", done.stderr)
+        report = json.loads(self.run_tunectl("kernel", "check", spec, "--json", expect=1).stdout)
+        self.assertEqual(len(report["findings"]), 1)
+        self.assertEqual(set(report["findings"][0]["targets"]), set(report["compiled"]))
+
+    def test_progress_is_shown_where_nobody_looks_at_a_terminal(self):
+        done = self.run_tunectl("kernel", "check", self.saxpy(), "--all", "--target", "cpu")
+        self.assertIn("cpu: 19 of 19 configs compiled", done.stderr)
+        self.assertIn("19 compiled for cpu; 0 findings", done.stdout)
+
+    def test_a_wrong_order_of_args_names_the_arg(self):
+        swap = [('args { name: "x" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT } }\n', ""),
+                ('args { name: "n" scalar { dtype: "i64" value: "n" } }\n',
+                 'args { name: "n" scalar { dtype: "i64" value: "n" } }\n'
+                 'args { name: "x" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT } }\n')]
+        spec = self.saxpy(spec=swap)
+        for command in (["kernel", "check", spec, "--target", "cpu"],
+                        ["sweep", "--kernel", spec, "--device", "cpu", "--budget", "4"]):
+            done = self.run_tunectl(*command, expect=1)
+            text = done.stdout + done.stderr
+            self.assertIn("arg 3 'a' is a scalar f32 in the spec; parameter 3 of 'saxpy_reference' is "
+                          "'double* out'", text)
+            self.assertNotIn("Segmentation fault", text)
+
+    def test_what_follows_a_nul_is_said(self):
+        spec = self.saxpy()
+        (self.path / "saxpy.cu").write_bytes(b"// one\n// two \0\n" +
+                                             (self.path / "saxpy.cu").read_bytes())
+        done = self.run_tunectl("kernel", "check", spec, expect=2)
+        self.assertIn("'saxpy.cu' is not text: line 2 has a NUL byte", done.stderr)
+
+    def test_options_that_name_files_are_refused_by_name(self):
+        for option in ("--pre-include=/etc/passwd", "--create-pch=/tmp/x", "-I/etc", "@/tmp/x",
+                       "-fplugin=/tmp/x.so", "-wrapper", "-B/tmp", "-specs=/tmp/x", "-o/tmp/x",
+                       "-save-temps", "-dumpbase", "--device-debug"):
+            spec = self.saxpy(spec=[('dtypes: "f32"', f'dtypes: "f32"\nnvrtc_options: "{option}"')])
+            done = self.run_tunectl("kernel", "check", spec, expect=2)
+            self.assertIn(f"option '{option}' is not allowed; allowed: --use_fast_math", done.stderr)
+
+    def test_the_wrapped_example_is_right(self):
+        done = self.run_tunectl("kernel", "check", str(WRAPPED), "--target", "cpu", "--all")
+        self.assertIn("12 compiled for cpu; 0 findings", done.stdout)
+        sweep = json.loads(self.run_tunectl("sweep", "--kernel", str(WRAPPED), "--device", "cpu",
+                                            "--rows", "64", "--columns", "100", "--budget", "4",
+                                            "--warm", "--json").stdout)
+        self.assertEqual(sweep["progress"]["outcomes"], {"ok": "4"})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a compiled kernel's shared object says of its parameters, read without loading it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/device/parameters.h"
+
+namespace tune::cpu {
+
+// Nothing if the file does not say it, or is no shared object that can be read to its end.
+std::optional<std::vector<ParameterFact>> ReadParameterFacts(const std::string& binary);
+
+}  // namespace tune::cpu

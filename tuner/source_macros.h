@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Macros of a spec that the source defines itself: the spec's value then never reaches the kernel,
+// and every config of that param is the same one. Compilers say nothing of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuner/plan.h"
+
+namespace tune {
+
+struct Redefinition {
+  std::string file;
+  int line = 0;
+  std::string macro;
+  // Surely, whatever the config is; otherwise it stands under a condition that may not hold.
+  bool certain = false;
+  bool only_undefined = false;  // #undef
+};
+
+// Of the macros of `plan` (params, defines, DTYPE), the lines of source and headers that define or
+// undefine them. What stands under "#ifndef <macro>" is a default for other uses of the source, and
+// is not reported; nor is what only the reference sees.
+std::vector<Redefinition> FindRedefinitions(const CompilePlan& plan);
+
+// "the source redefines BLOCK, a macro of the spec: ..."
+std::string ToText(const Redefinition& redefinition);
+
+}  // namespace tune
