@@ -104,7 +104,7 @@ class Study:
         code, text, error = self.tunectl("profile", kernel, *flags, "--json", *more)
         if code != 0:
             raise ValueError(error.strip())
-        return json.loads(text.splitlines()[0])
+        return json.loads(text)["profiles"][0]
 
     def repeatability(self):
         """M1: medians of ten fresh processes."""
@@ -283,10 +283,7 @@ def close(row, label, tolerance, of=None):
 
 def config_text(config):
     """As tune::ToText has it."""
-    def text(value):
-        kind, content = next(iter(value.items()))
-        return str(bool(content)) if kind == "boolean" else str(content)
-    return " ".join(f"{e['param']}={text(e['value'])}" for e in config["entries"])
+    return " ".join(f"{param}={value}" for param, value in config.items())
 
 
 def profile_entry(kernel):

@@ -38,7 +38,7 @@ class Bench:
         self.about_device = self.tunectl("device", "show", self.device, "--json")
 
     def tunectl(self, *arguments, check=True, timeout=580):
-        command = [str(self.bin / "tunectl"), *arguments]
+        command = [str(self.bin / "tunectl"), *map(str, arguments)]
         started = time.monotonic()
         done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=timeout,
                               check=False)
@@ -84,8 +84,7 @@ def summary(sweep):
     result = sweep.get("result")
     if result:
         best = result["best"]
-        short["config"] = " ".join(f"{e['param']}={next(iter(e['value'].values()))}"
-                                   for e in best["config"]["entries"])
+        short["config"] = " ".join(f"{param}={value}" for param, value in best["config"].items())
         short["measurement"] = {k: v for k, v in best["measurement"].items() if k != "samples_ns"}
         short["telemetry"] = best.get("telemetry", {})
         short["speedup_over_default"] = result.get("speedup_over_default")

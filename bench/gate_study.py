@@ -185,7 +185,7 @@ class Study:
         return self.limit - (time.monotonic() - self.started)
 
     def tunectl(self, *arguments, codes=(0,)):
-        done = subprocess.run([str(self.bin / "tunectl"), *arguments], env=self.env,
+        done = subprocess.run([str(self.bin / "tunectl"), *map(str, arguments)], env=self.env,
                               capture_output=True, text=True, timeout=900, check=False)
         if done.returncode not in codes:
             raise RuntimeError(f"{' '.join(arguments)} gave {done.returncode}: {done.stderr[-2000:]}")

@@ -102,8 +102,7 @@ class Study:
         return self.tunectl("sweep", *arguments, "--device", self.device, "--json", codes=(0, 4))
 
     def trials(self, sweep):
-        lines = self.text_of("trial", "list", "--sweep", sweep["id"], "--json").splitlines()
-        return [json.loads(line) for line in lines]
+        return self.tunectl("trial", "list", "--sweep", sweep["id"], "--json")["trials"]
 
     # Parts.
 
@@ -237,10 +236,7 @@ def flags_of(dims):
 
 def config_text(config):
     """As tune::ToText has it."""
-    def text(value):
-        kind, content = next(iter(value.items()))
-        return str(bool(content)) if kind == "boolean" else str(content)
-    return " ".join(f"{e['param']}={text(e['value'])}" for e in config["entries"])
+    return " ".join(f"{param}={value}" for param, value in config.items())
 
 
 def main():

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace tune::client {
 
@@ -18,6 +19,13 @@ std::string DefaultAddress() {
     return absl::StrCat("unix:", dir, "/tunerd.sock");
   }
   return absl::StrCat("unix:/tmp/tunerd-", getuid(), "/tunerd.sock");
+}
+
+std::string SocketPath(const std::string& address) {
+  absl::string_view path = address;
+  if (!absl::ConsumePrefix(&path, "unix:")) return "";
+  absl::ConsumePrefix(&path, "//");
+  return std::string(path);
 }
 
 }  // namespace tune::client

@@ -10,4 +10,7 @@ namespace tune::client {
 // /run/tunerd/tunerd.sock, else /tmp/tunerd-<uid>/tunerd.sock. In gRPC's form, "unix:/path".
 std::string DefaultAddress();
 
+// The path of "unix:/run/x.sock" and "unix:///run/x.sock"; empty for anything else.
+std::string SocketPath(const std::string& address);
+
 }  // namespace tune::client

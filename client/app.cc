@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "client/dim_flags.h"
 #include "client/manual.h"
 #include "client/session.h"
+#include "client/suggestion.h"
+#include "client/terminal.h"
 
 #ifndef TUNE_VERSION
 #error "TUNE_VERSION is set by the build"
@@ -36,6 +39,9 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
   app.add_option("--address", session.address,
                  "Daemon: unix:/path or host:port (TLS); by default the host's, if one runs")
       ->envname("TUNE_ADDRESS");
+  app.add_option("--daemon-user", session.daemon_user,
+                 "User, beside you and root, whose daemon is trusted at a unix socket")
+      ->envname("TUNE_DAEMON_USER");
   app.add_option("--tls-ca", session.tls.ca, "CA certificates that vouch for the daemon (PEM)");
   app.add_option("--tls-cert", session.tls.certificate, "Our certificate (PEM)");
   app.add_option("--tls-key", session.tls.key, "Our private key (PEM)");
@@ -43,8 +49,8 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {
-    "bench",        "best",    "gate",        "history",    "history record", "kernel check",
-    "profile",      "space count", "space show", "space sample", "sweep"};
+    "bench",   "best",        "gate",       "history",      "history record", "kernel check",
+    "profile", "space count", "space show", "space sample", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -74,7 +80,14 @@ std::set<std::string> LongNames(const CLI::App& app, const CLI::App& command) {
   return names;
 }
 
+// False if there is none.
+bool PrintSuggestion(const std::string& suggestion) {
+  if (!suggestion.empty()) std::fprintf(stderr, "tunectl: %s\n", suggestion.c_str());
+  return !suggestion.empty();
+}
+
 int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
+  const std::vector<std::string> given = arguments;
   if (const CLI::App* command = CommandWithDims(app, arguments); command != nullptr) {
     if (command->get_name() == "bench") {
       const auto of_benchmark = std::stable_partition(
@@ -91,13 +104,22 @@ int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
     arguments = std::move(split->known);
     session.dims = std::move(split->dims);
   }
+  const std::vector<std::string> parsed = arguments;
   // CLI11 takes them last first.
   std::reverse(arguments.begin(), arguments.end());
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kUsage;
+    std::ostringstream out;
+    std::ostringstream err;
+    const int code = app.exit(error, out, err);
+    std::fputs(out.str().c_str(), stdout);
+    if (code == 0) return kDone;
+    if (!PrintSuggestion(SuggestionFor(app, parsed))) std::fputs(err.str().c_str(), stderr);
+    return kUsage;
   }
+  // A word that was taken for a kernel, or a flag that was taken for a dim.
+  if (session.exit_code() == kUsage) PrintSuggestion(SuggestionFor(app, given, session.error()));
   return session.exit_code();
 }
 
@@ -139,6 +161,7 @@ std::set<std::string> FlagsBesideDims() {
 int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
   // What a reader pipes into `head` must not end a sweep with a signal.
   std::signal(SIGPIPE, SIG_IGN);
+  const OutputFilter filter;
   CLI::App app("Tunes and benchmarks GPU kernels.", "tunectl");
   Session session(std::move(embedded));
   AddCommands(app, session);

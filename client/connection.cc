@@ -8,10 +8,9 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "client/address.h"
+#include "client/daemon_socket.h"
 
 namespace tune::client {
 namespace {
@@ -25,9 +24,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const std::string& address,
-                                                                         const TlsFiles& tls) {
-  if (absl::StartsWith(address, "unix:")) return grpc::InsecureChannelCredentials();
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(const TlsFiles& tls) {
   grpc::SslCredentialsOptions options;
   for (const auto& [path, text] : {std::pair(&tls.ca, &options.pem_root_certs),
                                    std::pair(&tls.certificate, &options.pem_cert_chain),
@@ -41,23 +38,26 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const s
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
-                                                    const TlsFiles& tls) {
-  auto credentials = CredentialsFor(address, tls);
+                                                    const TlsFiles& tls,
+                                                    const std::string& daemon_user) {
+  if (const std::string path = SocketPath(address); !path.empty()) {
+    return ConnectToDaemon(path, {.daemon_user = daemon_user,
+                                  .timeout = kConnectTimeout,
+                                  .message_bytes_max = kMaxMessageBytes});
+  }
+  auto credentials = CredentialsOf(tls);
   if (!credentials.ok()) return credentials.status();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   auto channel = grpc::CreateCustomChannel(address, *credentials, arguments);
   if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
-    return absl::UnavailableError(
-        absl::StrCat("no daemon answers at '", address,
-                     "'; start one with 'tunerd', or leave out "
-                     "--address and TUNE_ADDRESS to run without a daemon"));
+    return absl::UnavailableError(absl::StrCat("no daemon answers at '", address, "'"));
   }
   return channel;
 }
 
 bool SocketExists(const std::string& address) {
-  std::string path(absl::StripPrefix(address, "unix:"));
+  const std::string path = SocketPath(address);
   struct stat info;
   return stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
 }
@@ -80,16 +80,22 @@ Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string addre
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& address,
                                                              const TlsFiles& tls,
+                                                             const std::string& daemon_user,
                                                              const StartEmbedded& start_embedded) {
   const bool asked_for = !address.empty() || std::getenv("TUNE_ADDRESS") != nullptr;
   const std::string target = address.empty() ? DefaultAddress() : address;
   if (asked_for || SocketExists(target)) {
-    auto channel = Dial(target, tls);
+    auto channel = Dial(target, tls, daemon_user);
     if (channel.ok()) {
       return std::unique_ptr<Connection>(new Connection(*std::move(channel), target, nullptr));
     }
-    // A socket left behind by a daemon that was killed is no reason to stop.
-    if (asked_for) return channel.status();
+    // A socket left behind by a daemon that was killed is no reason to stop; somebody else's is.
+    if (!absl::IsUnavailable(channel.status())) return channel.status();
+    if (asked_for) {
+      return absl::UnavailableError(absl::StrCat(
+          channel.status().message(), "; start one with 'tunerd', or leave out --address and "
+                                      "TUNE_ADDRESS to run without a daemon"));
+    }
   }
   absl::StatusOr<std::unique_ptr<EmbeddedServer>> embedded = start_embedded();
   if (!embedded.ok()) return embedded.status();

@@ -52,9 +52,11 @@ class Connection {
  public:
   // With an address (from a flag or $TUNE_ADDRESS) only that daemon will do: UNAVAILABLE if it does
   // not answer. Without one: the daemon at the default socket if there is one, else
-  // `start_embedded`.
+  // `start_embedded`. PERMISSION_DENIED: a user listens at the socket who is not trusted
+  // (client/daemon_socket.h).
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& address,
                                                           const TlsFiles& tls,
+                                                          const std::string& daemon_user,
                                                           const StartEmbedded& start_embedded);
 
   bool embedded() const { return embedded_ != nullptr; }

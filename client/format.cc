@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <ctime>
@@ -95,6 +96,18 @@ std::string ToText(const v1::Config& config) {
   return absl::StrJoin(config.entries(), " ", [](std::string* out, const v1::ConfigEntry& entry) {
     absl::StrAppend(out, entry.param(), "=", ToText(entry.value()));
   });
+}
+
+std::string ToText(const v1::Config& config,
+                   const google::protobuf::RepeatedPtrField<std::string>& fixed_params) {
+  v1::Config shown;
+  for (const v1::ConfigEntry& entry : config.entries()) {
+    if (std::find(fixed_params.begin(), fixed_params.end(), entry.param()) != fixed_params.end()) {
+      continue;
+    }
+    *shown.add_entries() = entry;
+  }
+  return ToText(shown.entries().empty() ? config : shown);
 }
 
 std::string ToText(const v1::Problem& problem) {

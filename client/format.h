@@ -19,6 +19,9 @@ std::string PercentText(double fraction);            // "90.1 %"
 std::string TimeText(int64_t unix_ms);               // "2026-01-31 17:45", local time
 std::string ToText(const v1::Value& value);
 std::string ToText(const v1::Config& config);    // "BLOCK_M=64 STAGES=2"
+// Without those params, which have one possible value; all of them if no other is left.
+std::string ToText(const v1::Config& config,
+                   const google::protobuf::RepeatedPtrField<std::string>& fixed_params);
 std::string ToText(const v1::Problem& problem);  // "rows=8192 cols=4096 bf16"
 std::string ToText(v1::Outcome outcome);         // "wrong_result"
 std::string ToText(v1::SweepState state);        // "running"

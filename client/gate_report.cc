@@ -12,6 +12,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "client/format.h"
+#include "client/printable.h"
+#include "client/report/markdown.h"
 #include "client/terminal.h"
 
 namespace tune::client {
@@ -116,17 +118,9 @@ double SecondsOf(const v1::GateRun& run) {
 }
 
 std::string XmlText(const std::string& text) {
-  std::string clean;
-  for (const char c : text) {
-    // XML 1.0 has no control characters but these.
-    if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') clean.push_back(c);
-  }
   return absl::StrReplaceAll(
-      clean, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"\n", "&#10;"}});
-}
-
-std::string MarkdownCell(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}, {"<", "&lt;"}});
+      Printable(text),
+      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"\n", "&#10;"}});
 }
 
 enum class CaseKind { kPassed, kFailure, kError, kSkipped };
@@ -252,7 +246,7 @@ std::string MarkdownText(const v1::GateRun& run) {
                          "runs. Tolerated: {:.1f} %. A run in which nothing changed fails at "
                          "most {:.1f} % of the time.\n",
                          100 * run.rules().delta0(), 100 * run.rules().alpha()));
-  return text;
+  return Printable(text);
 }
 
 std::string JUnitText(const v1::GateRun& run, Strict strict) {

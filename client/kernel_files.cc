@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/kernel_files.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/contained_file.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
@@ -16,6 +14,7 @@ namespace tune::client {
 namespace {
 
 constexpr size_t kMaxSourceBytes = 1 << 20;
+constexpr size_t kMaxFiles = 256;
 
 // The server reports errors, with everything it knows; this parse only looks for file names.
 class IgnoreErrors : public google::protobuf::io::ErrorCollector {
@@ -23,27 +22,17 @@ class IgnoreErrors : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
 
-absl::StatusOr<std::string> ReadText(const std::string& path, size_t bytes_left) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(bytes_left + 1, '\0');
-  if (!in || !in.read(text.data(), static_cast<std::streamsize>(text.size())).eof()) {
-    if (in) return absl::InvalidArgumentError("files are limited to 1 MiB in all");
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
-  }
-  text.resize(static_cast<size_t>(in.gcount()));
-  return text;
-}
-
 }  // namespace
 
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path) {
-  return ReadKernelFiles(path, ReadText);
+  return ReadKernelFiles(path, ReadContained);
 }
 
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read) {
   const std::filesystem::path spec_path(path);
-  absl::StatusOr<std::string> spec_text = read(path, kMaxSourceBytes);
+  const std::string folder = spec_path.parent_path().string();
+  absl::StatusOr<std::string> spec_text =
+      read(folder, spec_path.filename().string(), kMaxSourceBytes);
   if (!spec_text.ok()) return spec_text.status();
   KernelFiles kernel;
   kernel.source.set_spec_name(path);
@@ -59,11 +48,15 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
 
   std::vector<std::string> names(spec.headers().begin(), spec.headers().end());
   names.push_back(spec.source());
+  if (names.size() > kMaxFiles) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' names ", names.size(), " files; at most ", kMaxFiles));
+  }
   size_t bytes_left = kMaxSourceBytes - spec_text->size();
   for (const std::string& name : names) {
     // A name that leaves the folder is refused by the server; nothing outside is read for it here.
     if (name.empty() || name == ".." || absl::StrContains(name, '/')) continue;
-    absl::StatusOr<std::string> text = read((spec_path.parent_path() / name).string(), bytes_left);
+    absl::StatusOr<std::string> text = read(folder, name, bytes_left);
     if (!text.ok()) return text.status();
     bytes_left -= text->size();
     (*kernel.source.mutable_files())[name] = *std::move(text);
@@ -72,7 +65,8 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
 }
 
 absl::StatusOr<std::string> ReadDefinition(const std::string& path) {
-  return ReadText(path, kMaxSourceBytes);
+  const std::filesystem::path file(path);
+  return ReadContained(file.parent_path().string(), file.filename().string(), kMaxSourceBytes);
 }
 
 }  // namespace tune::client

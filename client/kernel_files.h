@@ -15,12 +15,13 @@ struct KernelFiles {
   v1::KernelSpec spec;  // empty if the text does not parse: the server says where it is wrong
 };
 
-// Gives the text of a file, of at most so many bytes.
-using ReadFile =
-    std::function<absl::StatusOr<std::string>(const std::string& path, size_t bytes_left)>;
+// Gives the text of a file of a folder, of at most so many bytes.
+using ReadFile = std::function<absl::StatusOr<std::string>(
+    const std::string& folder, const std::string& name, size_t bytes_max)>;
 
 // The spec at `path` with the source and headers it names, from the spec's folder.
-// INVALID_ARGUMENT: a file that cannot be read, or more than 1 MiB in all.
+// INVALID_ARGUMENT: a file that cannot be read, that is no regular file or that a link leads to out
+// of the folder; more than 256 files, or more than 1 MiB in all.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path);
 // The same from where `read` reads: a commit, say.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read);

@@ -29,17 +29,21 @@ struct TunedConfig {
 struct LookupOptions {
   std::string address;  // empty: the host's daemon (client/address.h)
   std::string ca_file;  // for TCP addresses, which are TLS
+  // At a unix socket only a daemon of our own user, of root or of this one is asked, by name or
+  // number; empty: $TUNE_DAEMON_USER.
+  std::string daemon_user;
   std::chrono::milliseconds timeout = std::chrono::milliseconds(200);
 };
 
-// Thread-safe. One connection, opened lazily.
+// Thread-safe. One connection, opened lazily, and again when the daemon has been restarted.
 class LookupClient {
  public:
   static absl::StatusOr<std::unique_ptr<LookupClient>> Create(const LookupOptions& options);
   virtual ~LookupClient() = default;
 
   // Dims not given take the kernel's defaults; an empty dtype or device likewise. UNAVAILABLE or
-  // DEADLINE_EXCEEDED: no answer in time; NOT_FOUND: no such kernel; INVALID_ARGUMENT: no such dim.
+  // DEADLINE_EXCEEDED: no answer in time, or none that is trusted; NOT_FOUND: no such kernel;
+  // INVALID_ARGUMENT: no such dim.
   virtual absl::StatusOr<TunedConfig> Lookup(const std::string& kernel,
                                              const std::map<std::string, int64_t>& dims,
                                              const std::string& dtype = "",

@@ -3,13 +3,14 @@
 
 #include <cstdio>
 
-#include "google/protobuf/util/json_util.h"
+#include "client/json.h"
 
 namespace tune::client {
 
 absl::StatusOr<Connection*> Session::Connect(Need need) {
   if (connection_ == nullptr) {
-    auto connection = Connection::Open(address, tls, [&] { return embedded_.daemon(need); });
+    auto connection =
+        Connection::Open(address, tls, daemon_user, [&] { return embedded_.daemon(need); });
     if (!connection.ok()) return connection.status();
     connection_ = *std::move(connection);
   }
@@ -29,31 +30,21 @@ absl::StatusOr<v1::ReplayService::Stub*> Session::Replay() {
 void Session::Finish(const absl::Status& status) {
   exit_code_ = ExitCodeFor(status);
   if (status.ok()) return;
-  std::fprintf(stderr, "tunectl: %s\n", std::string(status.message()).c_str());
+  error_ = std::string(status.message());
+  std::fprintf(stderr, "tunectl: %s\n", error_.c_str());
 }
-
-namespace {
-
-std::string JsonText(const google::protobuf::Message& message, bool whitespace) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = whitespace;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  // Fails only for messages with an invalid Any, which ours do not have.
-  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
-  return text;
-}
-
-}  // namespace
-
-std::string JsonText(const google::protobuf::Message& message) { return JsonText(message, true); }
 
 void PrintJson(const google::protobuf::Message& message) {
-  std::fputs(JsonText(message, true).c_str(), stdout);
+  std::printf("%s\n", JsonText(message, Layout::kIndented).c_str());
 }
 
-void PrintJsonLine(const google::protobuf::Message& message) {
-  std::printf("%s\n", JsonText(message, false).c_str());
+JsonList::JsonList(const std::string& name) { std::printf("{\"%s\": [", name.c_str()); }
+
+JsonList::~JsonList() { std::fputs("]}\n", stdout); }
+
+void JsonList::Add(const google::protobuf::Message& message) {
+  std::printf("%s\n%s", first_ ? "" : ",", JsonText(message, Layout::kOneLine).c_str());
+  first_ = false;
 }
 
 }  // namespace tune::client

@@ -28,6 +28,7 @@ class Session {
   // Flags before the command, and the dims among the command's.
   std::string address;
   TlsFiles tls;
+  std::string daemon_user;
   std::map<std::string, std::string> dims;
   // Google Benchmark's own, "--benchmark_...", for the command bench.
   std::vector<std::string> benchmark_flags;
@@ -36,6 +37,8 @@ class Session {
   void Finish(const absl::Status& status);
   void Finish(ExitCode code) { exit_code_ = code; }
   int exit_code() const { return exit_code_; }
+  // Of the last `Finish`.
+  const std::string& error() const { return error_; }
 
  private:
   const EmbeddedServers embedded_;
@@ -43,11 +46,29 @@ class Session {
   std::unique_ptr<EmbeddedServer> replay_server_;  // outlives the stub
   std::unique_ptr<v1::ReplayService::Stub> replay_;
   ExitCode exit_code_ = kDone;
+  std::string error_;
 };
 
-// As protobuf's JSON, with the field names of the .proto files; 64-bit integers are strings.
-std::string JsonText(const google::protobuf::Message& message);
+// For --json (client/json.h).
 void PrintJson(const google::protobuf::Message& message);
-void PrintJsonLine(const google::protobuf::Message& message);
+
+// What every list command prints for --json: an object with one list, each element on a line.
+class JsonList {
+ public:
+  explicit JsonList(const std::string& name);  // "sweeps"
+  ~JsonList();
+  JsonList(const JsonList&) = delete;
+  JsonList& operator=(const JsonList&) = delete;
+  void Add(const google::protobuf::Message& message);
+
+ private:
+  bool first_ = true;
+};
+
+template <typename Messages>
+void PrintJsonList(const std::string& name, const Messages& messages) {
+  JsonList list(name);
+  for (const auto& message : messages) list.Add(message);
+}
 
 }  // namespace tune::client

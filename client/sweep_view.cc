@@ -121,24 +121,25 @@ std::string DefaultVerdict(const v1::SweepResult& result) {
 }
 
 // How the best stands to the default config.
-std::string DefaultLine(const v1::SweepResult& result) {
+std::string DefaultLine(const v1::Sweep& sweep) {
+  const v1::SweepResult& result = sweep.result();
   const v1::Trial& trial = result.default_trial();
   if (trial.id() == result.best().id()) return "is the best";
   return fmt::format("{}  {}; {}", LatencyText(trial.measurement().latency_ns_median()),
-                     ToText(trial.config()), DefaultVerdict(result));
+                     ToText(trial.config(), sweep.fixed_params()), DefaultVerdict(result));
 }
 
 void AddResult(std::string& text, const v1::Sweep& sweep) {
   const v1::SweepResult& result = sweep.result();
-  AddLine(text, "best", Bold(ToText(result.best().config())));
+  AddLine(text, "best", Bold(ToText(result.best().config(), sweep.fixed_params())));
   AddLine(text, "latency", LatencyLine(result));
   if (result.too_noisy()) AddLine(text, "noise", TooNoisyText(result.best().measurement()));
   AddLine(text, "speed", SpeedText(sweep));
-  if (result.has_default_trial()) AddLine(text, "default", DefaultLine(result));
+  if (result.has_default_trial()) AddLine(text, "default", DefaultLine(sweep));
   for (int i = 0; i < result.ties_size() && i < 3; ++i) {
     AddLine(text, i == 0 ? "ties" : "",
             fmt::format("{}  {}", LatencyText(result.ties(i).measurement().latency_ns_median()),
-                        ToText(result.ties(i).config())));
+                        ToText(result.ties(i).config(), sweep.fixed_params())));
   }
   if (result.ties_size() > 3)
     AddLine(text, "", absl::StrCat("and ", result.ties_size() - 3, " more"));

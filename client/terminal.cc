@@ -5,11 +5,50 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/string_view.h"
+
 namespace tune::client {
 namespace {
+
+// In text, before a letter for a style. No UTF-8 has it, so no message of a server does.
+constexpr char kStyle = '\xff';
+constexpr char kBold[] =
+    "\xff"
+    "B";
+constexpr char kDim[] =
+    "\xff"
+    "D";
+constexpr char kPlain[] =
+    "\xff"
+    "P";
+
+const char* EscapeOf(char style) {
+  switch (style) {
+    case 'B':
+      return "\033[1m";
+    case 'D':
+      return "\033[2m";
+    case 'P':
+      return "\033[0m";
+    default:
+      return nullptr;
+  }
+}
+
+// False when nobody reads any more.
+bool WriteAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
 
 bool ColourOn() {
   static const bool on = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
@@ -28,23 +67,86 @@ bool IsNumber(const std::string& cell) {
 
 }  // namespace
 
+// A C stream in the place of another one, which writes to that one's descriptor.
+class OutputFilter::Stream {
+ public:
+  enum class Styles { kYes, kNo };
+  Stream(FILE*& place, int fd, Styles styles)
+      : place_(place), before_(place), fd_(fd), styles_(styles) {
+    const cookie_io_functions_t functions = {.write = &Stream::Write};
+    ours_ = fopencookie(this, "w", functions);
+    if (ours_ == nullptr) return;
+    std::fflush(before_);
+    const int mode = fd == STDERR_FILENO ? _IONBF : isatty(fd) != 0 ? _IOLBF : _IOFBF;
+    std::setvbuf(ours_, nullptr, mode, mode == _IONBF ? 0 : BUFSIZ);
+    place_ = ours_;
+  }
+  void GiveBack() {
+    if (ours_ == nullptr) return;
+    place_ = before_;
+    std::fflush(ours_);
+    WriteAll(fd_, text_.Finish());
+  }
+
+ private:
+  static ssize_t Write(void* stream, const char* bytes, size_t count) {
+    return static_cast<Stream*>(stream)->Put({bytes, count}) ? static_cast<ssize_t>(count) : 0;
+  }
+  bool Put(absl::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+      if (style_next_) {
+        style_next_ = false;
+        if (const char* escape = EscapeOf(text[0]); escape != nullptr) {
+          out += escape;
+          text.remove_prefix(1);
+        } else {
+          out += Printable({&kStyle, 1});
+        }
+        continue;
+      }
+      const size_t at = styles_ == Styles::kYes ? text.find(kStyle) : text.npos;
+      out += text_.Add(text.substr(0, at));
+      if (at == text.npos) break;
+      out += text_.Finish();
+      style_next_ = true;
+      text.remove_prefix(at + 1);
+    }
+    return WriteAll(fd_, out);
+  }
+
+  FILE*& place_;
+  FILE* const before_;
+  const int fd_;
+  const Styles styles_;
+  FILE* ours_ = nullptr;
+  PrintableStream text_;
+  bool style_next_ = false;
+};
+
+OutputFilter::OutputFilter()
+    : out_(std::make_unique<Stream>(stdout, STDOUT_FILENO, Stream::Styles::kYes)),
+      err_(std::make_unique<Stream>(stderr, STDERR_FILENO, Stream::Styles::kNo)) {}
+
+OutputFilter::~OutputFilter() {
+  // They live on: a log that was started meanwhile writes to one of them to the end.
+  for (std::unique_ptr<Stream>* stream : {&out_, &err_}) stream->release()->GiveBack();
+}
+
 bool IsInteractive() {
   const char* term = std::getenv("TERM");
   return isatty(STDERR_FILENO) != 0 && term != nullptr && std::string(term) != "dumb";
 }
 
-std::string Bold(const std::string& text) {
-  return ColourOn() ? "\033[1m" + text + "\033[0m" : text;
-}
+std::string Bold(const std::string& text) { return ColourOn() ? kBold + text + kPlain : text; }
 
-std::string Dim(const std::string& text) {
-  return ColourOn() ? "\033[2m" + text + "\033[0m" : text;
-}
+std::string Dim(const std::string& text) { return ColourOn() ? kDim + text + kPlain : text; }
 
 Table::Table(std::vector<std::string> titles) { rows_.push_back(std::move(titles)); }
 
 void Table::Add(std::vector<std::string> cells) {
   cells.resize(rows_[0].size());
+  for (std::string& cell : cells) cell = Printable(cell);  // as wide as it will be
   rows_.push_back(std::move(cells));
 }
 
@@ -77,16 +179,16 @@ std::string Table::Text() const {
 }
 
 void LiveLine::Show(const std::string& text) {
-  std::string cut = text.substr(0, TerminalWidth() - 1);
-  std::fprintf(stderr, "\r\033[K%s", cut.c_str());
-  std::fflush(stderr);
+  // A character that is cut in two is left out.
+  const std::string cut =
+      PrintableStream().Add(absl::string_view(Printable(text)).substr(0, TerminalWidth() - 1));
+  WriteAll(STDERR_FILENO, "\r\033[K" + cut);
   shown_ = true;
 }
 
 void LiveLine::Clear() {
   if (!shown_) return;
-  std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
+  WriteAll(STDERR_FILENO, "\r\033[K");
   shown_ = false;
 }
 

@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables, colour and the live line: what depends on whether a person is looking.
+// Tables, colour and the live line: what depends on whether a person is looking. And the one place
+// where text leaves for a terminal.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "client/printable.h"
+
 namespace tune::client {
+
+// While it lives, all that goes to the C streams stdout and stderr is made Printable on its way; of
+// escape codes only those of Bold and Dim get through, on stdout. Not thread-safe; one at a time.
+class OutputFilter {
+ public:
+  OutputFilter();
+  ~OutputFilter();
+
+ private:
+  class Stream;
+  std::unique_ptr<Stream> out_, err_;
+};
 
 // Is stderr a terminal whose last line may be redrawn?
 bool IsInteractive();
 
-// Bold or dim on a terminal, plain elsewhere and when NO_COLOR is set. For stdout.
+// Bold or dim on a terminal, plain elsewhere and when NO_COLOR is set. For stdout, where
+// OutputFilter puts the escape codes in.
 std::string Bold(const std::string& text);
 std::string Dim(const std::string& text);
 

@@ -226,6 +226,7 @@ void SearchToProto(const SweepView& view, v1::Sweep& proto) {
     warm_start.set_observations(static_cast<uint32_t>(view.warm_observations));
     for (const std::string& source : view.warm_sources) warm_start.add_sources(Utf8(source));
   }
+  proto.mutable_fixed_params()->Add(view.fixed_params.begin(), view.fixed_params.end());
   proto.set_end(view.end);
 }
 
@@ -235,6 +236,7 @@ void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
                  .no_warm_start = proto.no_warm_start()};
   view.warm_observations = proto.warm_start().observations();
   view.warm_sources = {proto.warm_start().sources().begin(), proto.warm_start().sources().end()};
+  view.fixed_params = {proto.fixed_params().begin(), proto.fixed_params().end()};
   view.end = proto.end();
   view.embedded = proto.embedded();
   view.interrupted = proto.state() == v1::SWEEP_STATE_INTERRUPTED;

@@ -15,7 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "server/access.h"
 #include "server/paths.h"
 #include "tuner/status_macros.h"
 
@@ -52,13 +52,6 @@ bool SomebodyAnswers(const sockaddr_un& name) {
 
 }  // namespace
 
-std::string SocketPath(const std::string& address) {
-  absl::string_view path = address;
-  if (!absl::ConsumePrefix(&path, "unix:")) return "";
-  absl::ConsumePrefix(&path, "//");
-  return std::string(path);
-}
-
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsFor(const std::string& address,
                                                                         const TlsOptions& tls) {
   if (absl::StartsWith(address, "unix:")) return grpc::InsecureServerCredentials();
@@ -77,7 +70,9 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsFor(const st
     ASSIGN_OR_RETURN(options.pem_root_certs, ReadTlsFile(tls.client_authority_file));
     options.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
   }
-  return grpc::SslServerCredentials(options);
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::SslServerCredentials(options);
+  if (tls.client_authority_file.empty()) credentials->SetAuthMetadataProcessor(ReadersOnly());
+  return credentials;
 }
 
 absl::Status PrepareSocket(const std::string& path) {

@@ -12,9 +12,7 @@
 
 namespace tune::server {
 
-// The path of "unix:/run/x.sock" and "unix:///run/x.sock"; empty for anything else.
-std::string SocketPath(const std::string& address);
-
+// Without an authority for clients' certificates a TCP port is for reading (server/access.h).
 // INVALID_ARGUMENT for TCP without a certificate, and for files that cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsFor(const std::string& address,
                                                                         const TlsOptions& tls);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/address.h"
 #include "db/store.h"
 #include "server/bench_service.h"
 #include "server/catalogue.h"
@@ -198,7 +199,7 @@ absl::Status Server::Parts::Serve() {
            gate_service.get()}) {
     builder.RegisterService(service);
   }
-  const std::string socket_path = SocketPath(options.address);
+  const std::string socket_path = client::SocketPath(options.address);
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   if (!options.address.empty()) {
     ASSIGN_OR_RETURN(auto credentials, CredentialsFor(options.address, options.tls));
@@ -218,6 +219,10 @@ absl::Status Server::Parts::Serve() {
   }
   if (listener == nullptr) return absl::OkStatus();
   listener->Start(std::move(acceptor));
+  if (socket_path.empty() && options.tls.client_authority_file.empty()) {
+    spdlog::warn("clients of {} show no certificate, so they may look up and list, and neither "
+                 "submit kernels nor start work; --tls-ca asks them for one", options.address);
+  }
   address = options.address;
   if (socket_path.empty()) {
     address = absl::StrCat(address.substr(0, address.rfind(':')), ":", listener->port());

@@ -229,6 +229,10 @@ absl::Status SweepRun::PlanSpace() {
                    solver_.MakeSpace(
                        *kernel_, row.problem, evaluator_->traits(),
                        [this] { return control_.stop.load(); }, SpaceSolver::Caller::kSweep));
+  view_.fixed_params.clear();
+  for (size_t i = 0; i < space_->params().size(); ++i) {
+    if (space_->radix(i) == 1) view_.fixed_params.push_back(space_->params()[i].name);
+  }
   std::optional<uint64_t> first;
   if (absl::StatusOr<Config> config = kernel_->DefaultConfig(row.problem, evaluator_->traits());
       config.ok()) {

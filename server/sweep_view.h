@@ -58,6 +58,7 @@ struct SweepView {
   SearchOptions search;
   uint64_t warm_observations = 0;
   std::vector<std::string> warm_sources;
+  std::vector<std::string> fixed_params;  // with one possible value in the sweep's space
   std::string end;  // why nothing more was tried; empty while it runs
   SweepProgress progress;
   std::optional<SweepResult> result;

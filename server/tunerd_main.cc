@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "client/address.h"
+#include "client/printable.h"
 #include "server/log.h"
 #include "server/paths.h"
 #include "server/server.h"
@@ -43,7 +44,7 @@ void BoundFreedMemory() {
 }
 
 int Fail(const absl::Status& status) {
-  std::cerr << "tunerd: " << status.message() << "\n";
+  std::cerr << "tunerd: " << tune::client::Printable(status.message()) << "\n";
   return kExitFailed;
 }
 
@@ -122,7 +123,8 @@ int main(int argc, char** argv) {
   app.add_option("--tls-cert", options.tls.certificate_file, "Certificate chain, PEM");
   app.add_option("--tls-key", options.tls.key_file, "Private key, PEM");
   app.add_option("--tls-ca", options.tls.client_authority_file,
-                 "Clients must show a certificate of this authority, PEM");
+                 "Clients must show a certificate of this authority, PEM; without it TCP clients "
+                 "may look up and list, and not submit kernels or start work");
   app.add_flag("--drop-damaged-log", options.drop_damaged_log,
                "Go on without the unreadable part of a damaged write-ahead log; a copy is kept");
   AddLimits(app, options.limits);

@@ -30,7 +30,7 @@ struct BaselineFlags {
 template <typename Response>
 void Print(const Response& response, bool json) {
   if (json) {
-    PrintJson(response);
+    PrintJsonList("baselines", response.kernels());
     return;
   }
   Table table({"baseline", "kernel", "hash", "from", "set"});

@@ -20,7 +20,9 @@
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
+#include "client/kernel_choice.h"
 #include "client/kernel_files.h"
+#include "client/printable.h"
 #include "client/rpc.h"
 #include "client/waiting_note.h"
 
@@ -32,7 +34,7 @@ constexpr auto kDeviceTimeout = std::chrono::seconds(60);
 
 struct BenchFlags {
   std::vector<std::string> kernels;
-  std::string kernel_path;
+  std::vector<std::string> more_kernels;
   std::vector<std::string> configs;
   std::string dtype;
   std::string device;
@@ -106,7 +108,7 @@ std::string CaseName(const std::string& kernel, const std::map<std::string, int6
   std::string name = kernel;
   for (const auto& [dim, value] : dims) absl::StrAppend(&name, "/", dim, ":", value);
   if (!dtype.empty()) absl::StrAppend(&name, "/", dtype);
-  return absl::StrCat(name, "/", absl::StrReplaceAll(which, {{" ", ","}, {"/", "_"}}));
+  return Printable(absl::StrCat(name, "/", absl::StrReplaceAll(which, {{" ", ","}, {"/", "_"}})));
 }
 
 absl::Status Bench::MakeCases() {
@@ -121,13 +123,16 @@ absl::Status Bench::MakeCases() {
   common.set_seed(flags_.seed);
   common.set_cache_mode(flags_.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
 
+  std::vector<std::string> chosen = flags_.kernels;
+  chosen.insert(chosen.end(), flags_.more_kernels.begin(), flags_.more_kernels.end());
   std::vector<std::pair<std::string, v1::MeasureRequest>> kernels;
-  for (const std::string& name : flags_.kernels) {
-    kernels.emplace_back(name, common);
-    kernels.back().second.set_kernel_name(name);
-  }
-  if (!flags_.kernel_path.empty()) {
-    auto files = ReadKernelFiles(flags_.kernel_path);
+  for (const std::string& kernel : chosen) {
+    if (!IsSpecPath(kernel)) {
+      kernels.emplace_back(kernel, common);
+      kernels.back().second.set_kernel_name(kernel);
+      continue;
+    }
+    auto files = ReadKernelFiles(kernel);
     if (!files.ok()) return files.status();
     kernels.emplace_back(files->spec.name(), common);
     *kernels.back().second.mutable_kernel_source() = std::move(files->source);
@@ -158,12 +163,12 @@ absl::Status Bench::AddContext() {
   v1::Device device;
   absl::Status status = FromGrpc(connection_->devices().GetDevice(&context, request, &device));
   if (!status.ok()) return status;
-  benchmark::AddCustomContext("device", device.name());
-  benchmark::AddCustomContext("device_id", device.id());
-  benchmark::AddCustomContext("target", device.target());
-  benchmark::AddCustomContext("driver", device.driver());
-  benchmark::AddCustomContext("compiler", device.compiler());
-  benchmark::AddCustomContext("clock", device.clock());
+  benchmark::AddCustomContext("device", Printable(device.name()));
+  benchmark::AddCustomContext("device_id", Printable(device.id()));
+  benchmark::AddCustomContext("target", Printable(device.target()));
+  benchmark::AddCustomContext("driver", Printable(device.driver()));
+  benchmark::AddCustomContext("compiler", Printable(device.compiler()));
+  benchmark::AddCustomContext("clock", Printable(device.clock()));
   benchmark::AddCustomContext("cache", flags_.warm ? "warm" : "cold");
   return absl::OkStatus();
 }
@@ -180,13 +185,14 @@ void Bench::Measure(const BenchCase& item, benchmark::State& state) {
   const v1::Trial& trial = measured.trial();
   if (!status.ok()) {
     if (failure_.ok()) failure_ = status;
-    state.SkipWithError(std::string(status.message()).c_str());
+    state.SkipWithError(Printable(status.message()).c_str());
     return;
   }
   const auto& samples = trial.measurement().samples_ns();
   if (trial.outcome() != v1::OUTCOME_OK || samples.empty()) {
     any_not_ok_ = true;
-    state.SkipWithError(absl::StrCat(ToText(trial.outcome()), ": ", trial.message()).c_str());
+    state.SkipWithError(
+        Printable(absl::StrCat(ToText(trial.outcome()), ": ", trial.message())).c_str());
     return;
   }
   // Google Benchmark has fixed the number of iterations; a kernel so slow that its time was spent
@@ -195,8 +201,8 @@ void Bench::Measure(const BenchCase& item, benchmark::State& state) {
   for (auto _ : state) state.SetIterationTime(samples[next++ % samples.size()] * 1e-9);
   // The best of a like problem is not the best of this one.
   const bool other = !measured.reason().empty() && !absl::StartsWith(measured.reason(), "exact");
-  state.SetLabel(absl::StrCat(ToText(trial.config()),
-                              other ? absl::StrCat("  (", measured.reason(), ")") : ""));
+  state.SetLabel(Printable(absl::StrCat(
+      ToText(trial.config()), other ? absl::StrCat("  (", measured.reason(), ")") : "")));
   if (measured.declared_bytes() > 0) {
     state.counters["bytes_per_second"] =
         benchmark::Counter(measured.declared_bytes(), benchmark::Counter::kIsIterationInvariantRate,
@@ -218,10 +224,9 @@ void Bench::Measure(const BenchCase& item, benchmark::State& state) {
 }
 
 absl::Status Bench::Run() {
-  if (flags_.kernels.empty() == flags_.kernel_path.empty()) {
+  if (flags_.kernels.empty() && flags_.more_kernels.empty()) {
     return absl::InvalidArgumentError(
-        "name kernels of the catalogue ('tunectl bench softmax rope'), or one of your own with "
-        "--kernel my/kernel.textproto");
+        "name kernels, of the catalogue or your own: 'tunectl bench softmax my/kernel.textproto'");
   }
   if (absl::Status made = MakeCases(); !made.ok()) return made;
   std::vector<std::string> words = {"tunectl bench"};
@@ -271,8 +276,8 @@ void AddBench(CLI::App& app, Session& session) {
       "  tunectl bench softmax --rows 8192 --cols 4096 --best --default\n"
       "  tunectl bench attention --config 'BLOCK_M=64 BLOCK_N=64' --benchmark_repetitions=5\n"
       "  tunectl bench rope --benchmark_out=rope.json --benchmark_out_format=json");
-  bench->add_option("KERNEL", flags->kernels, "Names in the catalogue");
-  bench->add_option("--kernel", flags->kernel_path, "Spec of a kernel of your own (text format)");
+  bench->add_option("KERNEL", flags->kernels, kKernelHelp);
+  bench->add_option("--kernel", flags->more_kernels, kKernelFlagHelp)->allow_extra_args(false);
   bench->add_option("--config", flags->configs,
                     "PARAM=VALUE, separated by spaces or commas; the others take their defaults; "
                     "may be given again");

@@ -12,6 +12,7 @@
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
+#include "client/kernel_choice.h"
 #include "client/rpc.h"
 #include "client/terminal.h"
 
@@ -22,6 +23,7 @@ constexpr auto kTimeout = std::chrono::seconds(5);
 
 struct BestFlags {
   std::string kernel;
+  std::string kernel_flag;
   std::string dtype;
   std::string device;
   bool json = false;
@@ -48,7 +50,9 @@ std::string Conditions(const v1::Telemetry& telemetry) {
   return absl::StrJoin(parts, ", ");
 }
 
-void PrintRecord(const v1::Record& record) {
+using Names = google::protobuf::RepeatedPtrField<std::string>;
+
+void PrintRecord(const v1::Record& record, const Names& fixed_params) {
   const v1::Measurement& measurement = record.measurement();
   std::printf("%-10s%s  on %s (%s)\n", "tuned", ToText(record.problem()).c_str(),
               record.device_name().c_str(), record.target().c_str());
@@ -69,7 +73,7 @@ void PrintRecord(const v1::Record& record) {
   }
   for (const v1::Tie& tie : record.ties()) {
     std::printf("%-10s%s   %s\n", "tie", LatencyText(tie.latency_ns_median()).c_str(),
-                ToText(tie.config()).c_str());
+                ToText(tie.config(), fixed_params).c_str());
   }
   const std::string conditions = Conditions(record.telemetry());
   if (!conditions.empty()) std::printf("%-10s%s\n", "while", conditions.c_str());
@@ -80,19 +84,33 @@ void PrintRecord(const v1::Record& record) {
               record.resources().binary_sha256().substr(0, 12).c_str());
 }
 
-void Print(const v1::LookupResponse& response) {
+// What the sweep of a record knows of its space; nothing if it is not there any more.
+Names FixedParams(Connection& connection, const v1::LookupResponse& response) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetSweepRequest request;
+  request.set_sweep_id(response.record().sweep_id());
+  v1::Sweep sweep;
+  if (request.sweep_id() > 0) connection.sweeps().GetSweep(&context, request, &sweep);
+  return sweep.fixed_params();
+}
+
+void Print(const v1::LookupResponse& response, const Names& fixed_params) {
   const std::string match =
       absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(response.match()), "MATCH_"));
-  std::printf("%s\n", Bold(ToText(response.config())).c_str());
+  std::printf("%s\n", Bold(ToText(response.config(), fixed_params)).c_str());
   std::printf("%-10s%s (%s)\n", "match", response.reason().c_str(), match.c_str());
-  if (response.has_record()) PrintRecord(response.record());
+  if (response.has_record()) PrintRecord(response.record(), fixed_params);
 }
 
 absl::Status Run(Session& session, const BestFlags& flags) {
+  auto kernel = OneKernel(flags.kernel, flags.kernel_flag);
+  if (kernel.ok()) kernel = KernelName(*kernel);
+  if (!kernel.ok()) return kernel.status();
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   v1::LookupRequest request;
-  request.set_kernel_name(flags.kernel);
+  request.set_kernel_name(*kernel);
   request.set_dtype(flags.dtype);
   request.set_device(flags.device);
   auto dims = ParseDims(session.dims);
@@ -106,7 +124,7 @@ absl::Status Run(Session& session, const BestFlags& flags) {
   if (flags.json) {
     PrintJson(response);
   } else {
-    Print(response);
+    Print(response, FixedParams(**connection, response));
   }
   return absl::OkStatus();
 }
@@ -120,7 +138,8 @@ void AddBest(CLI::App& app, Session& session) {
       "The best known config for a problem, and why it is the answer.\nExamples:\n"
       "  tunectl best softmax --rows 8192 --cols 4096\n"
       "  tunectl best attention --seq 4096 --device 'NVIDIA H200' --json");
-  best->add_option("KERNEL", flags->kernel, "Kernel name")->required();
+  best->add_option("KERNEL", flags->kernel, kKernelHelp);
+  best->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
   best->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
   best->add_option("--device", flags->device, "Device name or id; by default this host's");
   best->add_flag("--json", flags->json, "As JSON");

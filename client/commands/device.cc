@@ -41,7 +41,7 @@ absl::Status List(Session& session, bool json) {
   absl::Status status = FromGrpc((*connection)->devices().ListDevices(&context, {}, &response));
   if (!status.ok()) return status;
   if (json) {
-    PrintJson(response);
+    PrintJsonList("devices", response.devices());
     return absl::OkStatus();
   }
   PrintTable(response.devices());

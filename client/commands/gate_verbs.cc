@@ -37,7 +37,7 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
   absl::Status status = FromGrpc((*connection)->gates().ListGates(&context, request, &response));
   if (!status.ok()) return status;
   if (json) {
-    PrintJson(response);
+    PrintJsonList("gates", response.runs());
     return absl::OkStatus();
   }
   Table table({"id", "kind", "state", "base", "head", "device", "verdicts", "started"});

@@ -11,6 +11,7 @@
 #include "client/gate_call.h"
 #include "client/gate_report.h"
 #include "client/history_view.h"
+#include "client/kernel_choice.h"
 #include "client/kernel_set.h"
 #include "client/rpc.h"
 
@@ -25,6 +26,7 @@ constexpr char kExamples[] =
 
 struct HistoryFlags {
   std::string kernel;
+  std::string kernel_flag;
   std::string dtype;
   std::string device;
   std::string least_change;
@@ -45,11 +47,11 @@ struct RecordFlags {
 };
 
 absl::Status Show(Session& session, const HistoryFlags& flags) {
-  if (flags.kernel.empty()) {
-    return absl::InvalidArgumentError("name a kernel: 'tunectl history softmax'");
-  }
+  auto kernel = OneKernel(flags.kernel, flags.kernel_flag);
+  if (kernel.ok()) kernel = KernelName(*kernel);
+  if (!kernel.ok()) return kernel.status();
   v1::GetHistoryRequest request;
-  request.set_kernel_name(flags.kernel);
+  request.set_kernel_name(*kernel);
   auto dims = ParseDims(session.dims);
   if (!dims.ok()) return dims.status();
   request.mutable_dims()->insert(dims->begin(), dims->end());
@@ -82,7 +84,7 @@ absl::Status Show(Session& session, const HistoryFlags& flags) {
   }
   if (response.series().empty()) {
     std::fprintf(stderr, "nothing measured yet; try: tunectl history record --kernels %s\n",
-                 flags.kernel.c_str());
+                 kernel->c_str());
   }
   return absl::OkStatus();
 }
@@ -132,7 +134,8 @@ void AddHistory(CLI::App& app, Session& session) {
       "history", std::string("How fast a kernel was at each revision, and where that changed.\n") +
                      kExamples);
   history->require_subcommand(0, 1);
-  history->add_option("KERNEL", flags->kernel, "Name of the kernel");
+  history->add_option("KERNEL", flags->kernel, kKernelHelp);
+  history->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
   history->add_option("--dtype", flags->dtype, "Only this data type");
   history->add_option("--device", flags->device, "Only this device, by id or name");
   history->add_option("--least-change", flags->least_change, "Report no smaller change (1%)");

@@ -11,6 +11,7 @@
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
+#include "client/kernel_choice.h"
 #include "client/kernel_files.h"
 #include "client/rpc.h"
 #include "client/terminal.h"
@@ -39,7 +40,7 @@ absl::Status List(Session& session, bool json) {
   absl::Status status = FromGrpc((*connection)->kernels().ListKernels(&context, {}, &response));
   if (!status.ok()) return status;
   if (json) {
-    PrintJson(response);
+    PrintJsonList("kernels", response.kernels());
     return absl::OkStatus();
   }
   Table table({"kernel", "dtypes", "configs", "summary"});
@@ -51,16 +52,46 @@ absl::Status List(Session& session, bool json) {
   return absl::OkStatus();
 }
 
-absl::Status Show(Session& session, const std::string& name, bool json, bool source) {
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
+// A kernel of one's own as GetKernel gives those of the catalogue, but for its hash.
+absl::StatusOr<v1::Kernel> OwnKernel(Connection& connection, const std::string& path) {
+  absl::StatusOr<std::string> name = KernelName(path);
+  if (!name.ok()) return name.status();
+  auto files = ReadKernelFiles(path);
+  if (!files.ok()) return files.status();
+  v1::Kernel kernel;
+  *kernel.mutable_spec() = files->spec;
+  kernel.set_source_text(files->source.files().at(files->spec.source()));
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::DescribeSpaceRequest request;
+  *request.mutable_space()->mutable_kernel_source() = std::move(files->source);
+  v1::DescribeSpaceResponse space;
+  absl::Status status = FromGrpc(connection.kernels().DescribeSpace(&context, request, &space));
+  if (!status.ok()) return status;
+  (*kernel.mutable_space_sizes())[space.target()] = static_cast<uint64_t>(space.valid());
+  return kernel;
+}
+
+absl::StatusOr<v1::Kernel> KernelOf(Connection& connection, const std::string& chosen) {
+  if (IsSpecPath(chosen)) return OwnKernel(connection, chosen);
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::GetKernelRequest request;
-  request.set_name(name);
+  request.set_name(chosen);
   v1::Kernel kernel;
-  absl::Status status = FromGrpc((*connection)->kernels().GetKernel(&context, request, &kernel));
+  absl::Status status = FromGrpc(connection.kernels().GetKernel(&context, request, &kernel));
   if (!status.ok()) return status;
+  return kernel;
+}
+
+absl::Status Show(Session& session, const absl::StatusOr<std::string>& chosen, bool json,
+                  bool source) {
+  if (!chosen.ok()) return chosen.status();
+  auto connection = session.Connect(Need::kKernels);
+  if (!connection.ok()) return connection.status();
+  const auto found = KernelOf(**connection, *chosen);
+  if (!found.ok()) return found.status();
+  const v1::Kernel& kernel = *found;
   if (json) {
     PrintJson(kernel);
     return absl::OkStatus();
@@ -69,19 +100,21 @@ absl::Status Show(Session& session, const std::string& name, bool json, bool sou
     std::fputs(kernel.source_text().c_str(), stdout);
     return absl::OkStatus();
   }
-  std::printf("%s  %s\n\ndims\n%s\nparams\n", Bold(name).c_str(), kernel.spec().summary().c_str(),
-              DimHelp(kernel.spec()).c_str());
+  std::printf("%s  %s\n\ndims\n%s\nparams\n", Bold(kernel.spec().name()).c_str(),
+              kernel.spec().summary().c_str(), DimHelp(kernel.spec()).c_str());
   for (const v1::Param& param : kernel.spec().params()) {
     std::printf("  %-24s%s (%s; default %s)\n", param.name().c_str(), param.doc().c_str(),
                 param.values().c_str(), param.default_value().c_str());
   }
-  std::printf("\nconfigs   %s\nhash      %s\nnext      tunectl sweep %s\n",
-              SizesText(kernel).c_str(), kernel.hash().c_str(), name.c_str());
+  std::printf("\nconfigs   %s\n", SizesText(kernel).c_str());
+  if (!kernel.hash().empty()) std::printf("hash      %s\n", kernel.hash().c_str());
+  std::printf("next      tunectl sweep %s\n", chosen->c_str());
   return absl::OkStatus();
 }
 
 struct CheckFlags {
-  std::string kernel;  // a name, or a path if it has a '/' or a '.'
+  std::string kernel;
+  std::string kernel_flag;
   std::vector<std::string> targets;
   std::string dtype;
   bool all = false;
@@ -136,10 +169,12 @@ class CheckMeter {
 absl::StatusOr<v1::CheckKernelRequest> MakeCheckRequest(const Session& session,
                                                         const CheckFlags& flags) {
   v1::CheckKernelRequest request;
-  if (flags.kernel.find_first_of("./") == std::string::npos) {
-    request.set_kernel_name(flags.kernel);
+  const auto kernel = OneKernel(flags.kernel, flags.kernel_flag);
+  if (!kernel.ok()) return kernel.status();
+  if (!IsSpecPath(*kernel)) {
+    request.set_kernel_name(*kernel);
   } else {
-    auto files = ReadKernelFiles(flags.kernel);
+    auto files = ReadKernelFiles(*kernel);
     if (!files.ok()) return files.status();
     *request.mutable_kernel_source() = std::move(files->source);
   }
@@ -196,19 +231,23 @@ void AddKernel(CLI::App& app, Session& session) {
   list->callback([&session, json] { session.Finish(List(session, *json)); });
 
   CLI::App* show = kernel->add_subcommand("show", "One kernel: dims, params, size of its space");
-  show->add_option("KERNEL", *name, "Name in the catalogue")->required();
+  auto name_flag = std::make_shared<std::string>();
+  show->add_option("KERNEL", *name, kKernelHelp);
+  show->add_option("--kernel", *name_flag, kKernelFlagHelp);
   show->add_flag("--json", *json, "As JSON, with source and README");
   show->add_flag("--source", *source, "Its source text");
   show->callback(
-      [&session, name, json, source] { session.Finish(Show(session, *name, *json, *source)); });
+      [&session, name, name_flag, json, source] {
+        session.Finish(Show(session, OneKernel(*name, *name_flag), *json, *source));
+      });
 
   CLI::App* check =
       kernel->add_subcommand("check",
                              "Check a spec and compile it, without running it.\nExamples:\n"
                              "  tunectl kernel check my/kernel.textproto\n"
                              "  tunectl kernel check softmax --target sm_90a --all");
-  check->add_option("KERNEL", flags->kernel, "Name in the catalogue, or path of a spec")
-      ->required();
+  check->add_option("KERNEL", flags->kernel, kKernelHelp);
+  check->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
   check->add_option("--target", flags->targets, "Target such as cpu or sm_90a; may be repeated");
   check->add_option("--dtype", flags->dtype, "Data type");
   check->add_flag("--all", flags->all, "Compile every config, not only the default");

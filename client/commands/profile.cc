@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -13,6 +14,7 @@
 #include "client/dim_flags.h"
 #include "client/format.h"
 #include "client/interrupt.h"
+#include "client/kernel_choice.h"
 #include "client/kernel_files.h"
 #include "client/rpc.h"
 #include "client/step_stream.h"
@@ -180,9 +182,11 @@ absl::Status Run(Session& session, const ProfileFlags& flags) {
   SetDeadline(context, kTimeout);
   InterruptGuard guard([&] { context.TryCancel(); });
   auto reader = (*connection)->profiles().RunProfile(&context, *request);
+  std::optional<JsonList> list;
+  if (flags.json) list.emplace("profiles");
   return FollowSteps(*reader, [&](const v1::ProfileEvent& event) {
-    if (flags.json) {
-      PrintJsonLine(event.profile());
+    if (list) {
+      list->Add(event.profile());
     } else {
       Print(event.profile());
     }
@@ -199,8 +203,8 @@ void AddProfile(CLI::App& app, Session& session) {
       "  tunectl profile softmax --rows 8192 --cols 4096 --best\n"
       "  tunectl profile softmax --top 3 --set all\n"
       "  tunectl profile softmax --config THREADS=256 --json");
-  profile->add_option("KERNEL", flags->kernel, "Kernel name");
-  profile->add_option("--kernel", flags->kernel_path, "Spec of a kernel of your own");
+  profile->add_option("KERNEL", flags->kernel, kKernelHelp);
+  profile->add_option("--kernel", flags->kernel_path, kKernelFlagHelp);
   profile->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
   profile->add_option("--device", flags->device,
                       "Device id; by default the first GPU, else the CPU");
@@ -217,8 +221,11 @@ void AddProfile(CLI::App& app, Session& session) {
       ->check(CLI::IsMember({"default", "flops", "tensor", "all"}));
   profile->add_flag("--warm", flags->warm, "With the cache as the launch before left it");
   profile->add_option("--seed", flags->seed, "Of the inputs");
-  profile->add_flag("--json", flags->json, "As JSON, one object a line");
-  profile->callback([&session, flags] { session.Finish(Run(session, *flags)); });
+  profile->add_flag("--json", flags->json, "As JSON");
+  profile->callback([&session, flags] {
+    SortKernel(flags->kernel, flags->kernel_path);
+    session.Finish(Run(session, *flags));
+  });
 }
 
 }  // namespace tune::client

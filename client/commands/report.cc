@@ -9,6 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/commands/commands.h"
+#include "client/json.h"
+#include "client/kernel_choice.h"
+#include "client/printable.h"
 #include "client/report/html_page.h"
 #include "client/report/roofline_view.h"
 #include "client/report/svg_chart.h"
@@ -22,6 +25,7 @@ constexpr auto kTimeout = std::chrono::seconds(120);
 
 struct ReportFlags {
   std::vector<std::string> kernels;
+  std::vector<std::string> more_kernels;
   std::vector<int64_t> sweep_ids;
   int64_t sweep_id = 0;
   std::string device;
@@ -54,15 +58,21 @@ absl::Status Write(const ReportFlags& flags, const std::string& text) {
 }
 
 absl::Status RunRoofline(Session& session, const ReportFlags& flags) {
-  if (!flags.sweep_ids.empty() && !flags.kernels.empty()) {
+  v1::GetRooflinesRequest request;
+  for (const auto* kernels : {&flags.kernels, &flags.more_kernels}) {
+    for (const std::string& kernel : *kernels) {
+      auto name = KernelName(kernel);
+      if (!name.ok()) return name.status();
+      request.add_kernel_names(*name);
+    }
+  }
+  if (!flags.sweep_ids.empty() && !request.kernel_names().empty()) {
     return absl::InvalidArgumentError("name kernels or sweeps, not both");
   }
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
-  v1::GetRooflinesRequest request;
-  request.mutable_kernel_names()->Add(flags.kernels.begin(), flags.kernels.end());
   request.mutable_sweep_ids()->Add(flags.sweep_ids.begin(), flags.sweep_ids.end());
   request.set_device(flags.device);
   v1::RooflineReport report;
@@ -71,8 +81,8 @@ absl::Status RunRoofline(Session& session, const ReportFlags& flags) {
   const std::string format = FormatOf(flags);
   if (format == "html") return Write(flags, HtmlPage(report));
   if (format == "svg") return Write(flags, ToSvg(ReportChart(report)));
-  if (format == "md") return Write(flags, MarkdownText(report, flags.image));
-  if (format == "json") return Write(flags, JsonText(report));
+  if (format == "md") return Write(flags, Printable(MarkdownText(report, flags.image)));
+  if (format == "json") return Write(flags, JsonText(report, Layout::kIndented) + "\n");
   return Write(flags, TerminalText(report));
 }
 
@@ -92,8 +102,8 @@ absl::Status RunSweepReport(Session& session, const ReportFlags& flags) {
   const std::string format = FormatOf(flags);
   if (format == "html") return Write(flags, HtmlPage(report));
   if (format == "svg") return Write(flags, SvgText(report));
-  if (format == "md") return Write(flags, MarkdownText(report, flags.image));
-  if (format == "json") return Write(flags, JsonText(report));
+  if (format == "md") return Write(flags, Printable(MarkdownText(report, flags.image)));
+  if (format == "json") return Write(flags, JsonText(report, Layout::kIndented) + "\n");
   return Write(flags, TerminalText(report));
 }
 
@@ -122,7 +132,10 @@ void AddReport(CLI::App& app, Session& session) {
       "  tunectl report roofline --sweep 12 --format md --image roofline.svg\n"
       "  tunectl report roofline                     the newest sweep of each problem");
   roofline->add_option("KERNEL", roofline_flags->kernels,
-                       "Kernels: the newest finished sweep of each of their problems");
+                       "Names, or paths of specs: the newest finished sweep of each of their "
+                       "problems");
+  roofline->add_option("--kernel", roofline_flags->more_kernels, kKernelFlagHelp)
+      ->allow_extra_args(false);
   roofline
       ->add_option("--sweep", roofline_flags->sweep_ids, "Sweep ids, as in 'tunectl sweep list'")
       ->delimiter(',');

@@ -10,6 +10,7 @@
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
+#include "client/kernel_choice.h"
 #include "client/kernel_files.h"
 #include "client/rpc.h"
 #include "client/terminal.h"
@@ -21,7 +22,7 @@ constexpr auto kTimeout = std::chrono::seconds(120);
 
 struct SpaceFlags {
   std::string space;   // a kernel's name, or a path
-  std::string kernel;  // path of a spec
+  std::string kernel;  // the same
   std::string dtype;
   std::string target;
   uint32_t count = 10;
@@ -35,14 +36,12 @@ absl::StatusOr<v1::SpaceSource> Source(const Session& session, const SpaceFlags&
         "name one space: a kernel of the catalogue, a .textproto spec or a .json definition");
   }
   const std::string& name = flags.space.empty() ? flags.kernel : flags.space;
-  const bool is_path =
-      !flags.kernel.empty() || absl::StrContains(name, '/') || absl::StrContains(name, '.');
   v1::SpaceSource source;
   if (absl::EndsWith(name, ".json")) {
     auto text = ReadDefinition(name);
     if (!text.ok()) return text.status();
     source.set_definition_json(*std::move(text));
-  } else if (is_path) {
+  } else if (IsSpecPath(name)) {
     auto files = ReadKernelFiles(name);
     if (!files.ok()) return files.status();
     *source.mutable_kernel_source() = std::move(files->source);
@@ -167,7 +166,7 @@ absl::Status Sample(Session& session, const SpaceFlags& flags) {
 void AddSpaceFlags(CLI::App& command, SpaceFlags& flags) {
   command.add_option("SPACE", flags.space,
                      "Kernel of the catalogue, path of a spec, or of a .json definition");
-  command.add_option("--kernel", flags.kernel, "Path of a kernel spec of your own");
+  command.add_option("--kernel", flags.kernel, kKernelFlagHelp);
   command.add_option("--dtype", flags.dtype, "Data type; by default the spec's first");
   command.add_option("--target", flags.target,
                      "Target such as cpu or sm_90a; by default this host's first device");

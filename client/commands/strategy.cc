@@ -44,7 +44,7 @@ absl::Status List(Session& session, bool json) {
   absl::Status status = FromGrpc((*replay)->ListStrategies(&context, {}, &response));
   if (!status.ok()) return status;
   if (json) {
-    PrintJson(response);
+    PrintJsonList("strategies", response.strategies());
     return absl::OkStatus();
   }
   Table table({"strategy", "what it does"});

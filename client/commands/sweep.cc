@@ -11,6 +11,7 @@
 #include "client/commands/sweep_flags.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
+#include "client/kernel_choice.h"
 #include "client/kernel_files.h"
 #include "client/recording_files.h"
 #include "client/rpc.h"
@@ -26,7 +27,7 @@ constexpr char kExamples[] =
     "  tunectl sweep attention --seq 4096\n"
     "  tunectl sweep softmax --rows 8192 --cols 4096 --dtype bf16 --budget 30s\n"
     "  tunectl sweep attention --help              the dims of one kernel\n"
-    "  tunectl sweep --kernel my/kernel.textproto  a kernel of your own\n"
+    "  tunectl sweep my/kernel.textproto           a kernel of your own\n"
     "  tunectl sweep --replay recording.json --budget 100   no device: answers were recorded\n";
 
 absl::StatusOr<v1::Prior> ReadPrior(Session& session, const std::vector<std::string>& paths) {
@@ -101,7 +102,7 @@ absl::StatusOr<v1::KernelSpec> SpecFor(Session& session, const SweepFlags& flags
 }
 
 absl::Status PrintHelp(const CLI::App& command, Session& session, const SweepFlags& flags) {
-  std::fputs(command.help().c_str(), stdout);
+  std::fputs(command.help("tunectl").c_str(), stdout);
   if (flags.kernel.empty() && flags.kernel_path.empty()) return absl::OkStatus();
   auto spec = SpecFor(session, flags);
   if (!spec.ok()) return spec.status();
@@ -226,8 +227,8 @@ void AddSweep(CLI::App& app, Session& session) {
           kExamples);
   sweep->set_help_flag();  // replaced: a kernel's dims are part of its help
   sweep->add_flag("-h,--help", flags->help, "This help; with a kernel, also its dims");
-  sweep->add_option("KERNEL", flags->kernel, "Name in the catalogue");
-  sweep->add_option("--kernel", flags->kernel_path, "Spec of a kernel of your own (text format)");
+  sweep->add_option("KERNEL", flags->kernel, kKernelHelp);
+  sweep->add_option("--kernel", flags->kernel_path, kKernelFlagHelp);
   sweep->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
   sweep->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu");
   AddSearchFlags(*sweep, *flags);
@@ -240,6 +241,7 @@ void AddSweep(CLI::App& app, Session& session) {
   AddSweepVerbs(*sweep, session);
   sweep->callback([flags, sweep, &session] {
     if (!sweep->get_subcommands().empty()) return;
+    SortKernel(flags->kernel, flags->kernel_path);
     const absl::Status status =
         flags->help ? PrintHelp(*sweep, session, *flags) : RunSweep(session, *flags);
     if (!status.ok()) session.Finish(status);

@@ -27,7 +27,7 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
   absl::Status status = FromGrpc((*connection)->sweeps().ListSweeps(&context, request, &response));
   if (!status.ok()) return status;
   if (json) {
-    PrintJson(response);
+    PrintJsonList("sweeps", response.sweeps());
     return absl::OkStatus();
   }
   Table table({"id", "state", "kernel", "problem", "device", "done", "best", "started"});
@@ -94,8 +94,12 @@ void AddSweepVerbs(CLI::App& sweep, Session& session) {
   list->add_flag("--json", *json, "As JSON");
   list->callback([&session, json, limit] { session.Finish(List(session, *limit, *json)); });
 
+  // The command above has none that its verbs could have for themselves.
+  list->set_help_flag("-h,--help", "Print this help message and exit");
+
   CLI::App* watch =
       sweep.add_subcommand("watch", "Follow a sweep to its end; Ctrl-C leaves it running");
+  watch->set_help_flag("-h,--help", "Print this help message and exit");
   watch->add_option("ID", *id, "Sweep")->required();
   watch->add_flag("--json", *json, "Print the finished sweep as JSON");
   watch->callback([&session, json, id] {
@@ -104,6 +108,7 @@ void AddSweepVerbs(CLI::App& sweep, Session& session) {
   });
 
   CLI::App* cancel = sweep.add_subcommand("cancel", "Stop a sweep; its finished trials are kept");
+  cancel->set_help_flag("-h,--help", "Print this help message and exit");
   cancel->add_option("ID", *id, "Sweep")->required();
   cancel->callback([&session, id] { session.Finish(Cancel(session, *id)); });
 }

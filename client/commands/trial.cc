@@ -28,9 +28,7 @@ struct TrialFlags {
   bool samples = false;
 };
 
-absl::StatusOr<std::vector<v1::Trial>> Fetch(Session& session, const TrialFlags& flags) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
+absl::StatusOr<std::vector<v1::Trial>> Fetch(Connection& connection, const TrialFlags& flags) {
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::ListTrialsRequest request;
@@ -38,7 +36,7 @@ absl::StatusOr<std::vector<v1::Trial>> Fetch(Session& session, const TrialFlags&
   request.set_with_samples(flags.samples);
   if (flags.purpose == "search") request.set_purpose(v1::TRIAL_PURPOSE_SEARCH);
   if (flags.purpose == "confirm") request.set_purpose(v1::TRIAL_PURPOSE_CONFIRM);
-  auto reader = (*connection)->sweeps().ListTrials(&context, request);
+  auto reader = connection.sweeps().ListTrials(&context, request);
   std::vector<v1::Trial> trials;
   v1::Trial trial;
   while (reader->Read(&trial)) trials.push_back(trial);
@@ -98,7 +96,7 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
   }
 }
 
-void PrintTable(const std::vector<v1::Trial>& trials) {
+void PrintTable(const std::vector<v1::Trial>& trials, const v1::Sweep& sweep) {
   Table table(
       {"id", "purpose", "outcome", "median", "GB/s", "TFLOP/s", "regs", "config", "message"});
   for (const v1::Trial& trial : trials) {
@@ -108,22 +106,36 @@ void PrintTable(const std::vector<v1::Trial>& trials) {
                ok ? LatencyText(m.latency_ns_median()) : "-",
                ok ? fmt::format("{:.0f}", m.bytes_per_second() / 1e9) : "-",
                ok ? fmt::format("{:.2f}", m.flops_per_second() / 1e12) : "-",
-               absl::StrCat(trial.resources().registers()), ToText(trial.config()),
-               FirstLine(trial.message())});
+               absl::StrCat(trial.resources().registers()),
+               ToText(trial.config(), sweep.fixed_params()), FirstLine(trial.message())});
   }
   std::fputs(table.Text().c_str(), stdout);
 }
 
+absl::StatusOr<v1::Sweep> SweepOf(Connection& connection, const TrialFlags& flags) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetSweepRequest request;
+  request.set_sweep_id(flags.sweep_id);
+  v1::Sweep sweep;
+  absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
+  if (!status.ok()) return status;
+  return sweep;
+}
+
 absl::Status List(Session& session, const TrialFlags& flags) {
-  auto trials = Fetch(session, flags);
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  const auto sweep = SweepOf(**connection, flags);
+  if (!sweep.ok()) return sweep.status();
+  auto trials = Fetch(**connection, flags);
   if (!trials.ok()) return trials.status();
   if (flags.json) {
-    // One object a line: a sweep may have many trials.
-    for (const v1::Trial& trial : *trials) PrintJsonLine(trial);
+    PrintJsonList("trials", *trials);
   } else if (flags.csv) {
     PrintCsv(*trials);
   } else {
-    PrintTable(*trials);
+    PrintTable(*trials, *sweep);
   }
   return absl::OkStatus();
 }
@@ -139,7 +151,7 @@ void AddTrial(CLI::App& app, Session& session) {
   list->add_option("--purpose", flags->purpose,
                    "Only the search, or only the confirmation in fresh processes")
       ->check(CLI::IsMember({"search", "confirm"}));
-  CLI::Option* json = list->add_flag("--json", flags->json, "As JSON, one object a line");
+  CLI::Option* json = list->add_flag("--json", flags->json, "As JSON");
   list->add_flag("--csv", flags->csv, "As CSV, a column for each param")->excludes(json);
   list->add_flag("--samples", flags->samples, "With every sample (JSON only)")->needs(json);
   list->callback([&session, flags] { session.Finish(List(session, *flags)); });

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "client/printable.h"
 #include "client/report/svg_chart.h"
 
 namespace tune::client {
@@ -12,7 +13,8 @@ namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";
 
-// The bytes of the character at `at`, or 0 if it is not UTF-8 that XML 1.0 can hold.
+// The bytes of the character at `at`, or 0 if it is not UTF-8 that XML 1.0 can hold, or
+// steers a terminal.
 size_t CharacterBytes(const std::string& text, size_t at) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -27,6 +29,8 @@ size_t CharacterBytes(const std::string& text, size_t at) {
   const unsigned second = byte(at + 1);
   const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
   const bool beyond = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
+  const std::string character = text.substr(at, size);
+  if (Printable(character) != character) return 0;
   const bool noncharacter = first == 0xEF && second == 0xBF && byte(at + 2) >= 0xBE;
   return overlong || beyond || noncharacter ? 0 : size;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "client/printable.h"
 #include "client/report/roofline_view.h"
 #include "client/report/svg_chart.h"
 #include "client/report/sweep_report_view.h"
@@ -35,11 +36,10 @@ std::string ScriptJson(const google::protobuf::Message& message) {
   std::string json;
   // Fails only for messages with an invalid Any, which ours do not have.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);
-  return absl::StrReplaceAll(json, {{"<", "\\u003c"},
+  // What steers text becomes "\u202e" and the like, as JSON has it.
+  return absl::StrReplaceAll(Printable(json), {{"<", "\\u003c"},
                                     {">", "\\u003e"},
-                                    {"&", "\\u0026"},
-                                    {"\xE2\x80\xA8", "\\u2028"},
-                                    {"\xE2\x80\xA9", "\\u2029"}});
+                                    {"&", "\\u0026"}});
 }
 
 void CutMessage(v1::Trial& trial) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "client/printable.h"
 
 namespace tune::client {
 namespace {
@@ -14,16 +15,16 @@ bool IsCode(const std::string& cell) {
 }
 
 std::string Cell(const std::string& text) {
-  return IsCode(text) ? absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}}) : MarkdownCell(text);
+  if (!IsCode(text)) return MarkdownCell(text);
+  return absl::StrReplaceAll(Printable(text), {{"|", "\\|"}, {"\n", " "}});
 }
 
 }  // namespace
 
 std::string MarkdownCell(const std::string& text) {
   // A zero-width joiner after @ keeps a config or a compiler's message from calling people.
-  return absl::StrReplaceAll(text, {{"|", "\\|"},
+  return absl::StrReplaceAll(Printable(text), {{"|", "\\|"},
                                     {"\n", " "},
-                                    {"\r", " "},
                                     {"<", "&lt;"},
                                     {">", "&gt;"},
                                     {"`", "\\`"},

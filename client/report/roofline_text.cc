@@ -95,7 +95,7 @@ std::string Section(const v1::Roofline& roofline) {
                                  roofline.driver(), roofline.compiler(), sweep.id());
   const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
   if (best == nullptr) return text + "no config was ok\n";
-  text += Row("best", ToText(best->trial().config()));
+  text += Row("best", ToText(best->trial().config(), sweep.fixed_params()));
   text += Row("latency", IntervalText(best->trial().measurement()));
   text += Row("diagnosis", best->diagnosis());
   for (const std::string& note : best->notes()) text += Row("", note);
@@ -114,7 +114,7 @@ std::string Section(const v1::Roofline& roofline) {
     fastest.Add({absl::StrCat(point->trial().id()),
                  LatencyText(point->trial().measurement().latency_ns_median()),
                  PercentText(point->efficiency()), point->binding(), ToText(point->verdict()),
-                 ToText(point->trial().config())});
+                 ToText(point->trial().config(), sweep.fixed_params())});
   }
   text += fastest.Text();
   for (const std::string& note : roofline.notes()) text += Dim("note: " + note) + "\n";
@@ -135,7 +135,7 @@ std::string MarkdownSection(const v1::Roofline& roofline) {
         {LatencyText(m.latency_ns_median()),
          fmt::format("{} to {}", LatencyText(m.latency_ns_low()), LatencyText(m.latency_ns_high())),
          PercentText(point->efficiency()), point->binding(),
-         fmt::format("`{}`", ToText(point->trial().config()))});
+         fmt::format("`{}`", ToText(point->trial().config(), sweep.fixed_params()))});
   }
   text += MarkdownTable({"median", "95 % interval", "of roof", "binds", "config"}, rows);
   absl::StrAppend(&text, "\n", MarkdownTable(kUseTitles, UseRows(*best)), "\n");

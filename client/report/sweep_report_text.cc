@@ -100,8 +100,9 @@ std::string WinnerText(const v1::SweepReport& report) {
                                                 : "none: no config was tried";
   }
   const v1::SweepResult& result = report.sweep().result();
-  std::string text = absl::StrCat(LatencyText(result.best().measurement().latency_ns_median()),
-                                  "  ", ToText(result.best().config()));
+  std::string text =
+      absl::StrCat(LatencyText(result.best().measurement().latency_ns_median()), "  ",
+                   ToText(result.best().config(), report.sweep().fixed_params()));
   if (result.too_noisy()) {
     absl::StrAppend(&text, "  (", TooNoisyText(result.best().measurement()), ")");
   } else if (result.speedup_over_default() > 0) {

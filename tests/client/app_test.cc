@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "tuner/kernel.h"
 
 namespace tune::client {
@@ -39,6 +42,60 @@ TEST(FlagsBesideDims, NoneIsTheNameOfADim) {
     EXPECT_THAT(std::string(CheckDimNamed(flag).message()), HasSubstr(flag))
         << "--" << flag << " is not in the list of tuner/kernel/spec_checker.cc";
   }
+}
+
+constexpr auto kNoServer = [](auto&&...) -> absl::StatusOr<std::unique_ptr<EmbeddedServer>> {
+  return absl::InternalError("this test has no server");
+};
+
+struct Ran {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Ran Tunectl(std::vector<std::string> words) {
+  words.insert(words.begin(), "tunectl");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran ran;
+  ran.code = RunTunectl(static_cast<int>(argv.size()), argv.data(), {kNoServer, kNoServer});
+  ran.out = testing::internal::GetCapturedStdout();
+  ran.err = testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+TEST(TunectlTest, WhatIsMistypedIsSuggested) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"swep", "softmax"}, "did you mean 'tunectl sweep'?"},
+      {{"--address", "unix:/x", "devcie", "list"}, "did you mean 'tunectl device'?"},
+      {{"device", "lst"}, "did you mean 'tunectl device list'?"},
+      {{"device", "frobnicate"}, "there is: list, show"},
+      {{"device", "list", "--jsn"}, "did you mean --json?"},
+      {{"frobnicate"}, "there is: sweep, best"}};
+  for (const auto& [words, suggestion] : cases) {
+    const Ran ran = Tunectl(words);
+    EXPECT_EQ(ran.code, 2) << suggestion;
+    EXPECT_THAT(ran.err, HasSubstr(suggestion));
+  }
+}
+
+TEST(TunectlTest, EveryCommandHasHelp) {
+  const std::vector<std::string> manual = absl::StrSplit(Tunectl({"help", "--markdown"}).out, '\n');
+  int commands = 0;
+  for (const std::string& line : manual) {
+    absl::string_view title = line;
+    if (!absl::ConsumePrefix(&title, "## tunectl ")) continue;
+    std::vector<std::string> words = absl::StrSplit(title, ' ');
+    words.push_back("--help");
+    const Ran ran = Tunectl(words);
+    EXPECT_EQ(ran.code, 0) << line << ": " << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr(absl::StrCat("Usage: tunectl ", title, " ")));
+    ++commands;
+  }
+  EXPECT_GT(commands, 30);
 }
 
 }  // namespace

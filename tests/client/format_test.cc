@@ -121,5 +121,20 @@ TEST(ReportText, ClaimsNoSpeedupInNoise) {
   EXPECT_EQ(text.find("times as fast"), std::string::npos) << text;
 }
 
+TEST(FormatTest, ParamsWithOnePossibleValueAreLeftOut) {
+  v1::Config config;
+  for (const char* name : {"BLOCK", "STAGES"}) {
+    v1::ConfigEntry* entry = config.add_entries();
+    entry->set_param(name);
+    entry->mutable_value()->set_integer(4);
+  }
+  v1::Sweep sweep;
+  EXPECT_EQ(ToText(config, sweep.fixed_params()), "BLOCK=4 STAGES=4");
+  sweep.add_fixed_params("STAGES");
+  EXPECT_EQ(ToText(config, sweep.fixed_params()), "BLOCK=4");
+  sweep.add_fixed_params("BLOCK");
+  EXPECT_EQ(ToText(config, sweep.fixed_params()), "BLOCK=4 STAGES=4") << "something is to be seen";
+}
+
 }  // namespace
 }  // namespace tune::client

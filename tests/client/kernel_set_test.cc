@@ -12,7 +12,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "client/git.h"
 #include "gmock/gmock.h"
 
 namespace tune::client {

@@ -27,7 +27,7 @@ class Tunectl(unittest.TestCase):
 
     def command(self, *arguments):
         # Never the host's own daemon: embedded unless a test sets the address.
-        return [str(BIN / "tunectl"), *arguments]
+        return [str(BIN / "tunectl"), *map(str, arguments)]
 
     def run_tunectl(self, *arguments, expect=0):
         done = subprocess.run(self.command(*arguments), env=self.env, capture_output=True, text=True,
@@ -79,6 +79,47 @@ class Usage(Tunectl):
             with self.subTest(arguments=arguments):
                 done = self.run_tunectl(*arguments, expect=2)
                 self.assertTrue(done.stderr.strip(), "an error says what to do")
+
+    def test_a_kernel_is_a_name_or_a_path_everywhere(self):
+        for kernel in ([SAXPY], ["--kernel", SAXPY], ["softmax"], ["--kernel", "softmax"]):
+            with self.subTest(kernel=kernel):
+                self.assertIn("--budget", self.run_tunectl("sweep", *kernel, "--help").stdout)
+                self.assertIn("params", self.run_tunectl("kernel", "show", *kernel).stdout)
+                self.run_tunectl("kernel", "check", *kernel, "--target", "cpu")
+                self.assertGreater(self.json_of("space", "count", *kernel, "--target", "cpu")["valid"], 0)
+                self.run_tunectl("history", *kernel)
+        for command in (["best"], ["kernel", "show"], ["kernel", "check"], ["history"], ["profile"], ["bench"]):
+            with self.subTest(command=command):
+                self.assertIn("name", self.run_tunectl(*command, expect=2).stderr)
+
+    def test_lists_have_one_shape(self):
+        for command, name in ((["sweep", "list"], "sweeps"), (["kernel", "list"], "kernels"),
+                              (["device", "list"], "devices"), (["gate", "list"], "gates"),
+                              (["baseline", "list"], "baselines"), (["strategy", "list"], "strategies")):
+            with self.subTest(command=command):
+                listed = self.json_of(*command)
+                self.assertEqual(list(listed), [name])
+                self.assertIsInstance(listed[name], list)
+
+    def test_a_compile_log_does_not_steer_the_terminal(self):
+        (self.path / "saxpy.textproto").write_text(pathlib.Path(SAXPY).read_text())
+        (self.path / "saxpy.cu").write_text("#error \033[2J\033]0;owned\a \u202e over\n")
+        spec = str(self.path / "saxpy.textproto")
+        done = self.run_tunectl("kernel", "check", spec, "--target", "cpu", expect=1)
+        self.assertIn("\\x1b[2J", done.stdout + done.stderr)
+        self.run_tunectl("sweep", spec, "--device", "cpu", "--n", "4096", "--budget", "1", expect=4)
+        sweep = self.json_of("sweep", "list")["sweeps"][0]["id"]
+        for arguments in (["kernel", "check", spec, "--target", "cpu"], ["trial", "list", "--sweep", sweep],
+                          ["trial", "list", "--sweep", sweep, "--csv"],
+                          ["trial", "list", "--sweep", sweep, "--json"], ["report", "sweep", sweep],
+                          ["report", "sweep", sweep, "--format", "md"],
+                          ["report", "sweep", sweep, "--format", "svg"],
+                          ["report", "sweep", sweep, "--format", "html"]):
+            with self.subTest(arguments=arguments):
+                done = subprocess.run(self.command(*arguments), env=self.env, capture_output=True, text=True,
+                                      timeout=TIMEOUT_SECONDS, check=False)
+                for bad in ("\033", "\a", "\u202e"):
+                    self.assertNotIn(bad, done.stdout + done.stderr)
 
     def test_no_daemon_at_the_address_is_exit_code_3(self):
         done = self.run_tunectl("--address", f"unix:{self.path}/none", "device", "list", expect=3)
@@ -141,9 +182,11 @@ class OwnKernel(Tunectl):
         self.assertEqual(exact["match"], "MATCH_EXACT")
         best = sweep["result"]["best"]
         self.assertEqual(exact["config"], best["config"])
+        self.assertEqual({type(value) for value in best["config"].values()}, {int})
+        self.assertEqual(exact["record"]["problem"], {"dims": {"n": 65536}, "dtype": "f32"})
         record = exact["record"]
         self.assertEqual(record["resources"]["binary_sha256"], best["resources"]["binary_sha256"])
-        self.assertEqual(record["seed"], "1")
+        self.assertEqual(record["seed"], 1)
         self.assertEqual([tie["config"] for tie in record.get("ties", [])],
                          [tie["config"] for tie in sweep["result"].get("ties", [])])
         near = self.json_of("best", "saxpy", "--n", "100000", "--device", "cpu")
@@ -153,9 +196,8 @@ class OwnKernel(Tunectl):
         trials = self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--csv").stdout.splitlines()
         self.assertIn("latency_ns_median", trials[0])
         self.assertGreaterEqual(len(trials) - 1, int(sweep["progress"]["done"]))
-        listed = {purpose: [json.loads(line) for line in self.run_tunectl(
-            "trial", "list", "--sweep", sweep["id"], "--json", "--purpose", purpose
-        ).stdout.splitlines()] for purpose in ("search", "confirm")}
+        listed = {purpose: self.json_of("trial", "list", "--sweep", sweep["id"], "--purpose", purpose)["trials"]
+                  for purpose in ("search", "confirm")}
         self.assertEqual(len(listed["search"]) + len(listed["confirm"]), len(trials) - 1)
         self.assertIn(sweep["result"]["best"]["id"], [t["id"] for t in listed["confirm"]])
         self.assertEqual({t["purpose"] for t in listed["search"]}, {"TRIAL_PURPOSE_SEARCH"})
@@ -208,7 +250,7 @@ class Replay(Tunectl):
         replay = self.json_of("sweep", "--replay", self.A100, "--strategy", "random", "--budget", "100",
                               "--seed", "7")
         self.assertEqual(replay["recording"]["device"], "replay:NVIDIA A100-PCIE-40GB")
-        self.assertEqual(replay["evaluations"], "100")
+        self.assertEqual(replay["evaluations"], 100)
         self.assertGreaterEqual(replay["optimum_ratio"], 1)
         again = self.json_of("sweep", "--replay", self.A100, "--strategy", "random", "--budget", "100",
                              "--seed", "7")
@@ -246,8 +288,8 @@ class Replay(Tunectl):
             out = str(self.path / form)
             self.run_tunectl("recording", "convert", self.A4000, out, "--format", form)
             info = self.json_of("recording", "show", out + ".json")
-            self.assertEqual(info["configs"], "4362")
-            self.assertEqual(info["ok"], "4201")
+            self.assertEqual(info["configs"], 4362)
+            self.assertEqual(info["ok"], 4201)
             self.assertAlmostEqual(info["best_latency_ns"], 1021171, delta=1000)
             self.assertEqual(info["best_config"],
                              self.json_of("recording", "show", self.A4000)["best_config"])
@@ -260,7 +302,7 @@ class Replay(Tunectl):
     def test_a_sweep_of_ours_is_a_recording(self):
         first = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu", "--budget", "4")
         sweep = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu")
-        self.assertEqual(sweep["progress"]["reused"], "4")
+        self.assertEqual(sweep["progress"]["reused"], 4)
         out = str(self.path / "saxpy")
         self.run_tunectl("recording", "from-sweep", sweep["id"], out)
         info = self.json_of("recording", "show", out + ".json")
@@ -303,7 +345,7 @@ class Gate(Tunectl):
         self.assertIn('tests="1" failures="0"', (self.path / "gate.xml").read_text())
         replay = self.json_of("gate", "replay", run["id"])
         self.assertNotIn("differences", replay)
-        self.assertEqual(self.json_of("gate", "list")["runs"][0]["id"], run["id"])
+        self.assertEqual(self.json_of("gate", "list")["gates"][0]["id"], run["id"])
 
         self.run_tunectl("baseline", "set", "released", "--from", example)
         self.assertIn("released", self.run_tunectl("baseline", "list").stdout)
@@ -524,18 +566,18 @@ class Daemon(Tunectl):
         daemon = self.start_daemon()
         sweep = self.json_of("sweep", "softmax", "--device", "cpu", "--budget", "8", "--detach")
         for _ in range(300):
-            trials = self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--json").stdout
-            if len(trials.splitlines()) >= 2:
+            trials = self.json_of("trial", "list", "--sweep", sweep["id"])["trials"]
+            if len(trials) >= 2:
                 break
             time.sleep(0.1)
         daemon.kill()
         daemon.wait()
-        reported = {json.loads(line)["id"] for line in trials.splitlines()}
+        reported = {trial["id"] for trial in trials}
         self.start_daemon()
         finished = self.json_of("sweep", "watch", sweep["id"])
         self.assertEqual(finished["state"], "SWEEP_STATE_DONE")
-        kept = self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--json").stdout
-        self.assertLessEqual(reported, {json.loads(line)["id"] for line in kept.splitlines()})
+        kept = self.json_of("trial", "list", "--sweep", sweep["id"])["trials"]
+        self.assertLessEqual(reported, {trial["id"] for trial in kept})
 
     def test_a_second_daemon_on_the_same_state_is_refused(self):
         self.start_daemon()

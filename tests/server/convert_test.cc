@@ -66,6 +66,7 @@ TEST(ConvertTest, SummaryComesBackWhole) {
                    .best_latency_ns = 1234.5,
                    .worker_restarts = 2,
                    .compile_cache_hits = 7};
+  view.fixed_params = {"STAGES"};
   view.result = SweepResult{.bound = "memory", .ceiling = 4.2e12, .ceiling_measured = true};
   db::SweepRow row;
   row.summary = SummaryText(view);
@@ -81,6 +82,7 @@ TEST(ConvertTest, SummaryComesBackWhole) {
   EXPECT_EQ(read->progress.best_latency_ns, 1234.5);
   EXPECT_EQ(read->progress.worker_restarts, 2u);
   EXPECT_EQ(read->progress.compile_cache_hits, 7u);
+  EXPECT_EQ(read->fixed_params, view.fixed_params);
   ASSERT_TRUE(read->result.has_value());
   EXPECT_EQ(read->result->bound, "memory");
   EXPECT_EQ(read->result->ceiling, 4.2e12);

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 
+#include "client/address.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -33,10 +34,10 @@ class BoundSocket {
 };
 
 TEST(ListenerTest, SocketPaths) {
-  EXPECT_EQ(SocketPath("unix:/run/x.sock"), "/run/x.sock");
-  EXPECT_EQ(SocketPath("unix:///run/x.sock"), "/run/x.sock");
-  EXPECT_EQ(SocketPath("unix:x.sock"), "x.sock");
-  EXPECT_EQ(SocketPath("0.0.0.0:50051"), "");
+  EXPECT_EQ(client::SocketPath("unix:/run/x.sock"), "/run/x.sock");
+  EXPECT_EQ(client::SocketPath("unix:///run/x.sock"), "/run/x.sock");
+  EXPECT_EQ(client::SocketPath("unix:x.sock"), "x.sock");
+  EXPECT_EQ(client::SocketPath("0.0.0.0:50051"), "");
 }
 
 TEST(ListenerTest, TcpNeedsTls) {

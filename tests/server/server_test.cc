@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "client/lookup.h"
 #include "db/store.h"
 #include "tests/server/test_server.h"
 
@@ -227,14 +228,29 @@ TEST_F(ServerTest, AnswersWhileHugeSpacesAreFoundAndDropsThemWithTheirClients) {
   EXPECT_TRUE(response.exact());
 }
 
-TEST_F(ServerTest, TcpUnderTlsAsksForACertificate) {
-  const std::string key = dir_.path() + "/key.pem";
-  const std::string certificate = dir_.path() + "/certificate.pem";
+// A key and a certificate that vouches for itself.
+struct KeyPair {
+  std::string key;
+  std::string certificate;
+};
+
+KeyPair MakeKeyPair(const std::string& folder) {
+  KeyPair pair{folder + "/key.pem", folder + "/certificate.pem"};
   const std::string command = absl::StrCat(
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 "
       "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -keyout ",
-      key, " -out ", certificate, " 2>/dev/null");
-  ASSERT_EQ(system(command.c_str()), 0);
+      pair.key, " -out ", pair.certificate, " 2>/dev/null");
+  EXPECT_EQ(system(command.c_str()), 0);
+  return pair;
+}
+
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+TEST_F(ServerTest, TcpUnderTlsAsksForACertificate) {
+  const auto [key, certificate] = MakeKeyPair(dir_.path());
   ServerOptions options = Options();
   options.address = "127.0.0.1:0";
   options.tls = {
@@ -243,23 +259,100 @@ TEST_F(ServerTest, TcpUnderTlsAsksForACertificate) {
   ASSERT_TRUE(server.ok()) << server.status();
   ASSERT_NE((*server)->address(), "127.0.0.1:0") << "the port that was taken";
 
-  const auto read = [](const std::string& path) {
-    std::ifstream file(path);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  grpc::SslCredentialsOptions tls{.pem_root_certs = read(certificate)};
+  grpc::SslCredentialsOptions tls{.pem_root_certs = TextOf(certificate)};
   v1::ServerStatus status;
   Stubs nobody(grpc::CreateChannel("ipv4:" + (*server)->address(), grpc::SslCredentials(tls)));
   EXPECT_EQ(
       Call(*nobody.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
           .error_code(),
       grpc::StatusCode::UNAVAILABLE);
-  tls.pem_private_key = read(key);
-  tls.pem_cert_chain = read(certificate);
+  tls.pem_private_key = TextOf(key);
+  tls.pem_cert_chain = TextOf(certificate);
   Stubs known(grpc::CreateChannel("ipv4:" + (*server)->address(), grpc::SslCredentials(tls)));
   EXPECT_TRUE(
       Call(*known.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
           .ok());
+}
+
+TEST_F(ServerTest, KernelsAreTakenFromClientsThatShowACertificate) {
+  const auto [key, certificate] = MakeKeyPair(dir_.path());
+  ServerOptions options = Options();
+  options.address = "127.0.0.1:0";
+  options.tls = {
+      .certificate_file = certificate, .key_file = key, .client_authority_file = certificate};
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const grpc::SslCredentialsOptions tls{.pem_root_certs = TextOf(certificate),
+                                        .pem_private_key = TextOf(key),
+                                        .pem_cert_chain = TextOf(certificate)};
+  Stubs known(grpc::CreateChannel("ipv4:" + (*server)->address(), grpc::SslCredentials(tls)));
+  v1::SubmitSweepRequest request;
+  request.mutable_kernel_source()->set_spec_text("nonsense {");
+  v1::Sweep sweep;
+  EXPECT_EQ(
+      Call(*known.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep).error_code(),
+      grpc::StatusCode::INVALID_ARGUMENT)
+      << "it was looked at";
+}
+
+TEST_F(ServerTest, TcpWithoutClientCertificatesIsForReading) {
+  const auto [key, certificate] = MakeKeyPair(dir_.path());
+  ServerOptions options = Options();
+  options.address = "127.0.0.1:0";
+  options.tls = {.certificate_file = certificate, .key_file = key};
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto channel =
+      grpc::CreateChannel("ipv4:" + (*server)->address(),
+                          grpc::SslCredentials({.pem_root_certs = TextOf(certificate)}));
+  Stubs anybody(channel);
+  v1::ListKernelsResponse kernels;
+  EXPECT_TRUE(Call(*anybody.kernels, &v1::KernelService::Stub::ListKernels,
+                   v1::ListKernelsRequest(), &kernels)
+                  .ok());
+  EXPECT_GT(kernels.kernels_size(), 0);
+  v1::ListSweepsResponse sweeps;
+  EXPECT_TRUE(Call(*anybody.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(),
+                   &sweeps)
+                  .ok());
+  EXPECT_FALSE(RawCall(channel, "/grpc.health.v1.Health/Check", "").empty());
+
+  const auto expect_refused = [](const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_NE(status.error_message().find("--tls-ca"), std::string::npos)
+        << status.error_message();
+  };
+  v1::SubmitSweepRequest request;
+  *request.mutable_kernel_source() = ScaleKernel();
+  v1::Sweep sweep;
+  expect_refused(Call(*anybody.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep));
+  v1::CheckKernelRequest check;
+  check.set_kernel_name("softmax");
+  grpc::ClientContext check_context;
+  auto checks = anybody.kernels->CheckKernel(&check_context, check);
+  v1::CheckKernelEvent checked;
+  EXPECT_FALSE(checks->Read(&checked));
+  expect_refused(checks->Finish());
+  grpc::ClientContext context;
+  auto reader = anybody.devices->MeasureCeilings(&context, v1::MeasureCeilingsRequest());
+  v1::MeasureCeilingsEvent event;
+  EXPECT_FALSE(reader->Read(&event));
+  expect_refused(reader->Finish());
+}
+
+TEST_F(ServerTest, AJobsLookUpsOutliveADaemon) {
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto client = client::LookupClient::Create(
+      {.address = Options().address, .timeout = std::chrono::seconds(10)});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const auto look_up = [&] { return (*client)->Lookup("softmax", {{"rows", 64}}).status(); };
+  EXPECT_TRUE(look_up().ok()) << look_up();
+  server->reset();
+  EXPECT_TRUE(absl::IsUnavailable(look_up())) << look_up();
+  server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_TRUE(look_up().ok()) << "it connects again: " << look_up();
 }
 
 TEST_F(ServerTest, StopIsQuickAndMayComeTwice) {
