@@ -24,7 +24,10 @@ absl::Status CancelledOn(const std::string& id) {
 // What a reply says against the worker; empty if it answers what was asked.
 std::string Complaint(const WorkerAnswer& answer, worker::v1::WorkerReply::KindCase expected) {
   if (answer.kind != Kind::kReplied) return answer.message;
-  if (answer.reply.status_code() != 0) return answer.reply.status_message();
+  if (answer.reply.status_code() != 0) {
+    const std::string& why = answer.reply.status_message();
+    return why.empty() ? "it gave up and did not say why" : why;
+  }
   if (answer.reply.kind_case() != expected) return "its answer is not to the question";
   return "";
 }
@@ -365,8 +368,11 @@ absl::Status DeviceLease::EnsureProblem(const Cancelled& cancelled) {
       if (problem_loaded_ && options_.headroom_bytes > 0) {
         worker_->LimitResidentBytes(worker_->ResidentBytes() + options_.headroom_bytes);
       }
-      return absl::Status(static_cast<absl::StatusCode>(prepared.status_code()),
-                          prepared.status_message());
+      if (problem_loaded_) return absl::OkStatus();
+      if (prepared.status_code() == static_cast<int>(absl::StatusCode::kResourceExhausted)) {
+        return absl::ResourceExhaustedError(prepared.status_message());
+      }
+      return absl::InvalidArgumentError(prepared.status_message());
     }
     if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
     Distrust(complaint);

@@ -20,6 +20,7 @@ namespace {
 constexpr absl::string_view kSections[] = {".text",      ".rodata",    ".data",
                                            ".bss",       ".nv.constant", ".nv.global",
                                            ".nv.shared", ".nv.local"};
+constexpr size_t kKindBytesMax = 64;
 constexpr int kRegistersShift = 24;  // in the sh_info of a cubin's .text sections
 
 template <typename T>
@@ -64,6 +65,7 @@ std::optional<std::string> CodeOf(absl::string_view bytes) {
   const auto names = Contents(bytes, *names_section);
   if (!names) return std::nullopt;
   std::vector<std::string> parts;
+  size_t room = bytes.size();
   for (uint64_t i = 0; i < header->e_shnum; ++i) {
     const auto section = section_at(i);
     if (!section || section->sh_name >= names->size()) return std::nullopt;
@@ -71,7 +73,10 @@ std::optional<std::string> CodeOf(absl::string_view bytes) {
     const absl::string_view kind = KindOf(tail.substr(0, tail.find('\0')));
     if (kind.empty()) continue;
     const auto contents = Contents(bytes, *section);
-    if (!contents) return std::nullopt;
+    // Sections of an honest file do not lie over one another; of others, a small file could be
+    // read for ever.
+    if (!contents || contents->size() > room || kind.size() > kKindBytesMax) return std::nullopt;
+    room -= contents->size();
     parts.push_back(absl::StrCat(kind, " ", section->sh_size, " ",
                                  section->sh_info >> kRegistersShift, " ", *contents));
   }

@@ -27,6 +27,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/pool/process_tree.h"
+#include "server/pool/reply.h"
 #include "server/worker/frame.h"
 #include "server/worker/serve.h"
 
@@ -359,7 +360,7 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
   std::string_view unsent = *frame;
   const SteadyClock::time_point deadline =
       SteadyClock::now() + absl::ToChronoMilliseconds(std::min(limit, kLimitMax));
-  FrameReader reader;
+  FrameReader reader(ReplyFrameBytesMax(request));
   SteadyClock::time_point look_at = SteadyClock::now() + kLookAtUse;
   while (true) {
     if (SteadyClock::now() >= look_at) {
@@ -382,7 +383,7 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
     if (ready == Ready::kReply) {
       WorkerAnswer answer;
       answer.kind = Kind::kReplied;
-      if (unsent.empty() && answer.reply.ParseFromString(reader.payload())) return answer;
+      if (unsent.empty() && ParseReply(reader.payload(), answer.reply)) return answer;
       return End(Kind::kProtocol, "it sent what is not a reply");
     }
   }

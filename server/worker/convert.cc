@@ -34,6 +34,14 @@ absl::StatusOr<Outcome> ToOutcome(int value) {
   return ToEnum(value, Outcome::kOk, Outcome::kAboveRoof, "outcome");
 }
 
+// Faster or slower than this no launch is, whatever a worker says.
+constexpr double kSampleNsMin = 1e-6;
+constexpr double kSampleNsMax = 1e15;
+constexpr size_t kWorstBytesMax = 200;  // the place of one element
+
+// Seconds that something took, as a worker tells it; 0 if that cannot be.
+double Seconds(double told) { return std::isfinite(told) && told > 0 ? told : 0; }
+
 absl::StatusOr<Value> ValueFromProto(const v1::Value& proto) {
   switch (proto.kind_case()) {
     case v1::Value::kBoolean: return Value(proto.boolean());
@@ -251,7 +259,7 @@ absl::StatusOr<CompiledVariant> FromWire(worker::v1::Compiled proto) {
   variant.log = std::move(*proto.mutable_log());
   variant.binary = std::move(*proto.mutable_binary());
   variant.resources = FromProto(proto.resources());
-  variant.seconds = proto.seconds();
+  variant.seconds = Seconds(proto.seconds());
   if (!proto.has_parameters()) return variant;
   variant.parameters.emplace();
   for (const auto& parameter : proto.parameters().parameters()) {
@@ -287,6 +295,9 @@ absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto) {
   info.driver = proto.driver();
   ASSIGN_OR_RETURN(info.clock, ToClock(proto.clock()));
   info.clock_note = proto.clock_note();
+  for (int64_t count : {info.sm_count, info.memory_bytes, info.l2_bytes, info.max_shared_bytes}) {
+    if (count < 0) return absl::InvalidArgumentError(absl::StrCat("a device with ", count));
+  }
   return info;
 }
 
@@ -359,7 +370,7 @@ absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
   report.message = proto.message();
   report.samples_ns.assign(proto.samples_ns().begin(), proto.samples_ns().end());
   for (double sample_ns : report.samples_ns) {
-    if (!std::isfinite(sample_ns) || sample_ns <= 0) {
+    if (!(sample_ns >= kSampleNsMin && sample_ns <= kSampleNsMax)) {
       return absl::InvalidArgumentError(absl::StrCat("a sample of ", sample_ns, " ns"));
     }
   }
@@ -370,6 +381,7 @@ absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
   ASSIGN_OR_RETURN(report.clock, ToClock(proto.clock()));
   report.telemetry = FromProto(proto.telemetry());
   report.error = FromProto(proto.error());
+  report.error.worst = Utf8(report.error.worst.substr(0, kWorstBytesMax));
   report.resources = FromProto(proto.resources());
   return report;
 }

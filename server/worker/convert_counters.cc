@@ -55,7 +55,7 @@ std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto) {
          .kind = ClampEnum(ceiling.kind(), CeilingKind::kUnknown, CeilingKind::kLaunch),
          .policy = ClampEnum(ceiling.policy(), CeilingPolicy::kBurst, CeilingPolicy::kSustained),
          .probe = ceiling.probe(),
-         .theoretical = ceiling.theoretical(),
+         .theoretical = std::isfinite(ceiling.theoretical()) ? ceiling.theoretical() : 0,
          .telemetry = FromProto(ceiling.telemetry()),
          .note = ceiling.note()});
   }
@@ -118,10 +118,14 @@ absl::StatusOr<CountReport> FromWire(const worker::v1::CountReport& proto) {
   report.chip = proto.chip();
   report.pass_count = proto.pass_count();
   report.reading_count = proto.reading_count();
+  // A counter that does not apply (a rate over nothing) comes as not-a-number: it was not counted.
   for (const auto& counter : proto.counters()) {
+    if (!std::isfinite(counter.value()) || !std::isfinite(counter.low()) ||
+        !std::isfinite(counter.high())) {
+      continue;
+    }
     report.counters.push_back({counter.name(), counter.value(), counter.low(), counter.high()});
   }
-  // A counter that does not apply (a rate over nothing) comes as not-a-number: it was not counted.
   for (const auto& [quantity, value] : proto.quantities()) {
     if (std::isfinite(value)) report.quantities.emplace(quantity, value);
   }

@@ -70,9 +70,9 @@ absl::StatusOr<bool> FrameReader::ReadFrom(int fd) {
   header_bytes_ += static_cast<size_t>(got);
   if (header_bytes_ < sizeof(header_)) return false;
   for (int i = 0; i < 4; ++i) length_ |= static_cast<uint32_t>(header_[i]) << (8 * i);
-  if (length_ > kFrameBytesMax) {
+  if (length_ > bytes_max_) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a frame of ", length_, " bytes; ", kFrameBytesMax, " are allowed"));
+        absl::StrCat("a frame of ", length_, " bytes; ", bytes_max_, " are allowed"));
   }
   return length_ == 0;
 }

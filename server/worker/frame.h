@@ -30,6 +30,7 @@ absl::Status WriteAll(int fd, std::string_view bytes);
 // Not thread-safe.
 class FrameReader {
  public:
+  explicit FrameReader(uint32_t bytes_max = kFrameBytesMax) : bytes_max_(bytes_max) {}
   // One read. True once the frame is whole; false if more is to come, also when a non-blocking
   // socket has nothing. OUT_OF_RANGE: the other end closed. INVALID_ARGUMENT: longer than allowed.
   absl::StatusOr<bool> ReadFrom(int fd);
@@ -37,6 +38,7 @@ class FrameReader {
   const std::string& payload() const { return payload_; }
 
  private:
+  const uint32_t bytes_max_;
   unsigned char header_[4] = {};
   size_t header_bytes_ = 0;
   uint32_t length_ = 0;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a variant can do wrong, and what the CPU runner says of it.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/device_cpu/runner_fixture.h"
@@ -296,6 +298,24 @@ TEST_F(FaultTest, AHopelessVariantIsNotRepeated) {
   EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
   EXPECT_TRUE(report.stopped_early);
   EXPECT_THAT(report.samples_ns, SizeIs(1));
+}
+
+TEST_F(FaultTest, WhatAnotherVariantUsedUpIsNotHeldAgainstTheNext) {
+  RunRequest request;
+  request.variant.compile = Source("scale", kScale);
+  request.variant.launch = Grid(40, 128);
+  request.variant.args = args_;
+  request.binary = Compile(request.variant.compile);
+  request.policy = policy_;
+  for (int left : {0, 1}) {
+    std::vector<int> taken;
+    for (int fd = dup(0); fd >= 0; fd = dup(0)) taken.push_back(fd);
+    for (int i = 0; i < left; ++i, taken.pop_back()) close(taken.back());
+    const absl::StatusOr<RunReport> report = runner_->Run(request);
+    EXPECT_TRUE(absl::IsResourceExhausted(report.status())) << left << ": " << report.status();
+    for (int fd : taken) close(fd);
+  }
+  ExpectStillUsable();
 }
 
 TEST_F(RunnerTest, GarbageIsNotLoaded) {

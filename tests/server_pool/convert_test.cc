@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "server/worker/convert_counters.h"
+
 namespace tune::server {
 namespace {
 
@@ -134,13 +136,57 @@ TEST(ConvertTest, RefusesWhatDoesNotExist) {
 }
 
 TEST(ConvertTest, RefusesSamplesThatCannotBe) {
-  for (double sample_ns : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
-                           std::numeric_limits<double>::infinity()}) {
+  for (double sample_ns :
+       {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
+        std::numeric_limits<double>::infinity(), std::numeric_limits<double>::denorm_min(),
+        std::numeric_limits<double>::max()}) {
     RunReport report;
     report.samples_ns = {1, sample_ns};
     EXPECT_FALSE(FromWire(ToWire(report)).ok()) << sample_ns;
   }
   EXPECT_FALSE(FromWire(ToWire(RunReport{})).ok()) << "ok without a sample";
+}
+
+TEST(ConvertTest, WhatNoWorkerCanMeanIsPutRight) {
+  worker::v1::Compiled compiled;
+  compiled.set_outcome(v1::OUTCOME_OK);
+  for (double seconds :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    compiled.set_seconds(seconds);
+    EXPECT_EQ(FromWire(compiled)->seconds, 0) << seconds;
+  }
+  RunReport report;
+  report.samples_ns = {1};
+  report.error.worst = std::string(1 << 20, 'x');
+  EXPECT_LT(FromWire(ToWire(report))->error.worst.size(), 1000);
+  worker::v1::DeviceInfo info;
+  info.set_memory_bytes(std::numeric_limits<int64_t>::min());
+  EXPECT_FALSE(FromWire(info).ok()) << "less than no memory";
+}
+
+TEST(ConvertTest, NumbersThatAreNoneAreNotCounted) {
+  worker::v1::CountReport report;
+  report.set_outcome(v1::OUTCOME_OK);
+  for (double value :
+       {1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    worker::v1::CounterReading* counter = report.add_counters();
+    counter->set_name("bytes");
+    counter->set_value(value);
+  }
+  (*report.mutable_quantities())["rate"] = std::numeric_limits<double>::quiet_NaN();
+  absl::StatusOr<CountReport> counted = FromWire(report);
+  ASSERT_TRUE(counted.ok()) << counted.status();
+  ASSERT_EQ(counted->counters.size(), 1u);
+  EXPECT_EQ(counted->counters[0].value, 1);
+  EXPECT_TRUE(counted->quantities.empty());
+
+  worker::v1::CeilingsReply ceilings;
+  worker::v1::Ceiling* ceiling = ceilings.add_ceilings();
+  ceiling->set_value(1e12);
+  ceiling->set_theoretical(std::numeric_limits<double>::quiet_NaN());
+  ceilings.add_ceilings()->set_value(-std::numeric_limits<double>::infinity());
+  ASSERT_EQ(FromWire(ceilings).size(), 1u);
+  EXPECT_EQ(FromWire(ceilings)[0].theoretical, 0);
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ TEST_F(DeviceLeaseTest, RunsWhatItIsGiven) {
 TEST_F(DeviceLeaseTest, BlamesOnlyWhatFailsTwice) {
   Prepare();
   for (const char* behaviour : {"outcome 7", "crash", "exit", "garbage", "oversized", "truncated",
-                                "chatter", "unusable", "outcome 3", "samples -1"}) {
+                                "chatter", "unusable", "outcome 3", "samples -1", "samples 1e300",
+                                "empties", "sulk"}) {
     const uint64_t before = lease().Status().worker_restarts;
     const RunReport report = Run(behaviour);
     EXPECT_EQ(report.outcome, Outcome::kFaulted) << behaviour;

@@ -101,5 +101,12 @@ TEST_F(FrameTest, WritingToNobodyIsAnErrorAndNotASignal) {
   close(fds[0]);
 }
 
+TEST_F(FrameTest, RefusesWhatItsReaderDoesNotExpectToBeSoLong) {
+  Send(Frame(std::string(100, 'x')));
+  FrameReader reader(100);
+  const absl::StatusOr<bool> whole = ReadAll(reader);
+  EXPECT_TRUE(absl::IsInvalidArgument(whole.status())) << whole.status();
+}
+
 }  // namespace
 }  // namespace tune::server

@@ -3,7 +3,12 @@
 
 #include <elf.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +85,59 @@ TEST(MachineCode, WhatIsNoElfFileIsHashedWhole) {
   const std::string whole = Elf({{".text.k", "code"}});
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_EQ(HashOf(whole.substr(0, size)).size(), 64) << "cut off at " << size;
+  }
+}
+
+// A file of a few megabytes that says that each of its many sections is all of it.
+TEST(MachineCode, SectionsThatLieOverOneAnotherAreNotRead) {
+  constexpr size_t kBytes = 4 << 20;
+  constexpr size_t kCount = 30000;
+  std::string file = Elf({{".text.k", "code"}});
+  Elf64_Ehdr head;
+  std::memcpy(&head, file.data(), sizeof(head));
+  Elf64_Shdr names, all = {};
+  std::memcpy(&names, file.data() + head.e_shoff + head.e_shstrndx * sizeof(names), sizeof(names));
+  std::memcpy(&all, file.data() + head.e_shoff + sizeof(all), sizeof(all));
+  all.sh_offset = 0;
+  all.sh_size = kBytes;
+  head.e_shoff = file.size();
+  head.e_shnum = kCount;
+  head.e_shstrndx = kCount - 1;
+  for (size_t i = 0; i + 1 < kCount; ++i) {
+    file.append(reinterpret_cast<const char*>(&all), sizeof(all));
+  }
+  file.append(reinterpret_cast<const char*>(&names), sizeof(names));
+  file.replace(0, sizeof(head), reinterpret_cast<const char*>(&head), sizeof(head));
+  file.resize(std::max(kBytes, file.size()));
+  rusage before = {}, after = {};
+  getrusage(RUSAGE_SELF, &before);
+  EXPECT_EQ(HashOf(file), HashOf(file));
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 64 << 10) << "KiB";
+}
+
+TEST(MachineCode, NoChangeOfAFileIsTooMuch) {
+  const std::string whole =
+      Elf({{".text.k", "code"}, {".nv.constant0.k", "1"}, {".rodata", "text"}, {".bss", ""}});
+  std::mt19937_64 random(1);
+  const uint64_t edges[] = {0,
+                            1,
+                            0xff,
+                            0xffff,
+                            0x7fffffff,
+                            0xffffffff,
+                            0x7fffffffffffffff,
+                            0xffffffffffffffc0,
+                            0xffffffffffffffff,
+                            whole.size()};
+  for (int i = 0; i < 20000; ++i) {
+    std::string changed = whole;
+    for (uint64_t change = random() % 4 + 1; change > 0; --change) {
+      const uint64_t value = random() % 2 != 0 ? random() : edges[random() % std::size(edges)];
+      const size_t size = size_t{1} << random() % 4;
+      std::memcpy(changed.data() + random() % (changed.size() - size), &value, size);
+    }
+    ASSERT_EQ(HashOf(changed).size(), 64) << i;
   }
 }
 

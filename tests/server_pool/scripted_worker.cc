@@ -13,6 +13,8 @@
 //   fragile           ok the first time in DIR's life, unusable afterwards
 //   toofast           a run with ten samples of a picosecond
 //   garbage, oversized, truncated, chatter    breaks the protocol on the socket
+//   empties           a short message that is a hundred times as long once it is parsed
+//   sulk              a status without a word, and nothing else
 //   huge              a log of 32 MiB
 //   bulky BYTES       a compile with a binary of so many bytes
 //   spawn             starts a child that outlives it, writes its id to DIR/child, then hangs
@@ -213,6 +215,12 @@ Doing Do(std::string behaviour) {
     Send(std::string("\x64\0\0\0xx", 6));
     _exit(0);
   }
+  if (behaviour == "empties") {
+    std::string ceilings = std::string("\x05\0\x20\0\x2a\x80\x80\x80\x01", 9);
+    while (ceilings.size() < 4 + 5 + (2u << 20)) ceilings += std::string("\x0a\0", 2);
+    Send(ceilings);
+  }
+  if (behaviour == "sulk") Send(std::string("\x02\0\0\0\x08\x09", 6));
   // An answer nobody asked for, after the one that was: an empty message.
   if (behaviour == "chatter") Send(std::string("\0\0\0\0\0\0\0\0", 8));
   return doing;

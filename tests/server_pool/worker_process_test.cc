@@ -133,7 +133,7 @@ TEST_F(WorkerProcessTest, KillsWhatFillsItsScratchFolder) {
 }
 
 TEST_F(WorkerProcessTest, TellsGarbageFromAnAnswer) {
-  for (const char* behaviour : {"garbage", "oversized"}) {
+  for (const char* behaviour : {"garbage", "oversized", "empties"}) {
     worker_.reset();
     const WorkerAnswer answer = Ask(behaviour);
     EXPECT_EQ(answer.kind, Kind::kProtocol) << behaviour << ": " << answer.message;

@@ -283,6 +283,8 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
 
 std::vector<std::string> CpuCompiler::LinkArguments() const {
   std::vector<std::string> arguments = {program_, "-shared", "-fPIC", "-pthread"};
+  // A source can give its sections the names by which a linker hands them back to the compiler.
+  if (is_gcc_) arguments.push_back("-fno-use-linker-plugin");
   if (sanitize_) {
     arguments.push_back("-fsanitize=address,undefined");
   } else {

@@ -83,6 +83,8 @@ absl::StatusOr<RunReport> CpuRunner::Run(const RunRequest& request) {
   report.resources.dynamic_shared_bytes = request.variant.launch.shared_bytes;
   const absl::Status status = RunVariant(request, report);
   if (status.ok()) return report;
+  // A variant before it may have left nothing: this one is tried again in a fresh process.
+  if (absl::IsResourceExhausted(status)) return status;
   problem_->Repair();
   report.outcome = OutcomeOf(status);
   report.message = std::string(status.message());

@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/device/cpu/block_scheduler.h"
 #include "tuner/device/cpu/prelude/abi.h"
@@ -88,7 +89,7 @@ absl::Status WriteAll(int fd, const std::string& bytes) {
     const ssize_t written = write(fd, bytes.data() + done, bytes.size() - done);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
-      return absl::FailedPreconditionError(
+      return absl::ResourceExhaustedError(
           absl::StrCat("no memory for the compiled kernel: ", strerror(errno)));
     }
     done += static_cast<size_t>(written);
@@ -97,12 +98,13 @@ absl::Status WriteAll(int fd, const std::string& bytes) {
 }
 
 // From memory: where the process may write, it may not be allowed to run what it wrote.
+// RESOURCE_EXHAUSTED tells of this process, which ran other kernels before, and not of the binary.
 absl::StatusOr<void*> OpenLibrary(const std::string& binary) {
   int memory_fd = memfd_create("kernel", MFD_CLOEXEC | kMemfdExec);
   if (memory_fd < 0 && errno == EINVAL) memory_fd = memfd_create("kernel", MFD_CLOEXEC);
   const Descriptor file(memory_fd);
   if (file.get() < 0) {
-    return absl::FailedPreconditionError(
+    return absl::ResourceExhaustedError(
         absl::StrCat("no memory file for the compiled kernel: ", strerror(errno)));
   }
   RETURN_IF_ERROR(WriteAll(file.get(), binary));
@@ -115,7 +117,9 @@ absl::StatusOr<void*> OpenLibrary(const std::string& binary) {
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot load the kernel: ", dlerror()));
+    const std::string why = absl::StrCat("cannot load the kernel: ", dlerror());
+    if (absl::StrContains(why, strerror(EMFILE))) return absl::ResourceExhaustedError(why);
+    return absl::FailedPreconditionError(why);
   }
   return library;
 }

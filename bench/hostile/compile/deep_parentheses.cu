@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// must: end
+#define A(x) ((((((((((x))))))))))
+#define B(x) A(A(A(A(A(A(A(A(A(A(x))))))))))
+#define C(x) B(B(B(B(B(B(B(B(B(B(x))))))))))
+#define D(x) C(C(C(C(C(C(C(C(C(C(x))))))))))
+int deep = D(1);
