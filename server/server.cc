@@ -20,7 +20,6 @@
 #include "server/executor.h"
 #include "server/gate/gate_service.h"
 #include "server/kernel_service.h"
-#include "server/limited_listener.h"
 #include "server/listener.h"
 #include "server/paths.h"
 #include "server/pool/workers.h"
@@ -44,7 +43,7 @@ constexpr int kConcurrentStreamsMax = 256;  // of one connection
 
 std::string StorePath(const std::string& state_dir) { return state_dir + "/tune.db"; }
 
-void SetLimits(grpc::ServerBuilder& builder) {
+void SetLimits(const Limits& limits, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConcurrentStreamsMax);
   // Clients may ping every minute, also between calls; see docs/architecture.md.
@@ -52,6 +51,12 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  // A port belongs to one daemon.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Beyond it gRPC closes idle connections and ends calls with RESOURCE_EXHAUSTED.
+  grpc::ResourceQuota quota("clients");
+  quota.Resize(static_cast<size_t>(limits.connection_bytes));
+  builder.SetResourceQuota(quota);
   // For reflection, the only synchronous service.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
@@ -85,7 +90,6 @@ struct Server::Parts {
   std::unique_ptr<ServerService> server_service;
   std::unique_ptr<GateService> gate_service;
   std::unique_ptr<grpc::Server> grpc_server;
-  std::unique_ptr<LimitedListener> listener;
 
   absl::Status OpenStore();
   absl::Status OpenState();
@@ -172,9 +176,6 @@ absl::Status Server::Parts::Serve() {
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
-  const ClientCounts clients{
-      .connections = [this] { return listener == nullptr ? 0 : listener->connections(); },
-      .watchers = [this] { return ticker->watchers(); }};
   sweep_service = std::make_unique<SweepService>(catalogue, *devices, *store, *queue, *ticker,
                                                  solver, executors);
   kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, executors);
@@ -184,7 +185,7 @@ absl::Status Server::Parts::Serve() {
   record_service = std::make_unique<RecordService>(*records, executors);
   bench_service = std::make_unique<BenchService>(catalogue, *devices, *workers, *records);
   report_service = std::make_unique<ReportService>(*store, *queue, *devices, executors);
-  server_service = std::make_unique<ServerService>(identity, clients, *store, *queue, *workers,
+  server_service = std::make_unique<ServerService>(identity, *ticker, *store, *queue, *workers,
                                                    *records, executors);
 
   gate_service = std::make_unique<GateService>(*store, *workers, *devices, executors);
@@ -192,7 +193,7 @@ absl::Status Server::Parts::Serve() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  SetLimits(builder);
+  SetLimits(options.limits, builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            sweep_service.get(), kernel_service.get(), device_service.get(), record_service.get(),
            profile_service.get(), bench_service.get(), report_service.get(), server_service.get(),
@@ -200,32 +201,26 @@ absl::Status Server::Parts::Serve() {
     builder.RegisterService(service);
   }
   const std::string socket_path = client::SocketPath(options.address);
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  int port = 0;
   if (!options.address.empty()) {
     ASSIGN_OR_RETURN(auto credentials, CredentialsFor(options.address, options.tls));
     if (!socket_path.empty()) RETURN_IF_ERROR(PrepareSocket(socket_path));
-    ASSIGN_OR_RETURN(listener,
-                     LimitedListener::Listen({.address = options.address,
-                                              .connections_max = options.limits.connections,
-                                              .plaintext = !socket_path.empty()}));
-    if (!socket_path.empty()) RETURN_IF_ERROR(RestrictSocket(socket_path));
-    acceptor = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        std::move(credentials));
+    builder.AddListeningPort(options.address, std::move(credentials), &port);
   }
   grpc_server = builder.BuildAndStart();
-  if (grpc_server == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot serve on ", options.address));
+  if (grpc_server == nullptr || (!options.address.empty() && port == 0)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on ", options.address, ": is the port taken, or not ours?"));
   }
-  if (listener == nullptr) return absl::OkStatus();
-  listener->Start(std::move(acceptor));
-  if (socket_path.empty() && options.tls.client_authority_file.empty()) {
+  if (!socket_path.empty()) RETURN_IF_ERROR(RestrictSocket(socket_path));
+  if (socket_path.empty() && !options.address.empty() &&
+      options.tls.client_authority_file.empty()) {
     spdlog::warn("clients of {} show no certificate, so they may look up and list, and neither "
                  "submit kernels nor start work; --tls-ca asks them for one", options.address);
   }
   address = options.address;
-  if (socket_path.empty()) {
-    address = absl::StrCat(address.substr(0, address.rfind(':')), ":", listener->port());
+  if (socket_path.empty() && !address.empty()) {
+    address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
   }
   return absl::OkStatus();
 }
@@ -286,7 +281,6 @@ void Server::Stop(absl::Time deadline) {
   if (parts.profile_service != nullptr) parts.profile_service->Stop();
   if (parts.gate_service != nullptr) parts.gate_service->Stop();
   if (parts.ticker != nullptr) parts.ticker->Stop();
-  if (parts.listener != nullptr) parts.listener->Stop();
   if (parts.grpc_server != nullptr) {
     parts.grpc_server->Shutdown(absl::ToChronoTime(deadline));
     parts.grpc_server->Wait();

@@ -31,7 +31,7 @@ v1::Bounds ToProto(const Limits& limits) {
   proto.set_log_bytes(static_cast<uint64_t>(limits.log_bytes));
   proto.set_cache_bytes(static_cast<uint64_t>(limits.cache_bytes));
   proto.set_unfinished_sweeps(limits.unfinished_sweeps);
-  proto.set_connections(limits.connections);
+  proto.set_connection_bytes(static_cast<uint64_t>(limits.connection_bytes));
   proto.set_watchers(limits.watchers);
   proto.set_watchers_per_sweep(limits.watchers_per_sweep);
   proto.set_known_trials(limits.known_trials);
@@ -42,11 +42,11 @@ v1::Bounds ToProto(const Limits& limits) {
 
 }  // namespace
 
-ServerService::ServerService(ServerIdentity identity, ClientCounts clients, db::Store& store,
+ServerService::ServerService(ServerIdentity identity, const WatchTicker& ticker, db::Store& store,
                              const SweepQueue& queue, Workers& workers, const RecordBook& records,
                              Executors& executors)
     : identity_(std::move(identity)),
-      clients_(std::move(clients)),
+      ticker_(ticker),
       store_(store),
       queue_(queue),
       workers_(workers),
@@ -78,8 +78,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_compile_cache_bytes(workers_.cache().known_bytes());
     response->set_compile_workers(workers_.compile_workers());
     *response->mutable_bounds() = ToProto(workers_.limits());
-    response->set_connections(static_cast<uint32_t>(clients_.connections()));
-    response->set_watchers(static_cast<uint32_t>(clients_.watchers()));
+    response->set_watchers(static_cast<uint32_t>(ticker_.watchers()));
     for (const db::UnreadableRow& row : store_.UnreadableRows()) {
       response->add_unreadable_rows(Utf8(absl::StrCat(row.table, " ", row.id, ": ", row.why)));
     }

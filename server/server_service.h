@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <functional>
 #include <string>
 
 #include "db/store.h"
 #include "server/executor.h"
 #include "server/pool/workers.h"
 #include "server/record_service.h"
+#include "server/sweep_feed.h"
 #include "server/sweep_queue.h"
 #include "tune/v1/server.grpc.pb.h"
 
@@ -23,16 +22,10 @@ struct ServerIdentity {
   int64_t started_unix_ms = 0;
 };
 
-// How many clients there are.
-struct ClientCounts {
-  std::function<size_t()> connections;
-  std::function<size_t()> watchers;
-};
-
 // Thread-safe.
 class ServerService : public v1::ServerService::CallbackService {
  public:
-  ServerService(ServerIdentity identity, ClientCounts clients, db::Store& store,
+  ServerService(ServerIdentity identity, const WatchTicker& ticker, db::Store& store,
                 const SweepQueue& queue, Workers& workers, const RecordBook& records,
                 Executors& executors);
 
@@ -42,7 +35,7 @@ class ServerService : public v1::ServerService::CallbackService {
 
  private:
   const ServerIdentity identity_;
-  const ClientCounts clients_;
+  const WatchTicker& ticker_;
   db::Store& store_;
   const SweepQueue& queue_;
   Workers& workers_;

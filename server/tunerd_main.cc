@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <iostream>
 #include <string>
 
@@ -43,26 +42,17 @@ void BoundFreedMemory() {
 #endif
 }
 
+// Each connection takes a descriptor or two: as many as the operator allows.
+void UseAllOpenFiles() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int Fail(const absl::Status& status) {
   std::cerr << "tunerd: " << tune::client::Printable(status.message()) << "\n";
   return kExitFailed;
-}
-
-// A connection takes two descriptors; workers, the store and the log need some too.
-void MakeRoomForConnections(uint32_t& connections) {
-  constexpr rlim_t kOthers = 512;
-  rlimit files;
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-  const rlim_t needed = rlim_t{2} * connections + kOthers;
-  if (files.rlim_cur >= needed) return;
-  files.rlim_cur = std::min(files.rlim_max, needed);
-  if (setrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur == needed) return;
-  getrlimit(RLIMIT_NOFILE, &files);
-  const rlim_t room = files.rlim_cur > kOthers + 2 ? (files.rlim_cur - kOthers) / 2 : 1;
-  spdlog::warn(
-      "{} open files are allowed, so {} connections are taken instead of {}; see ulimit -n",
-      files.rlim_cur, room, connections);
-  connections = static_cast<uint32_t>(room);
 }
 
 // Bytes, or "64MiB".
@@ -105,7 +95,8 @@ void AddLimits(CLI::App& app, tune::server::Limits& limits) {
            "That a sweep takes over from earlier ones");
   AddCount(app, "--remembered-results", limits.remembered_results, 1u, 10000000u,
            "By which a sweep knows equal machine code");
-  AddCount(app, "--connections", limits.connections, 1u, 100000u, "Of clients at the same time");
+  AddBytes(app, "--connection-bytes", limits.connection_bytes, 16 * kMiB, 64 * kGiB,
+           "Of all connections and calls of clients together");
   AddCount(app, "--watchers", limits.watchers, 1u, 100000u, "Of sweeps, in all");
   AddCount(app, "--watchers-per-sweep", limits.watchers_per_sweep, 1u, 100000u, "Of one sweep");
 }
@@ -150,7 +141,7 @@ int main(int argc, char** argv) {
   }
 
   BoundFreedMemory();
-  MakeRoomForConnections(options.limits.connections);
+  UseAllOpenFiles();
   umask(077);  // the state is its owner's; the socket is opened to the group afterwards
   const sigset_t signals = BlockStopSignals();
   auto server = tune::server::Server::Start(options);

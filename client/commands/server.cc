@@ -35,11 +35,7 @@ absl::Status Status(Session& session, bool json) {
       {"memory", BytesText(server.resident_bytes())},
       {"sweeps", absl::StrCat(server.running_sweeps(), " running, ", server.queued_sweeps(),
                               " queued; ", server.bounds().unfinished_sweeps(), " at most")},
-      {"clients", server.embedded() ? ""
-                                    : absl::StrCat(server.connections(), " of at most ",
-                                                   server.bounds().connections(), " connections, ",
-                                                   server.watchers(), " of ",
-                                                   server.bounds().watchers(), " watchers")},
+      {"watchers", absl::StrCat(server.watchers(), " of at most ", server.bounds().watchers())},
       {"stored", absl::StrCat(server.trial_count(), " trials, ", server.record_count(),
                               " records, snapshot ", server.snapshot_id())},
       {"cache", absl::StrCat(BytesText(server.compile_cache_bytes()), " of compiled variants; ",

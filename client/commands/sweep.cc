@@ -20,7 +20,8 @@
 namespace tune::client {
 namespace {
 
-constexpr auto kSubmitTimeout = std::chrono::seconds(120);  // other large spaces may be found before
+constexpr auto kSubmitTimeout =
+    std::chrono::seconds(120);  // other large spaces may be found before
 
 constexpr char kExamples[] =
     "Examples:\n"

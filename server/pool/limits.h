@@ -16,10 +16,10 @@ struct Limits {
   int64_t cache_bytes = int64_t{2} << 30;          // of the compile cache, on disk
   // Compile workers, of each language; 0: one per hardware thread that has memory for one.
   int compile_workers = 0;
+  int64_t connection_bytes = int64_t{256} << 20;  // of all clients' connections and calls
   int64_t compile_worker_bytes = int64_t{1} << 30;  // memory that is reckoned for one
 
   uint32_t unfinished_sweeps = 256;  // waiting or running
-  uint32_t connections = 1024;
   uint32_t watchers = 1024;  // of all sweeps
   uint32_t watchers_per_sweep = 128;
   uint32_t known_trials = 50000;        // that a sweep takes over from earlier ones

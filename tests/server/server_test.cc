@@ -2,9 +2,9 @@
 // The server as a process meets it: starting, stopping, addresses, and what needs no device.
 #include "server/server.h"
 
+#include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -461,76 +461,26 @@ TEST_F(ServerTest, LookupWithoutRecordsGivesTheDefault) {
   EXPECT_NE(status.error_message().find("no_such_dim"), std::string::npos);
 }
 
-// One connection of its own, with one call on it.
-class Client {
- public:
-  explicit Client(const std::string& address) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    stub_ = v1::ServerService::NewStub(
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
-  }
-  grpc::Status Ask(v1::ServerStatus* status) {
-    return Call(*stub_, &v1::ServerService::Stub::GetStatus, {}, status);
-  }
-
- private:
-  std::unique_ptr<v1::ServerService::Stub> stub_;
-};
-
-TEST_F(ServerTest, ConnectionsBeyondTheBoundAreTurnedAwayWithAReason) {
-  ServerOptions options = Options();
-  options.limits.connections = 2;
-  const std::unique_ptr<Server> server = Server::Start(options).value();
-  v1::ServerStatus status;
-  Client first(options.address);
-  auto second = std::make_unique<Client>(options.address);
-  ASSERT_TRUE(first.Ask(&status).ok());
-  ASSERT_TRUE(second->Ask(&status).ok());
-  EXPECT_EQ(status.connections(), 2u);
-  EXPECT_EQ(status.bounds().connections(), 2u);
-  for (int i = 0; i < 3; ++i) {
-    Client third(options.address);
-    const grpc::Status refused = third.Ask(&status);
-    EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
-        << refused.error_message();
-    EXPECT_THAT(refused.error_message(), HasSubstr("2 connections are open"));
-    EXPECT_THAT(refused.error_message(), HasSubstr("--connections"));
-  }
-  ASSERT_TRUE(first.Ask(&status).ok()) << "those who are there notice nothing";
-  second.reset();
-  const absl::Time deadline = absl::Now() + absl::Seconds(30);
-  grpc::Status admitted;
-  do {
-    admitted = Client(options.address).Ask(&status);
-  } while (!admitted.ok() && absl::Now() < deadline);
-  EXPECT_TRUE(admitted.ok()) << "a place is free: " << admitted.error_message();
-}
-
-// Whoever speaks no HTTP/2, or nothing at all, costs a place and no more.
+// Clients that say nothing, or what is no HTTP/2.
 TEST_F(ServerTest, SilentAndStrangeConnectionsStopNobody) {
-  ServerOptions options = Options();
-  options.limits.connections = 8;
-  const std::unique_ptr<Server> server = Server::Start(options).value();
+  const std::unique_ptr<Server> server = Server::Start(Options()).value();
   std::vector<int> strangers;
   for (int i = 0; i < 200; ++i) {
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     sockaddr_un name{.sun_family = AF_UNIX};
-    const std::string path = options.address.substr(5);
+    const std::string path = Options().address.substr(5);
     path.copy(name.sun_path, sizeof(name.sun_path) - 1);
     ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0) << i;
     const std::string garbage(i % 2 == 0 ? 0 : 1000, '\xff');
     (void)send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL);
     strangers.push_back(fd);
   }
-  for (const int fd : strangers) close(fd);
   v1::ServerStatus status;
-  const absl::Time deadline = absl::Now() + absl::Seconds(30);
-  grpc::Status asked;
-  do {
-    asked = Client(options.address).Ask(&status);
-  } while (!asked.ok() && absl::Now() < deadline);
+  const auto stub = v1::ServerService::NewStub(Connect());
+  const grpc::Status asked = Call(*stub, &v1::ServerService::Stub::GetStatus, {}, &status);
   EXPECT_TRUE(asked.ok()) << asked.error_message();
+  EXPECT_EQ(status.bounds().connection_bytes(), uint64_t{256} << 20);
+  for (const int fd : strangers) close(fd);
 }
 
 TEST_F(ServerTest, SaysWhichRowsItCannotRead) {
@@ -545,7 +495,8 @@ TEST_F(ServerTest, SaysWhichRowsItCannotRead) {
   }
   const std::unique_ptr<Server> server = Server::Start(Options()).value();
   v1::ServerStatus status;
-  ASSERT_TRUE(Client(Options().address).Ask(&status).ok());
+  const auto stub = v1::ServerService::NewStub(Connect());
+  ASSERT_TRUE(Call(*stub, &v1::ServerService::Stub::GetStatus, {}, &status).ok());
   ASSERT_EQ(status.unreadable_rows_size(), 1);
   EXPECT_THAT(status.unreadable_rows(0), HasSubstr("sweep 1: "));
 }

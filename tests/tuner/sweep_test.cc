@@ -66,8 +66,10 @@ class FakeEvaluator : public Evaluator {
     return absl::UnimplementedError("a search measures nothing again");
   }
   void SetRival(double latency_ns) override { rivals_.push_back(latency_ns); }
+  absl::Time Now() const override { return now_; }
 
   const size_t capacity_;
+  absl::Time now_ = absl::UnixEpoch();
   absl::Status next_status_;
   bool stuck_ = false;
   std::deque<Config> in_flight_;
@@ -208,6 +210,18 @@ TEST(RunSweep, ACancelledSweepKeepsWhatHasFinished) {
   EXPECT_TRUE(summary.cancelled);
   EXPECT_EQ(summary.done, 6);  // 3, and the 3 in flight that had finished
   EXPECT_EQ(f.recorded, 6);
+}
+
+TEST(RunSweep, ACancelledSweepDoesNotWaitLongForASlowDisk) {
+  Fixture f(4);
+  std::atomic<bool> cancelled = false;
+  f.hooks.cancelled = &cancelled;
+  f.hooks.record = [&](Trial&) {
+    f.evaluator.now_ += absl::Milliseconds(40);
+    return absl::OkStatus();
+  };
+  f.hooks.progress = [&](const SweepSummary&, const Trial&) { cancelled = true; };
+  EXPECT_EQ(f.Run()->done, 3);  // 1, and as many of the 3 in flight as 50 ms are enough for
 }
 
 TEST(RunSweep, ACancelledSweepDoesNotWaitForTheUnfinished) {
