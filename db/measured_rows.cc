@@ -102,9 +102,10 @@ absl::StatusOr<ProfileRow> ReadProfile(Statement& query) {
   query.Read(profile.set, profile.outcome, profile.message, profile.counted, profile.chip,
              profile.pass_count, profile.reading_count, profile.profiled_unix_ms);
   Measurement& measurement = profile.measurement;
-  query.Read(measurement.latency_ns_median, measurement.latency_ns_low, measurement.latency_ns_high,
-             profile.sample_count, measurement.clock, profile.work.flops, profile.work.bytes,
-             profile.work.peak, profile.write_back_debt_bytes);
+  query.Read(measurement.latency_ns_median, measurement.latency_ns_low,
+             measurement.latency_ns_high, profile.sample_count, measurement.clock,
+             profile.work.flops, profile.work.bytes, profile.work.peak,
+             profile.write_back_debt_bytes);
   measurement.cache_mode = row.key.cache_mode;
   Resources& resources = profile.resources;
   query.Read(resources.registers, resources.spill_bytes, resources.static_shared_bytes,
@@ -165,9 +166,9 @@ absl::StatusOr<std::vector<ProfileRow>> SqliteStore::ListProfiles(const ProfileF
       "WHERE (? = 0 OR trial.sweep_id = ?) AND (? = 0 OR profile.trial_id = ?) "
       "AND (? = '' OR kernel.name = ?) AND (? = '' OR trial_key.kernel_hash = ?) "
       "AND (? = '' OR trial_key.device_name = ?) ORDER BY profile.id DESC LIMIT ?"));
-  query.Bind(filter.sweep_id, filter.sweep_id, filter.trial_id, filter.trial_id, filter.kernel_name,
-             filter.kernel_name, filter.kernel_hash, filter.kernel_hash, filter.device_name,
-             filter.device_name, std::min(filter.limit, kMaxListedProfiles));
+  query.Bind(filter.sweep_id, filter.sweep_id, filter.trial_id, filter.trial_id,
+             filter.kernel_name, filter.kernel_name, filter.kernel_hash, filter.kernel_hash,
+             filter.device_name, filter.device_name, std::min(filter.limit, kMaxListedProfiles));
   return ReadAll(query, ReadProfile);
 }
 
@@ -202,8 +203,8 @@ absl::StatusOr<CalibrationRow> SqliteStore::LatestCalibration(const std::string&
   find.Bind(device_name, device_name, chip, chip);
   ASSIGN_OR_RETURN(bool found, find.Step());
   if (!found) {
-    return absl::NotFoundError(
-        absl::StrCat("no calibration of ", device_name.empty() ? chip : device_name));
+    return absl::NotFoundError(absl::StrCat("no calibration of ",
+                                            device_name.empty() ? chip : device_name));
   }
   CalibrationRow row;
   find.Read(row.id, row.device_name, row.chip, row.driver, row.uuid, row.measured_unix_ms);

@@ -226,9 +226,9 @@ absl::Status Server::Parts::Serve() {
 }
 
 absl::Status Server::Parts::ServeKernels() {
-  kernel_service = std::make_unique<KernelService>(catalogue, *workers, executor);
+  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, executors);
   grpc::ServerBuilder builder;
-  SetLimits(builder);
+  SetLimits(options.limits, builder);
   builder.RegisterService(kernel_service.get());
   grpc_server = builder.BuildAndStart();
   if (grpc_server == nullptr) return absl::InternalError("gRPC does not start");

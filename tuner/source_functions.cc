@@ -46,16 +46,19 @@ class Macros {
  public:
   void Add(const std::string& name, const std::vector<SourceToken>& tokens, size_t from) {
     for (size_t i = from; i < tokens.size(); ++i) {
-      if (tokens[i].kind == Kind::kWord) words_[name].insert(tokens[i].text);
+      if (tokens[i].kind == Kind::kWord) {
+        words_[name].insert(tokens[i].text);
+        users_[tokens[i].text].insert(name);
+      }
       pastes_ = pastes_ || (tokens[i].kind == Kind::kPunctuator && tokens[i].text == "##");
     }
   }
   bool pastes() const { return pastes_; }
 
   // Is `word` the one looked for, or a macro with it?
-  bool Has(const std::string& word, absl::string_view wanted) const {
-    std::set<std::string> seen;
-    return Has(word, wanted, seen);
+  bool Has(const std::string& word, const std::string& wanted) const {
+    const auto known = leading_to_.find(wanted);
+    return (known != leading_to_.end() ? known->second : FindLeadingTo(wanted)).count(word) != 0;
   }
   bool MentionsAnywhere(const std::string& word) const {
     return std::any_of(words_.begin(), words_.end(),
@@ -63,15 +66,25 @@ class Macros {
   }
 
  private:
-  bool Has(const std::string& word, absl::string_view wanted, std::set<std::string>& seen) const {
-    if (word == wanted) return true;
-    const auto macro = words_.find(word);
-    if (macro == words_.end() || !seen.insert(word).second) return false;
-    return std::any_of(macro->second.begin(), macro->second.end(),
-                       [&](const std::string& inner) { return Has(inner, wanted, seen); });
+  // A word and every macro that leads to it, through others too. However long a chain of macros is,
+  // it takes no stack.
+  const std::set<std::string>& FindLeadingTo(const std::string& wanted) const {
+    std::set<std::string>& found = leading_to_[wanted];
+    std::vector<std::string> left = {wanted};
+    while (!left.empty()) {
+      const std::string word = std::move(left.back());
+      left.pop_back();
+      if (!found.insert(word).second) continue;
+      const auto users = users_.find(word);
+      if (users != users_.end()) left.insert(left.end(), users->second.begin(), users->second.end());
+    }
+    return found;
   }
 
-  std::map<std::string, std::set<std::string>> words_;
+  std::map<std::string, std::set<std::string>> words_;  // of a macro
+  std::map<std::string, std::set<std::string>> users_;  // macros that have a word
+  // By what was looked for; Add is not called any more once somebody asked.
+  mutable std::map<std::string, std::set<std::string>> leading_to_;
   bool pastes_ = false;
 };
 

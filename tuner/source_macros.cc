@@ -44,6 +44,7 @@ class Reader {
   struct Condition {
     Holds now = Holds::kMaybe;   // of the branch that is being read
     Holds earlier = Holds::kNo;  // of any branch before it
+    Holds around = Holds::kYes;  // of the conditions that it stands in
   };
 
   // "#ifndef X" with "#define X" behind it.
@@ -62,7 +63,13 @@ class Reader {
 
   // "0", "1", "X", "!X", "defined X", "!defined(X)"; anything else may hold.
   Holds Evaluate(const Tokens& tokens, size_t at) const {
-    if (at < tokens.size() && tokens[at].text == "!") return Not(Evaluate(tokens, at + 1));
+    size_t negations = 0;
+    while (at + negations < tokens.size() && tokens[at + negations].text == "!") ++negations;
+    const Holds holds = EvaluatePlain(tokens, at + negations);
+    return negations % 2 == 0 ? holds : Not(holds);
+  }
+
+  Holds EvaluatePlain(const Tokens& tokens, size_t at) const {
     const size_t left = tokens.size() - at;
     if (left == 1 && tokens[at].text == "0") return Holds::kNo;
     if (left == 1 && tokens[at].text == "1") return Holds::kYes;
@@ -88,9 +95,10 @@ class Reader {
     if (name == "ifdef" || name == "ifndef") {
       const Holds defined = tokens.size() > 2 ? IsDefined(tokens[2].text) : Holds::kMaybe;
       const Holds holds = name == "ifdef" ? defined : Not(defined);
-      conditions_.push_back({.now = guard && holds == Holds::kMaybe ? Holds::kYes : holds});
+      conditions_.push_back({.now = guard && holds == Holds::kMaybe ? Holds::kYes : holds,
+                             .around = Around()});
     } else if (name == "if") {
-      conditions_.push_back({.now = Evaluate(tokens, 2)});
+      conditions_.push_back({.now = Evaluate(tokens, 2), .around = Around()});
     } else if (name == "elif") {
       Branch(Evaluate(tokens, 2));
     } else if (name == "elifdef" || name == "elifndef") {
@@ -104,10 +112,15 @@ class Reader {
     }
   }
 
+  // Of all conditions that stand open.
+  Holds Around() const {
+    return conditions_.empty() ? Holds::kYes
+                               : Both(conditions_.back().around, conditions_.back().now);
+  }
+
   void Definition(const std::string& name, int line, bool only_undefined) {
     if (macros_.count(name) == 0) return;
-    Holds holds = Holds::kYes;
-    for (const Condition& condition : conditions_) holds = Both(holds, condition.now);
+    const Holds holds = Around();
     if (holds == Holds::kNo) return;
     found_.push_back({.file = file_,
                       .line = line,

@@ -151,7 +151,7 @@ class Ground:
             if listed.returncode != 0:
                 return {"state": "lost", "message": listed.stderr}, []
             sweep = next(s for s in json.loads(listed.stdout)["sweeps"] if s["id"] == number)
-            if sweep["state"] not in ("SWEEP_STATE_QUEUED", "SWEEP_STATE_RUNNING"):
+            if sweep["state"] not in ("SWEEP_STATE_QUEUED", "SWEEP_STATE_WAITING", "SWEEP_STATE_RUNNING"):
                 break
             if cancelled is None and time.monotonic() - started > patience:
                 cancelled = time.monotonic()
@@ -162,7 +162,7 @@ class Ground:
         if cancelled is not None:
             sweep["cancel_seconds"] = time.monotonic() - cancelled
         trials = self.tunectl("trial", "list", "--sweep", number, "--json").stdout
-        return sweep, [json.loads(line) for line in trials.splitlines()]
+        return sweep, json.loads(trials)["trials"]
 
     # --- looking from outside ---
 
@@ -383,7 +383,7 @@ def in_one_sweep(ground, group):
     acts = {}
     for trial in trials:
         if trial.get("purpose") == "TRIAL_PURPOSE_SEARCH":
-            name = trial["config"]["entries"][0]["value"]["text"]
+            name = next(iter(trial["config"].values()))
             acts[name] = judge_trial(group, name, trial)
     tried = set(acts) == set(names_of(HERE / "cpu" / f"{group}.textproto"))
     held = tried and sweep["state"] == "SWEEP_STATE_DONE" and all(act.held for act in acts.values())
@@ -595,7 +595,7 @@ def gpu(ground):
     for trial in trials:
         if trial.get("purpose") != "TRIAL_PURPOSE_SEARCH":
             continue
-        name = trial["config"]["entries"][0]["value"]["text"]
+        name = next(iter(trial["config"].values()))
         outcome = trial["outcome"].removeprefix("OUTCOME_").lower()
         held = outcome == "ok" if name == "none" else name in HARMLESS_ON_GPU or (
             outcome != "ok" and bool(trial.get("message")))

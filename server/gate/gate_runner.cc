@@ -120,8 +120,8 @@ void GateRun::Report(const std::string& phase, const std::string& kernel) {
   step_.elapsed_seconds = absl::ToDoubleSeconds(elapsed);
   step_.remaining_seconds = 0;
   if (step_.rounds_done > 0 && step_.rounds_planned > step_.rounds_done) {
-    step_.remaining_seconds =
-        step_.elapsed_seconds * (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
+    step_.remaining_seconds = step_.elapsed_seconds *
+                              (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
   }
   report_(step_);
 }
@@ -283,8 +283,9 @@ absl::Status GateRun::StoreKernels() {
 absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stage stage, int round,
                                                         const GateVariant& head) {
   Candidate& candidate = candidates_[index];
-  ASSIGN_OR_RETURN(GateBench::Outcome outcome,
-                   bench_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
+  ASSIGN_OR_RETURN(
+      GateBench::Outcome outcome,
+      bench_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
   std::vector<gate::Leg> legs;
   for (db::GateLegRow& row : outcome.legs) {
     row.gate_kernel_id = candidate.row.id;
@@ -356,13 +357,15 @@ absl::Status GateRun::Decide() {
 
 // The head alone, for the history.
 absl::Status GateRun::Record() {
-  step_.rounds_planned = static_cast<uint32_t>(candidates_.size()) * job_.run.rules.screen_rounds;
+  step_.rounds_planned =
+      static_cast<uint32_t>(candidates_.size()) * job_.run.rules.screen_rounds;
   for (round_ = 0; round_ < job_.run.rules.screen_rounds; ++round_) {
     RETURN_IF_ERROR(bench_->Renew(/*pair=*/false));
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (!candidates_[i].row.fault.empty() || !faults_[i].empty()) continue;
       Report("recording", candidates_[i].row.name);
-      RETURN_IF_ERROR(MeasureRound(i, gate::Stage::kScreen, round_, candidates_[i].head).status());
+      RETURN_IF_ERROR(
+          MeasureRound(i, gate::Stage::kScreen, round_, candidates_[i].head).status());
     }
   }
   return absl::OkStatus();
@@ -375,9 +378,8 @@ absl::Status GateRun::Recover(const std::vector<size_t>& failed) {
     for (const size_t index : failed) {
       Report("recovery", candidates_[index].row.name);
       if (!faults_[index].empty()) continue;
-      RETURN_IF_ERROR(
-          MeasureRound(index, gate::Stage::kRecovery, round_, *candidates_[index].recovery)
-              .status());
+      RETURN_IF_ERROR(MeasureRound(index, gate::Stage::kRecovery, round_,
+                                   *candidates_[index].recovery).status());
     }
   }
   return absl::OkStatus();
