@@ -24,7 +24,6 @@
 //   environment NAME  answers with that variable in the log or message
 //   descriptors       answers with the open file descriptors
 //   network, write PATH, read PATH    tries it, and answers with what the kernel said
-//   binary WHAT       compiles to a binary of that behaviour
 //   count             answers with how many requests this process has seen
 //
 // A compile with a define COMPILE takes that as its behaviour, with spaces for '_'; the same holds
@@ -242,8 +241,6 @@ class ScriptedCompiler : public Compiler {
     variant.outcome = static_cast<Outcome>(doing.outcome);
     variant.log = doing.said;
     variant.binary = told ? Spaced(defines["RUN"]) : "ok";
-    absl::string_view binary = plan.source_text;
-    if (!told && absl::ConsumePrefix(&binary, "binary ")) variant.binary = std::string(binary);
     if (variant.binary == "samples") absl::StrAppend(&variant.binary, " ", defines["INDEX"]);
     if (doing.binary_bytes > 0) variant.binary.resize(doing.binary_bytes, ' ');
     variant.resources.binary_sha256 = "hash of " + variant.binary;
