@@ -270,7 +270,9 @@ class Load {
     request.set_leg_seconds(0.001);
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(10)));
-    auto reader = gates_->RunGate(&context, request);
+    auto reader = gates_->RunGate(&context);
+    reader->Write(request);
+    reader->WritesDone();
     for (v1::GateEvent event; reader->Read(&event);) {
       if (event.has_run()) study_ = event.run().id();
     }

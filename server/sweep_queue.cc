@@ -214,6 +214,7 @@ void SweepQueue::RunOne(int64_t id, Live& live) {
                view.row.device_id);
   SweepOutcome outcome = run_(std::move(view), *live.feed, live.control);
   if (IsFinished(outcome.view.row.state)) return Finish(id, live, std::move(outcome.view));
+  if (outcome.view.embedded) return;  // it is told to be interrupted
   // Stopped in order: no death of the daemon.
   outcome.view.row.state = db::SweepState::kQueued;
   if (absl::Status status = store_.UpdateSweep(outcome.view.row); !status.ok()) {

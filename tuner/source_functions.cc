@@ -76,7 +76,8 @@ class Macros {
       left.pop_back();
       if (!found.insert(word).second) continue;
       const auto users = users_.find(word);
-      if (users != users_.end()) left.insert(left.end(), users->second.begin(), users->second.end());
+      if (users == users_.end()) continue;
+      left.insert(left.end(), users->second.begin(), users->second.end());
     }
     return found;
   }

@@ -42,9 +42,9 @@ struct SweepHooks {
 // Tries configs until the strategy is done or the budget is spent. Trials in `known` (from an
 // earlier, interrupted sweep of the same key) are told to the strategy and not run again; they
 // count against a budget in trials, and are neither recorded nor reported as progress. A cancelled
-// sweep, and one whose time is spent, keeps the trials that have finished, so far as they are stored
-// within a moment, and leaves the rest to the evaluator, which drops it when it measures again or is
-// destroyed.
+// sweep, and one whose time is spent, keeps the trials that have finished, so far as they are
+// stored within a moment, and leaves the rest to the evaluator, which drops it when it measures
+// again or is destroyed.
 absl::StatusOr<SweepSummary> RunSweep(const Space& space, Strategy& strategy, Evaluator& evaluator,
                                       const SweepBudget& budget, const std::vector<Trial>& known,
                                       const SweepHooks& hooks);

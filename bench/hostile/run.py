@@ -114,21 +114,23 @@ class Ground:
 
     def plant(self):
         """After the daemon has made its folders."""
-        other = self.state / "scratch/tune-compile-cpu/9"
-        other.mkdir(parents=True, exist_ok=True)
         self.secret = f"secret{self.nonce}"
-        text = f"const char {self.secret}[] = \"{self.secret}\";\n"
         self.planted = [self.state / "tls.key", self.outside / "tls.key", self.home / ".netrc",
-                        other / "victim.cu"]
-        for file in self.planted:
-            file.write_text(text)
-            file.chmod(0o600)
+                        self.state / "scratch/tune-compile-cpu/9/victim.cu"]
+        self.plant_files()
         os.mkfifo(self.state / "fifo")
         with contextlib.suppress(OSError):
             os.setxattr(self.state, "user.planted", b"1")
         wrong = self.innocent()  # there is something in the store to lose
         if wrong:
             raise RuntimeError(f"no sweep succeeds here, hostile or not: {wrong[0]}")
+
+    def plant_files(self):
+        """A daemon that starts empties its workers' folders."""
+        for file in self.planted:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"const char {self.secret}[] = \"{self.secret}\";\n")
+            file.chmod(0o600)
 
     # --- the programs ---
 
@@ -293,7 +295,7 @@ class Ground:
         """Why the next sweep, of another kernel, did not do well; empty if it did."""
         sweep, _ = self.sweep(HERE / "innocent.textproto")
         outcomes = sweep.get("progress", {}).get("outcomes", {})
-        if sweep["state"] == "SWEEP_STATE_DONE" and outcomes == {"ok": "1"}:
+        if sweep["state"] == "SWEEP_STATE_DONE" and outcomes == {"ok": 1}:
             return []
         return [f"the next sweep: {sweep['state']} {outcomes} {sweep.get('message', '')}"]
 
@@ -493,6 +495,7 @@ def orphans(ground):
             os.kill(process, signal.SIGKILL)
     ground.start()
     ground.tunectl("sweep", "cancel", queued)
+    ground.plant_files()
     ground.before = ground.look()
     found = ground.after()
     if left:

@@ -98,7 +98,7 @@ absl::Status DeviceLease::Open(const Cancelled& cancelled) {
 
 absl::Status DeviceLease::Inspect(const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
-  const absl::Status opened = EnsureWorker(cancelled);
+  const absl::Status opened = StartAnyWorker(cancelled);
   EndWorker();
   problem_loaded_ = false;
   return opened;
@@ -131,6 +131,12 @@ void DeviceLease::AddMeasured(std::vector<Ceiling> ceilings) {
 }
 
 absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
+  RETURN_IF_ERROR(StartAnyWorker(cancelled));
+  // One that has tried its walls is not used for anything else.
+  return worker_->alive() ? absl::OkStatus() : StartAnyWorker(cancelled);
+}
+
+absl::Status DeviceLease::StartAnyWorker(const Cancelled& cancelled) {
   if (cancelled && cancelled()) return CancelledOn(options_.id);
   if (const pid_t stuck = stuck_->First(); stuck != 0) {
     return absl::UnavailableError(absl::StrCat("device ", options_.id, ": ", StuckMessage(stuck)));
@@ -163,9 +169,7 @@ absl::Status DeviceLease::EnsureWorker(const Cancelled& cancelled) {
 absl::Status DeviceLease::StartWorker(const Cancelled& cancelled) {
   RETURN_IF_ERROR(StartProcess(cancelled));
   RETURN_IF_ERROR(TryCanary(cancelled));
-  RETURN_IF_ERROR(CheckWalls(cancelled));
-  // A worker that has tried its walls is not used for anything else.
-  return worker_->alive() ? absl::OkStatus() : StartProcess(cancelled);
+  return CheckWalls(cancelled);
 }
 
 absl::Status DeviceLease::CheckWalls(const Cancelled& cancelled) {

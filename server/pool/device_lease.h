@@ -138,6 +138,8 @@ class DeviceLease {
 
   absl::Status EnsureWorker(const Cancelled& cancelled);
   void EndWorker() { stuck_->End(std::move(worker_)); }
+  // As EnsureWorker; the worker may have ended over its walls' trial.
+  absl::Status StartAnyWorker(const Cancelled& cancelled);
   absl::Status StartWorker(const Cancelled& cancelled);
   absl::Status StartProcess(const Cancelled& cancelled);
   // UNAVAILABLE: walls are missing. May leave no worker.

@@ -133,7 +133,7 @@ TEST_F(StoreTest, ASecondOpenerIsToldWhoHasTheFile) {
   absl::Status status = Store::Open(path()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr(absl::StrCat("is in use by process ", getpid())));
+              HasSubstr(absl::StrCat(" (process ", getpid())));
   const std::string link = absl::StrCat(folder_, "/link.db");
   std::filesystem::create_symlink(path(), link);
   EXPECT_TRUE(absl::IsFailedPrecondition(Store::Open(link).status())) << "by any name";

@@ -84,7 +84,8 @@ TEST(CheckIncludesTest, NamesReachNothingBesideTheRequest) {
   ASSERT_TRUE(compiler.ok()) << compiler.status();
   // The working directory holds this test's build files.
   absl::StatusOr<CompiledVariant> variant =
-      (*compiler)->Compile(PlanFor("#include \"CTestTestfile.cmake\""));
+      (*compiler)->Compile(PlanFor(
+          "#include \"CTestTestfile.cmake\"\nextern \"C\" __global__ void kernel() {}\n"));
   ASSERT_TRUE(variant.ok()) << variant.status();
   EXPECT_EQ(variant->outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant->log, HasSubstr("open source file"));

@@ -90,7 +90,7 @@ class KernelCheck(unittest.TestCase):
         sweep = json.loads(self.run_tunectl("sweep", "--kernel", str(WRAPPED), "--device", "cpu",
                                             "--rows", "64", "--columns", "100", "--budget", "4",
                                             "--warm", "--json").stdout)
-        self.assertEqual(sweep["progress"]["outcomes"], {"ok": "4"})
+        self.assertEqual(sweep["progress"]["outcomes"], {"ok": 4})
 
 
 if __name__ == "__main__":

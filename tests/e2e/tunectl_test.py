@@ -103,7 +103,8 @@ class Usage(Tunectl):
 
     def test_a_compile_log_does_not_steer_the_terminal(self):
         (self.path / "saxpy.textproto").write_text(pathlib.Path(SAXPY).read_text())
-        (self.path / "saxpy.cu").write_text("#error \033[2J\033]0;owned\a \u202e over\n")
+        source = pathlib.Path(SAXPY).with_suffix(".cu").read_text()
+        (self.path / "saxpy.cu").write_text(source + "\n#error \033[2J\033]0;owned\a \u202e over\n")
         spec = str(self.path / "saxpy.textproto")
         done = self.run_tunectl("kernel", "check", spec, "--target", "cpu", expect=1)
         self.assertIn("\\x1b[2J", done.stdout + done.stderr)

@@ -385,7 +385,7 @@ TEST_F(SweepServiceTest, WrongRequestsSayWhatIsWrong) {
 
 TEST_F(SweepServiceTest, AReferenceThatDoesNotCompileFailsTheSweep) {
   v1::SubmitSweepRequest request = MakeRequest(4096);
-  (*request.mutable_kernel_source()->mutable_files())["scale.cu"] = "this is not C++";
+  (*request.mutable_kernel_source()->mutable_files())["scale.cu"] += "\n#error not finished\n";
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
   EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_FAILED);
   EXPECT_NE(sweep.message().find("reference"), std::string::npos) << sweep.message();

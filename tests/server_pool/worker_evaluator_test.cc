@@ -220,7 +220,9 @@ TEST_F(WorkerEvaluatorTest, ATrialAboveTheRoofHasTheCeilingsMeasuredAgain) {
     EXPECT_EQ(trial.outcome, cheats ? Outcome::kAboveRoof : Outcome::kOk) << config;
   }
   EXPECT_EQ(evaluator_->roof().ceiling, 1e12);
-  EXPECT_EQ(lease_->Status().ceilings.at(0).value, 1e12);
+  for (const Ceiling& ceiling : lease_->Status().ceilings) {
+    if (ceiling.name == "dram_copy") EXPECT_EQ(ceiling.value, 1e12);
+  }
   int measured = 0;
   for (const std::string& line : LogLines()) measured += line == "begin ceilings";
   EXPECT_EQ(measured, 2) << "once more, and not for every trial";

@@ -11,7 +11,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_api.h"
@@ -30,14 +29,14 @@ constexpr size_t kLogBytesMax = 64 * 1024;
 // like have them.
 constexpr int kArchitecturesWithA[] = {90, 100, 101, 103, 110, 120, 121};
 
-// Names of the kernels that ptxas compiled, from its log.
-std::set<std::string> EntriesIn(const std::string& log) {
+// Names of the kernels in a PTX text: ".visible .entry NAME(". Not from ptxas's log, which is empty
+// where the driver had the result in its cache.
+std::set<std::string> EntriesIn(const std::string& ptx) {
+  const std::string entry = ".entry ";
   std::set<std::string> entries;
-  for (absl::string_view line : absl::StrSplit(log, '\n')) {
-    std::vector<absl::string_view> parts = absl::StrSplit(line, '\'');
-    if (parts.size() > 2 && absl::StrContains(parts[0], "Compiling entry function")) {
-      entries.emplace(parts[1]);
-    }
+  for (size_t at = ptx.find(entry); at != std::string::npos; at = ptx.find(entry, at)) {
+    at += entry.size();
+    entries.insert(ptx.substr(at, ptx.find_first_of(" (\n", at) - at));
   }
   return entries;
 }
@@ -131,8 +130,9 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan&
   }
   // A missing extern "C" is the commonest slip of a new kernel; the loader's "not found" would hide
   // what there is instead.
-  const std::set<std::string> entries = EntriesIn(variant.log);
-  if (entries.count(plan.entry) == 0) {
+  const std::string ptx = PtxOf(program);
+  const std::set<std::string> entries = EntriesIn(ptx);
+  if (!ptx.empty() && entries.count(plan.entry) == 0) {
     return Refused(Outcome::kCompileFailed,
                    absl::StrCat(PlaceOf(plan, EntryOf(plan)),
                                 ": the compiled source has no kernel extern \"C\" __global__ '",
@@ -150,7 +150,7 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan&
                    absl::StrCat("NVRTC gave no cubin: ", nvrtc_.nvrtcGetErrorString(result)));
   }
   variant.resources = ParsePtxasLog(variant.log, plan.entry);
-  variant.parameters = ParsePtxParameters(PtxOf(program), plan.entry);
+  variant.parameters = ParsePtxParameters(ptx, plan.entry);
   DescribeBinary(variant);
   return variant;
 }
