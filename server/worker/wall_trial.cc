@@ -72,7 +72,7 @@ bool StartsThread() {
   return true;
 }
 
-bool HasFilePrivileges(WorkerRole role) {
+bool HasPrivileges(WorkerRole role) {
   uint64_t effective = 0;
   bool no_new = false;
   std::ifstream status("/proc/self/status");
@@ -274,7 +274,7 @@ class Trial {
   void TryLimits() {
     const WallLimits limits = LimitsOf(role_);
     Begin("privileges");
-    Act("use privileges", HasFilePrivileges(role_));
+    Act("use privileges", HasPrivileges(role_));
     Begin("limits");
     Act("leave core files", !IsLimited(RLIMIT_CORE, 0));
     Act("write files of any size", !IsLimited(RLIMIT_FSIZE, limits.file_bytes));
