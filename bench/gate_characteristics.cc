@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/gate/simulation.h"
+#include "tests/tuner/gate/simulation.h"
 #include "tuner/statistics/distributions.h"
 
 namespace tune::gate {

@@ -38,7 +38,7 @@
 #include "tuner/device/cuda/prepared_problem.h"
 #include "tuner/device/cuda/probe_bench.h"
 #include "tuner/device/cuda/range_profiler.h"
-#include "tuner/kernel.h"
+#include "tuner/kernel/kernel.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
 

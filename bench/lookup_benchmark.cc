@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/benchmark_run.h"
-#include "server/lookup/index.h"
+#include "server/records/lookup/index.h"
 
 namespace tune::server {
 namespace {

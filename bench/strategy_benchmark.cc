@@ -17,7 +17,7 @@
 #include "client/benchmark_run.h"
 #include "tuner/expression/expression.h"
 #include "tuner/space/space.h"
-#include "tuner/strategy.h"
+#include "tuner/strategies/strategy.h"
 
 namespace tune {
 namespace {

@@ -32,7 +32,7 @@
 #include "tuner/device/replay/recording.h"
 #include "tuner/device/replay/score.h"
 #include "tuner/statistics/signed_rank.h"
-#include "tuner/strategy.h"
+#include "tuner/strategies/strategy.h"
 
 namespace tune {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "db/gate.h"
 #include "tuner/counters/profile.h"
-#include "tuner/device/runner.h"
+#include "tuner/ceiling.h"
 #include "tuner/problem.h"
 #include "tuner/trial.h"
 

@@ -4,10 +4,12 @@
 #include <memory>
 #include <utility>
 
-#include "server/convert.h"
-#include "server/counters/device_jobs.h"
-#include "server/event_reactor.h"
-#include "server/unary.h"
+#include "server/ceilings/ceilings_job.h"
+#include "server/devices/device_convert.h"
+#include "server/rpc/event_reactor.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/unary.h"
+#include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "server/devices.h"
-#include "server/executor.h"
-#include "server/pool/workers.h"
+#include "server/devices/devices.h"
+#include "server/rpc/executor.h"
+#include "server/supervision/workers.h"
 #include "tune/v1/device.grpc.pb.h"
 
 namespace tune::server {

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/log.h"
-#include "server/paths.h"
+#include "server/state/paths.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {

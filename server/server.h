@@ -9,20 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/pool/limits.h"
+#include "server/rpc/tls_options.h"
+#include "server/supervision/limits.h"
 
 namespace grpc {
 class Channel;
 }
 
 namespace tune::server {
-
-struct TlsOptions {
-  std::string certificate_file;
-  std::string key_file;
-  // Clients must show a certificate that this authority has signed; empty: any client.
-  std::string client_authority_file;
-};
 
 // What a server does with the store of its state folder.
 enum class StoreUse {

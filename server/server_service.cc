@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert.h"
-#include "server/unary.h"
+#include "server/rpc/unary.h"
+#include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {

@@ -4,11 +4,11 @@
 #include <string>
 
 #include "db/store.h"
-#include "server/executor.h"
-#include "server/pool/workers.h"
-#include "server/record_service.h"
-#include "server/sweep_feed.h"
-#include "server/sweep_queue.h"
+#include "server/rpc/executor.h"
+#include "server/supervision/workers.h"
+#include "server/records/record_service.h"
+#include "server/sweep/sweep_feed.h"
+#include "server/sweep/sweep_queue.h"
 #include "tune/v1/server.grpc.pb.h"
 
 namespace tune::server {

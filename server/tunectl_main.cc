@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "client/app.h"
+#include "client/commands/app.h"
 #include "server/embedded.h"
 #include "server/replay/replay_server.h"
 

@@ -14,7 +14,7 @@
 #include "client/address.h"
 #include "client/printable.h"
 #include "server/log.h"
-#include "server/paths.h"
+#include "server/state/paths.h"
 #include "server/server.h"
 
 namespace {

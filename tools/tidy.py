@@ -17,13 +17,14 @@ FUNCTION_LINES = 70
 # Which folder may include which: the table of docs/architecture.md. A folder may always include itself.
 MAY_INCLUDE = {
     "tuner": {"tune/v1/kernel.pb.h"},
-    "tuner/device/cpu": {"tuner"},
-    "tuner/device/cuda": {"tuner"},
-    "tuner/device/replay": {"tuner"},
+    "tuner/device": {"tuner"},
+    "tuner/device/cpu": {"tuner", "tuner/device"},
+    "tuner/device/cuda": {"tuner", "tuner/device"},
+    "tuner/device/replay": {"tuner", "tuner/device"},
     "kernels": {"tuner"},
     "db": {"tuner"},
     "client": {"tune/v1/"},
-    "server": {"tuner", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay", "kernels", "db", "client", "tune/"},
+    "server": {"tuner", "tuner/device", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay", "kernels", "db", "client", "tune/"},
     "tests": None,
     "bench": None,
 }
@@ -74,6 +75,56 @@ def check_include(path, number, line, report):
         report(path, number, f"{home} may not include {target_home} ({target})")
     if target.startswith("tune/") and not any(target.startswith(a) for a in allowed if a.startswith("tune/")):
         report(path, number, f"{home} may not include {target}")
+
+
+def find_cycle(graph):
+    """A list of folders in which each includes the next and the last the first; empty if there is none."""
+    done, path = set(), []
+
+    def visit(folder):
+        if folder in path:
+            return path[path.index(folder):]
+        if folder in done:
+            return []
+        path.append(folder)
+        for next_folder in sorted(graph.get(folder, ())):
+            cycle = visit(next_folder)
+            if cycle:
+                return cycle
+        path.pop()
+        done.add(folder)
+        return []
+
+    for folder in sorted(graph):
+        cycle = visit(folder)
+        if cycle:
+            return cycle
+    return []
+
+
+def check_cycles(files, report):
+    """No folder is included by one that it includes, be it through headers or sources."""
+    tracked = {str(path) for path in files}
+    graph, places = {}, {}
+    for path in files:
+        if path.suffix not in {".cc", ".h"} or path.parts[0] in ("tests", "bench"):
+            continue
+        folder = str(path.parent)
+        for number, line in enumerate((ROOT / path).read_text().split("\n"), 1):
+            match = re.match(r'\s*#\s*include\s*"([^"]+/[^"/]+)"', line)
+            if not match or match.group(1) not in tracked:
+                continue
+            included = str(pathlib.PurePath(match.group(1)).parent)
+            if included != folder:
+                graph.setdefault(folder, set()).add(included)
+                places.setdefault((folder, included), (path, number))
+    cycle = find_cycle(graph)
+    if not cycle:
+        return
+    edges = list(zip(cycle, cycle[1:] + cycle[:1]))
+    path, number = places[edges[-1]]
+    report(path, number, "folders include each other: " + ", ".join(
+        f"{places[edge][0]}:{places[edge][1]} ({edge[0]} -> {edge[1]})" for edge in edges))
 
 
 def check_functions(path, lines, report):
@@ -142,6 +193,7 @@ def main():
             report(path, 1, "a name that says nothing")
         if path.suffix in COMMENTED | {".md", ".txt", ".cmake", ".textproto", ".sql", ".sh"}:
             check_text(path, (ROOT / path).read_text(encoding="utf-8"), report)
+    check_cycles(files, report)
     check_tests_listed(files, report)
     check_architecture(files, report)
     for finding in findings:

@@ -12,7 +12,7 @@
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/format.h"
-#include "client/gate_report.h"
+#include "client/report/gate_report.h"
 #include "client/rpc.h"
 #include "client/terminal.h"
 

@@ -12,7 +12,7 @@
 #include "client/interrupt.h"
 #include "client/recording_files.h"
 #include "client/rpc.h"
-#include "client/strategy_report.h"
+#include "client/report/strategy_report.h"
 #include "client/terminal.h"
 
 namespace tune::client {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/pool/compile_pool.h"
+#include "server/supervision/compile_pool.h"
 
 namespace tune::server {
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "db/store.h"
 #include "server/gate/gate_job.h"
-#include "tuner/kernel.h"
+#include "tuner/kernel/kernel.h"
 
 namespace tune::server {
 

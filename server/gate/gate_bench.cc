@@ -23,7 +23,7 @@ bool IsVariantsFault(const absl::Status& status) {
 
 }  // namespace
 
-GateBench::GateBench(const DeviceLease& device, const SamplePolicy& policy, uint64_t seed,
+GateBench::GateBench(const DeviceSupervisor& device, const SamplePolicy& policy, uint64_t seed,
                      const Cancelled& cancelled)
     : leases_{device.MakeTwin("base"), device.MakeTwin("head")},
       policy_(policy),
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> GateBench::Prepare(Side side, const GateVariant& var
 
 absl::StatusOr<bool> GateBench::MeasureLeg(Side side, const GateVariant& variant,
                                            Outcome& outcome) {
-  DeviceLease& lease = LeaseOf(side);
+  DeviceSupervisor& lease = LeaseOf(side);
   const uint64_t restarts = lease.Status().worker_restarts;
   ASSIGN_OR_RETURN(RunReport report,
                    lease.Run({variant.plan, variant.binary, policy_}, cancelled_));

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/gate.h"
-#include "server/pool/device_lease.h"
+#include "server/supervision/device_supervisor.h"
 #include "tuner/gate/round.h"
 
 namespace tune::server {
@@ -29,7 +29,7 @@ struct GateVariant {
 class GateBench {
  public:
   // `device` must outlive the bench.
-  GateBench(const DeviceLease& device, const SamplePolicy& policy, uint64_t seed,
+  GateBench(const DeviceSupervisor& device, const SamplePolicy& policy, uint64_t seed,
             const Cancelled& cancelled);
 
   // Two fresh processes. `pair`: false starts only the head's.
@@ -45,13 +45,13 @@ class GateBench {
 
  private:
   using Side = gate::Revision;
-  DeviceLease& LeaseOf(Side side) { return *leases_[side == Side::kBase ? 0 : 1]; }
+  DeviceSupervisor& LeaseOf(Side side) { return *leases_[side == Side::kBase ? 0 : 1]; }
   // A sentence about the variant where it cannot be prepared; empty if it can.
   absl::StatusOr<std::string> Prepare(Side side, const GateVariant& variant, uint64_t seed);
   // False: the round is over.
   absl::StatusOr<bool> MeasureLeg(Side side, const GateVariant& variant, Outcome& outcome);
 
-  const std::array<std::unique_ptr<DeviceLease>, 2> leases_;
+  const std::array<std::unique_ptr<DeviceSupervisor>, 2> leases_;
   const SamplePolicy policy_;
   const Cancelled& cancelled_;
   std::mt19937_64 random_;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "server/convert.h"
+#include "server/wire/nouns.h"
 #include "tuner/statistics/series.h"
 
 namespace tune::server {

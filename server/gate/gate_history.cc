@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert.h"
 #include "server/gate/gate_evidence.h"
+#include "server/wire/nouns.h"
 #include "tuner/statistics/change_points.h"
 #include "tuner/status_macros.h"
 

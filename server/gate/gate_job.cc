@@ -8,8 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/convert.h"
-#include "server/submission.h"
+#include "server/kernels/kernel_source.h"
+#include "server/sweep/submission.h"
+#include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "db/store.h"
-#include "server/devices.h"
+#include "server/devices/devices.h"
 #include "tune/v1/gate.pb.h"
-#include "tuner/kernel.h"
+#include "tuner/kernel/kernel.h"
 
 namespace tune::server {
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/gate/gate_evidence.h"
-#include "server/pool/worker_process.h"
+#include "tuner/cancelled.h"
 
 namespace tune::server {
 

@@ -15,7 +15,7 @@
 #include "server/gate/compile_batch.h"
 #include "server/gate/config_choice.h"
 #include "server/gate/gate_bench.h"
-#include "server/pool/machine_code.h"
+#include "server/supervision/machine_code.h"
 #include "server/worker/convert.h"
 #include "tuner/gate/gate.h"
 #include "tuner/status_macros.h"
@@ -98,7 +98,7 @@ class GateRun {
   const GateRunner::Report& report_;
   std::mt19937_64 random_;
   std::optional<DeviceTurns::Turn> turn_;
-  DeviceLease* lease_ = nullptr;
+  DeviceSupervisor* lease_ = nullptr;
   CompilePool* pool_ = nullptr;
   TargetTraits traits_;
   std::vector<Candidate> candidates_;

@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/devices.h"
+#include "server/devices/devices.h"
 #include "server/gate/gate_job.h"
-#include "server/pool/workers.h"
+#include "server/supervision/workers.h"
 
 namespace tune::server {
 

@@ -11,11 +11,11 @@
 
 #include "absl/status/status.h"
 #include "db/store.h"
-#include "server/devices.h"
-#include "server/executor.h"
+#include "server/devices/devices.h"
+#include "server/rpc/executor.h"
 #include "server/gate/gate_job.h"
 #include "server/gate/gate_runner.h"
-#include "server/pool/workers.h"
+#include "server/supervision/workers.h"
 #include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::server {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/convert.h"
+#include "server/wire/nouns.h"
 #include "tuner/device/replay/formats.h"
 #include "tuner/device/replay/replay_evaluator.h"
 #include "tuner/device/replay/score.h"

@@ -7,16 +7,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/convert.h"
 #include "server/replay/recording_source.h"
 #include "server/replay/spec_skeleton.h"
 #include "server/replay/study.h"
+#include "server/rpc/grpc_status.h"
+#include "server/wire/nouns.h"
 #include "tuner/device/replay/comparison.h"
 #include "tuner/device/replay/formats.h"
 #include "tuner/device/replay/play.h"
 #include "tuner/device/replay/score.h"
 #include "tuner/status_macros.h"
-#include "tuner/strategy.h"
+#include "tuner/strategies/strategy.h"
 
 namespace tune::server {
 namespace {

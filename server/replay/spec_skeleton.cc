@@ -10,7 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/text_format.h"
-#include "server/convert.h"
+#include "server/wire/nouns.h"
 #include "tune/v1/kernel.pb.h"
 
 namespace tune::server {

@@ -11,11 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/counters/counters_convert.h"
+#include "server/devices/device_convert.h"
 #include "server/report/roofline_report.h"
 #include "server/report/sweep_evidence.h"
 #include "server/report/sweep_report.h"
-#include "server/unary.h"
+#include "server/rpc/unary.h"
+#include "server/sweep/sweep_convert.h"
+#include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {

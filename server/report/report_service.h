@@ -2,9 +2,9 @@
 #pragma once
 
 #include "db/store.h"
-#include "server/devices.h"
-#include "server/executor.h"
-#include "server/sweep_queue.h"
+#include "server/devices/devices.h"
+#include "server/rpc/executor.h"
+#include "server/sweep/sweep_queue.h"
 #include "tune/v1/report.grpc.pb.h"
 
 namespace tune::server {

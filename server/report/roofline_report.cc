@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert.h"
+#include "server/devices/device_convert.h"
+#include "server/sweep/sweep_convert.h"
+#include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/devices.h"
+#include "server/devices/devices.h"
 #include "server/report/sweep_evidence.h"
 #include "tune/v1/report.pb.h"
 #include "tuner/roofline/diagnosis.h"

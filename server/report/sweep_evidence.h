@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/sweep_queue.h"
-#include "server/sweep_view.h"
-#include "tuner/kernel.h"
+#include "server/sweep/sweep_queue.h"
+#include "server/sweep/sweep_view.h"
+#include "tuner/kernel/kernel.h"
 
 namespace tune::server {
 

@@ -10,7 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/convert.h"
+#include "server/devices/device_convert.h"
+#include "server/sweep/sweep_convert.h"
+#include "server/wire/nouns.h"
 #include "tuner/statistics/effects.h"
 
 namespace tune::server {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/worker/trial_proto.h"
+#include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {

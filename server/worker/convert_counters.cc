@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/wire/nouns.h"
 #include "server/worker/convert.h"
-#include "server/worker/trial_proto.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {

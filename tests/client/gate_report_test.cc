@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/gate_report.h"
+#include "client/report/gate_report.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "client/gate_call.h"
-#include "client/history_view.h"
+#include "client/commands/gate_call.h"
+#include "client/report/history_view.h"
 #include "gmock/gmock.h"
 
 namespace tune::client {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/kernel.h"
+#include "tuner/kernel/kernel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tuner/device/parameters.h"
-#include "tuner/source_functions.h"
-#include "tuner/source_macros.h"
+#include "tuner/source/source_functions.h"
+#include "tuner/source/source_macros.h"
 
 namespace tune {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/stop_rules.h"
+#include "tuner/sweep/stop_rules.h"
 
 #include <gtest/gtest.h>
 

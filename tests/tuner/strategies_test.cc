@@ -10,7 +10,7 @@
 
 #include "tuner/expression/expression.h"
 #include "tuner/strategies/source_process.h"
-#include "tuner/strategy.h"
+#include "tuner/strategies/strategy.h"
 
 namespace tune {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/strategy.h"
+#include "tuner/strategies/strategy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

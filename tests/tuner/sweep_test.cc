@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/sweep.h"
+#include "tuner/sweep/sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/winner.h"
+#include "tuner/sweep/winner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "tuner/compile_options.h"
 #include "tuner/sha256.h"
-#include "tuner/source_check.h"
+#include "tuner/source/source_check.h"
 
 namespace tune {
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "tuner/source_functions.h"
+#include "tuner/source/source_functions.h"
 
 namespace tune {
 namespace {

@@ -9,70 +9,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tuner/ceiling.h"
 #include "tuner/counters/counting.h"
+#include "tuner/device_info.h"
 #include "tuner/plan.h"
+#include "tuner/sample_policy.h"
 #include "tuner/trial.h"
 
 namespace tune {
-
-// What a ceiling limits. Values are stored and sent: do not renumber.
-enum class CeilingKind {
-  kUnknown = 0,
-  kDram = 1,
-  kL3 = 2,
-  kL2 = 3,
-  kL1 = 4,
-  kShared = 5,
-  kVector = 6,
-  kTensor = 7,
-  kLink = 8,
-  kLaunch = 9,
-};
-
-// How long the load lasts: power limits lower compute ceilings after a while.
-enum class CeilingPolicy { kBurst = 1, kSustained = 2 };
-
-struct Ceiling {
-  std::string name;  // "dram_copy" in bytes/s; "f32", "tensor_bf16", ... in FLOP/s; "launch" in ns
-  double value = 0;
-  bool measured = false;
-  CeilingKind kind = CeilingKind::kUnknown;
-  CeilingPolicy policy = CeilingPolicy::kBurst;
-  std::string probe;       // what reached it: "copy_4, 512 threads"
-  double theoretical = 0;  // from clocks, widths and units; 0 if not known
-  // Over fresh processes, once there are several.
-  double low = 0;
-  double high = 0;
-  int process_count = 1;
-  Telemetry telemetry;  // right after
-  std::string note;
-};
-
-struct DeviceInfo {
-  std::string name;    // "NVIDIA H200", "cpu:AMD EPYC 9654"
-  std::string target;  // "sm_90a", "cpu"
-  int64_t sm_count = 0;
-  int64_t memory_bytes = 0;
-  int64_t l2_bytes = 0;
-  int64_t max_shared_bytes = 0;
-  std::string uuid;
-  std::string driver;
-  Clock clock = Clock::kUnknown;
-  std::string clock_note;  // why not the canonical clock; empty if it is
-};
-
-// How samples are taken. The defaults suit a search: enough to rank configs, since the top few are
-// measured again before a winner is named.
-struct SamplePolicy {
-  CacheMode cache_mode = CacheMode::kCold;
-  int samples_min = 20;
-  int samples_max = 60;
-  double seconds_max = 0.05;  // of kernel time per trial
-  double precision = 0.005;   // half width of the median's interval over the median
-  // Stop after a few samples if slower than this by far (nanoseconds; 0: no rival yet).
-  double rival_latency_ns = 0;
-  double hopeless_ratio = 2.0;
-};
 
 struct RunRequest {
   VariantPlan variant;  // compile.source_text may be empty

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "tuner/config.h"
-#include "tuner/kernel.h"
+#include "tuner/kernel/kernel.h"
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/problem.h"
 

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/compile_options.h"
-#include "tuner/kernel.h"
+#include "tuner/kernel/kernel.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/status_macros.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "tuner/kernel.h"
+#include "tuner/kernel/kernel.h"
 
 namespace tune {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/device/runner.h"
+#include "tuner/ceiling.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 

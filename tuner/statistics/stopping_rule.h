@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "tuner/device/runner.h"
+#include "tuner/sample_policy.h"
 
 namespace tune {
 

@@ -12,7 +12,7 @@
 #include "tuner/space/space.h"
 #include "tuner/strategies/geometry.h"
 #include "tuner/strategies/source_process.h"
-#include "tuner/strategy.h"
+#include "tuner/strategies/strategy.h"
 
 namespace tune {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "tuner/space/space.h"
-#include "tuner/strategy.h"
+#include "tuner/strategies/strategy.h"
 
 namespace tune {
 

@@ -30,7 +30,7 @@
 #include "tuner/device/cpu/shared_guards.h"
 #include "tuner/device/cpu/subprocess.h"
 #include "tuner/sha256.h"
-#include "tuner/source_functions.h"
+#include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
 
 namespace tune::embedded {

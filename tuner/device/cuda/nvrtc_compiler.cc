@@ -16,7 +16,7 @@
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptx_parameters.h"
 #include "tuner/device/cuda/ptxas_log.h"
-#include "tuner/source_functions.h"
+#include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cuda {

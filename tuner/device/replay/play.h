@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "tuner/device/replay/recording.h"
-#include "tuner/strategy.h"
-#include "tuner/sweep.h"
+#include "tuner/strategies/strategy.h"
+#include "tuner/sweep/sweep.h"
 
 namespace tune::replay {
 

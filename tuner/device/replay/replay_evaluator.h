@@ -11,7 +11,7 @@
 
 #include "absl/time/time.h"
 #include "tuner/device/replay/recording.h"
-#include "tuner/evaluator.h"
+#include "tuner/sweep/evaluator.h"
 
 namespace tune::replay {
 

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/commands/app.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "client/commands/commands.h"
+#include "client/dim_flags.h"
+#include "client/manual.h"
+#include "client/session.h"
+#include "client/suggestion.h"
+#include "client/terminal.h"
+
+#ifndef TUNE_VERSION
+#error "TUNE_VERSION is set by the build"
+#endif
+
+namespace tune::client {
+namespace {
+
+constexpr char kFooter[] =
+    "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 no daemon at the address; 4 no config was ok;\n"
+    "5 the gate found a kernel slower; 6 the gate could not tell; 130 interrupted. With no daemon\n"
+    "running, tunectl does the work in its own process.";
+
+void AddGlobalFlags(CLI::App& app, Session& session) {
+  app.set_version_flag("--version", TUNE_VERSION);
+  app.add_option("--address", session.address,
+                 "Daemon: unix:/path or host:port (TLS); by default the host's, if one runs")
+      ->envname("TUNE_ADDRESS");
+  app.add_option("--daemon-user", session.daemon_user,
+                 "User, beside you and root, whose daemon is trusted at a unix socket")
+      ->envname("TUNE_DAEMON_USER");
+  app.add_option("--tls-ca", session.tls.ca, "CA certificates that vouch for the daemon (PEM)");
+  app.add_option("--tls-cert", session.tls.certificate, "Our certificate (PEM)");
+  app.add_option("--tls-key", session.tls.key, "Our private key (PEM)");
+}
+
+// Commands that have the dims of their kernel among their flags.
+constexpr absl::string_view kCommandsWithDims[] = {
+    "bench",   "best",        "gate",       "history",      "history record", "kernel check",
+    "profile", "space count", "space show", "space sample", "sweep"};
+
+// The deepest command that the arguments name, if it is one of those.
+const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = nullptr;
+  std::string path;
+  for (const std::string& argument : arguments) {
+    const std::vector<const CLI::App*> named =
+        (command == nullptr ? app : *command).get_subcommands([&](const CLI::App* subcommand) {
+          return subcommand->get_name() == argument;
+        });
+    if (named.empty() && command == nullptr) continue;  // before it: --address and its value
+    if (named.empty()) break;
+    absl::StrAppend(&path, command == nullptr ? "" : " ", argument);
+    command = named.front();
+  }
+  const auto& paths = kCommandsWithDims;
+  return std::find(std::begin(paths), std::end(paths), path) == std::end(paths) ? nullptr : command;
+}
+
+std::set<std::string> LongNames(const CLI::App& app, const CLI::App& command) {
+  std::set<std::string> names;
+  for (const CLI::App* level : {&app, &command}) {
+    for (const CLI::Option* option : level->get_options()) {
+      names.insert(option->get_lnames().begin(), option->get_lnames().end());
+    }
+  }
+  return names;
+}
+
+// False if there is none.
+bool PrintSuggestion(const std::string& suggestion) {
+  if (!suggestion.empty()) std::fprintf(stderr, "tunectl: %s\n", suggestion.c_str());
+  return !suggestion.empty();
+}
+
+int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
+  const std::vector<std::string> given = arguments;
+  if (const CLI::App* command = CommandWithDims(app, arguments); command != nullptr) {
+    if (command->get_name() == "bench") {
+      const auto of_benchmark = std::stable_partition(
+          arguments.begin(), arguments.end(),
+          [](const std::string& argument) { return !absl::StartsWith(argument, "--benchmark_"); });
+      session.benchmark_flags.assign(of_benchmark, arguments.end());
+      arguments.erase(of_benchmark, arguments.end());
+    }
+    auto split = SplitDims(arguments, LongNames(app, *command));
+    if (!split.ok()) {
+      session.Finish(split.status());
+      return session.exit_code();
+    }
+    arguments = std::move(split->known);
+    session.dims = std::move(split->dims);
+  }
+  const std::vector<std::string> parsed = arguments;
+  // CLI11 takes them last first.
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int code = app.exit(error, out, err);
+    std::fputs(out.str().c_str(), stdout);
+    if (code == 0) return kDone;
+    if (!PrintSuggestion(SuggestionFor(app, parsed))) std::fputs(err.str().c_str(), stderr);
+    return kUsage;
+  }
+  // A word that was taken for a kernel, or a flag that was taken for a dim.
+  if (session.exit_code() == kUsage) PrintSuggestion(SuggestionFor(app, given, session.error()));
+  return session.exit_code();
+}
+
+void AddCommands(CLI::App& app, Session& session) {
+  AddGlobalFlags(app, session);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  AddSweep(app, session);
+  AddBest(app, session);
+  AddKernel(app, session);
+  AddSpace(app, session);
+  AddDevice(app, session);
+  AddTrial(app, session);
+  AddProfile(app, session);
+  AddRecording(app, session);
+  AddStrategy(app, session);
+  AddReport(app, session);
+  AddBench(app, session);
+  AddGate(app, session);
+  AddBaseline(app, session);
+  AddHistory(app, session);
+  AddServer(app, session);
+  AddManual(app);
+}
+
+}  // namespace
+
+std::set<std::string> FlagsBesideDims() {
+  CLI::App app;
+  Session session({});
+  AddCommands(app, session);
+  std::set<std::string> flags;
+  for (absl::string_view path : kCommandsWithDims) {
+    flags.merge(LongNames(app, *CommandWithDims(app, absl::StrSplit(path, ' '))));
+  }
+  return flags;
+}
+
+int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
+  // What a reader pipes into `head` must not end a sweep with a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  const OutputFilter filter;
+  CLI::App app("Tunes and benchmarks GPU kernels.", "tunectl");
+  Session session(std::move(embedded));
+  AddCommands(app, session);
+  return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
+}
+
+}  // namespace tune::client

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may use a device: one at a time, in the order in which they asked. A measurement that shares
+// its device with another is worth nothing.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tuner/cancelled.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class DeviceTurns {
+ public:
+  // Held until destroyed. Must not outlive the turns.
+  class Turn {
+   public:
+    Turn(Turn&& other) noexcept : turns_(other.turns_), id_(other.id_), ticket_(other.ticket_) {
+      other.turns_ = nullptr;
+    }
+    Turn& operator=(Turn&&) = delete;
+    ~Turn() {
+      if (turns_ != nullptr) turns_->Leave(id_, ticket_);
+    }
+
+   private:
+    friend class DeviceTurns;
+    Turn(DeviceTurns* turns, std::string id, uint64_t ticket)
+        : turns_(turns), id_(std::move(id)), ticket_(ticket) {}
+    DeviceTurns* turns_;
+    const std::string id_;
+    const uint64_t ticket_;
+  };
+
+  // Told who has the device while somebody waits: at once, and whenever it is another.
+  using TellHolder = std::function<void(const std::string& who)>;
+
+  // Waits. `who` is what others are told: "sweep 3", "a gate". CANCELLED within 50 ms of
+  // `cancelled` saying so.
+  absl::StatusOr<Turn> Take(const std::string& device_id, const std::string& who,
+                            const Cancelled& cancelled, const TellHolder& tell = {});
+  // Nothing if somebody has it.
+  std::optional<Turn> TryTake(const std::string& device_id, const std::string& who);
+
+ private:
+  struct Place {
+    uint64_t ticket;
+    std::string who;
+  };
+  void Leave(const std::string& device_id, uint64_t ticket);
+  static void Remove(std::deque<Place>& line, uint64_t ticket);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  uint64_t next_ticket_ = 0;
+  std::map<std::string, std::deque<Place>> waiting_;  // the first of each has the device
+};
+
+}  // namespace tune::server

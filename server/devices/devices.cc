@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/devices/devices.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/devices/stale_ceilings.h"
+#include "server/wire/nouns.h"
+#include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
+#include "tuner/sweep/evaluator.h"
+
+namespace tune::server {
+namespace {
+
+// Others are of the suite alone, on some devices at least.
+bool IsMeasuredBySweeps(const std::string& name) {
+  static const std::set<std::string> names = {"dram_read", "dram_write",  "dram_copy", "f64", "f32",
+                                              "f16",       "tensor_bf16", "tensor_f16"};
+  return names.contains(name);
+}
+
+constexpr std::chrono::milliseconds kPatience(20);
+constexpr absl::Duration kLookEvery = absl::Seconds(1);
+
+bool IsOutOfUse(const DeviceStatus& status) {
+  return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
+}
+
+}  // namespace
+
+Devices::Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses)
+    : workers_(workers), store_(store), when_(when), pauses_(pauses) {
+  std::lock_guard lock(mutex_);
+  if (when == ProbeTime::kAtOnce) StartProbe();
+}
+
+void Devices::StartProbe() const {
+  if (thread_.joinable() || probed_ || stopping_) return;
+  thread_ = std::thread([this] {
+    Probe();
+    if (when_ == ProbeTime::kAtOnce) TryAgain();
+  });
+}
+
+void Devices::Stop() {
+  std::thread thread;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+    thread.swap(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+void Devices::Probe() const {
+  for (DeviceSupervisor* lease : workers_.devices()) {
+    if (stopping_) break;
+    Plan(*lease, Try(*lease).ok(), pauses_.first);
+  }
+  std::lock_guard lock(mutex_);
+  probed_ = true;
+  changed_.notify_all();
+}
+
+absl::Status Devices::Try(DeviceSupervisor& lease) const {
+  const Cancelled cancelled = [this] { return stopping_.load(); };
+  const absl::Status opened = lease.Inspect(cancelled);
+  if (!opened.ok()) {
+    spdlog::info("device {} cannot be used: {}", lease.id(), opened.ToString());
+    return opened;
+  }
+  const DeviceStatus status = lease.Status();
+  std::string compiler;
+  if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(status.info.target); pool.ok()) {
+    absl::StatusOr<CompilerInfo> info = (*pool)->Info(cancelled);
+    if (info.ok()) compiler = info->version;
+  }
+  spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), status.info.name,
+               status.info.target, compiler.empty() ? "nothing" : compiler);
+  std::lock_guard lock(mutex_);
+  compilers_[lease.id()] = std::move(compiler);
+  return absl::OkStatus();
+}
+
+void Devices::Plan(const DeviceSupervisor& lease, bool usable, absl::Duration pause) const {
+  std::lock_guard lock(mutex_);
+  if (usable || when_ == ProbeTime::kWhenAsked) {
+    next_tries_.erase(lease.id());
+  } else {
+    pause = std::min(pause, pauses_.longest);
+    next_tries_[lease.id()] = {SteadyNow() + pause, pause};
+  }
+}
+
+void Devices::TryAgain() const {
+  const absl::Duration look_every = std::min(kLookEvery, pauses_.first);
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, absl::ToChronoMilliseconds(look_every),
+                            [this] { return stopping_.load(); })) {
+    lock.unlock();
+    TryWhatIsDue();
+    lock.lock();
+  }
+}
+
+void Devices::TryWhatIsDue() const {
+  for (DeviceSupervisor* lease : workers_.devices()) {
+    if (stopping_) return;
+    if (!IsOutOfUse(lease->Status())) {
+      Plan(*lease, true, {});
+      continue;
+    }
+    std::optional<NextTry> planned;
+    {
+      std::lock_guard lock(mutex_);
+      if (auto it = next_tries_.find(lease->id()); it != next_tries_.end()) planned = it->second;
+    }
+    if (!planned) {  // it fell out of use since
+      Plan(*lease, false, pauses_.first);
+      continue;
+    }
+    if (SteadyNow() < planned->at) continue;
+    const std::optional<DeviceTurns::Turn> turn = turns_.TryTake(lease->id(), "a try");
+    if (!turn) continue;
+    const bool usable = Try(*lease).ok();
+    Plan(*lease, usable, 2 * planned->pause);
+    if (usable) workers_.FindNewDevices();
+  }
+}
+
+absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, absl::Time deadline,
+                                                       const Cancelled& cancelled) const {
+  RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
+  workers_.FindNewDevices();
+  std::vector<DeviceSupervisor*> leases = workers_.devices();
+  if (!id.empty()) {
+    ASSIGN_OR_RETURN(DeviceSupervisor * lease, workers_.FindDevice(id));
+    leases = {lease};
+  }
+  std::vector<DeviceView> views;
+  for (DeviceSupervisor* lease : leases) {
+    if (lease->Status().state != DeviceState::kHealthy) {
+      ASSIGN_OR_RETURN(DeviceTurns::Turn turn, turns_.Take(lease->id(), "a try", cancelled));
+      Plan(*lease, Try(*lease).ok(), pauses_.first);
+    } else if (id.empty()) {
+      continue;
+    }
+    views.push_back(ViewOf(*lease));
+  }
+  return views;
+}
+
+absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const {
+  std::unique_lock lock(mutex_);
+  StartProbe();
+  while (!probed_ && !stopping_ && SteadyNow() < deadline) {
+    if (cancelled && cancelled()) {
+      return absl::CancelledError("cancelled while devices were being probed");
+    }
+    changed_.wait_for(lock, kPatience);
+  }
+  if (probed_) return absl::OkStatus();
+  if (stopping_) return absl::UnavailableError("the daemon is stopping");
+  return absl::UnavailableError("the devices are still being probed; try again");
+}
+
+DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
+  DeviceView view{.status = lease.Status()};
+  std::vector<std::string> programs = {lease.program()};
+  if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(view.status.info.target); pool.ok()) {
+    programs.push_back((*pool)->program());
+  }
+  for (const std::string& program : programs) {
+    if (auto walls = workers_.walls().Of(program)) view.walls.push_back(*std::move(walls));
+  }
+  {
+    std::lock_guard lock(mutex_);
+    auto it = compilers_.find(lease.id());
+    if (it != compilers_.end()) view.compiler = it->second;
+    auto next = next_tries_.find(lease.id());
+    if (next != next_tries_.end() && IsOutOfUse(view.status)) {
+      const absl::Duration left = std::max(next->second.at - SteadyNow(), absl::ZeroDuration());
+      view.next_try = absl::Now() + left;
+      absl::StrAppend(&view.status.message, "; it is tried again in ",
+                      absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))),
+                      ", and at once by `tunectl device retry ", lease.id(), "`");
+    }
+  }
+  const DeviceInfo& info = view.status.info;
+  if (!info.name.empty()) {
+    absl::StatusOr<std::vector<db::CeilingRow>> rows = store_.GetCeilings(info.name, "", info.uuid);
+    if (rows.ok()) view.ceilings = *std::move(rows);
+  }
+  return view;
+}
+
+absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,
+                                                      const Cancelled& cancelled) const {
+  RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
+  std::vector<DeviceView> views;
+  for (const DeviceSupervisor* lease : workers_.devices()) views.push_back(ViewOf(*lease));
+  return views;
+}
+
+absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time deadline,
+                                           const Cancelled& cancelled) const {
+  ASSIGN_OR_RETURN(std::vector<DeviceView> views, List(deadline, cancelled));
+  for (DeviceView& view : views) {
+    // GPUs come first, and the CPU last.
+    if (id.empty() ? MayBeDefault(view.status) : view.status.id == id) return std::move(view);
+  }
+  const std::string known = absl::StrJoin(
+      views, ", ", [](std::string* out, const auto& view) { out->append(view.status.id); });
+  return absl::NotFoundError(absl::StrCat("no device '", id, "' on this host; there is: ", known));
+}
+
+std::vector<DeviceStatus> Devices::Known() const {
+  std::vector<DeviceStatus> known;
+  for (const DeviceSupervisor* lease : workers_.devices()) known.push_back(lease->Status());
+  return known;
+}
+
+void Devices::RestoreCeilings(DeviceSupervisor& lease) const {
+  // What was measured since is in the store first, so that the store knows best.
+  if (!KeepCeilings(lease).ok()) return;
+  const DeviceInfo info = lease.Status().info;
+  absl::StatusOr<std::vector<db::CeilingRow>> rows =
+      store_.GetCeilings(info.name, info.driver, info.uuid);
+  if (!rows.ok()) return;
+  const absl::Time now = absl::Now();
+  std::vector<Ceiling> ceilings;
+  for (const db::CeilingRow& row : *rows) {
+    if (StaleReason(row, info, now).empty()) {
+      ceilings.push_back(row.ceiling);
+    } else if (IsMeasuredBySweeps(row.ceiling.name)) {
+      // They are measured together.
+      lease.SetCeilings({});
+      return;
+    }
+  }
+  lease.SetCeilings(std::move(ceilings));
+}
+
+absl::Status Devices::KeepCeilings(DeviceSupervisor& lease) const {
+  const DeviceStatus status = lease.Status();
+  if (status.unsaved.empty()) return absl::OkStatus();
+  std::vector<db::CeilingRow> rows;
+  for (const MeasuredCeiling& measured : status.unsaved) {
+    rows.push_back({.device_name = status.info.name,
+                    .driver = status.info.driver,
+                    .ceiling = measured.ceiling,
+                    .measured_unix_ms = measured.measured_unix_ms,
+                    .uuid = status.info.uuid,
+                    .process_values = {measured.ceiling.value}});
+  }
+  RETURN_IF_ERROR(store_.PutCeilings(rows));
+  lease.SetCeilings(status.ceilings);
+  return absl::OkStatus();
+}
+
+}  // namespace tune::server

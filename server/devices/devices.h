@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which devices this host has, and how they are. Probing them starts a worker each, so it happens
+// once, in the background; the workers are stopped again until a sweep needs them. A device that
+// cannot be used is tried again by itself, less and less often.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/devices/device_turns.h"
+#include "server/supervision/device_supervisor.h"
+#include "server/supervision/workers.h"
+
+namespace tune::server {
+
+struct DeviceView {
+  DeviceStatus status;
+  std::string compiler;  // "NVRTC 13.0.88"; empty if there is none
+  std::vector<db::CeilingRow> ceilings;
+  std::vector<v1::WorkerWalls> walls;  // of what runs and compiles for it, where they were tried
+  absl::Time next_try = absl::InfiniteFuture();  // of one that cannot be used
+};
+
+// kWhenAsked: inside a program that soon ends, which tries no device again.
+enum class ProbeTime { kAtOnce, kWhenAsked };
+
+// Between two tries of a device that cannot be used: each twice as long as the one before.
+struct RetryPauses {
+  absl::Duration first = absl::Seconds(10);
+  absl::Duration longest = absl::Minutes(10);
+};
+
+// Thread-safe. Calls with a deadline wait for the probe: UNAVAILABLE if it is not done by then.
+class Devices {
+ public:
+  // Both must outlive this.
+  Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses = {});
+  ~Devices() { Stop(); }
+
+  absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline,
+                                               const Cancelled& cancelled = {}) const;
+  // The device of an id; of an empty id, the first GPU that is healthy or suspect, else the CPU.
+  // NOT_FOUND names the devices there are.
+  absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline,
+                                    const Cancelled& cancelled = {}) const;
+  // As far as is known now, without waiting; devices not probed yet have no name.
+  std::vector<DeviceStatus> Known() const;
+
+  // Ceilings are measured once per device and driver, and again when a trial comes out above them
+  // or they are stale. Gives an open lease those that the store has fresh of this very device, and
+  // no others; what the lease has measured itself is kept first.
+  void RestoreCeilings(DeviceSupervisor& lease) const;
+  // Stores what a lease has measured and the store does not have yet.
+  absl::Status KeepCeilings(DeviceSupervisor& lease) const;
+
+  // Whoever measures on a device first takes his turn on it.
+  DeviceTurns& turns() { return turns_; }
+
+  // Tries a device at once, in its turn, unless it is healthy; of an empty id, every one that is
+  // not. Gives those tried as they are then. NOT_FOUND; CANCELLED.
+  absl::StatusOr<std::vector<DeviceView>> Retry(const std::string& id, absl::Time deadline,
+                                                const Cancelled& cancelled) const;
+
+  // Ends the probe and the tries.
+  void Stop();
+
+ private:
+  // When a device that cannot be used is tried next.
+  struct NextTry {
+    absl::Time at;  // as SteadyNow() counts
+    absl::Duration pause;
+  };
+
+  void StartProbe() const;  // REQUIRES: mutex_ is held
+  void Probe() const;
+  // Opens a device and closes it again.
+  absl::Status Try(DeviceSupervisor& lease) const;
+  void TryAgain() const;  // until Stop
+  void TryWhatIsDue() const;
+  // What follows from a try.
+  void Plan(const DeviceSupervisor& lease, bool usable, absl::Duration pause) const;
+  DeviceView ViewOf(const DeviceSupervisor& lease) const;
+  // UNAVAILABLE after Stop; CANCELLED if `cancelled` says so.
+  absl::Status AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const;
+
+  Workers& workers_;
+  db::Store& store_;
+  const ProbeTime when_;
+  const RetryPauses pauses_;
+  mutable DeviceTurns turns_;
+  std::atomic<bool> stopping_ = false;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  // Guarded by mutex_; mutable because asking for a device may be what starts the probe.
+  mutable bool probed_ = false;
+  mutable std::map<std::string, std::string> compilers_;  // by device id
+  mutable std::map<std::string, NextTry> next_tries_;     // likewise
+  mutable std::thread thread_;
+};
+
+}  // namespace tune::server

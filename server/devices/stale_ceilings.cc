@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/devices/stale_ceilings.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kFresh = absl::Hours(24 * 30);
+
+}  // namespace
+
+std::string StaleReason(const db::CeilingRow& row, const DeviceInfo& info, absl::Time now) {
+  if (!info.driver.empty() && row.driver != info.driver) {
+    return absl::StrCat("measured with driver ", row.driver, ", and it is ", info.driver, " now");
+  }
+  if (!row.uuid.empty() && !info.uuid.empty() && row.uuid != info.uuid) {
+    return absl::StrCat("measured on ", row.uuid, ", and this is ", info.uuid);
+  }
+  const absl::Duration age = now - absl::FromUnixMillis(row.measured_unix_ms);
+  if (age < -absl::Hours(1)) return "measured in the future: the clock was set back since";
+  if (age <= kFresh) return "";
+  return absl::StrCat("measured ", absl::ToInt64Hours(age) / 24, " days ago");
+}
+
+}  // namespace tune::server

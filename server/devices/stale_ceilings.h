@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a ceiling is to be measured again.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "tuner/device_info.h"
+
+namespace tune::server {
+
+// Why a ceiling should be measured again: its age, another driver, another device of the same name.
+// Empty if it need not be.
+std::string StaleReason(const db::CeilingRow& row, const DeviceInfo& info, absl::Time now);
+
+}  // namespace tune::server

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/kernels/catalogue.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace tune::server {
+
+Catalogue Catalogue::Parse(const std::vector<CatalogueEntry>& entries,
+                           std::vector<absl::Status>& faults) {
+  Catalogue catalogue;
+  for (const CatalogueEntry& entry : entries) {
+    absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
+        Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
+    if (kernel.ok() && (*kernel)->spec().name() != entry.name) {
+      kernel = absl::InvalidArgumentError(absl::StrCat(entry.spec_name, ": the kernel is named '",
+                                                       (*kernel)->spec().name(), "', its folder '",
+                                                       entry.name, "'"));
+    }
+    if (!kernel.ok()) {
+      faults.push_back(kernel.status());
+      continue;
+    }
+    catalogue.kernels_[entry.name] = {*std::move(kernel), entry.spec_name, entry.readme};
+  }
+  return catalogue;
+}
+
+absl::StatusOr<NamedKernel> Catalogue::Find(const std::string& name) const {
+  auto it = kernels_.find(name);
+  if (it != kernels_.end()) return it->second;
+  const std::string known = absl::StrJoin(
+      kernels_, ", ", [](std::string* out, const auto& kernel) { out->append(kernel.first); });
+  return absl::NotFoundError(absl::StrCat(
+      "no kernel '", name, "' in the catalogue; there is: ", known.empty() ? "none" : known));
+}
+
+}  // namespace tune::server

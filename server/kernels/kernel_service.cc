@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/kernels/kernel_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/kernels/kernel_check.h"
+#include "server/kernels/space_query.h"
+#include "server/rpc/event_reactor.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/unary.h"
+#include "server/wire/nouns.h"
+#include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kCheckCap = absl::Minutes(30);
+constexpr absl::Duration kCap = absl::Minutes(2);  // other large spaces may be found before
+
+}  // namespace
+
+std::set<std::string> KernelService::TargetsShown() {
+  // What people have or rent, with or without one in this host, and the host's own devices.
+  std::set<std::string> targets = {"cpu", "sm_80", "sm_90a"};
+  for (const auto& lease : workers_.devices()) {
+    const std::string target = lease->Status().info.target;
+    if (!target.empty()) targets.insert(target);
+  }
+  return targets;
+}
+
+std::vector<std::string> KernelService::TargetsPreferred() {
+  std::vector<std::string> targets;
+  for (const auto& lease : workers_.devices()) targets.push_back(lease->Status().info.target);
+  targets.insert(targets.end(), {"cpu", "sm_90a", "sm_80"});
+  targets.erase(std::remove(targets.begin(), targets.end(), ""), targets.end());
+  return targets;
+}
+
+v1::Kernel KernelService::Describe(const Kernel& kernel, const Cancelled& cancelled) {
+  const std::set<std::string> targets = TargetsShown();
+  const std::string key = absl::StrCat(kernel.spec().name(), " ", absl::StrJoin(targets, " "));
+  {
+    std::lock_guard lock(mutex_);
+    if (auto it = described_.find(key); it != described_.end()) return it->second;
+  }
+  v1::Kernel described = ToProto(kernel, targets, {}, "", solver_, cancelled);
+  if (cancelled()) return described;  // spaces may be missing
+  std::lock_guard lock(mutex_);
+  return described_.emplace(key, std::move(described)).first->second;
+}
+
+grpc::ServerUnaryReactor* KernelService::ListKernels(grpc::CallbackServerContext* context,
+                                                     const v1::ListKernelsRequest*,
+                                                     v1::ListKernelsResponse* response) {
+  const auto list = [=, this](const Cancelled& cancelled) {
+    for (const auto& [name, named] : catalogue_.kernels()) {
+      *response->add_kernels() = Describe(*named.kernel, cancelled);
+    }
+    return absl::OkStatus();
+  };
+  return AnswerOn(executors_.waiting, context, kCap, list);
+}
+
+grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* context,
+                                                   const v1::GetKernelRequest* request,
+                                                   v1::Kernel* response) {
+  const auto get = [=, this](const Cancelled& cancelled) -> absl::Status {
+    ASSIGN_OR_RETURN(NamedKernel named, catalogue_.Find(request->name()));
+    *response = Describe(*named.kernel, cancelled);
+    response->set_source_text(named.kernel->files().at(named.kernel->spec().source()));
+    response->set_readme(named.readme);
+    return absl::OkStatus();
+  };
+  return AnswerOn(executors_.waiting, context, kCap, get);
+}
+
+grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
+    grpc::CallbackServerContext* context, const v1::CheckKernelRequest* request) {
+  using Reactor = EventReactor<v1::CheckKernelEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make();
+  const absl::Time deadline = DeadlineOf(*context, kCheckCap);
+  // The request lives until the call ends, which the client may do at any time.
+  reactor->RunOn(checks_, [this, reactor, deadline, copy = *request] {
+    const CheckHooks hooks = {
+        .cancelled =
+            [&] { return checks_.stopping() || reactor->cancelled() || SteadyNow() > deadline; },
+        .progress =
+            [&](const v1::CheckProgress& progress) {
+              v1::CheckKernelEvent event;
+              *event.mutable_progress() = progress;
+              reactor->Send(std::move(event));
+            }};
+    v1::CheckKernelEvent event;
+    const absl::Status status =
+        server::CheckKernel(copy, catalogue_, workers_, solver_, hooks, *event.mutable_response());
+    if (status.ok()) reactor->Send(std::move(event));
+    reactor->End(ToGrpc(status));
+  });
+  return reactor.get();
+}
+
+grpc::ServerUnaryReactor* KernelService::DescribeSpace(grpc::CallbackServerContext* context,
+                                                       const v1::DescribeSpaceRequest* request,
+                                                       v1::DescribeSpaceResponse* response) {
+  const auto describe = [=, this](const SpaceEffort& effort) {
+    response->Clear();
+    return server::DescribeSpace(*request, catalogue_, TargetsPreferred(), *response, effort);
+  };
+  return AnswerOn(executors_.waiting, context, kCap, [=, this](const Cancelled& cancelled) {
+    return solver_.Run(describe, cancelled);
+  });
+}
+
+grpc::ServerUnaryReactor* KernelService::SampleSpace(grpc::CallbackServerContext* context,
+                                                     const v1::SampleSpaceRequest* request,
+                                                     v1::SampleSpaceResponse* response) {
+  const auto sample = [=, this](const SpaceEffort& effort) {
+    response->Clear();
+    return server::SampleSpace(*request, catalogue_, TargetsPreferred(), *response, effort);
+  };
+  return AnswerOn(executors_.waiting, context, kCap,
+                  [=, this](const Cancelled& cancelled) { return solver_.Run(sample, cancelled); });
+}
+
+}  // namespace tune::server

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/kernels/catalogue.h"
+#include "server/rpc/executor.h"
+#include "server/supervision/workers.h"
+#include "server/kernels/space_solver.h"
+#include "tune/v1/catalogue.grpc.pb.h"
+
+namespace tune::server {
+
+// Thread-safe. Checks compile, which may take minutes: they have threads of their own.
+class KernelService : public v1::KernelService::CallbackService {
+ public:
+  KernelService(const Catalogue& catalogue, Workers& workers, SpaceSolver& solver,
+                Executors& executors)
+      : catalogue_(catalogue), workers_(workers), solver_(solver), executors_(executors) {}
+
+  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* context,
+                                        const v1::ListKernelsRequest* request,
+                                        v1::ListKernelsResponse* response) override;
+  grpc::ServerUnaryReactor* GetKernel(grpc::CallbackServerContext* context,
+                                      const v1::GetKernelRequest* request,
+                                      v1::Kernel* response) override;
+  grpc::ServerWriteReactor<v1::CheckKernelEvent>* CheckKernel(
+      grpc::CallbackServerContext* context, const v1::CheckKernelRequest* request) override;
+
+  grpc::ServerUnaryReactor* DescribeSpace(grpc::CallbackServerContext* context,
+                                          const v1::DescribeSpaceRequest* request,
+                                          v1::DescribeSpaceResponse* response) override;
+  grpc::ServerUnaryReactor* SampleSpace(grpc::CallbackServerContext* context,
+                                        const v1::SampleSpaceRequest* request,
+                                        v1::SampleSpaceResponse* response) override;
+
+  // Ends the checks that run. Call before the server is shut down.
+  void Stop() { checks_.Stop(); }
+
+ private:
+  // A catalogue kernel with its spaces, which are built on first use and kept.
+  v1::Kernel Describe(const Kernel& kernel, const Cancelled& cancelled);
+  std::set<std::string> TargetsShown();
+  // Targets to ask about, this host's devices first.
+  std::vector<std::string> TargetsPreferred();
+
+  const Catalogue& catalogue_;
+  Workers& workers_;
+  SpaceSolver& solver_;
+  Executors& executors_;
+  Executor checks_{/*threads_max=*/2, /*queue_max=*/8};
+  std::mutex mutex_;
+  std::map<std::string, v1::Kernel> described_;  // by name and targets; guarded by mutex_
+};
+
+}  // namespace tune::server

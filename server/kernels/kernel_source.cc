@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/kernels/kernel_source.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr size_t kNameMax = 128;
+
+}  // namespace
+
+absl::Status CheckName(const std::string& what, const std::string& text) {
+  if (text.size() > kNameMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " has ", text.size(), " characters; at most ", kNameMax));
+  }
+  if (std::any_of(text.begin(), text.end(), absl::ascii_iscntrl)) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " has a control character"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
+  RETURN_IF_ERROR(CheckName("the spec's name", source.spec_name()));
+  if (source.files_size() > kSourceFilesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the kernel has ", source.files_size(), " files; at most ", kSourceFilesMax));
+  }
+  size_t bytes = source.spec_text().size();
+  for (const auto& [name, text] : source.files()) bytes += name.size() + text.size();
+  if (bytes > kSourceBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel's spec and files have ", bytes,
+                                                   " bytes; at most ", kSourceBytesMax));
+  }
+  NamedKernel named;
+  named.spec_name = source.spec_name().empty() ? "kernel.textproto" : source.spec_name();
+  const std::map<std::string, std::string> files(source.files().begin(), source.files().end());
+  ASSIGN_OR_RETURN(named.kernel, Kernel::Create(named.spec_name, source.spec_text(), files));
+  return named;
+}
+
+}  // namespace tune::server

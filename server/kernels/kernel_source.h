@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that come as text, and names that clients give.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/kernels/catalogue.h"
+#include "tune/v1/kernel.pb.h"
+
+namespace tune::server {
+
+inline constexpr size_t kSourceBytesMax = 1 << 20;  // of a submitted kernel, all files together
+inline constexpr int kSourceFilesMax = 64;
+
+// INVALID_ARGUMENT has the file, line and column.
+absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source);
+
+// INVALID_ARGUMENT: longer than 128 characters, or with one that steers a terminal. `what` begins
+// the message: "the device".
+absl::Status CheckName(const std::string& what, const std::string& text);
+
+}  // namespace tune::server

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sentence that comes with an answer.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "server/records/lookup/index.h"
+
+namespace tune::server {
+
+// Where a dim lies on its axis: log2, carried on below 1 so that different values stay different.
+double AxisPosition(int64_t value);
+
+// The values that count as the same as `value` when bucketed: up to its next power of two.
+struct Bucket {
+  int64_t low = 0;
+  int64_t high = 0;  // inclusive
+};
+Bucket BucketOf(int64_t value);
+
+// Why this record: which fields differ, both values, and how far apart they are.
+std::string ExplainMatch(Match match, const LookupQuery& query, const db::RecordRow& record,
+                         const std::map<std::string, DimMatch>& dims,
+                         const std::string& wanted_hash);
+
+}  // namespace tune::server

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/records/record_book.h"
+
+#include <spdlog/spdlog.h>
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+DimMatch FromSpec(v1::DimMatch match) {
+  switch (match) {
+    case v1::DIM_MATCH_EXACT:
+      return DimMatch::kExact;
+    case v1::DIM_MATCH_BUCKETED:
+      return DimMatch::kBucketed;
+    case v1::DIM_MATCH_IGNORED:
+      return DimMatch::kIgnored;
+    default:
+      return DimMatch::kNearest;
+  }
+}
+
+KernelPolicy PolicyOf(const Kernel& kernel) {
+  KernelPolicy policy{.kernel_name = kernel.spec().name(), .kernel_hash = kernel.hash()};
+  for (const v1::Dim& dim : kernel.spec().dims()) policy.dims[dim.name()] = FromSpec(dim.match());
+  return policy;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
+                                                             const Catalogue& catalogue,
+                                                             const Devices& devices,
+                                                             SpaceSolver& solver) {
+  std::unique_ptr<RecordBook> book(new RecordBook(store, catalogue, devices, solver));
+  auto kernels = std::make_shared<Kernels>();
+  for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
+  {
+    std::lock_guard lock(book->mutex_);
+    book->state_.kernels = std::move(kernels);
+  }
+  // Records that are there are answered from, even if none can be added now.
+  if (store.writable()) {
+    const absl::StatusOr<int64_t> published = store.RebuildRecords();
+    if (!published.ok()) {
+      spdlog::error("records that a crash held back stay back: {}", published.status().ToString());
+    } else if (*published > 0) {
+      spdlog::info("{} records published that a crash had held back", *published);
+    }
+  }
+  RETURN_IF_ERROR(book->Load());
+  return book;
+}
+
+absl::Status RecordBook::Learn(const db::RecordRow& newest, Kernels& kernels) const {
+  const std::string& name = newest.kernel_name;
+  if (catalogue_.kernels().contains(name)) return absl::OkStatus();
+  const auto known = kernels.find(name);
+  if (known != kernels.end() && known->second->hash() == newest.key.kernel_hash) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(newest.key.kernel_hash));
+  absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
+      Kernel::Create(row.spec_name, row.spec_text, row.files);
+  if (kernel.ok()) {
+    kernels[name] = *std::move(kernel);
+  } else {
+    spdlog::warn("records of {} are not used: {}", name, kernel.status().ToString());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordBook::Load() {
+  ASSIGN_OR_RETURN(std::vector<db::RecordRow> records, store_.CurrentRecords());
+  auto kernels = std::make_shared<Kernels>(*state().kernels);
+  auto devices = std::make_shared<SeenDevices>();
+  std::set<std::string> learned;
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (learned.insert(record->kernel_name).second) {
+      if (const absl::Status status = Learn(*record, *kernels); !status.ok()) {
+        spdlog::error("records of {} are not used: {}", record->kernel_name, status.ToString());
+        store_.NoteUnreadable({"record", record->id, std::string(status.message())});
+      }
+    }
+    SeenDevice& device = (*devices)[record->key.device_name];
+    if (device.newest_record_id == 0) device = {record->key.target, record->id};
+  }
+  std::vector<KernelPolicy> policies;
+  for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
+  std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
+  std::lock_guard lock(mutex_);
+  state_ = {
+      .index = std::move(index), .kernels = std::move(kernels), .devices = std::move(devices)};
+  return absl::OkStatus();
+}
+
+absl::Status RecordBook::Publish(db::RecordRow record) {
+  std::lock_guard publish_lock(publish_mutex_);
+  ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record));
+  const State before = state();
+  auto kernels = std::make_shared<Kernels>(*before.kernels);
+  RETURN_IF_ERROR(Learn(record, *kernels));
+  auto devices = std::make_shared<SeenDevices>(*before.devices);
+  (*devices)[record.key.device_name] = {record.key.target, record.id};
+  const auto kernel = kernels->find(record.kernel_name);
+  const KernelPolicy policy = kernel != kernels->end()
+                                  ? PolicyOf(*kernel->second)
+                                  : KernelPolicy{.kernel_name = record.kernel_name};
+  record.sample_count = static_cast<uint32_t>(record.trial.measurement.samples_ns.size());
+  record.trial.measurement.samples_ns = {};
+  std::shared_ptr<const LookupIndex> index = before.index->With(std::move(record), policy);
+  std::lock_guard lock(mutex_);
+  state_ = {
+      .index = std::move(index), .kernels = std::move(kernels), .devices = std::move(devices)};
+  return absl::OkStatus();
+}
+
+RecordBook::State RecordBook::state() const {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state().index; }
+
+absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
+                                                      const SeenDevices& seen) const {
+  const std::vector<DeviceStatus> known = devices_.Known();
+  for (const DeviceStatus& status : known) {
+    if (status.info.name.empty()) continue;
+    const bool asked = status.id == device || status.info.name == device;
+    if (device.empty() ? MayBeDefault(status) : asked) {
+      return Place{.device_name = status.info.name, .traits = TraitsOf(status.info)};
+    }
+  }
+  // Not a device of this host, or not probed yet: the records tell, a GPU's before a CPU's.
+  const SeenDevices::value_type* best = nullptr;
+  int fitting = 0;
+  for (const auto& entry : seen) {
+    const auto& [name, other] = entry;
+    const bool gpu = other.target != "cpu";
+    const bool fits = device.empty() || name == device ||
+                      (gpu ? absl::StartsWith(device, "cuda:") : device == "cpu");
+    if (!fits) continue;
+    ++fitting;
+    const auto rank = [](const SeenDevice& of) {
+      return std::pair(of.target != "cpu", of.newest_record_id);
+    };
+    if (best == nullptr || rank(other) > rank(best->second)) best = &entry;
+  }
+  Place place{.device_name = device};
+  std::string target = "cpu";
+  if (best != nullptr) {
+    place.device_name = best->first;
+    target = best->second.target;
+    if (fitting > 1) place.note = absl::StrCat("the device is taken to be ", place.device_name);
+  } else if (!device.empty() && device != "cpu") {
+    place.note = absl::StrCat("device '", device, "' is not known here");
+  }
+  ASSIGN_OR_RETURN(place.traits, TargetTraitsFor(target));
+  return place;
+}
+
+absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) const {
+  const State state = this->state();
+  const auto found = state.kernels->find(query.kernel_name);
+  if (found == state.kernels->end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "no kernel '", query.kernel_name, "'; there is: ",
+        absl::StrJoin(*state.kernels, ", ",
+                      [](std::string* out, const auto& kernel) { out->append(kernel.first); })));
+  }
+  const Kernel& kernel = *found->second;
+  ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));
+  ASSIGN_OR_RETURN(Problem problem,
+                   kernel.MakeProblem(query.dims, query.dtype, place.traits.target));
+  const LookupQuery index_query{.kernel_name = query.kernel_name,
+                                .kernel_hash = query.kernel_hash,
+                                .problem = problem,
+                                .device_name = place.device_name,
+                                .target = place.traits.target};
+  const auto runs = [&](const db::RecordRow& record) {
+    const bool same = record.key.kernel_hash == kernel.hash() && record.key.problem == problem;
+    return same || kernel.PlanVariant(problem, place.traits, record.trial.config).ok();
+  };
+  const LookupAnswer match = state.index->Lookup(index_query, runs);
+  Found result{.answer = {.match = match.match,
+                          .reason = match.reason,
+                          .record = match.record,
+                          .snapshot = state.index}};
+  if (match.config != nullptr) {
+    result.answer.config = *match.config;
+  } else {
+    result.wanted = {found->second, std::move(problem), place.traits};
+  }
+  if (!place.note.empty()) absl::StrAppend(&result.answer.reason, "; ", place.note);
+  return result;
+}
+
+absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query,
+                                                const Cancelled& cancelled) const {
+  ASSIGN_OR_RETURN(Found found, Find(query));
+  if (found.wanted) {
+    ASSIGN_OR_RETURN(found.answer.config, safe_configs_.Find(*found.wanted, cancelled));
+  }
+  return std::move(found.answer);
+}
+
+std::optional<absl::StatusOr<RecordAnswer>> RecordBook::LookupAtOnce(
+    const RecordQuery& query) const {
+  absl::StatusOr<Found> found = Find(query);
+  if (!found.ok()) return found.status();
+  if (found->wanted) {
+    const std::optional<absl::StatusOr<Config>> config = safe_configs_.Known(*found->wanted);
+    if (!config) return std::nullopt;
+    if (!config->ok()) return config->status();
+    found->answer.config = **config;
+  }
+  return std::move(found->answer);
+}
+
+}  // namespace tune::server

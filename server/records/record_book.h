@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records in memory, with the kernels they are of: an immutable snapshot, replaced as a whole
+// by every publish. Look-ups need nothing else.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/store.h"
+#include "server/kernels/catalogue.h"
+#include "server/devices/devices.h"
+#include "server/records/lookup/index.h"
+#include "server/records/safe_configs.h"
+#include "server/kernels/space_solver.h"
+#include "tuner/kernel/kernel.h"
+
+namespace tune::server {
+
+struct RecordQuery {
+  std::string kernel_name;
+  std::map<std::string, int64_t> dims;
+  std::string dtype;
+  std::string device;       // name or id; empty: the host's own
+  std::string kernel_hash;  // empty: the catalogue's
+};
+
+struct RecordAnswer {
+  Config config;
+  Match match = Match::kNone;  // kNone: the spec's default config
+  std::string reason;
+  const db::RecordRow* record = nullptr;  // of `snapshot`; null for kNone
+  std::shared_ptr<const LookupIndex> snapshot;
+};
+
+// Thread-safe.
+class RecordBook {
+ public:
+  // Completes what a crash may have left unpublished. All must outlive the book.
+  static absl::StatusOr<std::unique_ptr<RecordBook>> Open(db::Store& store,
+                                                          const Catalogue& catalogue,
+                                                          const Devices& devices,
+                                                          SpaceSolver& solver);
+
+  // Stores the record and answers look-ups with it from then on.
+  absl::Status Publish(db::RecordRow record);
+
+  // Never waits for the store or a device; where no record fits, for a safe config to be sought,
+  // unless `cancelled` says that nobody waits any more. NOT_FOUND: no such kernel;
+  // INVALID_ARGUMENT: a dim or dtype the kernel does not have, or a problem that no config can run.
+  absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query,
+                                      const Cancelled& cancelled = {}) const;
+  // The same, for threads that must not wait: nothing where a safe config is yet to be sought.
+  std::optional<absl::StatusOr<RecordAnswer>> LookupAtOnce(const RecordQuery& query) const;
+
+  // Ends what is being sought. Idempotent.
+  void Stop() { safe_configs_.Stop(); }
+
+  std::shared_ptr<const LookupIndex> snapshot() const;
+
+ private:
+  using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name
+  // A device as the records know it.
+  struct SeenDevice {
+    std::string target;
+    int64_t newest_record_id = 0;
+  };
+  using SeenDevices = std::map<std::string, SeenDevice>;  // by name
+  struct State {
+    std::shared_ptr<const LookupIndex> index;
+    std::shared_ptr<const Kernels> kernels;
+    std::shared_ptr<const SeenDevices> devices;
+  };
+  // The device a query is about.
+  struct Place {
+    std::string device_name;
+    TargetTraits traits;
+    std::string note;  // why this device, if that is not plain
+  };
+
+  // An answer that may lack its config.
+  struct Found {
+    RecordAnswer answer;
+    std::optional<SafeConfigs::Wanted> wanted;
+  };
+
+  RecordBook(db::Store& store, const Catalogue& catalogue, const Devices& devices,
+             SpaceSolver& solver)
+      : store_(store), catalogue_(catalogue), devices_(devices), safe_configs_(solver) {}
+
+  // Reads every record there is.
+  absl::Status Load();
+  // Kernels that are not in the catalogue are known by their newest record's source.
+  absl::Status Learn(const db::RecordRow& newest, Kernels& kernels) const;
+  State state() const;
+  absl::StatusOr<Place> PlaceOf(const std::string& device, const SeenDevices& seen) const;
+  absl::StatusOr<Found> Find(const RecordQuery& query) const;
+
+  db::Store& store_;
+  const Catalogue& catalogue_;
+  const Devices& devices_;
+  mutable SafeConfigs safe_configs_;
+  std::mutex publish_mutex_;  // one publish at a time
+  mutable std::mutex mutex_;
+  State state_;  // guarded by mutex_
+};
+
+}  // namespace tune::server

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a look-up answers where no record fits: the spec's default config, or some valid one where
+// that is not valid. Each is sought once.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/rpc/executor.h"
+#include "server/kernels/space_solver.h"
+#include "tuner/cancelled.h"
+#include "tuner/kernel/kernel.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class SafeConfigs {
+ public:
+  // The solver must outlive this.
+  explicit SafeConfigs(SpaceSolver& solver) : solver_(solver) {}
+  ~SafeConfigs() { Stop(); }
+
+  struct Wanted {
+    std::shared_ptr<const Kernel> kernel;
+    Problem problem;
+    TargetTraits traits;
+  };
+
+  // What was found before, if it was. Never waits.
+  std::optional<absl::StatusOr<Config>> Known(const Wanted& wanted) const;
+  // Waits. What is sought is found and kept also when the one who asked does not wait for it any
+  // more, so that he gets it the next time. INVALID_ARGUMENT: no config is valid.
+  absl::StatusOr<Config> Find(const Wanted& wanted, const Cancelled& cancelled);
+
+  // What is sought ends with CANCELLED. Idempotent.
+  void Stop() { executor_.Stop(); }
+
+ private:
+  absl::StatusOr<Config> Seek(const Wanted& wanted);
+
+  SpaceSolver& solver_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_. By what is wanted; nothing while it is sought.
+  std::map<std::string, std::optional<absl::StatusOr<Config>>> found_;
+  Executor executor_{/*threads_max=*/4, /*queue_max=*/256};
+};
+
+}  // namespace tune::server

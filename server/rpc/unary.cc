@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/unary.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/rpc/grpc_status.h"
+#include "server/wire/nouns.h"
+#include "tuner/steady_time.h"
+
+namespace tune::server {
+namespace {
+
+using Handler = std::function<absl::Status(const Cancelled&)>;
+
+// The request and the response live until the call is finished, so while the handler runs a call
+// can only be asked to end.
+class UnaryCall : public grpc::ServerUnaryReactor {
+ public:
+  static grpc::ServerUnaryReactor* Start(Executor& executor, absl::Time deadline, Handler handle) {
+    std::shared_ptr<UnaryCall> call(new UnaryCall(executor, deadline));
+    call->self_ = call;
+    absl::Status refused;
+    {
+      std::lock_guard lock(call->mutex_);
+      absl::StatusOr<Executor::Ticket> ticket =
+          executor.Run([call, handle = std::move(handle)] { call->Work(handle); });
+      if (ticket.ok()) call->ticket_ = *ticket;
+      refused = ticket.status();
+    }
+    if (!refused.ok()) call->Finish(ToGrpc(refused));
+    return call.get();
+  }
+
+  void OnCancel() override {
+    cancelled_ = true;
+    {
+      std::lock_guard lock(mutex_);
+      if (!ticket_ || !executor_.Drop(*ticket_)) return;
+    }
+    Finish(ToGrpc(WhyEnded()));
+  }
+  void OnDone() override {
+    std::shared_ptr<UnaryCall> self;
+    std::lock_guard lock(mutex_);
+    self = std::move(self_);
+  }
+
+ private:
+  UnaryCall(Executor& executor, absl::Time deadline) : executor_(executor), deadline_(deadline) {}
+
+  void Work(const Handler& handle) {
+    const Cancelled cancelled = [this] { return cancelled_ || Expired() || executor_.stopping(); };
+    absl::Status status = WhyEnded();
+    if (status.ok()) status = handle(cancelled);
+    // What was asked to end says that it was cancelled, not why.
+    if (absl::IsCancelled(status) && Expired()) status = WhyEnded();
+    Finish(ToGrpc(status));
+  }
+
+  bool Expired() const { return SteadyNow() > deadline_; }
+  absl::Status WhyEnded() const {
+    if (Expired()) return absl::DeadlineExceededError("the call was not done within its deadline");
+    if (cancelled_) return absl::CancelledError("the client went away");
+    return absl::OkStatus();
+  }
+
+  Executor& executor_;
+  const absl::Time deadline_;
+  std::atomic<bool> cancelled_ = false;
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::optional<Executor::Ticket> ticket_;
+  std::shared_ptr<UnaryCall> self_;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
+                                   std::function<absl::Status()> handle) {
+  return AnswerOn(executor, context, absl::InfiniteDuration(),
+                  [handle = std::move(handle)](const Cancelled&) { return handle(); });
+}
+
+grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
+                                   absl::Duration cap, Handler handle) {
+  return UnaryCall::Start(executor, DeadlineOf(*context, cap), std::move(handle));
+}
+
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap) {
+  // gRPC's deadline is of the clock that can be set: what is left of it now is what counts.
+  const absl::Duration left = absl::FromChrono(context.deadline()) - absl::Now();
+  return SteadyNow() + std::min(left, cap);
+}
+
+}  // namespace tune::server

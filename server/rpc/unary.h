@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unary calls: answered at once, or on an executor thread when answering may block.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/rpc/executor.h"
+#include "tuner/cancelled.h"
+
+namespace tune::server {
+
+// Finishes the call with what `handle` returns. The response must be filled in before it returns.
+//
+// A call whose client has gone, or whose deadline has passed, is taken out of the executor's queue.
+// One that runs by then is asked to end: `cancelled` says so, as it does when the daemon stops.
+// `cap` is the longest that a call may take, whatever its deadline.
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status);
+grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
+                                   std::function<absl::Status()> handle);
+grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
+                                   absl::Duration cap,
+                                   std::function<absl::Status(const Cancelled& cancelled)> handle);
+
+// The call's deadline as a time of SteadyNow, but no later than `cap` from now.
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap);
+
+}  // namespace tune::server

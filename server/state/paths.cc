@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/state/paths.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace tune::server {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DefaultStateDir() {
+  if (std::string dir = Variable("TUNE_STATE_DIR"); !dir.empty()) return dir;
+  if (std::string state = Variable("XDG_STATE_HOME"); !state.empty()) return state + "/tunectl";
+  if (geteuid() == 0) return "/var/lib/tunectl";
+  if (std::string home = Variable("HOME"); !home.empty()) return home + "/.local/state/tunectl";
+  return absl::FailedPreconditionError(
+      "no place for the state: set TUNE_STATE_DIR (or HOME), or give --state-dir");
+}
+
+absl::Status MakePrivateDir(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, error);
+  if (!error && mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    error = std::error_code(errno, std::generic_category());
+  }
+  if (!error && !std::filesystem::is_directory(path, error) && !error) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot create folder ", path, ": ", error.message()));
+}
+
+absl::StatusOr<PrivateFolder> PrivateFolder::Make() {
+  std::string path = Variable("TMPDIR");
+  if (path.empty()) path = "/tmp";
+  path += "/tunectl-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot create a folder ", path, ": ", strerror(errno), "; TMPDIR names another place"));
+  }
+  return PrivateFolder(std::move(path));
+}
+
+PrivateFolder::~PrivateFolder() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace tune::server

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/supervision/compile_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/worker/convert.h"
+#include "tune/worker/v1/worker.pb.h"
+#include "tuner/sha256.h"
+
+namespace tune::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Counts up when the key or the contents of an entry change their meaning.
+constexpr absl::string_view kFormat = "tune-compile-2\n";
+constexpr size_t kDigestBytes = 32;
+constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
+
+// Length first, so that no two different lists of fields give the same text.
+void AppendField(std::string& text, absl::string_view field) {
+  absl::StrAppend(&text, field.size(), ":", field, "\n");
+}
+
+absl::Status Failed(const std::string& what, const std::string& path, int error) {
+  const std::string message = absl::StrCat(what, " ", path, ": ", strerror(error));
+  return error == ENOSPC || error == EDQUOT || error == EFBIG
+             ? absl::ResourceExhaustedError(message)
+             : absl::UnavailableError(message);
+}
+
+// Zero, or an error number.
+int WriteAll(int fd, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+absl::Status WriteDurably(const std::string& path, absl::string_view head,
+                          absl::string_view payload) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return Failed("cannot create", path, errno);
+  int error = WriteAll(fd, head);
+  if (error == 0) error = WriteAll(fd, payload);
+  if (error == 0 && fsync(fd) != 0) error = errno;
+  close(fd);
+  return error == 0 ? absl::OkStatus() : Failed("cannot write", path, error);
+}
+
+// The whole file, or nothing.
+std::optional<std::string> ReadFile(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return std::nullopt;
+  struct stat info = {};
+  std::string bytes;
+  if (fstat(fd, &info) == 0 && info.st_size <= kEntryBytesMax) bytes.resize(info.st_size);
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const ssize_t got = read(fd, bytes.data() + at, bytes.size() - at);
+    if (got <= 0) break;
+    at += static_cast<size_t>(got);
+  }
+  futimens(fd, nullptr);  // used now: eviction takes the oldest
+  close(fd);
+  bytes.resize(at);
+  return bytes;
+}
+
+std::optional<CompiledVariant> Decode(absl::string_view bytes) {
+  if (!absl::StartsWith(bytes, kFormat)) return std::nullopt;
+  bytes.remove_prefix(kFormat.size());
+  if (bytes.size() < kDigestBytes) return std::nullopt;
+  const absl::string_view digest = bytes.substr(0, kDigestBytes);
+  bytes.remove_prefix(kDigestBytes);
+  worker::v1::Compiled proto;
+  if (Sha256(bytes) != digest || !proto.ParseFromArray(bytes.data(), bytes.size())) {
+    return std::nullopt;
+  }
+  absl::StatusOr<CompiledVariant> variant = FromWire(std::move(proto));
+  if (!variant.ok()) return std::nullopt;
+  return *std::move(variant);
+}
+
+struct Entry {
+  fs::path path;
+  int64_t bytes;
+  fs::file_time_type used;
+};
+
+std::vector<Entry> ListEntries(const std::string& dir) {
+  std::vector<Entry> entries;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code gone;  // another process may evict while we look
+    if (!it->is_regular_file(gone)) continue;
+    const int64_t bytes = static_cast<int64_t>(it->file_size(gone));
+    const fs::file_time_type used = it->last_write_time(gone);
+    if (!gone) entries.push_back({it->path(), bytes, used});
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::string CompileKey(const CompilePlan& plan, const std::string& compiler_version) {
+  std::string text(kFormat);
+  AppendField(text, compiler_version);
+  AppendField(text, plan.target);
+  AppendField(text, plan.source_name);
+  AppendField(text, plan.source_text);
+  AppendField(text, plan.entry);
+  AppendField(text, absl::StrCat(plan.headers.size()));
+  for (const SourceFile& header : plan.headers) {
+    AppendField(text, header.name);
+    AppendField(text, header.text);
+  }
+  AppendField(text, absl::StrCat(plan.defines.size()));
+  for (const auto& [name, value] : plan.defines) {
+    AppendField(text, name);
+    AppendField(text, value);
+  }
+  for (const std::string& option : plan.options) AppendField(text, option);
+  return Sha256Hex(text);
+}
+
+absl::StatusOr<std::unique_ptr<CompileCache>> CompileCache::Open(const std::string& dir,
+                                                                 int64_t bytes_max) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot create the compile cache ", dir, ": ", error.message()));
+  }
+  return std::unique_ptr<CompileCache>(new CompileCache(dir, bytes_max));
+}
+
+CompileCache::CompileCache(std::string dir, int64_t bytes_max)
+    : dir_(std::move(dir)), bytes_max_(bytes_max) {}
+
+std::string CompileCache::PathOf(const std::string& key) const {
+  return absl::StrCat(dir_, "/", key.substr(0, 2), "/", key.substr(2));
+}
+
+std::optional<CompiledVariant> CompileCache::Get(const std::string& key) {
+  const std::string path = PathOf(key);
+  std::optional<std::string> bytes = ReadFile(path);
+  if (!bytes) return std::nullopt;
+  std::optional<CompiledVariant> variant = Decode(*bytes);
+  if (!variant) {
+    unlink(path.c_str());
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (bytes_ >= 0) bytes_ = std::max<int64_t>(0, bytes_ - static_cast<int64_t>(bytes->size()));
+  }
+  return variant;
+}
+
+absl::Status CompileCache::Put(const std::string& key, const worker::v1::Compiled& variant) {
+  static std::atomic<uint64_t> serial{0};
+  bytes();  // counted before there is one more
+  const std::string payload = variant.SerializeAsString();
+  const std::string head = absl::StrCat(kFormat, Sha256(payload));
+  const int64_t entry_bytes = static_cast<int64_t>(head.size() + payload.size());
+  if (entry_bytes > kEntryBytesMax) {
+    return absl::ResourceExhaustedError("a compiled variant too large to be kept");
+  }
+  const std::string path = PathOf(key);
+  mkdir(fs::path(path).parent_path().c_str(), 0700);
+  const std::string fresh = absl::StrCat(path, ".", getpid(), ".", ++serial);
+  absl::Status written = WriteDurably(fresh, head, payload);
+  if (written.ok() && rename(fresh.c_str(), path.c_str()) != 0) {
+    written = Failed("cannot rename", fresh, errno);
+  }
+  if (!written.ok()) {
+    unlink(fresh.c_str());
+    return written;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  bytes_ += entry_bytes;
+  if (bytes_ > bytes_max_) Evict();
+  return absl::OkStatus();
+}
+
+int64_t CompileCache::bytes() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (bytes_ < 0) {
+    int64_t bytes = 0;
+    for (const Entry& entry : ListEntries(dir_)) bytes += entry.bytes;
+    bytes_ = bytes;
+  }
+  return bytes_;
+}
+
+void CompileCache::Evict() {
+  std::vector<Entry> entries = ListEntries(dir_);
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  int64_t bytes = 0;
+  for (const Entry& entry : entries) bytes += entry.bytes;
+  // To nine tenths, so that the next few entries do not each pay for a look at the whole folder.
+  for (const Entry& entry : entries) {
+    if (bytes <= bytes_max_ / 10 * 9) break;
+    std::error_code error;
+    if (fs::remove(entry.path, error) && !error) bytes -= entry.bytes;
+  }
+  bytes_ = bytes;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/supervision/compile_check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/device/parameters.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience(20);
+// Compiles queued at once for each worker: enough to keep it busy, and little to throw away.
+constexpr size_t kQueuedPerWorker = 4;
+constexpr size_t kMessageBytesMax = 4096;
+constexpr char kReference[] = "reference";
+
+// Collects what comes of compiles that run at the same time. Thread-safe.
+class Collector {
+ public:
+  Collector(CompilePool& pool, const CompileHooks& hooks) : pool_(pool), hooks_(hooks) {}
+  ~Collector() { pool_.Withdraw(this); }
+
+  void Submit(std::string variant, const CompilePlan& plan, std::vector<ArgPlan> args) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      ++in_flight_;
+    }
+    pool_.Submit(
+        this, plan,
+        [this, variant = std::move(variant), plan, args = std::move(args)](
+            absl::StatusOr<CompileResult> result) { Add(variant, plan, args, std::move(result)); });
+  }
+
+  // A variant that cannot be compiled at all.
+  void Skip(const std::string& variant, std::string message) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Count(variant, std::move(message));
+  }
+
+  // Waits until at most `in_flight` are left.
+  absl::Status Await(size_t in_flight, const Cancelled& cancelled) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!changed_.wait_for(lock, kPatience, [&] { return in_flight_ <= in_flight; })) {
+      if (cancelled && cancelled()) return absl::CancelledError("cancelled while compiling");
+    }
+    return failure_;
+  }
+
+  uint64_t well() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return well_;
+  }
+
+ private:
+  static std::string WhyNotWell(const CompilePlan& plan, const std::vector<ArgPlan>& args,
+                                const CompiledVariant& variant) {
+    if (variant.outcome == Outcome::kCompileFailed) return variant.log;
+    if (variant.outcome != Outcome::kOk) {
+      return absl::StrCat(ToText(variant.outcome), ": ", variant.log);
+    }
+    if (!variant.parameters) return "";
+    return WhyArgsDoNotFit(plan, args, *variant.parameters);
+  }
+
+  void Add(const std::string& variant, const CompilePlan& plan, const std::vector<ArgPlan>& args,
+           absl::StatusOr<CompileResult> result) {
+    std::string why = result.ok() ? WhyNotWell(plan, args, result->variant) : "";
+    std::lock_guard<std::mutex> lock(mutex_);
+    --in_flight_;
+    if (result.ok()) {
+      Count(variant, std::move(why));
+    } else {
+      failure_ = result.status();
+    }
+    changed_.notify_all();
+  }
+
+  void Count(const std::string& variant, std::string message) {
+    if (message.size() > kMessageBytesMax) message.resize(kMessageBytesMax);
+    const bool is_reference = variant == kReference;
+    if (!message.empty()) {
+      hooks_.found(variant, message);
+    } else if (!is_reference) {
+      ++well_;
+    }
+    if (!is_reference) hooks_.progress(++done_);
+  }
+
+  CompilePool& pool_;
+  const CompileHooks& hooks_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  size_t in_flight_ = 0;
+  absl::Status failure_;
+  uint64_t well_ = 0;
+  uint64_t done_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<uint64_t> CompileOnly(const Kernel& kernel, const Problem& problem,
+                                     const TargetTraits& traits, const std::vector<Config>& configs,
+                                     CompilePool& pool, const CompileHooks& hooks,
+                                     const Cancelled& cancelled) {
+  const size_t in_flight_max = kQueuedPerWorker * static_cast<size_t>(pool.workers());
+  Collector collector(pool, hooks);
+  absl::StatusOr<ProblemPlan> problem_plan = kernel.PlanProblem(problem, traits);
+  if (problem_plan.ok()) {
+    collector.Submit(kReference, problem_plan->reference_compile,
+                     std::move(problem_plan->reference_args));
+  } else {
+    collector.Skip(kReference, std::string(problem_plan.status().message()));
+  }
+  for (const Config& config : configs) {
+    absl::StatusOr<VariantPlan> plan = kernel.PlanVariant(problem, traits, config);
+    if (!plan.ok()) {
+      collector.Skip(ToText(config), std::string(plan.status().message()));
+      continue;
+    }
+    collector.Submit(ToText(config), plan->compile, std::move(plan->args));
+    RETURN_IF_ERROR(collector.Await(in_flight_max - 1, cancelled));
+  }
+  RETURN_IF_ERROR(collector.Await(0, cancelled));
+  return collector.well();
+}
+
+}  // namespace tune::server

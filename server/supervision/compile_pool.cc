@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/supervision/compile_pool.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/worker/convert.h"
+#include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
+
+namespace tune::server {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience(20);
+constexpr int kNiceness = 5;
+
+// May a compiler say this of a variant?
+bool IsCompilersWord(const worker::v1::Compiled& variant) {
+  if (variant.outcome() == v1::OUTCOME_OK) return !variant.binary().empty();
+  return variant.outcome() == v1::OUTCOME_COMPILE_FAILED ||
+         variant.outcome() == v1::OUTCOME_INVALID_CONFIG;
+}
+
+CompiledVariant Blamed(Outcome outcome, std::string log, absl::Duration spent) {
+  CompiledVariant variant;
+  variant.outcome = outcome;
+  variant.log = std::move(log);
+  variant.seconds = absl::ToDoubleSeconds(spent);
+  return variant;
+}
+
+}  // namespace
+
+CompilePool::CompilePool(CompilePoolOptions options)
+    : options_(std::move(options)), workers_(std::max(1, options_.workers)) {}
+
+CompilePool::~CompilePool() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    queue_.clear();
+    for (Job* job : running_) job->withdrawn = true;
+  }
+  changed_.notify_all();
+  for (Slot& slot : slots_) slot.thread.join();
+}
+
+void CompilePool::Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done) {
+  auto job = std::make_unique<Job>();
+  job->owner = owner;
+  job->plan = std::move(plan);
+  job->done = std::move(done);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    queue_.push_back(std::move(job));
+    if (queue_.size() > idle_ && static_cast<int>(slots_.size()) < workers_) {
+      Slot& slot = slots_.emplace_back();
+      slot.index = static_cast<int>(slots_.size()) - 1;
+      slot.thread = std::thread([this, &slot] { Loop(slot); });
+    }
+  }
+  changed_.notify_all();
+}
+
+void CompilePool::Submit(const void* owner, CompilePlan plan, Done done) {
+  Enqueue(owner, std::move(plan), std::move(done));
+}
+
+absl::StatusOr<CompileResult> CompilePool::Await(std::optional<CompilePlan> plan,
+                                                 const Cancelled& cancelled) {
+  std::promise<absl::StatusOr<CompileResult>> promise;
+  std::future<absl::StatusOr<CompileResult>> future = promise.get_future();
+  Enqueue(&promise, std::move(plan), [&promise](absl::StatusOr<CompileResult> result) {
+    promise.set_value(std::move(result));
+  });
+  while (future.wait_for(kPatience) != std::future_status::ready) {
+    if (!cancelled || !cancelled()) continue;
+    Withdraw(&promise);
+    return absl::CancelledError("cancelled while compiling");
+  }
+  // The callback may still be on its way out of set_value.
+  Withdraw(&promise);
+  return future.get();
+}
+
+absl::StatusOr<CompileResult> CompilePool::Compile(const CompilePlan& plan,
+                                                   const Cancelled& cancelled) {
+  return Await(plan, cancelled);
+}
+
+absl::StatusOr<CompilerInfo> CompilePool::Info(const Cancelled& cancelled) {
+  if (KnownVersion().empty()) {
+    absl::StatusOr<CompileResult> greeted = Await(std::nullopt, cancelled);
+    if (!greeted.ok()) return greeted.status();
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  return info_;
+}
+
+std::string CompilePool::KnownVersion() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return info_.version;
+}
+
+void CompilePool::Withdraw(const void* owner) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  queue_.erase(std::remove_if(queue_.begin(), queue_.end(),
+                              [&](const auto& job) { return job->owner == owner; }),
+               queue_.end());
+  for (Job* job : running_) {
+    if (job->owner == owner) job->withdrawn = true;
+  }
+  changed_.wait(lock, [&] {
+    return std::none_of(running_.begin(), running_.end(),
+                        [&](const Job* job) { return job->owner == owner; });
+  });
+}
+
+absl::Status CompilePool::Pause(const Cancelled& cancelled) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  ++pauses_;
+  while (!changed_.wait_for(lock, kPatience, [&] { return running_.empty(); })) {
+    if (!cancelled || !cancelled()) continue;
+    --pauses_;
+    changed_.notify_all();
+    return absl::CancelledError("cancelled while waiting for compiles to end");
+  }
+  return absl::OkStatus();
+}
+
+void CompilePool::Resume() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --pauses_;
+  }
+  changed_.notify_all();
+}
+
+absl::StatusOr<CompilePause> CompilePause::Take(CompilePool& pool, const Cancelled& cancelled) {
+  RETURN_IF_ERROR(pool.Pause(cancelled));
+  return CompilePause(&pool);
+}
+
+void CompilePool::Loop(Slot& slot) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_) {
+    ++idle_;
+    const bool woken = changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.idle_stop), [&] {
+      return stopping_ || (pauses_ == 0 && !queue_.empty());
+    });
+    --idle_;
+    if (stopping_) break;
+    if (!woken) {
+      lock.unlock();
+      EndWorker(slot);
+      lock.lock();
+      continue;
+    }
+    const std::unique_ptr<Job> job = std::move(queue_.front());
+    queue_.pop_front();
+    running_.push_back(job.get());
+    lock.unlock();
+    absl::StatusOr<CompileResult> result = Perform(slot, *job);
+    if (!job->withdrawn) job->done(std::move(result));
+    lock.lock();
+    running_.remove(job.get());
+    changed_.notify_all();
+    if (slot.process == nullptr || slot.process->alive()) continue;
+    // Killed for a job that was withdrawn: whoever withdrew it need not wait for its end.
+    lock.unlock();
+    slot.process.reset();
+    lock.lock();
+  }
+  lock.unlock();
+  EndWorker(slot);
+}
+
+absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
+  const Cancelled cancelled = [&job] { return job.withdrawn.load(); };
+  if (!job.plan || KnownVersion().empty()) RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
+  CompileResult result;
+  if (!job.plan) return result;
+  if (options_.cache != nullptr) {
+    std::optional<CompiledVariant> hit = options_.cache->Get(CompileKey(*job.plan, KnownVersion()));
+    if (hit) return CompileResult{*std::move(hit), true};
+  }
+  ASSIGN_OR_RETURN(result.variant, CompileInWorker(slot, *job.plan, cancelled));
+  return result;
+}
+
+absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const CompilePlan& plan,
+                                                             const Cancelled& cancelled) {
+  worker::v1::WorkerRequest request;
+  *request.mutable_compile() = ToWire(plan);
+  const absl::Time start = SteadyNow();
+  std::string failure;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
+    WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled);
+    ++slot.compiles;
+    if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
+    if (answer.kind == WorkerAnswer::Kind::kReplied) {
+      std::optional<CompiledVariant> variant = Answered(slot, plan, answer.reply);
+      if (variant) {
+        RetireIfWorn(slot);
+        return *std::move(variant);
+      }
+    }
+    EndWorker(slot);
+    ++worker_restarts_;
+    if (answer.kind == WorkerAnswer::Kind::kDeadline) {
+      return Blamed(Outcome::kCompileTimeout,
+                    absl::StrCat("not compiled within ", absl::FormatDuration(options_.deadline)),
+                    SteadyNow() - start);
+    }
+    if (answer.kind == WorkerAnswer::Kind::kExceeded) {
+      return Blamed(Outcome::kCompileFailed,
+                    absl::StrCat("the compiler was ended: ", answer.message), SteadyNow() - start);
+    }
+    failure = answer.kind == WorkerAnswer::Kind::kReplied
+                  ? absl::StrCat("its answer makes no sense ", answer.reply.status_message())
+                  : answer.message;
+  }
+  return Blamed(Outcome::kCompileFailed,
+                absl::StrCat("the compile worker failed twice on this variant: ", failure),
+                SteadyNow() - start);
+}
+
+// Nothing if the answer makes no sense.
+std::optional<CompiledVariant> CompilePool::Answered(Slot& slot, const CompilePlan& plan,
+                                                     worker::v1::WorkerReply& reply) {
+  if (reply.status_code() == static_cast<int>(absl::StatusCode::kResourceExhausted)) {
+    // Not kept: a daemon with another bound may take it.
+    return Blamed(Outcome::kCompileFailed, reply.status_message(), absl::ZeroDuration());
+  }
+  if (!reply.has_compiled() || !IsCompilersWord(reply.compiled())) return std::nullopt;
+  if (static_cast<int64_t>(reply.compiled().binary().size()) > options_.binary_bytes_max) {
+    return std::nullopt;
+  }
+  // A cache that cannot be written to costs time later on, not this variant.
+  if (options_.cache != nullptr) {
+    options_.cache->Put(CompileKey(plan, slot.version), reply.compiled()).IgnoreError();
+  }
+  absl::StatusOr<CompiledVariant> variant = FromWire(std::move(*reply.mutable_compiled()));
+  if (!variant.ok()) return std::nullopt;
+  return *std::move(variant);
+}
+
+absl::Status CompilePool::EnsureWorker(Slot& slot, const Cancelled& cancelled) {
+  if (slot.process != nullptr && slot.process->alive()) return absl::OkStatus();
+  RETURN_IF_ERROR(StartWorker(slot, cancelled));
+  if (options_.walls == nullptr) return absl::OkStatus();
+  const std::string& program = options_.command.program;
+  if (!options_.walls->Knows(program)) {
+    RETURN_IF_ERROR(options_.walls->Try(program, *slot.process, cancelled));
+    // That worker is not used for anything else.
+    RETURN_IF_ERROR(StartWorker(slot, cancelled));
+  }
+  absl::Status permitted = options_.walls->Permit(program, slot.walls_missing);
+  if (!permitted.ok()) slot.process.reset();
+  return permitted;
+}
+
+absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
+  EndWorker(slot);
+  slot.compiles = 0;
+  WorkerCommand command = options_.command;
+  if (!options_.scratch_dir.empty()) {
+    const std::string scratch = ScratchOf(slot);
+    std::error_code ignored;
+    std::filesystem::create_directories(scratch, ignored);
+    command.args.insert(command.args.end(), {"--scratch", scratch});
+    command.limits.scratch_dir = scratch;
+  }
+  command.args.insert(command.args.end(),
+                      {"--binary-bytes", absl::StrCat(options_.binary_bytes_max), "--log-bytes",
+                       absl::StrCat(options_.log_bytes_max)});
+  ASSIGN_OR_RETURN(slot.process, WorkerProcess::Start(command));
+  // Compilers keep every core busy: the daemon, and what measures, comes first.
+  (void)setpriority(PRIO_PGRP, static_cast<id_t>(slot.process->pid()), kNiceness);
+  absl::Status greeted = Greet(slot, cancelled);
+  if (!greeted.ok()) slot.process.reset();
+  return greeted;
+}
+
+std::string CompilePool::ScratchOf(const Slot& slot) const {
+  return absl::StrCat(options_.scratch_dir, "/", slot.index);
+}
+
+// A worker that was killed leaves its temporary files behind.
+void CompilePool::EndWorker(Slot& slot) {
+  slot.process.reset();
+  if (options_.scratch_dir.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(ScratchOf(slot), ignored);
+}
+
+absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {
+  worker::v1::WorkerRequest request;
+  request.mutable_hello();
+  const WorkerAnswer answer = slot.process->Call(request, options_.start_deadline, cancelled);
+  if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
+  if (answer.kind != WorkerAnswer::Kind::kReplied) {
+    return absl::UnavailableError(absl::StrCat("the compile worker ", options_.command.program,
+                                               " does not start: ", answer.message));
+  }
+  if (answer.reply.status_code() != 0) {
+    return absl::UnavailableError(answer.reply.status_message());
+  }
+  const worker::v1::HelloReply& hello = answer.reply.hello();
+  slot.version = hello.compiler_version();
+  slot.walls_missing = hello.walls_missing();
+  std::lock_guard<std::mutex> lock(mutex_);
+  info_ = {hello.compiler_version(), {hello.targets().begin(), hello.targets().end()}};
+  if (info_.version.empty()) info_.version = "unknown";
+  return absl::OkStatus();
+}
+
+void CompilePool::RetireIfWorn(Slot& slot) {
+  if (slot.compiles >= options_.compiles_per_worker ||
+      slot.process->ResidentBytes() > options_.resident_bytes_max) {
+    slot.process.reset();
+  }
+}
+
+}  // namespace tune::server

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles many variants at once, each in a worker process of its own, so that one that hangs,
+// crashes or eats the memory costs nobody else anything. Asks the compile cache first.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/supervision/compile_cache.h"
+#include "server/supervision/limits.h"
+#include "server/supervision/wall_book.h"
+#include "server/supervision/worker_process.h"
+#include "tuner/device/compiler.h"
+#include "tuner/plan.h"
+
+namespace tune::server {
+
+struct CompilerInfo {
+  std::string version;               // "NVRTC 13.0.88"
+  std::vector<std::string> targets;  // {"sm_80", "sm_90a", ...}
+};
+
+struct CompilePoolOptions {
+  WorkerCommand command;
+  std::string scratch_dir;    // each worker gets a folder in it
+  WallBook* walls = nullptr;  // as DeviceSupervisorOptions::walls
+  int workers = 1;
+  int64_t binary_bytes_max = Limits().binary_bytes;
+  int64_t log_bytes_max = Limits().log_bytes;
+  CompileCache* cache = nullptr;  // must outlive the pool; null: none
+  absl::Duration deadline = absl::Seconds(60);
+  absl::Duration start_deadline = absl::Seconds(30);
+  absl::Duration idle_stop = absl::Seconds(60);  // a worker unused for so long is stopped
+  int compiles_per_worker = 500;
+  int64_t resident_bytes_max = int64_t{3} << 29;  // a worker grown beyond this is replaced
+};
+
+struct CompileResult {
+  // kOk, kCompileFailed, kInvalidConfig or kCompileTimeout.
+  CompiledVariant variant;
+  bool cached = false;
+};
+
+// Thread-safe.
+class CompilePool {
+ public:
+  // Called on a thread of the pool. Not OK: no compiler can be had (UNAVAILABLE, with what to do).
+  using Done = std::function<void(absl::StatusOr<CompileResult>)>;
+
+  explicit CompilePool(CompilePoolOptions options);
+  ~CompilePool();
+
+  // The compiler's own word, asked once of the first worker. UNAVAILABLE if there is none.
+  absl::StatusOr<CompilerInfo> Info(const Cancelled& cancelled = {});
+
+  // Queues a compile. `owner` is whom Withdraw names.
+  void Submit(const void* owner, CompilePlan plan, Done done);
+  // Submits and waits. CANCELLED within 50 ms of `cancelled` saying so.
+  absl::StatusOr<CompileResult> Compile(const CompilePlan& plan, const Cancelled& cancelled);
+  // Drops everything queued by `owner` and kills what runs for it. Afterwards none of its callbacks
+  // runs, now or later. Takes at most 50 ms or so.
+  void Withdraw(const void* owner);
+
+  // Between Pause and Resume no compile runs: a measurement on this host's CPU wants it quiet.
+  // Pauses nest. CANCELLED if `cancelled` ends the wait for the running ones; then it is not
+  // paused.
+  absl::Status Pause(const Cancelled& cancelled);
+  void Resume();
+
+  int workers() const { return workers_; }
+  int64_t binary_bytes_max() const { return options_.binary_bytes_max; }
+  const std::string& program() const { return options_.command.program; }
+  uint64_t worker_restarts() const { return worker_restarts_; }  // after crashes, hangs and garbage
+
+ private:
+  struct Job {
+    const void* owner;
+    std::optional<CompilePlan> plan;  // nothing: only make sure that there is a compiler
+    Done done;
+    std::atomic<bool> withdrawn{false};
+  };
+  // A thread with its process.
+  struct Slot {
+    int index = 0;
+    std::unique_ptr<WorkerProcess> process;
+    std::string version;        // of its compiler
+    std::string walls_missing;  // as the worker says
+    int compiles = 0;
+    std::thread thread;
+  };
+
+  void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
+  absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
+  void Loop(Slot& slot);
+  absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
+  absl::StatusOr<CompiledVariant> CompileInWorker(Slot& slot, const CompilePlan& plan,
+                                                  const Cancelled& cancelled);
+  std::optional<CompiledVariant> Answered(Slot& slot, const CompilePlan& plan,
+                                          worker::v1::WorkerReply& reply);
+  absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);
+  std::string ScratchOf(const Slot& slot) const;
+  void EndWorker(Slot& slot);
+  absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);
+  absl::Status Greet(Slot& slot, const Cancelled& cancelled);
+  std::string KnownVersion();
+  void RetireIfWorn(Slot& slot);
+
+  const CompilePoolOptions options_;
+  const int workers_;
+  std::atomic<uint64_t> worker_restarts_{0};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::deque<std::unique_ptr<Job>> queue_;
+  std::list<Job*> running_;
+  std::list<Slot> slots_;
+  size_t idle_ = 0;
+  int pauses_ = 0;
+  bool stopping_ = false;
+  CompilerInfo info_;  // version empty: not known yet
+};
+
+// Holds the compilers of a pool still while it lives.
+class CompilePause {
+ public:
+  CompilePause() = default;  // holds none
+  // CANCELLED as CompilePool::Pause.
+  static absl::StatusOr<CompilePause> Take(CompilePool& pool, const Cancelled& cancelled);
+  CompilePause(CompilePause&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+  CompilePause& operator=(CompilePause&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    return *this;
+  }
+  ~CompilePause() {
+    if (pool_ != nullptr) pool_->Resume();
+  }
+
+ private:
+  explicit CompilePause(CompilePool* pool) : pool_(pool) {}
+  CompilePool* pool_ = nullptr;
+};
+
+}  // namespace tune::server

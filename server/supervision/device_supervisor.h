@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device and the worker process that drives it. The worker may fault, hang, crash or lie; the
+// lease replaces it, makes sure that the device still works, and says which variant was to blame.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/supervision/stuck_workers.h"
+#include "server/supervision/wall_book.h"
+#include "server/supervision/worker_process.h"
+#include "tuner/device/runner.h"
+#include "tuner/kernel/kernel.h"
+
+namespace tune::server {
+
+// Values as in device.proto.
+enum class DeviceState { kHealthy = 1, kSuspect = 2, kQuarantined = 3, kUnavailable = 4 };
+
+struct MeasuredCeiling {
+  Ceiling ceiling;
+  int64_t measured_unix_ms = 0;
+};
+
+struct DeviceStatus {
+  std::string id;  // "cuda:0", "cpu"
+  DeviceState state = DeviceState::kUnavailable;
+  std::string message;  // why it is not healthy and what to do
+  DeviceInfo info;      // empty until the device was opened once
+  std::vector<Ceiling> ceilings;
+  std::vector<MeasuredCeiling> unsaved;  // of the ceilings, those measured here and not kept yet
+  uint64_t worker_restarts = 0;
+};
+
+// May the device be taken when none is asked for? A suspect one may: its next worker has to pass
+// the canary anyway, and until then a GPU's work must not go to the CPU unasked. The CPU always
+// may.
+inline bool MayBeDefault(const DeviceStatus& status) {
+  return status.state == DeviceState::kHealthy || status.state == DeviceState::kSuspect ||
+         status.id == "cpu";
+}
+
+struct DeviceSupervisorOptions {
+  std::string id;
+  WorkerCommand command;
+  std::string scratch_dir;  // for the worker's files; empty: none
+  // Must outlive the lease. No kernel runs unless the walls around the worker stand, or it allows
+  // weak ones. Null in tests alone: then nobody asks.
+  WallBook* walls = nullptr;
+  // Variants are code of the worker's process. It serves one problem and measures no ceilings
+  // afterwards, since the code of one kernel could change what is told of the next.
+  bool runs_foreign_code = false;
+  // What the worker may come to hold beyond what it holds once a problem is prepared; 0: anything.
+  int64_t headroom_bytes = 0;
+  absl::Duration start_deadline = absl::Seconds(30);
+  absl::Duration canary_deadline = absl::Seconds(10);
+  absl::Duration ceilings_deadline = absl::Seconds(60);
+  absl::Duration prepare_deadline = absl::Seconds(60);
+  absl::Duration run_deadline = absl::Seconds(10);
+  absl::Duration count_deadline = absl::Seconds(60);
+  absl::Duration suite_deadline = absl::Minutes(3);  // without the load of sustained figures
+  int runs_per_worker = 300;
+};
+
+// Status() is thread-safe and never waits: lists of devices come from it. Everything else may be
+// called from any thread, but a second caller waits its turn, a run's deadline at worst. Waits end
+// with CANCELLED within 50 ms of `cancelled` saying so; the worker is then killed.
+class DeviceSupervisor {
+ public:
+  explicit DeviceSupervisor(DeviceSupervisorOptions options);
+  ~DeviceSupervisor();
+
+  // A second worker for the same device, with a scratch folder of its own: to compare two processes
+  // that are there at the same time. Takes no turns with this one; that is for the caller.
+  std::unique_ptr<DeviceSupervisor> MakeTwin(const std::string& name) const;
+
+  const std::string& id() const { return options_.id; }
+  const std::string& program() const { return options_.command.program; }
+  DeviceStatus Status() const;
+
+  // Starts the worker if there is none; the canary must pass then, or the device is quarantined
+  // until a later Open finds it well. UNAVAILABLE: no driver, no such device, no program, or an
+  // earlier worker that does not end; FAILED_PRECONDITION: quarantined. Both say what to do.
+  absl::Status Open(const Cancelled& cancelled = {});
+  // As Open, and has the walls tried if they were not yet; leaves no worker.
+  absl::Status Inspect(const Cancelled& cancelled = {});
+  // Ends the worker, which frees what it holds of the device. Open starts another.
+  void Close();
+  // Keeps the device out of use until this process is over. What becomes of a worker of this lease
+  // or of a twin that does not end when it is killed.
+  void OutOfUseUntilOver(std::unique_ptr<WorkerProcess> worker) { stuck_->Keep(std::move(worker)); }
+
+  // Ceilings as the store has them, so that they are not measured again. Nothing is unsaved then.
+  void SetCeilings(std::vector<Ceiling> ceilings);
+  // Measured by the worker if they are not known yet.
+  absl::StatusOr<std::vector<Ceiling>> Ceilings(const Cancelled& cancelled = {});
+  // Measures them again and keeps the higher value of each: a busy host may have lowered the other.
+  absl::StatusOr<std::vector<Ceiling>> RaiseCeilings(const Cancelled& cancelled = {});
+
+  // The whole suite, always measured anew and not kept here. See Runner::MeasureCeilingSuite.
+  absl::StatusOr<std::vector<Ceiling>> CeilingSuite(double sustained_seconds,
+                                                    const Cancelled& cancelled = {});
+
+  // Loads a problem; it is loaded again whenever the worker is replaced. INVALID_ARGUMENT: the
+  // reference is at fault; RESOURCE_EXHAUSTED: the problem does not fit.
+  absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary, uint64_t seed,
+                       const Cancelled& cancelled = {});
+
+  // Runs a variant, at least once and at most twice: one that faults, crashes its worker or makes
+  // it send garbage is tried again alone in a fresh worker, and only then blamed (kFaulted). One
+  // that does not end by the deadline is blamed at once (kTimedOut): nothing else was running.
+  // A non-OK status means the device cannot be used. REQUIRES: Prepare succeeded.
+  absl::StatusOr<RunReport> Run(const RunRequest& request, const Cancelled& cancelled = {});
+
+  // For a lease whose worker counts. One try: where the worker dies of it, the report says that
+  // there are no counters, and why. UNIMPLEMENTED: this device has none. REQUIRES: Prepare
+  // succeeded.
+  absl::StatusOr<CountReport> Count(const CountRequest& request, const Cancelled& cancelled = {});
+  absl::StatusOr<CalibrationReport> Calibrate(const Cancelled& cancelled = {});
+
+ private:
+  using Request = worker::v1::WorkerRequest;
+  using Reply = worker::v1::WorkerReply;
+  // How one try of a run ended: a report, or why the worker is gone.
+  struct Try {
+    std::optional<RunReport> report;
+    std::string failure;
+  };
+
+  DeviceSupervisor(DeviceSupervisorOptions options, std::shared_ptr<StuckWorkers> stuck);
+
+  absl::Status EnsureWorker(const Cancelled& cancelled);
+  void EndWorker() { stuck_->End(std::move(worker_)); }
+  // As EnsureWorker; the worker may have ended over its walls' trial.
+  absl::Status StartAnyWorker(const Cancelled& cancelled);
+  absl::Status StartWorker(const Cancelled& cancelled);
+  absl::Status StartProcess(const Cancelled& cancelled);
+  // UNAVAILABLE: walls are missing. May leave no worker.
+  absl::Status CheckWalls(const Cancelled& cancelled);
+  absl::Status Greet(const Cancelled& cancelled);
+  absl::Status TryCanary(const Cancelled& cancelled);
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
+  void AddMeasured(std::vector<Ceiling> ceilings);
+  absl::Status EnsureProblem(const Cancelled& cancelled);
+  absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
+  // Asks a worker that is there or started for this. UNAVAILABLE: it did not answer the question,
+  // UNIMPLEMENTED if it cannot.
+  absl::StatusOr<Reply> CallOnce(const Request& request, Reply::KindCase expected,
+                                 absl::Duration limit, const Cancelled& cancelled);
+  // What it says from now on may be what a kernel wants it to say: ends it, another is started.
+  void DropTaintedWorker();
+  // Ends a worker that failed; the device is suspect until a canary passes.
+  void Distrust(const std::string& why);
+  void SetState(DeviceState state, const std::string& message);
+
+  const DeviceSupervisorOptions options_;
+  const std::shared_ptr<StuckWorkers> stuck_;  // its twins have the same
+  std::mutex use_mutex_;  // held during every call but Status
+  // Guarded by use_mutex_.
+  std::unique_ptr<WorkerProcess> worker_;
+  std::optional<Request> problem_;
+  bool problem_loaded_ = false;
+  int runs_ = 0;
+  std::string walls_missing_;  // as the worker says
+  bool tainted_ = false;       // the worker has run foreign code in its process
+
+  mutable std::mutex status_mutex_;
+  DeviceStatus status_;  // guarded by status_mutex_
+};
+
+}  // namespace tune::server

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/supervision/process_tree.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace tune::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The kernel lists children by the thread that started them.
+void AppendChildren(pid_t pid, std::vector<pid_t>& processes, int processes_max) {
+  std::error_code error;
+  for (fs::directory_iterator it(absl::StrCat("/proc/", pid, "/task"), error), end;
+       !error && it != end; it.increment(error)) {
+    std::ifstream children(it->path() / "children");
+    for (pid_t child = 0; children >> child;) {
+      if (static_cast<int>(processes.size()) >= processes_max) return;
+      processes.push_back(child);
+    }
+  }
+}
+
+}  // namespace
+
+int64_t ResidentBytesOf(pid_t pid) {
+  std::ifstream statm(absl::StrCat("/proc/", pid, "/statm"));
+  int64_t size_pages = 0, resident_pages = 0;
+  if (!(statm >> size_pages >> resident_pages)) return 0;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+TreeUse UseOfTree(pid_t root, int processes_max) {
+  TreeUse use;
+  std::vector<pid_t> processes = {root};
+  for (size_t i = 0; i < processes.size(); ++i) {
+    use.resident_bytes += ResidentBytesOf(processes[i]);
+    AppendChildren(processes[i], processes, processes_max);
+  }
+  use.processes = static_cast<int>(processes.size());
+  return use;
+}
+
+int64_t BytesUnder(const std::string& folder, int entries_max) {
+  int64_t bytes = 0;
+  int entries = 0;
+  std::error_code error;
+  // Links are not followed.
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (++entries > entries_max) return std::numeric_limits<int64_t>::max();
+    struct stat about = {};
+    if (lstat(it->path().c_str(), &about) == 0) bytes += int64_t{about.st_blocks} * 512;
+  }
+  return bytes;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/supervision/worker_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/supervision/process_tree.h"
+#include "server/supervision/reply.h"
+#include "server/worker/frame.h"
+#include "server/worker/serve.h"
+
+extern char** environ;
+
+namespace tune::server {
+namespace {
+
+constexpr int kPollMs = 20;
+constexpr std::chrono::milliseconds kLookAtUse(50);
+constexpr int kEntriesMax = 10'000;  // of a scratch folder
+constexpr size_t kLastWordsBytes = 4096;
+constexpr absl::Duration kLimitMax = absl::Hours(24);
+constexpr std::chrono::seconds kKillPatience(5);
+// Deadlines must not move when somebody sets the clock.
+using SteadyClock = std::chrono::steady_clock;
+
+struct Fd {
+  Fd() = default;
+  explicit Fd(int opened) : fd(opened) {}
+  Fd(const Fd&) = delete;
+  int fd = -1;
+  ~Fd() {
+    if (fd >= 0) close(fd);
+  }
+  int Release() { return std::exchange(fd, -1); }
+};
+
+// A copy that is none of the numbers the worker will use. A daemon started with its standard files
+// closed gets those for its sockets.
+int CopyAboveWorkerFd(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, kWorkerFd + 1); }
+
+// What a worker gets of the daemon's environment: how to find libraries, compilers and devices.
+// Nothing else, since the daemon's may hold secrets and a worker runs foreign code.
+bool IsInherited(const std::string& variable) {
+  for (const char* prefix :
+       {"PATH=", "HOME=", "TZ=", "LD_LIBRARY_PATH=", "VIRTUAL_ENV=", "CXX=", "CUDA_", "NVIDIA_",
+        "TUNE_CXX=", "TUNE_CUDA_PATH=", "TUNE_CPU_SANITIZE=", "TUNE_TEST_",
+        "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS="}) {
+    if (absl::StartsWith(variable, prefix)) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> EnvironmentOf(const WorkerCommand& command) {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (IsInherited(*variable)) environment.emplace_back(*variable);
+  }
+  environment.emplace_back("LC_ALL=C.UTF-8");  // compilers' messages in one language
+  environment.insert(environment.end(), command.environment.begin(), command.environment.end());
+  return environment;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& text : strings) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+absl::Status Failed(const std::string& what, int error) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", strerror(error)));
+}
+
+// Starts the program as the leader of a new process group, with `socket_fd` as its fd 3, its output
+// going to `stderr_fd`, and no other file of ours.
+absl::StatusOr<pid_t> Spawn(const WorkerCommand& command, int socket_fd, int stderr_fd) {
+  std::vector<std::string> arguments = {command.program};
+  arguments.insert(arguments.end(), command.args.begin(), command.args.end());
+  std::vector<std::string> environment = EnvironmentOf(command);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, stderr_fd, 1);
+  posix_spawn_file_actions_adddup2(&actions, stderr_fd, 2);
+  posix_spawn_file_actions_adddup2(&actions, socket_fd, kWorkerFd);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerFd + 1);
+
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, command.program.c_str(), &actions, &attributes,
+                                Pointers(arguments).data(), Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return Failed(absl::StrCat("cannot start ", command.program), error);
+  return pid;
+}
+
+// Starts every worker, and lives as long as this process: a worker asks the kernel to be ended with
+// its parent, by which the kernel means the thread that started it.
+class Spawner {
+ public:
+  static Spawner& Get() {
+    static Spawner* spawner = new Spawner;  // never destroyed, as its thread never ends
+    if (spawner->process_ != getpid()) spawner = new Spawner;  // a fork has no threads
+    return *spawner;
+  }
+
+  absl::StatusOr<pid_t> Start(const WorkerCommand& command, int socket_fd, int stderr_fd) {
+    std::packaged_task<absl::StatusOr<pid_t>()> task(
+        [&] { return Spawn(command, socket_fd, stderr_fd); });
+    std::future<absl::StatusOr<pid_t>> pid = task.get_future();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_one();
+    return pid.get();
+  }
+
+ private:
+  Spawner() {
+    std::thread([this] { Serve(); }).detach();
+  }
+
+  void Serve() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return !tasks_.empty(); });
+      std::packaged_task<absl::StatusOr<pid_t>()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+  }
+
+  const pid_t process_ = getpid();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::packaged_task<absl::StatusOr<pid_t>()>> tasks_;
+};
+
+std::string DescribeExit(int status) {
+  if (WIFSIGNALED(status)) {
+    return absl::StrCat("killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)),
+                        ")");
+  }
+  return absl::StrCat("exited with code ", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindWorker(const std::string& name, const std::string& dir) {
+  std::vector<std::filesystem::path> places;
+  std::error_code error;
+  if (!dir.empty()) {
+    places.emplace_back(dir);
+  } else {
+    const auto executable = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+    places = {executable, executable.parent_path() / "libexec"};
+  }
+  std::string looked;
+  for (const std::filesystem::path& place : places) {
+    const std::filesystem::path path = place / name;
+    if (access(path.c_str(), X_OK) == 0) return path.string();
+    absl::StrAppend(&looked, looked.empty() ? "" : " and ", path.string());
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the worker program ", name, " is not installed; looked for ", looked));
+}
+
+absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const WorkerCommand& command) {
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+    return Failed("socketpair", errno);
+  }
+  Fd ours(sockets[0]), theirs_low(sockets[1]), theirs(CopyAboveWorkerFd(sockets[1]));
+  int pipes[2];
+  if (pipe2(pipes, O_CLOEXEC) != 0) return Failed("pipe", errno);
+  Fd stderr_read(pipes[0]), stderr_low(pipes[1]), stderr_write(CopyAboveWorkerFd(pipes[1]));
+  if (theirs.fd < 0 || stderr_write.fd < 0) return Failed("fcntl", errno);
+  fcntl(ours.fd, F_SETFL, O_NONBLOCK);
+  fcntl(stderr_read.fd, F_SETFL, O_NONBLOCK);
+
+  absl::StatusOr<pid_t> pid = Spawner::Get().Start(command, theirs.fd, stderr_write.fd);
+  if (!pid.ok()) return pid.status();
+  const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
+  if (pid_fd < 0) {
+    const int error = errno;
+    kill(-*pid, SIGKILL);
+    waitpid(*pid, nullptr, 0);
+    return Failed("pidfd_open", error);
+  }
+  return std::unique_ptr<WorkerProcess>(
+      new WorkerProcess(*pid, pid_fd, ours.Release(), stderr_read.Release(), command.limits));
+}
+
+WorkerProcess::WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd,
+                             WorkerLimits limits)
+    : pid_(pid),
+      pid_fd_(pid_fd),
+      socket_fd_(socket_fd),
+      limits_(std::move(limits)),
+      stderr_fd_(stderr_fd) {}
+
+WorkerProcess::~WorkerProcess() {
+  Kill();
+  close(socket_fd_);
+  if (stderr_fd_ >= 0) close(stderr_fd_);
+  close(pid_fd_);
+}
+
+void WorkerProcess::Signal() {
+  if (state_ != State::kAlive) return;
+  // The leader is not reaped yet, so its id cannot have become another group's.
+  kill(-pid_, SIGKILL);
+  // A worker whose walls do not stand may have left its group.
+  syscall(SYS_pidfd_send_signal, pid_fd_, SIGKILL, nullptr, 0);
+  state_ = State::kKilled;
+}
+
+bool WorkerProcess::Kill() {
+  Signal();
+  const SteadyClock::time_point patience = SteadyClock::now() + kKillPatience;
+  pollfd gone = {pid_fd_, POLLIN, 0};
+  while (!Gone()) {
+    if (waited_ || SteadyClock::now() > patience) {
+      waited_ = true;
+      return false;
+    }
+    poll(&gone, 1, kPollMs);
+  }
+  return true;
+}
+
+bool WorkerProcess::Gone() {
+  if (state_ == State::kGone) return true;
+  pollfd gone = {pid_fd_, POLLIN, 0};
+  if (poll(&gone, 1, 0) <= 0) return false;
+  DrainStderr();
+  waitpid(pid_, &wait_status_, 0);
+  state_ = State::kGone;
+  return true;
+}
+
+void WorkerProcess::DrainStderr() {
+  char buffer[4096];
+  // Bounded, so that a worker that never stops talking cannot hold us here.
+  for (int i = 0; i < 64; ++i) {
+    const ssize_t got = read(stderr_fd_, buffer, sizeof(buffer));
+    if (got <= 0) return;
+    last_words_.append(buffer, static_cast<size_t>(got));
+    if (last_words_.size() > kLastWordsBytes) {
+      last_words_.erase(0, last_words_.size() - kLastWordsBytes);
+    }
+  }
+}
+
+std::string WorkerProcess::Words() const {
+  return std::string(absl::StripAsciiWhitespace(last_words_));
+}
+
+std::string WorkerProcess::KillAndHear() {
+  Kill();
+  return Words();
+}
+
+WorkerAnswer WorkerProcess::End(WorkerAnswer::Kind kind, const std::string& why) {
+  WorkerAnswer answer;
+  answer.kind = kind;
+  answer.message = why;
+  if (kind == WorkerAnswer::Kind::kCancelled) {
+    Signal();
+    return answer;
+  }
+  if (!Kill()) {
+    absl::StrAppend(&answer.message, "; process ", pid_, " does not end, even when killed");
+  } else if (kind == WorkerAnswer::Kind::kDied) {
+    absl::StrAppend(&answer.message, DescribeExit(wait_status_));
+  }
+  const std::string words = Words();
+  if (!words.empty()) {
+    absl::StrAppend(&answer.message, "; its last words: ", words);
+  }
+  return answer;
+}
+
+WorkerProcess::Ready WorkerProcess::Exchange(std::string_view& unsent, FrameReader& reader,
+                                             int wait_ms) {
+  pollfd watched[3] = {{socket_fd_, static_cast<short>(POLLIN | (unsent.empty() ? 0 : POLLOUT)), 0},
+                       {stderr_fd_, POLLIN, 0},
+                       {pid_fd_, POLLIN, 0}};
+  if (poll(watched, 3, wait_ms) <= 0) return Ready::kNothing;
+  if (watched[1].revents & POLLIN) {
+    DrainStderr();
+  } else if (watched[1].revents != 0) {
+    close(std::exchange(stderr_fd_, -1));  // closed by the worker, it would be ready for ever
+  }
+  if (watched[0].revents & POLLOUT) {
+    const ssize_t sent = send(socket_fd_, unsent.data(), unsent.size(), MSG_NOSIGNAL);
+    if (sent > 0) unsent.remove_prefix(static_cast<size_t>(sent));
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) return Ready::kClosed;
+  }
+  if (watched[0].revents & (POLLIN | POLLHUP)) {
+    absl::StatusOr<bool> whole = reader.ReadFrom(socket_fd_);
+    if (absl::IsInvalidArgument(whole.status())) return Ready::kBroken;
+    if (!whole.ok()) return Ready::kClosed;
+    return *whole ? Ready::kReply : Ready::kNothing;
+  }
+  // Dead, and nothing is left to be read of what it said before.
+  return watched[2].revents != 0 ? Ready::kClosed : Ready::kNothing;
+}
+
+bool WorkerProcess::HasSpokenUnasked() const {
+  char byte;
+  return recv(socket_fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl::Duration limit,
+                                 const Cancelled& cancelled) {
+  using Kind = WorkerAnswer::Kind;
+  if (!alive()) return {Kind::kDied, {}, "the worker is gone"};
+  // One request, one reply: what is there already answers nothing we asked.
+  if (HasSpokenUnasked()) return End(Kind::kProtocol, "it spoke without being asked");
+  absl::StatusOr<std::string> frame = EncodeFrame(request);
+  if (!frame.ok()) return End(Kind::kProtocol, std::string(frame.status().message()));
+  std::string_view unsent = *frame;
+  const SteadyClock::time_point deadline =
+      SteadyClock::now() + absl::ToChronoMilliseconds(std::min(limit, kLimitMax));
+  FrameReader reader(ReplyFrameBytesMax(request));
+  SteadyClock::time_point look_at = SteadyClock::now() + kLookAtUse;
+  while (true) {
+    if (SteadyClock::now() >= look_at) {
+      const std::string excess = Excess();
+      if (!excess.empty()) return End(Kind::kExceeded, excess);
+      look_at = SteadyClock::now() + kLookAtUse;
+    }
+    const int64_t left_ms =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
+    if (left_ms <= 0) {
+      return End(Kind::kDeadline, absl::StrCat("no answer within ", absl::FormatDuration(limit)));
+    }
+    if (cancelled && cancelled()) return End(Kind::kCancelled, "cancelled");
+    const Ready ready =
+        Exchange(unsent, reader, static_cast<int>(std::min<int64_t>(kPollMs, left_ms)));
+    if (ready == Ready::kClosed) return End(Kind::kDied, "");
+    if (ready == Ready::kBroken) {
+      return End(Kind::kProtocol, "it announced a message longer than allowed");
+    }
+    if (ready == Ready::kReply) {
+      WorkerAnswer answer;
+      answer.kind = Kind::kReplied;
+      if (unsent.empty() && ParseReply(reader.payload(), answer.reply)) return answer;
+      return End(Kind::kProtocol, "it sent what is not a reply");
+    }
+  }
+}
+
+std::string WorkerProcess::Excess() const {
+  const auto beyond = [](const char* what, int64_t limit) {
+    return absl::StrCat("it used more than ", limit >> 20, " MiB of ", what);
+  };
+  if (limits_.processes > 0) {
+    const TreeUse use = UseOfTree(pid_, limits_.processes + 1);
+    if (use.processes > limits_.processes) {
+      return absl::StrCat("it started more than ", limits_.processes, " processes");
+    }
+    if (limits_.resident_bytes > 0 && use.resident_bytes > limits_.resident_bytes) {
+      return beyond("memory", limits_.resident_bytes);
+    }
+  } else if (limits_.resident_bytes > 0 && ResidentBytes() > limits_.resident_bytes) {
+    return beyond("memory", limits_.resident_bytes);
+  }
+  if (limits_.scratch_bytes > 0 &&
+      BytesUnder(limits_.scratch_dir, kEntriesMax) > limits_.scratch_bytes) {
+    return beyond("its scratch folder", limits_.scratch_bytes);
+  }
+  return "";
+}
+
+int64_t WorkerProcess::ResidentBytes() const { return ResidentBytesOf(pid_); }
+
+}  // namespace tune::server

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/supervision/workers.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "server/supervision/host_memory.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kDriverCache[] = "driver-cache";
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kGiB = int64_t{1} << 30;
+// A compiler driver, a compiler, an assembler and a linker with its plugin.
+constexpr int kCompilerProcesses = 16;
+constexpr int64_t kCompilerResidentBytes = 4 * kGiB;
+constexpr int64_t kCompilerScratchBytes = 256 * kMiB;
+constexpr int64_t kDriverScratchBytes = kGiB;
+// Stacks of a block's threads, shared arrays, a copy of the largest output.
+constexpr int64_t kHostHeadroomBytes = 4 * kGiB;
+
+int64_t HostMemoryBytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
+
+// NVIDIA's driver lists its GPUs there. Asking the driver itself would take a worker.
+int GpuCount() {
+  std::error_code error;
+  int count = 0;
+  for (fs::directory_iterator it("/proc/driver/nvidia/gpus", error), end; !error && it != end;
+       it.increment(error)) {
+    ++count;
+  }
+  return count;
+}
+
+std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::string& program,
+                                      CompileCache* cache, WallBook* walls) {
+  CompilePoolOptions pool;
+  pool.command.program = program;
+  pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", fs::path(program).filename().string());
+  pool.workers = options.limits.compile_workers;
+  pool.binary_bytes_max = options.limits.binary_bytes;
+  pool.log_bytes_max = options.limits.log_bytes;
+  pool.cache = cache;
+  pool.walls = walls;
+  pool.command.limits = {.resident_bytes = kCompilerResidentBytes,
+                         .processes = kCompilerProcesses,
+                         .scratch_bytes = kCompilerScratchBytes};
+  pool.deadline = options.compile_deadline;
+  return std::make_unique<CompilePool>(std::move(pool));
+}
+
+std::unique_ptr<DeviceSupervisor> MakeLease(const WorkersOptions& options, WallBook* walls,
+                                       const std::string& id, const std::string& scratch,
+                                       const std::string& program, std::vector<std::string> args) {
+  DeviceSupervisorOptions lease;
+  lease.id = id;
+  lease.command.program = program;
+  lease.command.args = std::move(args);
+  lease.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
+  lease.walls = walls;
+  lease.command.limits.resident_bytes = HostMemoryBytes() / 4 * 3;
+  if (id == "cpu") {
+    lease.runs_foreign_code = true;
+    lease.headroom_bytes = std::min(kHostHeadroomBytes, HostMemoryBytes() / 4);
+  } else {
+    lease.command.limits.scratch_dir = lease.scratch_dir;
+    lease.command.limits.scratch_bytes = kDriverScratchBytes;
+    // What the driver compiles for itself is kept from one worker to the next.
+    lease.command.environment.push_back(
+        absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/", kDriverCache));
+  }
+  lease.prepare_deadline = options.prepare_deadline;
+  // A CPU takes seconds for what a GPU does in milliseconds.
+  lease.run_deadline = id == "cpu" ? 6 * options.run_deadline : options.run_deadline;
+  return std::make_unique<DeviceSupervisor>(std::move(lease));
+}
+
+std::unique_ptr<DeviceSupervisor> MakeGpuLease(const WorkersOptions& options, WallBook* walls,
+                                          int ordinal, const std::string& program) {
+  const std::string id = absl::StrCat("cuda:", ordinal);
+  return MakeLease(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
+}
+
+// Of "cuda:1"; nothing for other devices.
+std::optional<int> GpuOrdinal(absl::string_view id) {
+  int ordinal = 0;
+  if (!absl::ConsumePrefix(&id, "cuda:") || !absl::SimpleAtoi(id, &ordinal)) return std::nullopt;
+  return ordinal;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& given) {
+  WorkersOptions options = given;
+  std::error_code error;
+  options.state_dir = fs::absolute(given.state_dir, error).string();
+  const bool shares_state = !given.scratch_dir.empty();
+  if (!shares_state) options.scratch_dir = options.state_dir + "/scratch";
+  Limits& limits = options.limits;
+  if (limits.compile_workers <= 0) {
+    limits.compile_workers =
+        CompileWorkersThatFit(static_cast<int>(std::thread::hardware_concurrency()),
+                              UsableMemoryBytes(), limits.compile_worker_bytes);
+  }
+  // What the workers of a daemon that was killed have left. The folder is this process's alone.
+  for (fs::directory_iterator it(options.scratch_dir, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->path().filename() != kDriverCache) fs::remove_all(it->path(), ignored);
+  }
+  std::unique_ptr<Workers> workers(new Workers());
+  workers->options_ = options;
+  absl::StatusOr<std::unique_ptr<CompileCache>> cache =
+      CompileCache::Open(options.state_dir + "/compile-cache", limits.cache_bytes);
+  if (!cache.ok() && shares_state) {  // what may not be written to is done without
+    cache = CompileCache::Open(options.scratch_dir + "/compile-cache", limits.cache_bytes);
+  }
+  ASSIGN_OR_RETURN(workers->cache_, std::move(cache));
+  workers->walls_ = std::make_unique<WallBook>(
+      (shares_state ? options.scratch_dir : options.state_dir) + "/walls",
+      options.allow_weak_walls);
+  fs::create_directories(absl::StrCat(options.scratch_dir, "/", kDriverCache), error);
+  WallBook* walls = workers->walls_.get();
+  // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always there;
+  // that they are not installed is for the one who uses them to learn.
+  const auto find = [&](const char* name) { return FindWorker(name, options.worker_dir); };
+  if (absl::StatusOr<std::string> program = find("tune-compile-cuda"); program.ok()) {
+    workers->cuda_pool_ = MakePool(options, *program, workers->cache_.get(), walls);
+  }
+  workers->FindNewDevices();
+  workers->cpu_pool_ = MakePool(options, find("tune-compile-cpu").value_or("tune-compile-cpu"),
+                                workers->cache_.get(), walls);
+  workers->devices_.push_back(MakeLease(options, walls, "cpu", "cpu",
+                                        find("tune-device-cpu").value_or("tune-device-cpu"), {}));
+  return workers;
+}
+
+std::vector<DeviceSupervisor*> Workers::devices() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<DeviceSupervisor*> devices;
+  for (const auto& device : devices_) devices.push_back(device.get());
+  return devices;
+}
+
+void Workers::FindNewDevices() {
+  const absl::StatusOr<std::string> program = FindWorker("tune-device-cuda", options_.worker_dir);
+  if (!program.ok()) return;  // a build without CUDA
+  std::lock_guard<std::mutex> lock(mutex_);
+  int known = 0;
+  for (const auto& device : devices_) known += GpuOrdinal(device->id()).has_value() ? 1 : 0;
+  // One even without a driver: its status says what is missing.
+  for (int i = known; i < std::max(1, GpuCount()); ++i) {
+    devices_.insert(devices_.begin() + i, MakeGpuLease(options_, walls_.get(), i, *program));
+  }
+}
+
+absl::StatusOr<DeviceSupervisor*> Workers::FindDevice(const std::string& id) {
+  const std::vector<DeviceSupervisor*> devices = this->devices();
+  for (DeviceSupervisor* device : devices) {
+    if (id == device->id()) return device;
+    if (id.empty() && (device->id() == "cpu" || device->Open().ok())) return device;
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no device '", id, "'; there are: ",
+      absl::StrJoin(devices, ", ", [](std::string* out, const DeviceSupervisor* device) {
+        absl::StrAppend(out, device->id());
+      })));
+}
+
+absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSupervisor(
+    const std::string& id) {
+  RETURN_IF_ERROR(FindDevice(id).status());
+  const std::optional<int> ordinal = GpuOrdinal(id);
+  if (!ordinal) {
+    return absl::UnimplementedError(absl::StrCat(
+        "device ", id, " has no counters that tunectl reads: declared bytes and times only"));
+  }
+  absl::StatusOr<std::string> program = FindWorker("tune-count-cuda", options_.worker_dir);
+  if (!program.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("the program that counts is not there: ", program.status().message()));
+  }
+  return MakeLease(options_, walls_.get(), id, absl::StrCat(id, "-counting"), *program,
+                   {"--ordinal", absl::StrCat(*ordinal)});
+}
+
+absl::StatusOr<CompilePool*> Workers::PoolFor(const std::string& target) {
+  if (target == "cpu") return cpu_pool_.get();
+  if (cuda_pool_ != nullptr) return cuda_pool_.get();
+  return absl::UnavailableError(
+      absl::StrCat("cannot compile for ", target,
+                   ": this installation has no tune-compile-cuda; build with TUNE_CUDA=ON"));
+}
+
+std::vector<std::string> Workers::Targets() {
+  std::vector<std::string> targets;
+  for (CompilePool* pool : {cpu_pool_.get(), cuda_pool_.get()}) {
+    if (pool == nullptr) continue;
+    absl::StatusOr<CompilerInfo> info = pool->Info();
+    if (info.ok()) targets.insert(targets.end(), info->targets.begin(), info->targets.end());
+  }
+  return targets;
+}
+
+absl::StatusOr<CompilePause> Workers::Quiet(const std::string& target, const Cancelled& cancelled) {
+  if (target != "cpu") return CompilePause();
+  return CompilePause::Take(*cpu_pool_, cancelled);
+}
+
+int Workers::compile_workers() const { return cpu_pool_->workers(); }
+
+absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
+    const std::string& device_id, WorkerEvaluatorOptions options) {
+  ASSIGN_OR_RETURN(options.device, FindDevice(device_id));
+  if (options.device->Status().info.target.empty()) {
+    RETURN_IF_ERROR(options.device->Open(options.cancelled));
+  }
+  ASSIGN_OR_RETURN(options.compiler, PoolFor(options.device->Status().info.target));
+  options.remembered_max = options_.limits.remembered_results;
+  return WorkerEvaluator::Create(std::move(options));
+}
+
+}  // namespace tune::server

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks what a client asks for before anything is stored: a sweep that is accepted can run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/kernels/catalogue.h"
+#include "server/devices/devices.h"
+#include "server/kernels/space_solver.h"
+#include "server/sweep/sweep_view.h"
+#include "tune/v1/kernel.pb.h"
+#include "tune/v1/sweep.pb.h"
+#include "tuner/kernel/kernel.h"
+
+namespace tune::server {
+
+// How long measuring the best again may take beyond a budget in seconds: as long as that, but no
+// less than what a few rounds take and no more than what they need. 0 without such a budget: then
+// it ends when the winner is settled.
+double ConfirmSecondsMax(const db::SweepRow& sweep);
+
+struct Submission {
+  std::shared_ptr<const Kernel> parsed;
+  TargetTraits traits;
+  db::KernelRow kernel;
+  db::SweepRow sweep;
+  SearchOptions search;
+  uint64_t space_size = 0;
+  std::vector<std::string> warnings;  // of the source; the sweep runs all the same
+};
+
+// Waits until the devices are known, at most until `deadline`. Whether any config is valid is not
+// known yet, nor how many: `space_size` is 0 and the strategy may be empty.
+absl::StatusOr<Submission> CheckProblem(const v1::SubmitSweepRequest& request,
+                                        const Catalogue& catalogue, const Devices& devices,
+                                        absl::Time deadline);
+// The same, and finds the space. CANCELLED if `cancelled` says so.
+absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
+                                           const Catalogue& catalogue, const Devices& devices,
+                                           SpaceSolver& solver, absl::Time deadline,
+                                           const Cancelled& cancelled);
+
+// Fills in the strategy and budget that were not asked for: everything if that is at most 4096
+// configs, else 1000 of them by the default strategy; on the CPU, where one launch may take a
+// second, what can be tried in a minute.
+void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep);
+
+// Configs a sweep will try at most.
+uint64_t PlannedTrials(const db::SweepRow& sweep, uint64_t space_size);
+
+}  // namespace tune::server

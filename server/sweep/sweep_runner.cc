@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep/sweep_runner.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "db/store_faults.h"
+#include "server/sweep/progress_meter.h"
+#include "server/sweep/submission.h"
+#include "tuner/kernel/kernel.h"
+#include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
+#include "tuner/strategies/strategy.h"
+#include "tuner/sweep/sweep.h"
+#include "tuner/sweep/winner.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kProbeWait = absl::Minutes(5);
+// What is in flight was chosen before its results were known: of few trials, a quarter at most.
+constexpr uint64_t kBlindShare = 4;
+constexpr uint64_t kInFlightMin = 4;
+// While the store cannot write, it is asked again so often, and for so long.
+constexpr absl::Duration kStoreAgain = absl::Seconds(1);
+constexpr absl::Duration kStorePatience = absl::Hours(1);
+constexpr absl::Duration kStopCheck = absl::Milliseconds(50);
+constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
+
+// On the CPU a launch may take a second, flushing its caches before each sample takes tens of
+// milliseconds, and the noise of a host is far above a GPU's: few samples tell what can be told.
+SamplePolicy PolicyFor(const std::string& target, CacheMode cache_mode) {
+  SamplePolicy policy{.cache_mode = cache_mode};
+  if (target == "cpu") {
+    policy.samples_min = 3;
+    policy.samples_max = 24;
+    policy.seconds_max = 0.25;
+    policy.precision = 0.01;
+    policy.hopeless_ratio = 1.5;
+  }
+  return policy;
+}
+
+// One round of confirming: the same number of samples in each, so that all rounds weigh alike, and
+// none of them long, since what differs between processes is not seen within one.
+SamplePolicy RoundPolicyFor(const std::string& target, CacheMode cache_mode) {
+  SamplePolicy policy{.cache_mode = cache_mode, .precision = 0};
+  if (target == "cpu") {
+    policy.samples_min = 3;
+    policy.samples_max = 8;
+    policy.seconds_max = 0.15;
+    return policy;
+  }
+  policy.samples_min = policy.samples_max = 40;
+  policy.seconds_max = 0.02;
+  return policy;
+}
+
+// On a GPU eight rounds of nine configs fit; a slow kernel on the CPU gets fewer.
+ConfirmPolicy ConfirmPolicyFor(const db::SweepRow& row) {
+  ConfirmPolicy policy{.time = row.target == "cpu" ? absl::Seconds(20) : absl::Seconds(6)};
+  if (row.budget_seconds > 0) {
+    policy.limit = absl::Seconds(ConfirmSecondsMax(row));
+    policy.time = std::min(policy.time, policy.limit / 2);
+  }
+  return policy;
+}
+
+// One sweep while it runs. Not thread-safe: lives on the thread of its device.
+class SweepRun {
+ public:
+  SweepRun(db::Store& store, Workers& workers, Devices& devices, SpaceSolver& solver,
+           SweepView view, SweepFeed& feed, const SweepControl& control)
+      : store_(store),
+        workers_(workers),
+        devices_(devices),
+        solver_(solver),
+        feed_(feed),
+        control_(control),
+        view_(std::move(view)),
+        meter_(SteadyNow()) {}
+  // Gives the device free for others: no worker stays on it between sweeps.
+  ~SweepRun();
+
+  absl::Status Go();
+  // Writes to the store, and waits out a full or failing disk: what was measured is worth the wait.
+  absl::Status Persist(absl::FunctionRef<absl::Status()> write);
+  // How it ended, given what Go returned.
+  SweepView Ended(const absl::Status& status);
+  // The record to publish; nothing unless a winner was confirmed.
+  std::optional<db::RecordRow> Record() const;
+
+ private:
+  absl::Status LoadKernel();
+  absl::Status OpenDevice();
+  absl::Status PlanSpace();
+  // Trials at once: fewer than the evaluator takes where a strategy that learns has few to try.
+  // Those that learn from a prior do from results.
+  size_t InFlight() const;
+  absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
+  absl::StatusOr<std::vector<Trial>> LoadKnown();
+  void Keep(Trial trial);
+  absl::Status Search(const std::vector<Trial>& known);
+  absl::Status Confirm();
+  absl::Status StoreConfirmed(Trial& trial);
+  absl::Status Append(Trial& trial);
+  absl::Status NameBestSoFar();
+  void Report(const SweepSummary& summary, const Trial* trial);
+  std::string Unconfirmed() const;
+  void Phase(const std::string& message);
+  void WaitFor(const std::string& holder);
+
+  db::Store& store_;
+  Workers& workers_;
+  Devices& devices_;
+  SpaceSolver& solver_;
+  SweepFeed& feed_;
+  const SweepControl& control_;
+  SweepView view_;
+  ProgressMeter meter_;
+
+  std::shared_ptr<const Kernel> kernel_;
+  std::optional<DeviceTurns::Turn> turn_;
+  DeviceSupervisor* lease_ = nullptr;
+  std::unique_ptr<WorkerEvaluator> evaluator_;
+  std::optional<Space> space_;
+  std::optional<Config> default_config_;  // not every problem allows the spec's default
+  std::unique_ptr<Strategy> strategy_;
+  db::TrialKey key_;
+  std::vector<Trial> finalists_;        // the fastest that were ok, without samples
+  std::optional<Trial> default_trial_;  // of the search, if it was ok
+  SweepSummary summary_;
+  double search_seconds_ = 0;  // that the search may take; 0: no limit
+  bool confirmed_ = false;
+};
+
+SweepRun::~SweepRun() {
+  evaluator_.reset();
+  if (lease_ != nullptr) lease_->Close();
+}
+
+absl::Status SweepRun::Go() {
+  RETURN_IF_ERROR(LoadKernel());
+  RETURN_IF_ERROR(OpenDevice());
+  RETURN_IF_ERROR(PlanSpace());
+  ASSIGN_OR_RETURN(const std::vector<Trial> known, LoadKnown());
+  RETURN_IF_ERROR(Search(known));
+  if (control_.stop || !summary_.best) return absl::OkStatus();
+  return Confirm();
+}
+
+void SweepRun::Phase(const std::string& message) {
+  view_.row.message = message;
+  feed_.Update(view_);
+}
+
+void SweepRun::WaitFor(const std::string& holder) {
+  view_.waits_for = absl::StrCat(view_.row.device_id, ", which ", holder, " has");
+  Phase(absl::StrCat("waiting for ", view_.waits_for));
+}
+
+absl::Status SweepRun::LoadKernel() {
+  ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(view_.row.kernel_hash));
+  ASSIGN_OR_RETURN(kernel_, Kernel::Create(row.spec_name, row.spec_text, row.files));
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::OpenDevice() {
+  const db::SweepRow& row = view_.row;
+  const Cancelled stopped = [this] { return control_.stop.load(); };
+  ASSIGN_OR_RETURN(DeviceView device,
+                   devices_.Choose(row.device_id, SteadyNow() + kProbeWait, stopped));
+  if (!device.status.info.name.empty() && device.status.info.name != row.device_name) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "device ", row.device_id, " was ", row.device_name, " when the sweep was submitted and is ",
+        device.status.info.name, " now; submit the sweep again"));
+  }
+  ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
+                   devices_.turns().Take(row.device_id, absl::StrCat("sweep ", row.id), stopped,
+                                         [this](const std::string& holder) { WaitFor(holder); }));
+  turn_.emplace(std::move(turn));
+  view_.waits_for.clear();
+  Phase("opening the device and computing the reference");
+  ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
+  devices_.RestoreCeilings(*lease_);
+  const absl::Duration budget =
+      row.budget_seconds > 0 ? absl::Seconds(row.budget_seconds) : absl::InfiniteDuration();
+  std::optional<Config> first;
+  if (absl::StatusOr<Config> config =
+          kernel_->DefaultConfig(row.problem, TraitsOf(device.status.info));
+      config.ok()) {
+    first = *std::move(config);
+  }
+  ASSIGN_OR_RETURN(evaluator_,
+                   workers_.MakeEvaluator(
+                       row.device_id, {.kernel = kernel_,
+                                       .problem = row.problem,
+                                       .seed = row.seed,
+                                       .policy = PolicyFor(row.target, row.cache_mode),
+                                       .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
+                                       .budget = budget,
+                                       .cancelled = stopped,
+                                       .first = std::move(first)}));
+  RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
+  key_ = {.kernel_hash = row.kernel_hash,
+          .problem = row.problem,
+          .device_name = row.device_name,
+          .target = row.target,
+          .driver = evaluator_->device().driver,
+          .compiler = evaluator_->compiler_version(),
+          .cache_mode = row.cache_mode};
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::PlanSpace() {
+  const db::SweepRow& row = view_.row;
+  ASSIGN_OR_RETURN(space_,
+                   solver_.MakeSpace(
+                       *kernel_, row.problem, evaluator_->traits(),
+                       [this] { return control_.stop.load(); }, SpaceSolver::Caller::kSweep));
+  view_.fixed_params.clear();
+  for (size_t i = 0; i < space_->params().size(); ++i) {
+    if (space_->radix(i) == 1) view_.fixed_params.push_back(space_->params()[i].name);
+  }
+  std::optional<uint64_t> first;
+  if (absl::StatusOr<Config> config = kernel_->DefaultConfig(row.problem, evaluator_->traits());
+      config.ok()) {
+    first = space_->IndexOf(*config);
+    if (first) default_config_ = *std::move(config);
+  }
+  StrategyOptions options{.seed = row.seed,
+                          .first = first,
+                          .budget_trials = row.budget_trials,
+                          .in_flight = static_cast<uint32_t>(InFlight())};
+  if (UsesPrior(row.strategy)) {
+    ASSIGN_OR_RETURN(options.prior, LoadPrior());
+  }
+  ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, std::move(options)));
+  view_.progress.space_size = space_->size();
+  view_.progress.planned = PlannedTrials(row, space_->size());
+  return absl::OkStatus();
+}
+
+size_t SweepRun::InFlight() const {
+  const db::SweepRow& row = view_.row;
+  if (row.budget_trials == 0 || !UsesPrior(row.strategy)) return evaluator_->capacity();
+  return std::min<size_t>(evaluator_->capacity(),
+                          std::max(kInFlightMin, row.budget_trials / kBlindShare));
+}
+
+absl::StatusOr<std::vector<PriorObservation>> SweepRun::LoadPrior() {
+  WarmStart warm_start;
+  if (view_.search.prior != nullptr) warm_start = *view_.search.prior;
+  if (!view_.search.no_warm_start && warm_start.prior.size() < kPriorObservationsMax) {
+    ASSIGN_OR_RETURN(
+        WarmStart stored,
+        GatherWarmStart(store_, *kernel_, key_, kPriorObservationsMax - warm_start.prior.size()));
+    for (PriorObservation& observation : stored.prior) {
+      observation.source += static_cast<uint32_t>(warm_start.sources.size());
+      warm_start.prior.push_back(std::move(observation));
+    }
+    warm_start.sources.insert(warm_start.sources.end(), stored.sources.begin(),
+                              stored.sources.end());
+  }
+  view_.warm_observations = warm_start.prior.size();
+  view_.warm_sources = std::move(warm_start.sources);
+  return std::move(warm_start.prior);
+}
+
+absl::StatusOr<std::vector<Trial>> SweepRun::LoadKnown() {
+  const uint32_t known_max = workers_.limits().known_trials;
+  std::vector<Trial> stored;
+  if (view_.row.fresh) {  // what this sweep itself did before it was interrupted
+    ASSIGN_OR_RETURN(stored, store_.NewestOfSweep(view_.row.id, known_max));
+  } else {
+    ASSIGN_OR_RETURN(stored, store_.TrialsOfKey(key_, known_max));
+  }
+  if (stored.size() == known_max) {
+    spdlog::warn("sweep {} takes over {} trials, and no older ones: see --known-trials",
+                 view_.row.id, known_max);
+  }
+  std::vector<Trial> known;
+  std::set<std::string> seen;
+  for (Trial& trial : stored) {
+    if (!space_->IndexOf(trial.config) || !seen.insert(ToText(trial.config)).second) continue;
+    trial.measurement.samples_ns.clear();
+    Keep(trial);
+    known.push_back(std::move(trial));
+  }
+  return known;
+}
+
+// A sweep may have millions of trials; naming the winner takes the best few.
+void SweepRun::Keep(Trial trial) {
+  if (trial.outcome != Outcome::kOk) return;
+  trial.measurement.samples_ns.clear();
+  if (default_config_ && trial.config == *default_config_) default_trial_ = trial;
+  finalists_.push_back(std::move(trial));
+  if (finalists_.size() < 2 * kFinalistsMin) return;
+  std::nth_element(finalists_.begin(), finalists_.begin() + kFinalistsMin, finalists_.end(),
+                   [](const Trial& a, const Trial& b) {
+                     return a.measurement.latency_ns_median < b.measurement.latency_ns_median;
+                   });
+  finalists_.resize(kFinalistsMin);
+}
+
+absl::Status SweepRun::Search(const std::vector<Trial>& known) {
+  meter_ = ProgressMeter(SteadyNow());
+  Phase("");
+  SweepHooks hooks;
+  hooks.cancelled = &control_.stop;
+  hooks.record = [this](Trial& trial) -> absl::Status {
+    trial.sweep_id = view_.row.id;
+    return Append(trial);
+  };
+  hooks.progress = [this](const SweepSummary& summary, const Trial& trial) {
+    summary_ = summary;  // kept in case the loop ends with an error
+    Keep(trial);
+    meter_.Finished(SteadyNow());
+    Report(summary, &trial);
+  };
+  SweepBudget budget{.trials = view_.row.budget_trials,
+                     .trials_without_improvement = view_.search.trials_without_improvement,
+                     .improvement_chance_min = view_.search.improvement_chance_min,
+                     .in_flight = InFlight()};
+  budget.time = evaluator_->time_left();
+  if (view_.row.budget_seconds > 0) search_seconds_ = absl::ToDoubleSeconds(budget.time);
+  ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
+  view_.end = ToText(summary_.end);
+  if (summary_.dropped > 0) {
+    absl::StrAppend(&view_.end, " with ", summary_.dropped,
+                    " more under way, which do not count as tried");
+  }
+  Report(summary_, nullptr);
+  return devices_.KeepCeilings(*lease_);  // a trial above them may have had them measured again
+}
+
+void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
+  const absl::Time now = SteadyNow();
+  SweepProgress& progress = view_.progress;
+  progress.done = summary.done;
+  progress.reused = summary.reused;
+  progress.outcomes = summary.outcomes;
+  progress.elapsed_seconds = meter_.ElapsedSeconds(now);
+  progress.trials_per_second = meter_.TrialsPerSecond(now);
+  const uint64_t left = progress.planned - std::min(progress.planned, progress.done);
+  progress.remaining_seconds = meter_.RemainingSeconds(now, left, search_seconds_);
+  if (summary.best) {
+    progress.best_config = summary.best->config;
+    progress.best_latency_ns = summary.best->measurement.latency_ns_median;
+  }
+  progress.worker_restarts = evaluator_->worker_restarts();
+  progress.compile_cache_hits = evaluator_->compile_cache_hits();
+  if (trial != nullptr) feed_.AddTrial(*trial);
+  feed_.Update(view_);
+}
+
+absl::Status SweepRun::Confirm() {
+  view_.progress.remaining_seconds = 0;
+  Phase("measuring the best configs again, in fresh processes");
+  if (default_trial_) finalists_.push_back(*default_trial_);
+  const Config default_config = default_config_.value_or(Config{});
+  absl::StatusOr<Finals> measured =
+      MeasureFinals(finalists_, default_config, ConfirmPolicyFor(view_.row), *evaluator_);
+  if (absl::IsDeadlineExceeded(measured.status())) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Finals finals, std::move(measured));
+  for (Trial& trial : finals.trials) RETURN_IF_ERROR(StoreConfirmed(trial));
+  ASSIGN_OR_RETURN(Winner winner, NameWinner(finals, default_config));
+
+  const Roof& roof = evaluator_->roof();
+  SweepResult result{.best = std::move(winner.best),
+                     .default_trial = std::move(winner.default_trial),
+                     .ties = std::move(winner.ties),
+                     .confirm_rounds = static_cast<uint32_t>(finals.rounds),
+                     .bound = roof.bound,
+                     .ceiling = roof.ceiling,
+                     .ceiling_measured = roof.measured};
+  view_.result = std::move(result);
+  confirmed_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status SweepRun::StoreConfirmed(Trial& trial) {
+  trial.sweep_id = view_.row.id;
+  trial.purpose = TrialPurpose::kConfirm;
+  if (trial.finished_unix_ms == 0) trial.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  return Append(trial);
+}
+
+absl::Status SweepRun::Append(Trial& trial) {
+  return Persist([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
+  const std::string message = view_.row.message;
+  absl::Duration waited;
+  while (true) {
+    const absl::Status written = write();
+    if (written.ok() && waited > absl::ZeroDuration()) Phase(message);
+    if (!db::MayPass(written) || waited >= kStorePatience) return written;
+    if (waited == absl::ZeroDuration()) {
+      spdlog::warn("sweep {} is paused: {}", view_.row.id, written.ToString());
+      Phase(absl::StrCat("paused, since what was measured cannot be stored: ", written.message(),
+                         ". It goes on by itself; `tunectl sweep cancel` ends it"));
+    }
+    for (const absl::Duration end = waited + kStoreAgain; waited < end; waited += kStopCheck) {
+      if (control_.stop) return written;
+      absl::SleepFor(kStopCheck);
+    }
+  }
+}
+
+absl::Status SweepRun::NameBestSoFar() {
+  if (!summary_.best || evaluator_ == nullptr) return absl::OkStatus();
+  const Roof& roof = evaluator_->roof();
+  SweepResult result{
+      .bound = roof.bound, .ceiling = roof.ceiling, .ceiling_measured = roof.measured};
+  ASSIGN_OR_RETURN(result.best, store_.GetTrial(summary_.best->id));
+  if (default_trial_) {
+    ASSIGN_OR_RETURN(result.default_trial, store_.GetTrial(default_trial_->id));
+  }
+  view_.result = std::move(result);
+  return absl::OkStatus();
+}
+
+// Why a sweep that ended by itself has no winner.
+std::string SweepRun::Unconfirmed() const {
+  if (summary_.best) {
+    return absl::StrFormat(
+        "the best could not be measured again within %.3g s, so no record was published: give a "
+        "longer --budget, and what was tried is not tried again",
+        ConfirmSecondsMax(view_.row));
+  }
+  if (summary_.done == 0 && summary_.end == SweepEnd::kTime) {
+    return "no config was tried to its end: give a longer --budget";
+  }
+  return absl::StrCat("no config was ok: `tunectl report sweep ", view_.row.id,
+                      "` and `tunectl trial list --sweep ", view_.row.id, "` show why");
+}
+
+SweepView SweepRun::Ended(const absl::Status& status) {
+  db::SweepRow& row = view_.row;
+  row.message.clear();
+  view_.waits_for.clear();
+  if (control_.stop && !control_.cancelled && !confirmed_) return std::move(view_);
+  if (confirmed_ || (status.ok() && !control_.stop)) {
+    row.state = db::SweepState::kDone;
+    if (!confirmed_) row.message = Unconfirmed();
+  } else if (control_.cancelled) {
+    row.state = db::SweepState::kCancelled;
+    row.message = "the best so far was not measured again";
+  } else {
+    row.state = db::SweepState::kFailed;
+    row.message = std::string(status.message());
+  }
+  if (!confirmed_) {
+    if (absl::Status named = NameBestSoFar(); !named.ok()) {
+      spdlog::error("sweep {}: {}", row.id, named.ToString());
+    }
+  }
+  if (view_.result) {
+    row.best_trial_id = view_.result->best.id;
+    const std::optional<Trial>& default_trial = view_.result->default_trial;
+    if (default_trial && default_trial->outcome == Outcome::kOk) {
+      row.default_trial_id = default_trial->id;
+    }
+    for (const Trial& tie : view_.result->ties) row.tie_trial_ids.push_back(tie.id);
+  }
+  view_.progress.remaining_seconds = 0;
+  return std::move(view_);
+}
+
+std::optional<db::RecordRow> SweepRun::Record() const {
+  if (!confirmed_) return std::nullopt;
+  const SweepResult& result = *view_.result;
+  db::RecordRow record{.key = key_,
+                       .kernel_name = view_.row.kernel_name,
+                       .trial = result.best,
+                       .tie_count = static_cast<uint32_t>(result.ties.size()),
+                       .published_unix_ms = absl::ToUnixMillis(absl::Now()),
+                       .seed = view_.row.seed};
+  for (const Trial& tie : result.ties) {
+    record.ties.push_back({tie.config, tie.measurement.latency_ns_median});
+  }
+  if (result.default_trial && result.default_trial->outcome == Outcome::kOk) {
+    record.default_latency_ns = result.default_trial->measurement.latency_ns_median;
+  }
+  return record;
+}
+
+}  // namespace
+
+SweepOutcome SweepRunner::Run(SweepView view, SweepFeed& feed, const SweepControl& control) {
+  const int64_t id = view.row.id;
+  const auto run = std::make_shared<SweepRun>(store_, workers_, devices_, solver_, std::move(view),
+                                              feed, control);
+  const absl::Status status = run->Go();
+  if (!status.ok() && !control.stop) spdlog::warn("sweep {}: {}", id, status.ToString());
+  if (const std::optional<db::RecordRow> record = run->Record()) {
+    const absl::Status published = run->Persist([&] { return records_.Publish(*record); });
+    if (!published.ok()) {
+      spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());
+    }
+  }
+  return {run->Ended(status), run};
+}
+
+}  // namespace tune::server

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "db/store.h"
+#include "server/kernels/catalogue.h"
+#include "server/devices/devices.h"
+#include "server/rpc/executor.h"
+#include "server/kernels/space_solver.h"
+#include "server/sweep/sweep_feed.h"
+#include "server/sweep/sweep_queue.h"
+#include "tune/v1/sweep.grpc.pb.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class SweepService : public v1::SweepService::CallbackService {
+ public:
+  SweepService(const Catalogue& catalogue, const Devices& devices, db::Store& store,
+               SweepQueue& queue, WatchTicker& ticker, SpaceSolver& solver, Executors& executors)
+      : catalogue_(catalogue),
+        devices_(devices),
+        store_(store),
+        queue_(queue),
+        ticker_(ticker),
+        solver_(solver),
+        executors_(executors) {}
+
+  grpc::ServerUnaryReactor* SubmitSweep(grpc::CallbackServerContext* context,
+                                        const v1::SubmitSweepRequest* request,
+                                        v1::Sweep* response) override;
+  grpc::ServerWriteReactor<v1::SweepEvent>* WatchSweep(
+      grpc::CallbackServerContext* context, const v1::WatchSweepRequest* request) override;
+  grpc::ServerUnaryReactor* CancelSweep(grpc::CallbackServerContext* context,
+                                        const v1::CancelSweepRequest* request,
+                                        v1::Sweep* response) override;
+  grpc::ServerUnaryReactor* GetSweep(grpc::CallbackServerContext* context,
+                                     const v1::GetSweepRequest* request,
+                                     v1::Sweep* response) override;
+  grpc::ServerUnaryReactor* ListSweeps(grpc::CallbackServerContext* context,
+                                       const v1::ListSweepsRequest* request,
+                                       v1::ListSweepsResponse* response) override;
+  grpc::ServerWriteReactor<v1::Trial>* ListTrials(grpc::CallbackServerContext* context,
+                                                  const v1::ListTrialsRequest* request) override;
+
+ private:
+  const Catalogue& catalogue_;
+  const Devices& devices_;
+  db::Store& store_;
+  SweepQueue& queue_;
+  WatchTicker& ticker_;
+  SpaceSolver& solver_;
+  Executors& executors_;
+};
+
+}  // namespace tune::server

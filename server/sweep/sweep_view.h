@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a sweep at one moment: its row, how far it is, what it found.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/store.h"
+#include "server/sweep/warm_start.h"
+#include "tuner/config.h"
+#include "tuner/trial.h"
+
+namespace tune::server {
+
+struct SweepProgress {
+  uint64_t space_size = 0;
+  uint64_t planned = 0;
+  uint64_t done = 0;  // reused ones included
+  uint64_t reused = 0;
+  std::map<Outcome, uint64_t> outcomes;
+  double elapsed_seconds = 0;
+  double trials_per_second = 0;
+  double remaining_seconds = 0;  // 0 when unknown
+  std::optional<Config> best_config;
+  double best_latency_ns = 0;
+  uint64_t worker_restarts = 0;
+  uint64_t compile_cache_hits = 0;
+};
+
+struct SweepResult {
+  Trial best;
+  std::optional<Trial> default_trial;
+  std::vector<Trial> ties;
+  uint32_t confirm_rounds = 0;  // 0: not measured again
+  std::string bound;            // "memory", "compute"; empty when no ceiling is known
+  double ceiling = 0;
+  bool ceiling_measured = false;
+};
+
+// How a sweep is to be searched, besides what its row says.
+struct SearchOptions {
+  uint64_t trials_without_improvement = 0;  // 0: the rule does not apply
+  double improvement_chance_min = 0;
+  bool no_warm_start = false;
+  // What the client sent along; not stored. May be null.
+  std::shared_ptr<const WarmStart> prior;
+};
+
+struct SweepView {
+  db::SweepRow row;
+  bool embedded = false;     // runs, or ran, inside tunectl
+  bool interrupted = false;  // that tunectl has gone; nobody takes it up
+  std::string waits_for;     // "cuda:0, which a gate has"; empty: for nothing
+  SearchOptions search;
+  uint64_t warm_observations = 0;
+  std::vector<std::string> warm_sources;
+  std::vector<std::string> fixed_params;  // with one possible value in the sweep's space
+  std::string end;  // why nothing more was tried; empty while it runs
+  SweepProgress progress;
+  std::optional<SweepResult> result;
+};
+
+inline bool IsFinished(db::SweepState state) {
+  return state != db::SweepState::kQueued && state != db::SweepState::kRunning;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep/warm_start.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/wire/nouns.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr uint32_t kKeysMax = 256;
+constexpr size_t kSourcesMax = 8;
+constexpr int kGivenSourcesMax = 64;
+constexpr size_t kSourceNameMax = 256;
+constexpr double kTrustInRecordings = 0.8;  // of another device or shape; nobody says which
+constexpr double kHalfTrusted = 10;         // trials: the best of a few may be far from good
+
+// How far apart two problems are: powers of two, each mode that differs counting as two.
+double Distance(const Problem& a, const Problem& b, const v1::KernelSpec& spec) {
+  double distance = 0;
+  for (size_t i = 0; i < a.dims.size() && i < b.dims.size(); ++i) {
+    const double from = static_cast<double>(a.dims[i].second);
+    const double to = static_cast<double>(b.dims[i].second);
+    if (from == to) continue;
+    const bool mode = static_cast<int>(i) < spec.dims_size() &&
+                      spec.dims(static_cast<int>(i)).match() == v1::DIM_MATCH_EXACT;
+    distance += mode || from <= 0 || to <= 0 ? 2 : std::abs(std::log2(from / to));
+  }
+  return distance;
+}
+
+bool SameKey(const db::TrialKey& a, const db::TrialKey& b) {
+  return a.kernel_hash == b.kernel_hash && a.problem == b.problem &&
+         a.device_name == b.device_name && a.target == b.target && a.driver == b.driver &&
+         a.compiler == b.compiler && a.cache_mode == b.cache_mode;
+}
+
+// Appends a source; false if nothing in it was ok.
+bool Append(const std::vector<Trial>& trials, double trust, size_t observations_max,
+            WarmStart& warm_start) {
+  std::vector<const Trial*> order;
+  size_t ok = 0;
+  for (const Trial& trial : trials) {
+    order.push_back(&trial);
+    ok += trial.outcome == Outcome::kOk;
+  }
+  if (ok == 0) return false;
+  // The fastest first, failures last.
+  std::stable_sort(order.begin(), order.end(), [](const Trial* a, const Trial* b) {
+    const auto rank = [](const Trial* trial) {
+      return std::pair(trial->outcome != Outcome::kOk, trial->measurement.latency_ns_median);
+    };
+    return rank(a) < rank(b);
+  });
+  const double best_ns = order.front()->measurement.latency_ns_median;
+  const double count = static_cast<double>(ok);
+  order.resize(std::min(order.size(), observations_max));
+  for (const Trial* trial : order) {
+    PriorObservation observation{.config = trial->config,
+                                 .outcome = trial->outcome,
+                                 .source = static_cast<uint32_t>(warm_start.sources.size()),
+                                 .weight = trust * count / (count + kHalfTrusted)};
+    if (trial->outcome == Outcome::kOk) {
+      observation.relative_latency = trial->measurement.latency_ns_median / best_ns;
+    }
+    warm_start.prior.push_back(std::move(observation));
+  }
+  return true;
+}
+
+absl::Status CheckPrior(const v1::Prior& prior) {
+  size_t observations = 0;
+  for (const v1::Prior::Source& source : prior.sources()) {
+    observations += source.observations_size();
+    if (source.name().size() > kSourceNameMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the name of a prior has more than ", kSourceNameMax, " characters"));
+    }
+    for (const v1::Prior::Observation& observation : source.observations()) {
+      const bool ok = observation.outcome() == v1::OUTCOME_OK;
+      const double ratio = observation.relative_latency();
+      if (!v1::Outcome_IsValid(observation.outcome()) ||
+          observation.outcome() == v1::OUTCOME_UNSPECIFIED ||
+          (ok && !(std::isfinite(ratio) && ratio >= 1))) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("prior ", source.name(), ": outcome ", observation.outcome(),
+                         " with a relative latency of ", ratio, "; that is 1 or more"));
+      }
+    }
+  }
+  if (observations > kPriorObservationsMax || prior.sources_size() > kGivenSourcesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a prior of ", observations, " observations from ", prior.sources_size(),
+                     " sources; at most ", kPriorObservationsMax, " from ", kGivenSourcesMax));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior) {
+  RETURN_IF_ERROR(CheckPrior(prior));
+  WarmStart warm_start;
+  for (const v1::Prior::Source& source : prior.sources()) {
+    for (const v1::Prior::Observation& observation : source.observations()) {
+      const bool ok = observation.outcome() == v1::OUTCOME_OK;
+      warm_start.prior.push_back({.config = FromProto(observation.config()),
+                                  .outcome = static_cast<Outcome>(observation.outcome()),
+                                  .relative_latency = ok ? observation.relative_latency() : 1,
+                                  .source = static_cast<uint32_t>(warm_start.sources.size()),
+                                  .weight = kTrustInRecordings});
+    }
+    warm_start.sources.push_back(source.name());
+  }
+  return warm_start;
+}
+
+double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::KernelSpec& spec) {
+  if ((other.target == "cpu") != (key.target == "cpu")) return 0;
+  double trust = 1 / (1 + Distance(other.problem, key.problem, spec) / 4);
+  if (other.device_name != key.device_name) trust *= other.target == key.target ? 0.8 : 0.5;
+  if (other.problem.dtype != key.problem.dtype) trust *= 0.7;
+  if (other.kernel_hash != key.kernel_hash) trust *= 0.8;
+  if (other.cache_mode != key.cache_mode) trust *= 0.9;
+  return trust;
+}
+
+absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const Kernel& kernel,
+                                          const db::TrialKey& key, size_t observations_max) {
+  ASSIGN_OR_RETURN(const std::vector<db::TrialKey> keys,
+                   store.TrialKeysOfKernel(kernel.spec().name(), kKeysMax));
+  std::vector<std::pair<double, const db::TrialKey*>> trusted;
+  for (const db::TrialKey& other : keys) {
+    const double trust = TrustIn(other, key, kernel.spec());
+    if (trust > 0 && !SameKey(other, key)) trusted.emplace_back(trust, &other);
+  }
+  // Stable: of equals the newer comes first, as the store gives them.
+  std::stable_sort(trusted.begin(), trusted.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  WarmStart warm_start;
+  for (const auto& [trust, other] : trusted) {
+    if (warm_start.sources.size() == kSourcesMax || warm_start.prior.size() >= observations_max) {
+      break;
+    }
+    ASSIGN_OR_RETURN(const std::vector<Trial> trials, store.TrialsOfKey(*other));
+    const size_t left = observations_max - warm_start.prior.size();
+    if (!Append(trials, trust, left, warm_start)) continue;
+    warm_start.sources.push_back(absl::StrCat(ToText(other->problem), " on ", other->device_name,
+                                              " (", trials.size(),
+                                              trials.size() == 1 ? " config" : " configs", ")"));
+  }
+  return warm_start;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sweep can start from: trials of the same kernel on other shapes, devices and drivers, and
+// recordings that a client sent along.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/store.h"
+#include "tune/v1/sweep.pb.h"
+#include "tuner/kernel/kernel.h"
+#include "tuner/strategies/strategy.h"
+
+namespace tune::server {
+
+inline constexpr size_t kPriorObservationsMax = 5000;
+
+struct WarmStart {
+  std::vector<PriorObservation> prior;
+  std::vector<std::string> sources;  // for people, the most trusted first
+};
+
+// INVALID_ARGUMENT: too much of it, or values that are none.
+absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior);
+
+// What the store knows of the kernel under keys other than `key`, the nearest first, at most
+// `observations_max` of it. Replayed sweeps are not in the store.
+absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const Kernel& kernel,
+                                          const db::TrialKey& key, size_t observations_max);
+
+// 0 to 1: how far what was measured under one key is to be trusted under another. 0 from the CPU to
+// a GPU and back.
+double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::KernelSpec& spec);
+
+}  // namespace tune::server

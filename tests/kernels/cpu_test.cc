@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the shipped kernels on the CPU device, at the small and odd problems that their specs name:
+// every variant, or as many as TUNE_TEST_VARIANTS says, drawn at random. Built with the sanitizers'
+// runtimes, it runs kernels that TUNE_CPU_SANITIZE=1 has had instrumented.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/catalogue.h"
+#include "tuner/device/cpu/cpu_compiler.h"
+#include "tuner/device/cpu/cpu_runner.h"
+#include "tuner/kernel/kernel.h"
+#include "tuner/strategies/strategy.h"
+
+namespace tune {
+namespace {
+
+struct CheckedProblem {
+  std::shared_ptr<const Kernel> kernel;
+  Problem problem;
+};
+
+std::vector<CheckedProblem> ProblemsOf(const CatalogueEntry& entry) {
+  auto kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  std::vector<CheckedProblem> problems;
+  if (!kernel.ok() || !(*kernel)->RunsOn("cpu")) return problems;
+  EXPECT_FALSE((*kernel)->spec().checks().empty()) << entry.name << " names no problems to check";
+  for (const v1::CheckProblem& check : (*kernel)->spec().checks()) {
+    const std::map<std::string, int64_t> dims(check.dims().begin(), check.dims().end());
+    auto problem = (*kernel)->MakeProblem(dims, check.dtype(), "cpu");
+    EXPECT_TRUE(problem.ok()) << problem.status();
+    if (problem.ok()) problems.push_back({*kernel, *problem});
+  }
+  return problems;
+}
+
+// The configs to run: the default first, then others in a random order that the seed repeats.
+std::vector<Config> ConfigsOf(const CheckedProblem& checked, const TargetTraits& traits) {
+  auto space = checked.kernel->MakeSpace(checked.problem, traits);
+  EXPECT_TRUE(space.ok()) << space.status();
+  if (!space.ok()) return {};
+  size_t limit = space->size();
+  if (const char* text = std::getenv("TUNE_TEST_VARIANTS")) limit = std::strtoul(text, nullptr, 10);
+  std::optional<uint64_t> first;
+  auto default_config = checked.kernel->DefaultConfig(checked.problem, traits);
+  if (default_config.ok()) first = space->IndexOf(*default_config);
+  auto strategy = MakeStrategy("random", *space, {.seed = 1, .first = first});
+  EXPECT_TRUE(strategy.ok()) << strategy.status();
+  std::vector<Config> configs;
+  for (auto index = (*strategy)->Ask(); index && configs.size() < limit;
+       index = (*strategy)->Ask()) {
+    configs.push_back(space->At(*index));
+  }
+  return configs;
+}
+
+std::vector<CompiledVariant> CompileAll(const std::vector<CompilePlan>& plans) {
+  std::vector<CompiledVariant> compiled(plans.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    auto compiler = cpu::MakeCompiler();
+    ASSERT_TRUE(compiler.ok()) << compiler.status();
+    for (size_t i = next++; i < plans.size(); i = next++) {
+      auto variant = (*compiler)->Compile(plans[i]);
+      ASSERT_TRUE(variant.ok()) << variant.status();
+      compiled[i] = *std::move(variant);
+    }
+  };
+  std::vector<std::future<void>> workers;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    workers.push_back(std::async(std::launch::async, work));
+  }
+  for (auto& worker : workers) worker.get();
+  return compiled;
+}
+
+void RunVariants(const CheckedProblem& checked, Runner& runner) {
+  const TargetTraits traits = *TargetTraitsFor("cpu");
+  auto plan = checked.kernel->PlanProblem(checked.problem, traits);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::vector<Config> configs = ConfigsOf(checked, traits);
+  ASSERT_FALSE(configs.empty());
+  std::vector<CompilePlan> compiles = {plan->reference_compile};
+  std::vector<VariantPlan> variants;
+  for (const Config& config : configs) {
+    auto variant = checked.kernel->PlanVariant(checked.problem, traits, config);
+    ASSERT_TRUE(variant.ok()) << variant.status();
+    compiles.push_back(variant->compile);
+    variants.push_back(*std::move(variant));
+  }
+  const std::vector<CompiledVariant> compiled = CompileAll(compiles);
+  ASSERT_EQ(compiled[0].outcome, Outcome::kOk) << compiled[0].log;
+  const absl::Status prepared = runner.Prepare(*plan, compiled[0].binary, 1);
+  ASSERT_TRUE(prepared.ok()) << prepared;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    SCOPED_TRACE(ToText(configs[i]));
+    ASSERT_EQ(compiled[i + 1].outcome, Outcome::kOk) << compiled[i + 1].log;
+    auto report = runner.Run({variants[i],
+                              compiled[i + 1].binary,
+                              {.samples_min = 3, .samples_max = 3, .seconds_max = 0.01}});
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->outcome, Outcome::kOk) << report->message;
+  }
+}
+
+TEST(CatalogueOnCpu, EveryVariantIsRight) {
+  auto catalogue = LoadCatalogue();
+  ASSERT_TRUE(catalogue.ok()) << catalogue.status();
+  auto runner = cpu::MakeRunner();
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  int problems = 0;
+  for (const CatalogueEntry& entry : *catalogue) {
+    for (const CheckedProblem& checked : ProblemsOf(entry)) {
+      SCOPED_TRACE(entry.name + " " + ToText(checked.problem));
+      RunVariants(checked, **runner);
+      ++problems;
+    }
+  }
+  EXPECT_GE(problems, 3);
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody sets the clock: deadlines, budgets and waits do not notice.
+#include "absl/time/clock.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "db/store.h"
+#include "server/sweep/sweep_queue.h"
+#include "tests/db/faulty_disk.h"
+#include "tests/db/rows_to_store.h"
+#include "tests/server/temp_dir.h"
+#include "tuner/sweep/evaluator.h"
+#include "tuner/steady_time.h"
+
+namespace {
+
+std::atomic<int64_t> g_clock_set_by_seconds{0};
+
+}  // namespace
+
+// In the place of the C library's, for this whole program.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
+    time->tv_sec += g_clock_set_by_seconds;
+  }
+  return result;
+}
+
+namespace tune::server {
+namespace {
+
+constexpr int64_t kHour = 3600;
+
+class ClockTest : public testing::Test {
+ protected:
+  ClockTest() { SteadyNow(); }
+  ~ClockTest() override { g_clock_set_by_seconds = 0; }
+};
+
+TEST_F(ClockTest, TheClockOfThisTestCanBeSet) {
+  const absl::Time before = absl::Now();
+  g_clock_set_by_seconds = 5 * kHour;
+  EXPECT_GT(absl::Now() - before, absl::Hours(4)) << "or no other test here means anything";
+}
+
+TEST_F(ClockTest, SteadyTimeGoesOnEvenly) {
+  for (const int64_t jump : {kHour, -kHour, 1000 * kHour, -100000 * kHour}) {
+    const absl::Time before = SteadyNow();
+    g_clock_set_by_seconds += jump;
+    const absl::Duration passed = SteadyNow() - before;
+    EXPECT_GE(passed, absl::ZeroDuration()) << jump;
+    EXPECT_LT(passed, absl::Minutes(1)) << jump;
+  }
+}
+
+class AnyEvaluator : public Evaluator {
+ public:
+  size_t capacity() const override { return 1; }
+  absl::Status Start(const Config&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::optional<Trial>> Next(absl::Duration) override { return std::nullopt; }
+  absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>&) override {
+    return std::vector<Trial>();
+  }
+  void SetRival(double) override {}
+};
+
+TEST_F(ClockTest, ABudgetIsOfSteadyTime) {
+  const AnyEvaluator evaluator;
+  const absl::Time before = evaluator.Now();
+  g_clock_set_by_seconds = -kHour;
+  EXPECT_GE(evaluator.Now(), before);
+  g_clock_set_by_seconds = kHour;
+  EXPECT_LT(evaluator.Now() - before, absl::Minutes(1));
+}
+
+// A job that goes on whatever it is told, until it is released.
+class Deaf {
+ public:
+  SweepView Run(SweepView view) {
+    started_.set_value();
+    released_.get_future().wait();
+    view.row.state = db::SweepState::kCancelled;
+    return view;
+  }
+  void AwaitStarted() { started_.get_future().wait(); }
+  void Release() { released_.set_value(); }
+
+ private:
+  std::promise<void> started_;
+  std::promise<void> released_;
+};
+
+TEST_F(ClockTest, ADeadlineEndsAWaitWhateverTheClockDoes) {
+  const TempDir dir;
+  const auto store = db::Store::Open(dir.path() + "/tune.db").value();
+  WatchTicker ticker({.period = absl::Milliseconds(20)});
+  Deaf job;
+  const auto queue =
+      SweepQueue::Start({}, *store, ticker, [&](SweepView view, SweepFeed&, const SweepControl&) {
+        return job.Run(std::move(view));
+      }).value();
+  Submission submission{.kernel = {.hash = "hash", .name = "scale"}, .space_size = 10};
+  submission.sweep.kernel_hash = "hash";
+  submission.sweep.kernel_name = "scale";
+  submission.sweep.device_id = "cpu";
+  const int64_t id = queue->Submit(submission).value().row.id;
+  job.AwaitStarted();
+  for (const int64_t jump : {-kHour, kHour}) {
+    const absl::Time start = SteadyNow();
+    auto cancelling =
+        std::async(std::launch::async, [&] { return queue->Cancel(id, start + absl::Seconds(1)); });
+    g_clock_set_by_seconds += jump;
+    EXPECT_EQ(cancelling.get().status().code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_GE(SteadyNow() - start, absl::Milliseconds(990)) << jump;
+    EXPECT_LT(SteadyNow() - start, absl::Seconds(30)) << jump;
+  }
+  job.Release();
+}
+
+using ClockStoreTest = db::StoreTest;
+
+TEST_F(ClockStoreTest, AHangingDiskIsGivenUpOnAfterTheSameTime) {
+  db::FaultyDisk disk;
+  OpenWithSweep();
+  store_.reset();
+  store_ = db::Store::Open(path(), {.patience = absl::Seconds(1)}).value();
+  disk.HangSyncs();
+  const absl::Time start = SteadyNow();
+  auto writing = std::async(std::launch::async, [&] {
+    return store_->AppendTrial(db::MakeTrial(sweep_.id), db::MakeTrialKey("k1")).status();
+  });
+  disk.AwaitHanging();
+  g_clock_set_by_seconds = -kHour;
+  EXPECT_EQ(writing.get().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LT(SteadyNow() - start, absl::Seconds(30));
+  disk.Release();
+  g_clock_set_by_seconds = 0;
+  store_.reset();
+}
+
+// What is newest is told by ids, which only grow.
+TEST_F(ClockStoreTest, TheNewestRecordWinsThoughItsClockWasEarlier) {
+  db::Store& store = OpenWithSweep();
+  for (const int64_t published_unix_ms : {2'000'000, 1'000'000}) {
+    db::RecordRow record{.key = db::MakeTrialKey("k1"),
+                         .kernel_name = "softmax",
+                         .published_unix_ms = published_unix_ms};
+    record.trial.id = store.AppendTrial(db::MakeTrial(sweep_.id), record.key).value();
+    ASSERT_TRUE(store.PublishRecord(record).ok());
+  }
+  const std::vector<db::RecordRow> records = store.CurrentRecords().value();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].published_unix_ms, 1'000'000);
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/records/lookup/index.h"
+
+#include <functional>
+#include <random>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/records/lookup/reason.h"
+
+namespace tune::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr char kH200[] = "NVIDIA H200";
+constexpr char kH100[] = "NVIDIA H100";
+
+// attention: seq near, rows bucketed, causal exact, batch ignored.
+KernelPolicy Policy() {
+  return {.kernel_name = "attention",
+          .kernel_hash = "hash-of-today-1",
+          .dims = {{"seq", DimMatch::kNearest},
+                   {"rows", DimMatch::kBucketed},
+                   {"causal", DimMatch::kExact},
+                   {"batch", DimMatch::kIgnored}}};
+}
+
+Problem At(int64_t seq, int64_t rows, int64_t causal = 1, int64_t batch = 4) {
+  return {.dims = {{"seq", seq}, {"rows", rows}, {"causal", causal}, {"batch", batch}},
+          .dtype = DType::kBF16};
+}
+
+db::RecordRow Record(int64_t id, const Problem& problem) {
+  db::RecordRow record{.id = id, .kernel_name = "attention"};
+  record.key = {.kernel_hash = "hash-of-today-1",
+                .problem = problem,
+                .device_name = kH200,
+                .target = "sm_90a"};
+  record.trial.config.entries = {{"BLOCK", id}};
+  return record;
+}
+
+LookupQuery Ask(const Problem& problem) {
+  return {.kernel_name = "attention",
+          .kernel_hash = "hash-of-today-1",
+          .problem = problem,
+          .device_name = kH200,
+          .target = "sm_90a"};
+}
+
+std::shared_ptr<const LookupIndex> Index(std::vector<db::RecordRow> records) {
+  return LookupIndex::Build(std::move(records), {Policy()});
+}
+
+int64_t IdOf(const LookupAnswer& answer) {
+  return answer.record == nullptr ? 0 : answer.record->id;
+}
+
+TEST(LookupIndexTest, SameProblemIsExact) {
+  auto index = Index({Record(1, At(4096, 8)), Record(2, At(2048, 8)), Record(3, At(4096, 7))});
+  LookupAnswer answer = index->Lookup(Ask(At(4096, 8)));
+  EXPECT_EQ(answer.match, Match::kExact);
+  EXPECT_EQ(IdOf(answer), 1);
+  ASSERT_NE(answer.config, nullptr);
+  EXPECT_EQ(ToText(*answer.config), "BLOCK=1");
+  EXPECT_EQ(answer.reason, "exact: this problem was tuned on NVIDIA H200");
+  EXPECT_EQ(index->snapshot_id(), 3);
+}
+
+TEST(LookupIndexTest, AnIgnoredDimIsNamedAndDoesNotMatter) {
+  LookupAnswer answer = Index({Record(1, At(4096, 8, 1, 4))})->Lookup(Ask(At(4096, 8, 1, 64)));
+  EXPECT_EQ(answer.match, Match::kExact);
+  EXPECT_THAT(answer.reason, HasSubstr("batch (64, the record's 4) does not matter"));
+}
+
+TEST(LookupIndexTest, BucketedAnswersWithinAPowerOfTwo) {
+  auto index = Index({Record(1, At(4096, 4096)), Record(2, At(4096, 2048))});
+  LookupAnswer answer = index->Lookup(Ask(At(4096, 2049)));
+  EXPECT_EQ(answer.match, Match::kBucketed);
+  EXPECT_EQ(IdOf(answer), 1) << "2048 is nearer but in another bucket";
+  EXPECT_EQ(answer.reason,
+            "bucketed: on NVIDIA H200: rows is 2049 and the record's 4096 (both in 2049 to 4096)");
+
+  answer = index->Lookup(Ask(At(4096, 4097)));
+  EXPECT_EQ(answer.match, Match::kNearest) << "beyond the bucket";
+  answer = index->Lookup(Ask(At(4000, 3000)));
+  EXPECT_EQ(answer.match, Match::kNearest) << "another dim differs too";
+}
+
+TEST(LookupIndexTest, NearestIsByRatioOnEachAxis) {
+  auto index = Index({Record(1, At(1024, 8)), Record(2, At(4096, 8)), Record(3, At(2048, 64))});
+  LookupAnswer answer = index->Lookup(Ask(At(3000, 16)));
+  EXPECT_EQ(answer.match, Match::kNearest);
+  EXPECT_EQ(IdOf(answer), 2);
+  EXPECT_EQ(answer.reason,
+            "nearest on NVIDIA H200: seq is 3000 and the record's 4096 (a factor of 1.37), rows is "
+            "16 and the record's 8 (a factor of 2), a factor of 2.73 in all");
+  // 4096 x 1 is far from 64 x 64, though their volumes are equal.
+  index = Index({Record(1, At(4096, 1)), Record(2, At(32, 32))});
+  EXPECT_EQ(IdOf(index->Lookup(Ask(At(64, 64)))), 2);
+}
+
+TEST(LookupIndexTest, AnExactDimNeverAnswersForAnotherValue) {
+  auto index = Index({Record(1, At(4096, 8, 0))});
+  LookupAnswer answer = index->Lookup(Ask(At(4096, 8, 1)));
+  EXPECT_EQ(answer.match, Match::kNone);
+  EXPECT_EQ(answer.record, nullptr);
+  EXPECT_EQ(answer.config, nullptr);
+  EXPECT_THAT(answer.reason, HasSubstr("no record of attention on NVIDIA H200 with causal=1"));
+}
+
+TEST(LookupIndexTest, AnotherDeviceOfTheTargetAnswersForTheSameProblemOnly) {
+  db::RecordRow elsewhere = Record(1, At(4096, 8));
+  elsewhere.key.device_name = kH100;
+  auto index = Index({elsewhere});
+  LookupAnswer answer = index->Lookup(Ask(At(4096, 8)));
+  EXPECT_EQ(answer.match, Match::kOtherDevice);
+  EXPECT_EQ(answer.reason,
+            "other device: asked for NVIDIA H200, tuned on NVIDIA H100 (both sm_90a)");
+  EXPECT_EQ(index->Lookup(Ask(At(4096, 5))).match, Match::kOtherDevice) << "same bucket";
+  answer = index->Lookup(Ask(At(8192, 8)));
+  EXPECT_EQ(answer.match, Match::kNone);
+  EXPECT_THAT(answer.reason, HasSubstr("nor of this problem on another device"));
+
+  index = Index({elsewhere, Record(2, At(64, 8))});
+  EXPECT_EQ(IdOf(index->Lookup(Ask(At(4096, 8)))), 2) << "near on the device comes first";
+}
+
+TEST(LookupIndexTest, AnotherSourceIsALastResortAndFlagged) {
+  db::RecordRow old = Record(5, At(4096, 8));
+  old.key.kernel_hash = "hash-of-last-week";
+  auto index = Index({old, Record(2, At(2048, 8))});
+  EXPECT_EQ(IdOf(index->Lookup(Ask(At(4096, 8)))), 2) << "its own source first";
+
+  index = Index({old});
+  LookupAnswer answer = index->Lookup(Ask(At(4096, 8)));
+  EXPECT_EQ(answer.match, Match::kNearest);
+  EXPECT_EQ(answer.reason,
+            "nearest on NVIDIA H200: the same problem; the kernel's source differs: tuned "
+            "hash-of-last, asked for hash-of-toda");
+  LookupQuery unnamed = Ask(At(4096, 8));
+  unnamed.kernel_hash = "";
+  EXPECT_EQ(index->Lookup(unnamed).match, Match::kNearest) << "the policy names today's";
+
+  auto without_policy = LookupIndex::Build({old}, {});
+  EXPECT_EQ(without_policy->Lookup(unnamed).match, Match::kExact);
+}
+
+TEST(LookupIndexTest, AnotherSourceOnAnotherDeviceIsFoundToo) {
+  db::RecordRow old = Record(5, At(4096, 8));
+  old.key.kernel_hash = "hash-of-last-week";
+  old.key.device_name = kH100;
+  LookupAnswer answer = Index({old, Record(1, At(4096, 8, 0))})->Lookup(Ask(At(4096, 8)));
+  EXPECT_EQ(answer.match, Match::kOtherDevice);
+  EXPECT_THAT(answer.reason, AllOf(StartsWith("other device"), HasSubstr("source differs")));
+}
+
+// Every field of a key: changing it alone must change the answer in the way stated.
+TEST(LookupIndexTest, EveryFieldOfAKeyCounts) {
+  const struct {
+    const char* name;
+    std::function<void(LookupQuery&)> change;
+    Match match;
+    const char* reason;
+  } cases[] = {
+      {"nothing", [](LookupQuery&) {}, Match::kExact, "exact"},
+      {"kernel", [](LookupQuery& q) { q.kernel_name = "rope"; }, Match::kNone, "no record of rope"},
+      {"hash", [](LookupQuery& q) { q.kernel_hash = "another"; }, Match::kNearest,
+       "source differs"},
+      {"no hash", [](LookupQuery& q) { q.kernel_hash = ""; }, Match::kExact, "exact"},
+      {"near dim", [](LookupQuery& q) { q.problem.dims[0].second = 4095; }, Match::kNearest,
+       "seq is 4095"},
+      {"bucketed dim", [](LookupQuery& q) { q.problem.dims[1].second = 7; }, Match::kBucketed,
+       "rows is 7"},
+      {"exact dim", [](LookupQuery& q) { q.problem.dims[2].second = 0; }, Match::kNone, "causal=0"},
+      {"ignored dim", [](LookupQuery& q) { q.problem.dims[3].second = 9; }, Match::kExact,
+       "batch (9"},
+      {"dim's name", [](LookupQuery& q) { q.problem.dims[0].first = "len"; }, Match::kNone,
+       "no record"},
+      {"a dim more", [](LookupQuery& q) { q.problem.dims.emplace_back("x", 1); }, Match::kNone,
+       "no record"},
+      {"order of dims", [](LookupQuery& q) { std::swap(q.problem.dims[0], q.problem.dims[2]); },
+       Match::kExact, "exact"},
+      {"dtype", [](LookupQuery& q) { q.problem.dtype = DType::kF16; }, Match::kNone,
+       "no record of attention in f16, only in bf16"},
+      {"device", [](LookupQuery& q) { q.device_name = kH100; }, Match::kOtherDevice,
+       "asked for NVIDIA H100, tuned on NVIDIA H200"},
+      {"target", [](LookupQuery& q) { q.target = "sm_100a"; }, Match::kNone,
+       "no record of attention for sm_100a, only for sm_90a"},
+  };
+  auto index = Index({Record(1, At(4096, 8))});
+  for (const auto& test : cases) {
+    SCOPED_TRACE(test.name);
+    LookupQuery query = Ask(At(4096, 8));
+    test.change(query);
+    LookupAnswer answer = index->Lookup(query);
+    EXPECT_EQ(answer.match, test.match);
+    EXPECT_THAT(answer.reason, HasSubstr(test.reason));
+    EXPECT_EQ(answer.record == nullptr, test.match == Match::kNone);
+  }
+}
+
+TEST(LookupIndexTest, TiesAreBrokenTheSameWayWhateverTheOrder) {
+  db::RecordRow warm = Record(9, At(4096, 8));
+  warm.key.cache_mode = CacheMode::kWarm;
+  std::vector<db::RecordRow> records = {Record(3, At(1024, 8)), Record(4, At(256, 8)), warm,
+                                        Record(5, At(4096, 8, 1, 1)), Record(6, At(4096, 8, 1, 2))};
+  std::mt19937 random(1);
+  for (int i = 0; i < 20; ++i) {
+    std::shuffle(records.begin(), records.end(), random);
+    auto index = Index(records);
+    EXPECT_EQ(IdOf(index->Lookup(Ask(At(512, 8)))), 4) << "both a factor of 2 away: the newer";
+    EXPECT_EQ(IdOf(index->Lookup(Ask(At(4096, 8)))), 6) << "cold before warm, then the newer";
+  }
+}
+
+// Published one after the other, as a daemon does, or read from the store at its next start.
+TEST(LookupIndexTest, APublishGivesTheSameAnswersAsANewIndex) {
+  std::mt19937 random(5);
+  std::vector<db::RecordRow> current;
+  auto index = LookupIndex::Build({}, {Policy()});
+  for (int64_t id = 1; id <= 300; ++id) {
+    db::RecordRow record =
+        Record(id, At(64 << random() % 6, 1 + random() % 12, random() % 2, random() % 3));
+    if (id > 50 && random() % 4 == 0) record.key.device_name = kH100;
+    if (id > 100 && random() % 4 == 0) record.key.kernel_hash = "hash-of-last-week";
+    if (random() % 4 == 0) record.key.cache_mode = CacheMode::kWarm;
+    std::erase_if(current, [&](const db::RecordRow& old) {
+      return old.key.problem == record.key.problem &&
+             old.key.kernel_hash == record.key.kernel_hash &&
+             old.key.device_name == record.key.device_name &&
+             old.key.cache_mode == record.key.cache_mode;
+    });
+    current.push_back(record);
+    index = index->With(record, Policy());
+    EXPECT_EQ(index->snapshot_id(), id);
+    ASSERT_EQ(index->Records().size(), current.size());
+    EXPECT_EQ(index->Records()[0]->id, id);
+    if (id % 20 != 0) continue;
+    const auto built = Index(current);
+    for (int i = 0; i < 200; ++i) {
+      LookupQuery query = Ask(At(1 + random() % 4096, 1 + random() % 16, random() % 2));
+      if (random() % 4 == 0) query.device_name = kH100;
+      if (random() % 4 == 0) query.kernel_hash = "hash-of-last-week";
+      const auto takes = [](const db::RecordRow& row) { return row.id % 7 != 0; };
+      EXPECT_EQ(IdOf(index->Lookup(query)), IdOf(built->Lookup(query))) << id;
+      EXPECT_EQ(index->Lookup(query, takes).reason, built->Lookup(query, takes).reason) << id;
+    }
+  }
+}
+
+TEST(LookupIndexTest, AnotherPolicyHoldsForEarlierRecordsToo) {
+  KernelPolicy later = Policy();
+  later.kernel_hash = "hash-of-tomorrow";
+  db::RecordRow tomorrow = Record(2, At(64, 8));
+  tomorrow.key.kernel_hash = "hash-of-tomorrow";
+  const auto before = Index({Record(1, At(4096, 8))});
+  const auto index = before->With(tomorrow, later);
+  LookupQuery unnamed = Ask(At(4096, 8));
+  unnamed.kernel_hash = "";
+  EXPECT_EQ(IdOf(index->Lookup(unnamed)), 2) << "its own source first";
+  EXPECT_EQ(IdOf(before->Lookup(unnamed)), 1) << "an index never changes";
+  EXPECT_EQ(IdOf(index->Lookup(Ask(At(4096, 8)))), 1);
+}
+
+TEST(LookupIndexTest, AWarmRecordIsFlagged) {
+  db::RecordRow warm = Record(9, At(4096, 8));
+  warm.key.cache_mode = CacheMode::kWarm;
+  EXPECT_THAT(Index({warm})->Lookup(Ask(At(4096, 8))).reason,
+              HasSubstr("measured with warm caches"));
+}
+
+TEST(LookupIndexTest, ARefusedConfigGivesWayToTheNextNearest) {
+  auto index = Index({Record(1, At(4096, 8)), Record(2, At(4000, 8)), Record(3, At(1024, 8))});
+  auto except = [](std::set<int64_t> refused) {
+    return [refused](const db::RecordRow& record) { return refused.count(record.id) == 0; };
+  };
+  LookupAnswer answer = index->Lookup(Ask(At(4096, 8)), except({1}));
+  EXPECT_EQ(answer.match, Match::kNearest);
+  EXPECT_EQ(IdOf(answer), 2);
+  EXPECT_EQ(IdOf(index->Lookup(Ask(At(4096, 8)), except({1, 2}))), 3);
+  answer = index->Lookup(Ask(At(4096, 8)), except({1, 2, 3}));
+  EXPECT_EQ(answer.match, Match::kNone);
+  EXPECT_THAT(answer.reason, HasSubstr("not valid for this problem"));
+}
+
+TEST(LookupIndexTest, AsksAboutAFewRecordsOnly) {
+  std::vector<db::RecordRow> records;
+  for (int64_t i = 1; i <= 5000; ++i) {
+    records.push_back(Record(i, At(i, 8)));
+    if (i % 2 == 0) records.back().key.kernel_hash = "another";
+    if (i % 3 == 0) records.back().key.device_name = kH100;
+  }
+  auto index = Index(std::move(records));
+  int asked = 0;
+  index->Lookup(Ask(At(2500, 8)), [&](const db::RecordRow&) {
+    ++asked;
+    return false;
+  });
+  EXPECT_GT(asked, 16);
+  EXPECT_LT(asked, 200);
+}
+
+TEST(LookupIndexTest, WithoutRecordsEverythingIsAMiss) {
+  auto index = Index({});
+  EXPECT_EQ(index->snapshot_id(), 0);
+  LookupAnswer answer = index->Lookup(Ask(At(4096, 8)));
+  EXPECT_EQ(answer.match, Match::kNone);
+  EXPECT_EQ(answer.reason, "no record of attention");
+}
+
+TEST(LookupIndexTest, AKernelWithoutDimsHasOneAnswer) {
+  db::RecordRow record = Record(1, {.dims = {}, .dtype = DType::kF32});
+  auto index = Index({record});
+  EXPECT_EQ(index->Lookup(Ask({.dims = {}, .dtype = DType::kF32})).match, Match::kExact);
+}
+
+TEST(LookupIndexTest, ExtremeValuesHaveTheirPlaces) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  auto index = Index({Record(1, At(0, 0)), Record(2, At(1, 1)), Record(3, At(kMax, kMax)),
+                      Record(4, At(int64_t{1} << 40, 8))});
+  EXPECT_EQ(index->Lookup(Ask(At(0, 0))).match, Match::kExact);
+  EXPECT_EQ(IdOf(index->Lookup(Ask(At(0, 0)))), 1);
+  EXPECT_EQ(index->Lookup(Ask(At(0, 1))).match, Match::kNearest) << "0 and 1 are different";
+  EXPECT_EQ(IdOf(index->Lookup(Ask(At(kMax, kMax)))), 3);
+  EXPECT_EQ(index->Lookup(Ask(At((int64_t{1} << 40) + 1, 8))).match, Match::kNearest);
+}
+
+TEST(BucketTest, EndsAtPowersOfTwo) {
+  for (int64_t value : {1025, 1500, 2048}) {
+    EXPECT_EQ(BucketOf(value).low, 1025) << value;
+    EXPECT_EQ(BucketOf(value).high, 2048) << value;
+  }
+  EXPECT_EQ(BucketOf(2).low, 2);
+  EXPECT_EQ(BucketOf(1).high, 1);
+  EXPECT_EQ(BucketOf(0).high, 0);
+  EXPECT_EQ(BucketOf(-5).low, -5);
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/listener.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "client/address.h"
+#include "tests/server/temp_dir.h"
+
+namespace tune::server {
+namespace {
+
+// A socket that is bound to a path and, if asked, answers.
+class BoundSocket {
+ public:
+  explicit BoundSocket(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un name{.sun_family = AF_UNIX};
+    std::strncpy(name.sun_path, path.c_str(), sizeof(name.sun_path) - 1);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
+  }
+  ~BoundSocket() { close(fd_); }
+  void Listen() { EXPECT_EQ(listen(fd_, 1), 0); }
+
+ private:
+  const int fd_;
+};
+
+TEST(ListenerTest, SocketPaths) {
+  EXPECT_EQ(client::SocketPath("unix:/run/x.sock"), "/run/x.sock");
+  EXPECT_EQ(client::SocketPath("unix:///run/x.sock"), "/run/x.sock");
+  EXPECT_EQ(client::SocketPath("unix:x.sock"), "x.sock");
+  EXPECT_EQ(client::SocketPath("0.0.0.0:50051"), "");
+}
+
+TEST(ListenerTest, TcpNeedsTls) {
+  EXPECT_TRUE(CredentialsFor("unix:/run/x.sock", {}).ok());
+  const absl::Status status = CredentialsFor("0.0.0.0:50051", {}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_NE(status.message().find("--tls-cert"), std::string::npos) << status;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      CredentialsFor("0.0.0.0:50051", {.certificate_file = "/none", .key_file = "/none"})
+          .status()));
+}
+
+TEST(ListenerTest, MakesAPrivateFolder) {
+  TempDir dir;
+  const std::string folder = dir.path() + "/a/b";
+  ASSERT_TRUE(PrepareSocket(folder + "/d.sock").ok());
+  struct stat state;
+  ASSERT_EQ(stat(folder.c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0700u);
+}
+
+TEST(ListenerTest, SocketOfALivingDaemonIsLeftAlone) {
+  TempDir dir;
+  const std::string path = dir.path() + "/d.sock";
+  BoundSocket other(path);
+  EXPECT_TRUE(PrepareSocket(path).ok()) << "nobody answers: left by a daemon that is gone";
+  other.Listen();
+  EXPECT_TRUE(absl::IsFailedPrecondition(PrepareSocket(path)));
+}
+
+TEST(ListenerTest, SocketPathHasALimit) {
+  EXPECT_TRUE(absl::IsInvalidArgument(PrepareSocket("/tmp/" + std::string(200, 'x'))));
+  EXPECT_TRUE(absl::IsInvalidArgument(PrepareSocket("")));
+}
+
+TEST(ListenerTest, FolderOfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  TempDir dir;
+  ASSERT_EQ(chown(dir.path().c_str(), 12345, 12345), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(PrepareSocket(dir.path() + "/d.sock")));
+}
+
+TEST(ListenerTest, OthersCannotConnect) {
+  TempDir dir;
+  const std::string path = dir.path() + "/d.sock";
+  BoundSocket socket(path);
+  ASSERT_TRUE(RestrictSocket(path).ok());
+  struct stat state;
+  ASSERT_EQ(stat(path.c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0660u);
+}
+
+}  // namespace
+}  // namespace tune::server

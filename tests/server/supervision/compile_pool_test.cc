@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/supervision/compile_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "tests/server/supervision/scripted.h"
+
+namespace tune::server {
+namespace {
+
+using testing::HasSubstr;
+
+CompilePlan Plan(const std::string& behaviour) {
+  return {.target = "sm_90a", .source_name = "a.cu", .source_text = behaviour, .entry = "k"};
+}
+
+class CompilePoolTest : public testing::Test {
+ protected:
+  CompilePoolTest() : cache_(CompileCache::Open(dir_ / "cache").value()) {
+    options_.command = ScriptedCommand("compile", dir_);
+    options_.workers = 2;
+    options_.cache = cache_.get();
+  }
+  CompilePool& pool() {
+    if (pool_ == nullptr) pool_ = std::make_unique<CompilePool>(options_);
+    return *pool_;
+  }
+  CompileResult Compile(const std::string& behaviour) {
+    absl::StatusOr<CompileResult> result = pool().Compile(Plan(behaviour), {});
+    EXPECT_TRUE(result.ok()) << behaviour << ": " << result.status();
+    return result.value_or(CompileResult{});
+  }
+
+  TempDir dir_;
+  std::unique_ptr<CompileCache> cache_;
+  CompilePoolOptions options_;
+  std::unique_ptr<CompilePool> pool_;
+};
+
+TEST_F(CompilePoolTest, SaysWhichCompilerItHas) {
+  absl::StatusOr<CompilerInfo> info = pool().Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->version, "scripted 1");
+  EXPECT_EQ(info->targets.size(), 2u);
+}
+
+TEST_F(CompilePoolTest, NoCompilerIsASentence) {
+  options_.command.args.insert(options_.command.args.end(), {"--broken", "install a compiler"});
+  const absl::Status status = pool().Info().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("install a compiler"));
+  EXPECT_EQ(pool().Compile(Plan("ok"), {}).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CompilePoolTest, CompilesOnceAndThenFindsIt) {
+  EXPECT_FALSE(Compile("count").cached);
+  const CompileResult again = Compile("count");
+  EXPECT_TRUE(again.cached);
+  EXPECT_EQ(again.variant.log, "1");
+  EXPECT_EQ(again.variant.seconds, 0.25);
+}
+
+TEST_F(CompilePoolTest, FailuresOfTheCompilerAreKeptToo) {
+  EXPECT_EQ(Compile("outcome 3").variant.outcome, Outcome::kCompileFailed);
+  EXPECT_TRUE(Compile("outcome 3").cached);
+  EXPECT_EQ(Compile("outcome 2").variant.outcome, Outcome::kInvalidConfig);
+}
+
+TEST_F(CompilePoolTest, ACrashIsTriedAgainAndThenForgotten) {
+  const CompileResult result = Compile("once crash");
+  EXPECT_EQ(result.variant.outcome, Outcome::kOk);
+  EXPECT_EQ(pool().worker_restarts(), 1u);
+}
+
+TEST_F(CompilePoolTest, ASecondCrashIsTheVariantsFault) {
+  for (const char* behaviour : {"crash", "exit", "garbage", "oversized", "unusable", "outcome 7"}) {
+    const CompileResult result = Compile(behaviour);
+    EXPECT_EQ(result.variant.outcome, Outcome::kCompileFailed) << behaviour;
+    EXPECT_THAT(result.variant.log, HasSubstr("failed twice")) << behaviour;
+    EXPECT_FALSE(Compile(behaviour).cached) << behaviour << ": not the compiler's own word";
+  }
+  EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk);
+}
+
+TEST_F(CompilePoolTest, ABinaryOverTheBoundIsTheVariantsFault) {
+  options_.binary_bytes_max = 1 << 20;
+  for (int i = 0; i < 2; ++i) {
+    const CompileResult result = Compile("bulky 1048577");
+    EXPECT_EQ(result.variant.outcome, Outcome::kCompileFailed);
+    EXPECT_THAT(result.variant.log, HasSubstr("has 1048577 bytes, more than the 1048576"));
+    EXPECT_THAT(result.variant.log, HasSubstr("--binary-bytes"));
+    EXPECT_EQ(result.variant.binary, "");
+    EXPECT_FALSE(result.cached) << "a daemon with a larger bound would take it";
+  }
+  EXPECT_EQ(Compile("bulky 1048576").variant.outcome, Outcome::kOk) << "what the bound allows";
+  EXPECT_EQ(pool().worker_restarts(), 0u) << "the worker refused, it did not break";
+}
+
+TEST_F(CompilePoolTest, ALongLogIsCutAndSaysSo) {
+  options_.log_bytes_max = 1000;
+  const CompileResult result = Compile("huge");
+  EXPECT_EQ(result.variant.log.substr(0, 1001), std::string(1000, 'x') + "\n");
+  EXPECT_THAT(result.variant.log.substr(1000), HasSubstr("cut: of 33554432 bytes"));
+  EXPECT_LT(result.variant.log.size(), 1200u);
+}
+
+TEST_F(CompilePoolTest, ATimeoutIsBlamedAtOnceAndNotKept) {
+  options_.deadline = absl::Milliseconds(300);
+  for (int i = 0; i < 2; ++i) {
+    const CompileResult result = Compile("hang");
+    EXPECT_EQ(result.variant.outcome, Outcome::kCompileTimeout);
+    EXPECT_FALSE(result.cached);
+    EXPECT_THAT(result.variant.log, HasSubstr("300ms"));
+  }
+  EXPECT_EQ(pool().worker_restarts(), 2u);
+}
+
+TEST_F(CompilePoolTest, OneBadVariantCostsTheOthersNothing) {
+  options_.deadline = absl::Seconds(2);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, Outcome> outcomes;
+  for (const char* behaviour :
+       {"samples 1", "crash", "samples 2", "hang", "samples 3", "garbage", "samples 4"}) {
+    pool().Submit(this, Plan(behaviour), [&, behaviour](absl::StatusOr<CompileResult> result) {
+      std::lock_guard<std::mutex> lock(mutex);
+      outcomes[behaviour] = result.ok() ? result->variant.outcome : Outcome::kFaulted;
+      changed.notify_all();
+    });
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return outcomes.size() == 7; });
+  lock.unlock();
+  pool().Withdraw(this);
+  for (int i = 1; i <= 4; ++i) EXPECT_EQ(outcomes["samples " + std::to_string(i)], Outcome::kOk);
+  EXPECT_EQ(outcomes["crash"], Outcome::kCompileFailed);
+  EXPECT_EQ(outcomes["garbage"], Outcome::kCompileFailed);
+  EXPECT_EQ(outcomes["hang"], Outcome::kCompileTimeout);
+}
+
+TEST_F(CompilePoolTest, CancelsInTheMiddleOfACompile) {
+  TrueAfter cancel(absl::Milliseconds(200));
+  EXPECT_EQ(pool().Compile(Plan("hang"), cancel.AsCancelled()).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_LT(absl::Now() - cancel.set_at(), absl::Seconds(1));
+  EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk);
+}
+
+TEST_F(CompilePoolTest, NoCallbackAfterWithdraw) {
+  std::atomic<int> called{0};
+  for (int i = 0; i < 20; ++i) {
+    pool().Submit(this, Plan("hang"), [&](absl::StatusOr<CompileResult>) { ++called; });
+  }
+  pool().Withdraw(this);
+  EXPECT_EQ(called, 0);
+  EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk) << "both workers are free again";
+}
+
+TEST_F(CompilePoolTest, StandsStillWhilePaused) {
+  ASSERT_TRUE(pool().Pause({}).ok());
+  std::atomic<bool> done{false};
+  pool().Submit(this, Plan("ok"), [&](absl::StatusOr<CompileResult>) { done = true; });
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_FALSE(done);
+  pool().Resume();
+  EXPECT_EQ(Compile("samples 1").variant.outcome, Outcome::kOk);
+  while (!done) absl::SleepFor(absl::Milliseconds(10));
+  pool().Withdraw(this);
+}
+
+TEST_F(CompilePoolTest, PausingWaitsForWhatRunsUnlessCancelled) {
+  pool().Submit(this, Plan("hang"), [](absl::StatusOr<CompileResult>) {});
+  absl::SleepFor(absl::Milliseconds(200));
+  TrueAfter cancel(absl::Milliseconds(50));
+  EXPECT_EQ(pool().Pause(cancel.AsCancelled()).code(), absl::StatusCode::kCancelled);
+  pool().Withdraw(this);
+  EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk) << "not paused";
+}
+
+TEST_F(CompilePoolTest, ReplacesAWorkerAfterSoManyCompiles) {
+  options_.workers = 1;
+  options_.compiles_per_worker = 2;
+  options_.cache = nullptr;
+  for (const char* expected : {"1", "2", "1", "2"}) {
+    EXPECT_EQ(Compile("count").variant.log, expected);
+  }
+  EXPECT_EQ(pool().worker_restarts(), 0u) << "age is no failure";
+}
+
+TEST_F(CompilePoolTest, ReplacesAWorkerThatHasGrownTooLarge) {
+  options_.workers = 1;
+  options_.resident_bytes_max = 1;
+  options_.cache = nullptr;
+  for (const char* expected : {"1", "1"}) EXPECT_EQ(Compile("count").variant.log, expected);
+}
+
+TEST_F(CompilePoolTest, StopsIdleWorkers) {
+  options_.workers = 1;
+  options_.idle_stop = absl::Milliseconds(100);
+  options_.cache = nullptr;
+  EXPECT_EQ(Compile("count").variant.log, "1");
+  absl::SleepFor(absl::Seconds(1));
+  EXPECT_EQ(Compile("count").variant.log, "1");
+}
+
+TEST_F(CompilePoolTest, EndsInTheMiddleOfAnything) {
+  for (int i = 0; i < 5; ++i) {
+    pool().Submit(this, Plan("hang"), [](absl::StatusOr<CompileResult>) {});
+  }
+  const absl::Time start = absl::Now();
+  pool_.reset();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// How tests start the scripted worker.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "server/supervision/worker_process.h"
+
+namespace tune::server {
+
+// A folder that goes away with the test.
+class TempDir {
+ public:
+  TempDir() {
+    static std::atomic<int> serial{0};
+    path_ = absl::StrCat(testing::TempDir(), "tune-pool-", getpid(), "-", ++serial);
+    std::filesystem::create_directories(path_);
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return absl::StrCat(path_, "/", name); }
+
+ private:
+  std::string path_;
+};
+
+inline WorkerCommand ScriptedCommand(const std::string& kind, const TempDir& state,
+                                     std::vector<std::string> more = {}) {
+  WorkerCommand command = {SCRIPTED_WORKER, {kind, "--state", state.path()}, {}};
+  command.args.insert(command.args.end(), more.begin(), more.end());
+  return command;
+}
+
+// Is the process gone, or a zombie that its parent has yet to reap? Waits for it, at most ten
+// seconds.
+inline bool Ends(pid_t pid) {
+  for (int i = 0; i < 1000; ++i) {
+    std::string id, name, state;
+    std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+    if (!(stat >> id >> name >> state) || state == "Z") return true;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return false;
+}
+
+// A flag that turns true after a while, on a thread of its own.
+class TrueAfter {
+ public:
+  explicit TrueAfter(absl::Duration delay)
+      : thread_([this, delay] {
+          absl::SleepFor(delay);
+          set_at_ = absl::Now();
+          flag_ = true;
+        }) {}
+  ~TrueAfter() { thread_.join(); }
+  Cancelled AsCancelled() {
+    return [this] { return flag_.load(); };
+  }
+  const std::atomic<bool>& flag() const { return flag_; }
+  absl::Time set_at() const { return set_at_; }
+
+ private:
+  std::atomic<bool> flag_{false};
+  absl::Time set_at_;
+  std::thread thread_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The installed compile workers, inside their walls.
+#include "server/supervision/workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/supervision/compile_check.h"
+#include "tests/server/supervision/scripted.h"
+#include "tests/server/supervision/small_kernel.h"
+
+namespace tune::server {
+namespace {
+
+using testing::AnyOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+// The most memory this process has ever had.
+int64_t PeakBytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+int64_t BytesUnder(const std::string& dir) {
+  int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+class WorkersTest : public testing::Test {
+ protected:
+  WorkersTest() { Start({}); }
+  void Start(WorkersOptions options) {
+    options.state_dir = dir_ / "state";
+    options.worker_dir = WORKER_DIR;
+    workers_ = Workers::Create(options).value();
+  }
+  CompiledVariant Compile(const std::string& target, const std::string& source) {
+    absl::StatusOr<CompileResult> result = workers_->PoolFor(target).value()->Compile(
+        {.target = target, .source_name = "a.cu", .source_text = source, .entry = "k"}, {});
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->variant : CompiledVariant{};
+  }
+  // Tries to read files of the host through the compiler.
+  void ExpectNoWayOut(const std::string& target) {
+    const std::string kernel = "extern \"C\" __global__ void k() {}\n";
+    const std::string secret = dir_ / "secret.h";
+    std::ofstream(secret) << "the_secret_of_this_host\n";
+    const std::string climb = "../../../../../../../../../../..";
+    for (const std::string& path : {secret, climb + secret, std::string("/etc/passwd")}) {
+      const CompiledVariant read = Compile(target, "#include \"" + path + "\"\n" + kernel);
+      EXPECT_NE(read.outcome, Outcome::kOk) << path;
+      EXPECT_THAT(read.log, Not(HasSubstr("the_secret_of_this_host"))) << path;
+      EXPECT_THAT(read.log, Not(HasSubstr("root:"))) << path;
+      const CompiledVariant probe = Compile(
+          target, "#if __has_include(\"" + path + "\")\n#error there it is\n#endif\n" + kernel);
+      EXPECT_THAT(probe.log, Not(HasSubstr("there it is"))) << path;
+    }
+  }
+  // Compiles every variant of the small kernel for a target.
+  struct CompileReport {
+    uint64_t compiled = 0;
+    uint64_t done = 0;
+    std::vector<std::pair<std::string, std::string>> found;  // variant, message
+  };
+  absl::StatusOr<CompileReport> CompileAll(const std::string& faults, const std::string& target) {
+    const std::shared_ptr<const Kernel> kernel = SmallKernel(faults).value();
+    const TargetTraits traits = TargetTraitsFor(target).value();
+    const Problem problem = kernel->MakeProblem({}, "", target).value();
+    const Space space = kernel->MakeSpace(problem, traits).value();
+    std::vector<Config> configs;
+    for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
+    CompilePool* pool = workers_->PoolFor(target).value();
+    CompileReport report;
+    const CompileHooks hooks = {
+        .found =
+            [&](const std::string& variant, const std::string& message) {
+              report.found.emplace_back(variant, message);
+            },
+        .progress = [&](uint64_t done) { report.done = done; }};
+    const absl::StatusOr<uint64_t> compiled =
+        CompileOnly(*kernel, problem, traits, configs, *pool, hooks);
+    if (!compiled.ok()) return compiled.status();
+    report.compiled = *compiled;
+    EXPECT_EQ(report.done, configs.size());
+    return report;
+  }
+
+  TempDir dir_;
+  std::unique_ptr<Workers> workers_;
+};
+
+TEST_F(WorkersTest, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {
+  const absl::Status status = workers_->FindDevice("cuda:99").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cpu"));
+  EXPECT_EQ(workers_->FindDevice("cpu").value()->id(), "cpu");
+}
+
+#ifdef TUNE_CPU
+// Each act that a wall is to prevent was attempted inside the worker, and failed.
+TEST_F(WorkersTest, EveryWallStands) {
+  ASSERT_TRUE(workers_->PoolFor("cpu").value()->Info().ok());
+  ASSERT_TRUE(workers_->FindDevice("cpu").value()->Inspect().ok());
+#ifdef TUNE_CUDA
+  ASSERT_TRUE(workers_->PoolFor("sm_90a").value()->Info().ok());
+#endif
+  const std::vector<v1::WorkerWalls> all = workers_->walls().All();
+#ifdef TUNE_CUDA
+  EXPECT_THAT(all, SizeIs(3));
+#else
+  EXPECT_THAT(all, SizeIs(2));
+#endif
+  for (const v1::WorkerWalls& walls : all) {
+    EXPECT_EQ(MissingWalls(walls), "") << walls.worker();
+    EXPECT_GE(walls.walls_size(), 10) << walls.worker();
+  }
+}
+
+TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
+  absl::StatusOr<CompilerInfo> info = workers_->PoolFor("cpu").value()->Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_THAT(info->targets, Contains("cpu"));
+  absl::StatusOr<CompileReport> report = CompileAll("[0]", "cpu");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->compiled, 6u);
+  EXPECT_THAT(report->found, SizeIs(0)) << report->found[0].second;
+}
+
+// One line of source that becomes 240 MiB.
+TEST_F(WorkersTest, AnObjectFileOfHundredsOfMegabytesNeverReachesTheDaemon) {
+  const int64_t before = PeakBytes();
+  const CompiledVariant variant =
+      Compile("cpu",
+              "__device__ char big[240 << 20] = {1}; extern \"C\" __global__ void k(char* y) { "
+              "*y = big[threadIdx.x]; }");
+  EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
+  EXPECT_THAT(variant.log, AnyOf(HasSubstr("start tunerd with a larger --binary-bytes"),
+                                 HasSubstr("the compiler was ended"), HasSubstr("File size limit"),
+                                 HasSubstr("File too large")));
+  EXPECT_LT(PeakBytes() - before, int64_t{32} << 20);
+  EXPECT_LT(BytesUnder(dir_ / "state"), int64_t{1} << 20) << "nothing of it stays on the disk";
+}
+
+TEST_F(WorkersTest, WhatAKilledDaemonsWorkersLeftIsRemoved) {
+  const std::string left = dir_ / "state/scratch/tune-compile-cpu/7/left";
+  std::filesystem::create_directories(left);
+  workers_.reset();
+  Start({});
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+TEST_F(WorkersTest, ACpuSourceReadsNoFileOfTheHost) { ExpectNoWayOut("cpu"); }
+#endif
+
+#ifdef TUNE_CUDA
+TEST_F(WorkersTest, CompilesForGpusInsideItsWallsWithoutOne) {
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    absl::StatusOr<CompileReport> report = CompileAll("[0, 1]", target);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->compiled, 6u);
+    ASSERT_THAT(report->found, SizeIs(1));
+    EXPECT_THAT(report->found[0].first, HasSubstr("FAULT=1"));
+    EXPECT_THAT(report->found[0].second, HasSubstr("this does not compile"));
+  }
+}
+
+TEST_F(WorkersTest, AGpuSourceReadsNoFileOfTheHost) { ExpectNoWayOut("sm_90a"); }
+
+// Three lines of templates that would keep NVRTC busy for minutes.
+TEST_F(WorkersTest, ACompileBombIsStoppedAtTheDeadline) {
+  Start({.compile_deadline = absl::Seconds(2)});
+  const std::string bomb = R"(
+template <int N, long long K> struct T {
+  static const int v = T<N - 1, 2 * K>::v + T<N - 1, 2 * K + 1>::v;
+};
+template <long long K> struct T<0, K> { static const int v = 1; };
+extern "C" __global__ void k(int* y) { *y = T<22, 1>::v; })";
+  const CompiledVariant variant = Compile("sm_90a", bomb);
+  EXPECT_TRUE(variant.outcome == Outcome::kCompileTimeout ||
+              variant.outcome == Outcome::kCompileFailed)
+      << ToText(variant.outcome);
+  EXPECT_EQ(Compile("sm_90a", "extern \"C\" __global__ void k() {}").outcome, Outcome::kOk);
+}
+
+TEST_F(WorkersTest, AGpuWithoutADriverIsASentence) {
+  DeviceSupervisor* device = workers_->FindDevice("cuda:0").value();
+  const absl::Status opened = device->Open();
+  if (opened.ok()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(opened.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device->Status().state, DeviceState::kUnavailable);
+  EXPECT_NE(device->Status().message, "");
+}
+#else
+TEST_F(WorkersTest, WithoutCudaATargetOfItIsASentence) {
+  const absl::Status status = workers_->PoolFor("sm_90a").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("TUNE_CUDA=ON"));
+}
+#endif
+
+}  // namespace
+}  // namespace tune::server

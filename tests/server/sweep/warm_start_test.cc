@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep/warm_start.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/temp_dir.h"
+
+namespace tune::server {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kSpec[] = R"spec(
+  name: "copy" source: "copy.cu" entry: "copy" dtypes: "f32" dtypes: "f16"
+  dims { name: "n" default_value: 1024 }
+  dims { name: "mode" default_value: 0 values: 0 values: 1 match: DIM_MATCH_EXACT }
+  params { name: "THREADS" values: "[64, 128, 256]" default_value: "64" }
+  args { name: "x" buffer { dtype: "dtype" shape: "n" role: ROLE_INPUT } }
+  args { name: "y" buffer { dtype: "dtype" shape: "n" role: ROLE_OUTPUT } }
+  launch { grid: "ceil_div(n, THREADS)" block: "THREADS" }
+  work { bytes: "2 * n * dtype_bytes" flops: "0" peak: "f32" }
+  reference { entry: "copy_reference" launch { grid: "1" block: "1" } }
+)spec";
+
+db::TrialKey Key(int64_t n, const std::string& device = "NVIDIA H200") {
+  return {.kernel_hash = "hash",
+          .problem = {.dims = {{"n", n}, {"mode", 0}}},
+          .device_name = device,
+          .target = "sm_90a",
+          .driver = "575",
+          .compiler = "NVRTC 13.0"};
+}
+
+Trial MakeTrial(int64_t sweep_id, int64_t threads, double latency_ns) {
+  Trial trial{.sweep_id = sweep_id, .config = {{{"THREADS", threads}}}};
+  if (latency_ns == 0) trial.outcome = Outcome::kLaunchFailed;
+  trial.measurement.latency_ns_median = latency_ns;
+  return trial;
+}
+
+class WarmStartTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto kernel = Kernel::Create("copy.textproto", kSpec,
+                                 {{"copy.cu", "extern \"C\" __global__ void copy() {}"}});
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    kernel_ = *std::move(kernel);
+    auto store = db::Store::Open(dir_.path() + "/tune.db");
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    ASSERT_TRUE(
+        store_
+            ->PutKernel(
+                {.hash = "hash", .name = "copy", .spec_name = "copy.textproto", .spec_text = kSpec})
+            .ok());
+    auto sweep =
+        store_->AddSweep({.kernel_hash = "hash", .kernel_name = "copy", .target = "sm_90a"});
+    ASSERT_TRUE(sweep.ok()) << sweep.status();
+    sweep_id_ = sweep->id;
+  }
+
+  void Add(const db::TrialKey& key, int64_t threads, double latency_ns) {
+    ASSERT_TRUE(
+        store_
+            ->AppendTrial(MakeTrial(sweep_id_, threads, latency_ns), key)
+            .ok());
+  }
+
+  TempDir dir_;
+  std::shared_ptr<const Kernel> kernel_;
+  std::unique_ptr<db::Store> store_;
+  int64_t sweep_id_ = 0;
+};
+
+TEST_F(WarmStartTest, TheNearestShapeComesFirstAndTheSameKeyNever) {
+  Add(Key(1024), 64, 10);
+  Add(Key(1 << 20), 64, 3000);
+  Add(Key(1 << 20), 128, 1500);
+  Add(Key(2048), 64, 30);
+  Add(Key(2048), 128, 20);
+  Add(Key(2048), 256, 0);
+  auto warm_start = GatherWarmStart(*store_, *kernel_, Key(1024), 100);
+  ASSERT_TRUE(warm_start.ok()) << warm_start.status();
+  ASSERT_EQ(warm_start->sources.size(), 2u);
+  EXPECT_THAT(warm_start->sources[0], HasSubstr("n=2048"));
+  EXPECT_THAT(warm_start->sources[0], HasSubstr("NVIDIA H200 (3 configs)"));
+  EXPECT_THAT(warm_start->sources[1], HasSubstr("n=1048576"));
+  ASSERT_EQ(warm_start->prior.size(), 5u);
+  EXPECT_EQ(ToText(warm_start->prior[0].config), "THREADS=128");
+  EXPECT_EQ(warm_start->prior[0].relative_latency, 1);
+  EXPECT_EQ(warm_start->prior[1].relative_latency, 1.5);
+  EXPECT_EQ(warm_start->prior[2].outcome, Outcome::kLaunchFailed);
+  EXPECT_EQ(warm_start->prior[3].source, 1u);
+  EXPECT_GT(warm_start->prior[0].weight, warm_start->prior[3].weight);
+  auto little = GatherWarmStart(*store_, *kernel_, Key(1024), 2);
+  ASSERT_TRUE(little.ok());
+  EXPECT_EQ(little->prior.size(), 2u);
+}
+
+TEST_F(WarmStartTest, NothingIsNothing) {
+  auto warm_start = GatherWarmStart(*store_, *kernel_, Key(1024), 100);
+  ASSERT_TRUE(warm_start.ok());
+  EXPECT_TRUE(warm_start->prior.empty());
+  Add(Key(2048), 64, 0);  // failures alone teach nothing that could be relative to a best
+  EXPECT_TRUE(GatherWarmStart(*store_, *kernel_, Key(1024), 100)->sources.empty());
+}
+
+TEST_F(WarmStartTest, TrustFallsWithEveryDifference) {
+  const v1::KernelSpec& spec = kernel_->spec();
+  const db::TrialKey key = Key(1024);
+  EXPECT_EQ(TrustIn(key, key, spec), 1);
+  EXPECT_LT(TrustIn(Key(4096), key, spec), TrustIn(Key(2048), key, spec));
+  EXPECT_LT(TrustIn(Key(1024, "NVIDIA H100"), key, spec), 1);
+  db::TrialKey other_arch = Key(1024, "NVIDIA A100");
+  other_arch.target = "sm_80";
+  EXPECT_LT(TrustIn(other_arch, key, spec), TrustIn(Key(1024, "NVIDIA H100"), key, spec));
+  db::TrialKey mode = key;
+  mode.problem.dims[1].second = 1;
+  EXPECT_LT(TrustIn(mode, key, spec), TrustIn(Key(2048), key, spec));
+  db::TrialKey cpu = key;
+  cpu.target = "cpu";
+  EXPECT_EQ(TrustIn(cpu, key, spec), 0);
+}
+
+TEST(WarmStartFromProtoTest, ChecksWhatClientsSend) {
+  v1::Prior prior;
+  v1::Prior::Source& source = *prior.add_sources();
+  source.set_name("elsewhere");
+  v1::Prior::Observation& observation = *source.add_observations();
+  v1::ConfigEntry& entry = *observation.mutable_config()->add_entries();
+  entry.set_param("THREADS");
+  entry.mutable_value()->set_integer(64);
+  EXPECT_FALSE(FromProto(prior).ok()) << "no outcome";
+  observation.set_outcome(v1::OUTCOME_OK);
+  observation.set_relative_latency(0.5);
+  EXPECT_THAT(FromProto(prior).status().message(), HasSubstr("elsewhere"));
+  observation.set_relative_latency(1.25);
+  auto warm_start = FromProto(prior);
+  ASSERT_TRUE(warm_start.ok()) << warm_start.status();
+  EXPECT_EQ(warm_start->prior[0].relative_latency, 1.25);
+  EXPECT_EQ(ToText(warm_start->prior[0].config), "THREADS=64");
+  for (size_t i = 0; i < kPriorObservationsMax; ++i) *source.add_observations() = observation;
+  EXPECT_THAT(FromProto(prior).status().message(), HasSubstr("at most 5000"));
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ceiling: a measured limit of a device, which rates are held against.
+#pragma once
+
+#include <string>
+
+#include "tuner/trial.h"
+
+namespace tune {
+
+// What a ceiling limits. Values are stored and sent: do not renumber.
+enum class CeilingKind {
+  kUnknown = 0,
+  kDram = 1,
+  kL3 = 2,
+  kL2 = 3,
+  kL1 = 4,
+  kShared = 5,
+  kVector = 6,
+  kTensor = 7,
+  kLink = 8,
+  kLaunch = 9,
+};
+
+// How long the load lasts: power limits lower compute ceilings after a while.
+enum class CeilingPolicy { kBurst = 1, kSustained = 2 };
+
+struct Ceiling {
+  std::string name;  // "dram_copy" in bytes/s; "f32", "tensor_bf16", ... in FLOP/s; "launch" in ns
+  double value = 0;
+  bool measured = false;
+  CeilingKind kind = CeilingKind::kUnknown;
+  CeilingPolicy policy = CeilingPolicy::kBurst;
+  std::string probe;       // what reached it: "copy_4, 512 threads"
+  double theoretical = 0;  // from clocks, widths and units; 0 if not known
+  // Over fresh processes, once there are several.
+  double low = 0;
+  double high = 0;
+  int process_count = 1;
+  Telemetry telemetry;  // right after
+  std::string note;
+};
+
+}  // namespace tune
