@@ -80,6 +80,7 @@ struct WorkPlan {
   double bytes = 0;
   std::string peak;  // the FLOP/s ceiling: "f32", "tensor_bf16", ...
 };
+TUNE_FIELDS(WorkPlan, flops, bytes, peak);
 
 struct TolerancePlan {
   double rtol = 0;

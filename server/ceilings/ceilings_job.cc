@@ -38,11 +38,10 @@ DeviceTurns::TellHolder TellOf(const TellStep& tell, const std::string& id) {
 
 // Is the suite known, all of it fresh? Sweeps measure a part of it, in one process.
 bool HasFreshSuite(const DeviceView& device) {
-  const absl::Time now = absl::Now();
   bool has_first_level = false;
-  for (const db::CeilingRow& row : device.ceilings) {
-    if (!StaleReason(row, device.status.info, now).empty()) return false;
-    has_first_level = has_first_level || row.ceiling.kind == CeilingKind::kL1;
+  for (const SeenCeiling& seen : device.ceilings) {
+    if (!seen.stale_reason.empty()) return false;
+    has_first_level = has_first_level || seen.row.ceiling.kind == CeilingKind::kL1;
   }
   return has_first_level;
 }

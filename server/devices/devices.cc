@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/devices/stale_ceilings.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -198,7 +197,7 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   const DeviceInfo& info = view.status.info;
   if (!info.name.empty()) {
     absl::StatusOr<std::vector<db::CeilingRow>> rows = store_.GetCeilings(info.name, "", info.uuid);
-    if (rows.ok()) view.ceilings = *std::move(rows);
+    if (rows.ok()) view.ceilings = Seen(*std::move(rows), info, absl::Now());
   }
   return view;
 }

@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/calibration/calibration_convert.h"
 #include "server/kernels/kernel_source.h"
 #include "server/profile/profile_convert.h"
 #include "server/sweep/submission.h"
@@ -157,7 +156,6 @@ void ProfileJob::AddTimed(const Trial& trial) {
   item.profile.trial_id = trial.id;
   item.profile.sweep_id = trial.sweep_id;
   item.profile.measurement = trial.measurement;
-  item.profile.sample_count = trial.measurement.samples_ns.size();
   item.profile.measurement.samples_ns.clear();
 }
 
@@ -220,7 +218,6 @@ absl::Status ProfileJob::AddBest() {
     return absl::OkStatus();
   }
   AddTimed(record.trial);
-  if (items_.back().timed) items_.back().profile.sample_count = record.sample_count;
   return absl::OkStatus();
 }
 
@@ -337,16 +334,15 @@ absl::Status ProfileJob::TimeOne(DeviceSupervisor& lease, Item& item) {
   profile.measurement = Summarise(report.samples_ns);
   profile.measurement.clock = report.clock;
   profile.measurement.cache_mode = key_.cache_mode;
-  profile.sample_count = report.samples_ns.size();
   profile.measurement.samples_ns.clear();
   std::vector<Ceiling> ceilings;
-  for (const db::CeilingRow& row : device_.ceilings) ceilings.push_back(row.ceiling);
+  for (const SeenCeiling& seen : device_.ceilings) ceilings.push_back(seen.row.ceiling);
   const double written = WrittenBytes(problem_plan_);
   const double cached = std::min(written, static_cast<double>(device_.status.info.l2_bytes));
   const Roof roof = RoofFor(profile.work, ceilings, cached, written);
   if (ApplyRoofline(profile.work, roof, profile.measurement)) {
     profile.notes.push_back(
-        absl::StrCat("faster than the measured ", roof.bound,
+        absl::StrCat("faster than the measured ", ToText(roof.bound),
                      " ceiling allows for the declared work: not believed (above_roof)"));
   }
   return absl::OkStatus();

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/calibration/calibration_convert.h"
 #include "server/calibration/calibration_job.h"
 #include "server/ceilings/ceilings_job.h"
 #include "server/profile/profile_convert.h"

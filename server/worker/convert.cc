@@ -26,10 +26,6 @@ absl::StatusOr<DType> ToDType(int value) {
   return ToEnum(value, DType::kF64, DType::kI64, "data type");
 }
 
-absl::StatusOr<Clock> ToClock(int value) {
-  return ToEnum(value, Clock::kUnknown, Clock::kHost, "clock");
-}
-
 absl::StatusOr<Outcome> ToOutcome(int value) {
   return ToEnum(value, Outcome::kOk, Outcome::kAboveRoof, "outcome");
 }
@@ -170,31 +166,6 @@ absl::StatusOr<LaunchPlan> LaunchFromProto(const worker::v1::Launch& proto) {
   return launch;
 }
 
-worker::v1::SamplePolicy PolicyToProto(const SamplePolicy& policy) {
-  worker::v1::SamplePolicy proto;
-  proto.set_cache_mode(static_cast<int>(policy.cache_mode));
-  proto.set_samples_min(policy.samples_min);
-  proto.set_samples_max(policy.samples_max);
-  proto.set_seconds_max(policy.seconds_max);
-  proto.set_precision(policy.precision);
-  proto.set_rival_latency_ns(policy.rival_latency_ns);
-  proto.set_hopeless_ratio(policy.hopeless_ratio);
-  return proto;
-}
-
-absl::StatusOr<SamplePolicy> PolicyFromProto(const worker::v1::SamplePolicy& proto) {
-  SamplePolicy policy;
-  ASSIGN_OR_RETURN(policy.cache_mode,
-                   ToEnum(proto.cache_mode(), CacheMode::kCold, CacheMode::kWarm, "cache mode"));
-  policy.samples_min = proto.samples_min();
-  policy.samples_max = proto.samples_max();
-  policy.seconds_max = proto.seconds_max();
-  policy.precision = proto.precision();
-  policy.rival_latency_ns = proto.rival_latency_ns();
-  policy.hopeless_ratio = proto.hopeless_ratio();
-  return policy;
-}
-
 }  // namespace
 
 void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply) {
@@ -241,7 +212,7 @@ worker::v1::Compiled ToWire(CompiledVariant variant) {
   proto.set_outcome(static_cast<v1::Outcome>(variant.outcome));
   proto.set_log(Utf8(variant.log));
   proto.set_binary(std::move(variant.binary));
-  *proto.mutable_resources() = ToProto(variant.resources);
+  Encode(variant.resources, *proto.mutable_resources());
   proto.set_seconds(variant.seconds);
   if (!variant.parameters) return proto;
   worker::v1::Parameters* parameters = proto.mutable_parameters();
@@ -258,7 +229,7 @@ absl::StatusOr<CompiledVariant> FromWire(worker::v1::Compiled proto) {
   ASSIGN_OR_RETURN(variant.outcome, ToOutcome(proto.outcome()));
   variant.log = std::move(*proto.mutable_log());
   variant.binary = std::move(*proto.mutable_binary());
-  variant.resources = FromProto(proto.resources());
+  RETURN_IF_ERROR(Decode(proto.resources(), variant.resources));
   variant.seconds = Seconds(proto.seconds());
   if (!proto.has_parameters()) return variant;
   variant.parameters.emplace();
@@ -269,32 +240,11 @@ absl::StatusOr<CompiledVariant> FromWire(worker::v1::Compiled proto) {
 }
 
 worker::v1::DeviceInfo ToWire(const DeviceInfo& info) {
-  worker::v1::DeviceInfo proto;
-  proto.set_name(Utf8(info.name));
-  proto.set_target(info.target);
-  proto.set_sm_count(info.sm_count);
-  proto.set_memory_bytes(info.memory_bytes);
-  proto.set_l2_bytes(info.l2_bytes);
-  proto.set_max_shared_bytes(info.max_shared_bytes);
-  proto.set_uuid(info.uuid);
-  proto.set_driver(info.driver);
-  proto.set_clock(static_cast<int>(info.clock));
-  proto.set_clock_note(Utf8(info.clock_note));
-  return proto;
+  return Encoded<worker::v1::DeviceInfo>(info);
 }
 
 absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto) {
-  DeviceInfo info;
-  info.name = proto.name();
-  info.target = proto.target();
-  info.sm_count = proto.sm_count();
-  info.memory_bytes = proto.memory_bytes();
-  info.l2_bytes = proto.l2_bytes();
-  info.max_shared_bytes = proto.max_shared_bytes();
-  info.uuid = proto.uuid();
-  info.driver = proto.driver();
-  ASSIGN_OR_RETURN(info.clock, ToClock(proto.clock()));
-  info.clock_note = proto.clock_note();
+  ASSIGN_OR_RETURN(DeviceInfo info, Decoded<DeviceInfo>(proto));
   for (int64_t count : {info.sm_count, info.memory_bytes, info.l2_bytes, info.max_shared_bytes}) {
     if (count < 0) return absl::InvalidArgumentError(absl::StrCat("a device with ", count));
   }
@@ -338,7 +288,7 @@ worker::v1::Run ToWire(const RunRequest& request) {
   proto.set_binary(request.binary);
   *proto.mutable_launch() = LaunchToProto(request.variant.launch);
   for (const ArgPlan& arg : request.variant.args) *proto.add_args() = ArgToProto(arg);
-  *proto.mutable_policy() = PolicyToProto(request.policy);
+  Encode(request.policy, *proto.mutable_policy());
   return proto;
 }
 
@@ -347,28 +297,16 @@ absl::StatusOr<RunRequest> FromWire(const worker::v1::Run& proto) {
   request.binary = proto.binary();
   ASSIGN_OR_RETURN(request.variant.launch, LaunchFromProto(proto.launch()));
   ASSIGN_OR_RETURN(request.variant.args, ArgsFromProto(proto.args()));
-  ASSIGN_OR_RETURN(request.policy, PolicyFromProto(proto.policy()));
+  RETURN_IF_ERROR(Decode(proto.policy(), request.policy));
   return request;
 }
 
 worker::v1::RunReport ToWire(const RunReport& report) {
-  worker::v1::RunReport proto;
-  proto.set_outcome(static_cast<v1::Outcome>(report.outcome));
-  proto.set_message(Utf8(report.message));
-  proto.mutable_samples_ns()->Add(report.samples_ns.begin(), report.samples_ns.end());
-  proto.set_stopped_early(report.stopped_early);
-  proto.set_clock(static_cast<int>(report.clock));
-  *proto.mutable_telemetry() = ToProto(report.telemetry);
-  *proto.mutable_error() = ToProto(report.error);
-  *proto.mutable_resources() = ToProto(report.resources);
-  return proto;
+  return Encoded<worker::v1::RunReport>(report);
 }
 
 absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
-  RunReport report;
-  ASSIGN_OR_RETURN(report.outcome, ToOutcome(proto.outcome()));
-  report.message = proto.message();
-  report.samples_ns.assign(proto.samples_ns().begin(), proto.samples_ns().end());
+  ASSIGN_OR_RETURN(RunReport report, Decoded<RunReport>(proto));
   for (double sample_ns : report.samples_ns) {
     if (!(sample_ns >= kSampleNsMin && sample_ns <= kSampleNsMax)) {
       return absl::InvalidArgumentError(absl::StrCat("a sample of ", sample_ns, " ns"));
@@ -377,12 +315,7 @@ absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
   if (report.outcome == Outcome::kOk && report.samples_ns.empty()) {
     return absl::InvalidArgumentError("an ok run without samples");
   }
-  report.stopped_early = proto.stopped_early();
-  ASSIGN_OR_RETURN(report.clock, ToClock(proto.clock()));
-  report.telemetry = FromProto(proto.telemetry());
-  report.error = FromProto(proto.error());
   report.error.worst = Utf8(report.error.worst.substr(0, kWorstBytesMax));
-  report.resources = FromProto(proto.resources());
   return report;
 }
 

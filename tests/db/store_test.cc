@@ -381,7 +381,7 @@ TEST_F(StoreTest, TheNewestRecordOfAKeyIsCurrent) {
   EXPECT_EQ(record.default_latency_ns, 2000.5);
   EXPECT_EQ(record.tie_count, 3u);
   EXPECT_EQ(record.published_unix_ms, 1700000001000);
-  EXPECT_EQ(record.sample_count, 5u);
+  EXPECT_EQ(record.trial.measurement.sample_count, 5u);
   Trial expected = MakeTrial(sweep_.id, 64);
   expected.measurement.samples_ns.clear();
   ExpectEqual(record.trial, expected);
@@ -521,10 +521,10 @@ TEST_F(StoreTest, CeilingsAreReplacedByName) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].ceiling.name, "dram_copy");
   EXPECT_EQ(rows[0].ceiling.value, 4.3e12);
-  EXPECT_TRUE(rows[0].ceiling.measured);
+  EXPECT_EQ(rows[0].ceiling.source, CeilingSource::kMeasured);
   EXPECT_EQ(rows[0].measured_unix_ms, 1700000000009);
   EXPECT_EQ(rows[1].ceiling.name, "f32");
-  EXPECT_FALSE(rows[1].ceiling.measured);
+  EXPECT_EQ(rows[1].ceiling.source, CeilingSource::kNominal);
   EXPECT_EQ(rows[1].device_name, "NVIDIA H200");
   EXPECT_EQ(rows[1].driver, "575.57");
 }

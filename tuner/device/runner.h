@@ -36,6 +36,8 @@ struct RunReport {
   ResultError error;
   Resources resources;  // what only the device knows (registers by the driver's word)
 };
+TUNE_FIELDS(RunReport, outcome, message, samples_ns, stopped_early, clock, telemetry, error,
+            resources);
 
 // Not thread-safe. Lives in a device worker.
 class Runner {
