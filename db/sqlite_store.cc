@@ -99,7 +99,7 @@ absl::StatusOr<Known> KnownTo(Connection& connection, const SweepRow& sweep) {
     return known;
   }
   known.sweep_id_end = sweep.id;
-  ASSIGN_OR_RETURN(const std::string dims, EncodeDims(sweep.problem.dims));
+  ASSIGN_OR_RETURN(const std::string dims, Encode(sweep.problem.dims));
   Statement last = connection.Prepare(
       "SELECT trial.key_id FROM trial_key JOIN trial ON trial.key_id = trial_key.id "
       "WHERE kernel_hash = ? AND dims = ? AND dtype = ? AND device_name = ? AND target = ? "
@@ -115,25 +115,6 @@ absl::StatusOr<SweepRow> OneSweep(Statement& query, absl::string_view wanted) {
   ASSIGN_OR_RETURN(bool found, query.Step());
   if (!found) return absl::NotFoundError(absl::StrCat("no sweep ", wanted));
   return ReadSweep(query);
-}
-
-absl::Status InsertSweep(Connection& connection, const SweepRow& sweep) {
-  ASSIGN_OR_RETURN(std::string dims, EncodeDims(sweep.problem.dims));
-  // An empty idempotency key is NULL: it equals no other.
-  Statement insert = connection.Prepare(
-      "INSERT INTO sweep (kernel_hash, dims, dtype, device_id, device_name, target, strategy, "
-      "budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key, state, message, "
-      "created_unix_ms, finished_unix_ms, best_trial_id, default_trial_id, tie_trial_ids, "
-      "summary, deaths) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  insert.Bind(sweep.kernel_hash, dims, ToText(sweep.problem.dtype), sweep.device_id,
-              sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials,
-              sweep.budget_seconds, sweep.seed, sweep.cache_mode, sweep.fresh,
-              sweep.idempotency_key, sweep.state, sweep.message, sweep.created_unix_ms,
-              sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
-              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
-              sweep.deaths);
-  return insert.Run();
 }
 
 // The key under which a trial was measured must be the record's: a record says what was measured.
@@ -245,20 +226,20 @@ absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
               OneSweep(find.Bind(sweep.idempotency_key), sweep.idempotency_key);
           if (!absl::IsNotFound(known.status())) return known;
         }
-        RETURN_IF_ERROR(InsertSweep(connection, sweep));
         SweepRow added = sweep;
-        added.id = connection.last_insert_id();
+        ASSIGN_OR_RETURN(added.id, InsertSweep(connection, sweep));
         return added;
       });
 }
 
 absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
   return writer_.Run([sweep](Connection& connection) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string ties, Encode(sweep.tie_trial_ids));
     Statement update = connection.Prepare(
         "UPDATE sweep SET state = ?, message = ?, finished_unix_ms = ?, best_trial_id = ?, "
         "default_trial_id = ?, tie_trial_ids = ?, summary = ?, deaths = ? WHERE id = ?");
     update.Bind(sweep.state, sweep.message, sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
-                OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
+                OptionalId{sweep.default_trial_id}, ties, sweep.summary,
                 sweep.deaths, sweep.id);
     RETURN_IF_ERROR(update.Run());
     if (connection.changed_rows() == 1) return absl::OkStatus();
@@ -294,8 +275,7 @@ absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const Trial
   }
   return writer_.Compute<int64_t>([trial, key](Connection& connection) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, key));
-    RETURN_IF_ERROR(InsertTrial(connection, trial, key_id));
-    return connection.last_insert_id();
+    return InsertTrial(connection, trial, key_id);
   });
 }
 
