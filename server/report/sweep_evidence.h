@@ -19,8 +19,8 @@ struct SweepEvidence {
   SweepView view;
   // Of the newest trial; its own fields empty if there is none.
   db::TrialKey key;
-  // Without samples, oldest first. Those that an earlier sweep of the same key measured and this one built on come
-  // first.
+  // Without samples, oldest first. Those that an earlier sweep of the same key measured and this
+  // one built on come first.
   std::vector<Trial> trials;
   uint64_t reused = 0;
 };

@@ -14,7 +14,8 @@ constexpr double kMiB = 1 << 20;
 // 1 GB/ms of copy, 10 GFLOP/ms of f32: a ridge at 10 FLOP/byte.
 RooflineBasis Basis(double bytes, double flops) {
   return {.declared = {.flops = flops, .bytes = bytes, .peak = "f32"},
-          .ceilings = {{"dram_copy", 1e12, CeilingSource::kMeasured}, {"f32", 1e13, CeilingSource::kMeasured}}};
+          .ceilings = {{"dram_copy", 1e12, CeilingSource::kMeasured},
+                       {"f32", 1e13, CeilingSource::kMeasured}}};
 }
 
 Trial Took(double ns) {

@@ -25,7 +25,8 @@ TEST(RoofFor, TakesTheBindingCeiling) {
 }
 
 TEST(RoofFor, KnowsNothingWithoutCeilings) {
-  EXPECT_EQ(RoofFor({.flops = 1e9, .bytes = 0, .peak = "tensor_f8"}, kCeilings).bound, Bound::kUnknown);
+  EXPECT_EQ(RoofFor({.flops = 1e9, .bytes = 0, .peak = "tensor_f8"}, kCeilings).bound,
+            Bound::kUnknown);
   const Roof roof = RoofFor({.flops = 1e9, .bytes = 1e6, .peak = "f32"}, {});
   Measurement measurement = {.latency_ns_median = 1};
   EXPECT_FALSE(ApplyRoofline({.flops = 1e9, .bytes = 1e6}, roof, measurement));

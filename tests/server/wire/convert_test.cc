@@ -73,7 +73,8 @@ TEST(ConvertTest, SummaryComesBackWhole) {
                    .worker_restarts = 2,
                    .compile_cache_hits = 7};
   view.fixed_params = {"STAGES"};
-  view.result = SweepResult{.bound = Bound::kMemory, .ceiling = 4.2e12, .ceiling_source = CeilingSource::kMeasured};
+  view.result = SweepResult{
+      .bound = Bound::kMemory, .ceiling = 4.2e12, .ceiling_source = CeilingSource::kMeasured};
   db::SweepRow row;
   row.summary = SummaryText(view);
   absl::StatusOr<SweepView> read = FromSummaryText(row);
