@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server as a process meets it: starting, stopping, addresses, and what needs no device.
-#include "client/rpc.h"
 #include "server/server.h"
 
 #include <gmock/gmock.h>
@@ -25,6 +24,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "client/lookup.h"
+#include "client/rpc.h"
 #include "db/store.h"
 #include "tests/server/test_server.h"
 
