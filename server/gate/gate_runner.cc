@@ -17,6 +17,7 @@
 #include "server/gate/gate_bench.h"
 #include "server/supervision/machine_code.h"
 #include "server/worker/convert.h"
+#include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -28,16 +29,7 @@ constexpr int kRecoveryRounds = 5;
 
 // Legs that a median's precision ends: see docs/gate.md.
 SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double leg_seconds) {
-  SamplePolicy policy{.cache_mode = cache_mode,
-                      .samples_min = 20,
-                      .samples_max = 2000,
-                      .seconds_max = 0.25,
-                      .precision = 0.0025};
-  if (target == "cpu") {
-    policy.samples_min = 5;
-    policy.samples_max = 200;
-    policy.seconds_max = 0.05;
-  }
+  SamplePolicy policy = With(cache_mode, ProfileOfTarget(target).leg);
   if (leg_seconds > 0) policy.seconds_max = leg_seconds;
   return policy;
 }

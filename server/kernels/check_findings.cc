@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "server/wire/nouns.h"
+#include "tuner/device_profile.h"
 
 namespace tune::server {
 namespace {
@@ -47,7 +48,9 @@ std::string KeyOf(const std::string& target, const std::string& message) {
                              {{target, "<target>"}});
 }
 
-std::string CompilerOf(const std::string& target) { return target == "cpu" ? "cpu" : "gpu"; }
+std::string CompilerOf(const std::string& target) {
+  return std::string(ProfileOfTarget(target).family);
+}
 
 std::string TargetsText(const std::vector<std::string>& targets) {
   if (targets.size() <= kTargetsShown) return absl::StrJoin(targets, ", ");

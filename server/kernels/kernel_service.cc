@@ -13,6 +13,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
@@ -26,7 +27,10 @@ constexpr absl::Duration kCap = absl::Minutes(2);  // other large spaces may be 
 
 std::set<std::string> KernelService::TargetsShown() {
   // What people have or rent, with or without one in this host, and the host's own devices.
-  std::set<std::string> targets = {"cpu", "sm_80", "sm_90a"};
+  std::set<std::string> targets;
+  for (const DeviceProfile* profile : DeviceProfiles()) {
+    targets.insert(profile->common_targets.begin(), profile->common_targets.end());
+  }
   for (const auto& lease : workers_.devices()) {
     const std::string target = lease->Status().info.target;
     if (!target.empty()) targets.insert(target);
@@ -37,7 +41,10 @@ std::set<std::string> KernelService::TargetsShown() {
 std::vector<std::string> KernelService::TargetsPreferred() {
   std::vector<std::string> targets;
   for (const auto& lease : workers_.devices()) targets.push_back(lease->Status().info.target);
-  targets.insert(targets.end(), {"cpu", "sm_90a", "sm_80"});
+  for (auto profile = DeviceProfiles().rbegin(); profile != DeviceProfiles().rend(); ++profile) {
+    const std::vector<std::string>& common = (*profile)->common_targets;
+    targets.insert(targets.end(), common.begin(), common.end());
+  }
   targets.erase(std::remove(targets.begin(), targets.end(), ""), targets.end());
   return targets;
 }

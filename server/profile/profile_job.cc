@@ -14,6 +14,7 @@
 #include "server/profile/profile_convert.h"
 #include "server/sweep/submission.h"
 #include "server/wire/nouns.h"
+#include "tuner/device_profile.h"
 #include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
@@ -22,18 +23,6 @@ namespace tune::server {
 namespace {
 
 constexpr int kReadings = 3;
-
-SamplePolicy TimingPolicy(const std::string& target, CacheMode cache_mode) {
-  SamplePolicy policy{.cache_mode = cache_mode, .samples_max = 500, .seconds_max = 0.25,
-                      .precision = 0.0025};
-  if (target == "cpu") {
-    policy.samples_min = 3;
-    policy.samples_max = 24;
-    policy.seconds_max = 1;
-    policy.precision = 0.01;
-  }
-  return policy;
-}
 
 double WrittenBytes(const ProblemPlan& plan) {
   double bytes = 0;
@@ -329,7 +318,9 @@ absl::Status ProfileJob::TimeAll() {
 absl::Status ProfileJob::TimeOne(DeviceSupervisor& lease, Item& item) {
   ASSIGN_OR_RETURN(
       RunReport report,
-      lease.Run({item.plan, item.binary, TimingPolicy(key_.target, key_.cache_mode)}, cancelled_));
+      lease.Run({item.plan, item.binary,
+                 With(key_.cache_mode, ProfileOfTarget(key_.target).profile)},
+                cancelled_));
   Profile& profile = item.profile;
   profile.outcome = report.outcome;
   profile.message = report.message;

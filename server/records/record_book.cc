@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -144,23 +145,23 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
   int fitting = 0;
   for (const auto& entry : seen) {
     const auto& [name, other] = entry;
-    const bool gpu = other.target != "cpu";
     const bool fits = device.empty() || name == device ||
-                      (gpu ? absl::StartsWith(device, "cuda:") : device == "cpu");
+                      absl::StartsWith(device, ProfileOfTarget(other.target).family);
     if (!fits) continue;
     ++fitting;
     const auto rank = [](const SeenDevice& of) {
-      return std::pair(of.target != "cpu", of.newest_record_id);
+      return std::pair(!ProfileOfTarget(of.target).is_host, of.newest_record_id);
     };
     if (best == nullptr || rank(other) > rank(best->second)) best = &entry;
   }
   Place place{.device_name = device};
-  std::string target = "cpu";
+  const DeviceProfile& everywhere = *DeviceProfiles().back();
+  std::string target = everywhere.common_targets.front();
   if (best != nullptr) {
     place.device_name = best->first;
     target = best->second.target;
     if (fitting > 1) place.note = absl::StrCat("the device is taken to be ", place.device_name);
-  } else if (!device.empty() && device != "cpu") {
+  } else if (!device.empty() && device != everywhere.family) {
     place.note = absl::StrCat("device '", device, "' is not known here");
   }
   ASSIGN_OR_RETURN(place.traits, TargetTraitsFor(target));

@@ -11,6 +11,7 @@
 #include "server/kernels/kernel_source.h"
 #include "server/kernels/source_findings.h"
 #include "server/wire/nouns.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/strategies/strategy.h"
 
@@ -19,10 +20,7 @@ namespace {
 
 constexpr uint64_t kExhaustiveMax = 4096;
 constexpr uint64_t kSearchTrials = 1000;
-constexpr double kCpuSeconds = 45;  // leaves time to measure the winner again within 90 s in all
 constexpr double kConfirmSecondsMin = 6;
-constexpr double kGpuConfirmSeconds = 12;
-constexpr double kCpuConfirmSeconds = 40;
 constexpr double kSecondsMax = 30 * 24 * 3600.0;
 
 absl::Status CheckBudget(const v1::Budget& budget) {
@@ -160,7 +158,10 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
 
 void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
   const bool unlimited = sweep.budget_trials == 0 && sweep.budget_seconds == 0;
-  if (unlimited && sweep.target == "cpu") sweep.budget_seconds = kCpuSeconds;
+  const absl::Duration budget = ProfileOfTarget(sweep.target).default_budget;
+  if (unlimited && budget < absl::InfiniteDuration()) {
+    sweep.budget_seconds = absl::ToDoubleSeconds(budget);
+  }
   const bool all = sweep.budget_trials == 0 && sweep.budget_seconds == 0;
   if (!sweep.strategy.empty()) return;
   // What is tried whole needs no choosing.
@@ -172,7 +173,8 @@ void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
 
 double ConfirmSecondsMax(const db::SweepRow& sweep) {
   if (sweep.budget_seconds <= 0) return 0;
-  const double most = sweep.target == "cpu" ? kCpuConfirmSeconds : kGpuConfirmSeconds;
+  const double most =
+      absl::ToDoubleSeconds(ProfileOfTarget(sweep.target).confirm_time_max);
   return std::clamp(sweep.budget_seconds, kConfirmSecondsMin, most);
 }
 

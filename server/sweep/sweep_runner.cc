@@ -18,6 +18,7 @@
 #include "db/store_faults.h"
 #include "server/sweep/progress_meter.h"
 #include "server/sweep/submission.h"
+#include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -38,38 +39,9 @@ constexpr absl::Duration kStorePatience = absl::Hours(1);
 constexpr absl::Duration kStopCheck = absl::Milliseconds(50);
 constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
 
-// On the CPU a launch may take a second, flushing its caches before each sample takes tens of
-// milliseconds, and the noise of a host is far above a GPU's: few samples tell what can be told.
-SamplePolicy PolicyFor(const std::string& target, CacheMode cache_mode) {
-  SamplePolicy policy{.cache_mode = cache_mode};
-  if (target == "cpu") {
-    policy.samples_min = 3;
-    policy.samples_max = 24;
-    policy.seconds_max = 0.25;
-    policy.precision = 0.01;
-    policy.hopeless_ratio = 1.5;
-  }
-  return policy;
-}
-
-// One round of confirming: the same number of samples in each, so that all rounds weigh alike, and
-// none of them long, since what differs between processes is not seen within one.
-SamplePolicy RoundPolicyFor(const std::string& target, CacheMode cache_mode) {
-  SamplePolicy policy{.cache_mode = cache_mode, .precision = 0};
-  if (target == "cpu") {
-    policy.samples_min = 3;
-    policy.samples_max = 8;
-    policy.seconds_max = 0.15;
-    return policy;
-  }
-  policy.samples_min = policy.samples_max = 40;
-  policy.seconds_max = 0.02;
-  return policy;
-}
-
-// On a GPU eight rounds of nine configs fit; a slow kernel on the CPU gets fewer.
+// A slow kernel gets fewer rounds than a fast one.
 ConfirmPolicy ConfirmPolicyFor(const db::SweepRow& row) {
-  ConfirmPolicy policy{.time = row.target == "cpu" ? absl::Seconds(20) : absl::Seconds(6)};
+  ConfirmPolicy policy{.time = ProfileOfTarget(row.target).confirm_time};
   if (row.budget_seconds > 0) {
     policy.limit = absl::Seconds(ConfirmSecondsMax(row));
     policy.time = std::min(policy.time, policy.limit / 2);
@@ -194,6 +166,7 @@ absl::Status SweepRun::OpenDevice() {
   Phase("opening the device and computing the reference");
   ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
   devices_.RestoreCeilings(*lease_);
+  const DeviceProfile& profile = ProfileOfTarget(row.target);
   const absl::Duration budget =
       row.budget_seconds > 0 ? absl::Seconds(row.budget_seconds) : absl::InfiniteDuration();
   std::optional<Config> first;
@@ -207,8 +180,8 @@ absl::Status SweepRun::OpenDevice() {
                        row.device_id, {.kernel = kernel_,
                                        .problem = row.problem,
                                        .seed = row.seed,
-                                       .policy = PolicyFor(row.target, row.cache_mode),
-                                       .confirm_policy = RoundPolicyFor(row.target, row.cache_mode),
+                                       .policy = With(row.cache_mode, profile.search),
+                                       .confirm_policy = With(row.cache_mode, profile.confirm),
                                        .budget = budget,
                                        .cancelled = stopped,
                                        .first = std::move(first)}));

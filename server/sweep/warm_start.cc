@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/wire/nouns.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -121,7 +122,7 @@ absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior) {
 }
 
 double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::KernelSpec& spec) {
-  if ((other.target == "cpu") != (key.target == "cpu")) return 0;
+  if (&ProfileOfTarget(other.target) != &ProfileOfTarget(key.target)) return 0;
   double trust = 1 / (1 + Distance(other.problem, key.problem, spec) / 4);
   if (other.device_name != key.device_name) trust *= other.target == key.target ? 0.8 : 0.5;
   if (other.problem.dtype != key.problem.dtype) trust *= 0.7;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What differs between kinds of devices, in one place: how their work is measured, how long it may
+// take, what they can do. Nothing else compares targets or ids by their names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "tuner/sample_policy.h"
+
+namespace tune {
+
+struct DeviceProfile {
+  // What the ids of its devices begin with: "cuda" of "cuda:0", "cpu".
+  absl::string_view family;
+  // Targets that most of its devices have, for questions that name no device.
+  std::vector<std::string> common_targets;
+  // It measures on the processors that compilers use: they stand still meanwhile. Its worker runs
+  // variants as code of its own process.
+  bool is_host = false;
+  bool has_counters = false;
+  bool has_tensor_maps = false;
+
+  // How samples are taken; their cache mode is for the caller to set.
+  SamplePolicy search;   // of a sweep's search: enough to rank configs
+  SamplePolicy confirm;  // of one round that confirms a winner: as many samples in each
+  SamplePolicy leg;      // of a gate
+  SamplePolicy profile;  // of the time that counters are held against
+
+  absl::Duration default_budget;       // of a sweep that names none; infinite: no limit
+  absl::Duration confirm_time;         // no further round is begun after it
+  absl::Duration confirm_time_max;     // beyond a budget in seconds
+  int run_deadline_factor = 1;         // how much longer a run may take than on a GPU
+};
+
+// Of a target ("sm_90a", "cpu") and of a device's id ("cuda:0", "cpu"). What is unknown is taken
+// for a GPU.
+const DeviceProfile& ProfileOfTarget(absl::string_view target);
+const DeviceProfile& ProfileOfDevice(absl::string_view device_id);
+
+// All there are, those that are preferred for work first. The last is there on every host.
+const std::vector<const DeviceProfile*>& DeviceProfiles();
+
+// The policy with a cache mode.
+SamplePolicy With(CacheMode cache_mode, SamplePolicy policy);
+
+}  // namespace tune
