@@ -132,6 +132,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddKernel(app, session);
   AddSpace(app, session);
   AddDevice(app, session);
+  AddJob(app, session);
   AddTrial(app, session);
   AddProfile(app, session);
   AddRecording(app, session);
