@@ -12,8 +12,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "db/job.h"
 #include "db/json.h"
 #include "db/statement.h"
 #include "db/unreadable.h"
@@ -31,12 +33,15 @@ template <>
 inline constexpr const char* kColumnPrefix<ResultError> = "error_";
 template <>
 inline constexpr const char* kColumnPrefix<WorkPlan> = "work_";
+// Of another table, which the query joins.
 template <>
-inline constexpr const char* kColumnPrefix<Trial> = "trial.";  // of a record: of another table
+inline constexpr const char* kColumnPrefix<Trial> = "trial.";
+template <>
+inline constexpr const char* kColumnPrefix<JobRow> = "job.";
 
 // A field that is not simply the column of its name.
 struct Instead {
-  const char* field;             // with its prefix
+  const char* field;             // with its prefix; a prefix alone: all of them
   const char* column = nullptr;  // of an insertion, or what a query selects; null: none
   const char* parameter = "?";   // of an insertion
 };
@@ -47,6 +52,7 @@ inline const Instead* Find(Exceptions exceptions, const char* prefix, const char
   for (const Instead& exception : exceptions) {
     const absl::string_view field = exception.field;
     const absl::string_view begin = prefix;
+    if (field == begin && absl::EndsWith(field, ".")) return &exception;
     if (field.substr(0, begin.size()) == begin && field.substr(begin.size()) == name) {
       return &exception;
     }

@@ -14,7 +14,9 @@ namespace {
 
 constexpr uint32_t kListedMax = 10000;
 
-constexpr Exceptions kInsertedRun = {{"id"}};
+constexpr Exceptions kSelectedRun = {{"id", "gate_run.id"}, {"kind", "gate_run.kind"}};
+constexpr Exceptions kInsertedRun = {{"id"}, {"job."}};
+constexpr char kRuns[] = "gate_run JOIN job ON job.id = gate_run.job_id ";
 constexpr Exceptions kInsertedKernel = {{"id"},
                                         {"base_kernel_hash", "base_kernel_hash", "nullif(?, '')"}};
 
@@ -33,32 +35,24 @@ absl::StatusOr<std::vector<GateKernelRow>> SelectKernels(Connection& connection,
 }  // namespace
 
 absl::StatusOr<int64_t> SqliteStore::AddGateRun(const GateRunRow& run) {
-  return writer_.Compute<int64_t>(
-      [=](Connection& connection) { return InsertNew(connection, "gate_run", run, kInsertedRun); });
-}
-
-absl::Status SqliteStore::EndGateRun(int64_t id, GateState state, const std::string& message,
-                                     int64_t finished_unix_ms) {
-  return writer_.Run([=](Connection& connection) -> absl::Status {
-    Statement update = connection.Prepare(
-        "UPDATE gate_run SET state = ?, message = ?, finished_unix_ms = ? WHERE id = ?");
-    RETURN_IF_ERROR(update.Bind(state, message, finished_unix_ms, id).Run());
-    if (connection.changed_rows() == 1) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("no gate run ", id));
+  return writer_.Compute<int64_t>([=](Connection& connection) {
+    return InsertNew(connection, "gate_run", run, kInsertedRun, "job_id", run.job.id);
   });
 }
 
 absl::StatusOr<GateRunRow> SqliteStore::GetGateRun(int64_t id) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
-  ASSIGN_OR_RETURN(auto runs, Select<GateRunRow>(*reader, {}, "gate_run WHERE id = ?", id));
+  ASSIGN_OR_RETURN(auto runs, Select<GateRunRow>(*reader, kSelectedRun,
+                                                 absl::StrCat(kRuns, "WHERE gate_run.id = ?"), id));
   if (runs.empty()) return absl::NotFoundError(absl::StrCat("no gate run ", id));
   return std::move(runs.front());
 }
 
 absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
-  Statement query = reader->Prepare(
-      absl::StrCat("SELECT ", ColumnsOf<GateRunRow>(), " FROM gate_run ORDER BY id DESC LIMIT ?"));
+  Statement query =
+      reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<GateRunRow>(kSelectedRun), " FROM ", kRuns,
+                                   "ORDER BY gate_run.id DESC LIMIT ?"));
   return ReadReadable(
       query.Bind(std::min(limit, kListedMax)),
       [](Statement& row) { return ReadRow<GateRunRow>(row); }, unreadable_, "gate_run");

@@ -12,6 +12,7 @@ namespace {
 constexpr Exceptions kSelectedSweep = {{"id", "sweep.id"}, {"kernel_name", "kernel.name"}};
 // An empty idempotency key is NULL: it equals no other.
 constexpr Exceptions kInsertedSweep = {{"id"},
+                                       {"job."},
                                        {"kernel_name"},
                                        {"idempotency_key", "idempotency_key", "nullif(?, '')"},
                                        {"best_trial_id", "best_trial_id", "nullif(?, 0)"},
@@ -48,13 +49,17 @@ absl::string_view Prefix(absl::string_view text, size_t limit) {
 
 std::string SelectSweeps() {
   return absl::StrCat("SELECT ", ColumnsOf<SweepRow>(kSelectedSweep),
-                      " FROM sweep JOIN kernel ON kernel.hash = sweep.kernel_hash ");
+                      " FROM sweep JOIN kernel ON kernel.hash = sweep.kernel_hash "
+                      "JOIN job ON job.id = sweep.job_id ");
 }
 
 absl::StatusOr<SweepRow> ReadSweep(Statement& row) { return ReadRow<SweepRow>(row); }
 
-absl::StatusOr<int64_t> InsertSweep(Connection& connection, const SweepRow& sweep) {
-  return InsertNew(connection, "sweep", sweep, kInsertedSweep);
+absl::Status InsertSweep(Connection& connection, SweepRow& sweep) {
+  ASSIGN_OR_RETURN(sweep.job.id, InsertJob(connection, sweep.job));
+  ASSIGN_OR_RETURN(sweep.id,
+                   InsertNew(connection, "sweep", sweep, kInsertedSweep, "job_id", sweep.job.id));
+  return absl::OkStatus();
 }
 
 std::string SelectTrials(Samples samples) {

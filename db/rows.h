@@ -14,11 +14,15 @@ namespace tune::db {
 // Left out, messages are cut to 500 characters too: for lists that are held in memory.
 enum class Samples { kLeaveOut, kLoad };
 
+absl::StatusOr<int64_t> InsertJob(Connection& connection, const JobRow& job);
+// NOT_FOUND: no such job.
+absl::Status ChangeJob(Connection& connection, const JobRow& job);
+
 // "SELECT ... FROM sweep JOIN ..."; append WHERE and ORDER BY.
 std::string SelectSweeps();
 absl::StatusOr<SweepRow> ReadSweep(Statement& row);
-// The id that the store gave.
-absl::StatusOr<int64_t> InsertSweep(Connection& connection, const SweepRow& sweep);
+// Gives the sweep and its job their ids.
+absl::Status InsertSweep(Connection& connection, SweepRow& sweep);
 
 // The same for trials (tables trial and trial_key).
 std::string SelectTrials(Samples samples);

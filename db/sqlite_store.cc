@@ -227,7 +227,7 @@ absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
           if (!absl::IsNotFound(known.status())) return known;
         }
         SweepRow added = sweep;
-        ASSIGN_OR_RETURN(added.id, InsertSweep(connection, sweep));
+        RETURN_IF_ERROR(InsertSweep(connection, added));
         return added;
       });
 }
@@ -236,14 +236,15 @@ absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
   return writer_.Run([sweep](Connection& connection) -> absl::Status {
     ASSIGN_OR_RETURN(const std::string ties, Encode(sweep.tie_trial_ids));
     Statement update = connection.Prepare(
-        "UPDATE sweep SET state = ?, message = ?, finished_unix_ms = ?, best_trial_id = ?, "
-        "default_trial_id = ?, tie_trial_ids = ?, summary = ?, deaths = ? WHERE id = ?");
-    update.Bind(sweep.state, sweep.message, sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
-                OptionalId{sweep.default_trial_id}, ties, sweep.summary,
-                sweep.deaths, sweep.id);
+        "UPDATE sweep SET device_name = ?, best_trial_id = ?, default_trial_id = ?, "
+        "tie_trial_ids = ?, summary = ? WHERE id = ? AND job_id = ?");
+    update.Bind(sweep.device_name, OptionalId{sweep.best_trial_id},
+                OptionalId{sweep.default_trial_id}, ties, sweep.summary, sweep.id, sweep.job.id);
     RETURN_IF_ERROR(update.Run());
-    if (connection.changed_rows() == 1) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
+    if (connection.changed_rows() != 1) {
+      return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
+    }
+    return ChangeJob(connection, sweep.job);
   });
 }
 
@@ -263,7 +264,7 @@ absl::StatusOr<std::vector<SweepRow>> SqliteStore::ListSweeps(uint32_t limit) {
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::UnfinishedSweeps() {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(
-      absl::StrCat(SelectSweeps(), "WHERE sweep.state IN (1, 2) ORDER BY sweep.id"));
+      absl::StrCat(SelectSweeps(), "WHERE job.state IN (1, 2) ORDER BY sweep.id"));
   return ReadReadable(query, ReadSweep, unreadable_, "sweep");
 }
 
@@ -369,18 +370,18 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
         "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
         "SELECT trial.id, CASE untuned.outcome WHEN 1 THEN untuned.latency_ns_median ELSE 0 END, "
         "CASE json_valid(sweep.tie_trial_ids) WHEN 1 THEN json_array_length(sweep.tie_trial_ids) "
-        "ELSE 0 END, sweep.finished_unix_ms "
-        "FROM sweep JOIN trial ON trial.id = sweep.best_trial_id "
+        "ELSE 0 END, job.finished_unix_ms "
+        "FROM sweep JOIN job ON job.id = sweep.job_id JOIN trial ON trial.id = sweep.best_trial_id "
         "JOIN trial_key AS key ON key.id = trial.key_id "
         "LEFT JOIN trial AS untuned ON untuned.id = sweep.default_trial_id "
-        "WHERE sweep.state = ? AND trial.outcome = ? AND NOT EXISTS ("
+        "WHERE job.state = ? AND trial.outcome = ? AND NOT EXISTS ("
         "SELECT 1 FROM record JOIN trial AS other ON other.id = record.trial_id "
         "JOIN trial_key AS other_key ON other_key.id = other.key_id "
         "WHERE other.sweep_id >= sweep.id AND other_key.kernel_hash = key.kernel_hash "
         "AND other_key.dims = key.dims AND other_key.dtype = key.dtype "
         "AND other_key.device_name = key.device_name AND other_key.target = key.target "
         "AND other_key.cache_mode = key.cache_mode) ORDER BY sweep.id");
-    RETURN_IF_ERROR(rebuild.Bind(SweepState::kDone, Outcome::kOk).Run());
+    RETURN_IF_ERROR(rebuild.Bind(JobState::kDone, Outcome::kOk).Run());
     return connection.changed_rows();
   });
 }

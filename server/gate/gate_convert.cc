@@ -6,6 +6,15 @@
 namespace tune::server {
 namespace {
 
+v1::GateState StateOf(db::JobState state) {
+  switch (state) {
+    case db::JobState::kDone: return v1::GATE_STATE_DONE;
+    case db::JobState::kFailed: return v1::GATE_STATE_FAILED;
+    case db::JobState::kCancelled: return v1::GATE_STATE_CANCELLED;
+    default: return v1::GATE_STATE_RUNNING;
+  }
+}
+
 v1::GateRound ToProto(const EvidenceRound& round) {
   auto proto = Encoded<v1::GateRound>(round, {"gate_kernel_id", "result", "fault"});
   Encode(round.result, proto, {"base_log", "head_log", "invalid"});
@@ -30,7 +39,14 @@ v1::GateKernel ToProto(const db::GateKernelRow& row, const Findings& findings, R
 
 }  // namespace
 
-v1::GateRun ToProto(const db::GateRunRow& run) { return Encoded<v1::GateRun>(run); }
+v1::GateRun ToProto(const db::GateRunRow& run) {
+  auto proto = Encoded<v1::GateRun>(run, {"job"});
+  Encode(run.job, proto,
+         {"id", "kind", "state", "priority", "owner", "subject", "created_unix_ms", "deaths"});
+  proto.set_job_id(run.job.id);
+  proto.set_state(StateOf(run.job.state));
+  return proto;
+}
 
 v1::GateRun ToProto(const GateEvidence& evidence,
                     const std::map<int64_t, gate::Judgement>& verdicts, Rounds include) {

@@ -15,10 +15,6 @@ v1::Profile ToProto(const db::ProfileRow& row) {
   return proto;
 }
 
-v1::Calibration ToProto(const db::CalibrationRow& row) {
-  return Encoded<v1::Calibration>(row, {"id"});
-}
-
 absl::StatusOr<MetricSet> FromProto(v1::MetricSet set) {
   if (set == v1::METRIC_SET_UNSPECIFIED) return MetricSet::kDefault;
   if (v1::MetricSet_IsValid(set)) return static_cast<MetricSet>(set);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles and calibrations as messages.
+// Profiles as messages.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,7 +10,6 @@
 namespace tune::server {
 
 v1::Profile ToProto(const db::ProfileRow& row);
-v1::Calibration ToProto(const db::CalibrationRow& row);
 
 // Unspecified: the default set. INVALID_ARGUMENT for a number that is no set.
 absl::StatusOr<MetricSet> FromProto(v1::MetricSet set);

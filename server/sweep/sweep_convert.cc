@@ -75,12 +75,15 @@ void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
 }  // namespace
 
 v1::Sweep ToProto(const SweepView& view) {
+  const db::JobRow& job = view.row.job;
   auto proto = Encoded<v1::Sweep>(
-      view.row, {"budget_trials", "budget_seconds", "fresh", "idempotency_key", "best_trial_id",
-                 "default_trial_id", "tie_trial_ids", "summary", "deaths"});
+      view.row, {"job", "budget_trials", "budget_seconds", "fresh", "idempotency_key",
+                 "best_trial_id", "default_trial_id", "tie_trial_ids", "summary"});
+  Encode(job, proto, {"id", "kind", "state", "owner", "subject", "started_unix_ms", "deaths"});
+  proto.set_job_id(job.id);
+  proto.set_state(view.waiting ? v1::SWEEP_STATE_WAITING : static_cast<v1::SweepState>(job.state));
   proto.mutable_budget()->set_trials(static_cast<uint32_t>(view.row.budget_trials));
   proto.mutable_budget()->set_seconds(view.row.budget_seconds);
-  if (!view.waits_for.empty()) proto.set_state(v1::SWEEP_STATE_WAITING);
   ProgressToProto(view.progress, *proto.mutable_progress());
   if (view.result) ResultToProto(*view.result, *proto.mutable_result());
   SearchToProto(view, proto);

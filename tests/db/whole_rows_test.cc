@@ -22,8 +22,9 @@ TEST_F(WholeRowsTest, Sweeps) {
   row.kernel_hash = "k1";
   row.kernel_name = "softmax";
   row.best_trial_id = row.default_trial_id = 0;  // of trials, which there are none of
-  const int64_t id = opened_.AddSweep(row)->id;
-  row.id = id;
+  const SweepRow added = opened_.AddSweep(row).value();
+  row.id = added.id;
+  row.job.id = added.job.id;
   EXPECT_THAT(Differences(row, opened_.GetSweep(id).value()), IsEmpty());
 }
 
@@ -88,6 +89,8 @@ TEST_F(WholeRowsTest, Calibrations) {
 
 TEST_F(WholeRowsTest, GateRuns) {
   GateRunRow run = Distinct<GateRunRow>();
+  run.job.id = opened_.AddJob(run.job).value();
+  EXPECT_THAT(Differences(run.job, opened_.GetJob(run.job.id).value()), IsEmpty());
   run.id = opened_.AddGateRun(run).value();
   EXPECT_THAT(Differences(run, opened_.GetGateRun(run.id).value()), IsEmpty());
   GateKernelRow kernel = Distinct<GateKernelRow>();

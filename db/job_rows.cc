@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// SqliteStore's calls about jobs.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "db/job.h"
+#include "db/rows.h"
+#include "db/sqlite_store.h"
+#include "tuner/status_macros.h"
+
+namespace tune::db {
+namespace {
+
+constexpr uint32_t kListedMax = 100000;
+
+}  // namespace
+
+absl::StatusOr<int64_t> InsertJob(Connection& connection, const JobRow& job) {
+  return InsertNew(connection, "job", job, {{"id"}});
+}
+
+absl::Status ChangeJob(Connection& connection, const JobRow& job) {
+  Statement update = connection.Prepare(
+      "UPDATE job SET state = ?, device_id = ?, message = ?, started_unix_ms = ?, "
+      "finished_unix_ms = ?, deaths = ? WHERE id = ?");
+  update.Bind(job.state, job.device_id, job.message, job.started_unix_ms, job.finished_unix_ms,
+              job.deaths, job.id);
+  RETURN_IF_ERROR(update.Run());
+  if (connection.changed_rows() == 1) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("no job ", job.id));
+}
+
+absl::StatusOr<int64_t> SqliteStore::AddJob(const JobRow& job) {
+  return writer_.Compute<int64_t>(
+      [job](Connection& connection) { return InsertJob(connection, job); });
+}
+
+absl::Status SqliteStore::UpdateJob(const JobRow& job) {
+  return writer_.Run([job](Connection& connection) { return ChangeJob(connection, job); });
+}
+
+absl::StatusOr<JobRow> SqliteStore::GetJob(int64_t id) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(auto jobs, Select<JobRow>(*reader, {}, "job WHERE id = ?", id));
+  if (!jobs.empty()) return std::move(jobs.front());
+  return absl::NotFoundError(absl::StrCat("no job ", id, "; see `tunectl job list`"));
+}
+
+absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(const JobFilter& filter) {
+  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  Statement query = reader->Prepare(absl::StrCat(
+      "SELECT ", ColumnsOf<JobRow>(), " FROM job WHERE (?1 = 0 OR job.kind = ?1) ",
+      filter.unfinished ? "AND job.state IN (1, 2) " : "", "ORDER BY job.id DESC LIMIT ?2"));
+  query.Bind(static_cast<int64_t>(filter.kind), std::min(filter.limit, kListedMax));
+  return ReadReadable(
+      query, [](Statement& row) { return ReadRow<JobRow>(row); }, unreadable_, "job");
+}
+
+}  // namespace tune::db
