@@ -48,7 +48,7 @@ class ProfileJob {
  private:
   struct Item {
     Profile profile;
-    VariantPlan plan;
+    ProgramPlan plan;
     std::string binary;
     bool timed = false;  // its time is known, from the store
   };
