@@ -10,6 +10,7 @@ namespace tune {
 const std::vector<LanguageTraits>& Languages() {
   static const auto* const kLanguages = new std::vector<LanguageTraits>{
       {.language = Language::kCuda, .name = "CUDA C++"},
+      {.language = Language::kPtx, .name = "PTX", .has_macros = false, .on_host = false},
   };
   return *kLanguages;
 }

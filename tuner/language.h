@@ -10,7 +10,7 @@
 namespace tune {
 
 // Sent between the daemon and its workers: do not renumber.
-enum class Language { kCuda = 1 };
+enum class Language { kCuda = 1, kPtx = 2 };
 
 struct LanguageTraits {
   Language language = Language::kCuda;

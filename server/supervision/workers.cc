@@ -43,7 +43,7 @@ struct CompilerProgram {
 const std::vector<CompilerProgram>& CompilerPrograms() {
   static const auto* const kPrograms = new std::vector<CompilerProgram>{
       {"tune-compile-cpu", /*for_host=*/true, {Language::kCuda}},
-      {"tune-compile-cuda", /*for_host=*/false, {Language::kCuda}},
+      {"tune-compile-cuda", /*for_host=*/false, {Language::kCuda, Language::kPtx}},
   };
   return *kPrograms;
 }

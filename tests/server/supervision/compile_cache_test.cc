@@ -47,7 +47,7 @@ TEST(CompileKeyTest, EverythingThatMattersChangesIt) {
                             .defines = {{"A", "1"}, {"B", "2"}},
                             .options = {"-x"},
                             .entries = {"e"}};
-  std::vector<CompilePlan> plans(13, plan);
+  std::vector<CompilePlan> plans(14, plan);
   plans[1].target = "sm_80";
   plans[2].source_name = "b.cu";
   plans[3].source_text = "text ";
@@ -60,7 +60,8 @@ TEST(CompileKeyTest, EverythingThatMattersChangesIt) {
   plans[10].headers.clear();
   plans[11].defines = {{"A", "1"}};
   plans[11].options = {"B", "2", "-x"};
-  plans[12].entries = {"e", "f"};
+  plans[12].language = Language::kPtx;
+  plans[13].entries = {"e", "f"};
   std::set<std::string> keys;
   for (const CompilePlan& each : plans) keys.insert(CompileKey(each, "g++ 12"));
   EXPECT_EQ(keys.size(), plans.size());

@@ -206,6 +206,20 @@ TEST_F(WorkersTest, AGpuWithoutADriverIsASentence) {
   EXPECT_EQ(device->Status().state, DeviceState::kUnavailable);
   EXPECT_NE(device->Status().message, "");
 }
+
+TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
+  CompilePool* pool = workers_->PoolFor(Language::kPtx, "sm_90a").value();
+  EXPECT_EQ(pool, workers_->PoolFor(Language::kCuda, "sm_90a").value());
+  const absl::StatusOr<CompilerInfo> ptx = pool->Info(Language::kPtx);
+  ASSERT_TRUE(ptx.ok()) << ptx.status();
+  EXPECT_THAT(ptx->targets, Contains("sm_90a"));
+  EXPECT_NE(ptx->version, pool->Info(Language::kCuda)->version);
+  const absl::Status none = workers_->PoolFor(Language::kPtx, "cpu").status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(std::string(none.message()),
+            "nothing compiles PTX for cpu; what can be compiled: CUDA C++ for the CPU device; "
+            "CUDA C++ and PTX for GPUs");
+}
 #else
 TEST_F(WorkersTest, WithoutCudaATargetOfItIsASentence) {
   const absl::Status status = workers_->PoolFor(Language::kCuda, "sm_90a").status();

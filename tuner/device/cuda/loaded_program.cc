@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/artifact.h"
 #include "tuner/device/cuda/tensor_map.h"
@@ -101,10 +103,26 @@ LoadedProgram::~LoadedProgram() {
 }
 
 absl::Status LoadedProgram::LoadModule(const std::string& binary) {
-  absl::Status status = context_->Check(
-      context_->driver.cuModuleLoadData(&module_, binary.data()), "cuModuleLoadData");
+  const bool text = !absl::StartsWith(binary, "\x7f" "ELF");
+  absl::Status status = text ? CompileText(binary)
+                             : context_->Check(
+                                   context_->driver.cuModuleLoadData(&module_, binary.data()),
+                                   "cuModuleLoadData");
   if (absl::IsInternal(status)) return absl::FailedPreconditionError(status.message());
   return status;
+}
+
+// PTX that no compile worker could make a cubin of.
+absl::Status LoadedProgram::CompileText(const std::string& text) {
+  char log[4096] = {};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof(log))};
+  const absl::Status status = context_->Check(
+      context_->driver.cuModuleLoadDataEx(&module_, text.c_str(), std::size(options), options,
+                                          values),
+      "cuModuleLoadDataEx");
+  if (status.ok() || log[0] == '\0') return status;
+  return absl::Status(status.code(), absl::StrCat(status.message(), ": ", log));
 }
 
 absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan,

@@ -59,6 +59,7 @@ class LoadedProgram {
 
   explicit LoadedProgram(const DeviceContext& context) : context_(&context) {}
   absl::Status LoadModule(const std::string& binary);
+  absl::Status CompileText(const std::string& text);
   // `shared_bytes_max`: of all launches of its entry.
   absl::StatusOr<Step> LoadStep(const StepPlan& plan, int64_t shared_bytes_max,
                                 const BufferResolver& resolve);
