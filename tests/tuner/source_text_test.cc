@@ -221,6 +221,14 @@ TEST(Parameters, TypesFitAsKernelsUseThem) {
   }
 }
 
+TEST(Parameters, WhatOneEntryWritesAnotherMayOnlyRead) {
+  const std::vector<ArgPlan> args = {Buffer("x", DType::kF32, Role::kOutput)};
+  CompilePlan plan = PlanOf(kText);
+  EXPECT_NE(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}), "");
+  plan.entries.push_back("other");
+  EXPECT_EQ(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}), "");
+}
+
 TEST(Parameters, ASwappedOrderOfEqualTypesIsDoubted) {
   const std::string text = "__global__ void k(float* out, float* x, int n) {}\n";
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32),

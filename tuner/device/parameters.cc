@@ -117,12 +117,13 @@ bool MayPointTo(const Type& type, const BufferPlan& buffer) {
   }
 }
 
-bool Fits(const BufferPlan& buffer, const ParameterFact& parameter) {
+// `read_only`: of several entries, one may only read what another writes.
+bool Fits(const BufferPlan& buffer, const ParameterFact& parameter, bool read_only) {
   const Type type = TypeOf(parameter.type);
   if (parameter.bytes != kPointerBytes) return false;
   switch (type.shape) {
     case Shape::kPointer:
-      if (type.pointee_const && buffer.role != Role::kInput) return false;
+      if (type.pointee_const && buffer.role != Role::kInput && !read_only) return false;
       return MayPointTo(type, buffer);
     case Shape::kUnknown:
     case Shape::kPointerOrInteger:
@@ -132,7 +133,7 @@ bool Fits(const BufferPlan& buffer, const ParameterFact& parameter) {
   }
 }
 
-bool Fits(const ScalarPlan& scalar, const ParameterFact& parameter) {
+bool Fits(const ScalarPlan& scalar, const ParameterFact& parameter, bool) {
   const Type type = TypeOf(parameter.type);
   if (parameter.bytes != SizeInBytes(scalar.dtype)) return false;
   switch (type.shape) {
@@ -147,7 +148,7 @@ bool Fits(const ScalarPlan& scalar, const ParameterFact& parameter) {
   }
 }
 
-bool Fits(const TensorMapPlan&, const ParameterFact& parameter) {
+bool Fits(const TensorMapPlan&, const ParameterFact& parameter, bool) {
   return parameter.bytes == kTensorMapBytes;
 }
 
@@ -203,10 +204,11 @@ std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::string& entry,
                             const std::vector<ArgPlan>& args,
                             const std::vector<ParameterFact>& parameters) {
   const size_t both = std::min(args.size(), parameters.size());
+  const bool read_only = plan.entries.size() > 1;
   std::vector<size_t> wrong;
   for (size_t i = 0; i < both; ++i) {
-    const bool fits =
-        std::visit([&](const auto& held) { return Fits(held, parameters[i]); }, args[i]);
+    const bool fits = std::visit(
+        [&](const auto& held) { return Fits(held, parameters[i], read_only); }, args[i]);
     if (!fits) wrong.push_back(i);
   }
   if (wrong.empty() && args.size() == parameters.size()) return "";
