@@ -214,6 +214,15 @@ TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
   ASSERT_TRUE(ptx.ok()) << ptx.status();
   EXPECT_THAT(ptx->targets, Contains("sm_90a"));
   EXPECT_NE(ptx->version, pool->Info(Language::kCuda)->version);
+  const absl::StatusOr<CompileResult> compiled = pool->Compile(
+      {.language = Language::kPtx,
+       .target = "sm_90a",
+       .source_name = "k.ptx",
+       .source_text = ".version 7.8\n.target sm_70\n.address_size 64\n.entry k() { ret; }\n",
+       .entries = {"k"}},
+      {});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(compiled->artifact.outcome, Outcome::kOk) << compiled->artifact.log;
   const absl::Status none = workers_->PoolFor(Language::kPtx, "cpu").status();
   EXPECT_EQ(none.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(std::string(none.message()),
