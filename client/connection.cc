@@ -68,6 +68,7 @@ Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string addre
                        std::unique_ptr<EmbeddedServer> embedded)
     : embedded_(std::move(embedded)),
       address_(std::move(address)),
+      jobs_(v1::JobService::NewStub(channel)),
       sweeps_(v1::SweepService::NewStub(channel)),
       kernels_(v1::KernelService::NewStub(channel)),
       devices_(v1::DeviceService::NewStub(channel)),

@@ -12,6 +12,7 @@
 #include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
 #include "tune/v1/gate.grpc.pb.h"
+#include "tune/v1/job.grpc.pb.h"
 #include "tune/v1/profile.grpc.pb.h"
 #include "tune/v1/record.grpc.pb.h"
 #include "tune/v1/report.grpc.pb.h"
@@ -62,6 +63,7 @@ class Connection {
   bool embedded() const { return embedded_ != nullptr; }
   const std::string& address() const { return address_; }
 
+  v1::JobService::Stub& jobs() { return *jobs_; }
   v1::SweepService::Stub& sweeps() { return *sweeps_; }
   v1::KernelService::Stub& kernels() { return *kernels_; }
   v1::DeviceService::Stub& devices() { return *devices_; }
@@ -78,6 +80,7 @@ class Connection {
 
   std::unique_ptr<EmbeddedServer> embedded_;  // outlives the stubs
   std::string address_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::SweepService::Stub> sweeps_;
   std::unique_ptr<v1::KernelService::Stub> kernels_;
   std::unique_ptr<v1::DeviceService::Stub> devices_;

@@ -5,13 +5,13 @@
 #   SOURCES sqlite_store.cc
 #   PUBLIC  tune::tuner      # appears in HEADERS
 #   PRIVATE SQLite::SQLite3  # appears in SOURCES only
-#   PRECOMPILE <grpcpp/grpcpp.h>) # glue: these headers cost more than its own code, which has no hot
-#                                 # loops, so they are compiled once, and without much optimisation
+#   PRECOMPILE <grpcpp/grpcpp.h>  # headers that cost more than its own code: compiled once
+#   OPTIMISE 1)                   # a release's level, for glue: no hot loops, all of it headers
 add_library(tune_warnings INTERFACE)
 target_compile_options(tune_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 
 function(tune_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIMISE" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILE")
   add_library(${name} STATIC ${arg_SOURCES})
   add_library(tune::${name} ALIAS ${name})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
@@ -20,7 +20,9 @@ function(tune_module name)
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} tune_warnings)
   if(arg_PRECOMPILE)
     target_precompile_headers(${name} PRIVATE ${arg_PRECOMPILE})
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
+  if(DEFINED arg_OPTIMISE)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O${arg_OPTIMISE}>)
   endif()
 endfunction()
 
@@ -35,17 +37,19 @@ function(tune_program name)
   add_dependencies(programs ${name})
 endfunction()
 
-# tune_test(store_test LABEL unit SOURCES db/store_test.cc LIBRARIES tune::db): a GoogleTest.
+# tune_test(store_test LABEL unit SOURCES db/store_test.cc LIBRARIES tune::db): a GoogleTest. All share
+# the precompiled headers of tests/main.cc, and so its flags. Skipped if every case that ran was.
 function(tune_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;LIBRARIES;ENVIRONMENT")
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} GTest::gmock_main tune_warnings)
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} tune_test_main)
+  target_precompile_headers(${name} REUSE_FROM tune_test_main)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT}
-                       ENVIRONMENT "${arg_ENVIRONMENT}")
+                       SKIP_RETURN_CODE 77 ENVIRONMENT "${arg_ENVIRONMENT}")
 endfunction()
 
 # tune_embed(target file name): compiles a text file in as `extern const std::string_view name`
@@ -59,6 +63,7 @@ function(tune_embed target file name)
             -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
   target_sources(${target} PRIVATE ${out})
+  set_source_files_properties(${out} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # Everything a user runs: what ./run builds.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "db/job.h"
 #include "tuner/config.h"
 #include "tuner/gate/gate.h"
 #include "tuner/gate/round.h"
@@ -16,14 +17,11 @@
 namespace tune::db {
 
 enum class GateKind { kGate = 1, kRecording = 2, kStudy = 3 };
-enum class GateState { kRunning = 1, kDone = 2, kFailed = 3, kCancelled = 4 };
 
 struct GateRunRow {
   int64_t id = 0;
+  JobRow job;  // its state, its device, its times
   GateKind kind = GateKind::kGate;
-  GateState state = GateState::kRunning;
-  std::string message;
-  std::string device_id;
   std::string device_name;
   std::string device_uuid;
   std::string target;
@@ -34,8 +32,6 @@ struct GateRunRow {
   std::string head_label;
   gate::Rules rules;
   uint64_t seed = 0;
-  int64_t started_unix_ms = 0;
-  int64_t finished_unix_ms = 0;
 };
 
 struct GateKernelRow {

@@ -16,9 +16,9 @@ namespace {
 constexpr uint32_t kListedMax = 10000;
 
 constexpr char kRunColumns[] =
-    "id, kind, state, message, device_id, device_name, device_uuid, target, driver, compiler, "
-    "cache_mode, base_label, head_label, delta0, delta_max, alpha, screen_rounds, "
-    "guarded_deviation_max, clock_difference_max, seed, started_unix_ms, finished_unix_ms";
+    "gate_run.kind, device_name, device_uuid, target, driver, compiler, cache_mode, base_label, "
+    "head_label, delta0, delta_max, alpha, screen_rounds, guarded_deviation_max, "
+    "clock_difference_max, seed";
 constexpr char kKernelColumns[] =
     "id, run_id, name, base_kernel_hash, head_kernel_hash, dims, dtype, base_config, head_config, "
     "config_source, recovery_config, tolerance, base_code, head_code, identical, fault";
@@ -34,12 +34,18 @@ constexpr char kVerdictColumns[] =
 absl::StatusOr<GateRunRow> ReadRun(Statement& row) {
   GateRunRow run;
   gate::Rules& rules = run.rules;
-  row.Read(run.id, run.kind, run.state, run.message, run.device_id, run.device_name,
-           run.device_uuid, run.target, run.driver, run.compiler, run.cache_mode, run.base_label,
-           run.head_label, rules.delta0, rules.delta_max, rules.alpha, rules.screen_rounds,
-           rules.guarded_deviation_max, rules.clock_difference_max, run.seed, run.started_unix_ms,
-           run.finished_unix_ms);
+  row.Read(run.id);
+  ASSIGN_OR_RETURN(run.job, ReadJob(row));
+  row.Read(run.kind, run.device_name, run.device_uuid, run.target, run.driver, run.compiler,
+           run.cache_mode, run.base_label, run.head_label, rules.delta0, rules.delta_max,
+           rules.alpha, rules.screen_rounds, rules.guarded_deviation_max,
+           rules.clock_difference_max, run.seed);
   return run;
+}
+
+std::string SelectRuns() {
+  return absl::StrCat("SELECT gate_run.id, ", kJobColumns, ", ", kRunColumns,
+                      " FROM gate_run JOIN job ON job.id = gate_run.job_id ");
 }
 
 absl::StatusOr<GateKernelRow> ReadKernel(Statement& row) {
@@ -102,34 +108,24 @@ absl::Status InsertLeg(Connection& connection, const GateLegRow& row) {
 absl::StatusOr<int64_t> SqliteStore::AddGateRun(const GateRunRow& run) {
   return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     const gate::Rules& rules = run.rules;
-    Statement insert = connection.Prepare(absl::StrCat(
-        "INSERT INTO gate_run (", kRunColumns,
-        ") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-    insert.Bind(run.kind, run.state, run.message, run.device_id, run.device_name, run.device_uuid,
-                run.target, run.driver, run.compiler, run.cache_mode, run.base_label,
-                run.head_label, rules.delta0, rules.delta_max, rules.alpha, rules.screen_rounds,
-                rules.guarded_deviation_max, rules.clock_difference_max, run.seed,
-                run.started_unix_ms, run.finished_unix_ms);
+    Statement insert = connection.Prepare(
+        "INSERT INTO gate_run (job_id, kind, device_name, device_uuid, target, driver, compiler, "
+        "cache_mode, base_label, head_label, delta0, delta_max, alpha, screen_rounds, "
+        "guarded_deviation_max, clock_difference_max, seed) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    insert.Bind(run.job.id, run.kind, run.device_name, run.device_uuid, run.target, run.driver,
+                run.compiler, run.cache_mode, run.base_label, run.head_label, rules.delta0,
+                rules.delta_max, rules.alpha, rules.screen_rounds, rules.guarded_deviation_max,
+                rules.clock_difference_max, run.seed);
     RETURN_IF_ERROR(insert.Run());
     return connection.last_insert_id();
-  });
-}
-
-absl::Status SqliteStore::EndGateRun(int64_t id, GateState state, const std::string& message,
-                                     int64_t finished_unix_ms) {
-  return writer_.Run([=](Connection& connection) -> absl::Status {
-    Statement update = connection.Prepare(
-        "UPDATE gate_run SET state = ?, message = ?, finished_unix_ms = ? WHERE id = ?");
-    RETURN_IF_ERROR(update.Bind(state, message, finished_unix_ms, id).Run());
-    if (connection.changed_rows() == 1) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("no gate run ", id));
   });
 }
 
 absl::StatusOr<GateRunRow> SqliteStore::GetGateRun(int64_t id) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement find =
-      reader->Prepare(absl::StrCat("SELECT ", kRunColumns, " FROM gate_run WHERE id = ?"));
+      reader->Prepare(absl::StrCat(SelectRuns(), "WHERE gate_run.id = ?"));
   ASSIGN_OR_RETURN(bool found, find.Bind(id).Step());
   if (!found) return absl::NotFoundError(absl::StrCat("no gate run ", id));
   return ReadRun(find);
@@ -137,8 +133,8 @@ absl::StatusOr<GateRunRow> SqliteStore::GetGateRun(int64_t id) {
 
 absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
-  Statement query = reader->Prepare(
-      absl::StrCat("SELECT ", kRunColumns, " FROM gate_run ORDER BY id DESC LIMIT ?"));
+  Statement query =
+      reader->Prepare(absl::StrCat(SelectRuns(), "ORDER BY gate_run.id DESC LIMIT ?"));
   return ReadReadable(query.Bind(std::min(limit, kListedMax)), ReadRun, unreadable_, "gate_run");
 }
 

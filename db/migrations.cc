@@ -16,6 +16,7 @@ extern const std::string_view gate_sql;
 extern const std::string_view provenance_sql;
 extern const std::string_view deaths_sql;
 extern const std::string_view ceilings_sql;
+extern const std::string_view jobs_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -75,9 +76,10 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 6> steps = {
+  static const std::array<absl::string_view, 7> steps = {
       view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql),
-      view(embedded::provenance_sql), view(embedded::deaths_sql), view(embedded::ceilings_sql)};
+      view(embedded::provenance_sql), view(embedded::deaths_sql), view(embedded::ceilings_sql),
+      view(embedded::jobs_sql)};
   return steps;
 }
 

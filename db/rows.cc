@@ -11,11 +11,10 @@ namespace {
 
 // In the order of ReadSweep.
 constexpr char kSweepColumns[] =
-    "sweep.id, sweep.kernel_hash, kernel.name, sweep.dims, sweep.dtype, sweep.device_id, "
-    "sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials, sweep.budget_seconds, "
-    "sweep.seed, sweep.cache_mode, sweep.fresh, sweep.idempotency_key, sweep.state, sweep.message, "
-    "sweep.created_unix_ms, sweep.finished_unix_ms, sweep.best_trial_id, sweep.default_trial_id, "
-    "sweep.tie_trial_ids, sweep.summary, sweep.deaths";
+    "sweep.kernel_hash, kernel.name, sweep.dims, sweep.dtype, sweep.device_name, sweep.target, "
+    "sweep.strategy, sweep.budget_trials, sweep.budget_seconds, sweep.seed, sweep.cache_mode, "
+    "sweep.fresh, sweep.idempotency_key, sweep.best_trial_id, sweep.default_trial_id, "
+    "sweep.tie_trial_ids, sweep.summary";
 
 // In the order of ReadTrial and InsertTrial; all of table trial but its id, key and samples.
 constexpr char kTrialColumns[] =
@@ -58,20 +57,22 @@ absl::Status ReadProblem(Statement& row, Problem& problem) {
 }
 
 std::string SelectSweeps() {
-  return absl::StrCat("SELECT ", kSweepColumns,
-                      " FROM sweep JOIN kernel ON kernel.hash = sweep.kernel_hash ");
+  return absl::StrCat("SELECT sweep.id, ", kJobColumns, ", ", kSweepColumns,
+                      " FROM sweep JOIN kernel ON kernel.hash = sweep.kernel_hash "
+                      "JOIN job ON job.id = sweep.job_id ");
 }
 
 absl::StatusOr<SweepRow> ReadSweep(Statement& row) {
   SweepRow sweep;
-  row.Read(sweep.id, sweep.kernel_hash, sweep.kernel_name);
+  row.Read(sweep.id);
+  ASSIGN_OR_RETURN(sweep.job, ReadJob(row));
+  row.Read(sweep.kernel_hash, sweep.kernel_name);
   RETURN_IF_ERROR(ReadProblem(row, sweep.problem));
-  row.Read(sweep.device_id, sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials,
+  row.Read(sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials,
            sweep.budget_seconds, sweep.seed, sweep.cache_mode, sweep.fresh, sweep.idempotency_key,
-           sweep.state, sweep.message, sweep.created_unix_ms, sweep.finished_unix_ms,
            sweep.best_trial_id, sweep.default_trial_id);
   ASSIGN_OR_RETURN(sweep.tie_trial_ids, DecodeIds(row.ReadView()));
-  row.Read(sweep.summary, sweep.deaths);
+  row.Read(sweep.summary);
   return sweep;
 }
 

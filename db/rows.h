@@ -23,6 +23,13 @@ enum class Samples { kLeaveOut, kLoad };
 // The next two columns, dims and dtype.
 absl::Status ReadProblem(Statement& row, Problem& problem);
 
+// A job's columns, of table job; in the order of ReadJob.
+extern const char kJobColumns[];
+absl::StatusOr<JobRow> ReadJob(Statement& row);
+absl::StatusOr<int64_t> InsertJob(Connection& connection, const JobRow& job);
+// NOT_FOUND: no such job.
+absl::Status ChangeJob(Connection& connection, const JobRow& job);
+
 // "SELECT ... FROM sweep JOIN ..."; append WHERE and ORDER BY.
 std::string SelectSweeps();
 absl::StatusOr<SweepRow> ReadSweep(Statement& row);

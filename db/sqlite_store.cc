@@ -117,23 +117,23 @@ absl::StatusOr<SweepRow> OneSweep(Statement& query, absl::string_view wanted) {
   return ReadSweep(query);
 }
 
-absl::Status InsertSweep(Connection& connection, const SweepRow& sweep) {
+absl::Status InsertSweep(Connection& connection, SweepRow& sweep) {
+  ASSIGN_OR_RETURN(sweep.job.id, InsertJob(connection, sweep.job));
   ASSIGN_OR_RETURN(std::string dims, EncodeDims(sweep.problem.dims));
   // An empty idempotency key is NULL: it equals no other.
   Statement insert = connection.Prepare(
-      "INSERT INTO sweep (kernel_hash, dims, dtype, device_id, device_name, target, strategy, "
-      "budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key, state, message, "
-      "created_unix_ms, finished_unix_ms, best_trial_id, default_trial_id, tie_trial_ids, "
-      "summary, deaths) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  insert.Bind(sweep.kernel_hash, dims, ToText(sweep.problem.dtype), sweep.device_id,
+      "INSERT INTO sweep (job_id, kernel_hash, dims, dtype, device_name, target, strategy, "
+      "budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key, best_trial_id, "
+      "default_trial_id, tie_trial_ids, summary) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?)");
+  insert.Bind(sweep.job.id, sweep.kernel_hash, dims, ToText(sweep.problem.dtype),
               sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials,
               sweep.budget_seconds, sweep.seed, sweep.cache_mode, sweep.fresh,
-              sweep.idempotency_key, sweep.state, sweep.message, sweep.created_unix_ms,
-              sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
-              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
-              sweep.deaths);
-  return insert.Run();
+              sweep.idempotency_key, OptionalId{sweep.best_trial_id},
+              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary);
+  RETURN_IF_ERROR(insert.Run());
+  sweep.id = connection.last_insert_id();
+  return absl::OkStatus();
 }
 
 // The key under which a trial was measured must be the record's: a record says what was measured.
@@ -245,9 +245,8 @@ absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
               OneSweep(find.Bind(sweep.idempotency_key), sweep.idempotency_key);
           if (!absl::IsNotFound(known.status())) return known;
         }
-        RETURN_IF_ERROR(InsertSweep(connection, sweep));
         SweepRow added = sweep;
-        added.id = connection.last_insert_id();
+        RETURN_IF_ERROR(InsertSweep(connection, added));
         return added;
       });
 }
@@ -255,14 +254,16 @@ absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
 absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
   return writer_.Run([sweep](Connection& connection) -> absl::Status {
     Statement update = connection.Prepare(
-        "UPDATE sweep SET state = ?, message = ?, finished_unix_ms = ?, best_trial_id = ?, "
-        "default_trial_id = ?, tie_trial_ids = ?, summary = ?, deaths = ? WHERE id = ?");
-    update.Bind(sweep.state, sweep.message, sweep.finished_unix_ms, OptionalId{sweep.best_trial_id},
+        "UPDATE sweep SET device_name = ?, best_trial_id = ?, default_trial_id = ?, "
+        "tie_trial_ids = ?, summary = ? WHERE id = ? AND job_id = ?");
+    update.Bind(sweep.device_name, OptionalId{sweep.best_trial_id},
                 OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
-                sweep.deaths, sweep.id);
+                sweep.id, sweep.job.id);
     RETURN_IF_ERROR(update.Run());
-    if (connection.changed_rows() == 1) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
+    if (connection.changed_rows() != 1) {
+      return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
+    }
+    return ChangeJob(connection, sweep.job);
   });
 }
 
@@ -282,7 +283,7 @@ absl::StatusOr<std::vector<SweepRow>> SqliteStore::ListSweeps(uint32_t limit) {
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::UnfinishedSweeps() {
   ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
   Statement query = reader->Prepare(
-      absl::StrCat(SelectSweeps(), "WHERE sweep.state IN (1, 2) ORDER BY sweep.id"));
+      absl::StrCat(SelectSweeps(), "WHERE job.state IN (1, 2) ORDER BY sweep.id"));
   return ReadReadable(query, ReadSweep, unreadable_, "sweep");
 }
 
@@ -389,18 +390,18 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
         "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
         "SELECT trial.id, CASE untuned.outcome WHEN 1 THEN untuned.latency_ns_median ELSE 0 END, "
         "CASE json_valid(sweep.tie_trial_ids) WHEN 1 THEN json_array_length(sweep.tie_trial_ids) "
-        "ELSE 0 END, sweep.finished_unix_ms "
-        "FROM sweep JOIN trial ON trial.id = sweep.best_trial_id "
+        "ELSE 0 END, job.finished_unix_ms "
+        "FROM sweep JOIN job ON job.id = sweep.job_id JOIN trial ON trial.id = sweep.best_trial_id "
         "JOIN trial_key AS key ON key.id = trial.key_id "
         "LEFT JOIN trial AS untuned ON untuned.id = sweep.default_trial_id "
-        "WHERE sweep.state = ? AND trial.outcome = ? AND NOT EXISTS ("
+        "WHERE job.state = ? AND trial.outcome = ? AND NOT EXISTS ("
         "SELECT 1 FROM record JOIN trial AS other ON other.id = record.trial_id "
         "JOIN trial_key AS other_key ON other_key.id = other.key_id "
         "WHERE other.sweep_id >= sweep.id AND other_key.kernel_hash = key.kernel_hash "
         "AND other_key.dims = key.dims AND other_key.dtype = key.dtype "
         "AND other_key.device_name = key.device_name AND other_key.target = key.target "
         "AND other_key.cache_mode = key.cache_mode) ORDER BY sweep.id");
-    RETURN_IF_ERROR(rebuild.Bind(SweepState::kDone, Outcome::kOk).Run());
+    RETURN_IF_ERROR(rebuild.Bind(JobState::kDone, Outcome::kOk).Run());
     return connection.changed_rows();
   });
 }

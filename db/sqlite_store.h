@@ -27,6 +27,11 @@ class SqliteStore : public Store {
   absl::Status PutKernel(const KernelRow& kernel) override;
   absl::StatusOr<KernelRow> GetKernel(const std::string& hash) override;
 
+  absl::StatusOr<int64_t> AddJob(const JobRow& job) override;
+  absl::Status UpdateJob(const JobRow& job) override;
+  absl::StatusOr<JobRow> GetJob(int64_t id) override;
+  absl::StatusOr<std::vector<JobRow>> ListJobs(const JobFilter& filter) override;
+
   absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) override;
   absl::Status UpdateSweep(const SweepRow& sweep) override;
   absl::StatusOr<SweepRow> GetSweep(int64_t id) override;
@@ -62,8 +67,6 @@ class SqliteStore : public Store {
                                                    const std::string& chip) override;
 
   absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) override;
-  absl::Status EndGateRun(int64_t id, GateState state, const std::string& message,
-                          int64_t finished_unix_ms) override;
   absl::StatusOr<GateRunRow> GetGateRun(int64_t id) override;
   absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) override;
   absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) override;

@@ -12,14 +12,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "db/gate.h"
+#include "db/job.h"
 #include "tuner/counters/profile.h"
 #include "tuner/ceiling.h"
 #include "tuner/problem.h"
 #include "tuner/trial.h"
 
 namespace tune::db {
-
-enum class SweepState { kQueued = 1, kRunning = 2, kDone = 3, kCancelled = 4, kFailed = 5 };
 
 // A kernel as submitted, kept so that a restarted daemon can go on and evidence can be re-run.
 struct KernelRow {
@@ -32,10 +31,10 @@ struct KernelRow {
 
 struct SweepRow {
   int64_t id = 0;
+  JobRow job;  // its state, its device, its times
   std::string kernel_hash;
   std::string kernel_name;
   Problem problem;
-  std::string device_id;
   std::string device_name;
   std::string target;
   std::string strategy;
@@ -45,17 +44,12 @@ struct SweepRow {
   CacheMode cache_mode = CacheMode::kCold;
   bool fresh = false;
   std::string idempotency_key;  // unique if not empty
-  SweepState state = SweepState::kQueued;
-  std::string message;
-  int64_t created_unix_ms = 0;
-  int64_t finished_unix_ms = 0;
   // What the finished sweep found; trial ids, 0 for none.
   int64_t best_trial_id = 0;
   int64_t default_trial_id = 0;
   std::vector<int64_t> tie_trial_ids;
   // Final counts and the roof, as the server wants to show them again; opaque to the store.
   std::string summary;
-  uint32_t deaths = 0;  // ends of the daemon while it ran
 };
 
 // Provenance common to the trials of a sweep on a device.
@@ -176,9 +170,17 @@ class Store {
   virtual absl::Status PutKernel(const KernelRow& kernel) = 0;
   virtual absl::StatusOr<KernelRow> GetKernel(const std::string& hash) = 0;
 
-  // Gives the sweep its id. With a known idempotency key: returns the sweep there is instead.
+  // Adds a job and returns its id.
+  virtual absl::StatusOr<int64_t> AddJob(const JobRow& job) = 0;
+  // Replaces state, device, message, times and deaths.
+  virtual absl::Status UpdateJob(const JobRow& job) = 0;
+  virtual absl::StatusOr<JobRow> GetJob(int64_t id) = 0;
+  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(const JobFilter& filter) = 0;
+
+  // Adds the sweep with its job and gives both their ids. With a known idempotency key: returns the
+  // sweep there is instead.
   virtual absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) = 0;
-  // Replaces state, message, finished time, result, summary and deaths.
+  // Updates its job, and replaces result and summary.
   virtual absl::Status UpdateSweep(const SweepRow& sweep) = 0;
   virtual absl::StatusOr<SweepRow> GetSweep(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) = 0;  // newest first
@@ -241,11 +243,9 @@ class Store {
   virtual absl::StatusOr<CalibrationRow> LatestCalibration(const std::string& device_name,
                                                            const std::string& chip) = 0;
 
-  // Gate runs. A run is added first, then its kernels, then the legs of a round of a kernel as they
-  // are measured, then the verdicts; all but the run's end is append-only. Ids grow.
+  // Gate runs. A run is added first, under a job that is stored, then its kernels, then the legs of
+  // a round of a kernel as they are measured, then the verdicts; all is append-only. Ids grow.
   virtual absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) = 0;
-  virtual absl::Status EndGateRun(int64_t id, GateState state, const std::string& message,
-                                  int64_t finished_unix_ms) = 0;
   virtual absl::StatusOr<GateRunRow> GetGateRun(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) = 0;  // newest first
   virtual absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) = 0;

@@ -2,14 +2,18 @@
 #include "server/device_service.h"
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "server/ceilings/ceilings_job.h"
 #include "server/devices/device_convert.h"
-#include "server/rpc/event_reactor.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/unary.h"
-#include "server/wire/nouns.h"
+#include "server/workload/workload.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
@@ -17,7 +21,15 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(60);
-constexpr absl::Duration kMeasureCap = absl::Hours(1);
+constexpr absl::Duration kRetryCap = absl::Hours(1);
+
+// What there is to tell where nothing needs to be measured: a job that has ended.
+std::shared_ptr<Job> KnownAlready(const DeviceView& view) {
+  auto job = std::make_shared<Job>(db::JobRow{}, std::vector<std::string>{view.status.id}, nullptr);
+  job->feed().AddResult(std::make_shared<v1::Device>(ToProto(view)));
+  job->feed().End(absl::OkStatus());
+  return job;
+}
 
 }  // namespace
 
@@ -25,7 +37,7 @@ grpc::ServerUnaryReactor* DeviceService::ListDevices(grpc::CallbackServerContext
                                                      const v1::ListDevicesRequest*,
                                                      v1::ListDevicesResponse* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executors_.waiting, context, [=, this]() -> absl::Status {
+  return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<DeviceView> views, devices_.List(deadline));
     for (const DeviceView& view : views) *response->add_devices() = ToProto(view);
     return absl::OkStatus();
@@ -36,7 +48,7 @@ grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* 
                                                    const v1::GetDeviceRequest* request,
                                                    v1::Device* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executors_.waiting, context, [=, this]() -> absl::Status {
+  return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(DeviceView view, devices_.Choose(request->id(), deadline));
     *response = ToProto(view);
     return absl::OkStatus();
@@ -46,42 +58,45 @@ grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* DeviceService::RetryDevice(grpc::CallbackServerContext* context,
                                                      const v1::RetryDeviceRequest* request,
                                                      v1::RetryDeviceResponse* response) {
-  const absl::Time deadline = DeadlineOf(*context, kMeasureCap);
+  const absl::Time deadline = DeadlineOf(*context, kRetryCap);
   const auto retry = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<DeviceView> views,
                      devices_.Retry(request->id(), deadline, cancelled));
     for (const DeviceView& view : views) *response->add_devices() = ToProto(view);
     return absl::OkStatus();
   };
-  return AnswerOn(jobs_, context, kMeasureCap, retry);
+  return AnswerOn(retries_, context, kRetryCap, retry);
 }
 
 grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilings(
     grpc::CallbackServerContext* context, const v1::MeasureCeilingsRequest* request) {
-  using Reactor = EventReactor<v1::MeasureCeilingsEvent>;
-  std::shared_ptr<Reactor> reactor = Reactor::Make();
-  const absl::Time deadline = DeadlineOf(*context, kMeasureCap);
-  const CeilingsOrder order{.device = request->device(),
-                            .remeasure = request->remeasure(),
-                            .processes = request->processes()};
-  reactor->RunOn(jobs_, [this, reactor, deadline, order] {
-    const Cancelled cancelled = [&] {
-      return jobs_.stopping() || reactor->cancelled() || SteadyNow() > deadline;
-    };
-    const TellStep tell = [&](const std::string& step) {
-      v1::MeasureCeilingsEvent event;
-      event.set_step(step);
-      reactor->Send(std::move(event));
-    };
-    absl::StatusOr<DeviceView> device =
-        MeasureAllCeilings(order, store_, workers_, devices_, deadline, cancelled, tell);
-    if (device.ok()) {
-      v1::MeasureCeilingsEvent event;
-      *event.mutable_device() = ToProto(*device);
-      reactor->Send(std::move(event));
-    }
-    reactor->End(ToGrpc(device.status()));
-  });
+  using Reactor = FeedReactor<v1::MeasureCeilingsEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make(tools_.ticker);
+  const absl::Time deadline = DeadlineOf(*context, kProbeCap);
+  StartJobCall<Reactor>(
+      tools_, reactor,
+      [=, this, owner = CallerOf(*context), asked = *request](
+          const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
+        if (asked.processes() > kCeilingProcessesMax) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(asked.processes(), " processes; at most ", kCeilingProcessesMax));
+        }
+        ASSIGN_OR_RETURN(const DeviceChoice choice,
+                         ChooseDevice(asked.device(), devices_, deadline, cancelled));
+        std::shared_ptr<Job> job;
+        if (!asked.remeasure() && HasFreshSuite(choice.view)) {
+          job = KnownAlready(choice.view);
+        } else {
+          const auto work =
+              std::make_shared<CeilingsJob>(store_, workers_, devices_, asked.processes());
+          ASSIGN_OR_RETURN(job, tools_.scheduler.Submit({.kind = db::JobKind::kCeilings,
+                                                         .owner = owner,
+                                                         .subject = choice.view.status.info.name},
+                                                        choice.ids, work));
+        }
+        return Followed<Reactor>{job,
+                                 StepsAndResults(job, &v1::MeasureCeilingsEvent::mutable_device)};
+      });
   return reactor.get();
 }
 

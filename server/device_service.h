@@ -2,7 +2,7 @@
 #pragma once
 
 #include "server/devices/devices.h"
-#include "server/rpc/executor.h"
+#include "server/jobs/job_call.h"
 #include "server/supervision/workers.h"
 #include "tune/v1/device.grpc.pb.h"
 
@@ -11,8 +11,8 @@ namespace tune::server {
 // Thread-safe.
 class DeviceService : public v1::DeviceService::CallbackService {
  public:
-  DeviceService(db::Store& store, Workers& workers, Devices& devices, Executors& executors)
-      : store_(store), workers_(workers), devices_(devices), executors_(executors) {}
+  DeviceService(db::Store& store, Workers& workers, const Devices& devices, const JobTools& tools)
+      : store_(store), workers_(workers), devices_(devices), tools_(tools) {}
 
   grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* context,
                                         const v1::ListDevicesRequest* request,
@@ -28,15 +28,15 @@ class DeviceService : public v1::DeviceService::CallbackService {
   grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* MeasureCeilings(
       grpc::CallbackServerContext* context, const v1::MeasureCeilingsRequest* request) override;
 
-  // Ends what measures. Call before the server is shut down.
-  void Stop() { jobs_.Stop(); }
+  // Ends the tries of devices. Call before the server is shut down.
+  void Stop() { retries_.Stop(); }
 
  private:
   db::Store& store_;
   Workers& workers_;
-  Devices& devices_;
-  Executors& executors_;
-  Executor jobs_{/*threads_max=*/4, /*queue_max=*/16};  // a device's ceilings take a minute
+  const Devices& devices_;
+  const JobTools tools_;
+  Executor retries_{/*threads_max=*/4, /*queue_max=*/16};  // which wait for a device's turn
 };
 
 }  // namespace tune::server

@@ -13,6 +13,9 @@
 #include "client/address.h"
 #include "db/store.h"
 #include "server/bench/bench_service.h"
+#include "server/jobs/job_service.h"
+#include "server/jobs/scheduler.h"
+#include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
 #include "server/profile/profile_service.h"
 #include "server/device_service.h"
@@ -28,10 +31,9 @@
 #include "server/report/report_service.h"
 #include "server/server_service.h"
 #include "server/kernels/space_solver.h"
-#include "server/sweep/sweep_feed.h"
-#include "server/sweep/sweep_queue.h"
 #include "server/sweep/sweep_runner.h"
 #include "server/sweep/sweep_service.h"
+#include "server/sweep/sweeps.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -40,6 +42,7 @@ namespace {
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
 constexpr int kReceiveBytesMax = 4 << 20;   // a kernel's sources have at most 1 MiB
 constexpr int kConcurrentStreamsMax = 256;  // of one connection
+constexpr uint32_t kLeftJobsMax = 100000;
 
 std::string StorePath(const std::string& state_dir) { return state_dir + "/tune.db"; }
 
@@ -77,9 +80,11 @@ struct Server::Parts {
   std::unique_ptr<RecordBook> records;
   std::unique_ptr<WatchTicker> ticker;
   std::unique_ptr<SweepRunner> runner;
-  std::unique_ptr<SweepQueue> queue;
+  std::unique_ptr<Sweeps> sweeps;
   Executors executors;
+  std::unique_ptr<Scheduler> scheduler;  // its jobs use all of the above
 
+  std::unique_ptr<JobService> job_service;
   std::unique_ptr<SweepService> sweep_service;
   std::unique_ptr<KernelService> kernel_service;
   std::unique_ptr<DeviceService> device_service;
@@ -94,6 +99,8 @@ struct Server::Parts {
   absl::Status OpenStore();
   absl::Status OpenState();
   absl::Status StartWork();
+  absl::Status EndLeftJobs();
+  DeviceCare Care();
   absl::Status Serve();
   // What needs no store.
   absl::Status ServeKernels();
@@ -134,6 +141,10 @@ absl::Status Server::Parts::OpenState() {
                                              .compile_deadline = options.compile_deadline,
                                              .prepare_deadline = options.prepare_deadline,
                                              .run_deadline = options.run_deadline}));
+  ticker = std::make_unique<WatchTicker>(
+      WatchTicker::Options{.period = kWatchPeriod,
+                           .watchers_max = options.limits.watchers,
+                           .watchers_per_job_max = options.limits.watchers_per_job});
   ASSIGN_OR_RETURN(std::vector<CatalogueEntry> entries, LoadCatalogue());
   std::vector<absl::Status> faults;
   catalogue = Catalogue::Parse(entries, faults);
@@ -150,22 +161,63 @@ absl::Status Server::Parts::StartWork() {
   devices = std::make_unique<Devices>(
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver));
-  ticker = std::make_unique<WatchTicker>(
-      WatchTicker::Options{.period = kWatchPeriod,
-                           .watchers_max = options.limits.watchers,
-                           .watchers_per_sweep_max = options.limits.watchers_per_sweep});
-  runner = std::make_unique<SweepRunner>(*store, *workers, *devices, *records, solver);
-  ASSIGN_OR_RETURN(queue, SweepQueue::Start(
-                              {.unfinished_max = options.limits.unfinished_sweeps,
-                               .deaths_max = options.limits.sweep_deaths,
-                               .embedded = options.embedded,
-                               .other_owner = store->writable() ? "" : OwnerOf(options.state_dir)},
-                              *store, *ticker,
-                              [this](SweepView view, SweepFeed& feed, const SweepControl& control) {
-                                return runner->Run(std::move(view), feed, control);
-                              }));
+  runner = std::make_unique<SweepRunner>(*store, *workers, *records, solver);
+  scheduler = std::make_unique<Scheduler>(
+      Scheduler::Options{.unfinished_max = options.limits.unfinished_jobs,
+                         .embedded = options.embedded},
+      *store, devices->turns(), *ticker, Care());
+  RETURN_IF_ERROR(EndLeftJobs());
+  ASSIGN_OR_RETURN(
+      sweeps, Sweeps::Start(
+                  {.deaths_max = options.limits.job_deaths,
+                   .embedded = options.embedded,
+                   .other_owner = store->writable() ? "" : OwnerOf(options.state_dir)},
+                  *store, *scheduler, [this](SweepWork& work, JobContext& context) {
+                    return runner->Run(work, context);
+                  }));
   for (const db::UnreadableRow& row : store->UnreadableRows()) {
     spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
+  }
+  return absl::OkStatus();
+}
+
+DeviceCare Server::Parts::Care() {
+  const auto supervisor = [this](const std::string& id) -> DeviceSupervisor* {
+    return workers->FindDevice(id).value_or(nullptr);
+  };
+  return {.before =
+              [=, this](const std::string& id) {
+                if (DeviceSupervisor* device = supervisor(id)) devices->RestoreCeilings(*device);
+              },
+          .after =
+              [=, this](const std::string& id) {
+                DeviceSupervisor* device = supervisor(id);
+                if (device == nullptr) return;
+                if (absl::Status kept = devices->KeepCeilings(*device); !kept.ok()) {
+                  spdlog::error("the ceilings of {} are not stored: {}", id, kept.ToString());
+                }
+              },
+          .quiet =
+              [this](const std::string& id,
+                     const Cancelled& cancelled) -> absl::StatusOr<CompilePause> {
+            ASSIGN_OR_RETURN(DeviceSupervisor * device, workers->FindDevice(id));
+            return workers->Quiet(device->Status().info.target, cancelled);
+          }};
+}
+
+// Sweeps go on. What else an earlier process was in the middle of has no client left to tell.
+absl::Status Server::Parts::EndLeftJobs() {
+  if (!store->writable()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<db::JobRow> left,
+                   store->ListJobs({.unfinished = true, .limit = kLeftJobsMax}));
+  for (db::JobRow job : left) {
+    if (job.kind == db::JobKind::kSweep) continue;
+    job.state = db::JobState::kFailed;
+    job.message = "the process that ran it ended before it was done";
+    job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+    if (absl::Status ended = store->UpdateJob(job); !ended.ok()) {
+      spdlog::error("job {} is left as it is: {}", job.id, ended.ToString());
+    }
   }
   return absl::OkStatus();
 }
@@ -176,28 +228,30 @@ absl::Status Server::Parts::Serve() {
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
-  sweep_service = std::make_unique<SweepService>(catalogue, *devices, *store, *queue, *ticker,
-                                                 solver, executors);
-  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, executors);
-  device_service = std::make_unique<DeviceService>(*store, *workers, *devices, executors);
+  const JobTools tools{*scheduler, *ticker, executors};
+  job_service = std::make_unique<JobService>(*store, tools);
+  sweep_service =
+      std::make_unique<SweepService>(catalogue, *devices, *store, *sweeps, solver, tools);
+  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, *ticker, executors);
+  device_service = std::make_unique<DeviceService>(*store, *workers, *devices, tools);
   profile_service = std::make_unique<ProfileService>(
-      ProfileTools{catalogue, *store, *workers, *devices, *records}, executors);
+      ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
   record_service = std::make_unique<RecordService>(*records, executors);
-  bench_service = std::make_unique<BenchService>(catalogue, *devices, *workers, *records);
-  report_service = std::make_unique<ReportService>(*store, *queue, *devices, executors);
-  server_service = std::make_unique<ServerService>(identity, *ticker, *store, *queue, *workers,
+  bench_service =
+      std::make_unique<BenchService>(*store, catalogue, *devices, *workers, *records, tools);
+  report_service = std::make_unique<ReportService>(*store, *sweeps, *devices, executors);
+  server_service = std::make_unique<ServerService>(identity, *ticker, *store, *scheduler, *workers,
                                                    *records, executors);
-
-  gate_service = std::make_unique<GateService>(*store, *workers, *devices, executors);
+  gate_service = std::make_unique<GateService>(*store, *workers, *devices, tools);
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(options.limits, builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-           sweep_service.get(), kernel_service.get(), device_service.get(), record_service.get(),
-           profile_service.get(), bench_service.get(), report_service.get(), server_service.get(),
-           gate_service.get()}) {
+           job_service.get(), sweep_service.get(), kernel_service.get(), device_service.get(),
+           record_service.get(), profile_service.get(), bench_service.get(), report_service.get(),
+           server_service.get(), gate_service.get()}) {
     builder.RegisterService(service);
   }
   const std::string socket_path = client::SocketPath(options.address);
@@ -226,7 +280,7 @@ absl::Status Server::Parts::Serve() {
 }
 
 absl::Status Server::Parts::ServeKernels() {
-  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, executors);
+  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, *ticker, executors);
   grpc::ServerBuilder builder;
   SetLimits(options.limits, builder);
   builder.RegisterService(kernel_service.get());
@@ -270,16 +324,13 @@ void Server::Stop(absl::Time deadline) {
   Parts& parts = *parts_;
   // First what calls in flight wait for, then the calls.
   parts.executors.BeginStop();
-  if (parts.queue != nullptr) parts.queue->BeginStop();
+  if (parts.scheduler != nullptr) parts.scheduler->BeginStop();
   parts.solver.Stop();
   if (parts.devices != nullptr) parts.devices->Stop();
-  if (parts.queue != nullptr) parts.queue->Stop();
+  if (parts.scheduler != nullptr) parts.scheduler->Stop();
   if (parts.records != nullptr) parts.records->Stop();
   if (parts.kernel_service != nullptr) parts.kernel_service->Stop();
-  if (parts.bench_service != nullptr) parts.bench_service->Stop();
   if (parts.device_service != nullptr) parts.device_service->Stop();
-  if (parts.profile_service != nullptr) parts.profile_service->Stop();
-  if (parts.gate_service != nullptr) parts.gate_service->Stop();
   if (parts.ticker != nullptr) parts.ticker->Stop();
   if (parts.grpc_server != nullptr) {
     parts.grpc_server->Shutdown(absl::ToChronoTime(deadline));

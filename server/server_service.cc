@@ -4,25 +4,16 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/unary.h"
+#include "server/supervision/process_tree.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
-
-// Of this process alone; 0 if the kernel does not say.
-uint64_t ResidentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  uint64_t pages_mapped = 0;
-  uint64_t pages_resident = 0;
-  if (!(statm >> pages_mapped >> pages_resident)) return 0;
-  return pages_resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 v1::Bounds ToProto(const Limits& limits) {
   v1::Bounds proto;
@@ -30,25 +21,25 @@ v1::Bounds ToProto(const Limits& limits) {
   proto.set_gate_binary_bytes(static_cast<uint64_t>(limits.gate_binary_bytes));
   proto.set_log_bytes(static_cast<uint64_t>(limits.log_bytes));
   proto.set_cache_bytes(static_cast<uint64_t>(limits.cache_bytes));
-  proto.set_unfinished_sweeps(limits.unfinished_sweeps);
+  proto.set_unfinished_jobs(limits.unfinished_jobs);
   proto.set_connection_bytes(static_cast<uint64_t>(limits.connection_bytes));
   proto.set_watchers(limits.watchers);
-  proto.set_watchers_per_sweep(limits.watchers_per_sweep);
+  proto.set_watchers_per_job(limits.watchers_per_job);
   proto.set_known_trials(limits.known_trials);
   proto.set_remembered_results(limits.remembered_results);
-  proto.set_sweep_deaths(limits.sweep_deaths);
+  proto.set_job_deaths(limits.job_deaths);
   return proto;
 }
 
 }  // namespace
 
 ServerService::ServerService(ServerIdentity identity, const WatchTicker& ticker, db::Store& store,
-                             const SweepQueue& queue, Workers& workers, const RecordBook& records,
-                             Executors& executors)
+                             const Scheduler& scheduler, Workers& workers,
+                             const RecordBook& records, Executors& executors)
     : identity_(std::move(identity)),
       ticker_(ticker),
       store_(store),
-      queue_(queue),
+      scheduler_(scheduler),
       workers_(workers),
       records_(records) {
   // A look at the whole folder, so that a status need not take one.
@@ -60,16 +51,16 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
                                                    v1::ServerStatus* response) {
   return AnswerOn(executor_, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(db::StoreStatistics statistics, store_.Statistics());
-    const SweepQueue::Counts counts = queue_.counts();
+    const Scheduler::Counts counts = scheduler_.counts();
     response->set_version(identity_.version);
     response->set_started_unix_ms(identity_.started_unix_ms);
     response->set_pid(getpid());
     response->set_embedded(identity_.embedded);
     response->set_address(identity_.address);
     response->set_state_dir(identity_.state_dir);
-    response->set_resident_bytes(ResidentBytes());
-    response->set_queued_sweeps(counts.queued);
-    response->set_running_sweeps(counts.running);
+    response->set_resident_bytes(ResidentBytesOf(getpid()));
+    response->set_queued_jobs(counts.queued);
+    response->set_running_jobs(counts.running);
     response->set_trial_count(statistics.trial_count);
     response->set_record_count(statistics.record_count);
     response->set_snapshot_id(records_.snapshot()->snapshot_id());

@@ -6,9 +6,9 @@
 #include "db/store.h"
 #include "server/rpc/executor.h"
 #include "server/supervision/workers.h"
+#include "server/jobs/scheduler.h"
+#include "server/jobs/watch_ticker.h"
 #include "server/records/record_service.h"
-#include "server/sweep/sweep_feed.h"
-#include "server/sweep/sweep_queue.h"
 #include "tune/v1/server.grpc.pb.h"
 
 namespace tune::server {
@@ -26,7 +26,7 @@ struct ServerIdentity {
 class ServerService : public v1::ServerService::CallbackService {
  public:
   ServerService(ServerIdentity identity, const WatchTicker& ticker, db::Store& store,
-                const SweepQueue& queue, Workers& workers, const RecordBook& records,
+                const Scheduler& scheduler, Workers& workers, const RecordBook& records,
                 Executors& executors);
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
@@ -37,7 +37,7 @@ class ServerService : public v1::ServerService::CallbackService {
   const ServerIdentity identity_;
   const WatchTicker& ticker_;
   db::Store& store_;
-  const SweepQueue& queue_;
+  const Scheduler& scheduler_;
   Workers& workers_;
   const RecordBook& records_;
   // Of its own: what others wait for, it does not.

@@ -88,8 +88,8 @@ void AddLimits(CLI::App& app, tune::server::Limits& limits) {
            "Of a compiler's log of a variant; the rest is cut");
   AddBytes(app, "--cache-bytes", limits.cache_bytes, kMiB, 1024 * kGiB,
            "Of the compile cache on disk; the least used goes");
-  AddCount(app, "--queue", limits.unfinished_sweeps, 1u, 100000u, "Sweeps that wait or run");
-  AddCount(app, "--sweep-deaths", limits.sweep_deaths, 1u, 1000u,
+  AddCount(app, "--queue", limits.unfinished_jobs, 1u, 100000u, "Jobs that wait or run");
+  AddCount(app, "--job-deaths", limits.job_deaths, 1u, 1000u,
            "A sweep fails once the daemon died so often while it ran");
   AddCount(app, "--known-trials", limits.known_trials, 1u, 10000000u,
            "That a sweep takes over from earlier ones");
@@ -97,8 +97,8 @@ void AddLimits(CLI::App& app, tune::server::Limits& limits) {
            "By which a sweep knows equal machine code");
   AddBytes(app, "--connection-bytes", limits.connection_bytes, 16 * kMiB, 64 * kGiB,
            "Of all connections and calls of clients together");
-  AddCount(app, "--watchers", limits.watchers, 1u, 100000u, "Of sweeps, in all");
-  AddCount(app, "--watchers-per-sweep", limits.watchers_per_sweep, 1u, 100000u, "Of one sweep");
+  AddCount(app, "--watchers", limits.watchers, 1u, 100000u, "Of jobs, in all");
+  AddCount(app, "--watchers-per-job", limits.watchers_per_job, 1u, 100000u, "Of one job");
 }
 
 }  // namespace

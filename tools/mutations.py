@@ -4,9 +4,10 @@
 
   tools/mutations.py                  every one; builds and runs one test each (minutes)
   tools/mutations.py alpha signs      those whose names contain a word
-  tools/mutations.py --check          applies nothing: texts, tests and the page's table agree
+  tools/mutations.py --check          applies nothing: sources, tests and the page's table agree
 
-Edits the tree it lies in and puts every file back, also when interrupted. Needs a configured build.
+A mistake is found by its shape, whatever the names in it are called and however it is laid out: a rename
+breaks nothing here. Edits the tree it lies in and puts every file back, also when interrupted. Needs a configured build.
 """
 import argparse
 import pathlib
@@ -24,7 +25,7 @@ PAGE = ROOT / "docs/gate.md"
 class Mutation:
     name: str     # as in the page's table
     file: str
-    old: str      # must be there exactly once
+    old: str      # its shape must be there exactly once: names and spacing may be others
     new: str
     program: str  # that has the test
     test: str     # Suite.Name, which must fail
@@ -45,21 +46,21 @@ MUTATIONS = [
              "rules_.alpha / (slower ? slower_ : faster_)", "rules_.alpha",
              "gate_characteristics_test", "FalseAlarms.WorstCaseKeepsThePromise"),
     Mutation("all rounds come from one pair of processes", "server/gate/gate_runner.cc",
-             """Report(gate::ToText(stage), "starting two processes");
-    RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));""",
-             """Report(gate::ToText(stage), "starting two processes");
+             """Report(gate::ToText(stage), "what it does"); RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));""",
+             """Report(gate::ToText(stage), "what it does");
     if (round_ == 0) RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));""",
              SERVICE, "GateServiceTest.EveryRoundIsTwoFreshProcessesThatAlternate"),
     Mutation("legs do not alternate", "server/gate/gate_bench.cc",
-             "order = {Side::kBase, Side::kHead, Side::kHead, Side::kBase};",
-             "order = {Side::kBase, Side::kBase, Side::kHead, Side::kHead};",
+             "order = {Side::kBase, Side::kHead, Side::kHead, Side::kBase}; if (mirrored)",
+             "order = {Side::kBase, Side::kBase, Side::kHead, Side::kHead}; if (mirrored)",
              SERVICE, "GateServiceTest.EveryRoundIsTwoFreshProcessesThatAlternate"),
     Mutation("the order of legs is never mirrored", "server/gate/gate_bench.cc",
              "const bool mirrored = (random_() & 1) != 0;", "const bool mirrored = false;",
              SERVICE, "GateServiceTest.EveryRoundIsTwoFreshProcessesThatAlternate"),
     Mutation("the screening's rounds count in the confirmation", GATE,
-             "kernel.direction = Direction::kSlower;",
-             "kernel.direction = Direction::kSlower, kernel.confirmed = kernel.screened;",
+             "if (mean > tolerance) { kernel.direction = Direction::kSlower;",
+             "if (mean > tolerance) { kernel.direction = Direction::kSlower;"
+             " kernel.confirmed = kernel.screened;",
              "gate_decision_test", "Gate.TheScreeningCountsForNothingInTheConfirmation"),
     # The exact test and the intervals.
     Mutation("tied differences get ranks by order", RANK,
@@ -94,7 +95,8 @@ MUTATIONS = [
              "const bool in_cycles = !cycles ||", "const bool in_cycles = true || !cycles ||",
              "gate_decision_test", "Gate.SlowerInTimeButNotInCyclesIsTheClock"),
     Mutation("noise beyond the promise passes", GATE,
-             "judgement.deviation > rules_.guarded_deviation_max", "judgement.deviation > 1e9",
+             "judgement.deviation > rules_.guarded_deviation_max) { judgement.verdict",
+             "judgement.deviation > 1e9) { judgement.verdict",
              "gate_decision_test", "Gate.TooMuchNoiseIsUnguarded"),
     Mutation("a wide interval passes", GATE,
              "judgement.ratio_high >= 1 + rules_.delta_max", "judgement.ratio >= 1 + rules_.delta_max",
@@ -129,7 +131,7 @@ MUTATIONS = [
              "if (leg.clock != legs.front().clock) {", "if (legs.empty()) {",
              "gate_round_test", "All/PlantedFault.InvalidatesTheRound/AnotherClock"),
     Mutation("a kernel that hangs is measured on", "server/gate/gate_bench.cc",
-             "    outcome.fault = row.message;\n", "",
+             "outcome.fault = row.message; return false;", "return false;",
              SERVICE, "GateServiceTest.AKernelThatHangsIsInvalid"),
     # The names of counters. Needs a build with CUDA.
     Mutation("an unknown chip is taken for another", METRICS,
@@ -138,7 +140,7 @@ MUTATIONS = [
              "  if (chips.empty()) {",
              "cuda_profiler_host_test", "ProfilerHostTest.AnUnknownChipIsRefused"),
     Mutation("an unknown counter takes its whole group along", METRICS,
-             "    if (alone.ok()) {", "    if (alone.ok() && metrics.empty()) {",
+             "if (alone.ok()) { kept.push_back", "if (alone.ok() && metrics.empty()) { kept.push_back",
              "cuda_profiler_host_test", "ProfilerHostTest.AnUnknownMetricIsLeftOutAlone"),
     Mutation("readings are taken in order, not by name", "tuner/device/cuda/metric_sets.cc",
              "return candidate.name == term.metric;", "return !candidate.name.empty();",
@@ -149,17 +151,56 @@ MUTATIONS = [
 ]
 
 
+TEXT = r'"(?:[^"\\]|\\.)*"'
+TOKEN = re.compile(rf"{TEXT}|\w+|[^\w\s]")
+# Words that are the language's or the library's: these stay what they are.
+FIXED = set("if for const bool return double int size_t static_cast std false true".split())
+
+
+def is_name(token):
+    return re.match(r"[A-Za-z_]", token) is not None and token not in FIXED
+
+
+def shape_of(text):
+    """A pattern of the text in which every name and string is a group, and the groups by name."""
+    parts, groups = [], {}
+    for token in TOKEN.findall(text):
+        if token.startswith('"'):
+            groups[token] = f"n{len(groups)}"
+            parts.append(rf"(?P<{groups[token]}>{TEXT})")
+        elif not is_name(token):
+            parts.append(re.escape(token))
+        elif token in groups:
+            parts.append(rf"\b(?P={groups[token]})\b")
+        else:
+            groups[token] = f"n{len(groups)}"
+            parts.append(rf"\b(?P<{groups[token]}>[A-Za-z_]\w*)\b")
+    return re.compile(r"\s*".join(parts)), groups
+
+
+def places(text, mutation):
+    return list(shape_of(mutation.old)[0].finditer(text))
+
+
+def mutated(text, mutation):
+    """The text with the mistake, in the names that it has."""
+    found = places(text, mutation)[0]
+    groups = shape_of(mutation.old)[1]
+    new = re.sub(rf"{TEXT}|\w+", lambda m: found[groups[m[0]]] if m[0] in groups else m[0], mutation.new)
+    return text[:found.start()] + new + text[found.end():]
+
+
 def row_of(mutation):
     return f"| {mutation.name} | `{mutation.test}` |"
 
 
 def faults():
-    """What does not fit: a text that is not there once, a test that nobody has, a stale table."""
+    """What does not fit: a shape that is not there once, a test that nobody has, a stale table."""
     found = []
     tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*_test.cc"))
     page = PAGE.read_text()
     for mutation in MUTATIONS:
-        count = (ROOT / mutation.file).read_text().count(mutation.old)
+        count = len(places((ROOT / mutation.file).read_text(), mutation))
         if count != 1:
             found.append(f"{mutation.file}: {count} times instead of once: {mutation.old!r}")
         suite, name = mutation.test.split("/")[-1].split(".")[-1], mutation.test
@@ -196,7 +237,7 @@ def try_out(mutation, directory):
     """Empty if the test saw it, else what happened instead."""
     path = ROOT / mutation.file
     text = path.read_text()
-    path.write_text(text.replace(mutation.old, mutation.new))
+    path.write_text(mutated(text, mutation))
     try:
         built = build(directory, mutation.program)
         if built.returncode != 0:

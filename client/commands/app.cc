@@ -17,9 +17,9 @@
 #include "absl/strings/string_view.h"
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
-#include "client/manual.h"
+#include "client/commands/manual.h"
 #include "client/session.h"
-#include "client/suggestion.h"
+#include "client/commands/suggestion.h"
 #include "client/terminal.h"
 
 #ifndef TUNE_VERSION
@@ -132,6 +132,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddKernel(app, session);
   AddSpace(app, session);
   AddDevice(app, session);
+  AddJob(app, session);
   AddTrial(app, session);
   AddProfile(app, session);
   AddRecording(app, session);

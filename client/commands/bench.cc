@@ -284,7 +284,7 @@ void AddBench(CLI::App& app, Session& session) {
   bench->add_flag("--best", flags->best, "The best known config; this is the default");
   bench->add_flag("--default", flags->plain, "The spec's default config");
   bench->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  bench->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu");
+  bench->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu, or any");
   bench->add_option("--samples", flags->samples, "Timed launches of a repetition")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();

@@ -17,6 +17,7 @@ void AddDevice(CLI::App& app, Session& session);  // device list|show
 void AddDeviceMeasures(CLI::App& device, Session& session);  // device ceilings|calibrate
 void AddProfile(CLI::App& app, Session& session);  // profile KERNEL
 void AddBest(CLI::App& app, Session& session);  // best KERNEL
+void AddJob(CLI::App& app, Session& session);    // job list|watch|cancel
 void AddTrial(CLI::App& app, Session& session);  // trial list
 void AddRecording(CLI::App& app, Session& session);  // recording show|convert|from-sweep|spec
 void AddStrategy(CLI::App& app, Session& session);  // strategy list|compare

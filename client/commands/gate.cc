@@ -257,7 +257,7 @@ void AddGate(CLI::App& app, Session& session) {
       ->capture_default_str();
   gate->add_option("--kernels", flags->kernels, "Only these, separated by commas")->delimiter(',');
   gate->add_option("--dtype", flags->dtype, "Data type; by default each spec's first");
-  gate->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu");
+  gate->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu, or any");
   gate->add_option("--delta0", flags->delta0, "Tolerated slowdown (1%)");
   gate->add_option("--max", flags->max, "Pass only what is surely not this much slower (5%)");
   gate->add_option("--alpha", flags->alpha, "How often a run without a change may fail (1%)");

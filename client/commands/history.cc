@@ -153,7 +153,7 @@ void AddHistory(CLI::App& app, Session& session) {
   record->add_option("--kernels", record_flags->kernels, "Only these, separated by commas")
       ->delimiter(',');
   record->add_option("--dtype", record_flags->dtype, "Data type; by default each spec's first");
-  record->add_option("--device", record_flags->device, "Device id, such as cuda:0 or cpu");
+  record->add_option("--device", record_flags->device, "Device id, such as cuda:0 or cpu, or any");
   record->add_option("--rounds", record_flags->rounds, "Fresh processes for each kernel")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

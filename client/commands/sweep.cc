@@ -64,6 +64,7 @@ absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags, Sess
   *request.mutable_budget() = *budget;
   request.set_dtype(flags.dtype);
   request.set_device(flags.device);
+  if (flags.background) request.set_priority(v1::JOB_PRIORITY_BACKGROUND);
   request.set_strategy(flags.strategy);
   request.set_seed(flags.seed);
   request.set_cache_mode(flags.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
@@ -231,7 +232,10 @@ void AddSweep(CLI::App& app, Session& session) {
   sweep->add_option("KERNEL", flags->kernel, kKernelHelp);
   sweep->add_option("--kernel", flags->kernel_path, kKernelFlagHelp);
   sweep->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  sweep->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu");
+  sweep->add_option("--device", flags->device,
+                    "Device id, such as cuda:0 or cpu; any: the first that is free of the alike");
+  sweep->add_flag("--background", flags->background,
+                  "Yield the device to whoever else wants it, and go on afterwards");
   AddSearchFlags(*sweep, *flags);
   sweep->add_option("--seed", flags->seed, "Seed of the strategy and of the inputs")
       ->capture_default_str();

@@ -30,6 +30,7 @@ struct SweepFlags {
   uint32_t in_flight = 1;
   bool warm = false;
   bool fresh = false;
+  bool background = false;
   bool detach = false;
   bool json = false;
   bool help = false;

@@ -2,27 +2,30 @@
 // Counts kernels whose counts are known, to learn how a device's counters count.
 #pragma once
 
-#include <functional>
 #include <string>
 
-#include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "db/store.h"
-#include "server/ceilings/ceilings_job.h"
-#include "server/devices/devices.h"
+#include "server/jobs/job.h"
 #include "server/supervision/workers.h"
 
 namespace tune::server {
 
-struct Calibrated {
-  db::CalibrationRow row;
-  bool passed = false;
-};
+// Its result is a v1::Calibration, stored if all kernels pass. FAILED_PRECONDITION: nothing can be
+// counted here; DATA_LOSS: a known kernel was counted wrong.
+class CalibrationJob : public JobWork {
+ public:
+  // Both must outlive the job.
+  CalibrationJob(db::Store& store, Workers& workers) : store_(store), workers_(workers) {}
 
-// Counts known kernels. Stored if all pass. FAILED_PRECONDITION: nothing can be counted here.
-absl::StatusOr<Calibrated> CalibrateCounters(const std::string& device, db::Store& store,
-                                             Workers& workers, Devices& devices,
-                                             absl::Time deadline, const Cancelled& cancelled,
-                                             const TellStep& tell);
+  End Run(JobContext& context) override { return {.status = Calibrate(context)}; }
+  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
+  std::string Name() const override { return "a calibration"; }
+
+ private:
+  absl::Status Calibrate(JobContext& context);
+
+  db::Store& store_;
+  Workers& workers_;
+};
 
 }  // namespace tune::server

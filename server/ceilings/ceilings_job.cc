@@ -8,35 +8,24 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/devices/device_convert.h"
 #include "server/devices/stale_ceilings.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
 
+constexpr absl::Duration kProbeCap = absl::Seconds(60);
 constexpr uint32_t kProcesses = 5;
 // A load of seconds for each of eight figures: two processes tell whether they agree.
 constexpr uint32_t kSustainedProcesses = 2;
 constexpr double kSustainedSeconds = 2;
 
-absl::Status CheckUsable(const DeviceView& device) {
-  const DeviceStatus& status = device.status;
-  if (status.state != DeviceState::kUnavailable && status.state != DeviceState::kQuarantined) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(
-      absl::StrCat("device ", status.id, " cannot be used: ", status.message));
-}
+}  // namespace
 
-// Says who has a device that is waited for.
-DeviceTurns::TellHolder TellOf(const TellStep& tell, const std::string& id) {
-  return [&tell, id](const std::string& holder) {
-    tell(absl::StrCat("waiting for ", id, ", which ", holder, " has"));
-  };
-}
-
-// Is the suite known, all of it fresh? Sweeps measure a part of it, in one process.
 bool HasFreshSuite(const DeviceView& device) {
   const absl::Time now = absl::Now();
   bool has_first_level = false;
@@ -46,8 +35,6 @@ bool HasFreshSuite(const DeviceView& device) {
   }
   return has_first_level;
 }
-
-}  // namespace
 
 db::CeilingRow Combine(const std::vector<Ceiling>& measured) {
   db::CeilingRow row;
@@ -68,30 +55,18 @@ db::CeilingRow Combine(const std::vector<Ceiling>& measured) {
   return row;
 }
 
-absl::StatusOr<DeviceView> MeasureAllCeilings(const CeilingsOrder& order, db::Store& store,
-                                              Workers& workers, Devices& devices,
-                                              absl::Time deadline, const Cancelled& cancelled,
-                                              const TellStep& tell) {
-  if (order.processes > kCeilingProcessesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(order.processes, " processes; at most ", kCeilingProcessesMax));
-  }
-  ASSIGN_OR_RETURN(DeviceView device, devices.Choose(order.device, deadline));
-  RETURN_IF_ERROR(CheckUsable(device));
-  if (!order.remeasure && HasFreshSuite(device)) return device;
-  const std::string id = device.status.id;
-  ASSIGN_OR_RETURN(DeviceTurns::Turn turn, devices.turns().Take(id, "a measurement of ceilings",
-                                                                cancelled, TellOf(tell, id)));
-  ASSIGN_OR_RETURN(DeviceSupervisor * lease, workers.FindDevice(id));
-  const uint32_t processes = order.processes == 0 ? kProcesses : order.processes;
+absl::Status CeilingsJob::Measure(JobContext& context) {
+  const Cancelled cancelled = context.cancelled();
+  ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context.device_id()));
+  const uint32_t processes = processes_ == 0 ? kProcesses : processes_;
   std::map<std::string, std::vector<Ceiling>> measured;
   std::vector<std::string> names;
-  DeviceInfo info = device.status.info;
+  DeviceInfo info = device->Status().info;
   for (uint32_t process = 0; process < processes; ++process) {
-    tell(absl::StrCat("process ", process + 1, " of ", processes));
+    context.Say(absl::StrCat("process ", process + 1, " of ", processes));
     // Between two processes those who wait for a compiler have their turn.
-    ASSIGN_OR_RETURN(const CompilePause quiet, workers.Quiet(info.target, cancelled));
-    const std::unique_ptr<DeviceSupervisor> twin = lease->MakeTwin("ceilings");
+    ASSIGN_OR_RETURN(const CompilePause quiet, context.Quiet());
+    const std::unique_ptr<DeviceSupervisor> twin = device->MakeTwin("ceilings");
     const double sustained = process < kSustainedProcesses ? kSustainedSeconds : 0;
     ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, twin->CeilingSuite(sustained, cancelled));
     info = twin->Status().info;
@@ -112,9 +87,12 @@ absl::StatusOr<DeviceView> MeasureAllCeilings(const CeilingsOrder& order, db::St
     combined.push_back(row.ceiling);
     rows.push_back(std::move(row));
   }
-  RETURN_IF_ERROR(store.PutCeilings(rows));
-  lease->SetCeilings(std::move(combined));
-  return devices.Choose(id, deadline);
+  RETURN_IF_ERROR(store_.PutCeilings(rows));
+  device->SetCeilings(std::move(combined));
+  ASSIGN_OR_RETURN(const DeviceView view,
+                   devices_.Choose(context.device_id(), SteadyNow() + kProbeCap, cancelled));
+  context.feed().AddResult(std::make_shared<v1::Device>(ToProto(view)));
+  return absl::OkStatus();
 }
 
 }  // namespace tune::server

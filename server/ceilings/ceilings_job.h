@@ -2,33 +2,41 @@
 // Measures all the ceilings of a device.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "db/store.h"
 #include "server/devices/devices.h"
+#include "server/jobs/job.h"
 #include "server/supervision/workers.h"
 
 namespace tune::server {
 
-using TellStep = std::function<void(const std::string& step)>;
-
-struct CeilingsOrder {
-  std::string device;      // id; empty: as Devices::Choose
-  bool remeasure = false;  // also what is known and fresh
-  uint32_t processes = 0;  // 0: five; at most kCeilingProcessesMax
-};
-
 inline constexpr uint32_t kCeilingProcessesMax = 20;
 
-// The whole suite in fresh processes, stored. The device with all that is known of it.
-absl::StatusOr<DeviceView> MeasureAllCeilings(const CeilingsOrder& order, db::Store& store,
-                                              Workers& workers, Devices& devices,
-                                              absl::Time deadline, const Cancelled& cancelled,
-                                              const TellStep& tell);
+// The whole suite in fresh processes, stored. Its result is a v1::Device with all that is known.
+class CeilingsJob : public JobWork {
+ public:
+  // `processes`: 0: five. All must outlive the job.
+  CeilingsJob(db::Store& store, Workers& workers, const Devices& devices, uint32_t processes)
+      : store_(store), workers_(workers), devices_(devices), processes_(processes) {}
+
+  End Run(JobContext& context) override { return {.status = Measure(context)}; }
+  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
+  std::string Name() const override { return "a measurement of ceilings"; }
+
+ private:
+  absl::Status Measure(JobContext& context);
+
+  db::Store& store_;
+  Workers& workers_;
+  const Devices& devices_;
+  const uint32_t processes_;
+};
+
+// Is the suite known, all of it fresh? Sweeps measure a part of it, in one process.
+bool HasFreshSuite(const DeviceView& device);
 
 // One ceiling from what several processes measured: median and interval. REQUIRES: not empty, and
 // all of the same name.

@@ -8,7 +8,7 @@ namespace tune::server {
 namespace {
 
 bool CanRun(const GateSide& side, const TargetTraits& traits, const Config& config) {
-  return side.kernel->CheckConfig(side.problem, traits, config).ok();
+  return side.kernel().CheckConfig(side.problem, traits, config).ok();
 }
 
 // The newest record of a kernel by hash, or of any source of its name where `any_source`.
@@ -16,8 +16,8 @@ const db::RecordRow* FindRecord(const std::vector<db::RecordRow>& records, const
                                 const db::GateRunRow& run, bool any_source) {
   const db::RecordRow* found = nullptr;
   for (const db::RecordRow& record : records) {
-    const bool kernel = any_source ? record.kernel_name == side.kernel->spec().name()
-                                   : record.key.kernel_hash == side.kernel->hash();
+    const bool kernel = any_source ? record.kernel_name == side.kernel().spec().name()
+                                   : record.key.kernel_hash == side.kernel().hash();
     if (kernel && record.key.problem == side.problem &&
         record.key.device_name == run.device_name && record.key.cache_mode == run.cache_mode) {
       found = &record;
@@ -43,15 +43,15 @@ absl::StatusOr<ConfigChoice> ChooseConfigs(const GateSubject& subject,
     break;
   }
   if (choice.source.empty()) {
-    ASSIGN_OR_RETURN(choice.base, first.kernel->DefaultConfig(first.problem, traits));
+    ASSIGN_OR_RETURN(choice.base, first.kernel().DefaultConfig(first.problem, traits));
     choice.source = "default";
   }
   choice.head = choice.base;
   if (!subject.base) return choice;
   if (!CanRun(subject.head, traits, choice.head)) {
-    ASSIGN_OR_RETURN(choice.head, subject.head.kernel->DefaultConfig(subject.head.problem, traits));
-    absl::StrAppend(&choice.source,
-                    "; the head cannot run it, so its default config stands in");
+    ASSIGN_OR_RETURN(choice.head,
+                     subject.head.kernel().DefaultConfig(subject.head.problem, traits));
+    absl::StrAppend(&choice.source, "; the head cannot run it, so its default config stands in");
   }
   const db::RecordRow* own = FindRecord(records, subject.head, run, /*any_source=*/false);
   if (own != nullptr && own->trial.config != choice.head &&

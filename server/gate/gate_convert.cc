@@ -18,6 +18,15 @@ double MedianOf(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+v1::GateState StateOf(db::JobState state) {
+  switch (state) {
+    case db::JobState::kDone: return v1::GATE_STATE_DONE;
+    case db::JobState::kFailed: return v1::GATE_STATE_FAILED;
+    case db::JobState::kCancelled: return v1::GATE_STATE_CANCELLED;
+    default: return v1::GATE_STATE_RUNNING;
+  }
+}
+
 v1::GateRules RulesToProto(const gate::Rules& rules) {
   v1::GateRules proto;
   proto.set_delta0(rules.delta0);
@@ -115,9 +124,10 @@ v1::GateRun ToProto(const db::GateRunRow& run) {
   v1::GateRun proto;
   proto.set_id(run.id);
   proto.set_kind(static_cast<v1::GateKind>(run.kind));
-  proto.set_state(static_cast<v1::GateState>(run.state));
-  proto.set_message(Utf8(run.message));
-  proto.set_device_id(run.device_id);
+  proto.set_job_id(run.job.id);
+  proto.set_state(StateOf(run.job.state));
+  proto.set_message(Utf8(run.job.message));
+  proto.set_device_id(run.job.device_id);
   proto.set_device_name(run.device_name);
   proto.set_device_uuid(run.device_uuid);
   proto.set_target(run.target);
@@ -128,8 +138,8 @@ v1::GateRun ToProto(const db::GateRunRow& run) {
   proto.set_head_label(Utf8(run.head_label));
   *proto.mutable_rules() = RulesToProto(run.rules);
   proto.set_seed(run.seed);
-  proto.set_started_unix_ms(run.started_unix_ms);
-  proto.set_finished_unix_ms(run.finished_unix_ms);
+  proto.set_started_unix_ms(run.job.started_unix_ms);
+  proto.set_finished_unix_ms(run.job.finished_unix_ms);
   return proto;
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 bool Matches(const v1::GetHistoryRequest& request, const db::GateRunRow& run,
              const db::GateKernelRow& kernel) {
-  if (!request.device().empty() && request.device() != run.device_id &&
+  if (!request.device().empty() && request.device() != run.job.device_id &&
       request.device() != run.device_name) {
     return false;
   }
@@ -42,7 +42,7 @@ void AddPoint(const db::GateRunRow& run, const std::string& label, const Config&
   v1::HistoryPoint* point = series.add_points();
   point->set_label(Utf8(label));
   point->set_run_id(run.id);
-  point->set_started_unix_ms(run.started_unix_ms);
+  point->set_started_unix_ms(run.job.started_unix_ms);
   point->set_latency_ns(rounds_ns.size() % 2 == 1 ? rounds_ns[half]
                                                   : (rounds_ns[half - 1] + rounds_ns[half]) / 2);
   point->set_latency_ns_low(rounds_ns.front());

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/kernels/kernel_source.h"
-#include "server/sweep/submission.h"
 #include "server/wire/nouns.h"
+#include "server/workload/workload.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -20,7 +20,6 @@ constexpr size_t kLabelMax = 200;
 constexpr double kLegSecondsMax = 10;
 constexpr uint32_t kRoundsMax = 1000;
 
-using Dims = std::map<std::string, int64_t>;
 using BaselineHashes = std::map<std::string, std::string>;  // by kernel
 
 absl::Status CheckShare(const char* name, double value, double most) {
@@ -85,24 +84,21 @@ absl::StatusOr<BaselineHashes> FindBaseline(const std::string& name, db::Store& 
       known.empty() ? "none yet, see `tunectl baseline set`" : absl::StrJoin(known, ", ")));
 }
 
+// A run's dims are for the kernels that have them.
 absl::StatusOr<GateSide> SideOf(NamedKernel named, const Dims& dims, const std::string& dtype,
-                                const std::string& target) {
-  GateSide side{.kernel = std::move(named.kernel), .spec_name = std::move(named.spec_name)};
+                                const DeviceChoice& device) {
+  GateSide side{.named = std::move(named)};
   Dims own;
-  for (const v1::Dim& dim : side.kernel->spec().dims()) {
+  for (const v1::Dim& dim : side.kernel().spec().dims()) {
     if (auto it = dims.find(dim.name()); it != dims.end()) own.insert(*it);
   }
-  if (!side.kernel->RunsOn(target)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("kernel ", side.kernel->spec().name(), " does not run on ", target));
-  }
-  ASSIGN_OR_RETURN(side.problem, side.kernel->MakeProblem(own, dtype, target));
+  ASSIGN_OR_RETURN(side.problem, ResolveProblem(side.kernel(), own, dtype, device));
   return side;
 }
 
 absl::StatusOr<GateSide> BaselineSide(const BaselineHashes& baseline, const std::string& kernel,
                                       db::Store& store, const Dims& dims,
-                                      const std::string& dtype, const std::string& target) {
+                                      const std::string& dtype, const DeviceChoice& device) {
   auto it = baseline.find(kernel);
   if (it == baseline.end()) {
     return absl::NotFoundError(absl::StrCat("the baseline has no kernel '", kernel,
@@ -111,7 +107,7 @@ absl::StatusOr<GateSide> BaselineSide(const BaselineHashes& baseline, const std:
   ASSIGN_OR_RETURN(db::KernelRow row, store.GetKernel(it->second));
   NamedKernel named{.spec_name = row.spec_name};
   ASSIGN_OR_RETURN(named.kernel, Kernel::Create(row.spec_name, row.spec_text, row.files));
-  return SideOf(std::move(named), dims, dtype, target);
+  return SideOf(std::move(named), dims, dtype, device);
 }
 
 // The same problem for both: the head's dims are the base's, so far as the head has them.
@@ -140,34 +136,23 @@ absl::Status CheckDimsKnown(const Dims& dims, const std::vector<GateSubject>& su
 
 }  // namespace
 
-db::KernelRow ToRow(const GateSide& side) {
-  return {.hash = side.kernel->hash(),
-          .name = side.kernel->spec().name(),
-          .spec_name = side.spec_name,
-          .spec_text = side.kernel->spec_text(),
-          .files = side.kernel->files()};
-}
-
 absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& store,
-                                  const Devices& devices, absl::Time deadline) {
+                                  const Devices& devices, absl::Time deadline,
+                                  const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckRequest(request));
-  ASSIGN_OR_RETURN(DeviceView device, devices.Choose(request.device(), deadline));
-  const DeviceStatus& status = device.status;
-  if (status.state == DeviceState::kUnavailable || status.state == DeviceState::kQuarantined) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("device ", status.id, " cannot be used: ", status.message));
-  }
-  GateJob job{.leg_seconds = request.leg_seconds()};
+  ASSIGN_OR_RETURN(const DeviceChoice device,
+                   ChooseDevice(request.device(), devices, deadline, cancelled));
+  const DeviceInfo& info = device.view.status.info;
+  GateJob job{.device_ids = device.ids, .leg_seconds = request.leg_seconds()};
   db::GateRunRow& run = job.run;
   if (request.kind() != v1::GATE_KIND_UNSPECIFIED) {
     run.kind = static_cast<db::GateKind>(request.kind());
   }
-  run.device_id = status.id;
-  run.device_name = status.info.name;
-  run.device_uuid = status.info.uuid;
-  run.target = status.info.target;
-  run.driver = status.info.driver;
-  run.compiler = device.compiler;
+  run.job.kind = db::JobKind::kGate;
+  run.device_name = info.name;
+  run.target = info.target;
+  run.driver = info.driver;
+  run.compiler = device.view.compiler;
   run.cache_mode = FromProto(request.cache_mode());
   run.base_label = request.base_label();
   run.head_label = request.head_label();
@@ -187,17 +172,23 @@ absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& 
     if (run.kind != db::GateKind::kRecording) {
       if (request.baseline().empty()) {
         ASSIGN_OR_RETURN(NamedKernel base, ParseKernelSource(entry.base()));
-        ASSIGN_OR_RETURN(subject.base, SideOf(std::move(base), dims, request.dtype(), run.target));
+        ASSIGN_OR_RETURN(subject.base, SideOf(std::move(base), dims, request.dtype(), device));
       } else {
-        ASSIGN_OR_RETURN(subject.base, BaselineSide(baseline, name, store, dims, request.dtype(),
-                                                    run.target));
+        ASSIGN_OR_RETURN(subject.base,
+                         BaselineSide(baseline, name, store, dims, request.dtype(), device));
       }
       head_dims = DimsOf(subject.base->problem, dims);
     }
-    ASSIGN_OR_RETURN(subject.head, SideOf(std::move(head), head_dims, request.dtype(), run.target));
+    ASSIGN_OR_RETURN(subject.head, SideOf(std::move(head), head_dims, request.dtype(), device));
     job.subjects.push_back(std::move(subject));
   }
   RETURN_IF_ERROR(CheckDimsKnown(dims, job.subjects));
+  const size_t kernels = job.subjects.size();
+  run.job.subject = kernels == 1 ? job.subjects[0].head.kernel().spec().name()
+                                 : absl::StrCat(kernels, " kernels");
+  if (!run.base_label.empty()) {
+    absl::StrAppend(&run.job.subject, ", ", run.head_label, " against ", run.base_label);
+  }
   return job;
 }
 

@@ -2,7 +2,7 @@
 // Checks what a client wants gated before anything is stored or started.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,15 +10,17 @@
 #include "absl/time/time.h"
 #include "db/store.h"
 #include "server/devices/devices.h"
+#include "server/kernels/catalogue.h"
 #include "tune/v1/gate.pb.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {
 
 struct GateSide {
-  std::shared_ptr<const Kernel> kernel;
-  std::string spec_name;
+  NamedKernel named;
   Problem problem;
+
+  const Kernel& kernel() const { return *named.kernel; }
 };
 
 // One kernel of a run.
@@ -30,6 +32,7 @@ struct GateSubject {
 
 struct GateJob {
   db::GateRunRow run;  // without what only the opened device tells
+  std::vector<std::string> device_ids;  // that it may run on, the preferred first
   std::vector<GateSubject> subjects;
   double leg_seconds = 0;  // 0: the default of the device
 };
@@ -38,9 +41,7 @@ inline constexpr int kGateKernelsMax = 1000;
 
 // Waits until the devices are known, at most until `deadline`.
 absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& store,
-                                  const Devices& devices, absl::Time deadline);
-
-// The kernel as the store keeps it.
-db::KernelRow ToRow(const GateSide& side);
+                                  const Devices& devices, absl::Time deadline,
+                                  const Cancelled& cancelled);
 
 }  // namespace tune::server

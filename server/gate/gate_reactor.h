@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One RunGate call: the client sends the request in pieces, then the run tells its steps, and the
-// client reads as fast as it likes. Steps that it is too slow for are left out; the last event
-// never is.
+// One RunGate call: the client sends the request in pieces, then follows the run.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/jobs/feed_reactor.h"
 #include "tune/v1/gate.pb.h"
 
 namespace tune::server {
@@ -21,47 +18,36 @@ namespace tune::server {
 // Of a whole request: a thousand kernels of 12 KiB a side.
 inline constexpr size_t kGateRequestBytesMax = size_t{24} << 20;
 
-class GateReactor : public grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent> {
+class GateReactor : public FeedReactor<v1::GateEvent,
+                                       grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>> {
  public:
-  // Lives until gRPC and whoever holds the pointer are done with it. Reads the request at once.
-  static std::shared_ptr<GateReactor> Make();
+  // Called once, on gRPC's thread: with the whole request, or RESOURCE_EXHAUSTED if it is too
+  // large.
+  using Received = std::function<void(absl::StatusOr<v1::RunGateRequest> request)>;
 
-  // Waits for the whole request. RESOURCE_EXHAUSTED: it is too large. DEADLINE_EXCEEDED: the client
-  // has not ended it. CANCELLED: by the client, or `stopping`.
-  absl::StatusOr<v1::RunGateRequest> AwaitRequest(absl::Time deadline,
-                                                  const std::atomic<bool>& stopping);
+  // Lives until gRPC and whoever holds the pointer are done with it.
+  static std::shared_ptr<GateReactor> Make(WatchTicker& ticker, absl::Time deadline,
+                                           Received received);
+  // Begins to read the request. A client that has not ended it by the deadline, as SteadyNow()
+  // counts, is cut off.
+  void Read() { StartRead(&piece_); }
 
-  // Sends an event, now or instead of one that waits.
-  void Send(v1::GateEvent event);
-  // Ends the call after what waits was sent.
-  void End(const grpc::Status& status);
-  bool cancelled() const { return cancelled_; }
-
+  void Tick() override;
   void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
 
  private:
-  GateReactor() = default;
-  // Does what is to be done next. gRPC may call back from within, so not under the mutex.
-  void Proceed();
+  using Base =
+      FeedReactor<v1::GateEvent, grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>>;
+  GateReactor(WatchTicker& ticker, absl::Time deadline, Received received)
+      : Base(ticker), deadline_(deadline), received_(std::move(received)) {}
 
-  std::atomic<bool> cancelled_ = false;
+  const absl::Time deadline_;
   v1::RunGateRequest piece_;  // being read
-  v1::GateEvent event_;       // in flight while writing_
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_.
+  std::mutex request_mutex_;
+  // Guarded by request_mutex_.
+  Received received_;  // empty once it was called
   v1::RunGateRequest request_;  // the pieces so far
   size_t request_bytes_ = 0;
-  bool request_ended_ = false;
-  std::optional<v1::GateEvent> next_;
-  std::optional<grpc::Status> end_;
-  bool writing_ = false;
-  bool broken_ = false;
-  bool finished_ = false;
-  std::shared_ptr<GateReactor> self_;
 };
 
 }  // namespace tune::server

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gate/gate_runner.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -16,6 +14,7 @@
 #include "server/gate/config_choice.h"
 #include "server/gate/gate_bench.h"
 #include "server/supervision/machine_code.h"
+#include "server/workload/workload.h"
 #include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
 #include "tuner/status_macros.h"
@@ -51,20 +50,20 @@ struct Candidate {
 // One run while it lasts. Not thread-safe.
 class GateRun {
  public:
-  GateRun(db::Store& store, Workers& workers, Devices& devices, GateJob job,
-          const Cancelled& cancelled, const GateRunner::Report& report)
+  GateRun(db::Store& store, Workers& workers, GateJob job, JobContext& context,
+          const TellGateStep& tell)
       : store_(store),
         workers_(workers),
-        devices_(devices),
         job_(std::move(job)),
-        cancelled_(cancelled),
-        report_(report),
+        context_(context),
+        cancelled_(context.cancelled()),
+        tell_(tell),
         random_(job_.run.seed) {}
   absl::Status Go();
-  db::GateRunRow& row() { return job_.run; }
+  int64_t id() const { return job_.run.id; }
 
  private:
-  absl::Status TakeDevice();
+  absl::Status OpenDevice();
   absl::Status Plan();
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
@@ -82,13 +81,12 @@ class GateRun {
 
   db::Store& store_;
   Workers& workers_;
-  Devices& devices_;
   GateJob job_;
-  const Cancelled& cancelled_;
-  const GateRunner::Report& report_;
+  JobContext& context_;
+  const Cancelled cancelled_;
+  const TellGateStep& tell_;
   std::mt19937_64 random_;
-  std::optional<DeviceTurns::Turn> turn_;
-  DeviceSupervisor* lease_ = nullptr;
+  DeviceSupervisor* device_ = nullptr;
   CompilePool* pool_ = nullptr;
   TargetTraits traits_;
   std::vector<Candidate> candidates_;
@@ -113,21 +111,18 @@ void GateRun::Report(const std::string& phase, const std::string& kernel) {
     step_.remaining_seconds = step_.elapsed_seconds *
                               (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
   }
-  report_(step_);
+  context_.Say(kernel.empty() ? phase : absl::StrCat(phase, ": ", kernel));
+  tell_(step_);
 }
 
-absl::Status GateRun::TakeDevice() {
-  const auto tell = [this](const std::string& holder) {
-    Report(absl::StrCat("waiting for ", job_.run.device_id, ", which ", holder, " has"), "");
-  };
-  ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
-                   devices_.turns().Take(job_.run.device_id, "a gate", cancelled_, tell));
-  turn_.emplace(std::move(turn));
+absl::Status GateRun::OpenDevice() {
   started_ = SteadyNow();
-  job_.run.started_unix_ms = absl::ToUnixMillis(absl::Now());
-  ASSIGN_OR_RETURN(lease_, workers_.FindDevice(job_.run.device_id));
-  lease_->Close();  // a third process on the device would be a stranger there
-  traits_ = TraitsOf(lease_->Status().info);
+  job_.run.job.id = context_.job_id();
+  ASSIGN_OR_RETURN(device_, workers_.FindDevice(context_.device_id()));
+  device_->Close();  // a third process on the device would be a stranger there
+  const DeviceInfo info = device_->Status().info;
+  job_.run.device_uuid = info.uuid;
+  traits_ = TraitsOf(info);
   // What compiles CUDA C++ for a target compiles the other languages for it.
   ASSIGN_OR_RETURN(pool_, workers_.PoolFor(Language::kCuda, traits_.target));
   return absl::OkStatus();
@@ -135,8 +130,8 @@ absl::Status GateRun::TakeDevice() {
 
 absl::Status GateRun::PlanSide(const GateSide& side, const Config& config,
                                GateVariant& variant) const {
-  ASSIGN_OR_RETURN(variant.problem, side.kernel->PlanProblem(side.problem, traits_));
-  ASSIGN_OR_RETURN(variant.plan, side.kernel->PlanProgram(side.problem, traits_, config));
+  ASSIGN_OR_RETURN(variant.problem, side.kernel().PlanProblem(side.problem, traits_));
+  ASSIGN_OR_RETURN(variant.plan, side.kernel().PlanProgram(side.problem, traits_, config));
   return absl::OkStatus();
 }
 
@@ -146,8 +141,8 @@ absl::Status GateRun::Plan() {
     Candidate& candidate = candidates_.emplace_back();
     db::GateKernelRow& row = candidate.row;
     const GateSide& first = subject.base ? *subject.base : subject.head;
-    row.name = subject.head.kernel->spec().name();
-    row.head_kernel_hash = subject.head.kernel->hash();
+    row.name = subject.head.kernel().spec().name();
+    row.head_kernel_hash = subject.head.kernel().hash();
     row.problem = first.problem;
     row.tolerance = subject.tolerance;
     const absl::Status planned = [&]() -> absl::Status {
@@ -165,10 +160,10 @@ absl::Status GateRun::Plan() {
       return PlanSide(subject.head, *choice.recovery, candidate.recovery.emplace());
     }();
     if (!planned.ok()) row.fault = std::string(planned.message());
-    RETURN_IF_ERROR(store_.PutKernel(ToRow(subject.head)));
+    RETURN_IF_ERROR(store_.PutKernel(ToRow(subject.head.named)));
     if (subject.base) {
-      RETURN_IF_ERROR(store_.PutKernel(ToRow(*subject.base)));
-      row.base_kernel_hash = subject.base->kernel->hash();
+      RETURN_IF_ERROR(store_.PutKernel(ToRow(subject.base->named)));
+      row.base_kernel_hash = subject.base->kernel().hash();
     }
   }
   faults_.resize(candidates_.size());
@@ -377,14 +372,14 @@ absl::Status GateRun::Recover(const std::vector<size_t>& failed) {
 }
 
 absl::Status GateRun::Go() {
-  RETURN_IF_ERROR(TakeDevice());
+  RETURN_IF_ERROR(OpenDevice());
   RETURN_IF_ERROR(Plan());
   RETURN_IF_ERROR(CompileVariants());
   RETURN_IF_ERROR(CompileReferences());
   ASSIGN_OR_RETURN(job_.run.id, store_.AddGateRun(job_.run));
   RETURN_IF_ERROR(StoreKernels());
-  ASSIGN_OR_RETURN(quiet_, workers_.Quiet(traits_.target, cancelled_));
-  bench_.emplace(*lease_, LegPolicy(traits_.target, job_.run.cache_mode, job_.leg_seconds),
+  ASSIGN_OR_RETURN(quiet_, context_.Quiet());
+  bench_.emplace(*device_, LegPolicy(traits_.target, job_.run.cache_mode, job_.leg_seconds),
                  random_(), cancelled_);
   if (job_.run.kind == db::GateKind::kRecording) return Record();
   RETURN_IF_ERROR(Decide());
@@ -402,22 +397,11 @@ absl::Status GateRun::Go() {
 
 }  // namespace
 
-absl::StatusOr<int64_t> GateRunner::Run(GateJob job, const Cancelled& cancelled,
-                                        const Report& report) {
-  GateRun run(store_, workers_, devices_, std::move(job), cancelled, report);
-  const absl::Status status = run.Go();
-  const db::GateRunRow& row = run.row();
-  if (row.id == 0) return status;  // nothing was measured
-  db::GateState state = db::GateState::kDone;
-  if (!status.ok()) {
-    state = absl::IsCancelled(status) ? db::GateState::kCancelled : db::GateState::kFailed;
-  }
-  const absl::Status ended = store_.EndGateRun(row.id, state, std::string(status.message()),
-                                               absl::ToUnixMillis(absl::Now()));
-  spdlog::info("gate run {} on {}: {}", row.id, row.device_id, status.ToString());
-  RETURN_IF_ERROR(status);
-  RETURN_IF_ERROR(ended);
-  return row.id;
+absl::StatusOr<int64_t> RunGate(db::Store& store, Workers& workers, GateJob job,
+                                JobContext& context, const TellGateStep& tell) {
+  GateRun run(store, workers, std::move(job), context, tell);
+  RETURN_IF_ERROR(run.Go());
+  return run.id();
 }
 
 }  // namespace tune::server

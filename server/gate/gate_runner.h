@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/devices/devices.h"
 #include "server/gate/gate_job.h"
+#include "server/jobs/job.h"
 #include "server/supervision/workers.h"
 
 namespace tune::server {
@@ -24,22 +24,11 @@ struct GateStep {
   double remaining_seconds = 0;
 };
 
-// Thread-safe: runs of different devices go on at the same time, those of one take turns.
-class GateRunner {
- public:
-  // All must outlive the runner.
-  GateRunner(db::Store& store, Workers& workers, Devices& devices)
-      : store_(store), workers_(workers), devices_(devices) {}
+using TellGateStep = std::function<void(const GateStep&)>;
 
-  using Report = std::function<void(const GateStep&)>;
-  // Returns the run's id; verdicts are in the store. CANCELLED and failures of the device are kept
-  // as the run's end as well.
-  absl::StatusOr<int64_t> Run(GateJob job, const Cancelled& cancelled, const Report& report);
-
- private:
-  db::Store& store_;
-  Workers& workers_;
-  Devices& devices_;
-};
+// Runs a gate on the context's device and returns the run's id; verdicts are in the store. Both
+// must outlive the call. CANCELLED once the context says so.
+absl::StatusOr<int64_t> RunGate(db::Store& store, Workers& workers, GateJob job,
+                                JobContext& context, const TellGateStep& tell);
 
 }  // namespace tune::server

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gate/gate_service.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
+#include <deque>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,11 +13,13 @@
 #include "server/gate/gate_history.h"
 #include "server/gate/gate_reactor.h"
 #include "server/gate/gate_resample.h"
+#include "server/gate/gate_work.h"
 #include "server/kernels/kernel_source.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/unary.h"
-#include "server/sweep/submission.h"
 #include "server/wire/nouns.h"
+#include "server/workload/workload.h"
 #include "tuner/statistics/distributions.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -26,7 +28,6 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kCheckCap = absl::Seconds(60);
-constexpr int kRunsAtOnce = 8;  // running or waiting
 constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 constexpr uint32_t kResampledMax = 100000;
@@ -78,83 +79,47 @@ absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& 
 
 }  // namespace
 
-GateService::GateService(db::Store& store, Workers& workers, Devices& devices, Executors& executors)
-    : store_(store),
-      workers_(workers),
-      devices_(devices),
-      executors_(executors),
-      runner_(store, workers, devices) {
-  // What an earlier daemon was in the middle of has no client left to tell.
-  absl::StatusOr<std::vector<db::GateRunRow>> runs = store_.ListGateRuns(kListedMax);
-  if (!runs.ok()) return;
-  for (const db::GateRunRow& run : *runs) {
-    if (run.state != db::GateState::kRunning) continue;
-    store_.EndGateRun(run.id, db::GateState::kFailed, "the daemon ended before it was done",
-                      absl::ToUnixMillis(absl::Now()))
-        .IgnoreError();
-  }
-}
-
-void GateService::Stop() {
-  stopping_ = true;
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return running_ == 0; });
-}
-
 grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate(
-    grpc::CallbackServerContext*) {
-  std::shared_ptr<GateReactor> reactor = GateReactor::Make();
-  absl::Status refused;
-  {
-    std::lock_guard lock(mutex_);
-    if (stopping_) refused = absl::UnavailableError("the daemon is stopping");
-    if (running_ >= kRunsAtOnce) {
-      refused = absl::ResourceExhaustedError(
-          absl::StrCat(kRunsAtOnce, " gate runs are running or waiting; try again later"));
-    }
-    if (refused.ok()) ++running_;
-  }
-  if (!refused.ok()) {
-    reactor->End(ToGrpc(refused));
-    return reactor.get();
-  }
-  std::thread([this, reactor] { RunOn(reactor); }).detach();
+    grpc::CallbackServerContext* context) {
+  const absl::Time deadline = SteadyNow() + kCheckCap;
+  // The reactor is there before the request is.
+  auto self = std::make_shared<std::weak_ptr<GateReactor>>();
+  const auto received = [this, self, deadline, owner = CallerOf(*context)](
+                            absl::StatusOr<v1::RunGateRequest> request) {
+    const std::shared_ptr<GateReactor> reactor = self->lock();
+    if (reactor == nullptr) return;
+    if (!request.ok()) return reactor->End(ToGrpc(request.status()));
+    StartJobCall<GateReactor>(
+        tools_, reactor,
+        [=, this, request = *std::move(request)](
+            const Cancelled& cancelled) -> absl::StatusOr<Followed<GateReactor>> {
+          ASSIGN_OR_RETURN(GateJob gate, CheckGate(request, store_, devices_, deadline, cancelled));
+          gate.run.job.owner = owner;
+          return Submit(std::move(gate));
+        });
+  };
+  const std::shared_ptr<GateReactor> reactor = GateReactor::Make(tools_.ticker, deadline, received);
+  *self = reactor;
+  reactor->Read();
   return reactor.get();
 }
 
-void GateService::RunOn(const std::shared_ptr<GateReactor>& reactor) {
-  const absl::Status status = RunAndTell(*reactor, SteadyNow() + kCheckCap);
-  reactor->End(ToGrpc(status));
-  std::lock_guard lock(mutex_);
-  --running_;
-  changed_.notify_all();
-}
-
-absl::StatusOr<GateJob> GateService::ReceiveJob(GateReactor& reactor, absl::Time deadline) {
-  ASSIGN_OR_RETURN(const v1::RunGateRequest request, reactor.AwaitRequest(deadline, stopping_));
-  return CheckGate(request, store_, devices_, deadline);
-}
-
-absl::Status GateService::RunAndTell(GateReactor& reactor, absl::Time deadline) {
-  ASSIGN_OR_RETURN(GateJob job, ReceiveJob(reactor, deadline));
-  const Cancelled cancelled = [this, &reactor] { return stopping_ || reactor.cancelled(); };
-  ASSIGN_OR_RETURN(const int64_t id,
-                   runner_.Run(std::move(job), cancelled, [&](const GateStep& step) {
-                     v1::GateEvent event;
-                     *event.mutable_progress() = ToProto(step);
-                     reactor.Send(std::move(event));
-                   }));
-  ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, id));
-  v1::GateEvent last;
-  *last.mutable_run() = ToProto(evidence, evidence.verdicts, Rounds::kInclude);
-  reactor.Send(std::move(last));
-  return absl::OkStatus();
+absl::StatusOr<Followed<GateReactor>> GateService::Submit(GateJob gate) {
+  const db::JobRow row = gate.run.job;
+  const std::vector<std::string> devices = gate.device_ids;
+  const auto work = std::make_shared<GateWork>(store_, workers_, std::move(gate));
+  ASSIGN_OR_RETURN(std::shared_ptr<Job> job, tools_.scheduler.Submit(row, devices, work));
+  const auto make = [job, work](const Feed::News& news, std::deque<v1::GateEvent>& events) {
+    if (!news.ended) *events.emplace_back().mutable_progress() = ToProto(work->Step(*job));
+    for (const Feed::Step& run : news.results) events.emplace_back().mutable_run()->CopyFrom(*run);
+  };
+  return Followed<GateReactor>{job, make};
 }
 
 grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* context,
                                                  const v1::ListGatesRequest* request,
                                                  v1::ListGatesResponse* response) {
-  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+  return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
     const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
     if (limit > kListedMax) {
       return absl::InvalidArgumentError(absl::StrCat("limit ", limit, " is over ", kListedMax));
@@ -176,7 +141,7 @@ grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* GateService::GetGate(grpc::CallbackServerContext* context,
                                                const v1::GetGateRequest* request,
                                                v1::GateRun* response) {
-  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
+  return AnswerOn(tools_.executors.heavy, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
     *response = ToProto(evidence, evidence.verdicts,
                         request->with_rounds() ? Rounds::kInclude : Rounds::kOmit);
@@ -187,7 +152,7 @@ grpc::ServerUnaryReactor* GateService::GetGate(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* GateService::ReplayGate(grpc::CallbackServerContext* context,
                                                   const v1::ReplayGateRequest* request,
                                                   v1::ReplayGateResponse* response) {
-  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
+  return AnswerOn(tools_.executors.heavy, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
     ASSIGN_OR_RETURN(const auto verdicts, Recompute(evidence));
     *response->mutable_run() = ToProto(evidence, verdicts, Rounds::kInclude);
@@ -209,24 +174,24 @@ grpc::ServerUnaryReactor* GateService::ReplayGate(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* GateService::ResampleGate(grpc::CallbackServerContext* context,
                                                     const v1::ResampleGateRequest* request,
                                                     v1::ResampleGateResponse* response) {
-  return AnswerOn(executors_.heavy, context, kResampleCap, [=, this](const Cancelled& cancelled) {
-    return ResampleStudies(*request, store_, cancelled, *response);
-  });
+  return AnswerOn(tools_.executors.heavy, context, kResampleCap,
+                  [=, this](const Cancelled& cancelled) {
+                    return ResampleStudies(*request, store_, cancelled, *response);
+                  });
 }
 
 grpc::ServerUnaryReactor* GateService::SetBaseline(grpc::CallbackServerContext* context,
                                                    const v1::SetBaselineRequest* request,
                                                    v1::SetBaselineResponse* response) {
-  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+  return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
     RETURN_IF_ERROR(CheckBaselineName(request->name()));
     if (request->kernels().empty() || request->kernels_size() > kBaselineKernelsMax) {
       return absl::InvalidArgumentError(
           absl::StrCat("a baseline has 1 to ", kBaselineKernelsMax, " kernels"));
     }
     for (const v1::KernelSource& source : request->kernels()) {
-      ASSIGN_OR_RETURN(NamedKernel named, ParseKernelSource(source));
-      const GateSide side{.kernel = named.kernel, .spec_name = named.spec_name};
-      RETURN_IF_ERROR(store_.PutKernel(ToRow(side)));
+      ASSIGN_OR_RETURN(const NamedKernel named, ParseKernelSource(source));
+      RETURN_IF_ERROR(store_.PutKernel(ToRow(named)));
       const db::BaselineRow row{.name = request->name(),
                                 .kernel_name = named.kernel->spec().name(),
                                 .kernel_hash = named.kernel->hash(),
@@ -242,7 +207,7 @@ grpc::ServerUnaryReactor* GateService::SetBaseline(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* GateService::ListBaselines(grpc::CallbackServerContext* context,
                                                      const v1::ListBaselinesRequest*,
                                                      v1::ListBaselinesResponse* response) {
-  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+  return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<db::BaselineRow> rows, store_.Baselines());
     for (const db::BaselineRow& row : rows) *response->add_kernels() = ToProto(row);
     return absl::OkStatus();
@@ -252,7 +217,7 @@ grpc::ServerUnaryReactor* GateService::ListBaselines(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* GateService::GetHistory(grpc::CallbackServerContext* context,
                                                   const v1::GetHistoryRequest* request,
                                                   v1::GetHistoryResponse* response) {
-  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
+  return AnswerOn(tools_.executors.heavy, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(*response, History(*request, store_));
     return absl::OkStatus();
   });

@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
-#include <list>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <thread>
-
 #include "absl/status/status.h"
 #include "db/store.h"
 #include "server/devices/devices.h"
-#include "server/rpc/executor.h"
 #include "server/gate/gate_job.h"
-#include "server/gate/gate_runner.h"
+#include "server/gate/gate_reactor.h"
+#include "server/jobs/job_call.h"
 #include "server/supervision/workers.h"
 #include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::server {
 
-class GateReactor;
-
-// Thread-safe. A run has a thread of its own; a few may run or wait at once.
+// Thread-safe.
 class GateService : public v1::GateService::CallbackService {
  public:
-  GateService(db::Store& store, Workers& workers, Devices& devices, Executors& executors);
-  ~GateService() override { Stop(); }
+  GateService(db::Store& store, Workers& workers, const Devices& devices, const JobTools& tools)
+      : store_(store), workers_(workers), devices_(devices), tools_(tools) {}
 
   grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* RunGate(
       grpc::CallbackServerContext* context) override;
@@ -52,25 +42,13 @@ class GateService : public v1::GateService::CallbackService {
                                        const v1::GetHistoryRequest* request,
                                        v1::GetHistoryResponse* response) override;
 
-  // Ends what runs; what was measured stays stored. Idempotent.
-  void Stop();
-
  private:
-  friend class GateReactor;
-  void RunOn(const std::shared_ptr<GateReactor>& reactor);
-  absl::StatusOr<GateJob> ReceiveJob(GateReactor& reactor, absl::Time deadline);
-  absl::Status RunAndTell(GateReactor& reactor, absl::Time deadline);
+  absl::StatusOr<Followed<GateReactor>> Submit(GateJob gate);
 
   db::Store& store_;
   Workers& workers_;
-  Devices& devices_;
-  Executors& executors_;
-  GateRunner runner_;
-  std::atomic<bool> stopping_ = false;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int running_ = 0;  // guarded by mutex_
+  const Devices& devices_;
+  const JobTools tools_;
 };
 
 }  // namespace tune::server

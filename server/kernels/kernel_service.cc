@@ -2,14 +2,16 @@
 #include "server/kernels/kernel_service.h"
 
 #include <algorithm>
+#include <deque>
+#include <memory>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/jobs/feed_reactor.h"
 #include "server/kernels/kernel_check.h"
 #include "server/kernels/space_query.h"
-#include "server/rpc/event_reactor.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
@@ -89,26 +91,40 @@ grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* 
 
 grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
     grpc::CallbackServerContext* context, const v1::CheckKernelRequest* request) {
-  using Reactor = EventReactor<v1::CheckKernelEvent>;
-  std::shared_ptr<Reactor> reactor = Reactor::Make();
+  using Reactor = FeedReactor<v1::CheckKernelEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make(ticker_);
+  const auto feed = std::make_shared<Feed>();
   const absl::Time deadline = DeadlineOf(*context, kCheckCap);
   // The request lives until the call ends, which the client may do at any time.
-  reactor->RunOn(checks_, [this, reactor, deadline, copy = *request] {
+  const auto check = [this, reactor, feed, deadline, copy = *request] {
     const CheckHooks hooks = {
         .cancelled =
-            [&] { return checks_.stopping() || reactor->cancelled() || SteadyNow() > deadline; },
+            [&] { return checks_.stopping() || reactor->left() || SteadyNow() > deadline; },
         .progress =
             [&](const v1::CheckProgress& progress) {
-              v1::CheckKernelEvent event;
-              *event.mutable_progress() = progress;
-              reactor->Send(std::move(event));
+              feed->AddStep(std::make_shared<v1::CheckProgress>(progress));
             }};
-    v1::CheckKernelEvent event;
+    auto response = std::make_shared<v1::CheckKernelResponse>();
     const absl::Status status =
-        server::CheckKernel(copy, catalogue_, workers_, solver_, hooks, *event.mutable_response());
-    if (status.ok()) reactor->Send(std::move(event));
-    reactor->End(ToGrpc(status));
-  });
+        server::CheckKernel(copy, catalogue_, workers_, solver_, hooks, *response);
+    if (status.ok()) feed->AddResult(std::move(response));
+    feed->End(status);
+    ticker_.Poke();
+  };
+  const absl::Status queued = checks_.Run(check).status();
+  if (!queued.ok()) {
+    reactor->End(ToGrpc(queued));
+    return reactor.get();
+  }
+  const auto make = [](const Feed::News& news, std::deque<v1::CheckKernelEvent>& events) {
+    if (!news.steps.empty()) {
+      events.emplace_back().mutable_progress()->CopyFrom(*news.steps.back());
+    }
+    for (const Feed::Step& response : news.results) {
+      events.emplace_back().mutable_response()->CopyFrom(*response);
+    }
+  };
+  reactor->Follow(0, feed, make, Reactor::Ends::kAsTheJob);
   return reactor.get();
 }
 

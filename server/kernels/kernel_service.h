@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
 #include "server/rpc/executor.h"
 #include "server/supervision/workers.h"
@@ -19,8 +20,12 @@ namespace tune::server {
 class KernelService : public v1::KernelService::CallbackService {
  public:
   KernelService(const Catalogue& catalogue, Workers& workers, SpaceSolver& solver,
-                Executors& executors)
-      : catalogue_(catalogue), workers_(workers), solver_(solver), executors_(executors) {}
+                WatchTicker& ticker, Executors& executors)
+      : catalogue_(catalogue),
+        workers_(workers),
+        solver_(solver),
+        ticker_(ticker),
+        executors_(executors) {}
 
   grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* context,
                                         const v1::ListKernelsRequest* request,
@@ -51,6 +56,7 @@ class KernelService : public v1::KernelService::CallbackService {
   const Catalogue& catalogue_;
   Workers& workers_;
   SpaceSolver& solver_;
+  WatchTicker& ticker_;
   Executors& executors_;
   Executor checks_{/*threads_max=*/2, /*queue_max=*/8};
   std::mutex mutex_;

@@ -11,9 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "db/store.h"
+#include "server/jobs/job.h"
 #include "server/kernels/catalogue.h"
 #include "server/devices/devices.h"
 #include "server/supervision/workers.h"
+#include "server/workload/workload.h"
 #include "server/records/record_book.h"
 #include "tune/v1/profile.pb.h"
 
@@ -23,27 +25,27 @@ struct ProfileTools {
   const Catalogue& catalogue;
   db::Store& store;
   Workers& workers;
-  Devices& devices;
+  const Devices& devices;
   RecordBook& records;
 };
 
 inline constexpr uint32_t kProfiledMax = 32;  // configs of one request
 
 // Not thread-safe: one run.
-class ProfileJob {
+class ProfileJob : public JobWork {
  public:
-  using Tell = std::function<void(v1::ProfileEvent)>;
+  // All must outlive the job.
+  ProfileJob(const ProfileTools& tools, v1::RunProfileRequest request)
+      : tools_(tools), request_(std::move(request)) {}
 
-  // All must outlive the job. `cancelled` may not be empty.
-  ProfileJob(const ProfileTools& tools, const v1::RunProfileRequest& request, Cancelled cancelled,
-             Tell tell)
-      : tools_(tools),
-        request_(request),
-        cancelled_(std::move(cancelled)),
-        tell_(std::move(tell)) {}
+  // What is to be profiled. See RunProfile in profile.proto for errors.
+  absl::Status Check(absl::Time deadline, const Cancelled& cancelled);
+  const Workload& workload() const { return workload_; }
 
-  // Each profile is stored, then told. See RunProfile in profile.proto for errors.
-  absl::Status Run(absl::Time deadline);
+  // Each profile is stored, then told as a result. REQUIRES: Check succeeded.
+  End Run(JobContext& context) override;
+  absl::Status Store(const db::JobRow& row) override { return tools_.store.UpdateJob(row); }
+  std::string Name() const override { return "a profile"; }
 
  private:
   struct Item {
@@ -53,39 +55,31 @@ class ProfileJob {
     bool timed = false;  // its time is known, from the store
   };
 
-  absl::Status ResolveKernel();
-  absl::Status ResolveProblem(absl::Time deadline);
-  absl::Status ChooseConfigs();
+  absl::Status CheckRequest();
+  absl::Status ChooseConfigs(const Cancelled& cancelled);
   absl::Status AddExplicit(const v1::Config& wanted);
-  absl::Status AddBest();
+  absl::Status AddBest(const Cancelled& cancelled);
   absl::Status AddTop(uint32_t count);
   absl::Status AddTrial(int64_t id);
   void Add(const Config& config);
   void AddTimed(const Trial& trial);
   absl::StatusOr<const std::vector<Trial>*> KnownTrials();
 
-  absl::Status CompileAll();
-  absl::Status TimeAll();
-  absl::Status TimeOne(DeviceSupervisor& lease, Item& item);
-  absl::Status CountAll();
+  absl::Status CompileAll(JobContext& context);
+  absl::Status TimeAll(JobContext& context);
+  absl::Status TimeOne(DeviceSupervisor& device, Item& item, const Cancelled& cancelled);
+  absl::Status CountAll(JobContext& context);
   // Sets the message of every item that could not be counted at all.
   void NotCounted(const std::string& why);
-  absl::Status StoreAll();
-  void Step(const std::string& step);
+  absl::Status StoreAll(Feed& feed);
   bool Runs(const Item& item) const { return item.profile.outcome == Outcome::kOk; }
 
   const ProfileTools tools_;
-  const v1::RunProfileRequest& request_;
-  const Cancelled cancelled_;
-  const Tell tell_;
+  const v1::RunProfileRequest request_;
 
-  NamedKernel named_;
-  DeviceView device_;
-  TargetTraits traits_;
+  Workload workload_;
   db::TrialKey key_;
-  Config defaults_;  // of params not given; together they may be invalid
   MetricSet set_ = MetricSet::kDefault;
-  ProblemPlan problem_plan_;
   std::string reference_binary_;
   std::optional<std::vector<Trial>> known_;
   std::vector<Item> items_;

@@ -9,19 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "server/calibration/calibration_convert.h"
 #include "server/calibration/calibration_job.h"
-#include "server/ceilings/ceilings_job.h"
 #include "server/profile/profile_convert.h"
-#include "server/rpc/event_reactor.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
 
-constexpr absl::Duration kJobCap = absl::Hours(1);
 constexpr absl::Duration kProbeCap = absl::Seconds(60);
 constexpr uint32_t kListed = 100;
 constexpr uint32_t kListedMax = 1000;
@@ -30,25 +27,30 @@ constexpr uint32_t kListedMax = 1000;
 
 grpc::ServerWriteReactor<v1::ProfileEvent>* ProfileService::RunProfile(
     grpc::CallbackServerContext* context, const v1::RunProfileRequest* request) {
-  using Reactor = EventReactor<v1::ProfileEvent>;
-  std::shared_ptr<Reactor> reactor = Reactor::Make();
-  const absl::Time deadline = DeadlineOf(*context, kJobCap);
-  // The request lives until the call ends, which the client may do at any time.
-  reactor->RunOn(jobs_, [this, reactor, deadline, copy = *request] {
-    const Cancelled cancelled = [&] {
-      return jobs_.stopping() || reactor->cancelled() || SteadyNow() > deadline;
-    };
-    ProfileJob job(tools_, copy, cancelled,
-                   [&](v1::ProfileEvent event) { reactor->Send(std::move(event)); });
-    reactor->End(ToGrpc(job.Run(deadline)));
-  });
+  using Reactor = FeedReactor<v1::ProfileEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make(jobs_.ticker);
+  const absl::Time deadline = DeadlineOf(*context, kProbeCap);
+  const auto profile = std::make_shared<ProfileJob>(tools_, *request);
+  StartJobCall<Reactor>(
+      jobs_, reactor,
+      [=, this, owner = CallerOf(*context)](
+          const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
+        RETURN_IF_ERROR(profile->Check(deadline, cancelled));
+        const Workload& workload = profile->workload();
+        ASSIGN_OR_RETURN(std::shared_ptr<Job> job,
+                         jobs_.scheduler.Submit({.kind = db::JobKind::kProfile,
+                                                 .owner = owner,
+                                                 .subject = workload.Subject()},
+                                                workload.device.ids, profile));
+        return Followed<Reactor>{job, StepsAndResults(job, &v1::ProfileEvent::mutable_profile)};
+      });
   return reactor.get();
 }
 
 grpc::ServerUnaryReactor* ProfileService::ListProfiles(grpc::CallbackServerContext* context,
                                                        const v1::ListProfilesRequest* request,
                                                        v1::ListProfilesResponse* response) {
-  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+  return AnswerOn(jobs_.executors.reads, context, [=, this]() -> absl::Status {
     const uint32_t limit = request->limit() == 0 ? kListed : std::min(request->limit(), kListedMax);
     ASSIGN_OR_RETURN(std::vector<db::ProfileRow> rows,
                      tools_.store.ListProfiles({.sweep_id = request->sweep_id(),
@@ -64,32 +66,25 @@ grpc::ServerUnaryReactor* ProfileService::ListProfiles(grpc::CallbackServerConte
 
 grpc::ServerWriteReactor<v1::CalibrateEvent>* ProfileService::Calibrate(
     grpc::CallbackServerContext* context, const v1::CalibrateRequest* request) {
-  using Reactor = EventReactor<v1::CalibrateEvent>;
-  std::shared_ptr<Reactor> reactor = Reactor::Make();
-  const absl::Time deadline = DeadlineOf(*context, kJobCap);
-  reactor->RunOn(jobs_, [this, reactor, deadline, device = request->device()] {
-    const Cancelled cancelled = [&] {
-      return jobs_.stopping() || reactor->cancelled() || SteadyNow() > deadline;
-    };
-    const TellStep tell = [&](const std::string& step) {
-      v1::CalibrateEvent event;
-      event.set_step(step);
-      reactor->Send(std::move(event));
-    };
-    const absl::StatusOr<Calibrated> calibrated = CalibrateCounters(
-        device, tools_.store, tools_.workers, tools_.devices, deadline, cancelled, tell);
-    if (calibrated.ok()) {
-      v1::CalibrateEvent event;
-      *event.mutable_calibration() = ToProto(calibrated->row);
-      reactor->Send(std::move(event));
-    }
-    absl::Status status = calibrated.status();
-    if (status.ok() && !calibrated->passed) {
-      status = absl::DataLossError(
-          "a known kernel was counted wrong: the counters of this device are not to be relied on");
-    }
-    reactor->End(ToGrpc(status));
-  });
+  using Reactor = FeedReactor<v1::CalibrateEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make(jobs_.ticker);
+  const absl::Time deadline = DeadlineOf(*context, kProbeCap);
+  StartJobCall<Reactor>(
+      jobs_, reactor,
+      [=, this, owner = CallerOf(*context), device = request->device()](
+          const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
+        ASSIGN_OR_RETURN(const DeviceChoice choice,
+                         ChooseDevice(device, tools_.devices, deadline, cancelled));
+        ASSIGN_OR_RETURN(
+            std::shared_ptr<Job> job,
+            jobs_.scheduler.Submit({.kind = db::JobKind::kCalibration,
+                                    .owner = owner,
+                                    .subject = choice.view.status.info.name},
+                                   choice.ids,
+                                   std::make_shared<CalibrationJob>(tools_.store, tools_.workers)));
+        return Followed<Reactor>{job,
+                                 StepsAndResults(job, &v1::CalibrateEvent::mutable_calibration)};
+      });
   return reactor.get();
 }
 
@@ -97,7 +92,7 @@ grpc::ServerUnaryReactor* ProfileService::GetCalibration(grpc::CallbackServerCon
                                                          const v1::GetCalibrationRequest* request,
                                                          v1::Calibration* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executors_.waiting, context, [=, this]() -> absl::Status {
+  return AnswerOn(jobs_.executors.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(DeviceView device, tools_.devices.Choose(request->device(), deadline));
     absl::StatusOr<db::CalibrationRow> row =
         tools_.store.LatestCalibration(device.status.info.name, "");

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "server/jobs/job_call.h"
 #include "server/profile/profile_job.h"
-#include "server/rpc/executor.h"
 #include "tune/v1/profile.grpc.pb.h"
 
 namespace tune::server {
 
-// Thread-safe. What runs on a device has threads of its own.
+// Thread-safe.
 class ProfileService : public v1::ProfileService::CallbackService {
  public:
-  ProfileService(const ProfileTools& tools, Executors& executors)
-      : tools_(tools), executors_(executors) {}
+  ProfileService(const ProfileTools& tools, const JobTools& jobs) : tools_(tools), jobs_(jobs) {}
 
   grpc::ServerWriteReactor<v1::ProfileEvent>* RunProfile(
       grpc::CallbackServerContext* context, const v1::RunProfileRequest* request) override;
@@ -24,13 +23,9 @@ class ProfileService : public v1::ProfileService::CallbackService {
                                            const v1::GetCalibrationRequest* request,
                                            v1::Calibration* response) override;
 
-  // Ends what runs. Call before the server is shut down.
-  void Stop() { jobs_.Stop(); }
-
  private:
   const ProfileTools tools_;
-  Executors& executors_;
-  Executor jobs_{/*threads_max=*/4, /*queue_max=*/16};
+  const JobTools jobs_;
 };
 
 }  // namespace tune::server

@@ -33,8 +33,8 @@ bool Fits(const db::SweepRow& row, const v1::GetRooflinesRequest& request) {
   const bool kernel =
       names.empty() || std::find(names.begin(), names.end(), row.kernel_name) != names.end();
   const std::string& device = request.device();
-  return kernel && row.state == db::SweepState::kDone && row.best_trial_id != 0 &&
-         (device.empty() || device == row.device_id || device == row.device_name);
+  return kernel && row.job.state == db::JobState::kDone && row.best_trial_id != 0 &&
+         (device.empty() || device == row.job.device_id || device == row.device_name);
 }
 
 // The newest finished sweep of each problem and device that fits, newest first.
@@ -100,7 +100,7 @@ DeviceInfo InfoOf(const Devices& devices, const db::SweepRow& sweep, absl::Time 
   for (const DeviceView& view : *views) {
     if (view.status.info.name != sweep.device_name) continue;
     // Of several of the name, the one it ran on.
-    if (view.status.id == sweep.device_id) return view.status.info;
+    if (view.status.id == sweep.job.device_id) return view.status.info;
     if (info.target.empty()) info = view.status.info;
   }
   return info;
@@ -118,7 +118,7 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
     response->set_version(TUNE_VERSION);
     ASSIGN_OR_RETURN(std::vector<int64_t> ids, ChooseSweeps(store_, *request));
     for (int64_t id : ids) {
-      ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, queue_, id));
+      ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, sweeps_, id));
       const db::SweepRow& row = evidence.view.row;
       ASSIGN_OR_RETURN(auto kernel, KernelOf(store_, row.kernel_hash));
       const DeviceInfo info = InfoOf(devices_, row, deadline);
@@ -140,7 +140,7 @@ grpc::ServerUnaryReactor* ReportService::GetSweepReport(grpc::CallbackServerCont
                                                         const v1::GetSweepReportRequest* request,
                                                         v1::SweepReport* response) {
   return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, queue_, request->sweep_id()));
+    ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, sweeps_, request->sweep_id()));
     ASSIGN_OR_RETURN(*response,
                      MakeSweepReport(evidence, {.row_param = request->row_param(),
                                                 .column_param = request->column_param()}));

@@ -4,7 +4,7 @@
 #include "db/store.h"
 #include "server/devices/devices.h"
 #include "server/rpc/executor.h"
-#include "server/sweep/sweep_queue.h"
+#include "server/sweep/sweeps.h"
 #include "tune/v1/report.grpc.pb.h"
 
 namespace tune::server {
@@ -12,8 +12,8 @@ namespace tune::server {
 // Thread-safe.
 class ReportService : public v1::ReportService::CallbackService {
  public:
-  ReportService(db::Store& store, SweepQueue& queue, const Devices& devices, Executors& executors)
-      : store_(store), queue_(queue), devices_(devices), executors_(executors) {}
+  ReportService(db::Store& store, Sweeps& sweeps, const Devices& devices, Executors& executors)
+      : store_(store), sweeps_(sweeps), devices_(devices), executors_(executors) {}
 
   grpc::ServerUnaryReactor* GetRooflines(grpc::CallbackServerContext* context,
                                          const v1::GetRooflinesRequest* request,
@@ -24,7 +24,7 @@ class ReportService : public v1::ReportService::CallbackService {
 
  private:
   db::Store& store_;
-  SweepQueue& queue_;
+  Sweeps& sweeps_;
   const Devices& devices_;
   Executors& executors_;
 };

@@ -30,10 +30,10 @@ absl::StatusOr<std::vector<EvidenceTrial>> OwnTrials(db::Store& store, int64_t s
 
 }  // namespace
 
-absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, SweepQueue& queue,
+absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps,
                                              int64_t sweep_id) {
   SweepEvidence evidence;
-  ASSIGN_OR_RETURN(evidence.view, queue.Get(sweep_id));
+  ASSIGN_OR_RETURN(evidence.view, sweeps.Get(sweep_id));
   ASSIGN_OR_RETURN(evidence.trials, OwnTrials(store, sweep_id));
   if (evidence.view.progress.reused > 0) {
     ASSIGN_OR_RETURN(std::vector<Trial> known, store.TrialsKnownTo(evidence.view.row));

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/sweep/sweep_queue.h"
 #include "server/sweep/sweep_view.h"
+#include "server/sweep/sweeps.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {
@@ -31,7 +31,7 @@ struct SweepEvidence {
 };
 
 // NOT_FOUND: no such sweep.
-absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, SweepQueue& queue, int64_t sweep_id);
+absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps, int64_t sweep_id);
 
 // The kernel of a sweep as it was submitted.
 absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::Store& store,

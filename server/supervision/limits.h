@@ -19,12 +19,12 @@ struct Limits {
   int64_t connection_bytes = int64_t{256} << 20;  // of all clients' connections and calls
   int64_t compile_worker_bytes = int64_t{1} << 30;  // memory that is reckoned for one
 
-  uint32_t unfinished_sweeps = 256;  // waiting or running
-  uint32_t watchers = 1024;  // of all sweeps
-  uint32_t watchers_per_sweep = 128;
+  uint32_t unfinished_jobs = 256;  // waiting or running
+  uint32_t watchers = 1024;  // of all jobs
+  uint32_t watchers_per_job = 128;
   uint32_t known_trials = 50000;        // that a sweep takes over from earlier ones
   uint32_t remembered_results = 50000;  // by which a sweep's evaluator knows equal machine code
-  uint32_t sweep_deaths = 2;  // ends of the daemon, while it ran, after which a sweep has failed
+  uint32_t job_deaths = 2;  // ends of the daemon, while it ran, after which a job has failed
 };
 
 }  // namespace tune::server

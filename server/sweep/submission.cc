@@ -5,12 +5,12 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/kernels/kernel_source.h"
 #include "server/kernels/source_findings.h"
 #include "server/wire/nouns.h"
+#include "server/workload/workload.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/strategies/strategy.h"
@@ -59,32 +59,20 @@ absl::Status CheckStrategy(const std::string& name) {
 
 absl::Status CheckLimits(const v1::SubmitSweepRequest& request) {
   RETURN_IF_ERROR(CheckName("the idempotency key", request.idempotency_key()));
-  RETURN_IF_ERROR(CheckName("the device", request.device()));
   RETURN_IF_ERROR(CheckStrategy(request.strategy()));
+  if (!v1::JobPriority_IsValid(request.priority())) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown priority ", request.priority()));
+  }
   if (!v1::CacheMode_IsValid(request.cache_mode())) {
     return absl::InvalidArgumentError(absl::StrCat("unknown cache mode ", request.cache_mode()));
   }
   return CheckBudget(request.budget());
 }
 
-absl::StatusOr<NamedKernel> ResolveKernel(const v1::SubmitSweepRequest& request,
-                                          const Catalogue& catalogue) {
-  switch (request.kernel_case()) {
-    case v1::SubmitSweepRequest::kKernelName:
-      return catalogue.Find(request.kernel_name());
-    case v1::SubmitSweepRequest::kKernelSource:
-      return ParseKernelSource(request.kernel_source());
-    case v1::SubmitSweepRequest::KERNEL_NOT_SET:
-      break;
-  }
-  return absl::InvalidArgumentError("no kernel: give a name of the catalogue, or a source");
-}
-
 // INVALID_ARGUMENT: no config of the kernel can be what is meant.
-absl::Status RefuseSource(const Kernel& kernel, const Problem& problem, const TargetTraits& traits,
-                          std::vector<std::string>& warnings) {
+absl::Status RefuseSource(const Workload& workload, std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(const std::vector<SourceFinding> findings,
-                   CheckSource(kernel, problem, traits));
+                   CheckSource(workload.kernel(), workload.problem, workload.traits()));
   std::vector<std::string> errors;
   for (const SourceFinding& finding : findings) {
     (finding.certain ? errors : warnings).push_back(finding.message);
@@ -95,42 +83,29 @@ absl::Status RefuseSource(const Kernel& kernel, const Problem& problem, const Ta
 
 }  // namespace
 
-absl::StatusOr<Submission> CheckProblem(const v1::SubmitSweepRequest& request,
-                                        const Catalogue& catalogue, const Devices& devices,
-                                        absl::Time deadline) {
+absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
+                                           const Catalogue& catalogue, const Devices& devices,
+                                           SpaceSolver& solver, absl::Time deadline,
+                                           const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckLimits(request));
-  ASSIGN_OR_RETURN(NamedKernel named, ResolveKernel(request, catalogue));
-  const Kernel& kernel = *named.kernel;
-  ASSIGN_OR_RETURN(DeviceView device, devices.Choose(request.device(), deadline));
-  const DeviceStatus& status = device.status;
-  if (status.state == DeviceState::kUnavailable || status.state == DeviceState::kQuarantined) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("device ", status.id, " cannot be used: ", status.message));
-  }
-  if (!kernel.RunsOn(status.info.target)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "kernel ", kernel.spec().name(), " does not run on ", status.info.target, " (device ",
-        status.id, "); its targets: ", absl::StrJoin(kernel.spec().targets(), ", ")));
-  }
-  const TargetTraits traits = TraitsOf(status.info);
-  const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
-
-  Submission submission{.parsed = named.kernel,
-                        .traits = traits,
-                        .kernel = {.hash = kernel.hash(),
-                                   .name = kernel.spec().name(),
-                                   .spec_name = named.spec_name,
-                                   .spec_text = kernel.spec_text(),
-                                   .files = kernel.files()}};
+  ASSIGN_OR_RETURN(
+      const Workload workload,
+      ResolveWorkload(WorkloadOf(request), catalogue, devices, deadline, cancelled));
+  Submission submission{.kernel = ToRow(workload.named), .device_ids = workload.device.ids};
   ASSIGN_OR_RETURN(submission.search, SearchOptionsOf(request));
+  RETURN_IF_ERROR(RefuseSource(workload, submission.warnings));
+  const DeviceStatus& status = workload.device.view.status;
   db::SweepRow& sweep = submission.sweep;
-  ASSIGN_OR_RETURN(sweep.problem, kernel.MakeProblem(dims, request.dtype(), traits.target));
-  RETURN_IF_ERROR(kernel.PlanProblem(sweep.problem, traits).status());
-  RETURN_IF_ERROR(RefuseSource(kernel, sweep.problem, traits, submission.warnings));
-
-  sweep.kernel_hash = kernel.hash();
-  sweep.kernel_name = kernel.spec().name();
-  sweep.device_id = status.id;
+  sweep.job = {.kind = db::JobKind::kSweep,
+               .subject = workload.Subject(),
+               .device_id = status.id,
+               .created_unix_ms = absl::ToUnixMillis(absl::Now())};
+  if (request.priority() == v1::JOB_PRIORITY_BACKGROUND) {
+    sweep.job.priority = db::JobPriority::kBackground;
+  }
+  sweep.kernel_hash = workload.kernel().hash();
+  sweep.kernel_name = workload.kernel().spec().name();
+  sweep.problem = workload.problem;
   sweep.device_name = status.info.name;
   sweep.target = status.info.target;
   sweep.strategy = request.strategy();
@@ -140,19 +115,10 @@ absl::StatusOr<Submission> CheckProblem(const v1::SubmitSweepRequest& request,
   sweep.cache_mode = FromProto(request.cache_mode());
   sweep.fresh = request.fresh();
   sweep.idempotency_key = request.idempotency_key();
-  sweep.created_unix_ms = absl::ToUnixMillis(absl::Now());
-  return submission;
-}
-
-absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
-                                           const Catalogue& catalogue, const Devices& devices,
-                                           SpaceSolver& solver, absl::Time deadline,
-                                           const Cancelled& cancelled) {
-  ASSIGN_OR_RETURN(Submission submission, CheckProblem(request, catalogue, devices, deadline));
-  ASSIGN_OR_RETURN(const Space space, solver.MakeSpace(*submission.parsed, submission.sweep.problem,
-                                                       submission.traits, cancelled));
+  ASSIGN_OR_RETURN(const Space space, solver.MakeSpace(workload.kernel(), workload.problem,
+                                                       workload.traits(), cancelled));
   submission.space_size = space.size();
-  ChooseStrategy(space.size(), submission.sweep);
+  ChooseStrategy(space.size(), sweep);
   return submission;
 }
 

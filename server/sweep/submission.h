@@ -16,7 +16,6 @@
 #include "server/sweep/sweep_view.h"
 #include "tune/v1/kernel.pb.h"
 #include "tune/v1/sweep.pb.h"
-#include "tuner/kernel/kernel.h"
 
 namespace tune::server {
 
@@ -26,21 +25,17 @@ namespace tune::server {
 double ConfirmSecondsMax(const db::SweepRow& sweep);
 
 struct Submission {
-  std::shared_ptr<const Kernel> parsed;
-  TargetTraits traits;
   db::KernelRow kernel;
   db::SweepRow sweep;
   SearchOptions search;
+  std::vector<std::string> device_ids;  // that it may run on, the preferred first
   uint64_t space_size = 0;
   std::vector<std::string> warnings;  // of the source; the sweep runs all the same
 };
 
-// Waits until the devices are known, at most until `deadline`. Whether any config is valid is not
-// known yet, nor how many: `space_size` is 0 and the strategy may be empty.
-absl::StatusOr<Submission> CheckProblem(const v1::SubmitSweepRequest& request,
-                                        const Catalogue& catalogue, const Devices& devices,
-                                        absl::Time deadline);
-// The same, and finds the space. CANCELLED if `cancelled` says so.
+// Waits until the devices are known, at most until `deadline`, and for the space. Errors are those
+// of ResolveWorkload and SpaceSolver, and INVALID_ARGUMENT for a strategy, budget or rule that
+// there is not. CANCELLED if `cancelled` says so.
 absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
                                            const Catalogue& catalogue, const Devices& devices,
                                            SpaceSolver& solver, absl::Time deadline,

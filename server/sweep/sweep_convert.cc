@@ -103,7 +103,6 @@ void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
 
 }  // namespace
 
-v1::SweepState ToProto(db::SweepState state) { return static_cast<v1::SweepState>(state); }
 
 v1::Sweep ToProto(const SweepView& view) {
   const db::SweepRow& row = view.row;
@@ -112,7 +111,7 @@ v1::Sweep ToProto(const SweepView& view) {
   proto.set_kernel_name(row.kernel_name);
   proto.set_kernel_hash(row.kernel_hash);
   *proto.mutable_problem() = ToProto(row.problem);
-  proto.set_device_id(row.device_id);
+  proto.set_device_id(row.job.device_id);
   proto.set_device_name(row.device_name);
   proto.set_target(row.target);
   proto.set_strategy(row.strategy);
@@ -120,11 +119,13 @@ v1::Sweep ToProto(const SweepView& view) {
   proto.mutable_budget()->set_seconds(row.budget_seconds);
   proto.set_seed(row.seed);
   proto.set_cache_mode(ToProto(row.cache_mode));
-  proto.set_state(ToProto(row.state));
-  if (!view.waits_for.empty()) proto.set_state(v1::SWEEP_STATE_WAITING);
-  proto.set_message(Utf8(row.message));
-  proto.set_created_unix_ms(row.created_unix_ms);
-  proto.set_finished_unix_ms(row.finished_unix_ms);
+  proto.set_job_id(row.job.id);
+  proto.set_priority(static_cast<v1::JobPriority>(row.job.priority));
+  proto.set_state(view.waiting ? v1::SWEEP_STATE_WAITING
+                               : static_cast<v1::SweepState>(row.job.state));
+  proto.set_message(Utf8(row.job.message));
+  proto.set_created_unix_ms(row.job.created_unix_ms);
+  proto.set_finished_unix_ms(row.job.finished_unix_ms);
   ProgressToProto(view.progress, proto.mutable_progress());
   if (view.result) ResultToProto(*view.result, proto.mutable_result());
   SearchToProto(view, proto);

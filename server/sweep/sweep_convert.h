@@ -12,7 +12,6 @@
 namespace tune::server {
 
 v1::Sweep ToProto(const SweepView& view);
-v1::SweepState ToProto(db::SweepState state);
 
 // What a finished sweep shows besides its row and its trials, as JSON for SweepRow::summary.
 std::string SummaryText(const SweepView& view);

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,7 +30,6 @@
 namespace tune::server {
 namespace {
 
-constexpr absl::Duration kProbeWait = absl::Minutes(5);
 // What is in flight was chosen before its results were known: of few trials, a quarter at most.
 constexpr uint64_t kBlindShare = 4;
 constexpr uint64_t kInFlightMin = 4;
@@ -52,15 +52,15 @@ ConfirmPolicy ConfirmPolicyFor(const db::SweepRow& row) {
 // One sweep while it runs. Not thread-safe: lives on the thread of its device.
 class SweepRun {
  public:
-  SweepRun(db::Store& store, Workers& workers, Devices& devices, SpaceSolver& solver,
-           SweepView view, SweepFeed& feed, const SweepControl& control)
+  SweepRun(db::Store& store, Workers& workers, SpaceSolver& solver, SweepWork& work,
+           JobContext& context)
       : store_(store),
         workers_(workers),
-        devices_(devices),
         solver_(solver),
-        feed_(feed),
-        control_(control),
-        view_(std::move(view)),
+        work_(work),
+        context_(context),
+        stop_(context.stop()),
+        view_(work.view()),
         meter_(SteadyNow()) {}
   // Gives the device free for others: no worker stays on it between sweeps.
   ~SweepRun();
@@ -68,8 +68,8 @@ class SweepRun {
   absl::Status Go();
   // Writes to the store, and waits out a full or failing disk: what was measured is worth the wait.
   absl::Status Persist(absl::FunctionRef<absl::Status()> write);
-  // How it ended, given what Go returned.
-  SweepView Ended(const absl::Status& status);
+  // How it ended, given what Go returned. What it found is told to the sweep's work.
+  JobWork::End Ended(const absl::Status& status);
   // The record to publish; nothing unless a winner was confirmed.
   std::optional<db::RecordRow> Record() const;
 
@@ -90,21 +90,18 @@ class SweepRun {
   absl::Status NameBestSoFar();
   void Report(const SweepSummary& summary, const Trial* trial);
   std::string Unconfirmed() const;
-  void Phase(const std::string& message);
-  void WaitFor(const std::string& holder);
 
   db::Store& store_;
   Workers& workers_;
-  Devices& devices_;
   SpaceSolver& solver_;
-  SweepFeed& feed_;
-  const SweepControl& control_;
+  SweepWork& work_;
+  JobContext& context_;
+  const std::atomic<bool>& stop_;
   SweepView view_;
   ProgressMeter meter_;
 
   std::shared_ptr<const Kernel> kernel_;
-  std::optional<DeviceTurns::Turn> turn_;
-  DeviceSupervisor* lease_ = nullptr;
+  DeviceSupervisor* device_ = nullptr;
   std::unique_ptr<WorkerEvaluator> evaluator_;
   std::optional<Space> space_;
   std::optional<Config> default_config_;  // not every problem allows the spec's default
@@ -119,7 +116,7 @@ class SweepRun {
 
 SweepRun::~SweepRun() {
   evaluator_.reset();
-  if (lease_ != nullptr) lease_->Close();
+  if (device_ != nullptr) device_->Close();
 }
 
 absl::Status SweepRun::Go() {
@@ -128,18 +125,8 @@ absl::Status SweepRun::Go() {
   RETURN_IF_ERROR(PlanSpace());
   ASSIGN_OR_RETURN(const std::vector<Trial> known, LoadKnown());
   RETURN_IF_ERROR(Search(known));
-  if (control_.stop || !summary_.best) return absl::OkStatus();
+  if (stop_ || !summary_.best) return absl::OkStatus();
   return Confirm();
-}
-
-void SweepRun::Phase(const std::string& message) {
-  view_.row.message = message;
-  feed_.Update(view_);
-}
-
-void SweepRun::WaitFor(const std::string& holder) {
-  view_.waits_for = absl::StrCat(view_.row.device_id, ", which ", holder, " has");
-  Phase(absl::StrCat("waiting for ", view_.waits_for));
 }
 
 absl::Status SweepRun::LoadKernel() {
@@ -149,43 +136,35 @@ absl::Status SweepRun::LoadKernel() {
 }
 
 absl::Status SweepRun::OpenDevice() {
-  const db::SweepRow& row = view_.row;
-  const Cancelled stopped = [this] { return control_.stop.load(); };
-  ASSIGN_OR_RETURN(DeviceView device,
-                   devices_.Choose(row.device_id, SteadyNow() + kProbeWait, stopped));
-  if (!device.status.info.name.empty() && device.status.info.name != row.device_name) {
+  db::SweepRow& row = view_.row;
+  context_.Say("opening the device and computing the reference");
+  ASSIGN_OR_RETURN(device_, workers_.FindDevice(context_.device_id()));
+  const DeviceInfo info = device_->Status().info;
+  if (!info.name.empty() && info.name != row.device_name) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "device ", row.device_id, " was ", row.device_name, " when the sweep was submitted and is ",
-        device.status.info.name, " now; submit the sweep again"));
+        "device ", context_.device_id(), " was ", row.device_name,
+        " when the sweep was submitted and is ", info.name, " now; submit the sweep again"));
   }
-  ASSIGN_OR_RETURN(DeviceTurns::Turn turn,
-                   devices_.turns().Take(row.device_id, absl::StrCat("sweep ", row.id), stopped,
-                                         [this](const std::string& holder) { WaitFor(holder); }));
-  turn_.emplace(std::move(turn));
-  view_.waits_for.clear();
-  Phase("opening the device and computing the reference");
-  ASSIGN_OR_RETURN(lease_, workers_.FindDevice(row.device_id));
-  devices_.RestoreCeilings(*lease_);
   const DeviceProfile& profile = ProfileOfTarget(row.target);
   const absl::Duration budget =
-      row.budget_seconds > 0 ? absl::Seconds(row.budget_seconds) : absl::InfiniteDuration();
+      row.budget_seconds > 0 ? absl::Seconds(row.budget_seconds - view_.spent_seconds)
+                             : absl::InfiniteDuration();
   std::optional<Config> first;
   if (absl::StatusOr<Config> config =
-          kernel_->DefaultConfig(row.problem, TraitsOf(device.status.info));
+          kernel_->DefaultConfig(row.problem, TraitsOf(info));
       config.ok()) {
     first = *std::move(config);
   }
   ASSIGN_OR_RETURN(evaluator_,
                    workers_.MakeEvaluator(
-                       row.device_id, {.kernel = kernel_,
+                       context_.device_id(), {.kernel = kernel_,
                                        .problem = row.problem,
                                        .seed = row.seed,
                                        .policy = With(row.cache_mode, profile.search),
                                        .confirm_policy = With(row.cache_mode, profile.confirm),
                                        .budget = budget,
-                                       .cancelled = stopped,
+                                       .cancelled = context_.cancelled(),
                                        .first = std::move(first)}));
-  RETURN_IF_ERROR(devices_.KeepCeilings(*lease_));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
           .device_name = row.device_name,
@@ -201,7 +180,7 @@ absl::Status SweepRun::PlanSpace() {
   ASSIGN_OR_RETURN(space_,
                    solver_.MakeSpace(
                        *kernel_, row.problem, evaluator_->traits(),
-                       [this] { return control_.stop.load(); }, SpaceSolver::Caller::kSweep));
+                       context_.cancelled(), SpaceSolver::Caller::kSweep));
   view_.fixed_params.clear();
   for (size_t i = 0; i < space_->params().size(); ++i) {
     if (space_->radix(i) == 1) view_.fixed_params.push_back(space_->params()[i].name);
@@ -290,9 +269,9 @@ void SweepRun::Keep(Trial trial) {
 
 absl::Status SweepRun::Search(const std::vector<Trial>& known) {
   meter_ = ProgressMeter(SteadyNow());
-  Phase("");
+  context_.Say("");
   SweepHooks hooks;
-  hooks.cancelled = &control_.stop;
+  hooks.cancelled = &stop_;
   hooks.record = [this](Trial& trial) -> absl::Status {
     trial.sweep_id = view_.row.id;
     return Append(trial);
@@ -316,7 +295,7 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
                     " more under way, which do not count as tried");
   }
   Report(summary_, nullptr);
-  return devices_.KeepCeilings(*lease_);  // a trial above them may have had them measured again
+  return absl::OkStatus();
 }
 
 void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
@@ -335,13 +314,13 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
   }
   progress.worker_restarts = evaluator_->worker_restarts();
   progress.compile_cache_hits = evaluator_->compile_cache_hits();
-  if (trial != nullptr) feed_.AddTrial(*trial);
-  feed_.Update(view_);
+  if (trial != nullptr) work_.AddTrial(*trial);
+  work_.Update(view_);
 }
 
 absl::Status SweepRun::Confirm() {
   view_.progress.remaining_seconds = 0;
-  Phase("measuring the best configs again, in fresh processes");
+  context_.Say("measuring the best configs again, in fresh processes");
   if (default_trial_) finalists_.push_back(*default_trial_);
   const Config default_config = default_config_.value_or(Config{});
   absl::StatusOr<Finals> measured =
@@ -379,19 +358,19 @@ absl::Status SweepRun::Append(Trial& trial) {
 }
 
 absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
-  const std::string message = view_.row.message;
   absl::Duration waited;
   while (true) {
     const absl::Status written = write();
-    if (written.ok() && waited > absl::ZeroDuration()) Phase(message);
+    if (written.ok() && waited > absl::ZeroDuration()) context_.Say("");
     if (!db::MayPass(written) || waited >= kStorePatience) return written;
     if (waited == absl::ZeroDuration()) {
       spdlog::warn("sweep {} is paused: {}", view_.row.id, written.ToString());
-      Phase(absl::StrCat("paused, since what was measured cannot be stored: ", written.message(),
-                         ". It goes on by itself; `tunectl sweep cancel` ends it"));
+      context_.Say(
+          absl::StrCat("paused, since what was measured cannot be stored: ", written.message(),
+                       ". It goes on by itself; `tunectl sweep cancel` ends it"));
     }
     for (const absl::Duration end = waited + kStoreAgain; waited < end; waited += kStopCheck) {
-      if (control_.stop) return written;
+      if (stop_) return written;
       absl::SleepFor(kStopCheck);
     }
   }
@@ -425,21 +404,22 @@ std::string SweepRun::Unconfirmed() const {
                       "` and `tunectl trial list --sweep ", view_.row.id, "` show why");
 }
 
-SweepView SweepRun::Ended(const absl::Status& status) {
-  db::SweepRow& row = view_.row;
-  row.message.clear();
-  view_.waits_for.clear();
-  if (control_.stop && !control_.cancelled && !confirmed_) return std::move(view_);
-  if (confirmed_ || (status.ok() && !control_.stop)) {
-    row.state = db::SweepState::kDone;
-    if (!confirmed_) row.message = Unconfirmed();
-  } else if (control_.cancelled) {
-    row.state = db::SweepState::kCancelled;
-    row.message = "the best so far was not measured again";
-  } else {
-    row.state = db::SweepState::kFailed;
-    row.message = std::string(status.message());
+JobWork::End SweepRun::Ended(const absl::Status& status) {
+  JobWork::End end{.status = status};
+  if (stop_ && !context_.cancelled_for_good() && !confirmed_) {
+    view_.spent_seconds += view_.progress.elapsed_seconds;
+    end.interrupted = true;
+    work_.Update(std::move(view_));
+    return end;
   }
+  if (confirmed_ || (status.ok() && !stop_)) {
+    end.status = absl::OkStatus();
+    if (!confirmed_) end.message = Unconfirmed();
+  } else if (context_.cancelled_for_good()) {
+    end.status = absl::CancelledError("cancelled");
+    end.message = "the best so far was not measured again";
+  }
+  db::SweepRow& row = view_.row;
   if (!confirmed_) {
     if (absl::Status named = NameBestSoFar(); !named.ok()) {
       spdlog::error("sweep {}: {}", row.id, named.ToString());
@@ -454,7 +434,8 @@ SweepView SweepRun::Ended(const absl::Status& status) {
     for (const Trial& tie : view_.result->ties) row.tie_trial_ids.push_back(tie.id);
   }
   view_.progress.remaining_seconds = 0;
-  return std::move(view_);
+  work_.Update(std::move(view_));
+  return end;
 }
 
 std::optional<db::RecordRow> SweepRun::Record() const {
@@ -477,19 +458,20 @@ std::optional<db::RecordRow> SweepRun::Record() const {
 
 }  // namespace
 
-SweepOutcome SweepRunner::Run(SweepView view, SweepFeed& feed, const SweepControl& control) {
-  const int64_t id = view.row.id;
-  const auto run = std::make_shared<SweepRun>(store_, workers_, devices_, solver_, std::move(view),
-                                              feed, control);
+JobWork::End SweepRunner::Run(SweepWork& work, JobContext& context) {
+  const int64_t id = work.view().row.id;
+  const auto run = std::make_shared<SweepRun>(store_, workers_, solver_, work, context);
   const absl::Status status = run->Go();
-  if (!status.ok() && !control.stop) spdlog::warn("sweep {}: {}", id, status.ToString());
+  if (!status.ok() && !context.stop()) spdlog::warn("sweep {}: {}", id, status.ToString());
   if (const std::optional<db::RecordRow> record = run->Record()) {
     const absl::Status published = run->Persist([&] { return records_.Publish(*record); });
     if (!published.ok()) {
       spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());
     }
   }
-  return {run->Ended(status), run};
+  JobWork::End end = run->Ended(status);
+  end.remains = run;
+  return end;
 }
 
 }  // namespace tune::server

@@ -4,13 +4,10 @@
 #pragma once
 
 #include "db/store.h"
-#include "server/devices/devices.h"
 #include "server/supervision/workers.h"
 #include "server/records/record_book.h"
 #include "server/kernels/space_solver.h"
-#include "server/sweep/sweep_feed.h"
-#include "server/sweep/sweep_queue.h"
-#include "server/sweep/sweep_view.h"
+#include "server/sweep/sweeps.h"
 
 namespace tune::server {
 
@@ -18,17 +15,15 @@ namespace tune::server {
 class SweepRunner {
  public:
   // All must outlive the runner.
-  SweepRunner(db::Store& store, Workers& workers, Devices& devices, RecordBook& records,
-              SpaceSolver& solver)
-      : store_(store), workers_(workers), devices_(devices), records_(records), solver_(solver) {}
+  SweepRunner(db::Store& store, Workers& workers, RecordBook& records, SpaceSolver& solver)
+      : store_(store), workers_(workers), records_(records), solver_(solver) {}
 
-  // Never fails as a call: what goes wrong is the sweep's state and message. See RunSweepJob.
-  SweepOutcome Run(SweepView view, SweepFeed& feed, const SweepControl& control);
+  // See RunSweepJob.
+  JobWork::End Run(SweepWork& work, JobContext& context);
 
  private:
   db::Store& store_;
   Workers& workers_;
-  Devices& devices_;
   RecordBook& records_;
   SpaceSolver& solver_;
 };

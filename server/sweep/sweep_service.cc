@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/sweep/sweep_service.h"
 
+#include <deque>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/unary.h"
 #include "server/sweep/list_trials_reactor.h"
+#include "server/rpc/caller.h"
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_convert.h"
-#include "server/sweep/watch_sweep_reactor.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
@@ -26,28 +29,47 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
                                                     const v1::SubmitSweepRequest* request,
                                                     v1::Sweep* response) {
   const absl::Time deadline = DeadlineOf(*context, kSubmitCap);
+  const std::string owner = CallerOf(*context);
   const auto submit = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(Submission submission,
                      CheckSubmission(*request, catalogue_, devices_, solver_, deadline, cancelled));
-    ASSIGN_OR_RETURN(SweepView view, queue_.Submit(submission));
+    submission.sweep.job.owner = owner;
+    ASSIGN_OR_RETURN(SweepView view, sweeps_.Submit(submission));
     *response = ToProto(view);
     for (const std::string& warning : submission.warnings) response->add_warnings(Utf8(warning));
     return absl::OkStatus();
   };
-  return AnswerOn(executors_.waiting, context, kSubmitCap, submit);
+  return AnswerOn(tools_.executors.waiting, context, kSubmitCap, submit);
 }
 
 grpc::ServerWriteReactor<v1::SweepEvent>* SweepService::WatchSweep(
     grpc::CallbackServerContext*, const v1::WatchSweepRequest* request) {
-  return WatchSweepReactor::Start(queue_, ticker_, executors_.reads, request->sweep_id());
+  using Reactor = FeedReactor<v1::SweepEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make(tools_.ticker);
+  const absl::Status queued =
+      tools_.executors.reads
+          .Run([this, reactor, id = request->sweep_id()] {
+            absl::StatusOr<Sweeps::Watched> watched = sweeps_.Watch(id);
+            if (!watched.ok()) return reactor->End(ToGrpc(watched.status()));
+            const auto make = [view = std::move(watched->view)](
+                                  const Feed::News& news, std::deque<v1::SweepEvent>& events) {
+              v1::SweepEvent& event = events.emplace_back();
+              *event.mutable_sweep() = ToProto(view());
+              for (const Feed::Step& step : news.steps) event.add_trials()->CopyFrom(*step);
+            };
+            reactor->Follow(watched->job_id, std::move(watched->feed), make);
+          })
+          .status();
+  if (!queued.ok()) reactor->End(ToGrpc(queued));
+  return reactor.get();
 }
 
 grpc::ServerUnaryReactor* SweepService::CancelSweep(grpc::CallbackServerContext* context,
                                                     const v1::CancelSweepRequest* request,
                                                     v1::Sweep* response) {
   const absl::Time deadline = DeadlineOf(*context, kCancelCap);
-  return AnswerOn(executors_.cancels, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(SweepView view, queue_.Cancel(request->sweep_id(), deadline));
+  return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(SweepView view, sweeps_.Cancel(request->sweep_id(), deadline));
     *response = ToProto(view);
     return absl::OkStatus();
   });
@@ -56,8 +78,8 @@ grpc::ServerUnaryReactor* SweepService::CancelSweep(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* SweepService::GetSweep(grpc::CallbackServerContext* context,
                                                  const v1::GetSweepRequest* request,
                                                  v1::Sweep* response) {
-  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(SweepView view, queue_.Get(request->sweep_id()));
+  return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(SweepView view, sweeps_.Get(request->sweep_id()));
     *response = ToProto(view);
     return absl::OkStatus();
   });
@@ -71,8 +93,8 @@ grpc::ServerUnaryReactor* SweepService::ListSweeps(grpc::CallbackServerContext* 
     return Answer(context, absl::InvalidArgumentError(
                                absl::StrCat("limit ", limit, " is over ", kSweepsListedMax)));
   }
-  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(std::vector<SweepView> views, queue_.List(limit));
+  return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(std::vector<SweepView> views, sweeps_.List(limit));
     for (const SweepView& view : views) *response->add_sweeps() = ToProto(view);
     return absl::OkStatus();
   });
@@ -80,7 +102,7 @@ grpc::ServerUnaryReactor* SweepService::ListSweeps(grpc::CallbackServerContext* 
 
 grpc::ServerWriteReactor<v1::Trial>* SweepService::ListTrials(
     grpc::CallbackServerContext*, const v1::ListTrialsRequest* request) {
-  return ListTrialsReactor::Start(*request, store_, executors_.reads);
+  return ListTrialsReactor::Start(*request, store_, tools_.executors.reads);
 }
 
 }  // namespace tune::server

@@ -4,10 +4,9 @@
 #include "db/store.h"
 #include "server/kernels/catalogue.h"
 #include "server/devices/devices.h"
-#include "server/rpc/executor.h"
+#include "server/jobs/job_call.h"
 #include "server/kernels/space_solver.h"
-#include "server/sweep/sweep_feed.h"
-#include "server/sweep/sweep_queue.h"
+#include "server/sweep/sweeps.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::server {
@@ -16,14 +15,13 @@ namespace tune::server {
 class SweepService : public v1::SweepService::CallbackService {
  public:
   SweepService(const Catalogue& catalogue, const Devices& devices, db::Store& store,
-               SweepQueue& queue, WatchTicker& ticker, SpaceSolver& solver, Executors& executors)
+               Sweeps& sweeps, SpaceSolver& solver, const JobTools& tools)
       : catalogue_(catalogue),
         devices_(devices),
         store_(store),
-        queue_(queue),
-        ticker_(ticker),
+        sweeps_(sweeps),
         solver_(solver),
-        executors_(executors) {}
+        tools_(tools) {}
 
   grpc::ServerUnaryReactor* SubmitSweep(grpc::CallbackServerContext* context,
                                         const v1::SubmitSweepRequest* request,
@@ -46,10 +44,9 @@ class SweepService : public v1::SweepService::CallbackService {
   const Catalogue& catalogue_;
   const Devices& devices_;
   db::Store& store_;
-  SweepQueue& queue_;
-  WatchTicker& ticker_;
+  Sweeps& sweeps_;
   SpaceSolver& solver_;
-  Executors& executors_;
+  const JobTools tools_;
 };
 
 }  // namespace tune::server

@@ -54,18 +54,16 @@ struct SweepView {
   db::SweepRow row;
   bool embedded = false;     // runs, or ran, inside tunectl
   bool interrupted = false;  // that tunectl has gone; nobody takes it up
-  std::string waits_for;     // "cuda:0, which a gate has"; empty: for nothing
+  bool waiting = false;      // for its turn; the job's message says who has the device
   SearchOptions search;
   uint64_t warm_observations = 0;
   std::vector<std::string> warm_sources;
   std::vector<std::string> fixed_params;  // with one possible value in the sweep's space
   std::string end;  // why nothing more was tried; empty while it runs
   SweepProgress progress;
+  // Of the budget in seconds, by runs of the sweep that were interrupted.
+  double spent_seconds = 0;
   std::optional<SweepResult> result;
 };
-
-inline bool IsFinished(db::SweepState state) {
-  return state != db::SweepState::kQueued && state != db::SweepState::kRunning;
-}
 
 }  // namespace tune::server

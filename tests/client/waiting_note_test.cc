@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
 
 namespace tune::client {
 namespace {
@@ -10,12 +13,20 @@ namespace {
 using testing::HasSubstr;
 
 TEST(WaitingNote, SpeaksAfterAPeriod) {
-  testing::internal::CaptureStderr();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int stderr_before = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  char said[200];
+  ssize_t length = 0;
   {
     const WaitingNote note("softmax/best is being measured", std::chrono::milliseconds(5));
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    length = read(ends[0], said, sizeof(said));  // until it speaks
   }
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  dup2(stderr_before, STDERR_FILENO);
+  for (const int fd : {ends[0], ends[1], stderr_before}) close(fd);
+  ASSERT_GT(length, 0);
+  EXPECT_THAT(std::string(said, static_cast<size_t>(length)),
               HasSubstr("tunectl: softmax/best is being measured (0 s)\n"));
 }
 

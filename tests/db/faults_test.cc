@@ -355,7 +355,7 @@ TEST_F(StoreTest, ARowThatCannotBeReadIsLeftOutAndTold) {
   Store& store = OpenWithSweep();
   SweepRow good = MakeSweepRow("k1");
   good.idempotency_key = "key 2";
-  good.state = SweepState::kQueued;
+  good.job.state = JobState::kQueued;
   ASSERT_TRUE(store.AddSweep(good).ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Append(store, sweep_.id, i).ok());
   RecordRow record{.key = MakeTrialKey("k1"), .kernel_name = "softmax"};
@@ -363,7 +363,8 @@ TEST_F(StoreTest, ARowThatCannotBeReadIsLeftOutAndTold) {
   ASSERT_TRUE(store.PublishRecord(record).ok());
   store_.reset();
   Execute(path(),
-          "UPDATE sweep SET dims = '{broken', tie_trial_ids = 'no list', state = 2 WHERE id = 1;"
+          "UPDATE sweep SET dims = '{broken', tie_trial_ids = 'no list' WHERE id = 1;"
+          "UPDATE job SET state = 2 WHERE id = (SELECT job_id FROM sweep WHERE id = 1);"
           "DROP TRIGGER trial_no_update; UPDATE trial SET config = 'not json' WHERE id = 2;");
   Store& again = Reopen();
   EXPECT_TRUE(again.RebuildRecords().ok());
@@ -402,10 +403,10 @@ TEST_F(StoreTest, KnownTrialsAreTheNewestOfAtMostSoMany) {
 
 TEST_F(StoreTest, RemembersDeathsOfTheDaemon) {
   Store& store = OpenWithSweep();
-  EXPECT_EQ(store.GetSweep(sweep_.id).value().deaths, 0u);
-  sweep_.deaths = 2;
+  EXPECT_EQ(store.GetSweep(sweep_.id).value().job.deaths, 0u);
+  sweep_.job.deaths = 2;
   ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
-  EXPECT_EQ(Reopen().GetSweep(sweep_.id).value().deaths, 2u);
+  EXPECT_EQ(Reopen().GetSweep(sweep_.id).value().job.deaths, 2u);
 }
 
 }  // namespace

@@ -46,7 +46,9 @@ class GateStoreTest : public testing::Test {
   std::string path() const { return folder_ + "/tune.db"; }
 
   GateRunRow MakeRun() const {
-    return {.device_id = "cuda:0",
+    JobRow job{.kind = JobKind::kGate, .device_id = "cuda:0", .started_unix_ms = 1000};
+    job.id = store_->AddJob(job).value();
+    return {.job = job,
             .device_name = "NVIDIA H200",
             .device_uuid = "GPU-1",
             .target = "sm_90a",
@@ -55,8 +57,7 @@ class GateStoreTest : public testing::Test {
             .base_label = "main",
             .head_label = "topic",
             .rules = {.delta0 = 0.02, .alpha = 0.005, .screen_rounds = 7},
-            .seed = ~uint64_t{0},
-            .started_unix_ms = 1000};
+            .seed = ~uint64_t{0}};
   }
   GateKernelRow MakeKernel(int64_t run_id) const {
     return {.run_id = run_id,
@@ -95,7 +96,8 @@ class GateStoreTest : public testing::Test {
 };
 
 TEST_F(GateStoreTest, ARunReadsBackWhole) {
-  const int64_t run_id = store_->AddGateRun(MakeRun()).value();
+  GateRunRow added = MakeRun();
+  const int64_t run_id = store_->AddGateRun(added).value();
   const int64_t kernel_id = store_->AddGateKernel(MakeKernel(run_id)).value();
   ASSERT_TRUE(store_
                   ->AppendGateLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200),
@@ -109,12 +111,14 @@ TEST_F(GateStoreTest, ARunReadsBackWhole) {
                             .flagged = true,
                             .p = 3e-5};
   ASSERT_TRUE(store_->AddGateVerdicts({{kernel_id, judgement}}).ok());
-  ASSERT_TRUE(store_->EndGateRun(run_id, GateState::kDone, "", 2000).ok());
+  added.job.state = JobState::kDone;
+  added.job.finished_unix_ms = 2000;
+  ASSERT_TRUE(store_->UpdateJob(added.job).ok());
   Reopen();
 
   const GateRunRow run = store_->GetGateRun(run_id).value();
-  EXPECT_EQ(run.state, GateState::kDone);
-  EXPECT_EQ(run.finished_unix_ms, 2000);
+  EXPECT_EQ(run.job.state, JobState::kDone);
+  EXPECT_EQ(run.job.finished_unix_ms, 2000);
   EXPECT_EQ(run.seed, ~uint64_t{0});
   EXPECT_EQ(run.device_uuid, "GPU-1");
   EXPECT_DOUBLE_EQ(run.rules.delta0, 0.02);
@@ -157,7 +161,6 @@ TEST_F(GateStoreTest, NewestRunsFirst) {
   ASSERT_EQ(runs.size(), 1);
   EXPECT_EQ(runs[0].id, second);
   EXPECT_TRUE(absl::IsNotFound(store_->GetGateRun(99).status()));
-  EXPECT_TRUE(absl::IsNotFound(store_->EndGateRun(99, GateState::kDone, "", 0)));
 }
 
 TEST_F(GateStoreTest, EvidenceCannotBeChanged) {

@@ -28,10 +28,19 @@ inline Problem MakeProblem(int64_t rows) {
 }
 
 inline SweepRow MakeSweepRow(const std::string& kernel_hash) {
-  return {.kernel_hash = kernel_hash,
+  return {.job = {.kind = JobKind::kSweep,
+                  .state = JobState::kRunning,
+                  .priority = JobPriority::kBackground,
+                  .owner = "uid 7",
+                  .subject = "softmax rows=8192",
+                  .device_id = "cuda:3",
+                  .message = "half way",
+                  .created_unix_ms = 1700000000123,
+                  .started_unix_ms = 1700000000200,
+                  .finished_unix_ms = 1700000000456},
+          .kernel_hash = kernel_hash,
           .kernel_name = "softmax",
           .problem = MakeProblem(8192),
-          .device_id = "cuda:3",
           .device_name = "NVIDIA H200",
           .target = "sm_90a",
           .strategy = "random",
@@ -40,11 +49,7 @@ inline SweepRow MakeSweepRow(const std::string& kernel_hash) {
           .seed = 0xfedcba9876543210,
           .cache_mode = CacheMode::kWarm,
           .fresh = true,
-          .idempotency_key = "key 1",
-          .state = SweepState::kRunning,
-          .message = "half way",
-          .created_unix_ms = 1700000000123,
-          .finished_unix_ms = 1700000000456};
+          .idempotency_key = "key 1"};
 }
 
 inline TrialKey MakeTrialKey(const std::string& kernel_hash) {

@@ -79,7 +79,6 @@ void ExpectEqual(const SweepRow& actual, const SweepRow& expected) {
   EXPECT_EQ(actual.kernel_hash, expected.kernel_hash);
   EXPECT_EQ(actual.kernel_name, expected.kernel_name);
   EXPECT_EQ(actual.problem, expected.problem);
-  EXPECT_EQ(actual.device_id, expected.device_id);
   EXPECT_EQ(actual.device_name, expected.device_name);
   EXPECT_EQ(actual.target, expected.target);
   EXPECT_EQ(actual.strategy, expected.strategy);
@@ -89,10 +88,7 @@ void ExpectEqual(const SweepRow& actual, const SweepRow& expected) {
   EXPECT_EQ(actual.cache_mode, expected.cache_mode);
   EXPECT_EQ(actual.fresh, expected.fresh);
   EXPECT_EQ(actual.idempotency_key, expected.idempotency_key);
-  EXPECT_EQ(actual.state, expected.state);
-  EXPECT_EQ(actual.message, expected.message);
-  EXPECT_EQ(actual.created_unix_ms, expected.created_unix_ms);
-  EXPECT_EQ(actual.finished_unix_ms, expected.finished_unix_ms);
+  EXPECT_EQ(actual.job.id, expected.job.id);
   EXPECT_EQ(actual.best_trial_id, expected.best_trial_id);
   EXPECT_EQ(actual.default_trial_id, expected.default_trial_id);
   EXPECT_EQ(actual.tie_trial_ids, expected.tie_trial_ids);
@@ -117,6 +113,7 @@ TEST_F(StoreTest, SweepComesBackWholeAndIsUpdated) {
   Store& store = OpenWithSweep();
   SweepRow expected = MakeSweepRow("k1");
   expected.id = sweep_.id;
+  expected.job.id = sweep_.job.id;
   ExpectEqual(store.GetSweep(sweep_.id).value(), expected);
 
   const TrialKey key = MakeTrialKey("k1");
@@ -124,10 +121,10 @@ TEST_F(StoreTest, SweepComesBackWholeAndIsUpdated) {
     *id = store.AppendTrial(MakeTrial(sweep_.id), key).value();
   }
   expected.tie_trial_ids = {expected.default_trial_id, expected.best_trial_id};
-  expected.state = SweepState::kDone;
-  expected.message = "done";
+  expected.job.state = JobState::kDone;
+  expected.job.message = "done";
   expected.summary = "{\"progress\":{}}";
-  expected.finished_unix_ms = 1700000009999;
+  expected.job.finished_unix_ms = 1700000009999;
   ASSERT_TRUE(store.UpdateSweep(expected).ok());
   ExpectEqual(Reopen().GetSweep(sweep_.id).value(), expected);
 
@@ -239,9 +236,9 @@ TEST_F(StoreTest, TheQueueIsInOrderAfterReopening) {
   std::vector<int64_t> ids = {sweep_.id};
   SweepRow sweep = MakeSweepRow("k1");
   sweep.idempotency_key = "";
-  for (SweepState state : {SweepState::kQueued, SweepState::kDone, SweepState::kQueued,
-                           SweepState::kCancelled, SweepState::kFailed}) {
-    sweep.state = state;
+  for (JobState state : {JobState::kQueued, JobState::kDone, JobState::kQueued,
+                         JobState::kCancelled, JobState::kFailed}) {
+    sweep.job.state = state;
     ids.push_back(store.AddSweep(sweep).value().id);
   }
   auto ids_of = [](const std::vector<SweepRow>& rows) {
@@ -414,7 +411,7 @@ TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
   sweep_.tie_trial_ids = {sweep_.default_trial_id};
   ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
   EXPECT_EQ(store.RebuildRecords().value(), 0) << "the sweep still runs";
-  sweep_.state = SweepState::kDone;
+  sweep_.job.state = JobState::kDone;
   ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
   EXPECT_EQ(store.RebuildRecords().value(), 1);
   EXPECT_EQ(store.RebuildRecords().value(), 0) << "nothing is published twice";
@@ -424,7 +421,7 @@ TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
   EXPECT_EQ(records[0].trial.id, sweep_.best_trial_id);
   EXPECT_EQ(records[0].default_latency_ns, 1000.125);
   EXPECT_EQ(records[0].tie_count, 1u);
-  EXPECT_EQ(records[0].published_unix_ms, sweep_.finished_unix_ms);
+  EXPECT_EQ(records[0].published_unix_ms, sweep_.job.finished_unix_ms);
   EXPECT_EQ(records[0].seed, sweep_.seed);
   ASSERT_EQ(records[0].ties.size(), 1u);
   EXPECT_EQ(records[0].ties[0].config, MakeConfig(8));

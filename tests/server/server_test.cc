@@ -489,7 +489,8 @@ TEST_F(ServerTest, SaysWhichRowsItCannotRead) {
   {
     const auto store = db::Store::Open(path).value();
     ASSERT_TRUE(store->PutKernel({.hash = "hash", .name = "scale"}).ok());
-    db::SweepRow sweep{.kernel_hash = "hash", .device_id = "cpu", .summary = "{ no summary"};
+    db::SweepRow sweep{.kernel_hash = "hash", .summary = "{ no summary"};
+    sweep.job.device_id = "cpu";
     sweep.problem.dtype = DType::kF32;
     ASSERT_TRUE(store->AddSweep(sweep).ok());
   }

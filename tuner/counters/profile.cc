@@ -86,12 +86,14 @@ void ApplyCounts(const CountReport& report, const ProfileScene& scene, Profile& 
                      " bytes of output may have left the cache after the counted launch"));
   }
   if (scene.uses_tensor_maps && profile.quantities.contains("l1")) {
-    profile.notes.push_back("bulk copies (TMA) pass the first-level cache by: l1 leaves them out");
+    profile.notes.emplace_back(
+        "bulk copies (TMA) pass the first-level cache by: l1 leaves them out");
   }
   const auto half = profile.quantities.find("f16");
   const double all = CountedFlops(profile);
   if (half != profile.quantities.end() && half->second > 0 && half->second < 0.02 * all) {
-    profile.notes.push_back("the compiler makes constants with f16 instructions: so few mean none");
+    profile.notes.emplace_back(
+        "the compiler makes constants with f16 instructions: so few mean none");
   }
 }
 

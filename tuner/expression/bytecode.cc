@@ -262,7 +262,8 @@ std::vector<NodePointer> Conjuncts(const Expression& expression) {
   return conjuncts;
 }
 
-std::vector<Bytecode> Bytecode::CompileConjuncts(const Expression& expression, const Binder& binder) {
+std::vector<Bytecode> Bytecode::CompileConjuncts(const Expression& expression,
+                                                 const Binder& binder) {
   std::vector<Bytecode> programs;
   for (const NodePointer& conjunct : Conjuncts(expression)) {
     programs.push_back(BytecodeBuilder(expression.text(), binder).Build(*conjunct));

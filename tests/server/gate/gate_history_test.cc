@@ -26,8 +26,10 @@ class GateHistoryTest : public testing::Test {
   }
   // Five rounds, as a gate that screens a kernel has them.
   void AddGate(double base_us, double head_us) {
+    db::JobRow job{.kind = db::JobKind::kGate, .device_id = "cuda:0"};
+    job.id = store_->AddJob(job).value();
     const int64_t run_id = store_
-                               ->AddGateRun({.device_id = "cuda:0",
+                               ->AddGateRun({.job = job,
                                              .device_name = "a GPU",
                                              .base_label = "main",
                                              .head_label = absl::StrCat("topic ", ++runs_)})

@@ -3,7 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -164,19 +169,19 @@ TEST_F(CompilePoolTest, NoCallbackAfterWithdraw) {
 
 TEST_F(CompilePoolTest, StandsStillWhilePaused) {
   ASSERT_TRUE(pool().Pause({}).ok());
-  std::atomic<bool> done{false};
-  pool().Submit(this, Plan("ok"), [&](absl::StatusOr<CompileResult>) { done = true; });
-  absl::SleepFor(absl::Milliseconds(100));
-  EXPECT_FALSE(done);
+  std::promise<void> done;
+  std::future<void> compiled = done.get_future();
+  pool().Submit(this, Plan("ok"), [&](absl::StatusOr<CompileResult>) { done.set_value(); });
+  EXPECT_EQ(compiled.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   pool().Resume();
   EXPECT_EQ(Compile("samples 1").artifact.outcome, Outcome::kOk);
-  while (!done) absl::SleepFor(absl::Milliseconds(10));
+  compiled.wait();
   pool().Withdraw(this);
 }
 
 TEST_F(CompilePoolTest, PausingWaitsForWhatRunsUnlessCancelled) {
-  pool().Submit(this, Plan("hang"), [](absl::StatusOr<CompileResult>) {});
-  absl::SleepFor(absl::Milliseconds(200));
+  pool().Submit(this, Plan("files 0"), [](absl::StatusOr<CompileResult>) {});  // then it hangs
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(dir_ / "files"); }));
   TrueAfter cancel(absl::Milliseconds(50));
   EXPECT_EQ(pool().Pause(cancel.AsCancelled()).code(), absl::StatusCode::kCancelled);
   pool().Withdraw(this);
@@ -205,7 +210,10 @@ TEST_F(CompilePoolTest, StopsIdleWorkers) {
   options_.idle_stop = absl::Milliseconds(100);
   options_.cache = nullptr;
   EXPECT_EQ(Compile("count").artifact.log, "1");
-  absl::SleepFor(absl::Seconds(1));
+  EXPECT_TRUE(Eventually([] {
+    siginfo_t child;
+    return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+  }));
   EXPECT_EQ(Compile("count").artifact.log, "1");
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,16 +47,22 @@ inline WorkerCommand ScriptedCommand(const std::string& kind, const TempDir& sta
   return command;
 }
 
-// Is the process gone, or a zombie that its parent has yet to reap? Waits for it, at most ten
-// seconds.
-inline bool Ends(pid_t pid) {
+// Does it come to hold within ten seconds?
+inline bool Eventually(const std::function<bool()>& holds) {
   for (int i = 0; i < 1000; ++i) {
-    std::string id, name, state;
-    std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
-    if (!(stat >> id >> name >> state) || state == "Z") return true;
+    if (holds()) return true;
     absl::SleepFor(absl::Milliseconds(10));
   }
   return false;
+}
+
+// Is the process gone, or a zombie that its parent has yet to reap? Waits for it.
+inline bool Ends(pid_t pid) {
+  return Eventually([pid] {
+    std::string id, name, state;
+    std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+    return !(stat >> id >> name >> state) || state == "Z";
+  });
 }
 
 // A flag that turns true after a while, on a thread of its own.

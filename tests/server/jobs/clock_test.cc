@@ -13,7 +13,7 @@
 #include <string>
 
 #include "db/store.h"
-#include "server/sweep/sweep_queue.h"
+#include "server/sweep/sweeps.h"
 #include "tests/db/faulty_disk.h"
 #include "tests/db/rows_to_store.h"
 #include "tests/server/temp_dir.h"
@@ -85,11 +85,10 @@ TEST_F(ClockTest, ABudgetIsOfSteadyTime) {
 // A job that goes on whatever it is told, until it is released.
 class Deaf {
  public:
-  SweepView Run(SweepView view) {
+  JobWork::End Run() {
     started_.set_value();
     released_.get_future().wait();
-    view.row.state = db::SweepState::kCancelled;
-    return view;
+    return {.status = absl::CancelledError("cancelled")};
   }
   void AwaitStarted() { started_.get_future().wait(); }
   void Release() { released_.set_value(); }
@@ -104,26 +103,29 @@ TEST_F(ClockTest, ADeadlineEndsAWaitWhateverTheClockDoes) {
   const auto store = db::Store::Open(dir.path() + "/tune.db").value();
   WatchTicker ticker({.period = absl::Milliseconds(20)});
   Deaf job;
-  const auto queue =
-      SweepQueue::Start({}, *store, ticker, [&](SweepView view, SweepFeed&, const SweepControl&) {
-        return job.Run(std::move(view));
-      }).value();
+  DeviceTurns turns;
+  Scheduler scheduler({}, *store, turns, ticker, DeviceCare());
+  const auto sweeps = Sweeps::Start({}, *store, scheduler, [&](SweepWork&, JobContext&) {
+                        return job.Run();
+                      }).value();
   Submission submission{.kernel = {.hash = "hash", .name = "scale"}, .space_size = 10};
   submission.sweep.kernel_hash = "hash";
   submission.sweep.kernel_name = "scale";
-  submission.sweep.device_id = "cpu";
-  const int64_t id = queue->Submit(submission).value().row.id;
+  submission.sweep.job.device_id = "cpu";
+  submission.device_ids = {"cpu"};
+  const int64_t id = sweeps->Submit(submission).value().row.id;
   job.AwaitStarted();
   for (const int64_t jump : {-kHour, kHour}) {
     const absl::Time start = SteadyNow();
-    auto cancelling =
-        std::async(std::launch::async, [&] { return queue->Cancel(id, start + absl::Seconds(1)); });
+    auto cancelling = std::async(std::launch::async,
+                                 [&] { return sweeps->Cancel(id, start + absl::Seconds(1)); });
     g_clock_set_by_seconds += jump;
     EXPECT_EQ(cancelling.get().status().code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_GE(SteadyNow() - start, absl::Milliseconds(990)) << jump;
     EXPECT_LT(SteadyNow() - start, absl::Seconds(30)) << jump;
   }
   job.Release();
+  scheduler.Stop();
 }
 
 using ClockStoreTest = db::StoreTest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports in their formats; the pages run in tests/client/report_page_test.py.
+// Reports in their formats; the pages run in tests/client/report/report_page_test.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "client/report/markdown.h"
 #include "client/report/roofline_view.h"
 #include "client/report/sweep_report_view.h"
-#include "tests/client/report_fixture.h"
+#include "tests/client/report/report_fixture.h"
 
 namespace tune::client {
 namespace {

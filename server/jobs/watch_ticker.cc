@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/sweep/sweep_feed.h"
+#include "server/jobs/watch_ticker.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,59 +8,24 @@
 
 namespace tune::server {
 
-void SweepFeed::Update(SweepView view) {
-  std::lock_guard lock(mutex_);
-  view_ = std::move(view);
-  ++version_;
-}
-
-void SweepFeed::AddTrial(const Trial& trial) {
-  std::lock_guard lock(mutex_);
-  trials_.push_back(trial);
-  if (trials_.size() > kTrialsKept) trials_.pop_front();
-  ++trial_count_;
-  ++version_;
-}
-
-SweepView SweepFeed::view() const {
-  std::lock_guard lock(mutex_);
-  return view_;
-}
-
-SweepFeed::Cursor SweepFeed::Now() const {
-  std::lock_guard lock(mutex_);
-  return Cursor{.version = 0, .next_trial = trial_count_};
-}
-
-std::optional<SweepFeed::Event> SweepFeed::ReadSince(Cursor& cursor) const {
-  std::lock_guard lock(mutex_);
-  if (cursor.version == version_) return std::nullopt;
-  Event event{.view = view_};
-  const uint64_t missing = trial_count_ - cursor.next_trial;
-  const size_t count = std::min<uint64_t>(missing, trials_.size());
-  event.trials.assign(trials_.end() - count, trials_.end());
-  cursor = Cursor{.version = version_, .next_trial = trial_count_};
-  return event;
-}
-
 absl::Status WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
   {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
-      const int64_t id = watcher->sweep_id();
+      const int64_t id = watcher->job_id();
       const auto same = static_cast<size_t>(
           std::count_if(watchers_.begin(), watchers_.end(),
-                        [id](const auto& other) { return other->sweep_id() == id; }));
-      if (same >= options_.watchers_per_sweep_max) {
+                        [id](const auto& other) { return other->job_id() == id; }));
+      if (id != 0 && same >= options_.watchers_per_job_max) {
         return absl::ResourceExhaustedError(
-            absl::StrCat(same, " clients watch sweep ", id,
-                         " already; `tunectl sweep list` says how it does without watching, or "
-                         "start tunerd with a larger --watchers-per-sweep"));
+            absl::StrCat(same, " clients watch job ", id,
+                         " already; `tunectl job list` says how it does without watching, or "
+                         "start tunerd with a larger --watchers-per-job"));
       }
       if (watchers_.size() >= options_.watchers_max) {
         return absl::ResourceExhaustedError(
             absl::StrCat(watchers_.size(),
-                         " clients watch sweeps already; `tunectl sweep list` says how they do "
+                         " clients watch jobs already; `tunectl job list` says how they do "
                          "without watching, or start tunerd with a larger --watchers"));
       }
       watchers_.push_back(std::move(watcher));

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "client/report/html_page.h"
-#include "tests/client/report_fixture.h"
+#include "tests/client/report/report_fixture.h"
 
 int main(int argc, char** argv) {
   using namespace tune::client;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/manual.h"
+#include "client/commands/manual.h"
 
 #include <cstdio>
 #include <memory>

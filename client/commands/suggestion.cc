@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/suggestion.h"
+#include "client/commands/suggestion.h"
 
 #include <algorithm>
 

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl job list|watch|cancel
+#include <cstdio>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/commands/commands.h"
+#include "client/format.h"
+#include "client/interrupt.h"
+#include "client/rpc.h"
+#include "client/terminal.h"
+#include "tune/v1/job.pb.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(10);
+constexpr auto kCancelTimeout = std::chrono::seconds(40);
+
+// "JOB_STATE_RUNNING" as "running".
+std::string Word(absl::string_view name, absl::string_view prefix) {
+  absl::ConsumePrefix(&name, prefix);
+  return absl::AsciiStrToLower(name);
+}
+
+std::string StateText(const v1::Job& job) {
+  return Word(v1::JobState_Name(job.state()), "JOB_STATE_");
+}
+std::string KindText(const v1::Job& job) {
+  return Word(v1::JobKind_Name(job.kind()), "JOB_KIND_");
+}
+
+bool IsUnfinished(const v1::Job& job) {
+  return job.state() == v1::JOB_STATE_QUEUED || job.state() == v1::JOB_STATE_WAITING ||
+         job.state() == v1::JOB_STATE_RUNNING;
+}
+
+std::string LineOf(const v1::Job& job) {
+  return absl::StrCat("job ", job.id(), ", ", KindText(job), " of ", job.subject(), " on ",
+                      job.device_id(), ": ", StateText(job), job.message().empty() ? "" : "; ",
+                      job.message());
+}
+
+absl::Status List(Session& session, const v1::ListJobsRequest& request, bool json) {
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListJobsResponse response;
+  absl::Status status = FromGrpc((*connection)->jobs().ListJobs(&context, request, &response));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJsonList("jobs", response.jobs());
+    return absl::OkStatus();
+  }
+  Table table(
+      {"id", "kind", "state", "subject", "device", "priority", "owner", "asked", "message"});
+  for (const v1::Job& job : response.jobs()) {
+    table.Add({absl::StrCat(job.id()), KindText(job), StateText(job), job.subject(),
+               job.device_id(), Word(v1::JobPriority_Name(job.priority()), "JOB_PRIORITY_"),
+               job.owner().empty() ? "-" : job.owner(), TimeText(job.created_unix_ms()),
+               job.message()});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+  if (response.jobs().empty()) std::fputs("no jobs; try: tunectl sweep softmax\n", stderr);
+  return absl::OkStatus();
+}
+
+absl::Status Watch(Session& session, int64_t id, bool json) {
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  v1::WatchJobRequest request;
+  request.set_job_id(id);
+  InterruptGuard guard([&] { context.TryCancel(); });
+  auto reader = (*connection)->jobs().WatchJob(&context, request);
+  v1::Job job;
+  std::string shown;
+  while (reader->Read(&job)) {
+    const std::string line = LineOf(job);
+    if (!json && line != shown) std::printf("%s\n", line.c_str());
+    shown = line;
+  }
+  const absl::Status status = FromGrpc(reader->Finish());
+  if (absl::IsCancelled(status) && IsUnfinished(job)) {
+    std::fprintf(stderr, "job %ld goes on; stop it with: tunectl job cancel %ld\n",
+                 static_cast<long>(id), static_cast<long>(id));
+    session.Finish(kInterrupted);
+    return absl::OkStatus();
+  }
+  if (!status.ok()) return status;
+  if (json) PrintJson(job);
+  if (job.state() == v1::JOB_STATE_FAILED) session.Finish(kFailed);
+  return absl::OkStatus();
+}
+
+absl::Status Cancel(Session& session, int64_t id) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kCancelTimeout);
+  v1::CancelJobRequest request;
+  request.set_job_id(id);
+  v1::Job job;
+  absl::Status status = FromGrpc((*connection)->jobs().CancelJob(&context, request, &job));
+  if (!status.ok()) return status;
+  std::printf("%s\n", LineOf(job).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddJob(CLI::App& app, Session& session) {
+  CLI::App* job = app.add_subcommand("job", "All work for devices: sweeps, gates, profiles, ...");
+  job->require_subcommand(1);
+  auto json = std::make_shared<bool>(false);
+  auto id = std::make_shared<int64_t>(0);
+  auto request = std::make_shared<v1::ListJobsRequest>();
+  auto limit = std::make_shared<uint32_t>(20);
+  auto unfinished = std::make_shared<bool>(false);
+
+  CLI::App* list = job->add_subcommand("list", "Jobs, newest first");
+  list->add_option("--limit", *limit, "How many")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  list->add_flag("--unfinished", *unfinished, "Only those that wait or run");
+  list->add_flag("--json", *json, "As JSON");
+  list->callback([&session, json, limit, unfinished, request] {
+    request->set_limit(*limit);
+    request->set_unfinished(*unfinished);
+    session.Finish(List(session, *request, *json));
+  });
+
+  CLI::App* watch =
+      job->add_subcommand("watch", "Follow a job to its end; Ctrl-C leaves it running");
+  watch->add_option("ID", *id, "Job")->required();
+  watch->add_flag("--json", *json, "Print the finished job as JSON");
+  watch->callback([&session, json, id] {
+    const absl::Status status = Watch(session, *id, *json);
+    if (!status.ok()) session.Finish(status);
+  });
+
+  CLI::App* cancel = job->add_subcommand("cancel", "Stop a job; what it measured is kept");
+  cancel->add_option("ID", *id, "Job")->required();
+  cancel->callback([&session, id] { session.Finish(Cancel(session, *id)); });
+}
+
+}  // namespace tune::client

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job: work for a device, whoever asked for it. What a kind of job adds is in tables of its own,
+// which name their job.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tune::db {
+
+// Values are stored and sent: do not renumber.
+enum class JobKind {
+  kSweep = 1,
+  kGate = 2,
+  kProfile = 3,
+  kBench = 4,
+  kComparison = 5,
+  kCeilings = 6,
+  kCalibration = 7,
+};
+
+enum class JobState { kQueued = 1, kRunning = 2, kDone = 3, kCancelled = 4, kFailed = 5 };
+
+// Interactive jobs come before background ones, which yield to them between trials.
+enum class JobPriority { kInteractive = 1, kBackground = 2 };
+
+struct JobRow {
+  int64_t id = 0;
+  JobKind kind = JobKind::kSweep;
+  JobState state = JobState::kQueued;
+  JobPriority priority = JobPriority::kInteractive;
+  std::string owner;      // who asked: "uid 1000", a certificate's name
+  std::string subject;    // for people: "softmax rows=8192 cols=4096 bf16"
+  std::string device_id;  // "cuda:0"; before it starts, the first of those that it may run on
+  std::string message;    // what it does or waits for, or why it ended so
+  int64_t created_unix_ms = 0;
+  int64_t started_unix_ms = 0;   // 0: it has not
+  int64_t finished_unix_ms = 0;  // 0: it is not
+  uint32_t deaths = 0;           // ends of the daemon while it ran
+};
+
+inline bool IsFinished(JobState state) {
+  return state != JobState::kQueued && state != JobState::kRunning;
+}
+
+// What all that is set must fit; newest first.
+struct JobFilter {
+  JobKind kind = JobKind{};  // none: all
+  bool unfinished = false;
+  uint32_t limit = 50;
+};
+
+}  // namespace tune::db

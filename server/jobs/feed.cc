@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/jobs/feed.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tune::server {
+
+void Feed::Touch() {
+  std::lock_guard lock(mutex_);
+  ++version_;
+}
+
+void Feed::AddStep(Step step) {
+  std::lock_guard lock(mutex_);
+  steps_.push_back(std::move(step));
+  if (steps_.size() > kStepsKept) steps_.pop_front();
+  ++step_count_;
+  ++version_;
+}
+
+void Feed::AddResult(Step result) {
+  std::lock_guard lock(mutex_);
+  results_.push_back(std::move(result));
+  ++version_;
+}
+
+void Feed::End(const absl::Status& status) {
+  std::lock_guard lock(mutex_);
+  if (ended_) return;
+  ended_ = true;
+  status_ = status;
+  ++version_;
+}
+
+Feed::Cursor Feed::Now() const {
+  std::lock_guard lock(mutex_);
+  return Cursor{.next_step = step_count_};
+}
+
+std::optional<Feed::News> Feed::ReadSince(Cursor& cursor) const {
+  std::lock_guard lock(mutex_);
+  if (cursor.version == version_) return std::nullopt;
+  News news{.ended = ended_, .status = status_};
+  const uint64_t missing = step_count_ - cursor.next_step;
+  const size_t count = std::min<uint64_t>(missing, steps_.size());
+  news.steps.assign(steps_.end() - static_cast<std::ptrdiff_t>(count), steps_.end());
+  news.results.assign(results_.begin() + static_cast<std::ptrdiff_t>(cursor.next_result),
+                      results_.end());
+  cursor = {.version = version_, .next_step = step_count_, .next_result = results_.size()};
+  return news;
+}
+
+}  // namespace tune::server

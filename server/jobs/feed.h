@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job tells those who follow it. The job writes and never waits for a reader. A reader that
+// is slow misses steps, never a result, the newest state or the end.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "google/protobuf/message.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class Feed {
+ public:
+  static constexpr size_t kStepsKept = 64;
+  // A message of the kind of job: a trial, a profile.
+  using Step = std::shared_ptr<const google::protobuf::Message>;
+
+  // The job's state is another than before.
+  void Touch();
+  // The newest kStepsKept steps are kept, results until the end.
+  void AddStep(Step step);
+  void AddResult(Step result);
+  // Nothing follows. `status` is what ends the calls of those who follow.
+  void End(const absl::Status& status);
+
+  // Where a reader is. A new reader gets the state now, all results, and steps from then on.
+  struct Cursor {
+    uint64_t version = 0;
+    uint64_t next_step = 0;
+    size_t next_result = 0;
+  };
+  struct News {
+    std::vector<Step> steps;    // since the cursor, oldest first
+    std::vector<Step> results;  // likewise
+    bool ended = false;
+    absl::Status status;
+  };
+  Cursor Now() const;
+  // What is new since the cursor, which is moved on; nothing if nothing is.
+  std::optional<News> ReadSince(Cursor& cursor) const;
+
+ private:
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  uint64_t version_ = 1;
+  std::deque<Step> steps_;
+  uint64_t step_count_ = 0;  // ever added
+  std::vector<Step> results_;
+  bool ended_ = false;
+  absl::Status status_;
+};
+
+}  // namespace tune::server

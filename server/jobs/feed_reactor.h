@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call that follows a feed: at each tick it makes messages of what is new and sends them, unless
+// the client has not read the last ones yet. A slow client costs the memory of one reading, and the
+// work nothing.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "grpcpp/support/server_callback.h"
+#include "server/jobs/feed.h"
+#include "server/jobs/watch_ticker.h"
+#include "server/rpc/grpc_status.h"
+
+namespace tune::server {
+
+// `Base` is ServerWriteReactor<Event>, or a ServerBidiReactor that writes events. Thread-safe.
+template <typename Event, typename Base = grpc::ServerWriteReactor<Event>>
+class FeedReactor : public Base, public WatchTicker::Watcher {
+ public:
+  // Appends the messages of what is new.
+  using MakeEvents = std::function<void(const Feed::News& news, std::deque<Event>& events)>;
+
+  // Lives until gRPC and whoever holds the pointer are done with it.
+  static std::shared_ptr<FeedReactor> Make(WatchTicker& ticker) {
+    std::shared_ptr<FeedReactor> reactor(new FeedReactor(ticker));
+    reactor->self_ = reactor;
+    return reactor;
+  }
+
+  // How the call ends with its feed: well, whatever came of the job, or as the job did.
+  enum class Ends { kWell, kAsTheJob };
+
+  // Sends what the feed has, until it ends. Call once.
+  void Follow(int64_t job_id, std::shared_ptr<Feed> feed, MakeEvents make,
+              Ends ends = Ends::kWell) {
+    std::shared_ptr<FeedReactor> self;
+    {
+      std::lock_guard lock(mutex_);
+      if (ending_ || done_) return;
+      job_id_ = job_id;
+      feed_ = std::move(feed);
+      cursor_ = feed_->Now();
+      make_ = std::move(make);
+      ends_ = ends;
+      self = self_;
+    }
+    if (self != nullptr) Join(self);
+    ticker_.Poke();
+  }
+  // Called once if the client leaves before the end, at once if it has left; must not block.
+  void OnLeave(std::function<void()> leave) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!left_) {
+        leave_ = std::move(leave);
+        return;
+      }
+    }
+    leave();
+  }
+  // Ends the call now, or when the write in flight is done.
+  void End(grpc::Status status) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!ending_) end_status_ = std::move(status);
+      ending_ = true;
+      waiting_.clear();
+      if (writing_ || finished_) return;
+      finished_ = true;
+      status = end_status_;
+    }
+    this->Finish(status);
+  }
+  bool left() const {
+    std::lock_guard lock(mutex_);
+    return left_;
+  }
+
+  int64_t job_id() const override {
+    std::lock_guard lock(mutex_);
+    return job_id_;
+  }
+  void Tick() override {
+    {
+      std::lock_guard lock(mutex_);
+      if (writing_ || ending_ || feed_ == nullptr) return;
+      const std::optional<Feed::News> news = feed_->ReadSince(cursor_);
+      if (!news) return;
+      make_(*news, waiting_);
+      if (news->ended) {
+        ending_ = true;
+        if (ends_ == Ends::kAsTheJob) end_status_ = ToGrpc(news->status);
+      }
+    }
+    Proceed();
+  }
+  void Close() override {
+    End(grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                     "the daemon is stopping; a sweep goes on when it starts again"));
+  }
+
+  void OnWriteDone(bool ok) override {
+    {
+      std::lock_guard lock(mutex_);
+      writing_ = false;
+      if (!ok) {
+        ending_ = true;
+        waiting_.clear();
+      }
+    }
+    Proceed();
+  }
+  void OnCancel() override {
+    std::function<void()> leave;
+    {
+      std::lock_guard lock(mutex_);
+      left_ = true;
+      leave = std::exchange(leave_, nullptr);
+      if (finished_) leave = nullptr;
+    }
+    if (leave) leave();
+    End(grpc::Status::CANCELLED);
+  }
+  void OnDone() override {
+    std::shared_ptr<FeedReactor> self;
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+      self = std::move(self_);
+      leave_ = nullptr;
+      feed_ = nullptr;
+      make_ = nullptr;
+    }
+    ticker_.Remove(this);
+  }
+
+ protected:
+  explicit FeedReactor(WatchTicker& ticker) : ticker_(ticker) {}
+  // Is ticked from now on, also before it follows a feed.
+  void Join(const std::shared_ptr<FeedReactor>& self) {
+    {
+      std::lock_guard lock(mutex_);
+      if (std::exchange(joined_, true)) return;
+    }
+    if (const absl::Status added = ticker_.Add(self); !added.ok()) End(ToGrpc(added));
+    bool done = false;
+    {
+      std::lock_guard lock(mutex_);
+      done = done_;
+    }
+    if (done) ticker_.Remove(this);  // the client left meanwhile
+  }
+  // Of a class derived from this one: as Make.
+  template <typename Derived>
+  static std::shared_ptr<Derived> Own(Derived* derived) {
+    std::shared_ptr<Derived> reactor(derived);
+    reactor->self_ = reactor;
+    return reactor;
+  }
+
+ private:
+  // Does what is to be done next. gRPC may call back from within, so not under the mutex.
+  void Proceed() {
+    bool write = false;
+    grpc::Status status;
+    {
+      std::lock_guard lock(mutex_);
+      if (writing_ || finished_) return;
+      if (!waiting_.empty()) {
+        event_ = std::move(waiting_.front());
+        waiting_.pop_front();
+        writing_ = write = true;
+      } else if (ending_) {
+        finished_ = true;
+        status = end_status_;
+      } else {
+        return;
+      }
+    }
+    if (write) {
+      this->StartWrite(&event_);
+    } else {
+      this->Finish(status);
+    }
+  }
+
+  WatchTicker& ticker_;
+  Event event_;  // in flight while writing_
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  int64_t job_id_ = 0;
+  std::shared_ptr<Feed> feed_;
+  Feed::Cursor cursor_;
+  MakeEvents make_;
+  Ends ends_ = Ends::kWell;
+  std::deque<Event> waiting_;  // of one reading
+  std::function<void()> leave_;
+  bool joined_ = false;
+  bool left_ = false;
+  bool writing_ = false;
+  bool ending_ = false;    // nothing more is read from the feed
+  bool finished_ = false;  // Finish was called
+  bool done_ = false;      // OnDone was called
+  grpc::Status end_status_;
+  std::shared_ptr<FeedReactor> self_;  // until OnDone
+};
+
+}  // namespace tune::server

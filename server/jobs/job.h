@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job while it lives: what the scheduler, those who follow it and its own work share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/job.h"
+#include "server/jobs/feed.h"
+#include "server/supervision/compile_pool.h"
+#include "tuner/cancelled.h"
+
+namespace tune::server {
+
+class JobContext;
+
+// What a kind of job brings.
+class JobWork {
+ public:
+  struct End {
+    absl::Status status;
+    // It was stopped so that it can go on: the daemon stops, or a background job yields.
+    bool interrupted = false;
+    std::string message;  // of a job that is done; others have that of the status
+    // Processes that are still to end, say: destroyed once everybody knows that the job has ended,
+    // and before the device's next job starts.
+    std::shared_ptr<void> remains = nullptr;
+  };
+
+  virtual ~JobWork() = default;
+  // On a thread of the scheduler's, which has the turn on the context's device. Never throws away
+  // what was acknowledged: what is measured is stored on the way.
+  virtual End Run(JobContext& context) = 0;
+  // Makes the job's row durable; `ended` is how Run ended, for the last row alone.
+  virtual absl::Status Store(const db::JobRow& row) = 0;
+  // The job has ended, also one that never ran, and everybody may know.
+  virtual void Ended(const absl::Status& /*status*/) {}
+  // How others that wait name it: "sweep 3", "a gate".
+  virtual std::string Name() const = 0;
+  // Can it go on after it was stopped?
+  virtual bool resumable() const { return false; }
+  // It may run so long; then it is asked to stop.
+  virtual absl::Duration time_max() const { return absl::Hours(1); }
+};
+
+// A job at one moment.
+struct JobView {
+  db::JobRow row;
+  bool waiting = false;  // for its turn; the message says who has the device
+};
+
+// Thread-safe.
+class Job {
+ public:
+  // `devices`: ids that it may run on, the first preferred. REQUIRES: not empty.
+  Job(db::JobRow row, std::vector<std::string> devices, std::shared_ptr<JobWork> work)
+      : id_(row.id), devices_(std::move(devices)), work_(std::move(work)) {
+    view_.row = std::move(row);
+  }
+
+  int64_t id() const { return id_; }
+  const std::vector<std::string>& devices() const { return devices_; }
+  JobWork& work() { return *work_; }
+  Feed& feed() { return feed_; }
+  std::shared_ptr<Feed> SharedFeed(const std::shared_ptr<Job>& self) { return {self, &feed_}; }
+
+  JobView view() const {
+    std::lock_guard lock(mutex_);
+    return view_;
+  }
+  void Update(const std::function<void(JobView&)>& change) {
+    {
+      std::lock_guard lock(mutex_);
+      change(view_);
+    }
+    feed_.Touch();
+  }
+
+  // How it is asked to stop. Written by the scheduler, read by the work.
+  struct Control {
+    std::atomic<bool> stop = false;       // for whatever reason
+    std::atomic<bool> cancelled = false;  // by a user, for good
+    std::atomic<bool> yields = false;     // to an interactive job; it goes on later
+  };
+  Control control;
+
+ private:
+  const int64_t id_;
+  const std::vector<std::string> devices_;
+  const std::shared_ptr<JobWork> work_;
+  Feed feed_;
+  mutable std::mutex mutex_;
+  JobView view_;  // guarded by mutex_
+};
+
+// Holds still whoever compiles on the processors that a device measures with.
+using QuietCompilers = std::function<absl::StatusOr<CompilePause>(const std::string& device_id,
+                                                                  const Cancelled& cancelled)>;
+
+// What the work sees of its job. The calls are for the work's threads.
+class JobContext {
+ public:
+  JobContext(Job& job, std::string device_id, const QuietCompilers& quiet)
+      : job_(job), device_id_(std::move(device_id)), quiet_(quiet) {}
+
+  int64_t job_id() const { return job_.id(); }
+  const std::string& device_id() const { return device_id_; }
+  const std::atomic<bool>& stop() const { return job_.control.stop; }
+  bool cancelled_for_good() const { return job_.control.cancelled; }
+  // Says so once the work is to end; may outlive the context, not the job.
+  Cancelled cancelled() const {
+    return [stop = &job_.control.stop] { return stop->load(); };
+  }
+  // What it is doing, for people; empty: nothing special.
+  void Say(const std::string& message) {
+    job_.Update([&](JobView& view) { view.row.message = message; });
+  }
+  Feed& feed() { return job_.feed(); }
+  // Nothing where no compiler disturbs. CANCELLED once the work is to end.
+  absl::StatusOr<CompilePause> Quiet() { return quiet_(device_id_, cancelled()); }
+
+ private:
+  Job& job_;
+  const std::string device_id_;
+  const QuietCompilers& quiet_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "db/store.h"
+#include "server/jobs/job_call.h"
+#include "tune/v1/job.grpc.pb.h"
+
+namespace tune::server {
+
+v1::Job ToProto(const JobView& view);
+
+// Thread-safe.
+class JobService : public v1::JobService::CallbackService {
+ public:
+  JobService(db::Store& store, const JobTools& tools) : store_(store), tools_(tools) {}
+
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request, v1::Job* response) override;
+  grpc::ServerWriteReactor<v1::Job>* WatchJob(grpc::CallbackServerContext* context,
+                                              const v1::WatchJobRequest* request) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
+                                      const v1::CancelJobRequest* request,
+                                      v1::Job* response) override;
+
+ private:
+  // As it is now, live or stored.
+  absl::StatusOr<JobView> Look(int64_t id) const;
+  // Cancels one that no scheduler has, if it is unfinished.
+  absl::Status EndLeft(JobView& view) const;
+
+  db::Store& store_;
+  const JobTools tools_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/jobs/scheduler.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "db/store_faults.h"
+#include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
+
+namespace tune::server {
+namespace {
+
+constexpr std::chrono::seconds kStoreAgain(1);
+
+db::JobState StateOf(const absl::Status& status) {
+  if (status.ok()) return db::JobState::kDone;
+  return absl::IsCancelled(status) ? db::JobState::kCancelled : db::JobState::kFailed;
+}
+
+// Ends work that takes longer than its kind may.
+class TimeLimit {
+ public:
+  TimeLimit(Job& job, absl::Duration limit) {
+    if (limit == absl::InfiniteDuration()) return;
+    thread_ = std::thread([this, &job, until = SteadyNow() + limit] {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, LeftUntil(until), [this] { return over_; })) {
+        job.control.stop = true;
+      }
+    });
+  }
+  ~TimeLimit() {
+    {
+      std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace
+
+Scheduler::Scheduler(const Options& options, db::Store& store, DeviceTurns& turns,
+                     WatchTicker& ticker, DeviceCare care)
+    : options_(options), store_(store), turns_(turns), ticker_(ticker), care_([&] {
+        if (!care.quiet) care.quiet = [](const auto&, const auto&) { return CompilePause(); };
+        return std::move(care);
+      }()) {}
+
+Scheduler::Place::~Place() {
+  if (scheduler_ == nullptr) return;
+  std::lock_guard lock(scheduler_->mutex_);
+  --scheduler_->places_;
+}
+
+absl::StatusOr<Scheduler::Place> Scheduler::TakePlace() {
+  std::lock_guard lock(mutex_);
+  if (stopping_) return absl::UnavailableError("the daemon is stopping");
+  if (live_.size() + places_ >= options_.unfinished_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the queue is full: ", options_.unfinished_max,
+                     " jobs wait or run. `tunectl job cancel` one, try again later, or start "
+                     "tunerd with a larger --queue"));
+  }
+  ++places_;
+  return Place(this);
+}
+
+absl::StatusOr<std::shared_ptr<Job>> Scheduler::Submit(db::JobRow row,
+                                                       std::vector<std::string> devices,
+                                                       std::shared_ptr<JobWork> work) {
+  ASSIGN_OR_RETURN(const Place place, TakePlace());
+  row.device_id = devices.front();
+  row.created_unix_ms = absl::ToUnixMillis(absl::Now());
+  ASSIGN_OR_RETURN(row.id, store_.AddJob(row));
+  std::shared_ptr<Job> job =
+      Enqueue(std::make_shared<Job>(std::move(row), std::move(devices), std::move(work)));
+  if (job == nullptr) return absl::UnavailableError("the daemon is stopping");
+  return job;
+}
+
+std::shared_ptr<Job> Scheduler::Enqueue(std::shared_ptr<Job> job) {
+  std::lock_guard lock(mutex_);
+  if (stopping_ || live_.contains(job->id())) return nullptr;
+  live_[job->id()] = {.job = job, .number = next_number_++};
+  for (const std::string& id : job->devices()) {
+    Device& device = devices_[id];
+    if (device.thread.joinable()) continue;
+    device.thread = std::thread([this, id, &device] { Loop(id, device); });
+  }
+  MakeRoomFor(*job);
+  TellWaiting();
+  changed_.notify_all();
+  return job;
+}
+
+bool Scheduler::MayRunOn(const Job& job, const std::string& device_id) {
+  const std::vector<std::string>& devices = job.devices();
+  return std::find(devices.begin(), devices.end(), device_id) != devices.end();
+}
+
+bool Scheduler::ComesBefore(const Entry& a, const Entry& b) {
+  const auto rank = [](const Entry& entry) {
+    return std::pair(entry.job->view().row.priority, entry.number);
+  };
+  return rank(a) < rank(b);
+}
+
+Scheduler::Entry* Scheduler::NextFor(const std::string& device_id) {
+  Entry* next = nullptr;
+  for (auto& [id, entry] : live_) {
+    if (entry.running || !MayRunOn(*entry.job, device_id)) continue;
+    if (next == nullptr || ComesBefore(entry, *next)) next = &entry;
+  }
+  return next;
+}
+
+void Scheduler::MakeRoomFor(const Job& job) {
+  if (job.view().row.priority != db::JobPriority::kInteractive) return;
+  for (const std::string& id : job.devices()) {
+    if (devices_[id].running == 0) return;  // it has a device already
+  }
+  for (const std::string& id : job.devices()) {
+    const auto running = live_.find(devices_[id].running);
+    if (running == live_.end()) continue;
+    Job& other = *running->second.job;
+    if (other.view().row.priority != db::JobPriority::kBackground) continue;
+    if (!other.work().resumable()) continue;
+    other.control.yields = true;
+    other.control.stop = true;
+    return;
+  }
+}
+
+void Scheduler::TellWaiting() {
+  std::vector<const Entry*> waiting;
+  for (const auto& [id, entry] : live_) {
+    if (!entry.running) waiting.push_back(&entry);
+  }
+  std::sort(waiting.begin(), waiting.end(),
+            [](const Entry* a, const Entry* b) { return ComesBefore(*a, *b); });
+  std::map<std::string, size_t> ahead;
+  for (const Entry* entry : waiting) {
+    const std::string& device_id = entry->job->devices().front();
+    const auto holder = live_.find(devices_[device_id].running);
+    const size_t others = ahead[device_id]++;
+    std::string message;
+    if (holder != live_.end()) {
+      message = absl::StrCat("waiting for ", device_id, ", which ",
+                             holder->second.job->work().Name(), " has");
+      if (others > 0) {
+        absl::StrAppend(&message, "; ", others, others == 1 ? " other job is" : " other jobs are",
+                        " ahead of it");
+      }
+    }
+    entry->job->Update([&](JobView& view) {
+      view.waiting = !message.empty();
+      view.row.message = message;
+    });
+  }
+}
+
+void Scheduler::Loop(const std::string& device_id, Device& device) {
+  while (true) {
+    std::shared_ptr<Job> job;
+    {
+      std::unique_lock lock(mutex_);
+      Entry* next = nullptr;
+      changed_.wait(lock, [&] { return stopping_ || (next = NextFor(device_id)) != nullptr; });
+      if (stopping_) return;
+      next->running = true;
+      job = next->job;
+      device.running = job->id();
+      TellWaiting();
+    }
+    RunOne(*job, device_id);
+    std::lock_guard lock(mutex_);
+    device.running = 0;
+    TellWaiting();
+    changed_.notify_all();
+  }
+}
+
+void Scheduler::RunOne(Job& job, const std::string& device_id) {
+  absl::StatusOr<DeviceTurns::Turn> turn = turns_.Take(
+      device_id, job.work().Name(), [&] { return job.control.stop.load(); },
+      [&](const std::string& holder) {
+        job.Update([&](JobView& view) {
+          view.waiting = true;
+          view.row.message = absl::StrCat("waiting for ", device_id, ", which ", holder, " has");
+        });
+      });
+  JobWork::End end{.status = turn.status(), .interrupted = true};
+  if (turn.ok()) end = RunWork(job, device_id);
+  const bool goes_on = end.interrupted && job.work().resumable() && !job.control.cancelled;
+  if (goes_on) {
+    PutBack(job);
+  } else {
+    Finish(job, end);
+  }
+  end.remains.reset();
+}
+
+JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
+  job.Update([&](JobView& view) {
+    view.waiting = false;
+    view.row.state = db::JobState::kRunning;
+    view.row.device_id = device_id;
+    view.row.message.clear();
+    if (view.row.started_unix_ms == 0) {
+      view.row.started_unix_ms = absl::ToUnixMillis(absl::Now());
+    }
+  });
+  const db::JobRow row = job.view().row;
+  if (absl::Status stored = job.work().Store(row); !stored.ok()) {
+    spdlog::error("job {}: that it runs is not stored: {}", row.id, stored.ToString());
+  }
+  spdlog::info("job {}: {}, {} on {}", row.id, job.work().Name(), row.subject, device_id);
+  if (care_.before) care_.before(device_id);
+  JobContext context(job, device_id, care_.quiet);
+  JobWork::End end;
+  {
+    const TimeLimit limit(job, job.work().time_max());
+    end = job.work().Run(context);
+  }
+  if (care_.after) care_.after(device_id);
+  return end;
+}
+
+// Stopped in order: no death of the daemon.
+void Scheduler::PutBack(Job& job) {
+  job.Update([](JobView& view) {
+    view.row.state = db::JobState::kQueued;
+    view.row.message.clear();
+  });
+  bool stopping = false;
+  {
+    std::lock_guard lock(mutex_);
+    stopping = stopping_;
+  }
+  if (stopping && options_.embedded) return;  // it is told to be interrupted
+  const db::JobRow row = job.view().row;
+  if (absl::Status stored = job.work().Store(row); !stored.ok()) {
+    spdlog::error("job {}: that it was interrupted is not stored: {}", row.id, stored.ToString());
+  }
+  std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  job.control.yields = false;
+  job.control.stop = job.control.cancelled.load();
+  live_.at(job.id()).running = false;
+  TellWaiting();
+}
+
+void Scheduler::Finish(Job& job, const JobWork::End& end) {
+  db::JobRow row = job.view().row;
+  row.state = job.control.cancelled && !end.status.ok() ? db::JobState::kCancelled
+                                                        : StateOf(end.status);
+  row.message = end.message.empty() ? std::string(end.status.message()) : end.message;
+  row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  if (absl::Status status = StoreEnd(job, row); !status.ok()) {
+    // What it measured is stored: the next start of the daemon finishes it from that.
+    spdlog::error("job {}: its end was not stored: {}", row.id, status.ToString());
+  }
+  Forget(job, row, end.status);
+}
+
+absl::Status Scheduler::StoreEnd(Job& job, const db::JobRow& row) {
+  while (true) {
+    const absl::Status stored = job.work().Store(row);
+    if (stored.ok() || !db::MayPass(stored)) return stored;
+    const std::string message =
+        absl::StrCat("ended, but that is not stored yet: ", stored.message());
+    if (job.view().row.message != message) {
+      spdlog::warn("job {}: {}", row.id, message);
+      job.Update([&](JobView& view) { view.row.message = message; });
+    }
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kStoreAgain, [this] { return stopping_; })) return stored;
+  }
+}
+
+void Scheduler::Forget(Job& job, const db::JobRow& row, const absl::Status& status) {
+  spdlog::info("job {}: ended{}{}", row.id, row.message.empty() ? "" : "; ", row.message);
+  job.Update([&](JobView& view) { view = {.row = row}; });
+  job.work().Ended(status);
+  std::shared_ptr<Job> kept;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto it = live_.find(row.id); it != live_.end()) {
+      kept = std::move(it->second.job);
+      live_.erase(it);
+    }
+    changed_.notify_all();
+  }
+  job.feed().End(status);
+  ticker_.Poke();
+}
+
+absl::StatusOr<JobView> Scheduler::Cancel(int64_t id, absl::Time deadline) {
+  std::shared_ptr<Job> job;
+  bool waiting = false;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = live_.find(id);
+    if (it == live_.end()) {
+      return absl::NotFoundError(absl::StrCat("no job ", id, " waits or runs here"));
+    }
+    job = it->second.job;
+    job->control.cancelled = true;
+    job->control.stop = true;
+    if (!it->second.running) {
+      it->second.running = waiting = true;  // this call ends it
+      TellWaiting();
+    }
+  }
+  if (waiting) RETURN_IF_ERROR(CancelWaiting(job));
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, LeftUntil(deadline),
+                         [&] { return stopping_ || !live_.contains(id); })) {
+    return absl::DeadlineExceededError(absl::StrCat("job ", id, " is still stopping"));
+  }
+  return job->view();
+}
+
+// Nobody is told that it is cancelled before that is durable.
+absl::Status Scheduler::CancelWaiting(const std::shared_ptr<Job>& job) {
+  db::JobRow row = job->view().row;
+  row.state = db::JobState::kCancelled;
+  row.message = row.started_unix_ms == 0 ? "it had not started" : "";
+  row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  const absl::Status stored = job->work().Store(row);
+  if (stored.ok()) {
+    Forget(*job, row, absl::CancelledError(row.message));
+    return stored;
+  }
+  std::lock_guard lock(mutex_);
+  job->control.cancelled = false;
+  job->control.stop = stopping_;
+  live_.at(job->id()).running = false;
+  TellWaiting();
+  changed_.notify_all();
+  return stored;
+}
+
+std::shared_ptr<Job> Scheduler::Find(int64_t id) const {
+  std::lock_guard lock(mutex_);
+  const auto it = live_.find(id);
+  return it == live_.end() ? nullptr : it->second.job;
+}
+
+Scheduler::Counts Scheduler::counts() const {
+  std::lock_guard lock(mutex_);
+  Counts counts;
+  for (const auto& [id, entry] : live_) ++(entry.running ? counts.running : counts.queued);
+  return counts;
+}
+
+void Scheduler::BeginStop() {
+  std::lock_guard lock(mutex_);
+  stopping_ = true;
+  changed_.notify_all();
+  for (auto& [id, entry] : live_) entry.job->control.stop = true;
+}
+
+void Scheduler::Stop() {
+  BeginStop();
+  std::vector<std::thread> threads;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [id, device] : devices_) threads.push_back(std::move(device.thread));
+  }
+  for (std::thread& thread : threads) {
+    if (thread.joinable()) thread.join();
+  }
+  std::map<int64_t, Entry> left;
+  {
+    std::lock_guard lock(mutex_);
+    left.swap(live_);
+  }
+  // Who waits for a job that never ran is told; the next start of the daemon ends its row.
+  for (auto& [id, entry] : left) {
+    const absl::Status status = absl::UnavailableError("the daemon is stopping");
+    if (!entry.job->work().resumable()) entry.job->work().Ended(status);
+    entry.job->feed().End(status);
+  }
+}
+
+}  // namespace tune::server

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs jobs, one at a time on each device. Interactive jobs come first, then the oldest. A
+// background job that runs yields to an interactive one that waits for its device, and goes on
+// afterwards.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/devices/device_turns.h"
+#include "server/jobs/job.h"
+#include "server/jobs/watch_ticker.h"
+
+namespace tune::server {
+
+// What is done for every job, whatever its kind. Any of them may be empty.
+struct DeviceCare {
+  std::function<void(const std::string& device_id)> before;  // ceilings are restored
+  std::function<void(const std::string& device_id)> after;   // ceilings are kept
+  QuietCompilers quiet;
+};
+
+// Thread-safe.
+class Scheduler {
+ public:
+  struct Options {
+    size_t unfinished_max = Limits().unfinished_jobs;
+    // Inside tunectl: a job that is interrupted is nobody's to take up, so it stays as it is.
+    bool embedded = false;
+  };
+  // All must outlive the scheduler.
+  Scheduler(const Options& options, db::Store& store, DeviceTurns& turns, WatchTicker& ticker,
+            DeviceCare care);
+  ~Scheduler() { Stop(); }
+
+  // A place among the unfinished jobs, held until it is used or destroyed.
+  class Place {
+   public:
+    Place(Place&& other) noexcept : scheduler_(std::exchange(other.scheduler_, nullptr)) {}
+    Place& operator=(Place&&) = delete;
+    ~Place();
+
+   private:
+    friend class Scheduler;
+    explicit Place(Scheduler* scheduler) : scheduler_(scheduler) {}
+    Scheduler* scheduler_;
+  };
+  // RESOURCE_EXHAUSTED when too many jobs are unfinished, UNAVAILABLE when the daemon stops.
+  absl::StatusOr<Place> TakePlace();
+
+  // Stores a job and queues it. Durable when it returns.
+  absl::StatusOr<std::shared_ptr<Job>> Submit(db::JobRow row, std::vector<std::string> devices,
+                                              std::shared_ptr<JobWork> work);
+  // Queues a job that is stored. Null if the daemon stops.
+  std::shared_ptr<Job> Enqueue(std::shared_ptr<Job> job);
+
+  // Null if the job is finished or unknown.
+  std::shared_ptr<Job> Find(int64_t id) const;
+  // Returns when the job has ended; what it ran may still be on its way out, and the device waits
+  // for it. DEADLINE_EXCEEDED: it will stop, but has not yet. NOT_FOUND: no such unfinished job.
+  absl::StatusOr<JobView> Cancel(int64_t id, absl::Time deadline);
+  struct Counts {
+    uint32_t queued = 0;
+    uint32_t running = 0;
+  };
+  Counts counts() const;
+
+  // Tells the running jobs to stop; those that can go on later stay unfinished in the store.
+  void BeginStop();
+  // The same, and waits for them. Idempotent.
+  void Stop();
+
+ private:
+  struct Entry {
+    std::shared_ptr<Job> job;
+    uint64_t number = 0;  // in the order of Enqueue
+    bool running = false;
+  };
+  struct Device {
+    int64_t running = 0;  // the job that has it
+    std::thread thread;
+  };
+
+  void Loop(const std::string& device_id, Device& device);
+  // The job that is next on a device; null if none waits. REQUIRES: mutex_ is held.
+  Entry* NextFor(const std::string& device_id);
+  static bool ComesBefore(const Entry& a, const Entry& b);
+  static bool MayRunOn(const Job& job, const std::string& device_id);
+  void RunOne(Job& job, const std::string& device_id);
+  JobWork::End RunWork(Job& job, const std::string& device_id);
+  void Finish(Job& job, const JobWork::End& end);
+  // Puts a job that was interrupted back; it is not run again where the daemon stops.
+  void PutBack(Job& job);
+  // Waits out a full or failing disk, until the daemon stops.
+  absl::Status StoreEnd(Job& job, const db::JobRow& row);
+  void Forget(Job& job, const db::JobRow& row, const absl::Status& status);
+  absl::Status CancelWaiting(const std::shared_ptr<Job>& job);
+  // Says to each that waits who is ahead of it. REQUIRES: mutex_ is held.
+  void TellWaiting();
+  // Asks background jobs to make room for an interactive one. REQUIRES: mutex_ is held.
+  void MakeRoomFor(const Job& job);
+
+  const Options options_;
+  db::Store& store_;
+  DeviceTurns& turns_;
+  WatchTicker& ticker_;
+  const DeviceCare care_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::map<int64_t, Entry> live_;
+  std::map<std::string, Device> devices_;  // nodes stay where they are
+  uint64_t next_number_ = 0;
+  size_t places_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace tune::server

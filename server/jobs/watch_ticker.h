@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wakes those who follow jobs a few times a second, and at once when poked. Its thread runs only
+// while somebody follows.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/supervision/limits.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class WatchTicker {
+ public:
+  class Watcher {
+   public:
+    virtual ~Watcher() = default;
+    // The job that is followed; 0: none yet.
+    virtual int64_t job_id() const = 0;
+    // Must not block. May still be called once just after Remove.
+    virtual void Tick() = 0;
+    // The daemon stops: no more ticks.
+    virtual void Close() = 0;
+  };
+
+  struct Options {
+    absl::Duration period;
+    size_t watchers_max = Limits().watchers;
+    size_t watchers_per_job_max = Limits().watchers_per_job;
+  };
+  explicit WatchTicker(const Options& options) : options_(options) {}
+  ~WatchTicker() { Stop(); }
+
+  // After Stop a watcher is closed at once. RESOURCE_EXHAUSTED: too many watch.
+  absl::Status Add(std::shared_ptr<Watcher> watcher);
+  void Remove(const Watcher* watcher);
+  void Poke();
+  void Stop();
+  size_t watchers() const;
+
+ private:
+  void Loop();
+
+  const Options options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::vector<std::shared_ptr<Watcher>> watchers_;
+  bool poked_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep/sweeps.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/sweep/sweep_convert.h"
+#include "server/wire/nouns.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr char kLeft[] =
+    "interrupted; a daemon takes it up when it starts, and the same command again continues it";
+constexpr char kInterrupted[] =
+    "its tunectl was ended; the same command again goes on from its trials, and nothing else does";
+constexpr uint32_t kTrialsAtOnce = 1000;
+
+}  // namespace
+
+SweepView SweepWork::view() const {
+  std::lock_guard lock(mutex_);
+  SweepView view = view_;
+  if (const std::shared_ptr<Job> job = job_.lock()) {
+    const JobView now = job->view();
+    view.row.job = now.row;
+    view.waiting = now.waiting;
+  }
+  return view;
+}
+
+void SweepWork::Update(SweepView view) {
+  std::shared_ptr<Job> job;
+  {
+    std::lock_guard lock(mutex_);
+    view.row.job = std::move(view_.row.job);
+    view_ = std::move(view);
+    job = job_.lock();
+  }
+  if (job != nullptr) job->feed().Touch();
+}
+
+void SweepWork::AddTrial(const Trial& trial) {
+  std::shared_ptr<Job> job;
+  {
+    std::lock_guard lock(mutex_);
+    job = job_.lock();
+  }
+  if (job != nullptr) job->feed().AddStep(std::make_shared<v1::Trial>(ToProto(trial)));
+}
+
+JobWork::End SweepWork::Run(JobContext& context) { return sweeps_.run_(*this, context); }
+
+absl::Status SweepWork::Store(const db::JobRow& row) {
+  SweepView view = this->view();
+  view.row.job = row;
+  if (db::IsFinished(row.state)) view.row.summary = SummaryText(view);
+  RETURN_IF_ERROR(sweeps_.store_.UpdateSweep(view.row));
+  std::lock_guard lock(mutex_);
+  view_.row = std::move(view.row);
+  return absl::OkStatus();
+}
+
+void SweepWork::Ended(const absl::Status&) { sweeps_.Forget(view()); }
+
+std::string SweepWork::Name() const {
+  std::lock_guard lock(mutex_);
+  return absl::StrCat("sweep ", view_.row.id);
+}
+
+absl::StatusOr<std::unique_ptr<Sweeps>> Sweeps::Start(const Options& options, db::Store& store,
+                                                      Scheduler& scheduler, RunSweepJob run) {
+  auto sweeps = std::unique_ptr<Sweeps>(new Sweeps(options, store, scheduler, std::move(run)));
+  if (store.writable()) RETURN_IF_ERROR(sweeps->Inherit());
+  return sweeps;
+}
+
+absl::Status Sweeps::Inherit() {
+  ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store_.UnfinishedSweeps());
+  std::vector<SweepView> left;
+  for (db::SweepRow& row : rows) {
+    absl::StatusOr<SweepView> view = FromSummaryText(row);
+    if (!view.ok()) {
+      spdlog::error("sweep {} is left as it is: {}", row.id, view.status().ToString());
+      store_.NoteUnreadable({"sweep", row.id, std::string(view.status().message())});
+    } else if (view->embedded) {
+      RETURN_IF_ERROR(Interrupt(*std::move(view)));
+    } else if (!options_.embedded && MayRunAgain(row)) {
+      view->row = row;
+      left.push_back(*std::move(view));
+    }
+  }
+  // What a daemon died with may kill this one too: others first.
+  std::stable_sort(left.begin(), left.end(), [](const SweepView& a, const SweepView& b) {
+    return a.row.job.deaths < b.row.job.deaths;
+  });
+  for (const SweepView& view : left) {
+    spdlog::info("sweep {} ({}) is taken up again", view.row.id, view.row.kernel_name);
+    Enqueue(view, {view.row.job.device_id});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Sweeps::Interrupt(SweepView view) {
+  std::optional<Trial> best;
+  int64_t last_id = 0;
+  for (size_t count = kTrialsAtOnce; count == kTrialsAtOnce;) {
+    ASSIGN_OR_RETURN(std::vector<Trial> trials,
+                     store_.TrialsAfter(view.row.id, last_id, kTrialsAtOnce));
+    count = trials.size();
+    for (Trial& trial : trials) {
+      last_id = trial.id;
+      view.row.job.finished_unix_ms =
+          std::max(view.row.job.finished_unix_ms, trial.finished_unix_ms);
+      if (trial.purpose != TrialPurpose::kSearch) continue;
+      ++view.progress.done;
+      ++view.progress.outcomes[trial.outcome];
+      const bool faster =
+          !best || trial.measurement.latency_ns_median < best->measurement.latency_ns_median;
+      if (trial.outcome == Outcome::kOk && faster) best = std::move(trial);
+    }
+  }
+  if (best) view.row.best_trial_id = best->id;
+  if (view.row.job.finished_unix_ms == 0)
+    view.row.job.finished_unix_ms = view.row.job.created_unix_ms;
+  view.interrupted = true;
+  view.row.job.state = db::JobState::kCancelled;
+  view.row.job.message = kInterrupted;
+  view.row.summary = SummaryText(view);
+  return store_.UpdateSweep(view.row);
+}
+
+bool Sweeps::MayRunAgain(db::SweepRow& row) {
+  // One that a daemon stopped in order is queued again.
+  if (row.job.state == db::JobState::kRunning) ++row.job.deaths;
+  const bool failed = row.job.deaths >= options_.deaths_max;
+  const bool changed = row.job.state == db::JobState::kRunning || failed;
+  row.job.state = failed ? db::JobState::kFailed : db::JobState::kQueued;
+  row.job.message.clear();
+  if (failed) {
+    row.job.message = absl::StrCat(
+        "not taken up again: ", row.job.deaths, row.job.deaths == 1 ? " daemon" : " daemons",
+        " died while this sweep ran. Its trials are "
+        "kept; see the daemon's and the kernel's log for why, then submit it again");
+    row.job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+    spdlog::error("sweep {}: {}", row.id, row.job.message);
+  }
+  if (!changed) return true;
+  if (const absl::Status stored = store_.UpdateSweep(row); !stored.ok()) {
+    // Run without the count on the disk, it could kill daemons for ever.
+    spdlog::error("sweep {} is left as it is: {}", row.id, stored.ToString());
+    return false;
+  }
+  return !failed;
+}
+
+absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
+  const std::string& key = submission.sweep.idempotency_key;
+  if (const auto known = FindByKey(key)) return known->view();
+  ASSIGN_OR_RETURN(const Scheduler::Place place, scheduler_.TakePlace());
+  RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
+  SweepView asked{
+      .row = submission.sweep, .embedded = options_.embedded, .search = submission.search};
+  asked.progress.space_size = submission.space_size;
+  asked.progress.planned = PlannedTrials(asked.row, submission.space_size);
+  asked.row.summary = SummaryText(asked);
+  ASSIGN_OR_RETURN(const db::SweepRow row, store_.AddSweep(std::move(asked.row)));
+  if (!db::IsFinished(row.job.state)) {
+    ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
+    view.search.prior = submission.search.prior;
+    Enqueue(view, submission.device_ids);
+  }
+  return Get(row.id);
+}
+
+void Sweeps::Enqueue(const SweepView& view, std::vector<std::string> devices) {
+  const int64_t id = view.row.id;
+  auto work = std::make_shared<SweepWork>(*this, view);
+  auto job = std::make_shared<Job>(view.row.job, std::move(devices), work);
+  work->job_ = job;
+  {
+    std::lock_guard lock(mutex_);
+    if (finished_.contains(id) || !live_.emplace(id, work).second) return;
+  }
+  if (scheduler_.Enqueue(job) != nullptr) return;
+  std::lock_guard lock(mutex_);  // the daemon stops
+  live_.erase(id);
+}
+
+std::shared_ptr<SweepWork> Sweeps::FindLive(int64_t id) const {
+  std::lock_guard lock(mutex_);
+  const auto it = live_.find(id);
+  return it == live_.end() ? nullptr : it->second;
+}
+
+std::shared_ptr<SweepWork> Sweeps::FindByKey(const std::string& idempotency_key) const {
+  if (idempotency_key.empty()) return nullptr;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, work] : live_) {
+    if (work->view().row.idempotency_key == idempotency_key) return work;
+  }
+  return nullptr;
+}
+
+void Sweeps::Forget(SweepView view) {
+  const int64_t id = view.row.id;
+  view.waiting = false;
+  std::lock_guard lock(mutex_);
+  live_.erase(id);
+  finished_.insert_or_assign(id, std::move(view));
+  if (finished_.size() > options_.views_kept_max) finished_.erase(finished_.begin());
+}
+
+absl::StatusOr<SweepView> Sweeps::Cancel(int64_t id, absl::Time deadline) {
+  const std::shared_ptr<SweepWork> live = FindLive(id);
+  if (live == nullptr) return CancelLeft(id);
+  const absl::Status cancelled = scheduler_.Cancel(live->view().row.job.id, deadline).status();
+  if (!absl::IsNotFound(cancelled)) RETURN_IF_ERROR(cancelled);
+  return Get(id);
+}
+
+absl::StatusOr<SweepView> Sweeps::CancelLeft(int64_t id) {
+  ASSIGN_OR_RETURN(SweepView view, Get(id));
+  if (db::IsFinished(view.row.job.state)) return view;
+  view.row.job.state = db::JobState::kCancelled;
+  view.row.job.message.clear();
+  view.row.job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  RETURN_IF_ERROR(store_.UpdateSweep(view.row));
+  return view;
+}
+
+absl::StatusOr<SweepView> Sweeps::Get(int64_t id) {
+  if (const auto live = FindLive(id)) return live->view();
+  {
+    std::lock_guard lock(mutex_);
+    if (auto it = finished_.find(id); it != finished_.end()) return it->second;
+  }
+  absl::StatusOr<db::SweepRow> row = store_.GetSweep(id);
+  if (absl::IsNotFound(row.status())) {
+    return absl::NotFoundError(absl::StrCat("no sweep ", id, "; see `tunectl sweep list`"));
+  }
+  RETURN_IF_ERROR(row.status());
+  return ViewOf(*row);
+}
+
+absl::StatusOr<SweepView> Sweeps::ViewOf(const db::SweepRow& row) {
+  ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
+  if (!db::IsFinished(row.job.state)) {
+    if (!options_.other_owner.empty()) {
+      view.row.job.message = absl::StrCat("in ", options_.other_owner);
+    } else if (view.embedded) {
+      view.interrupted = true;
+      view.row.job.message = kInterrupted;
+    } else {
+      view.row.job.state = db::JobState::kQueued;
+      view.row.job.message = kLeft;
+    }
+  }
+  if (row.best_trial_id == 0) {
+    view.result.reset();
+    return view;
+  }
+  if (!view.result) view.result.emplace();
+  ASSIGN_OR_RETURN(view.result->best, store_.GetTrial(row.best_trial_id));
+  if (row.default_trial_id != 0) {
+    ASSIGN_OR_RETURN(view.result->default_trial, store_.GetTrial(row.default_trial_id));
+  }
+  for (int64_t tie_id : row.tie_trial_ids) {
+    ASSIGN_OR_RETURN(Trial tie, store_.GetTrial(tie_id));
+    view.result->ties.push_back(std::move(tie));
+  }
+  return view;
+}
+
+absl::StatusOr<std::vector<SweepView>> Sweeps::List(uint32_t limit) {
+  ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store_.ListSweeps(limit));
+  std::vector<SweepView> views;
+  for (const db::SweepRow& row : rows) {
+    absl::StatusOr<SweepView> view = Get(row.id);
+    if (absl::IsDataLoss(view.status())) {
+      store_.NoteUnreadable({"sweep", row.id, std::string(view.status().message())});
+      continue;
+    }
+    RETURN_IF_ERROR(view.status());
+    views.push_back(*std::move(view));
+  }
+  return views;
+}
+
+absl::StatusOr<Sweeps::Watched> Sweeps::Watch(int64_t id) {
+  if (const std::shared_ptr<SweepWork> live = FindLive(id)) {
+    const int64_t job_id = live->view().row.job.id;
+    if (const std::shared_ptr<Job> job = scheduler_.Find(job_id)) {
+      return Watched{job_id, job->SharedFeed(job), [live] { return live->view(); }};
+    }
+  }
+  ASSIGN_OR_RETURN(SweepView view, Get(id));
+  if (!db::IsFinished(view.row.job.state)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sweep ", id, " cannot be followed here: ", view.row.job.message));
+  }
+  auto feed = std::make_shared<Feed>();
+  feed->End(absl::OkStatus());
+  const int64_t job_id = view.row.job.id;
+  return Watched{job_id, std::move(feed), [view = std::move(view)] { return view; }};
+}
+
+}  // namespace tune::server

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sweeps: those that wait or run, and those that the store has. Each is a job.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/jobs/job.h"
+#include "server/jobs/scheduler.h"
+#include "server/supervision/limits.h"
+#include "server/sweep/submission.h"
+#include "server/sweep/sweep_view.h"
+
+namespace tune::server {
+
+class Sweeps;
+
+// A sweep while it waits or runs. Thread-safe.
+class SweepWork : public JobWork {
+ public:
+  SweepWork(Sweeps& sweeps, SweepView view) : sweeps_(sweeps), view_(std::move(view)) {}
+
+  // As it is now, its job included.
+  SweepView view() const;
+  // Replaces all but the job's row.
+  void Update(SweepView view);
+  void AddTrial(const Trial& trial);
+
+  End Run(JobContext& context) override;
+  absl::Status Store(const db::JobRow& row) override;
+  void Ended(const absl::Status& status) override;
+  std::string Name() const override;
+  bool resumable() const override { return true; }
+  absl::Duration time_max() const override { return absl::InfiniteDuration(); }
+
+ private:
+  friend class Sweeps;
+
+  Sweeps& sweeps_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  SweepView view_;
+  std::weak_ptr<Job> job_;
+};
+
+// Runs one sweep; the newest state is told to `work` on the way, and is there when it returns.
+using RunSweepJob = std::function<JobWork::End(SweepWork& work, JobContext& context)>;
+
+// Thread-safe.
+class Sweeps {
+ public:
+  struct Options {
+    uint32_t deaths_max = Limits().job_deaths;
+    size_t views_kept_max = 16;  // finished sweeps that need no look into the store
+    // Inside tunectl: what a daemon left queued or running stays as it is, for a daemon to take up.
+    bool embedded = false;
+    // The process that owns the store, if this one only reads it.
+    std::string other_owner;
+  };
+
+  // Takes up what an earlier daemon left. All must outlive the sweeps, but the scheduler is to be
+  // stopped before they are destroyed.
+  static absl::StatusOr<std::unique_ptr<Sweeps>> Start(const Options& options, db::Store& store,
+                                                       Scheduler& scheduler, RunSweepJob run);
+
+  // Durable when it returns. A known idempotency key gives the sweep there is. Otherwise as
+  // Scheduler::TakePlace.
+  absl::StatusOr<SweepView> Submit(const Submission& submission);
+  // As Scheduler::Cancel.
+  absl::StatusOr<SweepView> Cancel(int64_t id, absl::Time deadline);
+  absl::StatusOr<SweepView> Get(int64_t id);
+  absl::StatusOr<std::vector<SweepView>> List(uint32_t limit);  // newest first
+
+  struct Watched {
+    int64_t job_id = 0;
+    std::shared_ptr<Feed> feed;  // its steps are v1::Trial; of a finished sweep, one that has ended
+    std::function<SweepView()> view;
+  };
+  // NOT_FOUND; FAILED_PRECONDITION: left by an earlier server and not taken up.
+  absl::StatusOr<Watched> Watch(int64_t id);
+
+ private:
+  friend class SweepWork;
+
+  Sweeps(const Options& options, db::Store& store, Scheduler& scheduler, RunSweepJob run)
+      : options_(options), store_(store), scheduler_(scheduler), run_(std::move(run)) {}
+
+  // Takes a stored sweep into the scheduler unless that has been done.
+  void Enqueue(const SweepView& view, std::vector<std::string> devices);
+  // Takes up sweeps that a daemon died with after the others, and not more often than is allowed.
+  // Ends what an earlier tunectl left, which is nobody's.
+  absl::Status Inherit();
+  // False if daemons died with it too often, or its row cannot be changed.
+  bool MayRunAgain(db::SweepRow& row);
+  absl::Status Interrupt(SweepView view);
+  std::shared_ptr<SweepWork> FindLive(int64_t id) const;
+  std::shared_ptr<SweepWork> FindByKey(const std::string& idempotency_key) const;
+  void Forget(SweepView view);
+  // Cancels a sweep that is not in this scheduler.
+  absl::StatusOr<SweepView> CancelLeft(int64_t id);
+  // A sweep as the store has it.
+  absl::StatusOr<SweepView> ViewOf(const db::SweepRow& row);
+
+  const Options options_;
+  db::Store& store_;
+  Scheduler& scheduler_;
+  const RunSweepJob run_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::map<int64_t, std::shared_ptr<SweepWork>> live_;
+  std::map<int64_t, SweepView> finished_;  // the newest few
+};
+
+}  // namespace tune::server

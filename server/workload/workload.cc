@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/workload/workload.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/kernels/kernel_source.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr char kAnyDevice[] = "any";
+
+bool CannotBeUsed(const DeviceStatus& status) {
+  return status.state == DeviceState::kUnavailable || status.state == DeviceState::kQuarantined;
+}
+
+// Nothing if the param has no such value.
+std::optional<Value> Like(const Value& kind, const Value& value) {
+  if (kind.index() == value.index()) return value;
+  const int64_t* integer = std::get_if<int64_t>(&value);
+  if (integer == nullptr) return std::nullopt;
+  if (std::holds_alternative<double>(kind)) return static_cast<double>(*integer);
+  if (std::holds_alternative<bool>(kind) && (*integer == 0 || *integer == 1)) return *integer == 1;
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devices& devices,
+                                          absl::Time deadline, const Cancelled& cancelled) {
+  RETURN_IF_ERROR(CheckName("the device", device));
+  const bool any = device == kAnyDevice;
+  DeviceChoice choice;
+  ASSIGN_OR_RETURN(choice.view, devices.Choose(any ? "" : device, deadline, cancelled));
+  const DeviceStatus& status = choice.view.status;
+  if (CannotBeUsed(status)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("device ", status.id, " cannot be used: ", status.message));
+  }
+  choice.traits = TraitsOf(status.info);
+  choice.ids = {status.id};
+  if (!any) return choice;
+  ASSIGN_OR_RETURN(const std::vector<DeviceView> views, devices.List(deadline, cancelled));
+  for (const DeviceView& view : views) {
+    const bool alike = view.status.info.name == status.info.name && !CannotBeUsed(view.status);
+    if (alike && view.status.id != status.id) choice.ids.push_back(view.status.id);
+  }
+  return choice;
+}
+
+absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
+                                          const Catalogue& catalogue) {
+  if (request.kernel_source != nullptr) return ParseKernelSource(*request.kernel_source);
+  if (!request.kernel_name.empty()) return catalogue.Find(request.kernel_name);
+  return absl::InvalidArgumentError("no kernel: give a name of the catalogue, or a source");
+}
+
+absl::StatusOr<Problem> ResolveProblem(const Kernel& kernel, const Dims& dims,
+                                       const std::string& dtype, const DeviceChoice& device) {
+  const std::string& target = device.traits.target;
+  if (!kernel.RunsOn(target)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "kernel ", kernel.spec().name(), " does not run on ", target, " (device ",
+        device.ids.front(), "); its targets: ", absl::StrJoin(kernel.spec().targets(), ", ")));
+  }
+  return kernel.MakeProblem(dims, dtype, target);
+}
+
+absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const Catalogue& catalogue,
+                                         const Devices& devices, absl::Time deadline,
+                                         const Cancelled& cancelled) {
+  Workload workload;
+  ASSIGN_OR_RETURN(workload.named, ResolveKernel(request, catalogue));
+  ASSIGN_OR_RETURN(workload.device, ChooseDevice(request.device, devices, deadline, cancelled));
+  ASSIGN_OR_RETURN(workload.problem, ResolveProblem(workload.kernel(), request.dims, request.dtype,
+                                                    workload.device));
+  ASSIGN_OR_RETURN(workload.plan,
+                   workload.kernel().PlanProblem(workload.problem, workload.traits()));
+  return workload;
+}
+
+std::string Workload::Subject() const {
+  return absl::StrCat(kernel().spec().name(), " ", ToText(problem));
+}
+
+absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& given) {
+  const Kernel& kernel = workload.kernel();
+  if (given.entries.empty()) return kernel.DefaultConfig(workload.problem, workload.traits());
+  ASSIGN_OR_RETURN(Config config, kernel.Defaults(workload.problem, workload.traits()));
+  for (const auto& [name, value] : given.entries) {
+    const auto param = std::find_if(config.entries.begin(), config.entries.end(),
+                                    [&](const auto& known) { return known.first == name; });
+    if (param == config.entries.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the kernel has no parameter '", name, "'; it has: ",
+          absl::StrJoin(config.entries, ", ",
+                        [](std::string* out, const auto& known) { out->append(known.first); })));
+    }
+    const std::optional<Value> taken = Like(param->second, value);
+    if (!taken) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("param ", name, " takes values like ", ToText(param->second)));
+    }
+    param->second = *taken;
+  }
+  RETURN_IF_ERROR(kernel.CheckConfig(workload.problem, workload.traits(), config));
+  return config;
+}
+
+db::KernelRow ToRow(const NamedKernel& named) {
+  const Kernel& kernel = *named.kernel;
+  return {.hash = kernel.hash(),
+          .name = kernel.spec().name(),
+          .spec_name = named.spec_name,
+          .spec_text = kernel.spec_text(),
+          .files = kernel.files()};
+}
+
+}  // namespace tune::server

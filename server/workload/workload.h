@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A workload: a kernel, a problem and a device. What a request names is resolved here, once and the
+// same way for every kind of work, with one set of errors.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/store.h"
+#include "server/devices/devices.h"
+#include "server/kernels/catalogue.h"
+#include "tune/v1/kernel.pb.h"
+#include "tuner/kernel/kernel.h"
+
+namespace tune::server {
+
+using Dims = std::map<std::string, int64_t>;
+
+// The device that a request is for.
+struct DeviceChoice {
+  DeviceView view;  // the preferred one
+  // Ids that the work may run on, the preferred first: several where the request says "any".
+  std::vector<std::string> ids;
+  TargetTraits traits;
+};
+
+// `device`: an id; "any": of those alike the default, whichever is free first; empty: the default,
+// which is the first GPU that can be used, else the CPU. Waits until the devices are known.
+// NOT_FOUND names the devices there are; FAILED_PRECONDITION: it cannot be used, and why.
+absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devices& devices,
+                                          absl::Time deadline, const Cancelled& cancelled = {});
+
+// What a request names. The kernel is one of the catalogue or comes with the request.
+struct WorkloadRequest {
+  std::string kernel_name;
+  const v1::KernelSource* kernel_source = nullptr;  // of the request
+  Dims dims;
+  std::string dtype;
+  std::string device;
+};
+
+// Of any message that has the fields kernel_name, kernel_source, dims, dtype and device.
+template <typename Request>
+WorkloadRequest WorkloadOf(const Request& request) {
+  return {.kernel_name = request.kernel_name(),
+          .kernel_source = request.has_kernel_source() ? &request.kernel_source() : nullptr,
+          .dims = {request.dims().begin(), request.dims().end()},
+          .dtype = request.dtype(),
+          .device = request.device()};
+}
+
+struct Workload {
+  NamedKernel named;
+  Problem problem;
+  DeviceChoice device;
+  ProblemPlan plan;
+
+  const Kernel& kernel() const { return *named.kernel; }
+  const TargetTraits& traits() const { return device.traits; }
+  // "softmax rows=8192 cols=4096 bf16".
+  std::string Subject() const;
+};
+
+// NOT_FOUND: no such kernel or device. INVALID_ARGUMENT: the source (file, line, column), a dim or
+// the dtype, or the kernel does not run on the device's target. FAILED_PRECONDITION as
+// ChooseDevice.
+absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const Catalogue& catalogue,
+                                         const Devices& devices, absl::Time deadline,
+                                         const Cancelled& cancelled = {});
+// The kernel alone.
+absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
+                                          const Catalogue& catalogue);
+// The problem on a target, for a kernel that is known to be there.
+absl::StatusOr<Problem> ResolveProblem(const Kernel& kernel, const Dims& dims,
+                                       const std::string& dtype, const DeviceChoice& device);
+
+// A config of the workload from one that gives some params; the others take their defaults. A value
+// is taken as its param has it: 1 for true, 2 for 2.0. Of none, the default config, which must be
+// valid. INVALID_ARGUMENT: no such param, a value that it does not have, or no config of the space.
+absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& given);
+
+// The kernel as the store keeps it.
+db::KernelRow ToRow(const NamedKernel& named);
+
+}  // namespace tune::server

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/jobs/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/server/temp_dir.h"
+#include "tuner/steady_time.h"
+
+namespace tune::server {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience(30);
+
+// What happened, in order; tests wait for lines of it.
+class Journal {
+ public:
+  void Write(std::string line) {
+    std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+    changed_.notify_all();
+  }
+  bool Await(const std::string& line) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] {
+      return std::find(lines_.begin(), lines_.end(), line) != lines_.end();
+    });
+  }
+  std::vector<std::string> lines() const {
+    std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+// Runs until it is let go or asked to stop.
+class HeldWork : public JobWork {
+ public:
+  HeldWork(std::string name, Journal& journal, db::Store& store, bool resumable = false)
+      : name_(std::move(name)), journal_(journal), store_(store), resumable_(resumable) {}
+
+  void LetGo() {
+    std::lock_guard lock(mutex_);
+    free_ = true;
+    changed_.notify_all();
+  }
+
+  End Run(JobContext& context) override {
+    context.Say("at work");
+    journal_.Write(absl::StrCat(name_, " on ", context.device_id()));
+    std::unique_lock lock(mutex_);
+    while (!free_ && !context.stop()) changed_.wait_for(lock, std::chrono::milliseconds(5));
+    if (free_) return {.message = "well"};
+    if (resumable_ && !context.cancelled_for_good()) {
+      journal_.Write(name_ + " stopped");
+      return {.interrupted = true};
+    }
+    return {.status = absl::CancelledError("stopped")};
+  }
+  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
+  void Ended(const absl::Status& status) override {
+    journal_.Write(absl::StrCat(name_, " ended ", absl::StatusCodeToString(status.code())));
+  }
+  std::string Name() const override { return name_; }
+  bool resumable() const override { return resumable_; }
+
+ private:
+  const std::string name_;
+  Journal& journal_;
+  db::Store& store_;
+  const bool resumable_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool free_ = false;  // guarded by mutex_
+};
+
+class SchedulerTest : public testing::Test {
+ protected:
+  SchedulerTest() { Start({}); }
+  ~SchedulerTest() override { scheduler_->Stop(); }
+
+  void Start(const Scheduler::Options& options) {
+    DeviceCare care;
+    care.before = [this](const std::string& id) { journal_.Write("before " + id); };
+    care.after = [this](const std::string& id) { journal_.Write("after " + id); };
+    scheduler_ = std::make_unique<Scheduler>(options, *store_, turns_, ticker_, std::move(care));
+  }
+  std::shared_ptr<HeldWork> Make(const std::string& name, bool resumable = false) {
+    return std::make_shared<HeldWork>(name, journal_, *store_, resumable);
+  }
+  std::shared_ptr<Job> Submit(const std::shared_ptr<HeldWork>& work,
+                              std::vector<std::string> devices = {"cuda:0"},
+                              db::JobPriority priority = db::JobPriority::kInteractive) {
+    return scheduler_
+        ->Submit({.kind = db::JobKind::kBench, .priority = priority, .owner = "me"},
+                 std::move(devices), work)
+        .value();
+  }
+  static absl::Time Soon() { return SteadyNow() + absl::Seconds(30); }
+
+  TempDir dir_;
+  std::unique_ptr<db::Store> store_ = db::Store::Open(dir_.path() + "/tune.db").value();
+  DeviceTurns turns_;
+  WatchTicker ticker_{{.period = absl::Milliseconds(20)}};
+  Journal journal_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+TEST_F(SchedulerTest, AJobIsStoredRunInTheDevicesCareAndItsEndIsDurable) {
+  const auto work = Make("a");
+  const std::shared_ptr<Job> job = Submit(work);
+  ASSERT_TRUE(journal_.Await("a on cuda:0"));
+  EXPECT_EQ(job->view().row.message, "at work");
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kRunning);
+  EXPECT_EQ(store_->GetJob(job->id()).value().owner, "me");
+  work->LetGo();
+  ASSERT_TRUE(journal_.Await("a ended OK"));
+  const db::JobRow row = store_->GetJob(job->id()).value();
+  EXPECT_EQ(row.state, db::JobState::kDone);
+  EXPECT_EQ(row.message, "well");
+  EXPECT_GT(row.finished_unix_ms, 0);
+  EXPECT_GT(row.started_unix_ms, 0);
+  EXPECT_THAT(journal_.lines(),
+              ElementsAre("before cuda:0", "a on cuda:0", "after cuda:0", "a ended OK"));
+}
+
+TEST_F(SchedulerTest, AJobForAnyOfSeveralDevicesTakesTheFirstThatIsFree) {
+  const auto holder = Make("holder");
+  Submit(holder);
+  ASSERT_TRUE(journal_.Await("holder on cuda:0"));
+  const auto any = Make("any");
+  const std::shared_ptr<Job> job = Submit(any, {"cuda:0", "cuda:1"});
+  EXPECT_TRUE(journal_.Await("any on cuda:1"));
+  EXPECT_EQ(job->view().row.device_id, "cuda:1");
+}
+
+TEST_F(SchedulerTest, InteractiveJobsComeBeforeBackgroundOnes) {
+  const auto holder = Make("holder");
+  Submit(holder);
+  ASSERT_TRUE(journal_.Await("holder on cuda:0"));
+  const auto background = Make("background", true);
+  const std::shared_ptr<Job> later =
+      Submit(background, {"cuda:0"}, db::JobPriority::kBackground);
+  const auto interactive = Make("interactive");
+  const std::shared_ptr<Job> sooner = Submit(interactive);
+  EXPECT_EQ(sooner->view().row.message, "waiting for cuda:0, which holder has");
+  EXPECT_EQ(later->view().row.message,
+            "waiting for cuda:0, which holder has; 1 other job is ahead of it");
+  EXPECT_TRUE(later->view().waiting);
+  holder->LetGo();
+  ASSERT_TRUE(journal_.Await("interactive on cuda:0"));
+  interactive->LetGo();
+  EXPECT_TRUE(journal_.Await("background on cuda:0"));
+}
+
+TEST_F(SchedulerTest, ABackgroundJobYieldsAndGoesOn) {
+  const auto background = Make("background", true);
+  const std::shared_ptr<Job> job = Submit(background, {"cuda:0"}, db::JobPriority::kBackground);
+  ASSERT_TRUE(journal_.Await("background on cuda:0"));
+  const auto interactive = Make("interactive");
+  Submit(interactive);
+  ASSERT_TRUE(journal_.Await("background stopped"));
+  ASSERT_TRUE(journal_.Await("interactive on cuda:0"));
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kQueued);
+  background->LetGo();
+  interactive->LetGo();
+  ASSERT_TRUE(journal_.Await("background ended OK"));
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kDone);
+}
+
+TEST_F(SchedulerTest, CancelEndsAJobThatRunsAndOneThatWaits) {
+  const std::shared_ptr<Job> running = Submit(Make("running"));
+  ASSERT_TRUE(journal_.Await("running on cuda:0"));
+  const std::shared_ptr<Job> waiting = Submit(Make("waiting"));
+  const JobView cancelled = scheduler_->Cancel(waiting->id(), Soon()).value();
+  EXPECT_EQ(cancelled.row.state, db::JobState::kCancelled);
+  EXPECT_EQ(cancelled.row.message, "it had not started");
+  EXPECT_TRUE(journal_.Await("waiting ended CANCELLED"));
+  EXPECT_EQ(scheduler_->Cancel(running->id(), Soon()).value().row.state,
+            db::JobState::kCancelled);
+  EXPECT_TRUE(absl::IsNotFound(scheduler_->Cancel(running->id(), Soon()).status()));
+  EXPECT_EQ(store_->GetJob(running->id()).value().state, db::JobState::kCancelled);
+}
+
+TEST_F(SchedulerTest, TooManyJobsAreRefused) {
+  scheduler_->Stop();
+  Start({.unfinished_max = 1});
+  Submit(Make("one"));
+  const absl::Status refused =
+      scheduler_->Submit({.kind = db::JobKind::kBench}, {"cuda:0"}, Make("two")).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("tunectl job cancel"));
+}
+
+TEST_F(SchedulerTest, StoppingTellsThoseWhoWaitAndKeepsWhatCanGoOn) {
+  const std::shared_ptr<Job> running = Submit(Make("running", true));
+  ASSERT_TRUE(journal_.Await("running on cuda:0"));
+  Submit(Make("waiting"));
+  scheduler_->Stop();
+  EXPECT_TRUE(journal_.Await("waiting ended UNAVAILABLE"));
+  EXPECT_EQ(store_->GetJob(running->id()).value().state, db::JobState::kQueued);
+  EXPECT_TRUE(absl::IsUnavailable(
+      scheduler_->Submit({.kind = db::JobKind::kBench}, {"cuda:0"}, Make("late")).status()));
+}
+
+TEST_F(SchedulerTest, AJobWaitsForADeviceThatIsBeingTried) {
+  std::optional<DeviceTurns::Turn> turn = turns_.TryTake("cuda:0", "a try");
+  const auto work = Make("a");
+  const std::shared_ptr<Job> job = Submit(work);
+  const absl::Time deadline = Soon();
+  while (job->view().row.message != "waiting for cuda:0, which a try has" &&
+         SteadyNow() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(job->view().waiting);
+  turn.reset();
+  EXPECT_TRUE(journal_.Await("a on cuda:0"));
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sweep/sweeps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/sweep/sweep_convert.h"
+#include "server/wire/nouns.h"
+#include "tests/db/faulty_disk.h"
+#include "tests/server/temp_dir.h"
+
+namespace tune::server {
+namespace {
+
+using testing::HasSubstr;
+
+// Jobs that run until they are let go or stopped, and remember their order.
+class Gate {
+ public:
+  JobWork::End Run(SweepWork& work, JobContext& context) {
+    SweepView view = work.view();
+    std::unique_lock lock(mutex_);
+    started_.push_back(view.row.id);
+    changed_.notify_all();
+    while (!open_ && !context.stop()) changed_.wait_for(lock, std::chrono::milliseconds(10));
+    if (context.stop() && !context.cancelled_for_good()) return {.interrupted = true};
+    view.progress.done = 5;
+    work.Update(std::move(view));
+    return {.status = context.stop() ? absl::CancelledError("cancelled") : absl::OkStatus()};
+  }
+
+  void Open() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void AwaitStarted(size_t count) {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30),
+                                  [&] { return started_.size() >= count; }));
+  }
+  std::vector<int64_t> started() const {
+    std::lock_guard lock(mutex_);
+    return started_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  std::vector<int64_t> started_;
+};
+
+class SweepsTest : public testing::Test {
+ protected:
+  SweepsTest() { Restart({}); }
+
+  ~SweepsTest() override { Stop(); }
+
+  void Stop() {
+    if (scheduler_ != nullptr) scheduler_->Stop();
+    sweeps_.reset();
+    scheduler_.reset();
+  }
+
+  void Start(const Sweeps::Options& options, size_t unfinished_max, RunSweepJob run) {
+    scheduler_ = std::make_unique<Scheduler>(
+        Scheduler::Options{.unfinished_max = unfinished_max, .embedded = options.embedded}, *store_,
+        turns_, ticker_, DeviceCare());
+    sweeps_ = Sweeps::Start(options, *store_, *scheduler_, std::move(run)).value();
+  }
+
+  // As a daemon would after its end; with options for the new one.
+  void Restart(const Sweeps::Options& options, size_t unfinished_max = 256) {
+    Stop();
+    gate_ = std::make_unique<Gate>();
+    store_.reset();
+    store_ = db::Store::Open(dir_.path() + "/tune.db").value();
+    Start(options, unfinished_max, [gate = gate_.get()](SweepWork& work, JobContext& context) {
+      return gate->Run(work, context);
+    });
+  }
+
+  // Makes the store look as if a daemon had died while the sweep ran.
+  void DieRunning(int64_t id) {
+    Stop();
+    db::SweepRow row = store_->GetSweep(id).value();
+    row.job.state = db::JobState::kRunning;
+    ASSERT_TRUE(store_->UpdateSweep(row).ok());
+  }
+
+  static Submission MakeSubmission(const std::string& device, const std::string& key = "") {
+    Submission submission{.kernel = {.hash = "hash", .name = "scale"}, .space_size = 10};
+    submission.sweep.kernel_hash = "hash";
+    submission.sweep.kernel_name = "scale";
+    submission.sweep.job = {.kind = db::JobKind::kSweep, .device_id = device};
+    submission.device_ids = {device};
+    submission.sweep.budget_trials = 5;
+    submission.sweep.idempotency_key = key;
+    return submission;
+  }
+
+  int64_t Submit(const std::string& device) {
+    return sweeps_->Submit(MakeSubmission(device)).value().row.id;
+  }
+
+  // Waits for the end of a sweep as a watcher would.
+  SweepView AwaitEnd(int64_t id) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    SweepView view = sweeps_->Get(id).value();
+    while (!db::IsFinished(view.row.job.state) && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(5));
+      view = sweeps_->Get(id).value();
+    }
+    return view;
+  }
+
+  db::FaultyDisk disk_;
+  TempDir dir_;
+  WatchTicker ticker_{{.period = absl::Milliseconds(20)}};
+  std::unique_ptr<Gate> gate_;
+  std::unique_ptr<db::Store> store_;
+  DeviceTurns turns_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Sweeps> sweeps_;
+};
+
+TEST_F(SweepsTest, SubmittedSweepIsStoredAndRun) {
+  SweepView view = sweeps_->Submit(MakeSubmission("cpu")).value();
+  EXPECT_EQ(view.progress.planned, 5u);
+  EXPECT_EQ(view.progress.space_size, 10u);
+  EXPECT_TRUE(store_->GetSweep(view.row.id).ok());
+  gate_->Open();
+  view = AwaitEnd(view.row.id);
+  EXPECT_EQ(view.row.job.state, db::JobState::kDone);
+  EXPECT_GT(view.row.job.finished_unix_ms, 0);
+}
+
+TEST_F(SweepsTest, OneSweepAtATimeOnADeviceOldestFirst) {
+  const int64_t first = Submit("cpu");
+  const int64_t second = Submit("cpu");
+  const int64_t other = Submit("cuda:0");
+  gate_->AwaitStarted(2);
+  EXPECT_EQ(scheduler_->counts().running, 2u);
+  EXPECT_EQ(scheduler_->counts().queued, 1u);
+  EXPECT_EQ(sweeps_->Get(second).value().row.job.state, db::JobState::kQueued);
+  gate_->Open();
+  AwaitEnd(second);
+  AwaitEnd(other);
+  std::vector<int64_t> started = gate_->started();
+  std::erase(started, other);
+  EXPECT_EQ(started, (std::vector<int64_t>{first, second}));
+}
+
+TEST_F(SweepsTest, CancelEndsARunningSweep) {
+  const int64_t id = Submit("cpu");
+  gate_->AwaitStarted(1);
+  SweepView view = sweeps_->Cancel(id, absl::Now() + absl::Seconds(30)).value();
+  EXPECT_EQ(view.row.job.state, db::JobState::kCancelled);
+  EXPECT_EQ(view.progress.done, 5u) << "what was done is kept";
+  EXPECT_EQ(store_->GetSweep(id).value().job.state, db::JobState::kCancelled);
+}
+
+// What a sweep leaves, such as a process that a driver does not let go of yet, keeps the device but
+// not the one who cancelled.
+TEST_F(SweepsTest, CancelDoesNotWaitForWhatIsLeftOfASweep) {
+  std::promise<void> let_go;
+  std::promise<void> first_started;
+  std::atomic<int> started = 0;
+  Stop();
+  Start({}, 256, [&](SweepWork&, JobContext& context) -> JobWork::End {
+    if (++started > 1) return {};
+    first_started.set_value();
+    while (!context.stop()) std::this_thread::yield();
+    return {.status = absl::CancelledError("cancelled"),
+            .remains = std::shared_ptr<void>(
+                nullptr, [&](void*) { let_go.get_future().wait(); })};
+  });
+  const int64_t id = Submit("cpu");
+  const int64_t next = Submit("cpu");
+  first_started.get_future().wait();
+  const SweepView view = sweeps_->Cancel(id, absl::Now() + absl::Seconds(30)).value();
+  EXPECT_EQ(view.row.job.state, db::JobState::kCancelled);
+  EXPECT_EQ(sweeps_->Get(next).value().row.job.state, db::JobState::kQueued);
+  EXPECT_EQ(started, 1) << "the device is not free yet";
+  let_go.set_value();
+  EXPECT_EQ(AwaitEnd(next).row.job.state, db::JobState::kDone);
+  Stop();
+}
+
+TEST_F(SweepsTest, CancelTakesAWaitingSweepOutOfTheQueue) {
+  const int64_t running = Submit("cpu");
+  const int64_t waiting = Submit("cpu");
+  gate_->AwaitStarted(1);
+  SweepView view = sweeps_->Cancel(waiting, absl::Now() + absl::Seconds(30)).value();
+  EXPECT_EQ(view.row.job.state, db::JobState::kCancelled);
+  gate_->Open();
+  AwaitEnd(running);
+  EXPECT_EQ(gate_->started(), std::vector<int64_t>{running});
+}
+
+TEST_F(SweepsTest, CancelOfAFinishedSweepChangesNothing) {
+  const int64_t id = Submit("cpu");
+  gate_->Open();
+  AwaitEnd(id);
+  EXPECT_EQ(sweeps_->Cancel(id, absl::Now()).value().row.job.state, db::JobState::kDone);
+}
+
+TEST_F(SweepsTest, UnknownSweepIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(sweeps_->Get(77).status()));
+  EXPECT_TRUE(absl::IsNotFound(sweeps_->Cancel(77, absl::Now()).status()));
+  EXPECT_TRUE(absl::IsNotFound(sweeps_->Watch(77).status()));
+}
+
+TEST_F(SweepsTest, StoppedDaemonGoesOnWithItsSweepsInOrder) {
+  const int64_t first = Submit("cpu");
+  const int64_t second = Submit("cpu");
+  gate_->AwaitStarted(1);
+  scheduler_->Stop();
+  EXPECT_EQ(store_->GetSweep(first).value().job.state, db::JobState::kQueued);
+  EXPECT_TRUE(absl::IsUnavailable(sweeps_->Submit(MakeSubmission("cpu")).status()));
+  Restart({});
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(second).row.job.state, db::JobState::kDone);
+  EXPECT_EQ(gate_->started(), (std::vector<int64_t>{first, second}));
+}
+
+TEST_F(SweepsTest, WithoutTakingUpSweepsAreLeftForADaemon) {
+  const int64_t left = Submit("cpu");
+  gate_->AwaitStarted(1);
+  Restart({.embedded = true});
+  const int64_t mine = Submit("cpu");
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(mine).row.job.state, db::JobState::kDone);
+  const SweepView view = sweeps_->Get(left).value();
+  EXPECT_EQ(view.row.job.state, db::JobState::kQueued);
+  EXPECT_FALSE(view.row.job.message.empty());
+  EXPECT_EQ(view.progress.space_size, 10u);
+  EXPECT_TRUE(absl::IsFailedPrecondition(sweeps_->Watch(left).status())) << "nothing to watch";
+  EXPECT_EQ(sweeps_->Cancel(left, absl::Now()).value().row.job.state, db::JobState::kCancelled);
+  EXPECT_EQ(store_->GetSweep(left).value().job.state, db::JobState::kCancelled);
+}
+
+// Its tunectl was killed, and nobody goes on with it: not a daemon, not another tunectl.
+TEST_F(SweepsTest, AnEmbeddedSweepThatWasTerminatedIsInterruptedForGood) {
+  for (const bool embedded : {false, true}) {
+    Restart({.embedded = true});
+    const int64_t left = Submit("cpu");
+    gate_->AwaitStarted(1);
+    scheduler_->Stop();
+    EXPECT_EQ(store_->GetSweep(left).value().job.state, db::JobState::kRunning)
+        << "as if it was killed";
+    Restart({.embedded = embedded});
+    EXPECT_EQ(scheduler_->counts().queued + scheduler_->counts().running, 0u);
+    const SweepView view = sweeps_->Get(left).value();
+    EXPECT_EQ(ToProto(view).state(), v1::SWEEP_STATE_INTERRUPTED);
+    EXPECT_NE(view.row.job.message.find("same command"), std::string::npos) << view.row.job.message;
+    EXPECT_TRUE(sweeps_->Watch(left).ok()) << "a finished sweep can be watched";
+    Restart({});
+    EXPECT_EQ(ToProto(sweeps_->Get(left).value()).state(), v1::SWEEP_STATE_INTERRUPTED) << "stored";
+    EXPECT_TRUE(gate_->started().empty());
+  }
+}
+
+TEST_F(SweepsTest, WhoOnlyReadsSeesWhatAnotherProcessIsAt) {
+  Restart({.embedded = true});
+  const int64_t id = Submit("cpu");
+  gate_->AwaitStarted(1);
+  const std::string path = dir_.path() + "/tune.db";
+  const std::unique_ptr<db::Store> reader = db::Store::OpenToRead(path).value();
+  const auto look = [&](const std::string& owner) {
+    Scheduler scheduler({.embedded = true}, *reader, turns_, ticker_, DeviceCare());
+    const std::unique_ptr<Sweeps> sweeps =
+        Sweeps::Start({.embedded = true, .other_owner = owner}, *reader, scheduler, {}).value();
+    const SweepView view = sweeps->Get(id).value();
+    EXPECT_TRUE(absl::IsFailedPrecondition(sweeps->Watch(id).status()));
+    EXPECT_FALSE(sweeps->Submit(MakeSubmission("cpu")).ok());
+    return ToProto(view);
+  };
+  v1::Sweep sweep = look("tunectl (process 17)");
+  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_RUNNING);
+  EXPECT_EQ(sweep.message(), "in tunectl (process 17)");
+  EXPECT_TRUE(sweep.embedded());
+  // Nobody has the store: then nobody runs it either.
+  EXPECT_EQ(look("").state(), v1::SWEEP_STATE_INTERRUPTED);
+}
+
+TEST_F(SweepsTest, WhatWaitsSaysWhoHasTheDeviceAndHowManyAreAhead) {
+  const int64_t first = Submit("cpu");
+  gate_->AwaitStarted(1);
+  const int64_t second = Submit("cpu");
+  const int64_t third = Submit("cpu");
+  const std::string holder = absl::StrCat("waiting for cpu, which sweep ", first, " has");
+  EXPECT_EQ(sweeps_->Get(second).value().row.job.message, holder);
+  EXPECT_EQ(ToProto(sweeps_->Get(second).value()).state(), v1::SWEEP_STATE_WAITING);
+  EXPECT_EQ(sweeps_->Get(third).value().row.job.message,
+            absl::StrCat(holder, "; 1 other job is ahead of it"));
+  ASSERT_TRUE(sweeps_->Cancel(second, absl::Now() + absl::Seconds(30)).ok());
+  EXPECT_EQ(sweeps_->Get(third).value().row.job.message, holder);
+}
+
+TEST_F(SweepsTest, FinishedSweepKeepsItsCountsAcrossARestart) {
+  const int64_t id = Submit("cpu");
+  gate_->Open();
+  AwaitEnd(id);
+  Restart({});
+  SweepView view = sweeps_->Get(id).value();
+  EXPECT_EQ(view.progress.done, 5u);
+  EXPECT_EQ(view.progress.space_size, 10u);
+  EXPECT_TRUE(gate_->started().empty()) << "it is not run again";
+}
+
+TEST_F(SweepsTest, SameKeyIsTheSameSweep) {
+  const int64_t id = sweeps_->Submit(MakeSubmission("cpu", "key")).value().row.id;
+  EXPECT_EQ(sweeps_->Submit(MakeSubmission("cpu", "key")).value().row.id, id);
+  EXPECT_NE(sweeps_->Submit(MakeSubmission("cpu", "other")).value().row.id, id);
+  gate_->Open();
+  AwaitEnd(id);
+  EXPECT_EQ(sweeps_->Submit(MakeSubmission("cpu", "key")).value().row.id, id)
+      << "also when finished";
+  Restart({});
+  EXPECT_EQ(sweeps_->Submit(MakeSubmission("cpu", "key")).value().row.job.state,
+            db::JobState::kDone);
+}
+
+TEST_F(SweepsTest, FullQueueRefuses) {
+  Restart({}, /*unfinished_max=*/2);
+  const int64_t id = sweeps_->Submit(MakeSubmission("cpu", "key")).value().row.id;
+  Submit("cpu");
+  EXPECT_TRUE(absl::IsResourceExhausted(sweeps_->Submit(MakeSubmission("cpu")).status()));
+  EXPECT_EQ(sweeps_->Submit(MakeSubmission("cpu", "key")).value().row.id, id);
+  ASSERT_TRUE(sweeps_->Cancel(id, absl::Now() + absl::Seconds(30)).ok());
+  EXPECT_TRUE(sweeps_->Submit(MakeSubmission("cpu")).ok());
+}
+
+TEST_F(SweepsTest, ListIsNewestFirstAndLimited) {
+  const int64_t first = Submit("cpu");
+  const int64_t second = Submit("cpu");
+  const std::vector<SweepView> all = sweeps_->List(10).value();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].row.id, second);
+  EXPECT_EQ(all[1].row.id, first);
+  EXPECT_EQ(sweeps_->List(1).value().size(), 1u);
+}
+
+TEST_F(SweepsTest, OldViewsAreReadFromTheStore) {
+  Restart({.views_kept_max = 1});
+  gate_->Open();
+  std::vector<int64_t> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(Submit("cpu"));
+  for (int64_t id : ids) EXPECT_EQ(AwaitEnd(id).progress.done, 5u);
+}
+
+TEST_F(SweepsTest, ASweepThatDaemonsDieWithFailsAndIsNotRunAgain) {
+  const int64_t killer = Submit("cpu");
+  const int64_t other = Submit("cpu");
+  gate_->AwaitStarted(1);
+  DieRunning(killer);
+  Restart({.deaths_max = 2});
+  EXPECT_EQ(store_->GetSweep(killer).value().job.deaths, 1u);
+  gate_->AwaitStarted(1);
+  EXPECT_EQ(gate_->started(), std::vector<int64_t>{other}) << "the one in doubt comes last";
+
+  DieRunning(killer);
+  Restart({.deaths_max = 2});
+  const SweepView failed = sweeps_->Get(killer).value();
+  EXPECT_EQ(failed.row.job.state, db::JobState::kFailed);
+  EXPECT_EQ(failed.row.job.deaths, 2u);
+  EXPECT_THAT(failed.row.job.message, HasSubstr("2 daemons died while this sweep ran"));
+  EXPECT_THAT(failed.row.job.message, HasSubstr("submit it again"));
+  EXPECT_GT(failed.row.job.finished_unix_ms, 0);
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(other).row.job.state, db::JobState::kDone);
+  EXPECT_EQ(gate_->started(), std::vector<int64_t>{other});
+}
+
+TEST_F(SweepsTest, ADaemonThatStopsInOrderIsNoDeath) {
+  const int64_t id = Submit("cpu");
+  for (int i = 0; i < 5; ++i) {
+    gate_->AwaitStarted(1);
+    Restart({.deaths_max = 1});
+    EXPECT_EQ(store_->GetSweep(id).value().job.deaths, 0u);
+  }
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(id).row.job.state, db::JobState::kDone);
+}
+
+TEST_F(SweepsTest, ASweepWhoseRowMakesNoSenseStopsNobody) {
+  const int64_t bad = Submit("cpu");
+  const int64_t good = Submit("cuda:0");
+  gate_->AwaitStarted(2);
+  Stop();
+  db::SweepRow row = store_->GetSweep(bad).value();
+  row.summary = "{ no summary";
+  ASSERT_TRUE(store_->UpdateSweep(row).ok());
+  Restart({});
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(good).row.job.state, db::JobState::kDone);
+  EXPECT_EQ(sweeps_->List(10).value().size(), 1u);
+  EXPECT_TRUE(absl::IsDataLoss(sweeps_->Get(bad).status())) << "whoever asks for it is told";
+  const std::vector<db::UnreadableRow> rows = store_->UnreadableRows();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].table, "sweep");
+  EXPECT_EQ(rows[0].id, bad);
+}
+
+TEST_F(SweepsTest, TheEndOfASweepWaitsForSpaceAndNothingIsToldBefore) {
+  const int64_t running = Submit("cpu");
+  const int64_t waiting = Submit("cpu");
+  gate_->AwaitStarted(1);
+  disk_.write_error = ENOSPC;
+  const absl::Status refused = sweeps_->Cancel(waiting, absl::Now() + absl::Seconds(5)).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("free some space"));
+  EXPECT_EQ(sweeps_->Submit(MakeSubmission("cpu")).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  gate_->Open();
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (sweeps_->Get(running).value().row.job.message.find("not stored yet") ==
+         std::string::npos) {
+    ASSERT_LT(absl::Now(), deadline) << "its end is told to wait";
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_FALSE(db::IsFinished(sweeps_->Get(running).value().row.job.state));
+  disk_.write_error = 0;
+  EXPECT_EQ(AwaitEnd(running).row.job.state, db::JobState::kDone);
+  EXPECT_EQ(AwaitEnd(waiting).row.job.state, db::JobState::kDone) << "it was never cancelled";
+  EXPECT_EQ(store_->GetSweep(running).value().job.state, db::JobState::kDone);
+}
+
+}  // namespace
+}  // namespace tune::server
