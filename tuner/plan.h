@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "tuner/fields.h"
+#include "tuner/language.h"
 #include "tuner/problem.h"
 #include "tuner/value.h"
 
@@ -17,19 +19,23 @@ namespace tune {
 
 struct SourceFile {
   std::string name;  // as #include "name" finds it
-  std::string text;
+  std::string text;  // bytes, where the language is no text
 };
+TUNE_FIELDS(SourceFile, name, text);
 
-// One compilation.
+// One compilation, which makes one artifact.
 struct CompilePlan {
+  Language language = Language::kCuda;
   std::string target;       // "cpu", "sm_90a"
   std::string source_name;  // "softmax.cu"
   std::string source_text;
   std::vector<SourceFile> headers;
   std::vector<std::pair<std::string, std::string>> defines;  // -Dname=value, in order
   std::vector<std::string> options;                          // on the allow-list only
-  std::string entry;                                         // extern "C" kernel
+  std::vector<std::string> entries;  // kernels of the artifact that are launched, each once
 };
+TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
+            entries);
 
 enum class Role { kInput, kOutput, kInOut, kScratch };
 
@@ -39,6 +45,7 @@ struct Fill {
   double low = 0;
   double high = 1;
 };
+TUNE_FIELDS(Fill, kind, low, high);
 
 struct BufferPlan {
   std::string name;
@@ -47,12 +54,14 @@ struct BufferPlan {
   Role role = Role::kInput;
   Fill fill;
 };
+TUNE_FIELDS(BufferPlan, name, dtype, count, role, fill);
 
 struct ScalarPlan {
   std::string name;
   DType dtype = DType::kI32;
   Value value;
 };
+TUNE_FIELDS(ScalarPlan, name, dtype, value);
 
 // A CUtensorMap over a buffer; sizes fastest dimension first.
 struct TensorMapPlan {
@@ -64,16 +73,19 @@ struct TensorMapPlan {
   int swizzle_bytes = 0;
   int l2_promotion_bytes = 0;
 };
+TUNE_FIELDS(TensorMapPlan, name, buffer, dims, strides_bytes, box, swizzle_bytes,
+            l2_promotion_bytes);
 
 using ArgPlan = std::variant<BufferPlan, ScalarPlan, TensorMapPlan>;
 
 struct LaunchPlan {
-  std::string entry;
+  std::string entry;  // of the artifact
   std::array<int64_t, 3> grid = {1, 1, 1};     // blocks
   std::array<int64_t, 3> block = {1, 1, 1};    // threads
   std::array<int64_t, 3> cluster = {1, 1, 1};  // blocks
   int64_t shared_bytes = 0;                    // dynamic
 };
+TUNE_FIELDS(LaunchPlan, entry, grid, block, cluster, shared_bytes);
 
 struct WorkPlan {
   double flops = 0;
@@ -86,23 +98,42 @@ struct TolerancePlan {
   double rtol = 0;
   double atol = 0;
 };
+TUNE_FIELDS(TolerancePlan, rtol, atol);
+
+// One launch of a program, and what happens before it.
+struct StepPlan {
+  LaunchPlan launch;
+  std::vector<ArgPlan> args;     // in the order of the entry's parameters
+  std::vector<BufferPlan> zero;  // scratch buffers that are set to zero first
+};
+TUNE_FIELDS(StepPlan, launch, args, zero);
+
+// What a config becomes: one compilation, and steps that run back to back. Timed from the first
+// start, be it of a launch or of a zeroing, to the last end.
+struct ProgramPlan {
+  CompilePlan compile;
+  std::vector<StepPlan> steps;  // at least one
+};
+TUNE_FIELDS(ProgramPlan, compile, steps);
+
+// What runs.
+struct Program {
+  std::vector<StepPlan> steps;
+  std::string binary;  // of the artifact that the steps launch entries of
+};
+TUNE_FIELDS(Program, steps, binary);
 
 // What stays the same for every variant of a problem on one device: buffers, reference, work.
 struct ProblemPlan {
   std::vector<BufferPlan> buffers;
-  CompilePlan reference_compile;
-  LaunchPlan reference_launch;
-  std::vector<ArgPlan> reference_args;  // output buffers already have the reference's dtype
+  ProgramPlan reference;  // of one step; its output buffers have the reference's dtype
   // By the dtype of the tuned kernel's buffer.
   std::vector<std::pair<DType, TolerancePlan>> tolerances;
   WorkPlan work;
 };
+TUNE_FIELDS(ProblemPlan, buffers, reference, tolerances, work);
 
-// What a config adds.
-struct VariantPlan {
-  CompilePlan compile;
-  LaunchPlan launch;
-  std::vector<ArgPlan> args;
-};
+// The largest of all steps.
+int64_t DynamicSharedBytes(const std::vector<StepPlan>& steps);
 
 }  // namespace tune

@@ -4,7 +4,7 @@
 //
 // Out: numbers are clamped to the field's width, text is made UTF-8 (server/wire/utf8.h).
 // In: INVALID_ARGUMENT for an enum value that does not exist and for a number that does not fit.
-// Unspecified (0) is a value only of an enum that its noun starts with as 0. A message within that
+// Unspecified (0) is a value only where the noun starts with it. A message within that
 // is not set leaves the noun within as it was.
 #pragma once
 
@@ -62,6 +62,7 @@ bool IsSet(const Message& message, const Place& place);
 const Place& PlaceAt(const Message& message, int number);
 bool IsText(const Place& place);
 absl::Status WrongCount(const Place& place, int count);
+absl::Status NothingSet(const Message& message);
 
 // The place of each name; null for those left out. Dies of one that the message does not have.
 std::vector<const Place*> FindPlaces(const google::protobuf::Descriptor& message,
@@ -93,6 +94,11 @@ concept Map = requires {
 };
 template <typename T>
 concept Range = std::ranges::range<T> && !std::same_as<T, std::string>;
+template <typename T>
+concept Choice = requires {
+  std::variant_size<T>::value;
+}
+&&!std::same_as<T, Value>;
 template <typename T>
 concept Optional = requires(T value) {
   value.has_value();
@@ -138,8 +144,18 @@ void Write(const T& value, Message& message, const Place& place) {
     Put(message, place, static_cast<int64_t>(value));
   } else if constexpr (std::same_as<T, Value>) {
     PutValue(PutMessage(message, place), value);
+  } else if constexpr (Choice<T>) {
+    Message& choice = PutMessage(message, place);
+    const Place& chosen = PlaceAt(choice, static_cast<int>(value.index()) + 1);
+    std::visit([&](const auto& held) { Write(held, choice, chosen); }, value);
   } else if constexpr (Optional<T>) {
-    if (value.has_value()) Write(*value, message, place);
+    if (!value.has_value()) return;
+    if constexpr (Range<typename T::value_type>) {  // a message with the list
+      Message& list = PutMessage(message, place);
+      Write(*value, list, PlaceAt(list, 1));
+    } else {
+      Write(*value, message, place);
+    }
   } else if constexpr (Range<T>) {
     for (const auto& element : value) Write(element, message, place);
   } else if constexpr (Pair<T>) {
@@ -176,6 +192,18 @@ absl::Status ReadAll(const Message& message, const Place& place, T& values) {
   return absl::OkStatus();
 }
 
+// The alternative whose place is set: the first has number 1.
+template <typename T, size_t... kIndices>
+absl::Status ReadChoice(const Message& message, T& value, std::index_sequence<kIndices...>) {
+  absl::Status status = NothingSet(message);
+  const auto read = [&]<size_t kIndex>(std::integral_constant<size_t, kIndex>) {
+    const Place& place = PlaceAt(message, kIndex + 1);
+    if (IsSet(message, place)) status = Read(message, place, -1, value.template emplace<kIndex>());
+  };
+  (read(std::integral_constant<size_t, kIndices>()), ...);
+  return status;
+}
+
 template <typename T>
 absl::Status Read(const Message& message, const Place& place, int index, T& value) {
   if constexpr (std::same_as<T, bool>) {
@@ -203,9 +231,18 @@ absl::Status Read(const Message& message, const Place& place, int index, T& valu
     value = static_cast<T>(number);
   } else if constexpr (std::same_as<T, Value>) {
     ASSIGN_OR_RETURN(value, GetValue(GetMessage(message, place, index)));
+  } else if constexpr (Choice<T>) {
+    return ReadChoice(GetMessage(message, place, index), value,
+                      std::make_index_sequence<std::variant_size_v<T>>());
   } else if constexpr (Optional<T>) {
     value.reset();
-    if (IsSet(message, place)) return Read(message, place, index, value.emplace());
+    if (!IsSet(message, place)) return absl::OkStatus();
+    if constexpr (Range<typename T::value_type>) {
+      const Message& list = GetMessage(message, place, index);
+      return ReadAll(list, PlaceAt(list, 1), value.emplace());
+    } else {
+      return Read(message, place, index, value.emplace());
+    }
   } else if constexpr (Range<T>) {
     return ReadAll(message, place, value);
   } else if constexpr (Pair<T>) {

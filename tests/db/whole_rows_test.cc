@@ -25,7 +25,7 @@ TEST_F(WholeRowsTest, Sweeps) {
   const SweepRow added = opened_.AddSweep(row).value();
   row.id = added.id;
   row.job.id = added.job.id;
-  EXPECT_THAT(Differences(row, opened_.GetSweep(id).value()), IsEmpty());
+  EXPECT_THAT(Differences(row, opened_.GetSweep(row.id).value()), IsEmpty());
 }
 
 TEST_F(WholeRowsTest, TrialsAndTheirKeys) {

@@ -27,8 +27,7 @@ struct CounterReading {
 TUNE_FIELDS(CounterReading, name, value, low, high);
 
 struct CountRequest {
-  VariantPlan variant;
-  std::string binary;
+  Program program;
   MetricSet set = MetricSet::kDefault;
   CacheMode cache_mode = CacheMode::kCold;
   int readings = 3;

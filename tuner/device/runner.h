@@ -19,10 +19,10 @@
 namespace tune {
 
 struct RunRequest {
-  VariantPlan variant;  // compile.source_text may be empty
-  std::string binary;
+  Program program;
   SamplePolicy policy;
 };
+TUNE_FIELDS(RunRequest, program, policy);
 
 struct RunReport {
   // kOk, kInvalidConfig, kLaunchFailed, kWrongResult or kFaulted. After kFaulted the runner cannot
