@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "client/json.h"
+#include "client/rpc.h"
 
 namespace tune::client {
 
@@ -32,6 +33,9 @@ void Session::Finish(const absl::Status& status) {
   if (status.ok()) return;
   error_ = std::string(status.message());
   std::fprintf(stderr, "tunectl: %s\n", error_.c_str());
+  const std::optional<v1::ErrorDetail> detail = DetailOf(status);
+  if (!json || !detail) return;
+  std::fprintf(stderr, "%s\n", JsonText(*detail, Layout::kOneLine).c_str());
 }
 
 void PrintJson(const google::protobuf::Message& message) {

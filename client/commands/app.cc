@@ -88,6 +88,7 @@ bool PrintSuggestion(const std::string& suggestion) {
 
 int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
   const std::vector<std::string> given = arguments;
+  session.json = std::find(given.begin(), given.end(), "--json") != given.end();
   if (const CLI::App* command = CommandWithDims(app, arguments); command != nullptr) {
     if (command->get_name() == "bench") {
       const auto of_benchmark = std::stable_partition(

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "db/store_faults.h"
+#include "server/rpc/error_detail.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
@@ -17,6 +18,7 @@ namespace tune::server {
 namespace {
 
 constexpr std::chrono::seconds kStoreAgain(1);
+constexpr int64_t kRetryAfterMs = 5000;  // of a full queue: a job takes seconds at least
 
 db::JobState StateOf(const absl::Status& status) {
   if (status.ok()) return db::JobState::kDone;
@@ -68,12 +70,18 @@ Scheduler::Place::~Place() {
 
 absl::StatusOr<Scheduler::Place> Scheduler::TakePlace() {
   std::lock_guard lock(mutex_);
-  if (stopping_) return absl::UnavailableError("the daemon is stopping");
+  if (stopping_) {
+    return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
+  }
   if (live_.size() + places_ >= options_.unfinished_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the queue is full: ", options_.unfinished_max,
-                     " jobs wait or run. `tunectl job cancel` one, try again later, or start "
-                     "tunerd with a larger --queue"));
+    v1::ErrorDetail detail;
+    detail.set_reason(v1::ERROR_REASON_QUEUE_FULL);
+    detail.set_retry_after_ms(kRetryAfterMs);
+    return WithDetail(absl::ResourceExhaustedError(absl::StrCat(
+                          "the queue is full: ", options_.unfinished_max,
+                          " jobs wait or run. `tunectl job cancel` one, try again later, or start "
+                          "tunerd with a larger --queue")),
+                      detail);
   }
   ++places_;
   return Place(this);
@@ -266,8 +274,8 @@ void Scheduler::PutBack(Job& job) {
 
 void Scheduler::Finish(Job& job, const JobWork::End& end) {
   db::JobRow row = job.view().row;
-  row.state = job.control.cancelled && !end.status.ok() ? db::JobState::kCancelled
-                                                        : StateOf(end.status);
+  row.state =
+      job.control.cancelled && !end.status.ok() ? db::JobState::kCancelled : StateOf(end.status);
   row.message = end.message.empty() ? std::string(end.status.message()) : end.message;
   row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
   if (absl::Status status = StoreEnd(job, row); !status.ok()) {

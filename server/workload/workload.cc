@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/kernels/kernel_source.h"
+#include "server/rpc/error_detail.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -39,8 +40,12 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
   ASSIGN_OR_RETURN(choice.view, devices.Choose(any ? "" : device, deadline, cancelled));
   const DeviceStatus& status = choice.view.status;
   if (CannotBeUsed(status)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("device ", status.id, " cannot be used: ", status.message));
+    v1::ErrorDetail detail;
+    detail.set_reason(v1::ERROR_REASON_DEVICE_UNUSABLE);
+    detail.set_device(status.id);
+    return WithDetail(absl::FailedPreconditionError(
+                          absl::StrCat("device ", status.id, " cannot be used: ", status.message)),
+                      detail);
   }
   choice.traits = TraitsOf(status.info);
   choice.ids = {status.id};
@@ -62,7 +67,12 @@ absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
 
 absl::StatusOr<Problem> ResolveProblem(const Kernel& kernel, const Dims& dims,
                                        const std::string& dtype, const DeviceChoice& device) {
-  return kernel.MakeProblem(dims, dtype, device.traits.target);
+  absl::StatusOr<Problem> problem = kernel.MakeProblem(dims, dtype, device.traits.target);
+  if (problem.ok()) return problem;
+  v1::ErrorDetail detail;
+  detail.set_reason(v1::ERROR_REASON_PROBLEM_INVALID);
+  detail.set_kernel(kernel.spec().name());
+  return WithDetail(problem.status(), detail);
 }
 
 absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const Catalogue& catalogue,
@@ -71,8 +81,8 @@ absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const C
   Workload workload;
   ASSIGN_OR_RETURN(workload.named, ResolveKernel(request, catalogue));
   ASSIGN_OR_RETURN(workload.device, ChooseDevice(request.device, devices, deadline, cancelled));
-  ASSIGN_OR_RETURN(workload.problem, ResolveProblem(workload.kernel(), request.dims, request.dtype,
-                                                    workload.device));
+  ASSIGN_OR_RETURN(workload.problem,
+                   ResolveProblem(workload.kernel(), request.dims, request.dtype, workload.device));
   ASSIGN_OR_RETURN(workload.plan,
                    workload.kernel().PlanProblem(workload.problem, workload.traits()));
   return workload;
