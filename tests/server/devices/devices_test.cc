@@ -16,8 +16,8 @@
 #include "db/store.h"
 #include "kernels/catalogue.h"
 #include "server/kernels/catalogue.h"
-#include "server/supervision/workers.h"
 #include "server/records/record_book.h"
+#include "server/supervision/workers.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -180,7 +180,7 @@ class CeilingsTest : public DevicesTest {
   db::CeilingRow Row(const std::string& name, double value, absl::Duration age) const {
     return {.device_name = info_.name,
             .driver = info_.driver,
-            .ceiling = {name, value, true},
+            .ceiling = {name, value, CeilingSource::kMeasured},
             .measured_unix_ms = absl::ToUnixMillis(absl::Now() - age),
             .uuid = info_.uuid};
   }
@@ -198,7 +198,8 @@ TEST_F(CeilingsTest, AStaleOneIsMeasuredBeforeItIsFreshAgain) {
   const absl::Duration old = absl::Hours(24 * 31);
   // As a daemon that has run for a month: the lease knows them, the store says how old they are.
   ASSERT_TRUE(store_->PutCeilings({Row("dram_copy", 7e11, old), Row("f32", 7e12, old)}).ok());
-  gpu().SetCeilings({{"dram_copy", 7e11, true}, {"f32", 7e12, true}});
+  gpu().SetCeilings(
+      {{"dram_copy", 7e11, CeilingSource::kMeasured}, {"f32", 7e12, CeilingSource::kMeasured}});
   ASSERT_TRUE(devices_->KeepCeilings(gpu()).ok());
   for (const db::CeilingRow& row : Stored(info_.uuid)) EXPECT_FALSE(IsFresh(row));
   devices_->RestoreCeilings(gpu());
@@ -213,8 +214,9 @@ TEST_F(CeilingsTest, AStaleOneIsMeasuredBeforeItIsFreshAgain) {
 }
 
 TEST_F(CeilingsTest, WhatIsFreshIsNotMeasuredAgain) {
-  ASSERT_TRUE(store_->PutCeilings({Row("dram_copy", 7e11, absl::Hours(1)),
-                                   Row("dram_triad", 6e11, absl::Hours(24 * 31))})
+  ASSERT_TRUE(store_
+                  ->PutCeilings({Row("dram_copy", 7e11, absl::Hours(1)),
+                                 Row("dram_triad", 6e11, absl::Hours(24 * 31))})
                   .ok());
   devices_->RestoreCeilings(gpu());
   ASSERT_EQ(gpu().Ceilings()->size(), 1u) << "only the suite measures triads";
@@ -228,8 +230,7 @@ TEST_F(CeilingsTest, AnotherGpuOfTheSameNameHasItsOwn) {
   devices_->RestoreCeilings(gpu());
   ASSERT_EQ(gpu().Status().ceilings.size(), 1u);
   EXPECT_EQ(gpu().Status().ceilings[0].value, 7e11);
-  const DeviceView view =
-      devices_->Choose("cuda:0", absl::Now() + absl::Seconds(60)).value();
+  const DeviceView view = devices_->Choose("cuda:0", absl::Now() + absl::Seconds(60)).value();
   ASSERT_EQ(view.ceilings.size(), 1u);
   EXPECT_EQ(view.ceilings[0].row.uuid, info_.uuid);
 }

@@ -72,12 +72,13 @@ TEST_F(DeviceSupervisorTest, NoDriverIsASentence) {
 TEST_F(DeviceSupervisorTest, MeasuresCeilingsOnce) {
   EXPECT_THAT(lease().Ceilings().value(), SizeIs(2));
   EXPECT_THAT(lease().Status().ceilings, SizeIs(2));
-  lease().SetCeilings({{"dram_copy", 7, true}});
+  lease().SetCeilings({{"dram_copy", 7, CeilingSource::kMeasured}});
   EXPECT_THAT(lease().Ceilings().value(), SizeIs(1)) << "known, so not measured again";
 }
 
 TEST_F(DeviceSupervisorTest, OnlyWhatWasMeasuredIsToBeKept) {
-  lease().SetCeilings({{"dram_copy", 5e11, true}, {"f32", 9e13, true}});
+  lease().SetCeilings(
+      {{"dram_copy", 5e11, CeilingSource::kMeasured}, {"f32", 9e13, CeilingSource::kMeasured}});
   EXPECT_THAT(lease().Ceilings().value(), SizeIs(2));
   EXPECT_THAT(lease().Status().unsaved, SizeIs(0)) << "the store's own";
   const int64_t before_ms = absl::ToUnixMillis(absl::Now());
@@ -101,9 +102,9 @@ TEST_F(DeviceSupervisorTest, RunsWhatItIsGiven) {
 
 TEST_F(DeviceSupervisorTest, BlamesOnlyWhatFailsTwice) {
   Prepare();
-  for (const char* behaviour : {"outcome 7", "crash", "exit", "garbage", "oversized", "truncated",
-                                "chatter", "unusable", "outcome 3", "samples -1", "samples 1e300",
-                                "empties", "sulk"}) {
+  for (const char* behaviour :
+       {"outcome 7", "crash", "exit", "garbage", "oversized", "truncated", "chatter", "unusable",
+        "outcome 3", "samples -1", "samples 1e300", "empties", "sulk"}) {
     const uint64_t before = lease().Status().worker_restarts;
     const RunReport report = Run(behaviour);
     EXPECT_EQ(report.outcome, Outcome::kFaulted) << behaviour;

@@ -6,8 +6,9 @@
 namespace tune {
 namespace {
 
-const std::vector<Ceiling> kCeilings = {
-    {"dram_copy", 4e12, true}, {"f32", 60e12, true}, {"tensor_bf16", 800e12, false}};
+const std::vector<Ceiling> kCeilings = {{"dram_copy", 4e12, CeilingSource::kMeasured},
+                                        {"f32", 60e12, CeilingSource::kMeasured},
+                                        {"tensor_bf16", 800e12, CeilingSource::kNominal}};
 
 TEST(RoofFor, TakesTheBindingCeiling) {
   // 4 MB at 4 TB/s are 1 us; 6e7 FLOPs at 60 TFLOP/s are 1 us as well.
@@ -46,10 +47,10 @@ TEST(RoofFor, OutputMayStayInTheCache) {
   EXPECT_TRUE(ApplyRoofline(work, roof, measurement));
 }
 
-const std::vector<Ceiling> kDirections = {{"dram_read", 4.6e12, true},
-                                          {"dram_copy", 4.3e12, true},
-                                          {"dram_write", 4.0e12, true},
-                                          {"tensor_bf16", 900e12, true}};
+const std::vector<Ceiling> kDirections = {{"dram_read", 4.6e12, CeilingSource::kMeasured},
+                                          {"dram_copy", 4.3e12, CeilingSource::kMeasured},
+                                          {"dram_write", 4.0e12, CeilingSource::kMeasured},
+                                          {"tensor_bf16", 900e12, CeilingSource::kMeasured}};
 
 TEST(MemoryRate, EachDirectionHasItsRoof) {
   EXPECT_DOUBLE_EQ(MemoryRate(kDirections, 0), 4.6e12);
