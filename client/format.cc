@@ -128,6 +128,12 @@ std::string ToText(v1::TrialPurpose purpose) {
   return EnumText(v1::TrialPurpose_Name(purpose), "TRIAL_PURPOSE_");
 }
 
+std::string ToText(v1::Bound bound) { return EnumText(v1::Bound_Name(bound), "BOUND_"); }
+
+std::string ToText(v1::CeilingSource source) {
+  return EnumText(v1::CeilingSource_Name(source), "CEILING_SOURCE_");
+}
+
 std::string ToText(v1::Clock clock) { return EnumText(v1::Clock_Name(clock), "CLOCK_"); }
 
 std::string TooNoisyText(const v1::Measurement& measurement) {

@@ -26,6 +26,8 @@ std::string ToText(const v1::Problem& problem);  // "rows=8192 cols=4096 bf16"
 std::string ToText(v1::Outcome outcome);         // "wrong_result"
 std::string ToText(v1::SweepState state);        // "running"
 std::string ToText(v1::TrialPurpose purpose);    // "confirm"
+std::string ToText(v1::Bound bound);             // "memory"
+std::string ToText(v1::CeilingSource source);    // "measured"
 std::string ToText(v1::Clock clock);
 
 // "the host was too noisy to tell: ..." of a figure whose interval is so wide.

@@ -63,10 +63,10 @@ std::string SpeedText(const v1::Sweep& sweep) {
   if (measurement.flops_per_second() > 0)
     parts.push_back(FlopRateText(measurement.flops_per_second()));
   if (measurement.peak_fraction() > 0) {
-    const bool memory = sweep.result().bound() == "memory";
+    const bool memory = sweep.result().bound() == v1::BOUND_MEMORY;
     parts.push_back(fmt::format(
         "{} of the {} {} peak ({})", PercentText(measurement.peak_fraction()),
-        sweep.result().ceiling_source(), sweep.result().bound(),
+        ToText(sweep.result().ceiling_source()), ToText(sweep.result().bound()),
         memory ? BandwidthText(sweep.result().ceiling()) : FlopRateText(sweep.result().ceiling())));
   }
   return absl::StrJoin(parts, "   ");

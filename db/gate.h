@@ -33,6 +33,8 @@ struct GateRunRow {
   gate::Rules rules;
   uint64_t seed = 0;
 };
+TUNE_FIELDS(GateRunRow, id, job, kind, device_name, device_uuid, target, driver, compiler,
+            cache_mode, base_label, head_label, rules, seed);
 
 struct GateKernelRow {
   int64_t id = 0;
@@ -51,6 +53,9 @@ struct GateKernelRow {
   bool identical = false;
   std::string fault;
 };
+TUNE_FIELDS(GateKernelRow, id, run_id, name, base_kernel_hash, head_kernel_hash, problem,
+            base_config, head_config, config_source, recovery_config, tolerance, base_code,
+            head_code, identical, fault);
 
 struct GateLegRow {
   int64_t id = 0;
@@ -61,11 +66,13 @@ struct GateLegRow {
   Outcome outcome = Outcome::kOk;
   std::string message;
 };
+TUNE_FIELDS(GateLegRow, id, gate_kernel_id, stage, round, leg, outcome, message);
 
 struct GateVerdictRow {
   int64_t gate_kernel_id = 0;
   gate::Judgement judgement;
 };
+TUNE_FIELDS(GateVerdictRow, gate_kernel_id, judgement);
 
 struct BaselineRow {
   std::string name;
@@ -74,5 +81,6 @@ struct BaselineRow {
   std::string label;
   int64_t set_unix_ms = 0;
 };
+TUNE_FIELDS(BaselineRow, name, kernel_name, kernel_hash, label, set_unix_ms);
 
 }  // namespace tune::db

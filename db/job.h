@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tuner/fields.h"
+
 namespace tune::db {
 
 // Values are stored and sent: do not renumber.
@@ -38,6 +40,8 @@ struct JobRow {
   int64_t finished_unix_ms = 0;  // 0: it is not
   uint32_t deaths = 0;           // ends of the daemon while it ran
 };
+TUNE_FIELDS(JobRow, id, kind, state, priority, owner, subject, device_id, message,
+            created_unix_ms, started_unix_ms, finished_unix_ms, deaths);
 
 inline bool IsFinished(JobState state) {
   return state != JobState::kQueued && state != JobState::kRunning;

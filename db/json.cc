@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/json.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -20,161 +19,166 @@ std::string Write(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-absl::StatusOr<Json> Parse(absl::string_view text, Json::value_t type) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_discarded() && json.type() == type) return json;
+double Finite(double value) { return std::isfinite(value) ? value : 0; }
+
+absl::Status Unexpected(absl::string_view text) {
   return absl::DataLossError(absl::StrCat("unexpected JSON in the database: ", text));
 }
 
-absl::StatusOr<Value> ToValue(const Json& json) {
-  if (json.is_boolean()) return Value(json.get<bool>());
-  if (json.is_number_integer()) return Value(json.get<int64_t>());
-  if (json.is_number_float()) return Value(json.get<double>());
-  if (json.is_string()) return Value(json.get<std::string>());
-  return absl::DataLossError(absl::StrCat("unexpected value in the database: ", Write(json)));
+absl::StatusOr<Json> Parse(absl::string_view text, Json::value_t type) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_discarded() && json.type() == type) return json;
+  return Unexpected(text);
+}
+
+bool Take(const Json& json, int64_t& number) {
+  if (json.is_number_integer()) number = json.get<int64_t>();
+  return json.is_number_integer();
+}
+
+bool Take(const Json& json, double& number) {
+  if (json.is_number()) number = json.get<double>();
+  return json.is_number();
+}
+
+bool Take(const Json& json, std::string& text) {
+  if (json.is_string()) text = json.get<std::string>();
+  return json.is_string();
+}
+
+bool Take(const Json& json, Value& value) {
+  if (json.is_boolean()) value = json.get<bool>();
+  if (json.is_number_integer()) value = json.get<int64_t>();
+  if (json.is_number_float()) value = json.get<double>();
+  if (json.is_string()) value = json.get<std::string>();
+  return json.is_primitive() && !json.is_null();
+}
+
+bool Take(const Json& json, CounterReading& reading) {
+  return json.is_array() && json.size() == 3 && Take(json[0], reading.value) &&
+         Take(json[1], reading.low) && Take(json[2], reading.high);
+}
+
+bool Take(const Json& json, RecordTie& tie) {
+  return json.is_array() && json.size() == 2 && json[0].is_string() &&
+         Take(json[1], tie.latency_ns_median) &&
+         Decode(json[0].get_ref<const std::string&>(), tie.config).ok();
+}
+
+template <typename T>
+absl::Status DecodeList(absl::string_view text, std::vector<T>& list) {
+  ASSIGN_OR_RETURN(const Json json, Parse(text, Json::value_t::array));
+  for (const Json& element : json) {
+    if (!Take(element, list.emplace_back())) return Unexpected(text);
+  }
+  return absl::OkStatus();
+}
+
+// Calls add(name, element) for each member.
+template <typename T, typename Add>
+absl::Status DecodeMembers(absl::string_view text, Add add) {
+  ASSIGN_OR_RETURN(const Json json, Parse(text, Json::value_t::object));
+  for (const auto& [name, member] : json.items()) {
+    T element{};
+    if (!Take(member, element)) return Unexpected(text);
+    add(name, std::move(element));
+  }
+  return absl::OkStatus();
+}
+
+// Of a noun that must read back as it is.
+template <typename T>
+absl::StatusOr<std::string> Reversible(const Json& json, const T& noun) {
+  std::string text = Write(json);
+  T read_back;
+  if (Decode(text, read_back).ok() && read_back == noun) return text;
+  return absl::InvalidArgumentError(absl::StrCat(
+      text,
+      " cannot be stored: a name is there twice, a number is not finite or a text not UTF-8"));
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> EncodeConfig(const Config& config) {
+absl::StatusOr<std::string> Encode(const Config& config) {
   Json json = Json::object();
   for (const auto& [name, value] : config.entries) {
     std::visit([&, &name = name](const auto& held) { json[name] = held; }, value);
   }
-  std::string text = Write(json);
-  absl::StatusOr<Config> read_back = DecodeConfig(text);
-  if (read_back.ok() && *read_back == config) return text;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "config '", ToText(config),
-      "' cannot be stored: a name is there twice, a number is not finite or a text not UTF-8"));
+  return Reversible(json, config);
 }
 
-absl::StatusOr<Config> DecodeConfig(absl::string_view text) {
-  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::object));
-  Config config;
-  for (const auto& [name, member] : json.items()) {
-    ASSIGN_OR_RETURN(Value value, ToValue(member));
-    config.entries.emplace_back(name, std::move(value));
-  }
-  return config;
-}
-
-absl::StatusOr<std::string> EncodeDims(const Dims& dims) {
+absl::StatusOr<std::string> Encode(const Dims& dims) {
   Json json = Json::object();
   for (const auto& [name, value] : dims) json[name] = value;
-  std::string text = Write(json);
-  absl::StatusOr<Dims> read_back = DecodeDims(text);
-  if (read_back.ok() && *read_back == dims) return text;
-  return absl::InvalidArgumentError(
-      absl::StrCat("dims ", text, " cannot be stored: a name is there twice or is not UTF-8"));
+  return Reversible(json, dims);
 }
 
-absl::StatusOr<Dims> DecodeDims(absl::string_view text) {
-  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::object));
-  Dims dims;
-  for (const auto& [name, member] : json.items()) {
-    if (!member.is_number_integer()) {
-      return absl::DataLossError(absl::StrCat("unexpected dim in the database: ", text));
-    }
-    dims.emplace_back(name, member.get<int64_t>());
-  }
-  return dims;
+absl::StatusOr<std::string> Encode(const std::vector<int64_t>& ids) { return Write(ids); }
+
+absl::StatusOr<std::string> Encode(const std::vector<std::string>& texts) { return Write(texts); }
+
+absl::StatusOr<std::string> Encode(const Quantities& quantities) {
+  Json json = Json::object();
+  for (const auto& [name, value] : quantities) json[name] = Finite(value);
+  return Write(json);
 }
 
-std::string EncodeIds(const std::vector<int64_t>& ids) { return Write(Json(ids)); }
-
-absl::StatusOr<std::vector<int64_t>> DecodeIds(absl::string_view text) {
-  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::array));
-  std::vector<int64_t> ids;
-  for (const Json& member : json) {
-    if (!member.is_number_integer()) {
-      return absl::DataLossError(absl::StrCat("unexpected id in the database: ", text));
-    }
-    ids.push_back(member.get<int64_t>());
+absl::StatusOr<std::string> Encode(const std::vector<CounterReading>& readings) {
+  Json json = Json::object();
+  for (const CounterReading& reading : readings) {
+    json[reading.name] = {Finite(reading.value), Finite(reading.low), Finite(reading.high)};
   }
-  return ids;
+  return Write(json);
 }
 
-absl::StatusOr<std::vector<std::pair<Config, double>>> DecodeTies(absl::string_view text) {
-  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::array));
-  std::vector<std::pair<Config, double>> ties;
-  for (const Json& tie : json) {
-    if (!tie.is_array() || tie.size() != 2 || !tie[0].is_string() || !tie[1].is_number()) {
-      return absl::DataLossError(absl::StrCat("unexpected tie in the database: ", text));
-    }
-    ASSIGN_OR_RETURN(Config config, DecodeConfig(tie[0].get<std::string>()));
-    ties.emplace_back(std::move(config), tie[1].get<double>());
-  }
-  return ties;
+absl::Status Decode(absl::string_view text, Config& config) {
+  return DecodeMembers<Value>(text, [&](const std::string& name, Value value) {
+    config.entries.emplace_back(name, std::move(value));
+  });
+}
+
+absl::Status Decode(absl::string_view text, Dims& dims) {
+  return DecodeMembers<int64_t>(
+      text, [&](const std::string& name, int64_t value) { dims.emplace_back(name, value); });
+}
+
+absl::Status Decode(absl::string_view text, Quantities& quantities) {
+  return DecodeMembers<double>(
+      text, [&](const std::string& name, double value) { quantities[name] = value; });
+}
+
+absl::Status Decode(absl::string_view text, std::vector<CounterReading>& readings) {
+  return DecodeMembers<CounterReading>(text, [&](const std::string& name, CounterReading reading) {
+    reading.name = name;
+    readings.push_back(std::move(reading));
+  });
+}
+
+absl::Status Decode(absl::string_view text, std::vector<int64_t>& ids) {
+  return DecodeList(text, ids);
+}
+
+absl::Status Decode(absl::string_view text, std::vector<std::string>& texts) {
+  return DecodeList(text, texts);
+}
+
+absl::Status Decode(absl::string_view text, std::vector<RecordTie>& ties) {
+  return DecodeList(text, ties);
 }
 
 // The targets this program is built for (x86-64, arm64) are little-endian: bytes as they are.
 static_assert(std::endian::native == std::endian::little);
 
-std::string EncodeQuantities(const Quantities& quantities) {
-  Json json = Json::object();
-  for (const auto& [name, value] : quantities) json[name] = std::isfinite(value) ? value : 0.0;
-  return Write(json);
-}
-
-absl::StatusOr<Quantities> DecodeQuantities(absl::string_view text) {
-  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::object));
-  Quantities quantities;
-  for (const auto& [name, member] : json.items()) {
-    if (!member.is_number()) return absl::DataLossError("a quantity that is not a number");
-    quantities[name] = member.get<double>();
-  }
-  return quantities;
-}
-
-std::string EncodeReadings(const std::vector<CounterReading>& readings) {
-  Json json = Json::object();
-  for (const CounterReading& reading : readings) {
-    Json& member = json[reading.name] = Json::array();
-    for (double value : {reading.value, reading.low, reading.high}) {
-      member.push_back(std::isfinite(value) ? value : 0.0);
-    }
-  }
-  return Write(json);
-}
-
-absl::StatusOr<std::vector<CounterReading>> DecodeReadings(absl::string_view text) {
-  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::object));
-  std::vector<CounterReading> readings;
-  for (const auto& [name, member] : json.items()) {
-    const auto is_number = [](const Json& element) { return element.is_number(); };
-    if (!member.is_array() || member.size() != 3 ||
-        !std::all_of(member.begin(), member.end(), is_number)) {
-      return absl::DataLossError(absl::StrCat("counter ", name, " is not three numbers"));
-    }
-    readings.push_back(
-        {name, member[0].get<double>(), member[1].get<double>(), member[2].get<double>()});
-  }
-  return readings;
-}
-
-std::string EncodeTexts(const std::vector<std::string>& texts) { return Write(Json(texts)); }
-
-absl::StatusOr<std::vector<std::string>> DecodeTexts(absl::string_view text) {
-  ASSIGN_OR_RETURN(Json json, Parse(text, Json::value_t::array));
-  std::vector<std::string> texts;
-  for (const Json& element : json) {
-    if (!element.is_string()) return absl::DataLossError("a note that is not a text");
-    texts.push_back(element.get<std::string>());
-  }
-  return texts;
-}
-
-std::string EncodeSamples(const std::vector<double>& samples) {
+std::string Encode(const std::vector<double>& samples) {
   std::string bytes(samples.size() * sizeof(double), '\0');
   if (!samples.empty()) std::memcpy(bytes.data(), samples.data(), bytes.size());
   return bytes;
 }
 
-std::vector<double> DecodeSamples(absl::string_view bytes) {
-  std::vector<double> samples(bytes.size() / sizeof(double));
+absl::Status Decode(absl::string_view bytes, std::vector<double>& samples) {
+  samples.resize(bytes.size() / sizeof(double));
   if (!samples.empty()) std::memcpy(samples.data(), bytes.data(), samples.size() * sizeof(double));
-  return samples;
+  return absl::OkStatus();
 }
 
 }  // namespace tune::db

@@ -17,6 +17,7 @@ extern const std::string_view provenance_sql;
 extern const std::string_view deaths_sql;
 extern const std::string_view ceilings_sql;
 extern const std::string_view jobs_sql;
+extern const std::string_view profiles_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -76,10 +77,10 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 7> steps = {
+  static const std::array<absl::string_view, 8> steps = {
       view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql),
       view(embedded::provenance_sql), view(embedded::deaths_sql), view(embedded::ceilings_sql),
-      view(embedded::jobs_sql)};
+      view(embedded::jobs_sql), view(embedded::profiles_sql)};
   return steps;
 }
 

@@ -99,7 +99,7 @@ absl::StatusOr<Known> KnownTo(Connection& connection, const SweepRow& sweep) {
     return known;
   }
   known.sweep_id_end = sweep.id;
-  ASSIGN_OR_RETURN(const std::string dims, EncodeDims(sweep.problem.dims));
+  ASSIGN_OR_RETURN(const std::string dims, Encode(sweep.problem.dims));
   Statement last = connection.Prepare(
       "SELECT trial.key_id FROM trial_key JOIN trial ON trial.key_id = trial_key.id "
       "WHERE kernel_hash = ? AND dims = ? AND dtype = ? AND device_name = ? AND target = ? "
@@ -115,25 +115,6 @@ absl::StatusOr<SweepRow> OneSweep(Statement& query, absl::string_view wanted) {
   ASSIGN_OR_RETURN(bool found, query.Step());
   if (!found) return absl::NotFoundError(absl::StrCat("no sweep ", wanted));
   return ReadSweep(query);
-}
-
-absl::Status InsertSweep(Connection& connection, SweepRow& sweep) {
-  ASSIGN_OR_RETURN(sweep.job.id, InsertJob(connection, sweep.job));
-  ASSIGN_OR_RETURN(std::string dims, EncodeDims(sweep.problem.dims));
-  // An empty idempotency key is NULL: it equals no other.
-  Statement insert = connection.Prepare(
-      "INSERT INTO sweep (job_id, kernel_hash, dims, dtype, device_name, target, strategy, "
-      "budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key, best_trial_id, "
-      "default_trial_id, tie_trial_ids, summary) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?)");
-  insert.Bind(sweep.job.id, sweep.kernel_hash, dims, ToText(sweep.problem.dtype),
-              sweep.device_name, sweep.target, sweep.strategy, sweep.budget_trials,
-              sweep.budget_seconds, sweep.seed, sweep.cache_mode, sweep.fresh,
-              sweep.idempotency_key, OptionalId{sweep.best_trial_id},
-              OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary);
-  RETURN_IF_ERROR(insert.Run());
-  sweep.id = connection.last_insert_id();
-  return absl::OkStatus();
 }
 
 // The key under which a trial was measured must be the record's: a record says what was measured.
@@ -253,12 +234,12 @@ absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
 
 absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
   return writer_.Run([sweep](Connection& connection) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string ties, Encode(sweep.tie_trial_ids));
     Statement update = connection.Prepare(
         "UPDATE sweep SET device_name = ?, best_trial_id = ?, default_trial_id = ?, "
         "tie_trial_ids = ?, summary = ? WHERE id = ? AND job_id = ?");
     update.Bind(sweep.device_name, OptionalId{sweep.best_trial_id},
-                OptionalId{sweep.default_trial_id}, EncodeIds(sweep.tie_trial_ids), sweep.summary,
-                sweep.id, sweep.job.id);
+                OptionalId{sweep.default_trial_id}, ties, sweep.summary, sweep.id, sweep.job.id);
     RETURN_IF_ERROR(update.Run());
     if (connection.changed_rows() != 1) {
       return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
@@ -295,8 +276,7 @@ absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const Trial
   }
   return writer_.Compute<int64_t>([trial, key](Connection& connection) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, key));
-    RETURN_IF_ERROR(InsertTrial(connection, trial, key_id));
-    return connection.last_insert_id();
+    return InsertTrial(connection, trial, key_id);
   });
 }
 

@@ -51,6 +51,9 @@ struct SweepRow {
   // Final counts and the roof, as the server wants to show them again; opaque to the store.
   std::string summary;
 };
+TUNE_FIELDS(SweepRow, id, job, kernel_hash, kernel_name, problem, device_name, target, strategy,
+            budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key,
+            best_trial_id, default_trial_id, tie_trial_ids, summary);
 
 // Provenance common to the trials of a sweep on a device.
 struct TrialKey {
@@ -62,12 +65,14 @@ struct TrialKey {
   std::string compiler;
   CacheMode cache_mode = CacheMode::kCold;
 };
+TUNE_FIELDS(TrialKey, kernel_hash, problem, device_name, target, driver, compiler, cache_mode);
 
 // A config that measured like the winner.
 struct RecordTie {
   Config config;
-  double latency_ns = 0;
+  double latency_ns_median = 0;
 };
+TUNE_FIELDS(RecordTie, config, latency_ns_median);
 
 struct RecordRow {
   int64_t id = 0;
@@ -75,7 +80,6 @@ struct RecordRow {
   std::string kernel_name;
   // The winner, as confirmed; id and sweep_id set. Stored already: only its id is used to publish.
   Trial trial;
-  uint32_t sample_count = 0;  // of the trial; CurrentRecords leaves its samples_ns out
   double default_latency_ns = 0;
   uint32_t tie_count = 0;
   int64_t published_unix_ms = 0;
@@ -83,6 +87,8 @@ struct RecordRow {
   uint64_t seed = 0;  // of the inputs
   std::vector<RecordTie> ties;
 };
+TUNE_FIELDS(RecordRow, id, key, kernel_name, trial, default_latency_ns, tie_count,
+            published_unix_ms, seed, ties);
 
 struct CeilingRow {
   std::string device_name;
@@ -92,6 +98,7 @@ struct CeilingRow {
   std::string uuid;                    // of the device; empty: measured before it was kept
   std::vector<double> process_values;  // one figure of each fresh process
 };
+TUNE_FIELDS(CeilingRow, device_name, driver, ceiling, measured_unix_ms, uuid, process_values);
 
 // A profile with where its numbers come from.
 struct ProfileRow {
@@ -99,6 +106,7 @@ struct ProfileRow {
   std::string kernel_name;
   Profile profile;
 };
+TUNE_FIELDS(ProfileRow, key, kernel_name, profile);
 
 // What all that is set must fit.
 struct ProfileFilter {
@@ -119,6 +127,7 @@ struct CalibrationRow {
   int64_t measured_unix_ms = 0;
   std::vector<CalibrationEntry> entries;
 };
+TUNE_FIELDS(CalibrationRow, id, device_name, chip, driver, uuid, measured_unix_ms, entries);
 
 struct StoreStatistics {
   uint64_t trial_count = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/fields.h"
 #include "tuner/trial.h"
 
 namespace tune {
@@ -20,6 +21,7 @@ struct ParameterFact {
 
   friend bool operator==(const ParameterFact&, const ParameterFact&) = default;
 };
+TUNE_FIELDS(ParameterFact, bytes, type);
 
 // A kernel of an artifact. Zeros where the artifact does not say.
 struct EntryFacts {
@@ -30,6 +32,7 @@ struct EntryFacts {
 
   friend bool operator==(const EntryFacts&, const EntryFacts&) = default;
 };
+TUNE_FIELDS(EntryFacts, name, parameters, threads, threads_max);
 
 struct Artifact {
   // kOk, kCompileFailed, kCompileTimeout or kInvalidConfig (an option or include that is not
@@ -41,6 +44,7 @@ struct Artifact {
   std::vector<EntryFacts> entries;  // those that were asked for, in that order
   double seconds = 0;
 };
+TUNE_FIELDS(Artifact, outcome, log, binary, resources, entries, seconds);
 
 // Each resource of an entry where it takes more than those before.
 void AddResources(const Resources& entry, Resources& resources);

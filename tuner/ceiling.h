@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tuner/fields.h"
 #include "tuner/trial.h"
 
 namespace tune {
@@ -25,10 +26,13 @@ enum class CeilingKind {
 // How long the load lasts: power limits lower compute ceilings after a while.
 enum class CeilingPolicy { kBurst = 1, kSustained = 2 };
 
+// How a ceiling is known: from what its maker says, or by a probe.
+enum class CeilingSource { kUnknown = 0, kNominal = 1, kMeasured = 2 };
+
 struct Ceiling {
   std::string name;  // "dram_copy" in bytes/s; "f32", "tensor_bf16", ... in FLOP/s; "launch" in ns
   double value = 0;
-  bool measured = false;
+  CeilingSource source = CeilingSource::kNominal;
   CeilingKind kind = CeilingKind::kUnknown;
   CeilingPolicy policy = CeilingPolicy::kBurst;
   std::string probe;       // what reached it: "copy_4, 512 threads"
@@ -40,5 +44,10 @@ struct Ceiling {
   Telemetry telemetry;  // right after
   std::string note;
 };
+TUNE_FIELDS(Ceiling, name, value, source, kind, policy, probe, theoretical, low, high,
+            process_count, telemetry, note);
+
+// Of its values: "B/s", "FLOP/s", "OP/s", "ns".
+std::string UnitOf(const Ceiling& ceiling);
 
 }  // namespace tune

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/fields.h"
 #include "tuner/value.h"
 
 namespace tune {
@@ -16,6 +17,7 @@ struct Config {
 
   friend bool operator==(const Config&, const Config&) = default;
 };
+TUNE_FIELDS(Config, entries);
 
 // "BLOCK_M=64 STAGES=2": canonical, so equal configs of one kernel have equal text.
 std::string ToText(const Config& config);

@@ -21,5 +21,7 @@ struct DeviceInfo {
   Clock clock = Clock::kUnknown;
   std::string clock_note;  // why not the canonical clock; empty if it is
 };
+TUNE_FIELDS(DeviceInfo, name, target, sm_count, memory_bytes, l2_bytes, max_shared_bytes, uuid,
+            driver, clock, clock_note);
 
 }  // namespace tune

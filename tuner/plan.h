@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "tuner/fields.h"
 #include "tuner/language.h"
 #include "tuner/problem.h"
 #include "tuner/value.h"
@@ -20,6 +21,7 @@ struct SourceFile {
   std::string name;  // as #include "name" finds it
   std::string text;  // bytes, where the language is no text
 };
+TUNE_FIELDS(SourceFile, name, text);
 
 // One compilation, which makes one artifact.
 struct CompilePlan {
@@ -32,15 +34,19 @@ struct CompilePlan {
   std::vector<std::string> options;                          // on the allow-list only
   std::vector<std::string> entries;  // kernels of the artifact that are launched, each once
 };
+TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
+            entries);
 
-enum class Role { kInput, kOutput, kInOut, kScratch };
+// Sent between the daemon and its workers, as Fill::Kind is: do not renumber.
+enum class Role { kInput = 1, kOutput = 2, kInOut = 3, kScratch = 4 };
 
 struct Fill {
-  enum class Kind { kNormal, kUniform, kConstant, kIota };
+  enum class Kind { kNormal = 1, kUniform = 2, kConstant = 3, kIota = 4 };
   Kind kind = Kind::kNormal;
   double low = 0;
   double high = 1;
 };
+TUNE_FIELDS(Fill, kind, low, high);
 
 struct BufferPlan {
   std::string name;
@@ -49,12 +55,14 @@ struct BufferPlan {
   Role role = Role::kInput;
   Fill fill;
 };
+TUNE_FIELDS(BufferPlan, name, dtype, count, role, fill);
 
 struct ScalarPlan {
   std::string name;
   DType dtype = DType::kI32;
   Value value;
 };
+TUNE_FIELDS(ScalarPlan, name, dtype, value);
 
 // A CUtensorMap over a buffer; sizes fastest dimension first.
 struct TensorMapPlan {
@@ -66,6 +74,8 @@ struct TensorMapPlan {
   int swizzle_bytes = 0;
   int l2_promotion_bytes = 0;
 };
+TUNE_FIELDS(TensorMapPlan, name, buffer, dims, strides_bytes, box, swizzle_bytes,
+            l2_promotion_bytes);
 
 using ArgPlan = std::variant<BufferPlan, ScalarPlan, TensorMapPlan>;
 
@@ -76,17 +86,20 @@ struct LaunchPlan {
   std::array<int64_t, 3> cluster = {1, 1, 1};  // blocks
   int64_t shared_bytes = 0;                    // dynamic
 };
+TUNE_FIELDS(LaunchPlan, entry, grid, block, cluster, shared_bytes);
 
 struct WorkPlan {
   double flops = 0;
   double bytes = 0;
   std::string peak;  // the FLOP/s ceiling: "f32", "tensor_bf16", ...
 };
+TUNE_FIELDS(WorkPlan, flops, bytes, peak);
 
 struct TolerancePlan {
   double rtol = 0;
   double atol = 0;
 };
+TUNE_FIELDS(TolerancePlan, rtol, atol);
 
 // One launch of a program, and what happens before it.
 struct StepPlan {
@@ -94,6 +107,7 @@ struct StepPlan {
   std::vector<ArgPlan> args;     // in the order of the entry's parameters
   std::vector<BufferPlan> zero;  // scratch buffers that are set to zero first
 };
+TUNE_FIELDS(StepPlan, launch, args, zero);
 
 // What a config becomes: one compilation, and steps that run back to back. Timed from the first
 // start, be it of a launch or of a zeroing, to the last end.
@@ -107,6 +121,7 @@ struct Program {
   std::vector<StepPlan> steps;
   std::string binary;  // of the artifact that the steps launch entries of
 };
+TUNE_FIELDS(Program, steps, binary);
 
 // What stays the same for every variant of a problem on one device: buffers, reference, work.
 struct ProblemPlan {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tuner/fields.h"
 
 namespace tune {
 
@@ -28,6 +29,7 @@ struct Problem {
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
+TUNE_FIELDS(Problem, dims, dtype);
 
 // "rows=8192 cols=4096 bf16": canonical.
 std::string ToText(const Problem& problem);

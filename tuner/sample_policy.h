@@ -18,5 +18,7 @@ struct SamplePolicy {
   double rival_latency_ns = 0;
   double hopeless_ratio = 2.0;
 };
+TUNE_FIELDS(SamplePolicy, cache_mode, samples_min, samples_max, seconds_max, precision,
+            rival_latency_ns, hopeless_ratio);
 
 }  // namespace tune

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tuner/config.h"
+#include "tuner/fields.h"
 
 namespace tune {
 
@@ -34,6 +35,7 @@ std::string ToText(CacheMode mode);
 
 // Statistics of a trial's samples; see tuner/statistics. Times in nanoseconds.
 struct Measurement {
+  uint64_t sample_count = 0;  // also where samples_ns are left out
   double latency_ns_median = 0;
   double latency_ns_low = 0;  // 95 % interval of the median
   double latency_ns_high = 0;
@@ -47,6 +49,9 @@ struct Measurement {
   bool stopped_early = false;
   std::vector<double> samples_ns;
 };
+TUNE_FIELDS(Measurement, sample_count, latency_ns_median, latency_ns_low, latency_ns_high,
+            latency_ns_min, latency_ns_mean, clock, cache_mode, bytes_per_second,
+            flops_per_second, peak_fraction, stopped_early, samples_ns);
 
 struct Resources {
   int64_t registers = 0;
@@ -57,6 +62,8 @@ struct Resources {
   int64_t binary_bytes = 0;
   std::string binary_sha256;
 };
+TUNE_FIELDS(Resources, registers, spill_bytes, stack_bytes, static_shared_bytes,
+            dynamic_shared_bytes, binary_bytes, binary_sha256);
 
 struct Telemetry {
   int64_t sm_clock_mhz = 0;
@@ -66,6 +73,8 @@ struct Telemetry {
   uint64_t throttle_reasons = 0;
   int64_t compute_processes = 0;  // on the device, ours among them; 0 if unknown
 };
+TUNE_FIELDS(Telemetry, sm_clock_mhz, memory_clock_mhz, power_mw, temperature_c, throttle_reasons,
+            compute_processes);
 
 struct ResultError {
   double max_abs = 0;
@@ -74,6 +83,7 @@ struct ResultError {
   uint64_t bad_elements = 0;
   std::string worst;
 };
+TUNE_FIELDS(ResultError, max_abs, max_rel, relative_l2, bad_elements, worst);
 
 // Why a config was tried. Values are stored and sent: do not renumber.
 enum class TrialPurpose {
@@ -99,6 +109,9 @@ struct Trial {
   double evaluate_seconds = 0;
   int64_t finished_unix_ms = 0;
 };
+TUNE_FIELDS(Trial, id, sweep_id, purpose, config, outcome, message, measurement, resources,
+            telemetry, error, compile_seconds, compile_cached, evaluate_seconds,
+            finished_unix_ms);
 
 inline constexpr size_t kMaxTrialMessageBytes = 16 * 1024;
 

@@ -168,7 +168,7 @@ absl::Status Bench::AddContext() {
   benchmark::AddCustomContext("target", Printable(device.target()));
   benchmark::AddCustomContext("driver", Printable(device.driver()));
   benchmark::AddCustomContext("compiler", Printable(device.compiler()));
-  benchmark::AddCustomContext("clock", Printable(device.clock()));
+  benchmark::AddCustomContext("clock", ToText(device.clock()));
   benchmark::AddCustomContext("cache", flags_.warm ? "warm" : "cold");
   return absl::OkStatus();
 }

@@ -23,11 +23,16 @@ std::string StateText(v1::DeviceState state) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::DeviceState_Name(state), "DEVICE_STATE_"));
 }
 
+std::string NoteOf(const v1::Device& device) {
+  const bool both = !device.message().empty() && !device.clock_note().empty();
+  return absl::StrCat(device.message(), both ? "; " : "", device.clock_note());
+}
+
 void PrintTable(const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
   Table table({"id", "state", "target", "name", "note"});
   for (const v1::Device& device : devices) {
     table.Add(
-        {device.id(), StateText(device.state()), device.target(), device.name(), device.message()});
+        {device.id(), StateText(device.state()), device.target(), device.name(), NoteOf(device)});
   }
   std::fputs(table.Text().c_str(), stdout);
 }
@@ -77,7 +82,7 @@ void PrintDevice(const v1::Device& device) {
   const std::pair<const char*, std::string> lines[] = {
       {"name", device.name()},
       {"state", StateText(device.state())},
-      {"note", device.message()},
+      {"note", NoteOf(device)},
       {"target", device.target()},
       {"units", device.sm_count() ? absl::StrCat(device.sm_count()) : ""},
       {"memory", device.memory_bytes() ? BytesText(device.memory_bytes()) : ""},
@@ -87,7 +92,7 @@ void PrintDevice(const v1::Device& device) {
       {"uuid", device.uuid()},
       {"driver", device.driver()},
       {"compiler", device.compiler()},
-      {"clock", device.clock()},
+      {"clock", device.clock() != v1::CLOCK_UNSPECIFIED ? ToText(device.clock()) : ""},
       {"restarts", absl::StrCat(device.worker_restarts())}};
   std::printf("%s\n", Bold(device.id()).c_str());
   for (const auto& [title, value] : lines) {
@@ -102,7 +107,7 @@ void PrintDevice(const v1::Device& device) {
                                                        : FlopRateText(ceiling.value());
     const std::string stale = ceiling.stale() ? "; stale: " + ceiling.stale_reason() : "";
     std::printf("%-10s%s %s (%s%s)\n", "ceiling", ceiling.name().c_str(), value.c_str(),
-                ceiling.source().c_str(), stale.c_str());
+                ToText(ceiling.source()).c_str(), stale.c_str());
   }
 }
 

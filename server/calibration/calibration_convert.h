@@ -3,10 +3,13 @@
 #pragma once
 
 #include "db/store.h"
+#include "server/wire/codec.h"
 #include "tune/v1/profile.pb.h"
 
 namespace tune::server {
 
-v1::Calibration ToProto(const db::CalibrationRow& row);
+inline v1::Calibration ToProto(const db::CalibrationRow& row) {
+  return Encoded<v1::Calibration>(row, {"id"});
+}
 
 }  // namespace tune::server

@@ -27,11 +27,10 @@ constexpr double kSustainedSeconds = 2;
 }  // namespace
 
 bool HasFreshSuite(const DeviceView& device) {
-  const absl::Time now = absl::Now();
   bool has_first_level = false;
-  for (const db::CeilingRow& row : device.ceilings) {
-    if (!StaleReason(row, device.status.info, now).empty()) return false;
-    has_first_level = has_first_level || row.ceiling.kind == CeilingKind::kL1;
+  for (const SeenCeiling& seen : device.ceilings) {
+    if (!seen.stale_reason.empty()) return false;
+    has_first_level = has_first_level || seen.row.ceiling.kind == CeilingKind::kL1;
   }
   return has_first_level;
 }

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/devices/stale_ceilings.h"
+#include "server/rpc/error_detail.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -202,7 +202,7 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   const DeviceInfo& info = view.status.info;
   if (!info.name.empty()) {
     absl::StatusOr<std::vector<db::CeilingRow>> rows = store_.GetCeilings(info.name, "", info.uuid);
-    if (rows.ok()) view.ceilings = *std::move(rows);
+    if (rows.ok()) view.ceilings = Seen(*std::move(rows), info, absl::Now());
   }
   return view;
 }
@@ -224,7 +224,12 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
   }
   const std::string known = absl::StrJoin(
       views, ", ", [](std::string* out, const auto& view) { out->append(view.status.id); });
-  return absl::NotFoundError(absl::StrCat("no device '", id, "' on this host; there is: ", known));
+  v1::ErrorDetail detail;
+  detail.set_reason(v1::ERROR_REASON_NO_SUCH_DEVICE);
+  detail.set_device(id);
+  return WithDetail(
+      absl::NotFoundError(absl::StrCat("no device '", id, "' on this host; there is: ", known)),
+      detail);
 }
 
 std::vector<DeviceStatus> Devices::Known() const {

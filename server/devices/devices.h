@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "db/store.h"
 #include "server/devices/device_turns.h"
+#include "server/devices/stale_ceilings.h"
 #include "server/supervision/device_supervisor.h"
 #include "server/supervision/workers.h"
 
@@ -25,7 +26,7 @@ namespace tune::server {
 struct DeviceView {
   DeviceStatus status;
   std::string compiler;  // "NVRTC 13.0.88"; empty if there is none
-  std::vector<db::CeilingRow> ceilings;
+  std::vector<SeenCeiling> ceilings;
   std::vector<v1::WorkerWalls> walls;  // of what runs and compiles for it, where they were tried
   absl::Time next_try = absl::InfiniteFuture();  // of one that cannot be used
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/devices/stale_ceilings.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace tune::server {
@@ -21,6 +23,16 @@ std::string StaleReason(const db::CeilingRow& row, const DeviceInfo& info, absl:
   if (age < -absl::Hours(1)) return "measured in the future: the clock was set back since";
   if (age <= kFresh) return "";
   return absl::StrCat("measured ", absl::ToInt64Hours(age) / 24, " days ago");
+}
+
+std::vector<SeenCeiling> Seen(std::vector<db::CeilingRow> rows, const DeviceInfo& info,
+                              absl::Time now) {
+  std::vector<SeenCeiling> seen;
+  for (db::CeilingRow& row : rows) {
+    std::string stale_reason = StaleReason(row, info, now);
+    seen.push_back({std::move(row), std::move(stale_reason)});
+  }
+  return seen;
 }
 
 }  // namespace tune::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "db/store.h"
@@ -13,5 +14,13 @@ namespace tune::server {
 // Why a ceiling should be measured again: its age, another driver, another device of the same name.
 // Empty if it need not be.
 std::string StaleReason(const db::CeilingRow& row, const DeviceInfo& info, absl::Time now);
+
+// A ceiling as it is seen now.
+struct SeenCeiling {
+  db::CeilingRow row;
+  std::string stale_reason;
+};
+std::vector<SeenCeiling> Seen(std::vector<db::CeilingRow> rows, const DeviceInfo& info,
+                              absl::Time now);
 
 }  // namespace tune::server

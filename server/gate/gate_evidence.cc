@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/statistics/median.h"
+#include "tuner/statistics/series.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -43,6 +44,57 @@ EvidenceRound ReduceLegs(const std::vector<db::GateLegRow>& rows, const gate::Ru
   return round;
 }
 
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// Of the rounds that say something.
+std::vector<double> LogRatios(const std::vector<const EvidenceRound*>& rounds) {
+  std::vector<double> log_ratios;
+  for (const EvidenceRound* round : rounds) {
+    if (WhyInvalid(*round).empty()) log_ratios.push_back(round->result.log_ratio);
+  }
+  return log_ratios;
+}
+
+// What a study's or a recording's rounds say, where there is no verdict.
+gate::Judgement Estimate(const std::string& fault,
+                         const std::vector<const EvidenceRound*>& rounds) {
+  const std::vector<double> log_ratios = LogRatios(rounds);
+  gate::Judgement judgement{
+      .verdict = fault.empty() ? gate::Verdict::kNone : gate::Verdict::kInvalid,
+      .reason = fault,
+      .ratio = 0,
+      .ratio_low = 0,
+      .ratio_high = 0,
+      .rounds = static_cast<int>(log_ratios.size()),
+      .invalid_rounds = static_cast<int>(rounds.size() - log_ratios.size()),
+      .p = 0};
+  if (log_ratios.empty()) return judgement;
+  const MeanInterval interval = EstimateMean(log_ratios);
+  judgement.ratio = std::exp(interval.mean);
+  judgement.ratio_low = std::exp(interval.low);
+  judgement.ratio_high = std::exp(interval.high);
+  judgement.deviation = StandardDeviation(log_ratios);
+  judgement.autocorrelation = Lag1Autocorrelation(log_ratios);
+  return judgement;
+}
+
+std::optional<Recovery> RecoveryOf(const Config& config, double tolerance,
+                                   const std::vector<const EvidenceRound*>& rounds) {
+  const std::vector<double> log_ratios = LogRatios(rounds);
+  if (log_ratios.empty()) return std::nullopt;
+  const MeanInterval interval = EstimateMean(log_ratios);
+  return Recovery{.config = config,
+                  .ratio = std::exp(interval.mean),
+                  .ratio_low = std::exp(interval.low),
+                  .ratio_high = std::exp(interval.high),
+                  .recovers = interval.mean <= std::log1p(tolerance)};
+}
+
 bool Near(double a, double b) {
   if (std::isnan(a) && std::isnan(b)) return true;
   if (std::isinf(a) || std::isinf(b)) return a == b;
@@ -50,6 +102,10 @@ bool Near(double a, double b) {
 }
 
 }  // namespace
+
+const std::string& WhyInvalid(const EvidenceRound& round) {
+  return round.fault.empty() ? round.result.invalid : round.fault;
+}
 
 absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::Store& store, int64_t gate_kernel_id,
                                                       const gate::Rules& rules) {
@@ -122,6 +178,36 @@ absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence&
   std::map<int64_t, gate::Judgement> judgements;
   for (const auto& [id, place] : places) judgements[id] = gate.Judge(place);
   return judgements;
+}
+
+std::vector<Findings> FindingsOf(const GateEvidence& evidence,
+                                 const std::map<int64_t, gate::Judgement>& verdicts) {
+  std::map<int64_t, std::vector<const EvidenceRound*>> rounds;
+  for (const EvidenceRound& round : evidence.rounds) rounds[round.gate_kernel_id].push_back(&round);
+  std::vector<Findings> all;
+  for (const db::GateKernelRow& kernel : evidence.kernels) {
+    Findings findings{.rounds = std::move(rounds[kernel.id])};
+    findings.tolerance = kernel.tolerance < 0 ? evidence.run.rules.delta0 : kernel.tolerance;
+    std::vector<const EvidenceRound*> recoveries;
+    std::vector<double> base_ns;
+    std::vector<double> head_ns;
+    for (const EvidenceRound* round : findings.rounds) {
+      if (round->stage == gate::Stage::kRecovery) {
+        recoveries.push_back(round);
+        continue;
+      }
+      if (round->base_ns > 0) base_ns.push_back(round->base_ns);
+      if (round->head_ns > 0) head_ns.push_back(round->head_ns);
+    }
+    findings.base_ns = MedianOf(base_ns);
+    findings.head_ns = MedianOf(head_ns);
+    findings.recovery = RecoveryOf(kernel.recovery_config, findings.tolerance, recoveries);
+    const auto verdict = verdicts.find(kernel.id);
+    findings.judgement = verdict != verdicts.end() ? verdict->second
+                                                   : Estimate(kernel.fault, findings.rounds);
+    all.push_back(std::move(findings));
+  }
+  return all;
 }
 
 std::vector<std::string> Differences(const std::string& kernel, const gate::Judgement& stored,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,21 @@ struct EvidenceRound {
   // Median over the revision's legs, in ns; 0 without legs.
   double base_ns = 0;
   double head_ns = 0;
-  double head_log = 0;  // for recordings, which have no pair
 };
+TUNE_FIELDS(EvidenceRound, gate_kernel_id, stage, round, result, fault, base_ns, head_ns);
+
+// Why the round says nothing; empty if it does.
+const std::string& WhyInvalid(const EvidenceRound& round);
+
+// The head's own best config against the base's.
+struct Recovery {
+  Config config;
+  double ratio = 1;
+  double ratio_low = 1;
+  double ratio_high = 1;  // 95 % interval (t) of the rounds
+  bool recovers = false;  // the loss is within the tolerance with it
+};
+TUNE_FIELDS(Recovery, config, ratio, ratio_low, ratio_high, recovers);
 
 struct GateEvidence {
   db::GateRunRow run;
@@ -41,6 +55,20 @@ absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::Store& store, int64_t 
 // Verdicts by gate kernel. FAILED_PRECONDITION if the rounds do not reach a decision: the run was
 // interrupted, or is no gate.
 absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence& evidence);
+
+// What the rounds of a kernel come to.
+struct Findings {
+  // The verdict; of a study or a recording, whose rounds decide nothing, their estimate.
+  gate::Judgement judgement;
+  double tolerance = 0;  // its own, or the run's
+  double base_ns = 0;    // median of the rounds' medians; 0 without any
+  double head_ns = 0;
+  std::optional<Recovery> recovery;
+  std::vector<const EvidenceRound*> rounds;  // of the evidence, all stages
+};
+// Of each kernel of the evidence, which must outlive them. Verdicts by gate kernel.
+std::vector<Findings> FindingsOf(const GateEvidence& evidence,
+                                 const std::map<int64_t, gate::Judgement>& verdicts);
 
 // What differs between two judgements of a kernel, as sentences.
 std::vector<std::string> Differences(const std::string& kernel, const gate::Judgement& stored,

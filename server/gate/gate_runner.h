@@ -23,6 +23,8 @@ struct GateStep {
   double elapsed_seconds = 0;
   double remaining_seconds = 0;
 };
+TUNE_FIELDS(GateStep, run_id, phase, kernel, rounds_done, rounds_planned, elapsed_seconds,
+            remaining_seconds);
 
 using TellGateStep = std::function<void(const GateStep&)>;
 

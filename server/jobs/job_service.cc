@@ -21,19 +21,8 @@ constexpr absl::Duration kCancelCap = absl::Seconds(30);
 }  // namespace
 
 v1::Job ToProto(const JobView& view) {
-  const db::JobRow& row = view.row;
-  v1::Job proto;
-  proto.set_id(row.id);
-  proto.set_kind(static_cast<v1::JobKind>(row.kind));
-  proto.set_state(view.waiting ? v1::JOB_STATE_WAITING : static_cast<v1::JobState>(row.state));
-  proto.set_priority(static_cast<v1::JobPriority>(row.priority));
-  proto.set_owner(Utf8(row.owner));
-  proto.set_subject(Utf8(row.subject));
-  proto.set_device_id(row.device_id);
-  proto.set_message(Utf8(row.message));
-  proto.set_created_unix_ms(row.created_unix_ms);
-  proto.set_started_unix_ms(row.started_unix_ms);
-  proto.set_finished_unix_ms(row.finished_unix_ms);
+  auto proto = Encoded<v1::Job>(view.row, {"deaths"});
+  if (view.waiting) proto.set_state(v1::JOB_STATE_WAITING);
   return proto;
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/rpc/error_detail.h"
 
 namespace tune::server {
 
@@ -33,8 +34,13 @@ absl::StatusOr<NamedKernel> Catalogue::Find(const std::string& name) const {
   if (it != kernels_.end()) return it->second;
   const std::string known = absl::StrJoin(
       kernels_, ", ", [](std::string* out, const auto& kernel) { out->append(kernel.first); });
-  return absl::NotFoundError(absl::StrCat(
-      "no kernel '", name, "' in the catalogue; there is: ", known.empty() ? "none" : known));
+  v1::ErrorDetail detail;
+  detail.set_reason(v1::ERROR_REASON_NO_SUCH_KERNEL);
+  detail.set_kernel(name);
+  return WithDetail(
+      absl::NotFoundError(absl::StrCat("no kernel '", name, "' in the catalogue; there is: ",
+                                       known.empty() ? "none" : known)),
+      detail);
 }
 
 }  // namespace tune::server

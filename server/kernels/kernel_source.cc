@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "server/rpc/error_detail.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -35,13 +36,17 @@ absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
   size_t bytes = source.spec_text().size();
   for (const auto& [name, text] : source.files()) bytes += name.size() + text.size();
   if (bytes > kSourceBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("the kernel's spec and files have ", bytes,
-                                                   " bytes; at most ", kSourceBytesMax));
+    return WithReason(
+        absl::InvalidArgumentError(absl::StrCat("the kernel's spec and files have ", bytes,
+                                                " bytes; at most ", kSourceBytesMax)),
+        v1::ERROR_REASON_TOO_LARGE);
   }
   NamedKernel named;
   named.spec_name = source.spec_name().empty() ? "kernel.textproto" : source.spec_name();
   const std::map<std::string, std::string> files(source.files().begin(), source.files().end());
-  ASSIGN_OR_RETURN(named.kernel, Kernel::Create(named.spec_name, source.spec_text(), files));
+  auto kernel = Kernel::Create(named.spec_name, source.spec_text(), files);
+  if (!kernel.ok()) return WithPlace(kernel.status());
+  named.kernel = *std::move(kernel);
   return named;
 }
 

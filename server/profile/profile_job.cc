@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/calibration/calibration_convert.h"
 #include "server/profile/profile_convert.h"
 #include "server/wire/nouns.h"
 #include "tuner/device_profile.h"
@@ -96,7 +95,6 @@ void ProfileJob::AddTimed(const Trial& trial) {
   item.profile.trial_id = trial.id;
   item.profile.sweep_id = trial.sweep_id;
   item.profile.measurement = trial.measurement;
-  item.profile.sample_count = trial.measurement.samples_ns.size();
   item.profile.measurement.samples_ns.clear();
 }
 
@@ -140,7 +138,6 @@ absl::Status ProfileJob::AddBest(const Cancelled& cancelled) {
     return absl::OkStatus();
   }
   AddTimed(record.trial);
-  if (items_.back().timed) items_.back().profile.sample_count = record.sample_count;
   return absl::OkStatus();
 }
 
@@ -263,17 +260,18 @@ absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item,
   profile.measurement = Summarise(report.samples_ns);
   profile.measurement.clock = report.clock;
   profile.measurement.cache_mode = key_.cache_mode;
-  profile.sample_count = report.samples_ns.size();
   profile.measurement.samples_ns.clear();
   std::vector<Ceiling> ceilings;
-  for (const db::CeilingRow& row : workload_.device.view.ceilings) ceilings.push_back(row.ceiling);
+  for (const SeenCeiling& seen : workload_.device.view.ceilings) {
+    ceilings.push_back(seen.row.ceiling);
+  }
   const double written = WrittenBytes(workload_.plan);
   const double cached =
       std::min(written, static_cast<double>(workload_.device.view.status.info.l2_bytes));
   const Roof roof = RoofFor(profile.work, ceilings, cached, written);
   if (ApplyRoofline(profile.work, roof, profile.measurement)) {
     profile.notes.push_back(
-        absl::StrCat("faster than the measured ", roof.bound,
+        absl::StrCat("faster than the measured ", ToText(roof.bound),
                      " ceiling allows for the declared work: not believed (above_roof)"));
   }
   return absl::OkStatus();

@@ -114,7 +114,6 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
   const KernelPolicy policy = kernel != kernels->end()
                                   ? PolicyOf(*kernel->second)
                                   : KernelPolicy{.kernel_name = record.kernel_name};
-  record.sample_count = static_cast<uint32_t>(record.trial.measurement.samples_ns.size());
   record.trial.measurement.samples_ns = {};
   std::shared_ptr<const LookupIndex> index = before.index->With(std::move(record), policy);
   std::lock_guard lock(mutex_);

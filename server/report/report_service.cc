@@ -127,9 +127,7 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
       ASSIGN_OR_RETURN(sources.counted, CountedTrials(store_, id));
       ASSIGN_OR_RETURN(std::vector<db::CeilingRow> ceilings,
                        store_.GetCeilings(row.device_name, evidence.key.driver, info.uuid));
-      for (const db::CeilingRow& ceiling : ceilings) {
-        sources.ceilings.push_back(ToProto(ceiling, info, now));
-      }
+      sources.ceilings = Seen(std::move(ceilings), info, now);
       ASSIGN_OR_RETURN(*response->add_rooflines(), MakeRoofline(evidence, sources));
     }
     return absl::OkStatus();

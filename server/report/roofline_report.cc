@@ -37,16 +37,14 @@ v1::ResourceUse ToProto(const ResourceUse& use, double median_ns) {
   return proto;
 }
 
-v1::RooflinePoint MakePoint(const EvidenceTrial& evidence, const RooflineBasis& basis,
+v1::RooflinePoint MakePoint(const Trial& trial, const RooflineBasis& basis,
                             const RooflineSources& sources) {
-  const Trial& trial = evidence.trial;
   v1::RooflinePoint point;
   *point.mutable_trial() = ToProto(trial, Samples::kOmit);
   const bool timed = trial.measurement.latency_ns_median > 0 &&
                      (trial.outcome == Outcome::kOk || trial.outcome == Outcome::kAboveRoof);
   if (!timed) return point;
   *point.mutable_trial()->mutable_measurement() = ToProto(trial.measurement, Samples::kOmit);
-  point.mutable_trial()->mutable_measurement()->set_sample_count(evidence.sample_count);
   std::optional<CountedWork> counted;
   if (const auto it = sources.counted.find(trial.id); it != sources.counted.end()) {
     counted = it->second.work;
@@ -102,10 +100,10 @@ void AddNotes(const SweepEvidence& evidence, const RooflineSources& sources,
   for (const v1::RooflinePoint& point : roofline.points()) {
     for (const v1::ResourceUse& use : point.uses()) used.insert(use.ceiling());
   }
-  for (const v1::Ceiling& ceiling : sources.ceilings) {
-    if (ceiling.stale() && used.contains(ceiling.name())) {
-      roofline.add_notes(absl::StrCat("the ceiling ", ceiling.name(),
-                                      " is stale: ", ceiling.stale_reason(),
+  for (const auto& [row, stale_reason] : sources.ceilings) {
+    if (!stale_reason.empty() && used.contains(row.ceiling.name)) {
+      roofline.add_notes(absl::StrCat("the ceiling ", row.ceiling.name,
+                                      " is stale: ", stale_reason,
                                       "; `tunectl device ceilings` measures it again"));
     }
   }
@@ -136,11 +134,7 @@ absl::StatusOr<v1::Roofline> MakeRoofline(const SweepEvidence& evidence,
   RooflineBasis basis{.declared = plan.work,
                       .written_bytes = WrittenBytes(plan),
                       .cache_bytes = static_cast<double>(sources.cache_bytes)};
-  for (const v1::Ceiling& ceiling : sources.ceilings) {
-    basis.ceilings.push_back({.name = ceiling.name(),
-                              .value = ceiling.value(),
-                              .measured = ceiling.source() == "measured"});
-  }
+  for (const SeenCeiling& seen : sources.ceilings) basis.ceilings.push_back(seen.row.ceiling);
   v1::Roofline roofline;
   *roofline.mutable_sweep() = ToProto(evidence.view);
   roofline.set_driver(evidence.key.driver);
@@ -150,8 +144,8 @@ absl::StatusOr<v1::Roofline> MakeRoofline(const SweepEvidence& evidence,
   roofline.set_peak(plan.work.peak);
   roofline.set_written_bytes(basis.written_bytes);
   roofline.set_cache_bytes(sources.cache_bytes);
-  for (const v1::Ceiling& ceiling : sources.ceilings) *roofline.add_ceilings() = ceiling;
-  for (const EvidenceTrial& trial : evidence.trials) {
+  for (const SeenCeiling& seen : sources.ceilings) *roofline.add_ceilings() = ToProto(seen);
+  for (const Trial& trial : evidence.trials) {
     *roofline.add_points() = MakePoint(trial, basis, sources);
   }
   LimitPoints(roofline);

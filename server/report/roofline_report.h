@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "db/store.h"
 #include "server/devices/devices.h"
+#include "server/devices/stale_ceilings.h"
 #include "server/report/sweep_evidence.h"
 #include "tune/v1/report.pb.h"
 #include "tuner/roofline/diagnosis.h"
@@ -22,7 +23,7 @@ struct CountedTrial {
 
 struct RooflineSources {
   const Kernel& kernel;
-  std::vector<v1::Ceiling> ceilings;  // of the device, as they are known now
+  std::vector<SeenCeiling> ceilings;  // of the device, as they are known now
   uint64_t cache_bytes = 0;           // its last-level cache; 0: unknown
   std::map<int64_t, CountedTrial> counted;
 };

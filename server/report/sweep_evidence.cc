@@ -10,15 +10,13 @@ namespace {
 
 constexpr uint32_t kTrialsRead = 256;  // with their samples, which are dropped at once
 
-EvidenceTrial WithoutSamples(Trial trial) {
-  EvidenceTrial evidence{.trial = std::move(trial)};
-  evidence.sample_count = static_cast<uint32_t>(evidence.trial.measurement.samples_ns.size());
-  evidence.trial.measurement.samples_ns = {};
-  return evidence;
+Trial WithoutSamples(Trial trial) {
+  trial.measurement.samples_ns = {};
+  return trial;
 }
 
-absl::StatusOr<std::vector<EvidenceTrial>> OwnTrials(db::Store& store, int64_t sweep_id) {
-  std::vector<EvidenceTrial> trials;
+absl::StatusOr<std::vector<Trial>> OwnTrials(db::Store& store, int64_t sweep_id) {
+  std::vector<Trial> trials;
   int64_t last_id = 0;
   while (true) {
     ASSIGN_OR_RETURN(std::vector<Trial> piece, store.TrialsAfter(sweep_id, last_id, kTrialsRead));
@@ -37,14 +35,12 @@ absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps,
   ASSIGN_OR_RETURN(evidence.trials, OwnTrials(store, sweep_id));
   if (evidence.view.progress.reused > 0) {
     ASSIGN_OR_RETURN(std::vector<Trial> known, store.TrialsKnownTo(evidence.view.row));
-    std::vector<EvidenceTrial> all;
-    for (Trial& trial : known) all.push_back(WithoutSamples(std::move(trial)));
-    evidence.reused = all.size();
-    for (EvidenceTrial& own : evidence.trials) all.push_back(std::move(own));
-    evidence.trials = std::move(all);
+    evidence.reused = known.size();
+    std::move(evidence.trials.begin(), evidence.trials.end(), std::back_inserter(known));
+    evidence.trials = std::move(known);
   }
   if (evidence.trials.empty()) return evidence;
-  ASSIGN_OR_RETURN(evidence.key, store.KeyOfTrial(evidence.trials.back().trial.id));
+  ASSIGN_OR_RETURN(evidence.key, store.KeyOfTrial(evidence.trials.back().id));
   return evidence;
 }
 

@@ -15,18 +15,13 @@
 
 namespace tune::server {
 
-struct EvidenceTrial {
-  Trial trial;  // without samples
-  uint32_t sample_count = 0;
-};
-
 struct SweepEvidence {
   SweepView view;
   // Of the newest trial; its own fields empty if there is none.
   db::TrialKey key;
-  // Oldest first. Those that an earlier sweep of the same key measured and this one built on come
-  // first.
-  std::vector<EvidenceTrial> trials;
+  // Without samples, oldest first. Those that an earlier sweep of the same key measured and this
+  // one built on come first.
+  std::vector<Trial> trials;
   uint64_t reused = 0;
 };
 

@@ -50,8 +50,7 @@ Factors FactorsOf(const SweepEvidence& evidence) {
   std::vector<const Trial*> trials;
   std::set<std::string>
       seen;  // a finalist is measured again; the search's time is like the others'
-  for (const EvidenceTrial& item : evidence.trials) {
-    const Trial& trial = item.trial;
+  for (const Trial& trial : evidence.trials) {
     if (trial.outcome != Outcome::kOk || !(trial.measurement.latency_ns_median > 0)) continue;
     if (seen.insert(ToText(trial.config)).second) trials.push_back(&trial);
   }
@@ -207,7 +206,7 @@ void AddTimeline(const SweepEvidence& evidence, v1::SweepReport& report) {
   double started_ms = 0;
   v1::TimelinePoint last;
   for (size_t i = evidence.reused; i < evidence.trials.size(); ++i) {
-    const Trial& trial = evidence.trials[i].trial;
+    const Trial& trial = evidence.trials[i];
     if (number == 0) {
       started_ms = static_cast<double>(trial.finished_unix_ms) - trial.evaluate_seconds * 1e3;
     }
@@ -252,12 +251,12 @@ void AddOutcomes(const SweepEvidence& evidence, v1::SweepReport& report) {
   };
   std::map<Outcome, std::map<std::string, Group>> groups;
   std::map<Outcome, uint64_t> counts;
-  for (const EvidenceTrial& item : evidence.trials) {
-    ++counts[item.trial.outcome];
-    if (item.trial.outcome == Outcome::kOk) continue;
-    Group& group = groups[item.trial.outcome][Shape(item.trial.message)];
+  for (const Trial& trial : evidence.trials) {
+    ++counts[trial.outcome];
+    if (trial.outcome == Outcome::kOk) continue;
+    Group& group = groups[trial.outcome][Shape(trial.message)];
     ++group.count;
-    if (group.first == nullptr) group.first = &item.trial;
+    if (group.first == nullptr) group.first = &trial;
   }
   for (const auto& [outcome, count] : counts) {
     v1::OutcomeSummary* summary = report.add_outcomes();
@@ -282,7 +281,7 @@ void AddOutcomes(const SweepEvidence& evidence, v1::SweepReport& report) {
 
 uint64_t ConfigsTried(const SweepEvidence& evidence) {
   std::set<std::string> configs;
-  for (const EvidenceTrial& item : evidence.trials) configs.insert(ToText(item.trial.config));
+  for (const Trial& trial : evidence.trials) configs.insert(ToText(trial.config));
   return configs.size();
 }
 
@@ -290,8 +289,8 @@ uint64_t ConfigsTried(const SweepEvidence& evidence) {
 std::string WhyUneven(const SweepEvidence& evidence, const Factors& factors) {
   const uint64_t tried = ConfigsTried(evidence);
   std::map<std::string, std::set<Value>> values;
-  for (const EvidenceTrial& item : evidence.trials) {
-    for (const auto& [param, value] : item.trial.config.entries) values[param].insert(value);
+  for (const Trial& trial : evidence.trials) {
+    for (const auto& [param, value] : trial.config.entries) values[param].insert(value);
   }
   double grid = 1;
   for (const auto& [param, distinct] : values) grid *= static_cast<double>(distinct.size());
@@ -329,7 +328,7 @@ void AddNotes(const SweepEvidence& evidence, const Factors& factors, v1::SweepRe
                                   "not in the time line"));
   }
   uint64_t early = 0;
-  for (const EvidenceTrial& item : evidence.trials) early += item.trial.measurement.stopped_early;
+  for (const Trial& trial : evidence.trials) early += trial.measurement.stopped_early;
   if (early > 0) {
     report.add_notes(absl::StrCat(early,
                                   " slow configs have few samples: their measurement was "

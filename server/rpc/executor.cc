@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/error_detail.h"
 
 namespace tune::server {
 namespace {
@@ -27,11 +28,17 @@ void LowerThisThread() {
 
 absl::StatusOr<Executor::Ticket> Executor::Run(std::function<void()> task) {
   std::lock_guard lock(mutex_);
-  if (stopping_) return absl::UnavailableError("the daemon is stopping");
+  if (stopping_) return WithReason(absl::UnavailableError("the daemon is stopping"),
+                                     v1::ERROR_REASON_STOPPING);
   if (queue_.size() >= queue_max_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the daemon is busy: ", queue_max_,
-                     " calls of this kind are waiting; try again when some of them are done"));
+    v1::ErrorDetail detail;
+    detail.set_reason(v1::ERROR_REASON_QUEUE_FULL);
+    detail.set_retry_after_ms(1000);
+    return WithDetail(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "the daemon is busy: ", queue_max_,
+            " calls of this kind are waiting; try again when some of them are done")),
+        detail);
   }
   const Ticket ticket = next_ticket_++;
   queue_.push_back({ticket, std::move(task)});

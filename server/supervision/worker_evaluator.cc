@@ -464,7 +464,7 @@ void WorkerEvaluator::Appraise(Trial& trial) const {
   trial.message = absl::StrFormat(
       "median %.0f ns, but the device's measured %s ceiling allows no less than %.0f ns: the "
       "kernel does less than its declared work",
-      trial.measurement.latency_ns_median, roof.bound, roof.believable_ns);
+      trial.measurement.latency_ns_median, ToText(roof.bound), roof.believable_ns);
 }
 
 // One that cannot be opened, for want of memory say, is left out.

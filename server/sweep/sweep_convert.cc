@@ -11,62 +11,33 @@
 namespace tune::server {
 namespace {
 
-void ProgressToProto(const SweepProgress& from, v1::SweepProgress* to) {
-  to->set_space_size(from.space_size);
-  to->set_planned(from.planned);
-  to->set_done(from.done);
-  to->set_reused(from.reused);
+void ProgressToProto(const SweepProgress& from, v1::SweepProgress& to) {
+  Encode(from, to, {"outcomes"});
   for (const auto& [outcome, count] : from.outcomes) {
-    (*to->mutable_outcomes())[ToText(outcome)] = count;
+    (*to.mutable_outcomes())[ToText(outcome)] = count;
   }
-  to->set_elapsed_seconds(from.elapsed_seconds);
-  to->set_trials_per_second(from.trials_per_second);
-  to->set_remaining_seconds(from.remaining_seconds);
-  if (from.best_config) *to->mutable_best_config() = ToProto(*from.best_config);
-  to->set_best_latency_ns(from.best_latency_ns);
-  to->set_worker_restarts(from.worker_restarts);
-  to->set_compile_cache_hits(from.compile_cache_hits);
 }
 
-SweepProgress ProgressFromProto(const v1::SweepProgress& from) {
-  SweepProgress to;
-  to.space_size = from.space_size();
-  to.planned = from.planned();
-  to.done = from.done();
-  to.reused = from.reused();
+absl::Status ProgressFromProto(const v1::SweepProgress& from, SweepProgress& to) {
   for (int value = v1::OUTCOME_OK; value <= v1::OUTCOME_ABOVE_ROOF; ++value) {
     const Outcome outcome = static_cast<Outcome>(value);
-    auto it = from.outcomes().find(ToText(outcome));
+    const auto it = from.outcomes().find(ToText(outcome));
     if (it != from.outcomes().end()) to.outcomes[outcome] = it->second;
   }
-  to.elapsed_seconds = from.elapsed_seconds();
-  to.trials_per_second = from.trials_per_second();
-  if (from.has_best_config()) to.best_config = FromProto(from.best_config());
-  to.best_latency_ns = from.best_latency_ns();
-  to.worker_restarts = from.worker_restarts();
-  to.compile_cache_hits = from.compile_cache_hits();
-  return to;
+  return Decode(from, to, {"outcomes"});
 }
 
-// What a stored sweep cannot have from its trials.
-void EvidenceToProto(const SweepResult& from, v1::SweepResult* to) {
-  to->set_confirm_rounds(from.confirm_rounds);
-  to->set_bound(from.bound);
-  to->set_ceiling(from.ceiling);
-  if (!from.bound.empty()) to->set_ceiling_source(from.ceiling_measured ? "measured" : "nominal");
-}
+// A stored sweep has these from its trials.
+constexpr wire::Names kTrialsOfResult = {"best", "default_trial", "ties"};
 
-void ResultToProto(const SweepResult& from, v1::SweepResult* to) {
-  EvidenceToProto(from, to);
-  *to->mutable_best() = ToProto(from.best);
-  to->set_too_noisy(TooNoisyToTell(from.best.measurement));
-  for (const Trial& tie : from.ties) *to->add_ties() = ToProto(tie);
+void ResultToProto(const SweepResult& from, v1::SweepResult& to) {
+  Encode(from, to, kTrialsOfResult);
+  *to.mutable_best() = ToProto(from.best);
+  to.set_too_noisy(TooNoisyToTell(from.best.measurement));
+  for (const Trial& tie : from.ties) *to.add_ties() = ToProto(tie);
   if (!from.default_trial || from.default_trial->outcome != Outcome::kOk) return;
-  *to->mutable_default_trial() = ToProto(*from.default_trial);
-  const double best_ns = from.best.measurement.latency_ns_median;
-  if (best_ns > 0) {
-    to->set_speedup_over_default(from.default_trial->measurement.latency_ns_median / best_ns);
-  }
+  *to.mutable_default_trial() = ToProto(*from.default_trial);
+  to.set_speedup_over_default(SpeedupOverDefault(from));
 }
 
 // What of a sweep is in no column of its row.
@@ -103,40 +74,27 @@ void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
 
 }  // namespace
 
-
 v1::Sweep ToProto(const SweepView& view) {
-  const db::SweepRow& row = view.row;
-  v1::Sweep proto;
-  proto.set_id(row.id);
-  proto.set_kernel_name(row.kernel_name);
-  proto.set_kernel_hash(row.kernel_hash);
-  *proto.mutable_problem() = ToProto(row.problem);
-  proto.set_device_id(row.job.device_id);
-  proto.set_device_name(row.device_name);
-  proto.set_target(row.target);
-  proto.set_strategy(row.strategy);
-  proto.mutable_budget()->set_trials(row.budget_trials);
-  proto.mutable_budget()->set_seconds(row.budget_seconds);
-  proto.set_seed(row.seed);
-  proto.set_cache_mode(ToProto(row.cache_mode));
-  proto.set_job_id(row.job.id);
-  proto.set_priority(static_cast<v1::JobPriority>(row.job.priority));
-  proto.set_state(view.waiting ? v1::SWEEP_STATE_WAITING
-                               : static_cast<v1::SweepState>(row.job.state));
-  proto.set_message(Utf8(row.job.message));
-  proto.set_created_unix_ms(row.job.created_unix_ms);
-  proto.set_finished_unix_ms(row.job.finished_unix_ms);
-  ProgressToProto(view.progress, proto.mutable_progress());
-  if (view.result) ResultToProto(*view.result, proto.mutable_result());
+  const db::JobRow& job = view.row.job;
+  auto proto = Encoded<v1::Sweep>(
+      view.row, {"job", "budget_trials", "budget_seconds", "fresh", "idempotency_key",
+                 "best_trial_id", "default_trial_id", "tie_trial_ids", "summary"});
+  Encode(job, proto, {"id", "kind", "state", "owner", "subject", "started_unix_ms", "deaths"});
+  proto.set_job_id(job.id);
+  proto.set_state(view.waiting ? v1::SWEEP_STATE_WAITING : static_cast<v1::SweepState>(job.state));
+  proto.mutable_budget()->set_trials(static_cast<uint32_t>(view.row.budget_trials));
+  proto.mutable_budget()->set_seconds(view.row.budget_seconds);
+  ProgressToProto(view.progress, *proto.mutable_progress());
+  if (view.result) ResultToProto(*view.result, *proto.mutable_result());
   SearchToProto(view, proto);
-  proto.set_confirm_seconds_max(ConfirmSecondsMax(row));
+  proto.set_confirm_seconds_max(ConfirmSecondsMax(view.row));
   return proto;
 }
 
 std::string SummaryText(const SweepView& view) {
   v1::Sweep summary;
-  ProgressToProto(view.progress, summary.mutable_progress());
-  if (view.result) EvidenceToProto(*view.result, summary.mutable_result());
+  ProgressToProto(view.progress, *summary.mutable_progress());
+  if (view.result) Encode(*view.result, *summary.mutable_result(), kTrialsOfResult);
   SearchToProto(view, summary);
   std::string text;
   // Only fails for Any and malformed well-known types; a summary has neither.
@@ -153,14 +111,10 @@ absl::StatusOr<SweepView> FromSummaryText(const db::SweepRow& row) {
   if (!google::protobuf::util::JsonStringToMessage(row.summary, &summary, options).ok()) {
     return absl::DataLossError(absl::StrCat("sweep ", row.id, ": the stored summary is damaged"));
   }
-  view.progress = ProgressFromProto(summary.progress());
+  RETURN_IF_ERROR(ProgressFromProto(summary.progress(), view.progress));
   SearchFromProto(summary, view);
-  if (summary.has_result()) {
-    view.result = SweepResult{.confirm_rounds = summary.result().confirm_rounds(),
-                              .bound = summary.result().bound(),
-                              .ceiling = summary.result().ceiling(),
-                              .ceiling_measured = summary.result().ceiling_source() == "measured"};
-  }
+  if (!summary.has_result()) return view;
+  RETURN_IF_ERROR(Decode(summary.result(), view.result.emplace(), kTrialsOfResult));
   return view;
 }
 

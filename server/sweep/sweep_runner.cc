@@ -337,7 +337,7 @@ absl::Status SweepRun::Confirm() {
                      .confirm_rounds = static_cast<uint32_t>(finals.rounds),
                      .bound = roof.bound,
                      .ceiling = roof.ceiling,
-                     .ceiling_measured = roof.measured};
+                     .ceiling_source = roof.source};
   view_.result = std::move(result);
   confirmed_ = true;
   return absl::OkStatus();
@@ -380,7 +380,7 @@ absl::Status SweepRun::NameBestSoFar() {
   if (!summary_.best || evaluator_ == nullptr) return absl::OkStatus();
   const Roof& roof = evaluator_->roof();
   SweepResult result{
-      .bound = roof.bound, .ceiling = roof.ceiling, .ceiling_measured = roof.measured};
+      .bound = roof.bound, .ceiling = roof.ceiling, .ceiling_source = roof.source};
   ASSIGN_OR_RETURN(result.best, store_.GetTrial(summary_.best->id));
   if (default_trial_) {
     ASSIGN_OR_RETURN(result.default_trial, store_.GetTrial(default_trial_->id));

@@ -12,6 +12,7 @@
 #include "db/store.h"
 #include "server/sweep/warm_start.h"
 #include "tuner/config.h"
+#include "tuner/roofline/roofline.h"
 #include "tuner/trial.h"
 
 namespace tune::server {
@@ -30,16 +31,28 @@ struct SweepProgress {
   uint64_t worker_restarts = 0;
   uint64_t compile_cache_hits = 0;
 };
+TUNE_FIELDS(SweepProgress, space_size, planned, done, reused, outcomes, elapsed_seconds,
+            trials_per_second, remaining_seconds, best_config, best_latency_ns, worker_restarts,
+            compile_cache_hits);
 
 struct SweepResult {
   Trial best;
   std::optional<Trial> default_trial;
   std::vector<Trial> ties;
   uint32_t confirm_rounds = 0;  // 0: not measured again
-  std::string bound;            // "memory", "compute"; empty when no ceiling is known
+  Bound bound = Bound::kUnknown;
   double ceiling = 0;
-  bool ceiling_measured = false;
+  CeilingSource ceiling_source = CeilingSource::kUnknown;
 };
+TUNE_FIELDS(SweepResult, best, default_trial, ties, confirm_rounds, bound, ceiling,
+            ceiling_source);
+
+// How many times as fast as the default the best is; 0 if the default was not ok.
+inline double SpeedupOverDefault(const SweepResult& result) {
+  if (!result.default_trial || result.default_trial->outcome != Outcome::kOk) return 0;
+  const double best_ns = result.best.measurement.latency_ns_median;
+  return best_ns > 0 ? result.default_trial->measurement.latency_ns_median / best_ns : 0;
+}
 
 // How a sweep is to be searched, besides what its row says.
 struct SearchOptions {

@@ -12,7 +12,7 @@ namespace tune::server {
 
 worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings);
 // Leaves out what is not a positive, finite number.
-std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto);
+absl::StatusOr<std::vector<Ceiling>> FromWire(const worker::v1::CeilingsReply& proto);
 
 worker::v1::Count ToWire(const CountRequest& request);
 absl::StatusOr<CountRequest> FromWire(const worker::v1::Count& proto);
@@ -21,6 +21,6 @@ worker::v1::CountReport ToWire(const CountReport& report);
 absl::StatusOr<CountReport> FromWire(const worker::v1::CountReport& proto);
 
 worker::v1::CalibrationReport ToWire(const CalibrationReport& report);
-CalibrationReport FromWire(const worker::v1::CalibrationReport& proto);
+absl::StatusOr<CalibrationReport> FromWire(const worker::v1::CalibrationReport& proto);
 
 }  // namespace tune::server

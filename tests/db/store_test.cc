@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "db/migrations.h"
 #include "db/store.h"
 
 #include <sqlite3.h>
@@ -7,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "db/migrations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/db/rows_to_store.h"
@@ -199,8 +199,7 @@ TEST_F(StoreTest, RefusesConfigsThatWouldNotComeBack) {
   for (const Config& config : configs) {
     Trial trial = MakeTrial(sweep_.id);
     trial.config = config;
-    absl::Status status =
-        store.AppendTrial(trial, MakeTrialKey("k1")).status();
+    absl::Status status = store.AppendTrial(trial, MakeTrialKey("k1")).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   }
   EXPECT_THAT(store.TrialsOfSweep(sweep_.id).value(), IsEmpty());
@@ -378,7 +377,7 @@ TEST_F(StoreTest, TheNewestRecordOfAKeyIsCurrent) {
   EXPECT_EQ(record.default_latency_ns, 2000.5);
   EXPECT_EQ(record.tie_count, 3u);
   EXPECT_EQ(record.published_unix_ms, 1700000001000);
-  EXPECT_EQ(record.sample_count, 5u);
+  EXPECT_EQ(record.trial.measurement.sample_count, 5u);
   Trial expected = MakeTrial(sweep_.id, 64);
   expected.measurement.samples_ns.clear();
   ExpectEqual(record.trial, expected);
@@ -404,10 +403,8 @@ TEST_F(StoreTest, ARecordIsOfAnOkTrialUnderItsOwnKey) {
 TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
   Store& store = OpenWithSweep();
   const TrialKey key = MakeTrialKey("k1");
-  sweep_.best_trial_id =
-      store.AppendTrial(MakeTrial(sweep_.id, 32), key).value();
-  sweep_.default_trial_id =
-      store.AppendTrial(MakeTrial(sweep_.id, 8), key).value();
+  sweep_.best_trial_id = store.AppendTrial(MakeTrial(sweep_.id, 32), key).value();
+  sweep_.default_trial_id = store.AppendTrial(MakeTrial(sweep_.id, 8), key).value();
   sweep_.tie_trial_ids = {sweep_.default_trial_id};
   ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
   EXPECT_EQ(store.RebuildRecords().value(), 0) << "the sweep still runs";
@@ -425,7 +422,7 @@ TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
   EXPECT_EQ(records[0].seed, sweep_.seed);
   ASSERT_EQ(records[0].ties.size(), 1u);
   EXPECT_EQ(records[0].ties[0].config, MakeConfig(8));
-  EXPECT_EQ(records[0].ties[0].latency_ns, 1000.125);
+  EXPECT_EQ(records[0].ties[0].latency_ns_median, 1000.125);
 
   store_.reset();
   EXPECT_EQ(RunSql(path(), "DELETE FROM record"), "");
@@ -434,8 +431,7 @@ TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
 
 TEST_F(StoreTest, EvidenceCannotBeEdited) {
   Store& store = OpenWithSweep();
-  ASSERT_TRUE(
-      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).ok());
+  ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).ok());
   store_.reset();
   EXPECT_EQ(RunSql(path(), "SELECT * FROM trial_view; SELECT * FROM current_record"), "");
   for (const char* sql :
@@ -451,8 +447,7 @@ TEST_F(StoreTest, EvidenceCannotBeEdited) {
 
 TEST_F(StoreTest, ProfilesReadBackNewestFirst) {
   Store& store = OpenWithSweep();
-  const int64_t trial_id =
-      store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).value();
+  const int64_t trial_id = store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).value();
   ProfileRow row{.key = MakeTrialKey("k1"), .kernel_name = "softmax"};
   row.profile.config = MakeConfig(128);
   row.profile.set = MetricSet::kAll;
@@ -492,7 +487,11 @@ TEST_F(StoreTest, TheNewestCalibrationIsTheOneRead) {
   Store& store = OpenWithSweep();
   EXPECT_TRUE(absl::IsNotFound(store.LatestCalibration("NVIDIA H200", "").status()));
   CalibrationRow row{.device_name = "NVIDIA H200", .chip = "GH100", .driver = "580"};
-  row.entries = {{.name = "f16", .quantity = "f16", .expected = 8, .counted = 4, .multiplier = 2,
+  row.entries = {{.name = "f16",
+                  .quantity = "f16",
+                  .expected = 8,
+                  .counted = 4,
+                  .multiplier = 2,
                   .passed = true}};
   ASSERT_TRUE(store.AppendCalibration(row).ok());
   row.driver = "590";
@@ -506,9 +505,11 @@ TEST_F(StoreTest, TheNewestCalibrationIsTheOneRead) {
 
 TEST_F(StoreTest, CeilingsAreReplacedByName) {
   Store& store = Reopen();
-  const CeilingRow copy = {"NVIDIA H200", "575.57", {"dram_copy", 4.2e12, true}, 1700000000001};
-  const CeilingRow flops = {"NVIDIA H200", "575.57", {"f32", 6.0e13, false}, 1700000000002};
-  const CeilingRow other = {"NVIDIA H200", "580.00", {"f32", 1.0, true}, 3};
+  const CeilingRow copy = {
+      "NVIDIA H200", "575.57", {"dram_copy", 4.2e12, CeilingSource::kMeasured}, 1700000000001};
+  const CeilingRow flops = {
+      "NVIDIA H200", "575.57", {"f32", 6.0e13, CeilingSource::kNominal}, 1700000000002};
+  const CeilingRow other = {"NVIDIA H200", "580.00", {"f32", 1.0, CeilingSource::kMeasured}, 3};
   ASSERT_TRUE(store.PutCeilings({copy, other}).ok());
   CeilingRow newer = copy;
   newer.ceiling.value = 4.3e12;
@@ -518,10 +519,10 @@ TEST_F(StoreTest, CeilingsAreReplacedByName) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].ceiling.name, "dram_copy");
   EXPECT_EQ(rows[0].ceiling.value, 4.3e12);
-  EXPECT_TRUE(rows[0].ceiling.measured);
+  EXPECT_EQ(rows[0].ceiling.source, CeilingSource::kMeasured);
   EXPECT_EQ(rows[0].measured_unix_ms, 1700000000009);
   EXPECT_EQ(rows[1].ceiling.name, "f32");
-  EXPECT_FALSE(rows[1].ceiling.measured);
+  EXPECT_EQ(rows[1].ceiling.source, CeilingSource::kNominal);
   EXPECT_EQ(rows[1].device_name, "NVIDIA H200");
   EXPECT_EQ(rows[1].driver, "575.57");
 }
@@ -555,7 +556,7 @@ TEST_F(StoreTest, ThereMustBeAStoreToRead) {
 
 TEST_F(StoreTest, CeilingsBelongToOneDeviceOfAName) {
   Store& store = Reopen();
-  CeilingRow row = {"NVIDIA H200", "575.57", {"dram_copy", 1e12, true}, 1};
+  CeilingRow row = {"NVIDIA H200", "575.57", {"dram_copy", 1e12, CeilingSource::kMeasured}, 1};
   row.ceiling.telemetry.compute_processes = 3;
   const CeilingRow nobodys = row;  // as an older schema left it
   CeilingRow first = row;
@@ -583,8 +584,7 @@ TEST_F(StoreTest, StatisticsCountWhatIsThere) {
   Store& store = OpenWithSweep();
   EXPECT_EQ(store.Statistics().value().trial_count, 0u);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(
-        store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).ok());
+    ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).ok());
   }
   StoreStatistics statistics = store.Statistics().value();
   EXPECT_EQ(statistics.trial_count, 3u);

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +24,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "client/lookup.h"
+#include "client/rpc.h"
 #include "db/store.h"
 #include "tests/server/test_server.h"
 
@@ -402,6 +404,10 @@ TEST_F(ServerTest, UnreachableThingsAreNotFound) {
   status = Call(*stubs.kernels, &v1::KernelService::Stub::GetKernel, get_kernel, &kernel);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_NE(status.error_message().find("softmax"), std::string::npos) << status.error_message();
+  std::optional<v1::ErrorDetail> detail = client::DetailOf(client::FromGrpc(status));
+  ASSERT_TRUE(detail.has_value());
+  EXPECT_EQ(detail->reason(), v1::ERROR_REASON_NO_SUCH_KERNEL);
+  EXPECT_EQ(detail->kernel(), "no_such");
 
   v1::LookupRequest lookup;
   lookup.set_kernel_name("no_such");
@@ -414,6 +420,10 @@ TEST_F(ServerTest, UnreachableThingsAreNotFound) {
   v1::Device device;
   status = Call(*stubs.devices, &v1::DeviceService::Stub::GetDevice, get_device, &device);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  detail = client::DetailOf(client::FromGrpc(status));
+  ASSERT_TRUE(detail.has_value());
+  EXPECT_EQ(detail->reason(), v1::ERROR_REASON_NO_SUCH_DEVICE);
+  EXPECT_EQ(detail->device(), "cuda:99");
   EXPECT_NE(status.error_message().find("cpu"), std::string::npos) << status.error_message();
 }
 

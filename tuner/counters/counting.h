@@ -24,6 +24,7 @@ struct CounterReading {
   double low = 0;
   double high = 0;
 };
+TUNE_FIELDS(CounterReading, name, value, low, high);
 
 struct CountRequest {
   Program program;
@@ -53,6 +54,8 @@ struct CountReport {
   Quantities quantities;
   std::vector<std::string> left_out;  // "<counter>: <why it could not be read>"
 };
+TUNE_FIELDS(CountReport, outcome, message, unavailable, chip, pass_count, reading_count, counters,
+            quantities, left_out);
 
 // One known kernel, held against what a counter says of it.
 struct CalibrationEntry {
@@ -66,11 +69,14 @@ struct CalibrationEntry {
   bool passed = false;
   std::string message;  // why it did not pass
 };
+TUNE_FIELDS(CalibrationEntry, name, quantity, counter, expected, counted, multiplier, tolerance,
+            passed, message);
 
 struct CalibrationReport {
   std::string unavailable;
   std::string chip;
   std::vector<CalibrationEntry> entries;
 };
+TUNE_FIELDS(CalibrationReport, unavailable, chip, entries);
 
 }  // namespace tune

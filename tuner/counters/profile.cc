@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 namespace tune {
 namespace {
@@ -34,6 +37,22 @@ void ApplyMultipliers(const Multipliers& multipliers, Profile& profile) {
                    "device calibrate` once"));
 }
 
+std::vector<Stall> StallsOf(const Quantities& quantities) {
+  double all = 0;
+  std::vector<Stall> stalls;
+  for (const auto& [name, warps] : quantities) {
+    absl::string_view reason = name;
+    if (!absl::ConsumePrefix(&reason, "stall_")) continue;
+    all += warps;
+    stalls.push_back({.reason = std::string(reason), .warps = warps});
+  }
+  std::sort(stalls.begin(), stalls.end(), [](const Stall& a, const Stall& b) {
+    return std::tie(a.warps, a.reason) > std::tie(b.warps, b.reason);
+  });
+  for (Stall& stall : stalls) stall.share = all > 0 ? stall.warps / all : 0;
+  return stalls;
+}
+
 }  // namespace
 
 bool IsFlopQuantity(const std::string& quantity) {
@@ -59,6 +78,45 @@ double LevelBytes(const Profile& profile, const std::string& level) {
   const double read = of("dram_read");
   const double write = of("dram_write");
   return read < 0 || write < 0 ? -1 : read + write;
+}
+
+Figures FiguresOf(const Profile& profile) {
+  Figures figures{.declared_bytes = profile.work.bytes,
+                  .declared_flops = profile.work.flops,
+                  .peak = profile.work.peak,
+                  .stalls = StallsOf(profile.quantities)};
+  static constexpr std::pair<const char*, std::optional<double> Figures::*> kFigures[] = {
+      {"dram_read", &Figures::dram_read_bytes},
+      {"dram_write", &Figures::dram_write_bytes},
+      {"l2", &Figures::l2_bytes},
+      {"l1", &Figures::l1_bytes},
+      {"shared", &Figures::shared_bytes},
+      {"l2_hit_rate", &Figures::l2_hit_rate},
+      {"occupancy", &Figures::occupancy},
+      {"issue_active", &Figures::issue_active},
+      {"sm_clock", &Figures::sm_clock_hz},
+      {"memory_clock", &Figures::memory_clock_hz},
+      {"tensor_instructions", &Figures::tensor_instructions}};
+  for (const auto& [quantity, figure] : kFigures) {
+    const auto it = profile.quantities.find(quantity);
+    if (it != profile.quantities.end()) figures.*figure = it->second;
+  }
+  for (const auto& [quantity, value] : profile.quantities) {
+    if (IsFlopQuantity(quantity)) figures.flops[quantity] = value;
+  }
+  const double counted = CountedFlops(profile);
+  const double flops = counted > 0 ? counted : profile.work.flops;
+  const auto intensity = [&](const char* level) -> std::optional<double> {
+    const double bytes = LevelBytes(profile, level);
+    if (flops > 0 && bytes > 0) return flops / bytes;
+    return std::nullopt;
+  };
+  figures.dram_intensity = intensity("dram");
+  figures.l2_intensity = intensity("l2");
+  figures.l1_intensity = intensity("l1");
+  const double dram = LevelBytes(profile, "dram");
+  if (dram >= 0 && profile.work.bytes > 0) figures.reread_factor = dram / profile.work.bytes;
+  return figures;
 }
 
 void ApplyCounts(const CountReport& report, const ProfileScene& scene, Profile& profile) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,7 @@ struct Profile {
   std::string chip;
   int pass_count = 0;
   int reading_count = 0;
-  uint64_t sample_count = 0;  // of the measurement, whose samples are not kept here
-  Measurement measurement;    // from launches that were not counted
+  Measurement measurement;  // from launches that were not counted; samples are not kept here
   Resources resources;
   WorkPlan work;           // declared
   Quantities quantities;   // multipliers applied
@@ -36,6 +36,49 @@ struct Profile {
   double write_back_debt_bytes = 0;
   std::vector<std::string> notes;
 };
+TUNE_FIELDS(Profile, id, trial_id, sweep_id, config, set, profiled_unix_ms, outcome, message,
+            counted, chip, pass_count, reading_count, measurement, resources, work, quantities,
+            counters, write_back_debt_bytes, notes);
+
+// Why warps waited: warps in this state per issued instruction.
+struct Stall {
+  std::string reason;  // "long_scoreboard"
+  double warps = 0;
+  double share = 0;  // of all stalls, 0..1
+};
+TUNE_FIELDS(Stall, reason, warps, share);
+
+// A profile's quantities by what they mean, and what follows from them. tune.v1.Profile says more
+// of each. Nothing where it was not counted.
+struct Figures {
+  double declared_bytes = 0;
+  double declared_flops = 0;
+  std::string peak;
+  std::optional<double> dram_read_bytes;
+  std::optional<double> dram_write_bytes;
+  std::optional<double> l2_bytes;
+  std::optional<double> l1_bytes;
+  std::optional<double> shared_bytes;
+  std::optional<double> l2_hit_rate;
+  std::optional<double> occupancy;
+  std::optional<double> issue_active;
+  std::optional<double> sm_clock_hz;
+  std::optional<double> memory_clock_hz;
+  std::optional<double> tensor_instructions;
+  Quantities flops;  // by precision
+  // FLOPs over bytes; FLOPs are those counted, or else those declared.
+  std::optional<double> dram_intensity;
+  std::optional<double> l2_intensity;
+  std::optional<double> l1_intensity;
+  std::optional<double> reread_factor;  // DRAM bytes over declared bytes
+  std::vector<Stall> stalls;            // most frequent first
+};
+TUNE_FIELDS(Figures, declared_bytes, declared_flops, peak, dram_read_bytes, dram_write_bytes,
+            l2_bytes, l1_bytes, shared_bytes, l2_hit_rate, occupancy, issue_active, sm_clock_hz,
+            memory_clock_hz, tensor_instructions, flops, dram_intensity, l2_intensity,
+            l1_intensity, reread_factor, stalls);
+
+Figures FiguresOf(const Profile& profile);
 
 // What is known of a problem on a device besides the counters.
 struct ProfileScene {

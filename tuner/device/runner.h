@@ -22,6 +22,7 @@ struct RunRequest {
   Program program;
   SamplePolicy policy;
 };
+TUNE_FIELDS(RunRequest, program, policy);
 
 struct RunReport {
   // kOk, kInvalidConfig, kLaunchFailed, kWrongResult or kFaulted. After kFaulted the runner cannot
@@ -35,6 +36,8 @@ struct RunReport {
   ResultError error;
   Resources resources;  // what only the device knows (registers by the driver's word)
 };
+TUNE_FIELDS(RunReport, outcome, message, samples_ns, stopped_early, clock, telemetry, error,
+            resources);
 
 // Not thread-safe. Lives in a device worker.
 class Runner {

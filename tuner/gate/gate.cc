@@ -55,6 +55,7 @@ std::optional<double> MeanCycles(const std::vector<RoundResult>& rounds) {
 
 std::string ToText(Verdict verdict) {
   switch (verdict) {
+    case Verdict::kNone: return "NONE";
     case Verdict::kPass: return "PASS";
     case Verdict::kFail: return "FAIL";
     case Verdict::kInconclusive: return "INCONCLUSIVE";

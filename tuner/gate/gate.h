@@ -20,6 +20,7 @@ namespace tune::gate {
 
 // Values are stored: do not renumber.
 enum class Verdict {
+  kNone = 0,  // of rounds that nothing is decided by; not stored
   kPass = 1,
   kFail = 2,
   kInconclusive = 3,
@@ -48,6 +49,9 @@ struct Judgement {
   double autocorrelation = 0;  // lag 1, of the rounds that decided
   bool bimodal = false;        // either revision's times fall in two groups
 };
+TUNE_FIELDS(Judgement, verdict, reason, ratio, ratio_low, ratio_high, deviation, least_caught,
+            rounds, invalid_rounds, flagged, improved, p, p_needed, clock_log_ratio,
+            autocorrelation, bimodal);
 
 // Not thread-safe.
 class Gate {

@@ -28,6 +28,7 @@ struct Leg {
   Clock clock = Clock::kUnknown;
   Telemetry telemetry;
 };
+TUNE_FIELDS(Leg, revision, samples_ns, median_ns, clock, telemetry);
 
 // NVML's clock event reasons that spoil a leg, and the one that explains a lower clock.
 inline constexpr uint64_t kPowerCapBit = 0x4;
@@ -43,6 +44,7 @@ struct RoundResult {
   double head_log = 0;
   std::string invalid;  // why the round says nothing; empty if it does
 };
+TUNE_FIELDS(RoundResult, log_ratio, cycle_log_ratio, base_log, head_log, invalid);
 
 // A round must have as many legs of the one as of the other, at least one each.
 RoundResult Reduce(const std::vector<Leg>& legs, const Rules& rules);

@@ -2,6 +2,8 @@
 // The numbers of the gate and the formulas between them. docs/gate.md says what they promise.
 #pragma once
 
+#include "tuner/fields.h"
+
 namespace tune::gate {
 
 struct Rules {
@@ -18,6 +20,8 @@ struct Rules {
   // Between the paired legs of a round, unless the power cap explains it.
   double clock_difference_max = 0.03;
 };
+TUNE_FIELDS(Rules, delta0, delta_max, alpha, screen_rounds, guarded_deviation_max,
+            clock_difference_max);
 
 // Fresh rounds that decide about `flagged` kernels: as many as the least p of the test needs, and
 // six more for its power. clamp(ceil(log2(flagged / alpha)) + 6, 15, 24).

@@ -20,11 +20,15 @@ const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::stri
 
 bool AllMeasured(const std::vector<Ceiling>& ceilings, const std::string& prefix) {
   return std::all_of(ceilings.begin(), ceilings.end(), [&](const Ceiling& ceiling) {
-    return ceiling.name.rfind(prefix, 0) != 0 || ceiling.measured;
+    return ceiling.name.rfind(prefix, 0) != 0 || ceiling.source == CeilingSource::kMeasured;
   });
 }
 
 }  // namespace
+
+std::string ToText(Bound bound) {
+  return bound == Bound::kMemory ? "memory" : bound == Bound::kCompute ? "compute" : "";
+}
 
 double MemoryRate(const std::vector<Ceiling>& ceilings, double written_share) {
   struct Point {
@@ -64,11 +68,13 @@ Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double 
   Roof roof;
   if (memory_ns == 0 && compute_ns == 0) return roof;
   const bool memory_binds = memory_ns >= compute_ns;
-  roof.bound = memory_binds ? "memory" : "compute";
+  roof.bound = memory_binds ? Bound::kMemory : Bound::kCompute;
   roof.floor_ns = std::max(memory_ns, compute_ns);
   roof.believable_ns = std::max(at(work.bytes - cached_bytes, memory_rate), compute_ns);
   roof.ceiling = memory_binds ? memory_rate : compute->value;
-  roof.measured = memory_binds ? AllMeasured(ceilings, "dram_") : compute->measured;
+  roof.source = !memory_binds                       ? compute->source
+                : AllMeasured(ceilings, "dram_") ? CeilingSource::kMeasured
+                                                 : CeilingSource::kNominal;
   return roof;
 }
 
@@ -79,7 +85,7 @@ bool ApplyRoofline(const WorkPlan& work, const Roof& roof, Measurement& measurem
   measurement.flops_per_second = work.flops / seconds;
   measurement.peak_fraction = roof.floor_ns / measurement.latency_ns_median;
   // From a warm cache less than the declared bytes need come from memory.
-  return roof.measured && measurement.cache_mode == CacheMode::kCold &&
+  return roof.source == CeilingSource::kMeasured && measurement.cache_mode == CacheMode::kCold &&
          measurement.latency_ns_median < kBelievable * roof.believable_ns;
 }
 

@@ -11,12 +11,17 @@
 
 namespace tune {
 
+// Which ceiling a workload meets first. Values are stored and sent: do not renumber.
+enum class Bound { kUnknown = 0, kMemory = 1, kCompute = 2 };
+
+std::string ToText(Bound bound);  // "memory", "compute"; empty when no ceiling is known
+
 struct Roof {
   double floor_ns = 0;       // declared work at the ceiling that binds
   double believable_ns = 0;  // no variant can be faster: what it writes last may stay in the cache
-  std::string bound;         // "memory" or "compute"; empty when no ceiling is known
+  Bound bound = Bound::kUnknown;
   double ceiling = 0;        // bytes/s or FLOP/s
-  bool measured = false;
+  CeilingSource source = CeilingSource::kUnknown;
 };
 
 // Bytes a second at which memory takes a mix of which `written_share` is written: reads alone,

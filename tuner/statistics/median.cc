@@ -35,6 +35,7 @@ Measurement Summarise(std::vector<double> samples_ns) {
   Measurement measurement;
   if (samples_ns.empty()) return measurement;
   const MedianInterval interval = EstimateMedian(samples_ns);
+  measurement.sample_count = samples_ns.size();
   measurement.latency_ns_median = interval.median;
   measurement.latency_ns_low = interval.low;
   measurement.latency_ns_high = interval.high;

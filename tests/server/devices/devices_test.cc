@@ -231,7 +231,7 @@ TEST_F(CeilingsTest, AnotherGpuOfTheSameNameHasItsOwn) {
   const DeviceView view =
       devices_->Choose("cuda:0", absl::Now() + absl::Seconds(60)).value();
   ASSERT_EQ(view.ceilings.size(), 1u);
-  EXPECT_EQ(view.ceilings[0].uuid, info_.uuid);
+  EXPECT_EQ(view.ceilings[0].row.uuid, info_.uuid);
 }
 
 }  // namespace

@@ -189,7 +189,7 @@ TEST(ConvertTest, NumbersThatAreNoneAreNotCounted) {
   report.set_outcome(v1::OUTCOME_OK);
   for (double value :
        {1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    worker::v1::CounterReading* counter = report.add_counters();
+    v1::Counter* counter = report.add_counters();
     counter->set_name("bytes");
     counter->set_value(value);
   }
@@ -201,12 +201,18 @@ TEST(ConvertTest, NumbersThatAreNoneAreNotCounted) {
   EXPECT_TRUE(counted->quantities.empty());
 
   worker::v1::CeilingsReply ceilings;
-  worker::v1::Ceiling* ceiling = ceilings.add_ceilings();
+  v1::Ceiling* ceiling = ceilings.add_ceilings();
+  ceiling->set_policy(v1::CEILING_POLICY_BURST);
+  ceiling->set_source(v1::CEILING_SOURCE_MEASURED);
+  ceiling->set_process_count(1);
   ceiling->set_value(1e12);
   ceiling->set_theoretical(std::numeric_limits<double>::quiet_NaN());
-  ceilings.add_ceilings()->set_value(-std::numeric_limits<double>::infinity());
-  ASSERT_EQ(FromWire(ceilings).size(), 1u);
-  EXPECT_EQ(FromWire(ceilings)[0].theoretical, 0);
+  *ceilings.add_ceilings() = *ceiling;
+  ceilings.mutable_ceilings(1)->set_value(-std::numeric_limits<double>::infinity());
+  absl::StatusOr<std::vector<Ceiling>> measured = FromWire(ceilings);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  ASSERT_EQ(measured->size(), 1u);
+  EXPECT_EQ((*measured)[0].theoretical, 0);
 }
 
 }  // namespace

@@ -267,7 +267,8 @@ class ScriptedRunner : public Runner {
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() override {
     const Logged logged("ceilings");
     const double copy = busy_ && FirstTime("ceilings") ? 1e11 : 1e12;
-    return std::vector<Ceiling>{{"dram_copy", copy, true}, {"f32", 1e13, true}};
+    return std::vector<Ceiling>{{"dram_copy", copy, CeilingSource::kMeasured},
+                                {"f32", 1e13, CeilingSource::kMeasured}};
   }
   absl::Status Canary() override {
     if (Do(canary_).unusable) return absl::InternalError("scripted: wrong sum");

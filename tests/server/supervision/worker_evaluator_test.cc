@@ -152,7 +152,7 @@ TEST_F(WorkerEvaluatorTest, MeasuresEveryConfig) {
   EXPECT_EQ(trial.compile_seconds, 0.25);
   EXPECT_FALSE(trial.compile_cached);
   EXPECT_GT(trial.finished_unix_ms, 0);
-  EXPECT_EQ(evaluator_->roof().bound, "memory");
+  EXPECT_EQ(evaluator_->roof().bound, Bound::kMemory);
   EXPECT_EQ(evaluator_->compiler_version(), "scripted 1");
   EXPECT_EQ(evaluator_->worker_restarts(), 0u);
 }

@@ -22,7 +22,8 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 
 worker::v1::WorkerRequest Compile(const std::string& behaviour) {
   worker::v1::WorkerRequest request;
-  request.mutable_compile()->mutable_source()->set_text(behaviour);
+  request.mutable_compile()->set_language(v1::CUDA);
+  request.mutable_compile()->set_source_text(behaviour);
   return request;
 }
 

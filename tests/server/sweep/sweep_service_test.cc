@@ -143,8 +143,8 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   EXPECT_EQ(result.best().measurement().clock(), v1::CLOCK_HOST);
   EXPECT_GT(result.default_trial().measurement().latency_ns_median(), 0);
   EXPECT_GT(result.speedup_over_default(), 0);
-  EXPECT_EQ(result.ceiling_source(), "measured");
-  EXPECT_FALSE(result.bound().empty());
+  EXPECT_EQ(result.ceiling_source(), v1::CEILING_SOURCE_MEASURED);
+  EXPECT_NE(result.bound(), v1::BOUND_UNSPECIFIED);
 
   std::set<int64_t> seen;
   for (const v1::SweepEvent& event : events) {

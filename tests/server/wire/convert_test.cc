@@ -9,6 +9,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
+#include "tuner/statistics/median.h"
 
 namespace tune::server {
 namespace {
@@ -47,7 +48,7 @@ TEST(ConvertTest, TextFromCompilersIsMadeUtf8) {
 
 TEST(ConvertTest, SamplesAreSentOnlyWhenAskedFor) {
   Trial trial;
-  trial.measurement.samples_ns = {3, 1, 2};
+  trial.measurement = Summarise({3, 1, 2});
   EXPECT_EQ(ToProto(trial).measurement().samples_ns_size(), 0);
   EXPECT_EQ(ToProto(trial).measurement().sample_count(), 3u);
   EXPECT_EQ(ToProto(trial, Samples::kInclude).measurement().samples_ns_size(), 3);
@@ -72,7 +73,8 @@ TEST(ConvertTest, SummaryComesBackWhole) {
                    .worker_restarts = 2,
                    .compile_cache_hits = 7};
   view.fixed_params = {"STAGES"};
-  view.result = SweepResult{.bound = "memory", .ceiling = 4.2e12, .ceiling_measured = true};
+  view.result = SweepResult{
+      .bound = Bound::kMemory, .ceiling = 4.2e12, .ceiling_source = CeilingSource::kMeasured};
   db::SweepRow row;
   row.summary = SummaryText(view);
   absl::StatusOr<SweepView> read = FromSummaryText(row);
@@ -89,9 +91,9 @@ TEST(ConvertTest, SummaryComesBackWhole) {
   EXPECT_EQ(read->progress.compile_cache_hits, 7u);
   EXPECT_EQ(read->fixed_params, view.fixed_params);
   ASSERT_TRUE(read->result.has_value());
-  EXPECT_EQ(read->result->bound, "memory");
+  EXPECT_EQ(read->result->bound, Bound::kMemory);
   EXPECT_EQ(read->result->ceiling, 4.2e12);
-  EXPECT_TRUE(read->result->ceiling_measured);
+  EXPECT_EQ(read->result->ceiling_source, CeilingSource::kMeasured);
 }
 
 TEST(ConvertTest, DamagedSummaryIsDataLoss) {

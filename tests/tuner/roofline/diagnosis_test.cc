@@ -14,7 +14,8 @@ constexpr double kMiB = 1 << 20;
 // 1 GB/ms of copy, 10 GFLOP/ms of f32: a ridge at 10 FLOP/byte.
 RooflineBasis Basis(double bytes, double flops) {
   return {.declared = {.flops = flops, .bytes = bytes, .peak = "f32"},
-          .ceilings = {{"dram_copy", 1e12, true}, {"f32", 1e13, true}}};
+          .ceilings = {{"dram_copy", 1e12, CeilingSource::kMeasured},
+                       {"f32", 1e13, CeilingSource::kMeasured}}};
 }
 
 Trial Took(double ns) {
@@ -82,8 +83,8 @@ TEST(Diagnosis, OutputMayLeaveTheCacheAfterTheKernel) {
 
 TEST(Diagnosis, CountedBytesReplaceDeclaredOnesAndShowWhatIsReadTwice) {
   RooflineBasis basis = Basis(1e9, 1e9);
-  basis.ceilings.push_back({"dram_read", 2e12, true});
-  basis.ceilings.push_back({"l2", 1e12, true});
+  basis.ceilings.push_back({"dram_read", 2e12, CeilingSource::kMeasured});
+  basis.ceilings.push_back({"l2", 1e12, CeilingSource::kMeasured});
   const CountedWork counted{.dram_read_bytes = 2.4e9,
                             .dram_write_bytes = 0.1e9,
                             .l2_bytes = 1.8e9,
@@ -101,10 +102,10 @@ TEST(Diagnosis, CountedBytesReplaceDeclaredOnesAndShowWhatIsReadTwice) {
 
 TEST(Diagnosis, TheRoofFitsTheMixOfReadsAndWrites) {
   RooflineBasis basis = Basis(1e9, 0);
-  basis.ceilings = {{"dram_copy", 1e12, true},
-                    {"dram_read", 1.2e12, true},
-                    {"dram_write", 0.9e12, true},
-                    {"dram_triad", 1.1e12, true}};
+  basis.ceilings = {{"dram_copy", 1e12, CeilingSource::kMeasured},
+                    {"dram_read", 1.2e12, CeilingSource::kMeasured},
+                    {"dram_write", 0.9e12, CeilingSource::kMeasured},
+                    {"dram_triad", 1.1e12, CeilingSource::kMeasured}};
   const auto roof = [&](double read, double write) {
     const CountedWork counted{.dram_read_bytes = read, .dram_write_bytes = write};
     return Diagnose(basis, counted, Took(1e7)).uses.at(0).ceiling;
@@ -117,7 +118,7 @@ TEST(Diagnosis, TheRoofFitsTheMixOfReadsAndWrites) {
 
 TEST(Diagnosis, AnEmptyKernelsTimeIsAFloorToo) {
   RooflineBasis basis = Basis(1e5, 0);
-  basis.ceilings.push_back({"launch", 2000, true});
+  basis.ceilings.push_back({"launch", 2000, CeilingSource::kMeasured});
   const Diagnosis tiny = Diagnose(basis, std::nullopt, Took(2500));
   EXPECT_EQ(tiny.uses[0].resource, "launch");
   EXPECT_EQ(tiny.verdict, RooflineVerdict::kLatencyLimited);

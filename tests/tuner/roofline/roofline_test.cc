@@ -13,19 +13,20 @@ TEST(RoofFor, TakesTheBindingCeiling) {
   // 4 MB at 4 TB/s are 1 us; 6e7 FLOPs at 60 TFLOP/s are 1 us as well.
   Roof roof = RoofFor({.flops = 3e7, .bytes = 4e6, .peak = "f32"}, kCeilings);
   EXPECT_DOUBLE_EQ(roof.floor_ns, 1000);
-  EXPECT_EQ(roof.bound, "memory");
+  EXPECT_EQ(roof.bound, Bound::kMemory);
   EXPECT_EQ(roof.ceiling, 4e12);
-  EXPECT_TRUE(roof.measured);
+  EXPECT_EQ(roof.source, CeilingSource::kMeasured);
   roof = RoofFor({.flops = 12e7, .bytes = 4e6, .peak = "f32"}, kCeilings);
   EXPECT_DOUBLE_EQ(roof.floor_ns, 2000);
-  EXPECT_EQ(roof.bound, "compute");
+  EXPECT_EQ(roof.bound, Bound::kCompute);
   roof = RoofFor({.flops = 8e9, .bytes = 4e6, .peak = "tensor_bf16"}, kCeilings);
   EXPECT_DOUBLE_EQ(roof.floor_ns, 10000);
-  EXPECT_FALSE(roof.measured);
+  EXPECT_EQ(roof.source, CeilingSource::kNominal);
 }
 
 TEST(RoofFor, KnowsNothingWithoutCeilings) {
-  EXPECT_EQ(RoofFor({.flops = 1e9, .bytes = 0, .peak = "tensor_f8"}, kCeilings).bound, "");
+  EXPECT_EQ(RoofFor({.flops = 1e9, .bytes = 0, .peak = "tensor_f8"}, kCeilings).bound,
+            Bound::kUnknown);
   const Roof roof = RoofFor({.flops = 1e9, .bytes = 1e6, .peak = "f32"}, {});
   Measurement measurement = {.latency_ns_median = 1};
   EXPECT_FALSE(ApplyRoofline({.flops = 1e9, .bytes = 1e6}, roof, measurement));
@@ -80,7 +81,7 @@ TEST(ApplyRoofline, PlantedViolationsAreCaught) {
   }
   const WorkPlan products = {.flops = 9e11, .bytes = 1e6, .peak = "tensor_bf16"};
   const Roof tensor = RoofFor(products, kDirections, 0, 5e5);
-  EXPECT_EQ(tensor.bound, "compute");
+  EXPECT_EQ(tensor.bound, Bound::kCompute);
   Measurement half = {.latency_ns_median = 0.5e6};
   EXPECT_TRUE(ApplyRoofline(products, tensor, half));
   for (double ns = 0.8e6; ns < 1.2e6; ns += 1e3) {
@@ -106,7 +107,7 @@ TEST(ApplyRoofline, FillsRatesAndDoubtsTheImpossible) {
   EXPECT_FALSE(ApplyRoofline(work, roof, measurement));
   measurement.cache_mode = CacheMode::kCold;
   Roof nominal = roof;
-  nominal.measured = false;
+  nominal.source = CeilingSource::kNominal;
   EXPECT_FALSE(ApplyRoofline(work, nominal, measurement));
 }
 

@@ -31,7 +31,11 @@ double ThreadNs() {
 }
 
 Ceiling Measured(const char* name, double value, CeilingKind kind, std::string probe) {
-  return {.name = name, .value = value, .measured = true, .kind = kind, .probe = std::move(probe)};
+  return {.name = name,
+          .value = value,
+          .source = CeilingSource::kMeasured,
+          .kind = kind,
+          .probe = std::move(probe)};
 }
 
 // Each thread reads `bytes` of its own again and again. All threads together, bytes a second.

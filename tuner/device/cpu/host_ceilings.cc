@@ -175,10 +175,10 @@ absl::StatusOr<std::vector<Ceiling>> MeasureHostCeilings(Launcher& launcher,
     f64 = std::max(f64, FlopsPerSecond(launcher, arithmetic.f64, arithmetic.vector_bytes / 8));
   }
   ASSIGN_OR_RETURN(MemoryRates memory, MeasureMemory(launcher, cache_bytes_all));
-  return std::vector<Ceiling>{{"f32", f32, true},
-                              {"f64", f64, true},
-                              {"dram_copy", memory.copy, true},
-                              {"dram_read", memory.read, true}};
+  return std::vector<Ceiling>{{"f32", f32, CeilingSource::kMeasured},
+                              {"f64", f64, CeilingSource::kMeasured},
+                              {"dram_copy", memory.copy, CeilingSource::kMeasured},
+                              {"dram_read", memory.read, CeilingSource::kMeasured}};
 }
 
 }  // namespace tune::cpu

@@ -51,7 +51,7 @@ class Best {
     if (!is_new && it->second.value >= value) return;
     it->second = {.name = probe.ceiling,
                   .value = value,
-                  .measured = true,
+                  .source = CeilingSource::kMeasured,
                   .kind = probe.kind,
                   .probe = probe.Text(),
                   .theoretical = theoretical};

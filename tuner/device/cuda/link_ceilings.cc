@@ -28,7 +28,7 @@ double MedianOf(std::vector<double> values) {
 Ceiling LaunchCeiling(const char* name, double ns, const char* probe) {
   return {.name = name,
           .value = ns,
-          .measured = true,
+          .source = CeilingSource::kMeasured,
           .kind = CeilingKind::kLaunch,
           .probe = probe};
 }
@@ -55,7 +55,7 @@ absl::Status AddLinks(const DeviceContext& context, const DeviceMemory& memory, 
   const auto add = [&](const char* name, double rate) {
     links.push_back({.name = absl::StrCat(name, suffix),
                      .value = rate,
-                     .measured = true,
+                     .source = CeilingSource::kMeasured,
                      .kind = CeilingKind::kLink,
                      .probe = absl::StrCat(bytes >> 20, " MiB")});
   };
