@@ -33,7 +33,7 @@
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/graph_clock.h"
 #include "tuner/device/cuda/harness.h"
-#include "tuner/device/cuda/loaded_kernel.h"
+#include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/device/cuda/prepared_problem.h"
 #include "tuner/device/cuda/probe_bench.h"
@@ -150,9 +150,9 @@ class Bench {
   }
 
   absl::StatusOr<std::string> Compile(const CompilePlan& plan) {
-    ASSIGN_OR_RETURN(CompiledVariant variant, compiler_->Compile(plan));
-    if (variant.outcome == Outcome::kOk) return std::move(variant.binary);
-    return absl::InvalidArgumentError(absl::StrCat(plan.source_name, ": ", variant.log));
+    ASSIGN_OR_RETURN(Artifact artifact, compiler_->Compile(plan));
+    if (artifact.outcome == Outcome::kOk) return std::move(artifact.binary);
+    return absl::InvalidArgumentError(absl::StrCat(plan.source_name, ": ", artifact.log));
   }
 
   absl::Status MakeDirty() {
@@ -276,24 +276,27 @@ class Bench {
     plan.target = TargetOf(context_->sm);
     plan.source_name = "chain.cu";
     plan.source_text = kChain;
-    plan.entry = "chain";
+    plan.entries = {"chain"};
     ASSIGN_OR_RETURN(const std::string binary, Compile(plan));
     options_.flush = "none";
     options_.launches = kChainLaunches;
     Json results = Json::array();
     for (const auto& [rounds, blocks] : kChains) {
       LaunchPlan launch;
-      launch.entry = plan.entry;
+      launch.entry = plan.entries[0];
       launch.grid = {blocks, 1, 1};
       launch.block = {128, 1, 1};
       BufferPlan out;
       out.name = "out";
       out.count = 1;
-      const std::vector<ArgPlan> args = {ScalarPlan{"rounds", DType::kI32, Value(rounds)}, out};
-      ASSIGN_OR_RETURN(LoadedKernel kernel,
-                       LoadedKernel::Load(*context_, binary, launch, args, [&](const BufferPlan&) {
-                         return Harness::Array{DType::kF32, dirt_.address(), 1};
-                       }));
+      const StepPlan step = {.launch = launch,
+                             .args = {ScalarPlan{"rounds", DType::kI32, Value(rounds)}, out}};
+      ASSIGN_OR_RETURN(
+          LoadedProgram kernel,
+          LoadedProgram::Load(*context_, {.steps = {step}, .binary = binary},
+                              [&](const BufferPlan&) {
+                                return Harness::Array{DType::kF32, dirt_.address(), 1};
+                              }));
       ASSIGN_OR_RETURN(Json result, TimeChain(kernel));
       result["rounds"] = rounds;
       result["blocks"] = blocks;
@@ -302,13 +305,13 @@ class Bench {
     return results;
   }
 
-  absl::StatusOr<Json> TimeChain(const LoadedKernel& kernel) {
+  absl::StatusOr<Json> TimeChain(const LoadedProgram& kernel) {
     const auto launch = [&] { return kernel.Launch(); };
     ASSIGN_OR_RETURN(Json result, Time([] { return absl::OkStatus(); }, launch));
     const int launches = GraphLaunches(result["events_ns"].get<double>());
     ASSIGN_OR_RETURN(result["graph_ns"], TimeByGraph(*context_, launch, launches, kGraphRepeats));
     if (activity_ == nullptr) return result;
-    activity_->Clear();
+    RETURN_IF_ERROR(activity_->Clear());
     for (int i = 0; i < kChainLaunches; ++i) RETURN_IF_ERROR(launch());
     RETURN_IF_ERROR(context_->Synchronize());
     ASSIGN_OR_RETURN(std::vector<double> records_ns, activity_->Collect(kChainLaunches));
@@ -345,33 +348,33 @@ class Bench {
                      kernel->MakeProblem(options_.dims, options_.dtype, traits.target));
     ASSIGN_OR_RETURN(const ProblemPlan plan, kernel->PlanProblem(problem, traits));
     ASSIGN_OR_RETURN(const Config config, WantedConfig(*kernel, problem, traits));
-    ASSIGN_OR_RETURN(const VariantPlan variant, kernel->PlanVariant(problem, traits, config));
-    ASSIGN_OR_RETURN(const std::string reference, Compile(plan.reference_compile));
-    ASSIGN_OR_RETURN(const std::string binary, Compile(variant.compile));
+    ASSIGN_OR_RETURN(const ProgramPlan planned, kernel->PlanProgram(problem, traits, config));
+    ASSIGN_OR_RETURN(const std::string reference, Compile(plan.reference.compile));
+    Program program = {.steps = planned.steps};
+    ASSIGN_OR_RETURN(program.binary, Compile(planned.compile));
     Json result = {{"kernel", options_.kernel}, {"problem", ToText(problem)},
-                   {"config", ToText(config)}, {"entry", variant.launch.entry},
+                   {"config", ToText(config)}, {"entries", planned.compile.entries},
                    {"placements", Json::array()}};
     std::mt19937 random(20261121);
     for (int i = 0; i < options_.placements; ++i) {
       const size_t before = i == 0 ? 0 : kPlacementStep * (1 + random() % kPlacementStepsMax);
-      ASSIGN_OR_RETURN(Json placed, RunPlaced(plan, reference, variant, binary, before));
+      ASSIGN_OR_RETURN(Json placed, RunPlaced(plan, reference, program, before));
       result["placements"].push_back(std::move(placed));
     }
     return result;
   }
 
   absl::StatusOr<Json> RunPlaced(const ProblemPlan& plan, const std::string& reference,
-                                 const VariantPlan& variant, const std::string& binary,
-                                 size_t bytes_before) {
+                                 const Program& program, size_t bytes_before) {
     ASSIGN_OR_RETURN(const DeviceMemory before,
                      DeviceMemory::Allocate(*context_, std::max<size_t>(1, bytes_before)));
     ASSIGN_OR_RETURN(
         std::unique_ptr<PreparedProblem> problem,
         PreparedProblem::Create(*context_, *harness_, plan, reference, /*seed=*/1));
     ASSIGN_OR_RETURN(
-        const LoadedKernel kernel,
-        LoadedKernel::Load(*context_, binary, variant.launch, variant.args,
-                           [&](const BufferPlan& wanted) { return problem->Resolve(wanted); }));
+        const LoadedProgram kernel,
+        LoadedProgram::Load(*context_, program,
+                            [&](const BufferPlan& wanted) { return problem->Resolve(wanted); }));
     ASSIGN_OR_RETURN(Json result, TimeOrCount(
                                       [&]() -> absl::Status {
                                         RETURN_IF_ERROR(problem->RestoreInOuts());

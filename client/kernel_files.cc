@@ -2,6 +2,7 @@
 #include "client/kernel_files.h"
 
 #include <filesystem>
+#include <set>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -46,8 +47,8 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
     return kernel;
   }
 
-  std::vector<std::string> names(spec.headers().begin(), spec.headers().end());
-  names.push_back(spec.source());
+  std::set<std::string> names(spec.headers().begin(), spec.headers().end());
+  names.insert({spec.source(), spec.reference().source()});
   if (names.size() > kMaxFiles) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", path, "' names ", names.size(), " files; at most ", kMaxFiles));

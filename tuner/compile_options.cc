@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "tuner/device_profile.h"
 
 namespace tune {
 namespace {
@@ -56,7 +57,7 @@ std::string AllowedNvrtcOptions() {
 }
 
 std::string WhyNotAllowedOption(const std::string& option, const std::string& target) {
-  if (target == "cpu") {
+  if (ProfileOfTarget(target).is_host) {
     if (option == "-DNDEBUG") return "";  // NVRTC's word for it too
     return absl::StrCat("option '", option, "' is not allowed: kernels for the CPU device are "
                         "compiled without options of their own");

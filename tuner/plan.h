@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "tuner/language.h"
 #include "tuner/problem.h"
 #include "tuner/value.h"
 
@@ -17,18 +18,19 @@ namespace tune {
 
 struct SourceFile {
   std::string name;  // as #include "name" finds it
-  std::string text;
+  std::string text;  // bytes, where the language is no text
 };
 
-// One compilation.
+// One compilation, which makes one artifact.
 struct CompilePlan {
+  Language language = Language::kCuda;
   std::string target;       // "cpu", "sm_90a"
   std::string source_name;  // "softmax.cu"
   std::string source_text;
   std::vector<SourceFile> headers;
   std::vector<std::pair<std::string, std::string>> defines;  // -Dname=value, in order
   std::vector<std::string> options;                          // on the allow-list only
-  std::string entry;                                         // extern "C" kernel
+  std::vector<std::string> entries;  // kernels of the artifact that are launched, each once
 };
 
 enum class Role { kInput, kOutput, kInOut, kScratch };
@@ -68,7 +70,7 @@ struct TensorMapPlan {
 using ArgPlan = std::variant<BufferPlan, ScalarPlan, TensorMapPlan>;
 
 struct LaunchPlan {
-  std::string entry;
+  std::string entry;  // of the artifact
   std::array<int64_t, 3> grid = {1, 1, 1};     // blocks
   std::array<int64_t, 3> block = {1, 1, 1};    // threads
   std::array<int64_t, 3> cluster = {1, 1, 1};  // blocks
@@ -86,22 +88,36 @@ struct TolerancePlan {
   double atol = 0;
 };
 
+// One launch of a program, and what happens before it.
+struct StepPlan {
+  LaunchPlan launch;
+  std::vector<ArgPlan> args;     // in the order of the entry's parameters
+  std::vector<BufferPlan> zero;  // scratch buffers that are set to zero first
+};
+
+// What a config becomes: one compilation, and steps that run back to back. Timed from the first
+// start, be it of a launch or of a zeroing, to the last end.
+struct ProgramPlan {
+  CompilePlan compile;
+  std::vector<StepPlan> steps;  // at least one
+};
+
+// What runs.
+struct Program {
+  std::vector<StepPlan> steps;
+  std::string binary;  // of the artifact that the steps launch entries of
+};
+
 // What stays the same for every variant of a problem on one device: buffers, reference, work.
 struct ProblemPlan {
   std::vector<BufferPlan> buffers;
-  CompilePlan reference_compile;
-  LaunchPlan reference_launch;
-  std::vector<ArgPlan> reference_args;  // output buffers already have the reference's dtype
+  ProgramPlan reference;  // of one step; its output buffers have the reference's dtype
   // By the dtype of the tuned kernel's buffer.
   std::vector<std::pair<DType, TolerancePlan>> tolerances;
   WorkPlan work;
 };
 
-// What a config adds.
-struct VariantPlan {
-  CompilePlan compile;
-  LaunchPlan launch;
-  std::vector<ArgPlan> args;
-};
+// The largest of all steps.
+int64_t DynamicSharedBytes(const std::vector<StepPlan>& steps);
 
 }  // namespace tune

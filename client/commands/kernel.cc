@@ -84,6 +84,23 @@ absl::StatusOr<v1::Kernel> KernelOf(Connection& connection, const std::string& c
   return kernel;
 }
 
+// Of a kernel of several launches.
+void PrintSteps(const v1::KernelSpec& spec) {
+  if (spec.steps_size() == 0) return;
+  std::printf("\nsteps\n");
+  for (const v1::Step& step : spec.steps()) {
+    std::printf("  %-24s%s%s\n", (step.name().empty() ? step.entry() : step.name()).c_str(),
+                step.zero_size() == 0
+                    ? ""
+                    : absl::StrCat("zeroes ", absl::StrJoin(step.zero(), ", "), " ").c_str(),
+                step.when().empty() ? "" : absl::StrCat("(when ", step.when(), ")").c_str());
+  }
+}
+
+std::string LanguageText(v1::Language language) {
+  return v1::Language_Name(language == v1::LANGUAGE_UNSPECIFIED ? v1::CUDA : language);
+}
+
 absl::Status Show(Session& session, const absl::StatusOr<std::string>& chosen, bool json,
                   bool source) {
   if (!chosen.ok()) return chosen.status();
@@ -106,7 +123,9 @@ absl::Status Show(Session& session, const absl::StatusOr<std::string>& chosen, b
     std::printf("  %-24s%s (%s; default %s)\n", param.name().c_str(), param.doc().c_str(),
                 param.values().c_str(), param.default_value().c_str());
   }
-  std::printf("\nconfigs   %s\n", SizesText(kernel).c_str());
+  PrintSteps(kernel.spec());
+  std::printf("\nlanguage  %s\n", LanguageText(kernel.spec().language()).c_str());
+  std::printf("configs   %s\n", SizesText(kernel).c_str());
   if (!kernel.hash().empty()) std::printf("hash      %s\n", kernel.hash().c_str());
   std::printf("next      tunectl sweep %s\n", chosen->c_str());
   return absl::OkStatus();

@@ -80,8 +80,10 @@ absl::Status Devices::Try(DeviceSupervisor& lease) const {
   }
   const DeviceStatus status = lease.Status();
   std::string compiler;
-  if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(status.info.target); pool.ok()) {
-    absl::StatusOr<CompilerInfo> info = (*pool)->Info(cancelled);
+  const absl::StatusOr<CompilePool*> pool =
+      workers_.PoolFor(Language::kCuda, status.info.target);
+  if (pool.ok()) {
+    absl::StatusOr<CompilerInfo> info = (*pool)->Info(Language::kCuda, cancelled);
     if (info.ok()) compiler = info->version;
   }
   spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), status.info.name,
@@ -176,7 +178,9 @@ absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled
 DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   DeviceView view{.status = lease.Status()};
   std::vector<std::string> programs = {lease.program()};
-  if (absl::StatusOr<CompilePool*> pool = workers_.PoolFor(view.status.info.target); pool.ok()) {
+  const absl::StatusOr<CompilePool*> pool =
+      workers_.PoolFor(Language::kCuda, view.status.info.target);
+  if (pool.ok()) {
     programs.push_back((*pool)->program());
   }
   for (const std::string& program : programs) {

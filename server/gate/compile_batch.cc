@@ -31,7 +31,7 @@ void CompileBatch::Add(const CompilePlan& plan) {
 }
 
 void CompileBatch::Keep(size_t index, CompileResult result) {
-  bytes_ += static_cast<int64_t>(result.variant.binary.size());
+  bytes_ += static_cast<int64_t>(result.artifact.binary.size());
   if (bytes_ <= bytes_max_) {
     results_[index] = std::move(result);
   } else if (failure_.ok()) {

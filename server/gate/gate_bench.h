@@ -21,7 +21,7 @@ namespace tune::server {
 struct GateVariant {
   ProblemPlan problem;
   std::string reference_binary;
-  VariantPlan plan;
+  ProgramPlan plan;
   std::string binary;
 };
 

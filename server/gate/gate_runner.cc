@@ -14,7 +14,6 @@
 #include "server/gate/config_choice.h"
 #include "server/gate/gate_bench.h"
 #include "server/supervision/machine_code.h"
-#include "server/worker/convert.h"
 #include "server/workload/workload.h"
 #include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
@@ -33,12 +32,11 @@ SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double l
   return policy;
 }
 
-// The launch and its arguments, less the entry's name: equal for variants that are launched alike.
-std::string LaunchKey(const VariantPlan& plan) {
-  worker::v1::Run run = ToWire(RunRequest{.variant = plan});
-  run.clear_policy();
-  run.mutable_launch()->clear_entry();
-  return run.SerializeAsString();
+// The launches and their arguments, less the entries' names: equal for variants launched alike.
+std::string LaunchKey(const ProgramPlan& plan) {
+  std::vector<StepPlan> steps = plan.steps;
+  for (StepPlan& step : steps) step.launch.entry.clear();
+  return StepsKey(steps);
 }
 
 // A kernel while it is gated.
@@ -70,7 +68,7 @@ class GateRun {
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
-  void Keep(std::string& binary, CompiledVariant& variant);
+  void Keep(std::string& binary, Artifact& artifact);
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
   absl::Status StoreKernels();
   absl::Status Decide();
@@ -125,14 +123,15 @@ absl::Status GateRun::OpenDevice() {
   const DeviceInfo info = device_->Status().info;
   job_.run.device_uuid = info.uuid;
   traits_ = TraitsOf(info);
-  ASSIGN_OR_RETURN(pool_, workers_.PoolFor(traits_.target));
+  // What compiles CUDA C++ for a target compiles the other languages for it.
+  ASSIGN_OR_RETURN(pool_, workers_.PoolFor(Language::kCuda, traits_.target));
   return absl::OkStatus();
 }
 
 absl::Status GateRun::PlanSide(const GateSide& side, const Config& config,
                                GateVariant& variant) const {
   ASSIGN_OR_RETURN(variant.problem, side.kernel().PlanProblem(side.problem, traits_));
-  ASSIGN_OR_RETURN(variant.plan, side.kernel().PlanVariant(side.problem, traits_, config));
+  ASSIGN_OR_RETURN(variant.plan, side.kernel().PlanProgram(side.problem, traits_, config));
   return absl::OkStatus();
 }
 
@@ -187,12 +186,12 @@ absl::Status GateRun::CompileVariants() {
     CompileResult* base = candidate.base ? &results[next++] : nullptr;
     CompileResult& head = results[next++];
     NoteCode(candidate, base, head);
-    if (base != nullptr) Keep(candidate.base->binary, base->variant);
-    Keep(candidate.head.binary, head.variant);
+    if (base != nullptr) Keep(candidate.base->binary, base->artifact);
+    Keep(candidate.head.binary, head.artifact);
     if (!candidate.recovery) continue;
     CompileResult& recovery = results[next++];
-    if (recovery.variant.outcome == Outcome::kOk) {
-      Keep(candidate.recovery->binary, recovery.variant);
+    if (recovery.artifact.outcome == Outcome::kOk) {
+      Keep(candidate.recovery->binary, recovery.artifact);
     } else {
       candidate.recovery.reset();
     }
@@ -200,9 +199,9 @@ absl::Status GateRun::CompileVariants() {
   return absl::OkStatus();
 }
 
-void GateRun::Keep(std::string& binary, CompiledVariant& variant) {
-  binary_bytes_ += static_cast<int64_t>(variant.binary.size());
-  binary = std::move(variant.binary);
+void GateRun::Keep(std::string& binary, Artifact& artifact) {
+  binary_bytes_ += static_cast<int64_t>(artifact.binary.size());
+  binary = std::move(artifact.binary);
 }
 
 void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
@@ -210,15 +209,15 @@ void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
   db::GateKernelRow& row = candidate.row;
   for (const auto& [side, result] :
        {std::pair("base", base), std::pair<const char*, const CompileResult*>("head", &head)}) {
-    if (result == nullptr || result->variant.outcome == Outcome::kOk) continue;
+    if (result == nullptr || result->artifact.outcome == Outcome::kOk) continue;
     if (!row.fault.empty()) continue;
-    row.fault = absl::StrCat(side, ": ", ToText(result->variant.outcome), ": ",
-                             result->variant.log.substr(0, kMaxTrialMessageBytes / 2));
+    row.fault = absl::StrCat(side, ": ", ToText(result->artifact.outcome), ": ",
+                             result->artifact.log.substr(0, kMaxTrialMessageBytes / 2));
   }
   if (!row.fault.empty()) return;
-  row.head_code = MachineCodeHash(head.variant);
+  row.head_code = MachineCodeHash(head.artifact);
   if (base == nullptr) return;
-  row.base_code = MachineCodeHash(base->variant);
+  row.base_code = MachineCodeHash(base->artifact);
   row.identical = row.base_code == row.head_code &&
                   LaunchKey(candidate.base->plan) == LaunchKey(candidate.head.plan);
 }
@@ -231,8 +230,8 @@ absl::Status GateRun::CompileReferences() {
   };
   for (const Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    if (candidate.base) batch.Add(candidate.base->problem.reference_compile);
-    batch.Add(candidate.head.problem.reference_compile);
+    if (candidate.base) batch.Add(candidate.base->problem.reference.compile);
+    batch.Add(candidate.head.problem.reference.compile);
   }
   ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
   size_t next = 0;
@@ -240,11 +239,11 @@ absl::Status GateRun::CompileReferences() {
     if (!measured(candidate)) continue;
     for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head}) {
       if (side == nullptr) continue;
-      CompiledVariant& variant = results[next++].variant;
-      Keep(side->reference_binary, variant);
-      if (variant.outcome != Outcome::kOk && candidate.row.fault.empty()) {
+      Artifact& artifact = results[next++].artifact;
+      Keep(side->reference_binary, artifact);
+      if (artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
         candidate.row.fault = absl::StrCat("the reference kernel does not compile: ",
-                                           variant.log.substr(0, kMaxTrialMessageBytes / 2));
+                                           artifact.log.substr(0, kMaxTrialMessageBytes / 2));
       }
     }
     if (candidate.recovery) candidate.recovery->reference_binary = candidate.head.reference_binary;
@@ -261,7 +260,7 @@ absl::Status GateRun::StoreKernels() {
                               candidate.recovery ? &*candidate.recovery : nullptr}) {
       if (side == nullptr) continue;
       side->plan.compile = {};
-      side->problem.reference_compile = {};
+      side->problem.reference.compile = {};
     }
   }
   return absl::OkStatus();

@@ -6,7 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/kernels/check_findings.h"
@@ -96,10 +95,7 @@ absl::StatusOr<uint64_t> CheckTarget(const Kernel& kernel, const std::string& ta
                                      SpaceSolver& solver, const CheckHooks& hooks,
                                      CheckFindings& findings) {
   ASSIGN_OR_RETURN(TargetTraits traits, TargetTraitsFor(target));
-  if (!kernel.RunsOn(target)) {
-    return absl::InvalidArgumentError(absl::StrCat("the spec's targets leave it out: ",
-                                                   absl::StrJoin(kernel.spec().targets(), ", ")));
-  }
+  RETURN_IF_ERROR(kernel.WhyNotOn(target));
   const std::map<std::string, int64_t> dims(request.dims().begin(), request.dims().end());
   ASSIGN_OR_RETURN(Problem problem, kernel.MakeProblem(dims, request.dtype(), target));
   ASSIGN_OR_RETURN(const bool has_entries, AddSourceFindings(kernel, problem, traits, findings));
@@ -107,7 +103,7 @@ absl::StatusOr<uint64_t> CheckTarget(const Kernel& kernel, const std::string& ta
   ASSIGN_OR_RETURN(std::vector<Config> configs,
                    ConfigsToCompile(kernel, problem, traits, request.all_variants(), solver,
                                     hooks.cancelled));
-  ASSIGN_OR_RETURN(CompilePool * pool, workers.PoolFor(target));
+  ASSIGN_OR_RETURN(CompilePool * pool, workers.PoolFor(kernel.language(), target));
   Progress progress(hooks.progress, findings, target, configs.size());
   progress.At(0);
   return CompileOnly(
@@ -123,7 +119,7 @@ std::set<std::string> TargetsOf(const v1::CheckKernelRequest& request, const Ker
                                 Workers& workers) {
   std::set<std::string> targets(request.targets().begin(), request.targets().end());
   if (!targets.empty()) return targets;
-  for (const std::string& target : workers.Targets()) {
+  for (const std::string& target : workers.Targets(kernel.language())) {
     if (kernel.RunsOn(target)) targets.insert(target);
   }
   return targets;

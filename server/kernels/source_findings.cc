@@ -18,16 +18,18 @@ absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, con
   const auto add = [&](SourceFinding finding) {
     if (!finding.message.empty()) findings.push_back(std::move(finding));
   };
-  CompilePlan& compile = plan.reference_compile;
-  add({.message = WhyNoKernel(compile), .of_entry = true});
-  add({.message = WhyOrderIsDoubtful(compile, plan.reference_args), .certain = false});
-  compile.entry = kernel.spec().entry();
-  add({.message = WhyNoKernel(compile), .of_entry = true});
-  // The tuned entry also takes tensor maps; without any, its args are the reference's.
-  if (plan.reference_args.size() == static_cast<size_t>(kernel.spec().args_size())) {
-    add({.message = WhyOrderIsDoubtful(compile, plan.reference_args), .certain = false});
-  }
-  for (const Redefinition& redefinition : FindRedefinitions(compile)) {
+  const auto check = [&](const ProgramPlan& program) {
+    add({.message = WhyNoKernel(program.compile), .of_entry = true});
+    for (const StepPlan& step : program.steps) {
+      add({.message = WhyOrderIsDoubtful(program.compile, step.launch.entry, step.args),
+           .certain = false});
+    }
+  };
+  check(plan.reference);
+  ASSIGN_OR_RETURN(const Config config, kernel.Defaults(problem, traits));
+  ASSIGN_OR_RETURN(const ProgramPlan program, kernel.PlanProgram(problem, traits, config));
+  check(program);
+  for (const Redefinition& redefinition : FindRedefinitions(program.compile)) {
     add({.message =
              absl::StrCat(redefinition.file, ":", redefinition.line, ": ", ToText(redefinition)),
          .certain = redefinition.certain});

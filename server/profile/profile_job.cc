@@ -31,9 +31,10 @@ double WrittenBytes(const ProblemPlan& plan) {
   return bytes;
 }
 
-bool UsesTensorMaps(const VariantPlan& plan) {
-  return std::any_of(plan.args.begin(), plan.args.end(), [](const ArgPlan& arg) {
-    return std::holds_alternative<TensorMapPlan>(arg);
+bool UsesTensorMaps(const ProgramPlan& plan) {
+  const auto is_map = [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); };
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const StepPlan& step) {
+    return std::any_of(step.args.begin(), step.args.end(), is_map);
   });
 }
 
@@ -203,17 +204,18 @@ absl::Status ProfileJob::ChooseConfigs(const Cancelled& cancelled) {
 absl::Status ProfileJob::CompileAll(JobContext& context) {
   context.Say(
       absl::StrCat("compiling ", items_.size(), items_.size() == 1 ? " config" : " configs"));
-  ASSIGN_OR_RETURN(CompilePool * pool, tools_.workers.PoolFor(key_.target));
+  ASSIGN_OR_RETURN(CompilePool * pool,
+                   tools_.workers.PoolFor(workload_.kernel().language(), key_.target));
   ASSIGN_OR_RETURN(CompileResult reference,
-                   pool->Compile(workload_.plan.reference_compile, context.cancelled()));
-  if (reference.variant.outcome != Outcome::kOk) {
+                   pool->Compile(workload_.plan.reference.compile, context.cancelled()));
+  if (reference.artifact.outcome != Outcome::kOk) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the reference kernel does not compile:\n", reference.variant.log));
+        absl::StrCat("the reference kernel does not compile:\n", reference.artifact.log));
   }
-  reference_binary_ = std::move(reference.variant.binary);
+  reference_binary_ = std::move(reference.artifact.binary);
   for (Item& item : items_) {
-    absl::StatusOr<VariantPlan> plan =
-        workload_.kernel().PlanVariant(key_.problem, workload_.traits(), item.profile.config);
+    absl::StatusOr<ProgramPlan> plan =
+        workload_.kernel().PlanProgram(key_.problem, workload_.traits(), item.profile.config);
     if (!plan.ok()) {
       item.profile.outcome = Outcome::kInvalidConfig;
       item.profile.message = std::string(plan.status().message());
@@ -221,11 +223,11 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
     }
     item.plan = *std::move(plan);
     ASSIGN_OR_RETURN(CompileResult result, pool->Compile(item.plan.compile, context.cancelled()));
-    item.profile.outcome = result.variant.outcome;
-    item.profile.resources = result.variant.resources;
-    item.profile.resources.dynamic_shared_bytes = item.plan.launch.shared_bytes;
-    item.binary = std::move(result.variant.binary);
-    if (!Runs(item)) item.profile.message = result.variant.log.substr(0, kMaxTrialMessageBytes);
+    item.profile.outcome = result.artifact.outcome;
+    item.profile.resources = result.artifact.resources;
+    item.profile.resources.dynamic_shared_bytes = DynamicSharedBytes(item.plan.steps);
+    item.binary = std::move(result.artifact.binary);
+    if (!Runs(item)) item.profile.message = result.artifact.log.substr(0, kMaxTrialMessageBytes);
   }
   return absl::OkStatus();
 }
@@ -251,7 +253,7 @@ absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item,
                                  const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(
       RunReport report,
-      device.Run({item.plan, item.binary,
+      device.Run({{item.plan.steps, item.binary},
                  With(key_.cache_mode, ProfileOfTarget(key_.target).profile)},
                 cancelled));
   Profile& profile = item.profile;
@@ -307,8 +309,7 @@ absl::Status ProfileJob::CountAll(JobContext& context) {
     if (!Runs(item)) continue;
     context.Say(absl::StrCat("counting ", ToText(item.profile.config), " (", i + 1, " of ",
                              items_.size(), ")"));
-    CountRequest request{.variant = item.plan,
-                         .binary = item.binary,
+    CountRequest request{.program = {item.plan.steps, item.binary},
                          .set = set_,
                          .cache_mode = key_.cache_mode,
                          .readings = kReadings};

@@ -50,7 +50,7 @@ class ProfileJob : public JobWork {
  private:
   struct Item {
     Profile profile;
-    VariantPlan plan;
+    ProgramPlan plan;
     std::string binary;
     bool timed = false;  // its time is known, from the store
   };

@@ -188,7 +188,7 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) con
                                 .target = place.traits.target};
   const auto runs = [&](const db::RecordRow& record) {
     const bool same = record.key.kernel_hash == kernel.hash() && record.key.problem == problem;
-    return same || kernel.PlanVariant(problem, place.traits, record.trial.config).ok();
+    return same || kernel.PlanProgram(problem, place.traits, record.trial.config).ok();
   };
   const LookupAnswer match = state.index->Lookup(index_query, runs);
   Found result{.answer = {.match = match.match,

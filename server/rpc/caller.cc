@@ -20,7 +20,8 @@ std::string CallerOf(const grpc::CallbackServerContext& context) {
   }
   const std::string peer = context.peer();
   if (absl::StartsWith(peer, "unix:")) return "local";
-  if (absl::StartsWith(peer, "inproc")) return absl::StrCat("uid ", getuid());
+  // In process gRPC names no peer.
+  if (absl::StartsWith(peer, "inproc") || peer == "unknown") return absl::StrCat("uid ", getuid());
   return peer;
 }
 

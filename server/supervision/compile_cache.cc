@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Counts up when the key or the contents of an entry change their meaning.
-constexpr absl::string_view kFormat = "tune-compile-2\n";
+constexpr absl::string_view kFormat = "tune-compile-3\n";
 constexpr size_t kDigestBytes = 32;
 constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
 
@@ -85,19 +85,19 @@ std::optional<std::string> ReadFile(const std::string& path) {
   return bytes;
 }
 
-std::optional<CompiledVariant> Decode(absl::string_view bytes) {
+std::optional<Artifact> Decode(absl::string_view bytes) {
   if (!absl::StartsWith(bytes, kFormat)) return std::nullopt;
   bytes.remove_prefix(kFormat.size());
   if (bytes.size() < kDigestBytes) return std::nullopt;
   const absl::string_view digest = bytes.substr(0, kDigestBytes);
   bytes.remove_prefix(kDigestBytes);
-  worker::v1::Compiled proto;
+  worker::v1::Artifact proto;
   if (Sha256(bytes) != digest || !proto.ParseFromArray(bytes.data(), bytes.size())) {
     return std::nullopt;
   }
-  absl::StatusOr<CompiledVariant> variant = FromWire(std::move(proto));
-  if (!variant.ok()) return std::nullopt;
-  return *std::move(variant);
+  absl::StatusOr<Artifact> artifact = FromWire(std::move(proto));
+  if (!artifact.ok()) return std::nullopt;
+  return *std::move(artifact);
 }
 
 struct Entry {
@@ -124,11 +124,13 @@ std::vector<Entry> ListEntries(const std::string& dir) {
 
 std::string CompileKey(const CompilePlan& plan, const std::string& compiler_version) {
   std::string text(kFormat);
+  AppendField(text, ToText(plan.language));
   AppendField(text, compiler_version);
   AppendField(text, plan.target);
   AppendField(text, plan.source_name);
   AppendField(text, plan.source_text);
-  AppendField(text, plan.entry);
+  AppendField(text, absl::StrCat(plan.entries.size()));
+  for (const std::string& entry : plan.entries) AppendField(text, entry);
   AppendField(text, absl::StrCat(plan.headers.size()));
   for (const SourceFile& header : plan.headers) {
     AppendField(text, header.name);
@@ -161,27 +163,27 @@ std::string CompileCache::PathOf(const std::string& key) const {
   return absl::StrCat(dir_, "/", key.substr(0, 2), "/", key.substr(2));
 }
 
-std::optional<CompiledVariant> CompileCache::Get(const std::string& key) {
+std::optional<Artifact> CompileCache::Get(const std::string& key) {
   const std::string path = PathOf(key);
   std::optional<std::string> bytes = ReadFile(path);
   if (!bytes) return std::nullopt;
-  std::optional<CompiledVariant> variant = Decode(*bytes);
-  if (!variant) {
+  std::optional<Artifact> artifact = Decode(*bytes);
+  if (!artifact) {
     unlink(path.c_str());
     std::lock_guard<std::mutex> lock(mutex_);
     if (bytes_ >= 0) bytes_ = std::max<int64_t>(0, bytes_ - static_cast<int64_t>(bytes->size()));
   }
-  return variant;
+  return artifact;
 }
 
-absl::Status CompileCache::Put(const std::string& key, const worker::v1::Compiled& variant) {
+absl::Status CompileCache::Put(const std::string& key, const worker::v1::Artifact& artifact) {
   static std::atomic<uint64_t> serial{0};
   bytes();  // counted before there is one more
-  const std::string payload = variant.SerializeAsString();
+  const std::string payload = artifact.SerializeAsString();
   const std::string head = absl::StrCat(kFormat, Sha256(payload));
   const int64_t entry_bytes = static_cast<int64_t>(head.size() + payload.size());
   if (entry_bytes > kEntryBytesMax) {
-    return absl::ResourceExhaustedError("a compiled variant too large to be kept");
+    return absl::ResourceExhaustedError("an artifact too large to be kept");
   }
   const std::string path = PathOf(key);
   mkdir(fs::path(path).parent_path().c_str(), 0700);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled variants on disk, found again by what they were made from. One file an entry, so that a
+// Artifacts on disk, found again by what they were made from. One file an entry, so that a
 // crash loses at most the entry being written, and damage is noticed and costs one compile.
 #pragma once
 
@@ -20,9 +20,9 @@
 
 namespace tune::server {
 
-// SHA-256, hex, over everything that decides what comes out of a compile: the target, the source
-// and the headers with their names, defines and options in order, the entry, the compiler's version
-// and the format of the entries.
+// SHA-256, hex, over everything that decides what comes out of a compile: language and target, the
+// source and the headers with their names, defines, options and entries in order, the compiler's
+// version and the format of what is kept.
 std::string CompileKey(const CompilePlan& plan, const std::string& compiler_version);
 
 // Thread-safe, also between processes that share the folder.
@@ -33,9 +33,9 @@ class CompileCache {
       const std::string& dir, int64_t bytes_max = Limits().cache_bytes);
 
   // Nothing if it is not there or damaged; a damaged entry is removed. A hit counts as a use.
-  std::optional<CompiledVariant> Get(const std::string& key);
+  std::optional<Artifact> Get(const std::string& key);
   // Durable when it returns. Over the size limit, the entries unused for longest are removed.
-  absl::Status Put(const std::string& key, const worker::v1::Compiled& variant);
+  absl::Status Put(const std::string& key, const worker::v1::Artifact& artifact);
 
   int64_t bytes();
   // The same without a wait: 0 until they have been counted.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/device/parameters.h"
+#include "tuner/device/program_checks.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -26,15 +26,15 @@ class Collector {
   Collector(CompilePool& pool, const CompileHooks& hooks) : pool_(pool), hooks_(hooks) {}
   ~Collector() { pool_.Withdraw(this); }
 
-  void Submit(std::string variant, const CompilePlan& plan, std::vector<ArgPlan> args) {
+  void Submit(std::string variant, const ProgramPlan& plan) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       ++in_flight_;
     }
-    pool_.Submit(
-        this, plan,
-        [this, variant = std::move(variant), plan, args = std::move(args)](
-            absl::StatusOr<CompileResult> result) { Add(variant, plan, args, std::move(result)); });
+    pool_.Submit(this, plan.compile,
+                 [this, variant = std::move(variant), plan](absl::StatusOr<CompileResult> result) {
+                   Add(variant, plan, std::move(result));
+                 });
   }
 
   // A variant that cannot be compiled at all.
@@ -58,19 +58,17 @@ class Collector {
   }
 
  private:
-  static std::string WhyNotWell(const CompilePlan& plan, const std::vector<ArgPlan>& args,
-                                const CompiledVariant& variant) {
-    if (variant.outcome == Outcome::kCompileFailed) return variant.log;
-    if (variant.outcome != Outcome::kOk) {
-      return absl::StrCat(ToText(variant.outcome), ": ", variant.log);
+  static std::string WhyNotWell(const ProgramPlan& plan, const Artifact& artifact) {
+    if (artifact.outcome == Outcome::kCompileFailed) return artifact.log;
+    if (artifact.outcome != Outcome::kOk) {
+      return absl::StrCat(ToText(artifact.outcome), ": ", artifact.log);
     }
-    if (!variant.parameters) return "";
-    return WhyArgsDoNotFit(plan, args, *variant.parameters);
+    return std::string(CheckSteps(plan, artifact).message());
   }
 
-  void Add(const std::string& variant, const CompilePlan& plan, const std::vector<ArgPlan>& args,
+  void Add(const std::string& variant, const ProgramPlan& plan,
            absl::StatusOr<CompileResult> result) {
-    std::string why = result.ok() ? WhyNotWell(plan, args, result->variant) : "";
+    std::string why = result.ok() ? WhyNotWell(plan, result->artifact) : "";
     std::lock_guard<std::mutex> lock(mutex_);
     --in_flight_;
     if (result.ok()) {
@@ -113,18 +111,17 @@ absl::StatusOr<uint64_t> CompileOnly(const Kernel& kernel, const Problem& proble
   Collector collector(pool, hooks);
   absl::StatusOr<ProblemPlan> problem_plan = kernel.PlanProblem(problem, traits);
   if (problem_plan.ok()) {
-    collector.Submit(kReference, problem_plan->reference_compile,
-                     std::move(problem_plan->reference_args));
+    collector.Submit(kReference, problem_plan->reference);
   } else {
     collector.Skip(kReference, std::string(problem_plan.status().message()));
   }
   for (const Config& config : configs) {
-    absl::StatusOr<VariantPlan> plan = kernel.PlanVariant(problem, traits, config);
+    absl::StatusOr<ProgramPlan> plan = kernel.PlanProgram(problem, traits, config);
     if (!plan.ok()) {
       collector.Skip(ToText(config), std::string(plan.status().message()));
       continue;
     }
-    collector.Submit(ToText(config), plan->compile, std::move(plan->args));
+    collector.Submit(ToText(config), *plan);
     RETURN_IF_ERROR(collector.Await(in_flight_max - 1, cancelled));
   }
   RETURN_IF_ERROR(collector.Await(0, cancelled));

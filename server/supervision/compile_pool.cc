@@ -21,19 +21,27 @@ namespace {
 constexpr std::chrono::milliseconds kPatience(20);
 constexpr int kNiceness = 5;
 
-// May a compiler say this of a variant?
-bool IsCompilersWord(const worker::v1::Compiled& variant) {
-  if (variant.outcome() == v1::OUTCOME_OK) return !variant.binary().empty();
-  return variant.outcome() == v1::OUTCOME_COMPILE_FAILED ||
-         variant.outcome() == v1::OUTCOME_INVALID_CONFIG;
+// May a compiler say this?
+bool IsCompilersWord(const worker::v1::Artifact& artifact) {
+  if (artifact.outcome() == v1::OUTCOME_OK) return !artifact.binary().empty();
+  return artifact.outcome() == v1::OUTCOME_COMPILE_FAILED ||
+         artifact.outcome() == v1::OUTCOME_INVALID_CONFIG;
 }
 
-CompiledVariant Blamed(Outcome outcome, std::string log, absl::Duration spent) {
-  CompiledVariant variant;
-  variant.outcome = outcome;
-  variant.log = std::move(log);
-  variant.seconds = absl::ToDoubleSeconds(spent);
-  return variant;
+Artifact Blamed(Outcome outcome, std::string log, absl::Duration spent) {
+  Artifact artifact;
+  artifact.outcome = outcome;
+  artifact.log = std::move(log);
+  artifact.seconds = absl::ToDoubleSeconds(spent);
+  return artifact;
+}
+
+// Empty if there is none of that language.
+std::string VersionIn(const std::vector<CompilerInfo>& compilers, Language language) {
+  for (const CompilerInfo& compiler : compilers) {
+    if (compiler.language == language) return compiler.version;
+  }
+  return "";
 }
 
 }  // namespace
@@ -95,18 +103,32 @@ absl::StatusOr<CompileResult> CompilePool::Compile(const CompilePlan& plan,
   return Await(plan, cancelled);
 }
 
-absl::StatusOr<CompilerInfo> CompilePool::Info(const Cancelled& cancelled) {
-  if (KnownVersion().empty()) {
+absl::StatusOr<std::vector<CompilerInfo>> CompilePool::Compilers(const Cancelled& cancelled) {
+  if (!KnowsCompilers()) {
     absl::StatusOr<CompileResult> greeted = Await(std::nullopt, cancelled);
     if (!greeted.ok()) return greeted.status();
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  return info_;
+  return compilers_;
 }
 
-std::string CompilePool::KnownVersion() {
+absl::StatusOr<CompilerInfo> CompilePool::Info(Language language, const Cancelled& cancelled) {
+  ASSIGN_OR_RETURN(const std::vector<CompilerInfo> compilers, Compilers(cancelled));
+  for (const CompilerInfo& compiler : compilers) {
+    if (compiler.language == language) return compiler;
+  }
+  return absl::UnimplementedError(
+      absl::StrCat(options_.command.program, " has no compiler of ", ToText(language)));
+}
+
+bool CompilePool::KnowsCompilers() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return info_.version;
+  return !compilers_.empty();
+}
+
+std::string CompilePool::VersionOf(Language language) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return VersionIn(compilers_, language);
 }
 
 void CompilePool::Withdraw(const void* owner) {
@@ -184,19 +206,20 @@ void CompilePool::Loop(Slot& slot) {
 
 absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
   const Cancelled cancelled = [&job] { return job.withdrawn.load(); };
-  if (!job.plan || KnownVersion().empty()) RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
+  if (!job.plan || !KnowsCompilers()) RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
   CompileResult result;
   if (!job.plan) return result;
   if (options_.cache != nullptr) {
-    std::optional<CompiledVariant> hit = options_.cache->Get(CompileKey(*job.plan, KnownVersion()));
+    std::optional<Artifact> hit =
+        options_.cache->Get(CompileKey(*job.plan, VersionOf(job.plan->language)));
     if (hit) return CompileResult{*std::move(hit), true};
   }
-  ASSIGN_OR_RETURN(result.variant, CompileInWorker(slot, *job.plan, cancelled));
+  ASSIGN_OR_RETURN(result.artifact, CompileInWorker(slot, *job.plan, cancelled));
   return result;
 }
 
-absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const CompilePlan& plan,
-                                                             const Cancelled& cancelled) {
+absl::StatusOr<Artifact> CompilePool::CompileInWorker(Slot& slot, const CompilePlan& plan,
+                                                      const Cancelled& cancelled) {
   worker::v1::WorkerRequest request;
   *request.mutable_compile() = ToWire(plan);
   const absl::Time start = SteadyNow();
@@ -207,10 +230,10 @@ absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const C
     ++slot.compiles;
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
     if (answer.kind == WorkerAnswer::Kind::kReplied) {
-      std::optional<CompiledVariant> variant = Answered(slot, plan, answer.reply);
-      if (variant) {
+      std::optional<Artifact> artifact = Answered(slot, plan, answer.reply);
+      if (artifact) {
         RetireIfWorn(slot);
-        return *std::move(variant);
+        return *std::move(artifact);
       }
     }
     EndWorker(slot);
@@ -234,8 +257,8 @@ absl::StatusOr<CompiledVariant> CompilePool::CompileInWorker(Slot& slot, const C
 }
 
 // Nothing if the answer makes no sense.
-std::optional<CompiledVariant> CompilePool::Answered(Slot& slot, const CompilePlan& plan,
-                                                     worker::v1::WorkerReply& reply) {
+std::optional<Artifact> CompilePool::Answered(Slot& slot, const CompilePlan& plan,
+                                              worker::v1::WorkerReply& reply) {
   if (reply.status_code() == static_cast<int>(absl::StatusCode::kResourceExhausted)) {
     // Not kept: a daemon with another bound may take it.
     return Blamed(Outcome::kCompileFailed, reply.status_message(), absl::ZeroDuration());
@@ -246,11 +269,13 @@ std::optional<CompiledVariant> CompilePool::Answered(Slot& slot, const CompilePl
   }
   // A cache that cannot be written to costs time later on, not this variant.
   if (options_.cache != nullptr) {
-    options_.cache->Put(CompileKey(plan, slot.version), reply.compiled()).IgnoreError();
+    options_.cache
+        ->Put(CompileKey(plan, VersionIn(slot.compilers, plan.language)), reply.compiled())
+        .IgnoreError();
   }
-  absl::StatusOr<CompiledVariant> variant = FromWire(std::move(*reply.mutable_compiled()));
-  if (!variant.ok()) return std::nullopt;
-  return *std::move(variant);
+  absl::StatusOr<Artifact> artifact = FromWire(std::move(*reply.mutable_compiled()));
+  if (!artifact.ok()) return std::nullopt;
+  return *std::move(artifact);
 }
 
 absl::Status CompilePool::EnsureWorker(Slot& slot, const Cancelled& cancelled) {
@@ -315,11 +340,20 @@ absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {
     return absl::UnavailableError(answer.reply.status_message());
   }
   const worker::v1::HelloReply& hello = answer.reply.hello();
-  slot.version = hello.compiler_version();
   slot.walls_missing = hello.walls_missing();
+  slot.compilers.clear();
+  for (const worker::v1::Compiler& compiler : hello.compilers()) {
+    CompilerInfo& info = slot.compilers.emplace_back();
+    ASSIGN_OR_RETURN(info.language, ToLanguage(compiler.language()));
+    info.version = compiler.version().empty() ? "unknown" : compiler.version();
+    info.targets.assign(compiler.targets().begin(), compiler.targets().end());
+  }
+  if (slot.compilers.empty()) {
+    return absl::UnavailableError(absl::StrCat("the compile worker ", options_.command.program,
+                                               " names no compiler"));
+  }
   std::lock_guard<std::mutex> lock(mutex_);
-  info_ = {hello.compiler_version(), {hello.targets().begin(), hello.targets().end()}};
-  if (info_.version.empty()) info_.version = "unknown";
+  compilers_ = slot.compilers;
   return absl::OkStatus();
 }
 

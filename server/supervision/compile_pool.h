@@ -29,6 +29,7 @@
 namespace tune::server {
 
 struct CompilerInfo {
+  Language language = Language::kCuda;
   std::string version;               // "NVRTC 13.0.88"
   std::vector<std::string> targets;  // {"sm_80", "sm_90a", ...}
 };
@@ -50,7 +51,7 @@ struct CompilePoolOptions {
 
 struct CompileResult {
   // kOk, kCompileFailed, kInvalidConfig or kCompileTimeout.
-  CompiledVariant variant;
+  Artifact artifact;
   bool cached = false;
 };
 
@@ -63,8 +64,11 @@ class CompilePool {
   explicit CompilePool(CompilePoolOptions options);
   ~CompilePool();
 
-  // The compiler's own word, asked once of the first worker. UNAVAILABLE if there is none.
-  absl::StatusOr<CompilerInfo> Info(const Cancelled& cancelled = {});
+  // The compilers' own word, one for each language, asked once of the first worker. UNAVAILABLE if
+  // there is none.
+  absl::StatusOr<std::vector<CompilerInfo>> Compilers(const Cancelled& cancelled = {});
+  // Of one language; UNIMPLEMENTED if the worker has no compiler of it.
+  absl::StatusOr<CompilerInfo> Info(Language language, const Cancelled& cancelled = {});
 
   // Queues a compile. `owner` is whom Withdraw names.
   void Submit(const void* owner, CompilePlan plan, Done done);
@@ -96,7 +100,7 @@ class CompilePool {
   struct Slot {
     int index = 0;
     std::unique_ptr<WorkerProcess> process;
-    std::string version;        // of its compiler
+    std::vector<CompilerInfo> compilers;
     std::string walls_missing;  // as the worker says
     int compiles = 0;
     std::thread thread;
@@ -106,16 +110,17 @@ class CompilePool {
   absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
   void Loop(Slot& slot);
   absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
-  absl::StatusOr<CompiledVariant> CompileInWorker(Slot& slot, const CompilePlan& plan,
+  absl::StatusOr<Artifact> CompileInWorker(Slot& slot, const CompilePlan& plan,
                                                   const Cancelled& cancelled);
-  std::optional<CompiledVariant> Answered(Slot& slot, const CompilePlan& plan,
+  std::optional<Artifact> Answered(Slot& slot, const CompilePlan& plan,
                                           worker::v1::WorkerReply& reply);
   absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);
   std::string ScratchOf(const Slot& slot) const;
   void EndWorker(Slot& slot);
   absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);
   absl::Status Greet(Slot& slot, const Cancelled& cancelled);
-  std::string KnownVersion();
+  bool KnowsCompilers();
+  std::string VersionOf(Language language);
   void RetireIfWorn(Slot& slot);
 
   const CompilePoolOptions options_;
@@ -131,7 +136,7 @@ class CompilePool {
   size_t idle_ = 0;
   int pauses_ = 0;
   bool stopping_ = false;
-  CompilerInfo info_;  // version empty: not known yet
+  std::vector<CompilerInfo> compilers_;  // empty: not known yet
 };
 
 // Holds the compilers of a pool still while it lives.

@@ -17,6 +17,7 @@
 #include "server/supervision/wall_book.h"
 #include "server/supervision/worker_process.h"
 #include "tuner/device/runner.h"
+#include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {
@@ -44,7 +45,7 @@ struct DeviceStatus {
 // may.
 inline bool MayBeDefault(const DeviceStatus& status) {
   return status.state == DeviceState::kHealthy || status.state == DeviceState::kSuspect ||
-         status.id == "cpu";
+         ProfileOfDevice(status.id).is_host;
 }
 
 struct DeviceSupervisorOptions {

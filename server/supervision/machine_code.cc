@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/worker/convert.h"
 #include "tuner/sha256.h"
 
 namespace tune::server {
@@ -89,12 +90,16 @@ std::optional<std::string> CodeOf(absl::string_view bytes) {
 
 }  // namespace
 
-std::string MachineCodeHash(const CompiledVariant& variant) {
-  const std::optional<std::string> code = CodeOf(variant.binary);
-  const Resources& resources = variant.resources;
+std::string MachineCodeHash(const Artifact& artifact) {
+  const std::optional<std::string> code = CodeOf(artifact.binary);
+  const Resources& resources = artifact.resources;
   return Sha256Hex(absl::StrCat(resources.registers, " ", resources.stack_bytes, " ",
                                 resources.static_shared_bytes, " ",
-                                code ? *code : variant.binary));
+                                code ? *code : artifact.binary));
+}
+
+std::string StepsKey(const std::vector<StepPlan>& steps) {
+  return ToWire(Program{.steps = steps}).SerializeAsString();
 }
 
 }  // namespace tune::server

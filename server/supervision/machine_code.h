@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do two variants run the same instructions? Names, notes and debug information do not matter.
+// Do two programs run the same instructions, launched alike? Names, notes and debug information do
+// not matter.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "tuner/device/compiler.h"
+#include "tuner/artifact.h"
+#include "tuner/plan.h"
 
 namespace tune::server {
 
-// SHA-256, hex, of the code and constant data of a compiled variant (sections of its ELF file, be
-// it a cubin or a shared object) and of the resources that it takes. Variants with equal hashes run
-// the same instructions. What is no ELF file is hashed whole.
-std::string MachineCodeHash(const CompiledVariant& variant);
+// SHA-256, hex, of an artifact's code and constant data (sections of its ELF file, be it a cubin or
+// a shared object) and of the resources that it takes. Artifacts with equal hashes have the same
+// instructions. What is no ELF file is hashed whole.
+std::string MachineCodeHash(const Artifact& artifact);
+
+// Equal for steps that launch entries of equal names alike, with equal arguments.
+std::string StepsKey(const std::vector<StepPlan>& steps);
 
 }  // namespace tune::server

@@ -11,18 +11,18 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
-using worker::v1::Compiled;
+using worker::v1::Artifact;
 using worker::v1::WorkerReply;
 
 constexpr uint32_t BytesTag(int field) {
   return WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
 }
 
-// Adds up the binaries and logs of a Compiled that goes on to the stream's limit.
+// Adds up the binaries and logs of an Artifact that goes on to the stream's limit.
 bool AddCompiledBytes(CodedInputStream& stream, int64_t& bytes) {
   while (const uint32_t tag = stream.ReadTag()) {
-    if (tag == BytesTag(Compiled::kBinaryFieldNumber) ||
-        tag == BytesTag(Compiled::kLogFieldNumber)) {
+    if (tag == BytesTag(Artifact::kBinaryFieldNumber) ||
+        tag == BytesTag(Artifact::kLogFieldNumber)) {
       uint32_t size = 0;
       if (!stream.ReadVarint32(&size) || !stream.Skip(static_cast<int>(size))) return false;
       bytes += size;

@@ -10,8 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "server/worker/convert.h"
-#include "tuner/device/parameters.h"
+#include "server/supervision/machine_code.h"
+#include "tuner/device/program_checks.h"
+#include "tuner/device_profile.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -32,10 +33,8 @@ std::string Shortened(std::string message) {
 }
 
 // Variants with equal keys are the same work: macros that the source did not use, for example.
-std::string WorkKey(const VariantPlan& plan, const Resources& resources) {
-  worker::v1::Run run = ToWire(RunRequest{.variant = plan});
-  run.clear_policy();
-  return absl::StrCat(resources.binary_sha256, " ", run.SerializeAsString());
+std::string WorkKey(const ProgramPlan& plan, const Resources& resources) {
+  return absl::StrCat(resources.binary_sha256, " ", StepsKey(plan.steps));
 }
 
 // The driver's word counts for more than the compiler's, where it has one.
@@ -55,14 +54,6 @@ double WrittenBytes(const ProblemPlan& plan) {
     bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
   }
   return bytes;
-}
-
-// INVALID_ARGUMENT: the spec's args do not fit what the compiled kernel takes.
-absl::Status CheckArgs(const CompilePlan& plan, const std::vector<ArgPlan>& args,
-                       const CompiledVariant& variant) {
-  if (variant.outcome != Outcome::kOk || !variant.parameters) return absl::OkStatus();
-  const std::string why = WhyArgsDoNotFit(plan, args, *variant.parameters);
-  return why.empty() ? absl::OkStatus() : absl::InvalidArgumentError(why);
 }
 
 }  // namespace
@@ -130,7 +121,7 @@ absl::Status WorkerEvaluator::Setup() {
   if (device.Status().info.target.empty()) RETURN_IF_ERROR(opened.get());
   info_ = device.Status().info;
   traits_ = TraitsOf(info_);
-  alternate_ = info_.target == "cpu";
+  alternate_ = ProfileOfTarget(info_.target).is_host;
 
   const auto spent = [&](const char* doing) {
     return absl::StrCat("the budget of ", absl::FormatDuration(options_.budget),
@@ -150,20 +141,20 @@ absl::Status WorkerEvaluator::Setup() {
 }
 
 absl::Status WorkerEvaluator::CompileReference() {
-  ASSIGN_OR_RETURN(CompilerInfo compiler, options_.compiler->Info(cancelled_));
+  ASSIGN_OR_RETURN(CompilerInfo compiler,
+                   options_.compiler->Info(options_.kernel->language(), cancelled_));
   compiler_version_ = compiler.version;
   ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
   CompileFirst();
   ASSIGN_OR_RETURN(CompileResult reference,
-                   options_.compiler->Compile(problem_plan_.reference_compile, cancelled_));
-  if (reference.variant.outcome != Outcome::kOk) {
+                   options_.compiler->Compile(problem_plan_.reference.compile, cancelled_));
+  if (reference.artifact.outcome != Outcome::kOk) {
     return absl::InvalidArgumentError(absl::StrCat("the reference kernel does not compile for ",
                                                    info_.target, ":\n",
-                                                   Shortened(reference.variant.log)));
+                                                   Shortened(reference.artifact.log)));
   }
-  RETURN_IF_ERROR(CheckArgs(problem_plan_.reference_compile, problem_plan_.reference_args,
-                            reference.variant));
-  reference_binary_ = std::move(reference.variant.binary);
+  RETURN_IF_ERROR(CheckSteps(problem_plan_.reference, reference.artifact));
+  reference_binary_ = std::move(reference.artifact.binary);
   return absl::OkStatus();
 }
 
@@ -179,8 +170,8 @@ absl::Status WorkerEvaluator::KnowCeilings() {
 // While the reference compiles and the device starts. The sweep finds it in the cache.
 void WorkerEvaluator::CompileFirst() {
   if (!options_.first) return;
-  absl::StatusOr<VariantPlan> plan =
-      options_.kernel->PlanVariant(options_.problem, traits_, *options_.first);
+  absl::StatusOr<ProgramPlan> plan =
+      options_.kernel->PlanProgram(options_.problem, traits_, *options_.first);
   if (!plan.ok()) return;
   first_ = std::make_shared<Item>();
   first_->plan = *std::move(plan);
@@ -200,7 +191,7 @@ absl::Status WorkerEvaluator::CheckFirst() {
   Lock lock(mutex_);
   while (!first->compiled && SteadyNow() < until && !Stopped()) changed_.wait_for(lock, kPatience);
   if (!first->compiled || !first->compiled->ok()) return absl::OkStatus();
-  return CheckArgs(first->plan.compile, first->plan.args, (*first->compiled)->variant);
+  return CheckSteps(first->plan, (*first->compiled)->artifact);
 }
 
 void WorkerEvaluator::SetRoof(const std::vector<Ceiling>& ceilings) {
@@ -239,8 +230,8 @@ uint64_t WorkerEvaluator::worker_restarts() const {
 WorkerEvaluator::ItemPtr WorkerEvaluator::Plan(const Config& config) const {
   auto item = std::make_shared<Item>();
   item->trial.config = config;
-  absl::StatusOr<VariantPlan> plan =
-      options_.kernel->PlanVariant(options_.problem, traits_, config);
+  absl::StatusOr<ProgramPlan> plan =
+      options_.kernel->PlanProgram(options_.problem, traits_, config);
   if (plan.ok()) {
     item->plan = *std::move(plan);
   } else {
@@ -302,22 +293,22 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
     return;
   }
   if (result->cached) ++compile_cache_hits_;
-  CompiledVariant& variant = result->variant;
-  if (absl::Status fits = CheckArgs(item->plan.compile, item->plan.args, variant); !fits.ok()) {
-    variant.outcome = Outcome::kInvalidConfig;
-    variant.log = std::string(fits.message());
+  Artifact& artifact = result->artifact;
+  if (absl::Status fits = CheckSteps(item->plan, artifact); !fits.ok()) {
+    artifact.outcome = Outcome::kInvalidConfig;
+    artifact.log = std::string(fits.message());
   }
-  item->trial.compile_seconds = variant.seconds;
+  item->trial.compile_seconds = artifact.seconds;
   item->trial.compile_cached = result->cached;
-  item->trial.resources = std::move(variant.resources);
-  item->trial.resources.dynamic_shared_bytes = item->plan.launch.shared_bytes;
-  item->trial.outcome = variant.outcome;
-  item->binary = std::move(variant.binary);
-  if (variant.outcome != Outcome::kOk) {
-    item->trial.message = Shortened(std::move(variant.log));
+  item->trial.resources = std::move(artifact.resources);
+  item->trial.resources.dynamic_shared_bytes = DynamicSharedBytes(item->plan.steps);
+  item->trial.outcome = artifact.outcome;
+  item->binary = std::move(artifact.binary);
+  if (artifact.outcome != Outcome::kOk) {
+    item->trial.message = Shortened(std::move(artifact.log));
     Stamp(item->trial);
   }
-  if (variant.outcome == Outcome::kOk && !confirming_) return AddReady(item);
+  if (artifact.outcome == Outcome::kOk && !confirming_) return AddReady(item);
   item->plan.compile = {};  // the text is of no more use
   if (!confirming_) finished_.push_back(item->trial);
 }
@@ -423,7 +414,7 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
   }
   RETURN_IF_ERROR(FetchBinary(item));
   RunRequest request = {
-      .variant = item.plan, .binary = std::move(item.binary), .policy = options_.policy};
+      .program = {item.plan.steps, std::move(item.binary)}, .policy = options_.policy};
   request.policy.rival_latency_ns = rival_latency_ns_;
   const absl::Time start = SteadyNow();
   ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, run_cancelled_));
@@ -441,12 +432,12 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
 absl::Status WorkerEvaluator::FetchBinary(Item& item) {
   if (!item.binary.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(CompileResult again, options_.compiler->Compile(item.plan.compile, cancelled_));
-  if (again.variant.outcome != Outcome::kOk) {
+  if (again.artifact.outcome != Outcome::kOk) {
     return absl::UnavailableError(absl::StrCat("a variant that compiled does not compile again: ",
-                                               Shortened(std::move(again.variant.log))));
+                                               Shortened(std::move(again.artifact.log))));
   }
   item.plan.compile = {};
-  item.binary = std::move(again.variant.binary);
+  item.binary = std::move(again.artifact.binary);
   return absl::OkStatus();
 }
 

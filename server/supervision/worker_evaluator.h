@@ -84,7 +84,7 @@ class WorkerEvaluator : public Evaluator {
   // A config on its way: planned, compiled, run.
   struct Item {
     Trial trial;
-    VariantPlan plan;
+    ProgramPlan plan;
     uint64_t number = 0;  // in the order of Start
     std::string binary;   // empty once it runs, or where `ready_` had no room for it
     std::optional<absl::StatusOr<CompileResult>> compiled;  // of the first only

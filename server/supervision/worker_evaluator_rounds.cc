@@ -111,8 +111,9 @@ absl::StatusOr<Trial> WorkerEvaluator::MeasureAgain(const Item& item, DeviceSupe
   if (item.trial.outcome != Outcome::kOk) return item.trial;
   Item again = item;
   const absl::Time start = SteadyNow();
-  ASSIGN_OR_RETURN(const RunReport report,
-                   device.Run({item.plan, item.binary, options_.confirm_policy}, cancelled_));
+  ASSIGN_OR_RETURN(
+      const RunReport report,
+      device.Run({{item.plan.steps, item.binary}, options_.confirm_policy}, cancelled_));
   again.trial.evaluate_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   Judge(report, again);
   return std::move(again.trial);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/supervision/workers.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -15,7 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "server/supervision/host_memory.h"
+#include "server/worker/host_memory.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -34,7 +33,31 @@ constexpr int64_t kDriverScratchBytes = kGiB;
 // Stacks of a block's threads, shared arrays, a copy of the largest output.
 constexpr int64_t kHostHeadroomBytes = 4 * kGiB;
 
-int64_t HostMemoryBytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
+// The programs that compile: for the host or for GPUs, and of which languages.
+struct CompilerProgram {
+  const char* name;
+  bool for_host;
+  std::vector<Language> languages;
+};
+
+const std::vector<CompilerProgram>& CompilerPrograms() {
+  static const auto* const kPrograms = new std::vector<CompilerProgram>{
+      {"tune-compile-cpu", /*for_host=*/true, {Language::kCuda}},
+      {"tune-compile-cuda", /*for_host=*/false, {Language::kCuda, Language::kPtx}},
+  };
+  return *kPrograms;
+}
+
+std::string PairsText(const std::vector<Toolchain>& toolchains) {
+  return absl::StrJoin(toolchains, "; ", [](std::string* out, const Toolchain& toolchain) {
+    absl::StrAppend(out,
+                    absl::StrJoin(toolchain.languages, " and ",
+                                  [](std::string* text, Language language) {
+                                    absl::StrAppend(text, ToText(language));
+                                  }),
+                    toolchain.for_host ? " for the CPU device" : " for GPUs");
+  });
+}
 
 // NVIDIA's driver lists its GPUs there. Asking the driver itself would take a worker.
 int GpuCount() {
@@ -73,10 +96,11 @@ std::unique_ptr<DeviceSupervisor> MakeLease(const WorkersOptions& options, WallB
   lease.command.args = std::move(args);
   lease.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
   lease.walls = walls;
-  lease.command.limits.resident_bytes = HostMemoryBytes() / 4 * 3;
-  if (id == "cpu") {
+  lease.command.limits.resident_bytes = MemoryBytes() / 4 * 3;
+  const DeviceProfile& profile = ProfileOfDevice(id);
+  if (profile.is_host) {
     lease.runs_foreign_code = true;
-    lease.headroom_bytes = std::min(kHostHeadroomBytes, HostMemoryBytes() / 4);
+    lease.headroom_bytes = std::min(kHostHeadroomBytes, MemoryBytes() / 4);
   } else {
     lease.command.limits.scratch_dir = lease.scratch_dir;
     lease.command.limits.scratch_bytes = kDriverScratchBytes;
@@ -85,8 +109,7 @@ std::unique_ptr<DeviceSupervisor> MakeLease(const WorkersOptions& options, WallB
         absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/", kDriverCache));
   }
   lease.prepare_deadline = options.prepare_deadline;
-  // A CPU takes seconds for what a GPU does in milliseconds.
-  lease.run_deadline = id == "cpu" ? 6 * options.run_deadline : options.run_deadline;
+  lease.run_deadline = profile.run_deadline_factor * options.run_deadline;
   return std::make_unique<DeviceSupervisor>(std::move(lease));
 }
 
@@ -139,13 +162,17 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always there;
   // that they are not installed is for the one who uses them to learn.
   const auto find = [&](const char* name) { return FindWorker(name, options.worker_dir); };
-  if (absl::StatusOr<std::string> program = find("tune-compile-cuda"); program.ok()) {
-    workers->cuda_pool_ = MakePool(options, *program, workers->cache_.get(), walls);
+  for (const CompilerProgram& compiler : CompilerPrograms()) {
+    absl::StatusOr<std::string> program = find(compiler.name);
+    if (!program.ok() && !compiler.for_host) continue;
+    workers->toolchains_.push_back(
+        {.for_host = compiler.for_host,
+         .languages = compiler.languages,
+         .pool = MakePool(options, program.value_or(compiler.name), workers->cache_.get(), walls)});
   }
   workers->FindNewDevices();
-  workers->cpu_pool_ = MakePool(options, find("tune-compile-cpu").value_or("tune-compile-cpu"),
-                                workers->cache_.get(), walls);
-  workers->devices_.push_back(MakeLease(options, walls, "cpu", "cpu",
+  const std::string host(DeviceProfiles().back()->family);
+  workers->devices_.push_back(MakeLease(options, walls, host, host,
                                         find("tune-device-cpu").value_or("tune-device-cpu"), {}));
   return workers;
 }
@@ -173,7 +200,7 @@ absl::StatusOr<DeviceSupervisor*> Workers::FindDevice(const std::string& id) {
   const std::vector<DeviceSupervisor*> devices = this->devices();
   for (DeviceSupervisor* device : devices) {
     if (id == device->id()) return device;
-    if (id.empty() && (device->id() == "cpu" || device->Open().ok())) return device;
+    if (id.empty() && (ProfileOfDevice(device->id()).is_host || device->Open().ok())) return device;
   }
   return absl::NotFoundError(absl::StrCat(
       "no device '", id, "'; there are: ",
@@ -199,30 +226,50 @@ absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSuperviso
                    {"--ordinal", absl::StrCat(*ordinal)});
 }
 
-absl::StatusOr<CompilePool*> Workers::PoolFor(const std::string& target) {
-  if (target == "cpu") return cpu_pool_.get();
-  if (cuda_pool_ != nullptr) return cuda_pool_.get();
+absl::StatusOr<CompilePool*> Workers::PoolFor(Language language, const std::string& target) {
+  const bool for_host = ProfileOfTarget(target).is_host;
+  bool compiles_for_target = false;
+  for (const Toolchain& toolchain : toolchains_) {
+    if (toolchain.for_host != for_host) continue;
+    compiles_for_target = true;
+    const std::vector<Language>& languages = toolchain.languages;
+    if (std::find(languages.begin(), languages.end(), language) != languages.end()) {
+      return toolchain.pool.get();
+    }
+  }
+  if (compiles_for_target) {
+    return absl::UnimplementedError(absl::StrCat("nothing compiles ", ToText(language), " for ",
+                                                 target, "; what can be compiled: ",
+                                                 PairsText(toolchains_)));
+  }
   return absl::UnavailableError(
       absl::StrCat("cannot compile for ", target,
                    ": this installation has no tune-compile-cuda; build with TUNE_CUDA=ON"));
 }
 
-std::vector<std::string> Workers::Targets() {
+std::vector<std::string> Workers::Targets(Language language) {
   std::vector<std::string> targets;
-  for (CompilePool* pool : {cpu_pool_.get(), cuda_pool_.get()}) {
-    if (pool == nullptr) continue;
-    absl::StatusOr<CompilerInfo> info = pool->Info();
+  for (const Toolchain& toolchain : toolchains_) {
+    const std::vector<Language>& languages = toolchain.languages;
+    if (std::find(languages.begin(), languages.end(), language) == languages.end()) continue;
+    absl::StatusOr<CompilerInfo> info = toolchain.pool->Info(language);
     if (info.ok()) targets.insert(targets.end(), info->targets.begin(), info->targets.end());
   }
   return targets;
 }
 
 absl::StatusOr<CompilePause> Workers::Quiet(const std::string& target, const Cancelled& cancelled) {
-  if (target != "cpu") return CompilePause();
-  return CompilePause::Take(*cpu_pool_, cancelled);
+  if (!ProfileOfTarget(target).is_host) return CompilePause();
+  return CompilePause::Take(host_pool(), cancelled);
 }
 
-int Workers::compile_workers() const { return cpu_pool_->workers(); }
+CompilePool& Workers::host_pool() const {
+  return *std::find_if(toolchains_.begin(), toolchains_.end(),
+                       [](const Toolchain& toolchain) { return toolchain.for_host; })
+              ->pool;
+}
+
+int Workers::compile_workers() const { return host_pool().workers(); }
 
 absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
     const std::string& device_id, WorkerEvaluatorOptions options) {
@@ -230,7 +277,8 @@ absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
   if (options.device->Status().info.target.empty()) {
     RETURN_IF_ERROR(options.device->Open(options.cancelled));
   }
-  ASSIGN_OR_RETURN(options.compiler, PoolFor(options.device->Status().info.target));
+  ASSIGN_OR_RETURN(options.compiler, PoolFor(options.kernel->language(),
+                                             options.device->Status().info.target));
   options.remembered_max = options_.limits.remembered_results;
   return WorkerEvaluator::Create(std::move(options));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every worker of this host: a compile pool for each language and a lease for each device. What the
-// services and the scheduler hold.
+// Every worker of this host: a pool of compile workers for each program that compiles, and a lease
+// for each device. What the services and the scheduler hold.
 #pragma once
 
 #include <atomic>
@@ -32,6 +32,13 @@ struct WorkersOptions {
   absl::Duration run_deadline = absl::Seconds(10);
 };
 
+// A program that compiles, with its workers.
+struct Toolchain {
+  bool for_host = false;  // for the CPU device; else for GPUs
+  std::vector<Language> languages;
+  std::unique_ptr<CompilePool> pool;
+};
+
 // Thread-safe. Starts no process before one is needed.
 class Workers {
  public:
@@ -50,10 +57,11 @@ class Workers {
   // device; UNIMPLEMENTED: it has no counters; UNAVAILABLE: the program is not installed.
   absl::StatusOr<std::unique_ptr<DeviceSupervisor>> MakeCountingSupervisor(const std::string& id);
 
-  // The pool for a target: "cpu", or a GPU's. UNAVAILABLE in a build without CUDA.
-  absl::StatusOr<CompilePool*> PoolFor(const std::string& target);
-  // Every target that can be compiled for on this host.
-  std::vector<std::string> Targets();
+  // The pool that compiles a language for a target. UNAVAILABLE in a build without CUDA;
+  // UNIMPLEMENTED, with what there is, where no compiler takes that language for that target.
+  absl::StatusOr<CompilePool*> PoolFor(Language language, const std::string& target);
+  // Every target that a language can be compiled for on this host.
+  std::vector<std::string> Targets(Language language);
 
   // Holds still whoever compiles for the CPU while a device of target "cpu" measures. Compilers of
   // GPUs are never held: for other targets, nothing is. CANCELLED as CompilePool::Pause.
@@ -70,12 +78,12 @@ class Workers {
 
  private:
   Workers() = default;
+  CompilePool& host_pool() const;
 
   WorkersOptions options_;
   std::unique_ptr<CompileCache> cache_;
   std::unique_ptr<WallBook> walls_;
-  std::unique_ptr<CompilePool> cpu_pool_;
-  std::unique_ptr<CompilePool> cuda_pool_;  // null without the program
+  std::vector<Toolchain> toolchains_;  // the host's is always there
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<DeviceSupervisor>> devices_;  // guarded by mutex_
 };

@@ -12,6 +12,7 @@
 #include "server/worker/serve.h"
 #include "server/worker/wall_trial.h"
 #include "server/worker/walls.h"
+#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -21,11 +22,22 @@ constexpr int64_t kCpuSecondsPerCompile = 300;
 // The device worker must get a core at once, however much is being compiled.
 constexpr int kNiceness = 10;
 
+using Compilers = std::vector<std::unique_ptr<Compiler>>;
+
+absl::StatusOr<Compilers> MakeAll(const std::vector<CompilerFactory>& factories) {
+  Compilers compilers;
+  for (const CompilerFactory& factory : factories) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Compiler> compiler, factory());
+    compilers.push_back(std::move(compiler));
+  }
+  return compilers;
+}
+
 class CompileWorker {
  public:
-  CompileWorker(absl::StatusOr<std::unique_ptr<Compiler>> compiler, const Walls& walls,
+  CompileWorker(absl::StatusOr<Compilers> compilers, const Walls& walls,
                 const WorkerArguments& arguments)
-      : compiler_(std::move(compiler)),
+      : compilers_(std::move(compilers)),
         walls_(walls),
         binary_bytes_max_(static_cast<size_t>(arguments.binary_bytes_max)),
         log_bytes_max_(static_cast<size_t>(arguments.log_bytes_max)) {}
@@ -35,12 +47,11 @@ class CompileWorker {
     if (request.has_try_walls()) {
       *reply.mutable_walls() =
           TryWalls(walls_, request.try_walls().planted_file(), request.try_walls().daemon_pid());
-    } else if (!compiler_.ok()) {
-      SetStatus(compiler_.status(), reply);
+    } else if (!compilers_.ok()) {
+      SetStatus(compilers_.status(), reply);
     } else if (request.has_hello()) {
       worker::v1::HelloReply* hello = reply.mutable_hello();
-      hello->set_compiler_version((*compiler_)->Version());
-      for (const std::string& target : (*compiler_)->Targets()) hello->add_targets(target);
+      for (const auto& compiler : *compilers_) *hello->add_compilers() = ToWire(*compiler);
       hello->set_walls_missing(walls_.missing());
     } else if (request.has_compile()) {
       Compile(FromWire(request.compile()), reply);
@@ -51,21 +62,37 @@ class CompileWorker {
   }
 
  private:
-  void Compile(const CompilePlan& plan, worker::v1::WorkerReply& reply) {
+  static worker::v1::Compiler ToWire(const Compiler& compiler) {
+    worker::v1::Compiler proto;
+    proto.set_language(static_cast<v1::Language>(compiler.language()));
+    proto.set_version(compiler.Version());
+    for (const std::string& target : compiler.Targets()) proto.add_targets(target);
+    return proto;
+  }
+
+  absl::StatusOr<Artifact> CompileIn(const CompilePlan& plan) {
     LimitCpuSeconds(kCpuSecondsPerCompile);
-    absl::StatusOr<CompiledVariant> variant = (*compiler_)->Compile(plan);
-    if (!variant.ok()) {
-      SetStatus(variant.status(), reply);
-    } else if (variant->binary.size() > binary_bytes_max_) {
+    for (const auto& compiler : *compilers_) {
+      if (compiler->language() == plan.language) return compiler->Compile(plan);
+    }
+    return absl::UnimplementedError(
+        absl::StrCat("this worker has no compiler of ", ToText(plan.language)));
+  }
+
+  void Compile(const absl::StatusOr<CompilePlan>& plan, worker::v1::WorkerReply& reply) {
+    absl::StatusOr<Artifact> artifact = plan.ok() ? CompileIn(*plan) : plan.status();
+    if (!artifact.ok()) {
+      SetStatus(artifact.status(), reply);
+    } else if (artifact->binary.size() > binary_bytes_max_) {
       SetStatus(absl::ResourceExhaustedError(absl::StrCat(
-                    "the compiled binary has ", variant->binary.size(), " bytes, more than the ",
+                    "the compiled binary has ", artifact->binary.size(), " bytes, more than the ",
                     binary_bytes_max_,
                     " that the daemon takes; make initialised arrays of the source smaller, or "
                     "start tunerd with a larger --binary-bytes")),
                 reply);
     } else {
-      CutLog(variant->log);
-      *reply.mutable_compiled() = ToWire(*std::move(variant));
+      CutLog(artifact->log);
+      *reply.mutable_compiled() = server::ToWire(*std::move(artifact));
     }
   }
 
@@ -78,7 +105,7 @@ class CompileWorker {
                     ", see its --log-bytes)");
   }
 
-  const absl::StatusOr<std::unique_ptr<Compiler>> compiler_;
+  const absl::StatusOr<Compilers> compilers_;
   const Walls& walls_;
   const size_t binary_bytes_max_;
   const size_t log_bytes_max_;
@@ -86,7 +113,8 @@ class CompileWorker {
 
 }  // namespace
 
-int RunCompileWorker(int argc, char** argv, WorkerRole role, const CompilerFactory& factory) {
+int RunCompileWorker(int argc, char** argv, WorkerRole role,
+                     const std::vector<CompilerFactory>& factories) {
   absl::StatusOr<WorkerArguments> arguments = ParseWorkerArguments(argc, argv);
   if (!arguments.ok()) {
     fprintf(stderr, "%s\n", arguments.status().ToString().c_str());
@@ -94,12 +122,12 @@ int RunCompileWorker(int argc, char** argv, WorkerRole role, const CompilerFacto
   }
   UseScratchDir(arguments->scratch_dir);
   setpriority(PRIO_PROCESS, 0, kNiceness);
-  absl::StatusOr<std::unique_ptr<Compiler>> compiler = factory();
+  absl::StatusOr<Compilers> compilers = MakeAll(factories);
   Walls walls(role, arguments->scratch_dir);
   walls.EncloseProcess();
   ExitWhenDaemonCloses(kWorkerFd);
   walls.EncloseCalls();
-  CompileWorker worker(std::move(compiler), walls, *arguments);
+  CompileWorker worker(std::move(compilers), walls, *arguments);
   return ServeRequests(kWorkerFd, [&](const auto& request) { return worker.Handle(request); });
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compile worker: drives one Compiler for the daemon. Arguments: --scratch DIR, the only folder
-// it may write to and its TMPDIR.
+// A compile worker: drives compilers for the daemon, one for each language. Arguments: --scratch
+// DIR, the only folder it may write to and its TMPDIR.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/worker/worker_role.h"
@@ -16,6 +17,7 @@ namespace tune::server {
 using CompilerFactory = std::function<absl::StatusOr<std::unique_ptr<Compiler>>()>;
 
 // The worker's main. A factory that fails is reported to the daemon, which asks for nothing more.
-int RunCompileWorker(int argc, char** argv, WorkerRole role, const CompilerFactory& factory);
+int RunCompileWorker(int argc, char** argv, WorkerRole role,
+                     const std::vector<CompilerFactory>& factories);
 
 }  // namespace tune::server

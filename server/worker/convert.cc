@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/worker/convert.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,34 +12,36 @@
 namespace tune::server {
 namespace {
 
-// Casts a number of the wire to an enum whose values are `first`..`last`.
-template <typename Enum>
-absl::StatusOr<Enum> ToEnum(int value, Enum first, Enum last, const char* what) {
-  if (value < static_cast<int>(first) || value > static_cast<int>(last)) {
-    return absl::InvalidArgumentError(absl::StrCat("no such ", what, ": ", value));
-  }
-  return static_cast<Enum>(value);
-}
-
-absl::StatusOr<DType> ToDType(int value) {
-  return ToEnum(value, DType::kF64, DType::kI64, "data type");
-}
-
-absl::StatusOr<Clock> ToClock(int value) {
-  return ToEnum(value, Clock::kUnknown, Clock::kHost, "clock");
-}
-
-absl::StatusOr<Outcome> ToOutcome(int value) {
-  return ToEnum(value, Outcome::kOk, Outcome::kAboveRoof, "outcome");
-}
+// Which way a list of fields is read: each noun has one list, for both.
+struct Out {
+  static constexpr bool kOut = true;
+  template <typename T>
+  using Noun = const T;
+  template <typename T>
+  using Message = T;
+};
+struct In {
+  static constexpr bool kOut = false;
+  template <typename T>
+  using Noun = T;
+  template <typename T>
+  using Message = const T;
+};
 
 // Faster or slower than this no launch is, whatever a worker says.
 constexpr double kSampleNsMin = 1e-6;
 constexpr double kSampleNsMax = 1e15;
 constexpr size_t kWorstBytesMax = 200;  // the place of one element
 
-// Seconds that something took, as a worker tells it; 0 if that cannot be.
-double Seconds(double told) { return std::isfinite(told) && told > 0 ? told : 0; }
+// Casts a number of the wire to an enum whose values are `first`..`last`.
+template <typename Enum>
+absl::Status ReadEnum(int value, Enum first, Enum last, const char* what, Enum& to) {
+  if (value < static_cast<int>(first) || value > static_cast<int>(last)) {
+    return absl::InvalidArgumentError(absl::StrCat("no such ", what, ": ", value));
+  }
+  to = static_cast<Enum>(value);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Value> ValueFromProto(const v1::Value& proto) {
   switch (proto.kind_case()) {
@@ -53,146 +54,266 @@ absl::StatusOr<Value> ValueFromProto(const v1::Value& proto) {
   return absl::InvalidArgumentError("a scalar without a value");
 }
 
-worker::v1::Buffer BufferToProto(const BufferPlan& buffer) {
-  worker::v1::Buffer proto;
-  proto.set_name(buffer.name);
-  proto.set_dtype(static_cast<int>(buffer.dtype));
-  proto.set_count(buffer.count);
-  proto.set_role(static_cast<int>(buffer.role));
-  proto.set_fill_kind(static_cast<int>(buffer.fill.kind));
-  proto.set_fill_low(buffer.fill.low);
-  proto.set_fill_high(buffer.fill.high);
-  return proto;
-}
-
-absl::StatusOr<BufferPlan> BufferFromProto(const worker::v1::Buffer& proto) {
-  BufferPlan buffer;
-  buffer.name = proto.name();
-  ASSIGN_OR_RETURN(buffer.dtype, ToDType(proto.dtype()));
-  buffer.count = proto.count();
-  if (buffer.count < 0) return absl::InvalidArgumentError("a buffer of negative size");
-  ASSIGN_OR_RETURN(buffer.role, ToEnum(proto.role(), Role::kInput, Role::kScratch, "role"));
-  ASSIGN_OR_RETURN(buffer.fill.kind,
-                   ToEnum(proto.fill_kind(), Fill::Kind::kNormal, Fill::Kind::kIota, "fill"));
-  buffer.fill.low = proto.fill_low();
-  buffer.fill.high = proto.fill_high();
-  return buffer;
-}
-
-worker::v1::TensorMap TensorMapToProto(const TensorMapPlan& map) {
-  worker::v1::TensorMap proto;
-  proto.set_name(map.name);
-  proto.set_buffer(map.buffer);
-  proto.mutable_dims()->Add(map.dims.begin(), map.dims.end());
-  proto.mutable_strides_bytes()->Add(map.strides_bytes.begin(), map.strides_bytes.end());
-  proto.mutable_box()->Add(map.box.begin(), map.box.end());
-  proto.set_swizzle_bytes(map.swizzle_bytes);
-  proto.set_l2_promotion_bytes(map.l2_promotion_bytes);
-  return proto;
-}
-
-TensorMapPlan TensorMapFromProto(const worker::v1::TensorMap& proto) {
-  TensorMapPlan map;
-  map.name = proto.name();
-  map.buffer = proto.buffer();
-  map.dims.assign(proto.dims().begin(), proto.dims().end());
-  map.strides_bytes.assign(proto.strides_bytes().begin(), proto.strides_bytes().end());
-  map.box.assign(proto.box().begin(), proto.box().end());
-  map.swizzle_bytes = proto.swizzle_bytes();
-  map.l2_promotion_bytes = proto.l2_promotion_bytes();
-  return map;
-}
-
-worker::v1::Arg ArgToProto(const ArgPlan& arg) {
-  worker::v1::Arg proto;
-  if (const BufferPlan* buffer = std::get_if<BufferPlan>(&arg)) {
-    *proto.mutable_buffer() = BufferToProto(*buffer);
-  } else if (const ScalarPlan* scalar = std::get_if<ScalarPlan>(&arg)) {
-    proto.mutable_scalar()->set_name(scalar->name);
-    proto.mutable_scalar()->set_dtype(static_cast<int>(scalar->dtype));
-    *proto.mutable_scalar()->mutable_value() = ToProto(scalar->value);
-  } else {
-    *proto.mutable_tensor_map() = TensorMapToProto(std::get<TensorMapPlan>(arg));
+// A field of one name in `noun` and `proto`: a number or text; text that a stranger may have said;
+// a list of either; an enum, whose numbers on the wire are higher by `offset`; a noun; a list of
+// nouns. A NOUN list ends the function where something is wrong.
+#define TUNE_FIELD(name)          \
+  if constexpr (Io::kOut) {       \
+    proto.set_##name(noun.name);  \
+  } else {                        \
+    noun.name = proto.name();     \
   }
-  return proto;
-}
-
-absl::StatusOr<ArgPlan> ArgFromProto(const worker::v1::Arg& proto) {
-  switch (proto.kind_case()) {
-    case worker::v1::Arg::kBuffer: return BufferFromProto(proto.buffer());
-    case worker::v1::Arg::kScalar: {
-      ScalarPlan scalar;
-      scalar.name = proto.scalar().name();
-      ASSIGN_OR_RETURN(scalar.dtype, ToDType(proto.scalar().dtype()));
-      ASSIGN_OR_RETURN(scalar.value, ValueFromProto(proto.scalar().value()));
-      return scalar;
-    }
-    case worker::v1::Arg::kTensorMap: return TensorMapFromProto(proto.tensor_map());
-    case worker::v1::Arg::KIND_NOT_SET: break;
+#define TUNE_TEXT(name)                \
+  if constexpr (Io::kOut) {            \
+    proto.set_##name(Utf8(noun.name)); \
+  } else {                             \
+    noun.name = proto.name();          \
   }
-  return absl::InvalidArgumentError("an argument without a kind");
-}
-
-template <typename Repeated>
-absl::StatusOr<std::vector<ArgPlan>> ArgsFromProto(const Repeated& protos) {
-  std::vector<ArgPlan> args;
-  for (const worker::v1::Arg& proto : protos) {
-    ASSIGN_OR_RETURN(ArgPlan arg, ArgFromProto(proto));
-    args.push_back(std::move(arg));
+#define TUNE_LIST(name)                                                       \
+  if constexpr (Io::kOut) {                                                   \
+    for (const auto& item : noun.name) proto.add_##name(item);                \
+  } else if constexpr (requires { noun.name.assign(proto.name().begin(),      \
+                                                   proto.name().end()); }) {  \
+    noun.name.assign(proto.name().begin(), proto.name().end());               \
+  } else {                                                                    \
+    RETURN_IF_ERROR(ReadArray(proto.name(), noun.name));                      \
   }
-  return args;
-}
+#define TUNE_ENUM(name, first, last, offset, what)                                         \
+  if constexpr (Io::kOut) {                                                                \
+    proto.set_##name(                                                                      \
+        static_cast<decltype(proto.name())>(static_cast<int>(noun.name) + offset));        \
+  } else {                                                                                 \
+    RETURN_IF_ERROR(ReadEnum(static_cast<int>(proto.name()) - offset, first, last, what,   \
+                             noun.name));                                                  \
+  }
+#define TUNE_DTYPE(name) TUNE_ENUM(name, DType::kF64, DType::kI64, 0, "data type")
+#define TUNE_NOUN(name)                                            \
+  if constexpr (Io::kOut) {                                        \
+    RETURN_IF_ERROR(Fields(io, noun.name, *proto.mutable_##name())); \
+  } else {                                                         \
+    RETURN_IF_ERROR(Fields(io, noun.name, proto.name()));          \
+  }
+#define TUNE_NOUNS(name)                                                            \
+  if constexpr (Io::kOut) {                                                         \
+    for (const auto& item : noun.name) RETURN_IF_ERROR(Fields(io, item, *proto.add_##name())); \
+  } else {                                                                          \
+    for (const auto& item : proto.name()) {                                         \
+      RETURN_IF_ERROR(Fields(io, noun.name.emplace_back(), item));                  \
+    }                                                                               \
+  }
 
-worker::v1::Launch LaunchToProto(const LaunchPlan& launch) {
-  worker::v1::Launch proto;
-  proto.set_entry(launch.entry);
-  proto.mutable_grid()->Add(launch.grid.begin(), launch.grid.end());
-  proto.mutable_block()->Add(launch.block.begin(), launch.block.end());
-  proto.mutable_cluster()->Add(launch.cluster.begin(), launch.cluster.end());
-  proto.set_shared_bytes(launch.shared_bytes);
-  return proto;
-}
-
-template <typename Repeated>
-absl::Status CopyThree(const Repeated& from, std::array<int64_t, 3>& to) {
-  if (from.size() != 3) return absl::InvalidArgumentError("a launch without three dimensions");
+template <typename Repeated, typename T, size_t kCount>
+absl::Status ReadArray(const Repeated& from, std::array<T, kCount>& to) {
+  if (static_cast<size_t>(from.size()) != kCount) {
+    return absl::InvalidArgumentError(absl::StrCat("a list of ", from.size(), ", not ", kCount));
+  }
   std::copy(from.begin(), from.end(), to.begin());
   return absl::OkStatus();
 }
 
-absl::StatusOr<LaunchPlan> LaunchFromProto(const worker::v1::Launch& proto) {
-  LaunchPlan launch;
-  launch.entry = proto.entry();
-  RETURN_IF_ERROR(CopyThree(proto.grid(), launch.grid));
-  RETURN_IF_ERROR(CopyThree(proto.block(), launch.block));
-  RETURN_IF_ERROR(CopyThree(proto.cluster(), launch.cluster));
-  launch.shared_bytes = proto.shared_bytes();
-  return launch;
+#define TUNE_FIELDS(NounType, MessageType)                                         \
+  template <typename Io>                                                           \
+  absl::Status Fields([[maybe_unused]] Io io, typename Io::template Noun<NounType>& noun, \
+                      typename Io::template Message<MessageType>& proto)
+
+TUNE_FIELDS(SourceFile, worker::v1::SourceFile) {
+  TUNE_FIELD(name);
+  TUNE_FIELD(text);
+  return absl::OkStatus();
 }
 
-worker::v1::SamplePolicy PolicyToProto(const SamplePolicy& policy) {
-  worker::v1::SamplePolicy proto;
-  proto.set_cache_mode(static_cast<int>(policy.cache_mode));
-  proto.set_samples_min(policy.samples_min);
-  proto.set_samples_max(policy.samples_max);
-  proto.set_seconds_max(policy.seconds_max);
-  proto.set_precision(policy.precision);
-  proto.set_rival_latency_ns(policy.rival_latency_ns);
-  proto.set_hopeless_ratio(policy.hopeless_ratio);
+TUNE_FIELDS(ParameterFact, worker::v1::Parameter) {
+  TUNE_FIELD(bytes);
+  TUNE_TEXT(type);
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(EntryFacts, worker::v1::Entry) {
+  TUNE_TEXT(name);
+  TUNE_FIELD(threads);
+  TUNE_FIELD(threads_max);
+  if constexpr (Io::kOut) {
+    if (!noun.parameters.has_value()) return absl::OkStatus();
+    for (const ParameterFact& fact : *noun.parameters) {
+      RETURN_IF_ERROR(Fields(io, fact, *proto.mutable_parameters()->add_parameters()));
+    }
+    proto.mutable_parameters();
+  } else {
+    if (!proto.has_parameters()) return absl::OkStatus();
+    noun.parameters.emplace();
+    for (const auto& fact : proto.parameters().parameters()) {
+      RETURN_IF_ERROR(Fields(io, noun.parameters->emplace_back(), fact));
+    }
+  }
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(Fill, v1::Fill) {
+  TUNE_ENUM(kind, Fill::Kind::kNormal, Fill::Kind::kIota, 1, "fill");
+  TUNE_FIELD(low);
+  TUNE_FIELD(high);
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(BufferPlan, worker::v1::Buffer) {
+  TUNE_FIELD(name);
+  TUNE_DTYPE(dtype);
+  TUNE_FIELD(count);
+  TUNE_ENUM(role, Role::kInput, Role::kScratch, 1, "role");
+  TUNE_NOUN(fill);
+  return noun.count < 0 ? absl::InvalidArgumentError("a buffer of negative size")
+                        : absl::OkStatus();
+}
+
+TUNE_FIELDS(ScalarPlan, worker::v1::Scalar) {
+  TUNE_FIELD(name);
+  TUNE_DTYPE(dtype);
+  if constexpr (Io::kOut) {
+    *proto.mutable_value() = ToProto(noun.value);
+  } else {
+    ASSIGN_OR_RETURN(noun.value, ValueFromProto(proto.value()));
+  }
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(TensorMapPlan, worker::v1::TensorMap) {
+  TUNE_FIELD(name);
+  TUNE_FIELD(buffer);
+  TUNE_LIST(dims);
+  TUNE_LIST(strides_bytes);
+  TUNE_LIST(box);
+  TUNE_FIELD(swizzle_bytes);
+  TUNE_FIELD(l2_promotion_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status Fields(Out io, const ArgPlan& noun, worker::v1::Arg& proto) {
+  if (const auto* buffer = std::get_if<BufferPlan>(&noun)) {
+    return Fields(io, *buffer, *proto.mutable_buffer());
+  }
+  if (const auto* scalar = std::get_if<ScalarPlan>(&noun)) {
+    return Fields(io, *scalar, *proto.mutable_scalar());
+  }
+  return Fields(io, std::get<TensorMapPlan>(noun), *proto.mutable_tensor_map());
+}
+
+absl::Status Fields(In io, ArgPlan& noun, const worker::v1::Arg& proto) {
+  switch (proto.kind_case()) {
+    case worker::v1::Arg::kBuffer:
+      return Fields(io, noun.emplace<BufferPlan>(), proto.buffer());
+    case worker::v1::Arg::kScalar:
+      return Fields(io, noun.emplace<ScalarPlan>(), proto.scalar());
+    case worker::v1::Arg::kTensorMap:
+      return Fields(io, noun.emplace<TensorMapPlan>(), proto.tensor_map());
+    case worker::v1::Arg::KIND_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("an argument without a kind");
+}
+
+TUNE_FIELDS(LaunchPlan, worker::v1::Launch) {
+  TUNE_FIELD(entry);
+  TUNE_LIST(grid);
+  TUNE_LIST(block);
+  TUNE_LIST(cluster);
+  TUNE_FIELD(shared_bytes);
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(StepPlan, worker::v1::Step) {
+  TUNE_NOUN(launch);
+  TUNE_NOUNS(args);
+  TUNE_NOUNS(zero);
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(Program, worker::v1::Program) {
+  TUNE_NOUNS(steps);
+  TUNE_FIELD(binary);
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(SamplePolicy, worker::v1::SamplePolicy) {
+  TUNE_ENUM(cache_mode, CacheMode::kCold, CacheMode::kWarm, 0, "cache mode");
+  TUNE_FIELD(samples_min);
+  TUNE_FIELD(samples_max);
+  TUNE_FIELD(seconds_max);
+  TUNE_FIELD(precision);
+  TUNE_FIELD(rival_latency_ns);
+  TUNE_FIELD(hopeless_ratio);
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(RunRequest, worker::v1::Run) {
+  TUNE_NOUN(program);
+  TUNE_NOUN(policy);
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(DeviceInfo, worker::v1::DeviceInfo) {
+  TUNE_TEXT(name);
+  TUNE_FIELD(target);
+  TUNE_FIELD(sm_count);
+  TUNE_FIELD(memory_bytes);
+  TUNE_FIELD(l2_bytes);
+  TUNE_FIELD(max_shared_bytes);
+  TUNE_FIELD(uuid);
+  TUNE_FIELD(driver);
+  TUNE_ENUM(clock, Clock::kUnknown, Clock::kHost, 0, "clock");
+  TUNE_TEXT(clock_note);
+  for (int64_t count : {noun.sm_count, noun.memory_bytes, noun.l2_bytes, noun.max_shared_bytes}) {
+    if (count < 0) return absl::InvalidArgumentError(absl::StrCat("a device with ", count));
+  }
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(CompilePlan, worker::v1::Compile) {
+  TUNE_FIELD(target);
+  TUNE_NOUNS(headers);
+  TUNE_LIST(options);
+  TUNE_LIST(entries);
+  if constexpr (Io::kOut) {
+    proto.set_language(static_cast<v1::Language>(noun.language));
+    proto.mutable_source()->set_name(noun.source_name);
+    proto.mutable_source()->set_text(noun.source_text);
+    for (const auto& [name, value] : noun.defines) {
+      worker::v1::Define* define = proto.add_defines();
+      define->set_name(name);
+      define->set_value(value);
+    }
+  } else {
+    ASSIGN_OR_RETURN(noun.language, ToLanguage(proto.language()));
+    noun.source_name = proto.source().name();
+    noun.source_text = proto.source().text();
+    for (const auto& define : proto.defines()) {
+      noun.defines.emplace_back(define.name(), define.value());
+    }
+  }
+  return absl::OkStatus();
+}
+
+TUNE_FIELDS(RunReport, worker::v1::RunReport) {
+  TUNE_ENUM(outcome, Outcome::kOk, Outcome::kAboveRoof, 0, "outcome");
+  TUNE_TEXT(message);
+  TUNE_LIST(samples_ns);
+  TUNE_FIELD(stopped_early);
+  TUNE_ENUM(clock, Clock::kUnknown, Clock::kHost, 0, "clock");
+  return absl::OkStatus();
+}
+
+// What this end has can always be written.
+template <typename Message, typename Noun>
+Message Written(const Noun& noun) {
+  Message proto;
+  Fields(Out(), noun, proto).IgnoreError();
   return proto;
 }
 
-absl::StatusOr<SamplePolicy> PolicyFromProto(const worker::v1::SamplePolicy& proto) {
-  SamplePolicy policy;
-  ASSIGN_OR_RETURN(policy.cache_mode,
-                   ToEnum(proto.cache_mode(), CacheMode::kCold, CacheMode::kWarm, "cache mode"));
-  policy.samples_min = proto.samples_min();
-  policy.samples_max = proto.samples_max();
-  policy.seconds_max = proto.seconds_max();
-  policy.precision = proto.precision();
-  policy.rival_latency_ns = proto.rival_latency_ns();
-  policy.hopeless_ratio = proto.hopeless_ratio();
-  return policy;
+template <typename Noun, typename Message>
+absl::StatusOr<Noun> ReadNoun(const Message& proto) {
+  Noun noun;
+  RETURN_IF_ERROR(Fields(In(), noun, proto));
+  return noun;
 }
 
 }  // namespace
@@ -202,115 +323,60 @@ void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply) {
   reply.set_status_message(Utf8(std::string(status.message())));
 }
 
-worker::v1::Compile ToWire(const CompilePlan& plan) {
-  worker::v1::Compile proto;
-  proto.set_target(plan.target);
-  proto.set_source_name(plan.source_name);
-  proto.set_source_text(plan.source_text);
-  for (const SourceFile& header : plan.headers) {
-    worker::v1::SourceFile* file = proto.add_headers();
-    file->set_name(header.name);
-    file->set_text(header.text);
-  }
-  for (const auto& [name, value] : plan.defines) {
-    worker::v1::Define* define = proto.add_defines();
-    define->set_name(name);
-    define->set_value(value);
-  }
-  for (const std::string& option : plan.options) proto.add_options(option);
-  proto.set_entry(plan.entry);
-  return proto;
+worker::v1::Compile ToWire(const CompilePlan& plan) { return Written<worker::v1::Compile>(plan); }
+
+absl::StatusOr<CompilePlan> FromWire(const worker::v1::Compile& proto) {
+  return ReadNoun<CompilePlan>(proto);
 }
 
-CompilePlan FromWire(const worker::v1::Compile& proto) {
-  CompilePlan plan;
-  plan.target = proto.target();
-  plan.source_name = proto.source_name();
-  plan.source_text = proto.source_text();
-  for (const auto& header : proto.headers()) plan.headers.push_back({header.name(), header.text()});
-  for (const auto& define : proto.defines()) {
-    plan.defines.emplace_back(define.name(), define.value());
-  }
-  plan.options.assign(proto.options().begin(), proto.options().end());
-  plan.entry = proto.entry();
-  return plan;
-}
-
-worker::v1::Compiled ToWire(CompiledVariant variant) {
-  worker::v1::Compiled proto;
-  proto.set_outcome(static_cast<v1::Outcome>(variant.outcome));
-  proto.set_log(Utf8(variant.log));
-  proto.set_binary(std::move(variant.binary));
-  *proto.mutable_resources() = ToProto(variant.resources);
-  proto.set_seconds(variant.seconds);
-  if (!variant.parameters) return proto;
-  worker::v1::Parameters* parameters = proto.mutable_parameters();
-  for (const ParameterFact& fact : *variant.parameters) {
-    worker::v1::Parameter* parameter = parameters->add_parameters();
-    parameter->set_bytes(fact.bytes);
-    parameter->set_type(Utf8(fact.type));
+worker::v1::Artifact ToWire(Artifact artifact) {
+  worker::v1::Artifact proto;
+  proto.set_outcome(static_cast<v1::Outcome>(artifact.outcome));
+  proto.set_log(Utf8(artifact.log));
+  proto.set_binary(std::move(artifact.binary));
+  *proto.mutable_resources() = ToProto(artifact.resources);
+  proto.set_seconds(artifact.seconds);
+  for (const EntryFacts& entry : artifact.entries) {
+    *proto.add_entries() = Written<worker::v1::Entry>(entry);
   }
   return proto;
 }
 
-absl::StatusOr<CompiledVariant> FromWire(worker::v1::Compiled proto) {
-  CompiledVariant variant;
-  ASSIGN_OR_RETURN(variant.outcome, ToOutcome(proto.outcome()));
-  variant.log = std::move(*proto.mutable_log());
-  variant.binary = std::move(*proto.mutable_binary());
-  variant.resources = FromProto(proto.resources());
-  variant.seconds = Seconds(proto.seconds());
-  if (!proto.has_parameters()) return variant;
-  variant.parameters.emplace();
-  for (const auto& parameter : proto.parameters().parameters()) {
-    variant.parameters->push_back({.bytes = parameter.bytes(), .type = parameter.type()});
+absl::StatusOr<Artifact> FromWire(worker::v1::Artifact proto) {
+  Artifact artifact;
+  RETURN_IF_ERROR(ReadEnum(proto.outcome(), Outcome::kOk, Outcome::kAboveRoof, "outcome",
+                           artifact.outcome));
+  artifact.log = std::move(*proto.mutable_log());
+  artifact.binary = std::move(*proto.mutable_binary());
+  artifact.resources = FromProto(proto.resources());
+  // As a worker tells it; 0 if that cannot be.
+  artifact.seconds = std::isfinite(proto.seconds()) && proto.seconds() > 0 ? proto.seconds() : 0;
+  for (const auto& entry : proto.entries()) {
+    RETURN_IF_ERROR(Fields(In(), artifact.entries.emplace_back(), entry));
   }
-  return variant;
+  return artifact;
 }
 
 worker::v1::DeviceInfo ToWire(const DeviceInfo& info) {
-  worker::v1::DeviceInfo proto;
-  proto.set_name(Utf8(info.name));
-  proto.set_target(info.target);
-  proto.set_sm_count(info.sm_count);
-  proto.set_memory_bytes(info.memory_bytes);
-  proto.set_l2_bytes(info.l2_bytes);
-  proto.set_max_shared_bytes(info.max_shared_bytes);
-  proto.set_uuid(info.uuid);
-  proto.set_driver(info.driver);
-  proto.set_clock(static_cast<int>(info.clock));
-  proto.set_clock_note(Utf8(info.clock_note));
-  return proto;
+  return Written<worker::v1::DeviceInfo>(info);
 }
 
 absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto) {
-  DeviceInfo info;
-  info.name = proto.name();
-  info.target = proto.target();
-  info.sm_count = proto.sm_count();
-  info.memory_bytes = proto.memory_bytes();
-  info.l2_bytes = proto.l2_bytes();
-  info.max_shared_bytes = proto.max_shared_bytes();
-  info.uuid = proto.uuid();
-  info.driver = proto.driver();
-  ASSIGN_OR_RETURN(info.clock, ToClock(proto.clock()));
-  info.clock_note = proto.clock_note();
-  for (int64_t count : {info.sm_count, info.memory_bytes, info.l2_bytes, info.max_shared_bytes}) {
-    if (count < 0) return absl::InvalidArgumentError(absl::StrCat("a device with ", count));
-  }
-  return info;
+  return ReadNoun<DeviceInfo>(proto);
 }
+
+worker::v1::Program ToWire(const Program& program) { return Written<worker::v1::Program>(program); }
 
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,
                            uint64_t seed) {
   worker::v1::Prepare proto;
-  for (const BufferPlan& buffer : plan.buffers) *proto.add_buffers() = BufferToProto(buffer);
-  proto.set_reference_binary(reference_binary);
-  *proto.mutable_reference_launch() = LaunchToProto(plan.reference_launch);
-  for (const ArgPlan& arg : plan.reference_args) *proto.add_reference_args() = ArgToProto(arg);
+  for (const BufferPlan& buffer : plan.buffers) {
+    *proto.add_buffers() = Written<worker::v1::Buffer>(buffer);
+  }
+  *proto.mutable_reference() = ToWire(Program{plan.reference.steps, reference_binary});
   for (const auto& [dtype, tolerance] : plan.tolerances) {
     worker::v1::Tolerance* added = proto.add_tolerances();
-    added->set_dtype(static_cast<int>(dtype));
+    added->set_dtype(static_cast<worker::v1::DType>(dtype));
     added->set_rtol(tolerance.rtol);
     added->set_atol(tolerance.atol);
   }
@@ -321,43 +387,27 @@ worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference
 absl::StatusOr<ProblemPlan> FromWire(const worker::v1::Prepare& proto) {
   ProblemPlan plan;
   for (const auto& buffer : proto.buffers()) {
-    ASSIGN_OR_RETURN(BufferPlan added, BufferFromProto(buffer));
-    plan.buffers.push_back(std::move(added));
+    RETURN_IF_ERROR(Fields(In(), plan.buffers.emplace_back(), buffer));
   }
-  ASSIGN_OR_RETURN(plan.reference_launch, LaunchFromProto(proto.reference_launch()));
-  ASSIGN_OR_RETURN(plan.reference_args, ArgsFromProto(proto.reference_args()));
+  for (const auto& step : proto.reference().steps()) {
+    RETURN_IF_ERROR(Fields(In(), plan.reference.steps.emplace_back(), step));
+  }
   for (const auto& tolerance : proto.tolerances()) {
-    ASSIGN_OR_RETURN(DType dtype, ToDType(tolerance.dtype()));
-    plan.tolerances.emplace_back(dtype, TolerancePlan{tolerance.rtol(), tolerance.atol()});
+    auto& [dtype, bounds] = plan.tolerances.emplace_back();
+    RETURN_IF_ERROR(ReadEnum(tolerance.dtype(), DType::kF64, DType::kI64, "data type", dtype));
+    bounds = {tolerance.rtol(), tolerance.atol()};
   }
   return plan;
 }
 
-worker::v1::Run ToWire(const RunRequest& request) {
-  worker::v1::Run proto;
-  proto.set_binary(request.binary);
-  *proto.mutable_launch() = LaunchToProto(request.variant.launch);
-  for (const ArgPlan& arg : request.variant.args) *proto.add_args() = ArgToProto(arg);
-  *proto.mutable_policy() = PolicyToProto(request.policy);
-  return proto;
-}
+worker::v1::Run ToWire(const RunRequest& request) { return Written<worker::v1::Run>(request); }
 
 absl::StatusOr<RunRequest> FromWire(const worker::v1::Run& proto) {
-  RunRequest request;
-  request.binary = proto.binary();
-  ASSIGN_OR_RETURN(request.variant.launch, LaunchFromProto(proto.launch()));
-  ASSIGN_OR_RETURN(request.variant.args, ArgsFromProto(proto.args()));
-  ASSIGN_OR_RETURN(request.policy, PolicyFromProto(proto.policy()));
-  return request;
+  return ReadNoun<RunRequest>(proto);
 }
 
 worker::v1::RunReport ToWire(const RunReport& report) {
-  worker::v1::RunReport proto;
-  proto.set_outcome(static_cast<v1::Outcome>(report.outcome));
-  proto.set_message(Utf8(report.message));
-  proto.mutable_samples_ns()->Add(report.samples_ns.begin(), report.samples_ns.end());
-  proto.set_stopped_early(report.stopped_early);
-  proto.set_clock(static_cast<int>(report.clock));
+  auto proto = Written<worker::v1::RunReport>(report);
   *proto.mutable_telemetry() = ToProto(report.telemetry);
   *proto.mutable_error() = ToProto(report.error);
   *proto.mutable_resources() = ToProto(report.resources);
@@ -365,10 +415,7 @@ worker::v1::RunReport ToWire(const RunReport& report) {
 }
 
 absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
-  RunReport report;
-  ASSIGN_OR_RETURN(report.outcome, ToOutcome(proto.outcome()));
-  report.message = proto.message();
-  report.samples_ns.assign(proto.samples_ns().begin(), proto.samples_ns().end());
+  ASSIGN_OR_RETURN(RunReport report, ReadNoun<RunReport>(proto));
   for (double sample_ns : report.samples_ns) {
     if (!(sample_ns >= kSampleNsMin && sample_ns <= kSampleNsMax)) {
       return absl::InvalidArgumentError(absl::StrCat("a sample of ", sample_ns, " ns"));
@@ -377,8 +424,6 @@ absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
   if (report.outcome == Outcome::kOk && report.samples_ns.empty()) {
     return absl::InvalidArgumentError("an ok run without samples");
   }
-  report.stopped_early = proto.stopped_early();
-  ASSIGN_OR_RETURN(report.clock, ToClock(proto.clock()));
   report.telemetry = FromProto(proto.telemetry());
   report.error = FromProto(proto.error());
   report.error.worst = Utf8(report.error.worst.substr(0, kWorstBytesMax));

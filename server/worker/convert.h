@@ -21,11 +21,11 @@ namespace tune::server {
 void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply);
 
 worker::v1::Compile ToWire(const CompilePlan& plan);
-CompilePlan FromWire(const worker::v1::Compile& proto);
+absl::StatusOr<CompilePlan> FromWire(const worker::v1::Compile& proto);
 
 // By value: a binary may be large, and those who are done with it move it.
-worker::v1::Compiled ToWire(CompiledVariant variant);
-absl::StatusOr<CompiledVariant> FromWire(worker::v1::Compiled proto);
+worker::v1::Artifact ToWire(Artifact artifact);
+absl::StatusOr<Artifact> FromWire(worker::v1::Artifact proto);
 
 worker::v1::DeviceInfo ToWire(const DeviceInfo& info);
 absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto);
@@ -34,6 +34,8 @@ absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto);
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,
                            uint64_t seed);
 absl::StatusOr<ProblemPlan> FromWire(const worker::v1::Prepare& proto);
+
+worker::v1::Program ToWire(const Program& program);
 
 worker::v1::Run ToWire(const RunRequest& request);
 absl::StatusOr<RunRequest> FromWire(const worker::v1::Run& proto);

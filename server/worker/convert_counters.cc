@@ -64,9 +64,8 @@ std::vector<Ceiling> FromWire(const worker::v1::CeilingsReply& proto) {
 
 worker::v1::Count ToWire(const CountRequest& request) {
   worker::v1::Count proto;
-  *proto.mutable_run() = ToWire(RunRequest{.variant = request.variant,
-                                           .binary = request.binary,
-                                           .policy = {.cache_mode = request.cache_mode}});
+  *proto.mutable_run() = ToWire(
+      RunRequest{.program = request.program, .policy = {.cache_mode = request.cache_mode}});
   proto.set_set(static_cast<int>(request.set));
   proto.set_readings(request.readings);
   proto.set_tensor_quantity(request.tensor_quantity);
@@ -79,8 +78,7 @@ absl::StatusOr<CountRequest> FromWire(const worker::v1::Count& proto) {
       proto.set() > static_cast<int>(MetricSet::kAll)) {
     return absl::InvalidArgumentError(absl::StrCat("no such metric set: ", proto.set()));
   }
-  return CountRequest{.variant = std::move(run.variant),
-                      .binary = std::move(run.binary),
+  return CountRequest{.program = std::move(run.program),
                       .set = static_cast<MetricSet>(proto.set()),
                       .cache_mode = run.policy.cache_mode,
                       .readings = std::clamp(proto.readings(), 1, kReadingsMax),

@@ -88,7 +88,8 @@ class DeviceWorker {
   absl::Status Prepare(const worker::v1::Prepare& request, worker::v1::Prepared& prepared) {
     ASSIGN_OR_RETURN(ProblemPlan plan, FromWire(request));
     prepared_ = false;
-    const absl::Status done = (*runner_)->Prepare(plan, request.reference_binary(), request.seed());
+    const absl::Status done =
+        (*runner_)->Prepare(plan, request.reference().binary(), request.seed());
     if (absl::IsInvalidArgument(done) || absl::IsResourceExhausted(done)) {
       WorkerReply reply;
       SetStatus(done, reply);

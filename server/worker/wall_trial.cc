@@ -95,6 +95,7 @@ class Trial {
   Trial(const Walls& walls, std::string planted, int daemon)
       : role_(walls.role()),
         scratch_(walls.scratch_dir()),
+        limits_(walls.limits()),
         planted_(std::move(planted)),
         daemon_(daemon) {
     report_.set_landlock(walls.landlock());
@@ -272,18 +273,17 @@ class Trial {
   }
 
   void TryLimits() {
-    const WallLimits limits = LimitsOf(role_);
     Begin("privileges");
     Act("use privileges", HasPrivileges(role_));
     Begin("limits");
     Act("leave core files", !IsLimited(RLIMIT_CORE, 0));
-    Act("write files of any size", !IsLimited(RLIMIT_FSIZE, limits.file_bytes));
-    Act("open any number of files", !IsLimited(RLIMIT_NOFILE, limits.open_files));
+    Act("write files of any size", !IsLimited(RLIMIT_FSIZE, limits_.file_bytes));
+    Act("open any number of files", !IsLimited(RLIMIT_NOFILE, limits_.open_files));
     rlimit more = {};
     getrlimit(RLIMIT_NOFILE, &more);
     Act("raise its limits", Call(__NR_prlimit64, 0, RLIMIT_NOFILE, &more, nullptr) == 0);
-    if (limits.address_space_bytes == 0) return;
-    Act("take any amount of memory", TakesMemory(limits.address_space_bytes));
+    if (limits_.address_space_bytes == 0) return;
+    Act("take any amount of memory", TakesMemory(limits_.address_space_bytes));
   }
 
   static bool TakesMemory(int64_t bytes) {
@@ -297,6 +297,7 @@ class Trial {
 
   const WorkerRole role_;
   const std::string scratch_;
+  const WallLimits limits_;
   const std::string planted_;
   const int daemon_;
   v1::WorkerWalls report_;

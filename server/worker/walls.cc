@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/worker/call_filter.h"
 #include "server/worker/file_rules.h"
+#include "server/worker/host_memory.h"
 
 namespace tune::server {
 namespace {
@@ -118,19 +119,15 @@ std::vector<std::string> DeviceFiles() {
   return files;
 }
 
-}  // namespace
-
 WallLimits LimitsOf(WorkerRole role) {
   switch (role) {
     case WorkerRole::kLibraryCompiler:
     case WorkerRole::kProgramCompiler:
       return {.address_space_bytes = kCompilerBytes, .file_bytes = kFileBytes, .open_files = 128};
-    case WorkerRole::kHostDevice: {
-      const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-      return {.address_space_bytes = std::max(memory / 4 * 3, kCompilerBytes),
+    case WorkerRole::kHostDevice:
+      return {.address_space_bytes = std::max(MemoryBytes() / 4 * 3, kCompilerBytes),
               .file_bytes = kFileBytes,
               .open_files = 20};  // memory files count towards nobody's resident set
-    }
     case WorkerRole::kAccelerator:
     case WorkerRole::kCounter:
     case WorkerRole::kUnwalled:
@@ -139,8 +136,10 @@ WallLimits LimitsOf(WorkerRole role) {
   return {.file_bytes = kDriverFileBytes, .open_files = 4096};
 }
 
+}  // namespace
+
 Walls::Walls(WorkerRole role, std::string scratch_dir)
-    : role_(role), scratch_dir_(std::move(scratch_dir)) {}
+    : role_(role), scratch_dir_(std::move(scratch_dir)), limits_(LimitsOf(role)) {}
 
 void Walls::Note(const std::string& what) {
   absl::StrAppend(&missing_, missing_.empty() ? "" : "; ", what);
@@ -181,11 +180,10 @@ void Walls::EncloseProcess() {
   // The daemon starts workers from a thread that lives as long as it does.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) note("it would outlive the daemon");
   VolunteerForOutOfMemory();
-  const WallLimits limits = LimitsOf(role_);
   if (!DisableCoreFiles()) note("core files could not be turned off");
-  if (!kSanitized && !SetLimit(RLIMIT_AS, limits.address_space_bytes)) note("no limit on memory");
-  if (!SetLimit(RLIMIT_FSIZE, limits.file_bytes)) note("no limit on the size of files");
-  if (!SetLimit(RLIMIT_NOFILE, limits.open_files)) note("no limit on open files");
+  if (!kSanitized && !SetLimit(RLIMIT_AS, limits_.address_space_bytes)) note("no limit on memory");
+  if (!SetLimit(RLIMIT_FSIZE, limits_.file_bytes)) note("no limit on the size of files");
+  if (!SetLimit(RLIMIT_NOFILE, limits_.open_files)) note("no limit on open files");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) note("new privileges are not ruled out");
 
   FileRules rules = {.readable = ReadablePaths(), .writable = {}, .devices = {"/dev/null"}};

@@ -13,16 +13,13 @@
 
 namespace tune::server {
 
-// Limits of the process; 0: none.
+// Limits of the process; 0: none. One that loads a GPU's driver reserves more address space than
+// any sane limit: the daemon watches what it holds instead (WorkerLimits of worker_process.h).
 struct WallLimits {
   int64_t address_space_bytes = 0;
   int64_t file_bytes = 0;  // of each file that it writes
   int64_t open_files = 0;
 };
-
-// A process that loads a GPU's driver reserves more address space than any sane limit: the daemon
-// watches what it holds instead (WorkerLimits of worker_process.h).
-WallLimits LimitsOf(WorkerRole role);
 
 class Walls {
  public:
@@ -39,6 +36,8 @@ class Walls {
 
   WorkerRole role() const { return role_; }
   const std::string& scratch_dir() const { return scratch_dir_; }
+  // As they were when this was made: behind the walls a process cannot see what it may use.
+  const WallLimits& limits() const { return limits_; }
   int landlock() const { return landlock_; }  // its version; 0: none
   // What could not be put up; empty: everything was. Whether it holds is what TryWalls finds out.
   const std::string& missing() const { return missing_; }
@@ -49,6 +48,7 @@ class Walls {
 
   const WorkerRole role_;
   const std::string scratch_dir_;
+  const WallLimits limits_;
   int landlock_ = 0;
   std::string missing_;
 };

@@ -62,13 +62,7 @@ absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
 
 absl::StatusOr<Problem> ResolveProblem(const Kernel& kernel, const Dims& dims,
                                        const std::string& dtype, const DeviceChoice& device) {
-  const std::string& target = device.traits.target;
-  if (!kernel.RunsOn(target)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "kernel ", kernel.spec().name(), " does not run on ", target, " (device ",
-        device.ids.front(), "); its targets: ", absl::StrJoin(kernel.spec().targets(), ", ")));
-  }
-  return kernel.MakeProblem(dims, dtype, target);
+  return kernel.MakeProblem(dims, dtype, device.traits.target);
 }
 
 absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const Catalogue& catalogue,

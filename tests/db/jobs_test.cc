@@ -44,7 +44,8 @@ TEST_F(StoreTest, JobsComeBackWholeAndAreListedNewestFirst) {
   EXPECT_EQ(read.deaths, 1u);
   const auto ids = [&](const JobFilter& filter) {
     std::vector<int64_t> found;
-    for (const JobRow& row : store_->ListJobs(filter).value()) found.push_back(row.id);
+    const std::vector<JobRow> rows = store_->ListJobs(filter).value();
+    for (const JobRow& row : rows) found.push_back(row.id);
     return found;
   };
   EXPECT_THAT(ids({}), ElementsAre(other, job.id));

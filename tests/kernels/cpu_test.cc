@@ -61,8 +61,8 @@ std::vector<Config> ConfigsOf(const CheckedProblem& checked, const TargetTraits&
   return configs;
 }
 
-std::vector<CompiledVariant> CompileAll(const std::vector<CompilePlan>& plans) {
-  std::vector<CompiledVariant> compiled(plans.size());
+std::vector<Artifact> CompileAll(const std::vector<CompilePlan>& plans) {
+  std::vector<Artifact> compiled(plans.size());
   std::atomic<size_t> next{0};
   const auto work = [&] {
     auto compiler = cpu::MakeCompiler();
@@ -87,23 +87,22 @@ void RunVariants(const CheckedProblem& checked, Runner& runner) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::vector<Config> configs = ConfigsOf(checked, traits);
   ASSERT_FALSE(configs.empty());
-  std::vector<CompilePlan> compiles = {plan->reference_compile};
-  std::vector<VariantPlan> variants;
+  std::vector<CompilePlan> compiles = {plan->reference.compile};
+  std::vector<ProgramPlan> variants;
   for (const Config& config : configs) {
-    auto variant = checked.kernel->PlanVariant(checked.problem, traits, config);
+    auto variant = checked.kernel->PlanProgram(checked.problem, traits, config);
     ASSERT_TRUE(variant.ok()) << variant.status();
     compiles.push_back(variant->compile);
     variants.push_back(*std::move(variant));
   }
-  const std::vector<CompiledVariant> compiled = CompileAll(compiles);
+  const std::vector<Artifact> compiled = CompileAll(compiles);
   ASSERT_EQ(compiled[0].outcome, Outcome::kOk) << compiled[0].log;
   const absl::Status prepared = runner.Prepare(*plan, compiled[0].binary, 1);
   ASSERT_TRUE(prepared.ok()) << prepared;
   for (size_t i = 0; i < variants.size(); ++i) {
     SCOPED_TRACE(ToText(configs[i]));
     ASSERT_EQ(compiled[i + 1].outcome, Outcome::kOk) << compiled[i + 1].log;
-    auto report = runner.Run({variants[i],
-                              compiled[i + 1].binary,
+    auto report = runner.Run({{variants[i].steps, compiled[i + 1].binary},
                               {.samples_min = 3, .samples_max = 3, .seconds_max = 0.01}});
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->outcome, Outcome::kOk) << report->message;

@@ -26,8 +26,7 @@ struct CounterReading {
 };
 
 struct CountRequest {
-  VariantPlan variant;
-  std::string binary;
+  Program program;
   MetricSet set = MetricSet::kDefault;
   CacheMode cache_mode = CacheMode::kCold;
   int readings = 3;

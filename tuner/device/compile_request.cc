@@ -33,16 +33,16 @@ std::string WhyNotAllowed(const CompilePlan& plan) {
   return std::string(CheckIncludes(plan).message());
 }
 
-CompiledVariant Refused(Outcome outcome, std::string log) {
-  CompiledVariant variant;
-  variant.outcome = outcome;
-  variant.log = std::move(log);
-  return variant;
+Artifact Refused(Outcome outcome, std::string log) {
+  Artifact artifact;
+  artifact.outcome = outcome;
+  artifact.log = std::move(log);
+  return artifact;
 }
 
-void DescribeBinary(CompiledVariant& variant) {
-  variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
-  variant.resources.binary_sha256 = Sha256Hex(variant.binary);
+void DescribeBinary(Artifact& artifact) {
+  artifact.resources.binary_bytes = static_cast<int64_t>(artifact.binary.size());
+  artifact.resources.binary_sha256 = Sha256Hex(artifact.binary);
 }
 
 }  // namespace tune

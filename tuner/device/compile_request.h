@@ -16,9 +16,9 @@ std::string WhyNotAllowed(const CompilePlan& plan);
 // A C identifier: a macro's name, a kernel's.
 bool IsPlainIdentifier(const std::string& name);
 
-CompiledVariant Refused(Outcome outcome, std::string log);
+Artifact Refused(Outcome outcome, std::string log);
 
 // Sets the size and the hash of the binary that is there.
-void DescribeBinary(CompiledVariant& variant);
+void DescribeBinary(Artifact& artifact);
 
 }  // namespace tune

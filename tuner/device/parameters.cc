@@ -117,12 +117,13 @@ bool MayPointTo(const Type& type, const BufferPlan& buffer) {
   }
 }
 
-bool Fits(const BufferPlan& buffer, const ParameterFact& parameter) {
+// `read_only`: of several entries, one may only read what another writes.
+bool Fits(const BufferPlan& buffer, const ParameterFact& parameter, bool read_only) {
   const Type type = TypeOf(parameter.type);
   if (parameter.bytes != kPointerBytes) return false;
   switch (type.shape) {
     case Shape::kPointer:
-      if (type.pointee_const && buffer.role != Role::kInput) return false;
+      if (type.pointee_const && buffer.role != Role::kInput && !read_only) return false;
       return MayPointTo(type, buffer);
     case Shape::kUnknown:
     case Shape::kPointerOrInteger:
@@ -132,7 +133,7 @@ bool Fits(const BufferPlan& buffer, const ParameterFact& parameter) {
   }
 }
 
-bool Fits(const ScalarPlan& scalar, const ParameterFact& parameter) {
+bool Fits(const ScalarPlan& scalar, const ParameterFact& parameter, bool) {
   const Type type = TypeOf(parameter.type);
   if (parameter.bytes != SizeInBytes(scalar.dtype)) return false;
   switch (type.shape) {
@@ -147,7 +148,7 @@ bool Fits(const ScalarPlan& scalar, const ParameterFact& parameter) {
   }
 }
 
-bool Fits(const TensorMapPlan&, const ParameterFact& parameter) {
+bool Fits(const TensorMapPlan&, const ParameterFact& parameter, bool) {
   return parameter.bytes == kTensorMapBytes;
 }
 
@@ -199,56 +200,59 @@ std::string Elsewhere(const SourceFunction& entry, const std::string& name, size
 
 }  // namespace
 
-std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::vector<ArgPlan>& args,
+std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::string& entry,
+                            const std::vector<ArgPlan>& args,
                             const std::vector<ParameterFact>& parameters) {
   const size_t both = std::min(args.size(), parameters.size());
+  const bool read_only = plan.entries.size() > 1;
   std::vector<size_t> wrong;
   for (size_t i = 0; i < both; ++i) {
-    const bool fits =
-        std::visit([&](const auto& held) { return Fits(held, parameters[i]); }, args[i]);
+    const bool fits = std::visit(
+        [&](const auto& held) { return Fits(held, parameters[i], read_only); }, args[i]);
     if (!fits) wrong.push_back(i);
   }
   if (wrong.empty() && args.size() == parameters.size()) return "";
 
-  const SourceFunction entry = EntryOf(plan);
-  const std::string place = PlaceOf(plan, entry);
+  const SourceFunction function = EntryOf(plan, entry);
+  const std::string place = PlaceOf(plan, function);
   std::vector<std::string> lines;
   if (args.size() != parameters.size()) {
-    std::string line = absl::StrCat(place, ": '", plan.entry, "' takes ", parameters.size(),
+    std::string line = absl::StrCat(place, ": '", entry, "' takes ", parameters.size(),
                                     " parameters; the spec has ", args.size(), " args: ");
     if (args.size() > both) {
       absl::StrAppend(&line, "no parameter is left for arg ", both + 1, " '", NameOf(args[both]),
                       "'");
     } else {
       absl::StrAppend(&line, "no arg is left for parameter ", both + 1, ", ",
-                      ParameterText(entry, both, parameters));
+                      ParameterText(function, both, parameters));
     }
     lines.push_back(std::move(line));
   }
   for (size_t i : wrong) {
     if (lines.size() == kMistakesShown) break;
     lines.push_back(absl::StrCat(place, ": ", ArgText(i, args[i], plan), "; parameter ", i + 1,
-                                 " of '", plan.entry, "' is ", ParameterText(entry, i, parameters),
-                                 Elsewhere(entry, NameOf(args[i]), i)));
+                                 " of '", entry, "' is ", ParameterText(function, i, parameters),
+                                 Elsewhere(function, NameOf(args[i]), i)));
   }
   return absl::StrJoin(lines, "\n");
 }
 
-std::string WhyOrderIsDoubtful(const CompilePlan& plan, const std::vector<ArgPlan>& args) {
-  const SourceFunction entry = EntryOf(plan);
-  if (entry.parameters.size() != args.size()) return "";
+std::string WhyOrderIsDoubtful(const CompilePlan& plan, const std::string& entry,
+                               const std::vector<ArgPlan>& args) {
+  const SourceFunction function = EntryOf(plan, entry);
+  if (function.parameters.size() != args.size()) return "";
   for (size_t i = 0; i < args.size(); ++i) {
     const std::string name = NameOf(args[i]);
-    const std::string there = NameOfParameter(entry.parameters[i]);
+    const std::string there = NameOfParameter(function.parameters[i]);
     if (there == name) continue;
     // One name that differs says nothing; one that another arg has tells of a mix-up.
     const bool is_an_arg = std::any_of(args.begin(), args.end(),
                                        [&](const ArgPlan& arg) { return NameOf(arg) == there; });
-    const std::string elsewhere = Elsewhere(entry, name, i);
+    const std::string elsewhere = Elsewhere(function, name, i);
     if (!is_an_arg || elsewhere.empty()) continue;
-    return absl::StrCat(PlaceOf(plan, entry), ": the order may be wrong: arg ", i + 1, " '", name,
-                        "' of the spec goes to parameter ", i + 1, " of '", plan.entry,
-                        "', which is '", entry.parameters[i], "'", elsewhere);
+    return absl::StrCat(PlaceOf(plan, function), ": the order may be wrong: arg ", i + 1, " '",
+                        name, "' of the spec goes to parameter ", i + 1, " of '", entry,
+                        "', which is '", function.parameters[i], "'", elsewhere);
   }
   return "";
 }

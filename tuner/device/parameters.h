@@ -4,31 +4,24 @@
 // crashes, or computes nonsense.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tuner/artifact.h"
 #include "tuner/plan.h"
 
 namespace tune {
 
-struct ParameterFact {
-  int64_t bytes = 0;
-  // A C++ type ("const float*") where the artifact tells it, or PTX's (".u64", ".b8"), in which a
-  // pointer and a 64-bit integer are one.
-  std::string type;
-
-  friend bool operator==(const ParameterFact&, const ParameterFact&) = default;
-};
-
 // Empty if `args` fit; else what is wrong with each that does not, with the line of the source:
 // "saxpy.cu:12: arg 1 'n' is a scalar i32 in the spec; parameter 1 of 'saxpy' is 'const float* x'".
 // `plan` is what was compiled: its text has the names that the artifact lacks.
-std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::vector<ArgPlan>& args,
+std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::string& entry,
+                            const std::vector<ArgPlan>& args,
                             const std::vector<ParameterFact>& parameters);
 
 // Args that stand in another order than the source's parameters of the same names: "saxpy.cu:12:
 // ...". They may fit all the same, being of one type. Empty if the names agree or tell nothing.
-std::string WhyOrderIsDoubtful(const CompilePlan& plan, const std::vector<ArgPlan>& args);
+std::string WhyOrderIsDoubtful(const CompilePlan& plan, const std::string& entry,
+                               const std::vector<ArgPlan>& args);
 
 }  // namespace tune

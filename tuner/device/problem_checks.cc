@@ -9,7 +9,7 @@ namespace tune {
 namespace {
 
 const BufferPlan* FindReferenceArg(const ProblemPlan& plan, const std::string& name) {
-  for (const ArgPlan& arg : plan.reference_args) {
+  for (const ArgPlan& arg : plan.reference.steps[0].args) {
     const auto* buffer = std::get_if<BufferPlan>(&arg);
     if (buffer != nullptr && buffer->name == name) return buffer;
   }
@@ -38,6 +38,10 @@ TolerancePlan ToleranceFor(const ProblemPlan& plan, DType dtype) {
 }
 
 absl::StatusOr<double> BytesNeeded(const ProblemPlan& plan) {
+  if (plan.reference.steps.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a reference of ", plan.reference.steps.size(), " steps, not of one"));
+  }
   double needed = 0;
   for (const BufferPlan& buffer : plan.buffers) {
     RETURN_IF_ERROR(CheckCount(buffer));

@@ -23,7 +23,7 @@ TolerancePlan ToleranceFor(const ProblemPlan& plan, DType dtype);
 
 // Of all buffers, the reference's outputs and the copies that in-outs are restored from. In
 // floating point: counts are a user's, and their sum may not fit in 64 bits. INVALID_ARGUMENT: a
-// count below zero.
+// count below zero, or a reference that is not of one step.
 absl::StatusOr<double> BytesNeeded(const ProblemPlan& plan);
 
 // The reference's own buffer of a checked one. INVALID_ARGUMENT: it has none such, or of another

@@ -19,8 +19,7 @@
 namespace tune {
 
 struct RunRequest {
-  VariantPlan variant;  // compile.source_text may be empty
-  std::string binary;
+  Program program;
   SamplePolicy policy;
 };
 

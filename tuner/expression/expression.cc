@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/expression/ast.h"
-#include "tuner/expression/program.h"
+#include "tuner/expression/bytecode.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
@@ -18,7 +18,7 @@ struct Expression::Parsed {
   std::string text;
   std::vector<std::string> names;
   NodePointer root;
-  std::optional<Program> program;  // slot i is names[i]
+  std::optional<Bytecode> program;  // slot i is names[i]
 };
 
 namespace {
@@ -79,9 +79,9 @@ absl::StatusOr<Expression> Expression::Parse(const std::string& text) {
   parsed->text = text;
   ASSIGN_OR_RETURN(parsed->root, ParseNode(text, &parsed->names));
   Expression expression(parsed);
-  parsed->program = Program::Compile(expression, [&](const std::string& name) {
+  parsed->program = Bytecode::Compile(expression, [&](const std::string& name) {
     const auto it = std::lower_bound(parsed->names.begin(), parsed->names.end(), name);
-    return Program::Binding(static_cast<uint32_t>(it - parsed->names.begin()));
+    return Bytecode::Binding(static_cast<uint32_t>(it - parsed->names.begin()));
   });
   return expression;
 }

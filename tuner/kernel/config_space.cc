@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The space of a kernel: its params and constraints, and whether the launch fits the target.
+// The space of a kernel: its params and constraints, and whether the launches fit the target.
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/status_macros.h"
 
@@ -52,39 +53,54 @@ const Value* FindTwice(const std::vector<Value>& values) {
   return twice == sorted.end() ? nullptr : *twice;
 }
 
-// Adds what a launch needs to be possible on a target, as lets (whose names no spec can take) and
-// constraints over them.
+// Adds what a step's launch needs to be possible on a target, as lets (whose names no spec can
+// take) and constraints over them. Of a step that a config leaves out nothing is needed.
 class LaunchFit {
  public:
-  LaunchFit(const ParsedLaunch& launch, const TargetTraits& traits, SpaceDefinition* definition)
-      : launch_(launch), traits_(traits), definition_(*definition) {}
+  LaunchFit(const ParsedStep& step, size_t index, const TargetTraits& traits,
+            SpaceDefinition* definition)
+      : step_(step),
+        launch_(step.launch),
+        prefix_(index == 0 ? "__" : absl::StrCat("__step", index, "_")),
+        traits_(traits),
+        definition_(*definition) {}
 
   void Add() {
+    if (step_.when.has_value()) Let(Name("when"), *step_.when);
     AddAxes("grid", launch_.grid, {2147483647, 65535, 65535});
     AddAxes("block", launch_.block, {1024, 1024, 64});
-    Require("__block_0 * __block_1 * __block_2", traits_.max_threads_per_block,
-            "launch.block: threads");
+    Require(ProductOf("block"), traits_.max_threads_per_block, "block: threads");
     if (!launch_.cluster.empty()) AddCluster();
     if (launch_.shared_bytes.has_value()) {
-      Let("__shared_bytes", *launch_.shared_bytes);
-      Require("-__shared_bytes", 0, "launch.shared_bytes: minus bytes");
-      Require("__shared_bytes", traits_.max_shared_bytes, "launch.shared_bytes: bytes");
+      Let(Name("shared_bytes"), *launch_.shared_bytes);
+      Require("-" + Name("shared_bytes"), 0, "shared_bytes: minus bytes");
+      Require(Name("shared_bytes"), traits_.max_shared_bytes, "shared_bytes: bytes");
     }
   }
 
  private:
   static Expression Parsed(const std::string& text) { return *Expression::Parse(text); }
-  static std::string Axis(const char* name, size_t i) { return absl::StrCat("__", name, "_", i); }
+  std::string Name(const std::string& name) const { return prefix_ + name; }
+  std::string Axis(const char* name, size_t i) const {
+    return absl::StrCat(prefix_, name, "_", i);
+  }
+  std::string ProductOf(const char* name) const {
+    return absl::StrCat(Axis(name, 0), " * ", Axis(name, 1), " * ", Axis(name, 2));
+  }
 
   void Let(const std::string& name, const Expression& expression) {
     definition_.lets.push_back({name, expression});
   }
   void Constrain(const std::string& expression, const std::string& text) {
-    definition_.constraints.push_back({Parsed(expression), text});
+    const std::string where = absl::StrCat("'", step_.field, ".", text);
+    definition_.constraints.push_back(
+        {Parsed(step_.when ? absl::StrCat("not ", Name("when"), " or (", expression, ")")
+                           : expression),
+         where});
   }
   void Require(const std::string& expression, int64_t most, const std::string& what) {
     Constrain(absl::StrCat(expression, " <= ", most),
-              absl::StrCat("'", what, " <= ", most, "' (", traits_.target, ")"));
+              absl::StrCat(what, " <= ", most, "' (", traits_.target, ")"));
   }
 
   void AddAxes(const char* name, const std::vector<Expression>& axes,
@@ -93,27 +109,38 @@ class LaunchFit {
       const std::string axis = Axis(name, i);
       Let(axis, i < axes.size() ? axes[i] : Parsed("1"));
       if (i >= axes.size()) continue;
-      Constrain(
-          absl::StrCat("1 <= ", axis, " <= ", most[i], " and ", axis, " % 1 == 0"),
-          absl::StrCat("'launch.", name, "[", i, "] is a whole number from 1 to ", most[i], "'"));
+      Constrain(absl::StrCat("1 <= ", axis, " <= ", most[i], " and ", axis, " % 1 == 0"),
+                absl::StrCat(name, "[", i, "] is a whole number from 1 to ", most[i], "'"));
     }
   }
 
   void AddCluster() {
     const bool has_clusters = traits_.sm >= kFirstSmWithClusters;
     AddAxes("cluster", launch_.cluster, {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
-    Require("__cluster_0 * __cluster_1 * __cluster_2", has_clusters ? kMaxClusterBlocks : 1,
-            "launch.cluster: blocks");
+    Require(ProductOf("cluster"), has_clusters ? kMaxClusterBlocks : 1, "cluster: blocks");
     for (size_t i = 0; i < 3; ++i) {
       Constrain(absl::StrCat(Axis("grid", i), " % ", Axis("cluster", i), " == 0"),
-                absl::StrCat("'launch.cluster[", i, "] divides launch.grid[", i, "]'"));
+                absl::StrCat("cluster[", i, "] divides ", step_.field, ".grid[", i, "]'"));
     }
   }
 
+  const ParsedStep& step_;
   const ParsedLaunch& launch_;
+  const std::string prefix_;
   const TargetTraits& traits_;
   SpaceDefinition& definition_;
 };
+
+// A config runs something.
+void AddAnyStep(const std::vector<ParsedStep>& steps, SpaceDefinition& definition) {
+  std::vector<std::string> conditions;
+  for (const ParsedStep& step : steps) {
+    if (!step.when.has_value()) return;
+    conditions.push_back(absl::StrCat("(", step.when->text(), ")"));
+  }
+  definition.constraints.push_back({*Expression::Parse(absl::StrJoin(conditions, " or ")),
+                                    "'steps: one of them runs'"});
+}
 
 }  // namespace
 
@@ -180,7 +207,10 @@ absl::StatusOr<SpaceDefinition> DefineSpace(const ParsedSpec& parsed, const Prob
     definition.constraints.push_back(
         {parsed.constraints[i], absl::StrCat("'", constraint.expression(), "'", why)});
   }
-  LaunchFit(parsed.launch, traits, &definition).Add();
+  for (size_t i = 0; i < parsed.steps.size(); ++i) {
+    LaunchFit(parsed.steps[i], i, traits, &definition).Add();
+  }
+  AddAnyStep(parsed.steps, definition);
   return definition;
 }
 

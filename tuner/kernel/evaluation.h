@@ -32,6 +32,9 @@ class Evaluation {
   absl::StatusOr<double> Number(const std::string& field, const Expression& expression) const {
     return Named(field, expression.EvaluateNumber(scope_));
   }
+  absl::StatusOr<bool> Boolean(const std::string& field, const Expression& expression) const {
+    return Named(field, expression.EvaluateBoolean(scope_));
+  }
   absl::StatusOr<std::string> Text(const std::string& field, const Expression& expression) const {
     return Named(field, expression.EvaluateText(scope_));
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tuner/device_profile.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/status_macros.h"
@@ -89,21 +90,31 @@ const std::string& Kernel::spec_text() const { return parsed_->spec_text; }
 const std::map<std::string, std::string>& Kernel::files() const { return parsed_->files; }
 const std::string& Kernel::hash() const { return parsed_->hash; }
 
-bool Kernel::RunsOn(const std::string& target) const {
+Language Kernel::language() const { return parsed_->language; }
+
+bool Kernel::RunsOn(const std::string& target) const { return WhyNotOn(target).ok(); }
+
+absl::Status Kernel::WhyNotOn(const std::string& target) const {
+  const LanguageTraits& language = TraitsOf(parsed_->language);
+  if (!language.on_host && ProfileOfTarget(target).is_host) {
+    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' is written in ",
+                                                   language.name, ", which runs on GPUs, not on ",
+                                                   target));
+  }
   const auto& patterns = spec().targets();
-  return patterns.empty() ||
-         std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& p) { return MatchesTarget(p, target); });
+  const bool named = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) {
+    return MatchesTarget(p, target);
+  });
+  if (patterns.empty() || named) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' does not run on ",
+                                                 target, "; it runs on ",
+                                                 absl::StrJoin(patterns, ", ")));
 }
 
 absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>& dims,
                                             const std::string& dtype,
                                             const std::string& target) const {
-  if (!RunsOn(target)) {
-    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' does not run on ",
-                                                   target, "; it runs on ",
-                                                   absl::StrJoin(spec().targets(), ", ")));
-  }
+  RETURN_IF_ERROR(WhyNotOn(target));
   const std::string& wanted = dtype.empty() ? spec().dtypes(0) : dtype;
   if (std::find(spec().dtypes().begin(), spec().dtypes().end(), wanted) == spec().dtypes().end()) {
     return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(),

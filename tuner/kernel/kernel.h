@@ -56,7 +56,11 @@ class Kernel {
   const std::map<std::string, std::string>& files() const;
   // SHA-256 of the spec's canonical form and every file, hex.
   const std::string& hash() const;
+  Language language() const;
+  // By the targets that the spec names, and by what compilers make of the language.
   bool RunsOn(const std::string& target) const;
+  // A sentence about a target that the kernel does not run on.
+  absl::Status WhyNotOn(const std::string& target) const;
 
   // Dims and dtype not given (empty) take the defaults for the target. INVALID_ARGUMENT names the
   // dims there are, and the bounds.
@@ -84,7 +88,7 @@ class Kernel {
                            const Config& config) const;
 
   absl::StatusOr<ProblemPlan> PlanProblem(const Problem& problem, const TargetTraits& traits) const;
-  absl::StatusOr<VariantPlan> PlanVariant(const Problem& problem, const TargetTraits& traits,
+  absl::StatusOr<ProgramPlan> PlanProgram(const Problem& problem, const TargetTraits& traits,
                                           const Config& config) const;
 
  private:

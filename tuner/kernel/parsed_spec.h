@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "tune/v1/kernel.pb.h"
 #include "tuner/expression/expression.h"
+#include "tuner/language.h"
 
 namespace tune {
 
@@ -36,6 +37,17 @@ struct ParsedLaunch {
   std::optional<Expression> shared_bytes;
 };
 
+// A launch with what it takes: a step of the spec, the only one of a spec without steps, or the
+// reference's.
+struct ParsedStep {
+  std::string field;  // where its launch stands: "launch", "steps[1].launch"
+  std::string entry;
+  std::optional<Expression> when;
+  ParsedLaunch launch;
+  std::vector<size_t> args;  // indices of the spec's, in the order of the entry's parameters
+  std::vector<size_t> zero;
+};
+
 // The expressions of one arg; which are set depends on its kind.
 struct ParsedArg {
   std::vector<Expression> shape;
@@ -56,8 +68,12 @@ struct ParsedSpec {
   std::vector<Expression> constraints;
   std::vector<Expression> defines;
   std::vector<ParsedArg> args;
-  ParsedLaunch launch;
-  ParsedLaunch reference_launch;
+  Language language = Language::kCuda;
+  std::optional<Expression> source_choice;
+  std::vector<ParsedStep> steps;  // at least one
+  ParsedStep reference;
+  std::string reference_source;
+  Language reference_language = Language::kCuda;
   std::optional<Expression> flops;
   std::optional<Expression> bytes;
   std::optional<Expression> peak;  // not set if the spec names a peak itself

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/compile_options.h"
+#include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/parsed_spec.h"
@@ -122,13 +123,28 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<CompilePlan> Compile(const std::string& entry) const {
+  // The file that `source_choice` names, or the spec's source.
+  absl::StatusOr<std::string> ChosenSource() const {
+    if (!parsed_.source_choice.has_value()) return spec_.source();
+    ASSIGN_OR_RETURN(const std::string name,
+                     evaluation_.Text("source_choice", *parsed_.source_choice));
+    const auto& headers = spec_.headers();
+    const bool is_header = std::find(headers.begin(), headers.end(), name) != headers.end();
+    if (name == spec_.source() || is_header) return name;
+    return evaluation_.Error("source_choice",
+                             absl::StrCat("'", name, "' is neither the source nor a header"));
+  }
+
+  // Of `source`, with every other file as a header where the language has such.
+  absl::StatusOr<CompilePlan> Compile(Language language, const std::string& source) const {
     CompilePlan plan;
+    plan.language = language;
     plan.target = traits_.target;
-    plan.source_name = spec_.source();
-    plan.source_text = parsed_.files.at(spec_.source());
+    plan.source_name = source;
+    plan.source_text = parsed_.files.at(source);
+    if (!TraitsOf(language).has_macros) return plan;
     for (const std::string& header : spec_.headers()) {
-      plan.headers.push_back({header, parsed_.files.at(header)});
+      if (header != source) plan.headers.push_back({header, parsed_.files.at(header)});
     }
     for (const auto& [name, value] : config_.entries) {
       plan.defines.emplace_back(name, ToMacro(value));
@@ -146,10 +162,43 @@ class Planner {
     plan.defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
                               "1");
     for (const std::string& option : spec_.nvrtc_options()) {
-      if (traits_.target != "cpu" || option == kNoAsserts) plan.options.push_back(option);
+      if (WhyNotAllowedOption(option, traits_.target).empty()) plan.options.push_back(option);
     }
-    plan.entry = entry;
     return plan;
+  }
+
+  absl::StatusOr<StepPlan> Step(const ParsedStep& step) const {
+    StepPlan plan;
+    ASSIGN_OR_RETURN(plan.launch, Launch(step.entry, step.field, step.launch));
+    ASSIGN_OR_RETURN(plan.args, Args(step.args));
+    for (const size_t i : step.zero) {
+      ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
+      plan.zero.push_back(std::move(buffer));
+    }
+    return plan;
+  }
+
+  // Of the steps that the config has.
+  absl::StatusOr<ProgramPlan> Program() const {
+    ProgramPlan program;
+    ASSIGN_OR_RETURN(const std::string source, ChosenSource());
+    ASSIGN_OR_RETURN(program.compile, Compile(parsed_.language, source));
+    std::vector<std::string>& entries = program.compile.entries;
+    for (size_t i = 0; i < parsed_.steps.size(); ++i) {
+      const ParsedStep& step = parsed_.steps[i];
+      if (step.when.has_value()) {
+        ASSIGN_OR_RETURN(const bool runs,
+                         evaluation_.Boolean(Indexed("steps", i) + ".when", *step.when));
+        if (!runs) continue;
+      }
+      ASSIGN_OR_RETURN(StepPlan plan, Step(step));
+      program.steps.push_back(std::move(plan));
+      if (std::find(entries.begin(), entries.end(), step.entry) == entries.end()) {
+        entries.push_back(step.entry);
+      }
+    }
+    if (program.steps.empty()) return evaluation_.Error("steps", "the config leaves out all");
+    return program;
   }
 
   absl::StatusOr<LaunchPlan> Launch(const std::string& entry, const std::string& field,
@@ -193,9 +242,9 @@ class Planner {
     return plan;
   }
 
-  absl::StatusOr<std::vector<ArgPlan>> Args() const {
+  absl::StatusOr<std::vector<ArgPlan>> Args(const std::vector<size_t>& indices) const {
     std::vector<ArgPlan> args;
-    for (size_t i = 0; i < parsed_.args.size(); ++i) {
+    for (const size_t i : indices) {
       const v1::Arg& arg = spec_.args(static_cast<int>(i));
       if (arg.has_buffer()) {
         ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
@@ -209,6 +258,17 @@ class Planner {
       }
     }
     return args;
+  }
+
+  // Every buffer of the spec, once.
+  absl::StatusOr<std::vector<BufferPlan>> Buffers() const {
+    std::vector<BufferPlan> buffers;
+    for (size_t i = 0; i < parsed_.args.size(); ++i) {
+      if (!spec_.args(static_cast<int>(i)).has_buffer()) continue;
+      ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
+      buffers.push_back(std::move(buffer));
+    }
+    return buffers;
   }
 
   absl::StatusOr<WorkPlan> Work() const {
@@ -227,7 +287,7 @@ class Planner {
         return evaluation_.Error("work.peak", absl::StrCat("no peak is called '", plan.peak, "'"));
       }
     }
-    if (traits_.target == "cpu") plan.peak = "f32";
+    if (ProfileOfTarget(traits_.target).is_host) plan.peak = "f32";
     return plan;
   }
 
@@ -310,6 +370,26 @@ bool IsCompared(const BufferPlan& buffer) {
   return buffer.role == Role::kOutput || buffer.role == Role::kInOut;
 }
 
+absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planner& planner) {
+  ProgramPlan plan;
+  ASSIGN_OR_RETURN(plan.compile,
+                   planner.Compile(parsed.reference_language, parsed.reference_source));
+  plan.compile.entries = {parsed.reference.entry};
+  if (TraitsOf(parsed.reference_language).has_macros) {
+    plan.compile.defines.emplace_back("TUNE_REFERENCE", "1");
+  }
+  ASSIGN_OR_RETURN(StepPlan step, planner.Step(parsed.reference));
+  std::erase_if(step.args,
+                [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); });
+  const DType wide = parsed.spec.reference().dtype() == "f32" ? DType::kF32 : DType::kF64;
+  for (ArgPlan& arg : step.args) {
+    BufferPlan* buffer = std::get_if<BufferPlan>(&arg);
+    if (buffer != nullptr && IsCompared(*buffer) && IsFloat(buffer->dtype)) buffer->dtype = wide;
+  }
+  plan.steps.push_back(std::move(step));
+  return plan;
+}
+
 }  // namespace
 
 absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
@@ -318,44 +398,27 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
   ASSIGN_OR_RETURN(const Config config, UncheckedDefault(*parsed_, problem, traits));
   Planner planner(*parsed_, problem, traits);
   planner.SetConfig(config);
-  const v1::Reference& reference = spec().reference();
   ProblemPlan plan;
-  ASSIGN_OR_RETURN(plan.reference_compile, planner.Compile(reference.entry()));
-  plan.reference_compile.defines.emplace_back("TUNE_REFERENCE", "1");
-  ASSIGN_OR_RETURN(plan.reference_launch, planner.Launch(reference.entry(), "reference.launch",
-                                                         parsed_->reference_launch));
-  ASSIGN_OR_RETURN(plan.reference_args, planner.Args());
+  ASSIGN_OR_RETURN(plan.buffers, planner.Buffers());
   ASSIGN_OR_RETURN(plan.work, planner.Work());
-  const DType wide = reference.dtype() == "f32" ? DType::kF32 : DType::kF64;
-  std::vector<ArgPlan>& args = plan.reference_args;
-  args.erase(
-      std::remove_if(args.begin(), args.end(),
-                     [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); }),
-      args.end());
-  for (ArgPlan& arg : args) {
-    BufferPlan* buffer = std::get_if<BufferPlan>(&arg);
-    if (buffer == nullptr) continue;
-    plan.buffers.push_back(*buffer);
-    if (!IsCompared(*buffer)) continue;
-    const DType dtype = buffer->dtype;
+  ASSIGN_OR_RETURN(plan.reference, PlanReference(*parsed_, planner));
+  for (const BufferPlan& buffer : plan.buffers) {
+    const DType dtype = buffer.dtype;
     const bool known = std::any_of(plan.tolerances.begin(), plan.tolerances.end(),
                                    [&](const auto& entry) { return entry.first == dtype; });
-    if (!known) plan.tolerances.emplace_back(dtype, ToleranceFor(spec(), dtype));
-    if (IsFloat(dtype)) buffer->dtype = wide;
+    if (IsCompared(buffer) && !known) {
+      plan.tolerances.emplace_back(dtype, ToleranceFor(spec(), dtype));
+    }
   }
   return plan;
 }
 
-absl::StatusOr<VariantPlan> Kernel::PlanVariant(const Problem& problem, const TargetTraits& traits,
+absl::StatusOr<ProgramPlan> Kernel::PlanProgram(const Problem& problem, const TargetTraits& traits,
                                                 const Config& config) const {
   Planner planner(*parsed_, problem, traits);
   RETURN_IF_ERROR(planner.CheckConfig(config));
   planner.SetConfig(config);
-  VariantPlan plan;
-  ASSIGN_OR_RETURN(plan.compile, planner.Compile(spec().entry()));
-  ASSIGN_OR_RETURN(plan.launch, planner.Launch(spec().entry(), "launch", parsed_->launch));
-  ASSIGN_OR_RETURN(plan.args, planner.Args());
-  return plan;
+  return planner.Program();
 }
 
 }  // namespace tune

@@ -66,8 +66,7 @@ absl::Status SpecChecker::Check() {
   RETURN_IF_ERROR(CheckDefines());
   RETURN_IF_ERROR(CheckOptions());
   RETURN_IF_ERROR(CheckArgs());
-  if (!spec_.has_launch()) return root_.Error("launch", "missing");
-  RETURN_IF_ERROR(CheckLaunch(spec_.launch(), root_.Nested("launch"), &parsed_.launch));
+  RETURN_IF_ERROR(CheckSteps());
   RETURN_IF_ERROR(CheckWork());
   RETURN_IF_ERROR(CheckReference());
   return CheckTolerances();
@@ -90,6 +89,7 @@ absl::Status SpecChecker::CheckCounts() const {
       {"tolerances", spec_.tolerances_size(), 16},
       {"targets", spec_.targets_size(), 32},
       {"nvrtc_options", spec_.nvrtc_options_size(), 16},
+      {"steps", spec_.steps_size(), 16},
   };
   for (const auto& limit : kLimits) {
     if (limit.count <= limit.most) continue;
@@ -105,41 +105,49 @@ absl::Status SpecChecker::CheckHead() const {
                                             "letter, then lower case letters, digits, '_' and '-', "
                                             "at most 64"));
   }
-  if (!IsIdentifier(spec_.entry())) {
-    return root_.Error("entry", absl::StrCat("'", spec_.entry(), "' is no C identifier"));
-  }
+  ASSIGN_OR_RETURN(parsed_.language, CheckLanguage(root_, spec_.language()));
   for (int i = 0; i < spec_.targets_size(); ++i) {
     RETURN_IF_ERROR(CheckPattern(root_, "targets", i, spec_.targets(i)));
   }
   return absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckFile(const char* field, int index, const std::string& name) {
+absl::StatusOr<Language> SpecChecker::CheckLanguage(const SpecPlace& place,
+                                                    v1::Language language) const {
+  if (language == v1::LANGUAGE_UNSPECIFIED) return Language::kCuda;
+  const absl::StatusOr<Language> known = ToLanguage(language);
+  if (!known.ok()) return place.Error("language", known.status().message());
+  return known;
+}
+
+absl::Status SpecChecker::CheckFile(const SpecPlace& place, const char* field, int index,
+                                    const std::string& name, Language language) {
   if (!IsFileName(name)) {
-    return root_.Error(field, index,
+    return place.Error(field, index,
                        absl::StrCat("'", name, "' is no file name: letters, digits, '_', '-', '+' ",
                                     "and '.', no folder"));
   }
   const auto file = files_.find(name);
   if (file == files_.end()) {
-    return root_.Error(field, index, absl::StrCat("file '", name, "' was not given"));
+    return place.Error(field, index, absl::StrCat("file '", name, "' was not given"));
   }
-  if (const size_t nul = file->second.find('\0'); nul != std::string::npos) {
+  if (const size_t nul = file->second.find('\0');
+      nul != std::string::npos && TraitsOf(language).is_text) {
     const auto end = file->second.begin() + static_cast<ptrdiff_t>(nul);
     const auto lines = std::count(file->second.begin(), end, '\n');
-    return root_.Error(field, index, absl::StrCat("file '", name, "' is not text: line ", lines + 1,
-                                                  " has a NUL byte"));
+    return place.Error(field, index, absl::StrCat("file '", name, "' is not text: line ",
+                                                  lines + 1, " has a NUL byte"));
   }
   if (!parsed_.files.insert(*file).second) {
-    return root_.Error(field, index, absl::StrCat("file '", name, "' is named twice"));
+    return place.Error(field, index, absl::StrCat("file '", name, "' is named twice"));
   }
   return absl::OkStatus();
 }
 
 absl::Status SpecChecker::CheckFiles() {
-  RETURN_IF_ERROR(CheckFile("source", -1, spec_.source()));
+  RETURN_IF_ERROR(CheckFile(root_, "source", -1, spec_.source(), parsed_.language));
   for (int i = 0; i < spec_.headers_size(); ++i) {
-    RETURN_IF_ERROR(CheckFile("headers", i, spec_.headers(i)));
+    RETURN_IF_ERROR(CheckFile(root_, "headers", i, spec_.headers(i), parsed_.language));
   }
   return absl::OkStatus();
 }
@@ -320,6 +328,12 @@ absl::Status SpecChecker::CheckConstraints() {
 }
 
 absl::Status SpecChecker::CheckDefines() {
+  const LanguageTraits& language = TraitsOf(parsed_.language);
+  if (!language.has_macros && spec_.defines_size() > 0) {
+    return root_.Nested("defines", 0).Error(
+        "name", absl::StrCat(language.name, " has no macros: let launch expressions and ",
+                             "source_choice use the value"));
+  }
   for (int i = 0; i < spec_.defines_size(); ++i) {
     const SpecPlace place = root_.Nested("defines", i);
     RETURN_IF_ERROR(TakeMacro(place, spec_.defines(i).name()));
@@ -331,6 +345,11 @@ absl::Status SpecChecker::CheckDefines() {
 }
 
 absl::Status SpecChecker::CheckOptions() const {
+  const LanguageTraits& language = TraitsOf(parsed_.language);
+  if (!language.has_macros && spec_.nvrtc_options_size() > 0) {
+    return root_.Error("nvrtc_options", 0,
+                       absl::StrCat(language.name, " is compiled without options"));
+  }
   for (int i = 0; i < spec_.nvrtc_options_size(); ++i) {
     const std::string why = WhyNotAllowedOption(spec_.nvrtc_options(i), "sm_*");
     if (!why.empty()) return root_.Error("nvrtc_options", i, why);

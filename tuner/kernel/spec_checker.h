@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,8 +30,10 @@ class SpecChecker {
   // spec_checker.cc: what a config is made of.
   absl::Status CheckCounts() const;
   absl::Status CheckHead() const;
-  absl::Status CheckFile(const char* field, int index, const std::string& name);
+  absl::Status CheckFile(const SpecPlace& place, const char* field, int index,
+                         const std::string& name, Language language);
   absl::Status CheckFiles();
+  absl::StatusOr<Language> CheckLanguage(const SpecPlace& place, v1::Language language) const;
   absl::Status CheckDims();
   absl::Status CheckDim(const v1::Dim& dim, const SpecPlace& place) const;
   absl::Status CheckDTypes() const;
@@ -48,8 +51,16 @@ class SpecChecker {
   absl::Status CheckScalar(const v1::Scalar& scalar, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckTensorMap(const v1::TensorMap& map, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckLaunch(const v1::Launch& launch, const SpecPlace& place, ParsedLaunch* parsed);
+  absl::Status CheckSteps();
+  absl::Status CheckStep(const v1::Step& step, const SpecPlace& place, ParsedStep* parsed);
+  // Indices of the args that a list names; of all args if it names none.
+  template <typename List>
+  absl::StatusOr<std::vector<size_t>> ArgsNamed(const SpecPlace& place, const List& names) const;
+  absl::StatusOr<std::vector<size_t>> ScratchNamed(const v1::Step& step,
+                                                   const SpecPlace& place) const;
   absl::Status CheckWork();
   absl::Status CheckReference();
+  absl::Status CheckReferenceSource(const v1::Reference& reference, const SpecPlace& place);
   absl::Status CheckTolerances() const;
 
   // Takes a name that expressions can use.

@@ -182,23 +182,126 @@ absl::Status SpecChecker::CheckWork() {
   return absl::OkStatus();
 }
 
+template <typename List>
+absl::StatusOr<std::vector<size_t>> SpecChecker::ArgsNamed(const SpecPlace& place,
+                                                           const List& names) const {
+  std::vector<size_t> indices;
+  for (int i = 0; i < spec_.args_size() && names.empty(); ++i) {
+    indices.push_back(static_cast<size_t>(i));
+  }
+  for (int i = 0; i < names.size(); ++i) {
+    const auto arg = std::find_if(spec_.args().begin(), spec_.args().end(),
+                                  [&](const v1::Arg& known) { return known.name() == names[i]; });
+    if (arg == spec_.args().end()) {
+      return place.Error("args", i, absl::StrCat("no arg is called '", names[i], "'"));
+    }
+    indices.push_back(static_cast<size_t>(arg - spec_.args().begin()));
+    const std::string& buffer = arg->tensor_map().buffer();
+    if (arg->has_tensor_map() && std::find(names.begin(), names.end(), buffer) == names.end()) {
+      return place.Error("args", i, absl::StrCat("tensor map '", names[i], "' needs its buffer '",
+                                                 buffer, "' among the args"));
+    }
+  }
+  return indices;
+}
+
+absl::StatusOr<std::vector<size_t>> SpecChecker::ScratchNamed(const v1::Step& step,
+                                                              const SpecPlace& place) const {
+  std::vector<size_t> indices;
+  for (int i = 0; i < step.zero_size(); ++i) {
+    const auto arg =
+        std::find_if(spec_.args().begin(), spec_.args().end(), [&](const v1::Arg& known) {
+          return known.name() == step.zero(i) && known.buffer().role() == v1::ROLE_SCRATCH;
+        });
+    if (arg == spec_.args().end()) {
+      return place.Error("zero", i, absl::StrCat("no buffer of ROLE_SCRATCH is called '",
+                                                 step.zero(i), "'"));
+    }
+    indices.push_back(static_cast<size_t>(arg - spec_.args().begin()));
+  }
+  return indices;
+}
+
+absl::Status SpecChecker::CheckStep(const v1::Step& step, const SpecPlace& place,
+                                    ParsedStep* parsed) {
+  if (!IsIdentifier(step.entry())) {
+    return place.Error("entry", absl::StrCat("'", step.entry(), "' is no C identifier"));
+  }
+  parsed->entry = step.entry();
+  if (!step.has_launch()) return place.Error("launch", "missing");
+  RETURN_IF_ERROR(CheckLaunch(step.launch(), place.Nested("launch"), &parsed->launch));
+  if (step.args_size() > 64) return place.Error("args", 64, "one too many; the most is 64");
+  ASSIGN_OR_RETURN(parsed->args, ArgsNamed(place, step.args()));
+  if (step.zero_size() > 16) return place.Error("zero", 16, "one too many; the most is 16");
+  ASSIGN_OR_RETURN(parsed->zero, ScratchNamed(step, place));
+  if (step.when().empty()) return absl::OkStatus();
+  Names in_scope = config_names_;
+  in_scope.insert("sm_count");
+  ASSIGN_OR_RETURN(parsed->when, Parse(place, "when", -1, step.when(), in_scope));
+  return absl::OkStatus();
+}
+
+// A spec without steps has one: its entry with its launch and all args.
+absl::Status SpecChecker::CheckSteps() {
+  if (!spec_.source_choice().empty()) {
+    ASSIGN_OR_RETURN(parsed_.source_choice,
+                     Parse(root_, "source_choice", -1, spec_.source_choice(), config_names_));
+  }
+  if (spec_.steps_size() == 0) {
+    v1::Step step;
+    step.set_entry(spec_.entry());
+    if (spec_.has_launch()) *step.mutable_launch() = spec_.launch();
+    ParsedStep& parsed = parsed_.steps.emplace_back();
+    parsed.field = "launch";
+    return CheckStep(step, root_, &parsed);
+  }
+  if (!spec_.entry().empty()) return root_.Error("entry", "each of the steps has its own");
+  if (spec_.has_launch()) return root_.Error("launch", "each of the steps has its own");
+  Names names;
+  for (int i = 0; i < spec_.steps_size(); ++i) {
+    const v1::Step& step = spec_.steps(i);
+    const SpecPlace place = root_.Nested("steps", i);
+    if (!step.name().empty() && !names.insert(step.name()).second) {
+      return place.Error("name", absl::StrCat("two steps are called '", step.name(), "'"));
+    }
+    ParsedStep& parsed = parsed_.steps.emplace_back();
+    parsed.field = absl::StrCat("steps[", i, "].launch");
+    RETURN_IF_ERROR(CheckStep(step, place, &parsed));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckReferenceSource(const v1::Reference& reference,
+                                               const SpecPlace& place) {
+  const bool own = !reference.source().empty();
+  parsed_.reference_source = own ? reference.source() : spec_.source();
+  parsed_.reference_language = own ? Language::kCuda : parsed_.language;
+  if (reference.language() != v1::LANGUAGE_UNSPECIFIED) {
+    ASSIGN_OR_RETURN(parsed_.reference_language, CheckLanguage(place, reference.language()));
+  }
+  if (!own || parsed_.files.count(reference.source()) > 0) return absl::OkStatus();
+  return CheckFile(place, "source", -1, reference.source(), parsed_.reference_language);
+}
+
 absl::Status SpecChecker::CheckReference() {
   if (!spec_.has_reference()) {
     return root_.Error("reference", "missing: results are checked against it");
   }
   const v1::Reference& reference = spec_.reference();
   const SpecPlace place = root_.Nested("reference");
-  if (!IsIdentifier(reference.entry())) {
-    return place.Error("entry", absl::StrCat("'", reference.entry(), "' is no C identifier"));
-  }
+  RETURN_IF_ERROR(CheckReferenceSource(reference, place));
   if (!reference.dtype().empty() && reference.dtype() != "f32" && reference.dtype() != "f64") {
     return place.Error("dtype", absl::StrCat("'", reference.dtype(), "' is not f32 or f64"));
   }
-  if (!reference.has_launch()) return place.Error("launch", "missing");
   if (reference.launch().cluster_size() > 0) {
     return place.Nested("launch").Error("cluster", 0, "the reference runs without clusters");
   }
-  return CheckLaunch(reference.launch(), place.Nested("launch"), &parsed_.reference_launch);
+  v1::Step step;
+  step.set_entry(reference.entry());
+  *step.mutable_args() = reference.args();
+  if (reference.has_launch()) *step.mutable_launch() = reference.launch();
+  parsed_.reference.field = "reference.launch";
+  return CheckStep(step, place, &parsed_.reference);
 }
 
 absl::Status SpecChecker::CheckTolerances() const {

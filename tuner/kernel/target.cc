@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune {
@@ -31,7 +32,7 @@ constexpr SmTraits kUnknownSm = {0, 49152, 100};
 absl::StatusOr<TargetTraits> TargetTraitsFor(const std::string& target) {
   TargetTraits traits;
   traits.target = target;
-  if (target == "cpu") {
+  if (ProfileOfTarget(target).is_host) {
     traits.max_shared_bytes = 1 << 20;
     traits.sm_count = std::max(1u, std::thread::hardware_concurrency());
     return traits;

@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tuner/device_profile.h"
 #include "tuner/source/source_lines.h"
 #include "tuner/status_macros.h"
 
@@ -65,7 +66,8 @@ struct Macro {
 
 class Checker {
  public:
-  explicit Checker(const CompilePlan& plan) : plan_(plan), cpu_(plan.target == "cpu") {
+  explicit Checker(const CompilePlan& plan)
+      : plan_(plan), cpu_(ProfileOfTarget(plan.target).is_host) {
     for (const SourceFile& header : plan.headers) headers_.insert(header.name);
   }
 

@@ -124,6 +124,10 @@ void Read(const std::string& file, absl::string_view text, Source& source) {
 
 Source SourceOf(const CompilePlan& plan) {
   Source source;
+  if (!TraitsOf(plan.language).has_macros) {
+    source.readable = false;
+    return source;
+  }
   Read(plan.source_name, plan.source_text, source);
   for (const SourceFile& header : plan.headers) Read(header.name, header.text, source);
   for (const auto& [name, value] : plan.defines) {
@@ -299,6 +303,31 @@ size_t Mentions(const Source& source, const std::string& word) {
   return count;
 }
 
+std::string WhyNoKernel(const CompilePlan& plan, const Source& source,
+                        const std::vector<SourceFunction>& all, const std::string& entry) {
+  std::vector<SourceFunction> found;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(found),
+               [&](const SourceFunction& function) { return function.name == entry; });
+  const size_t mentions = Mentions(source, entry);
+  const bool by_macro = source.macros.MentionsAnywhere(entry);
+  if (mentions == 0 && !by_macro && !source.macros.pastes()) {
+    return absl::StrCat(plan.source_name, ": the source has no kernel '", entry, "'",
+                        KernelsShown(all));
+  }
+  const auto is_global = [](const SourceFunction& f) { return f.global; };
+  const auto is_defined = [](const SourceFunction& f) { return f.defined; };
+  const auto defined = std::find_if(found.begin(), found.end(), is_defined);
+  if (found.empty() || by_macro) return "";
+  if (defined == found.end()) {
+    if (mentions > found.size() || source.macros.pastes()) return "";
+    return absl::StrCat(PlaceOf(plan, found[0]), ": kernel '", entry,
+                        "' is only declared: none of the kernel's files has its body");
+  }
+  if (std::any_of(found.begin(), found.end(), is_global)) return "";
+  return absl::StrCat(PlaceOf(plan, *defined), ": '", entry,
+                      "' is no kernel: it is not __global__", KernelsShown(all));
+}
+
 }  // namespace
 
 std::vector<SourceFunction> FunctionsOf(const CompilePlan& plan) {
@@ -309,33 +338,16 @@ std::string WhyNoKernel(const CompilePlan& plan) {
   const Source source = SourceOf(plan);
   if (!source.readable) return "";  // whoever compiles it says why
   const std::vector<SourceFunction> all = FunctionsIn(source);
-  std::vector<SourceFunction> found;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(found),
-               [&](const SourceFunction& function) { return function.name == plan.entry; });
-  const size_t mentions = Mentions(source, plan.entry);
-  const bool by_macro = source.macros.MentionsAnywhere(plan.entry);
-  if (mentions == 0 && !by_macro && !source.macros.pastes()) {
-    return absl::StrCat(plan.source_name, ": the source has no kernel '", plan.entry, "'",
-                        KernelsShown(all));
+  for (const std::string& entry : plan.entries) {
+    if (std::string why = WhyNoKernel(plan, source, all, entry); !why.empty()) return why;
   }
-  const auto is_global = [](const SourceFunction& f) { return f.global; };
-  const auto is_defined = [](const SourceFunction& f) { return f.defined; };
-  const auto defined = std::find_if(found.begin(), found.end(), is_defined);
-  if (found.empty() || by_macro) return "";
-  if (defined == found.end()) {
-    if (mentions > found.size() || source.macros.pastes()) return "";
-    return absl::StrCat(PlaceOf(plan, found[0]), ": kernel '", plan.entry,
-                        "' is only declared: none of the kernel's files has its body");
-  }
-  if (std::any_of(found.begin(), found.end(), is_global)) return "";
-  return absl::StrCat(PlaceOf(plan, *defined), ": '", plan.entry,
-                      "' is no kernel: it is not __global__", KernelsShown(all));
+  return "";
 }
 
-SourceFunction EntryOf(const CompilePlan& plan) {
+SourceFunction EntryOf(const CompilePlan& plan, const std::string& entry) {
   SourceFunction best;
   for (SourceFunction& function : FunctionsOf(plan)) {
-    if (function.name != plan.entry) continue;
+    if (function.name != entry) continue;
     if (best.line == 0 || (function.defined && !best.defined)) best = std::move(function);
   }
   return best;

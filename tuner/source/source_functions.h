@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a source's text says of a kernel's function: where it is declared, as what, with which
 // parameters. Text tells what no artifact does: names and lines. It is read without its conditions
-// and without expanding macros, so what is not found may still be there.
+// and without expanding macros, so what is not found may still be there. Of languages other than
+// C++ nothing is found.
 #pragma once
 
 #include <string>
@@ -23,13 +24,13 @@ struct SourceFunction {
 // Every declaration of functions at namespace scope, in the order of the files.
 std::vector<SourceFunction> FunctionsOf(const CompilePlan& plan);
 
-// "softmax.cu:12: 'softmax' is no kernel: ..." if the plan's entry is surely no kernel of the
-// source, in whatever config: it is not there, not __global__, or has no body. Empty if it is one,
-// or if the text cannot tell.
+// "softmax.cu:12: 'softmax' is no kernel: ..." if one of the plan's entries is surely no kernel of
+// the source, in whatever config: it is not there, not __global__, or has no body. Empty if each is
+// one, or if the text cannot tell.
 std::string WhyNoKernel(const CompilePlan& plan);
 
-// The declaration of the plan's entry that tells most; a function without a line if there is none.
-SourceFunction EntryOf(const CompilePlan& plan);
+// The declaration of an entry that tells most; a function without a line if there is none.
+SourceFunction EntryOf(const CompilePlan& plan, const std::string& entry);
 
 // The name that a parameter is declared by: "x" of "const float* x"; empty if it has none.
 std::string NameOfParameter(const std::string& parameter);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tuner/device_profile.h"
 #include "tuner/source/source_lines.h"
 
 namespace tune {
@@ -27,7 +28,10 @@ class Reader {
  public:
   Reader(const CompilePlan& plan, const std::set<std::string>& macros, std::string file,
          std::vector<Redefinition>& found)
-      : cpu_(plan.target == "cpu"), macros_(macros), file_(std::move(file)), found_(found) {}
+      : cpu_(ProfileOfTarget(plan.target).is_host),
+        macros_(macros),
+        file_(std::move(file)),
+        found_(found) {}
 
   void Read(const std::vector<SourceLine>& lines) {
     for (size_t i = 0; i < lines.size(); ++i) {

@@ -23,7 +23,7 @@ class SpaceCompiler {
       space_.names.push_back(param.name);
     }
     for (const SpaceLet& let : definition_.lets) {
-      Program program = Program::Compile(let.expression, Binder());
+      Bytecode program = Bytecode::Compile(let.expression, Binder());
       const ParamSet params = ParamsOf(program);
       slots_.emplace(let.name, space_.values.size() + space_.lets.size());
       space_.lets.push_back({std::move(program), params});
@@ -31,7 +31,7 @@ class SpaceCompiler {
     for (size_t i = 0; i < definition_.constraints.size(); ++i) {
       const SpaceConstraint& constraint = definition_.constraints[i];
       space_.texts.push_back(constraint.text);
-      for (Program& program : Program::CompileConjuncts(constraint.expression, Binder())) {
+      for (Bytecode& program : Bytecode::CompileConjuncts(constraint.expression, Binder())) {
         AddConjunct(std::move(program), i);
       }
     }
@@ -39,15 +39,15 @@ class SpaceCompiler {
   }
 
  private:
-  Program::Binder Binder() const {
-    return [this](const std::string& name) -> Program::Binding {
+  Bytecode::Binder Binder() const {
+    return [this](const std::string& name) -> Bytecode::Binding {
       const auto slot = slots_.find(name);
       if (slot != slots_.end()) return slot->second;
       return *definition_.constants.Find(name);
     };
   }
 
-  ParamSet ParamsOf(const Program& program) const {
+  ParamSet ParamsOf(const Bytecode& program) const {
     ParamSet params = 0;
     for (uint32_t slot : program.slots()) {
       params |= slot < space_.values.size() ? ParamSet{1} << slot
@@ -56,7 +56,7 @@ class SpaceCompiler {
     return params;
   }
 
-  void CollectLets(const Program& program, std::set<uint32_t>* lets) const {
+  void CollectLets(const Bytecode& program, std::set<uint32_t>* lets) const {
     for (uint32_t slot : program.slots()) {
       if (slot < space_.values.size()) continue;
       const uint32_t let = slot - static_cast<uint32_t>(space_.values.size());
@@ -64,7 +64,7 @@ class SpaceCompiler {
     }
   }
 
-  void AddConjunct(Program program, size_t constraint) {
+  void AddConjunct(Bytecode program, size_t constraint) {
     std::set<uint32_t> lets;
     CollectLets(program, &lets);
     const ParamSet params = ParamsOf(program);

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "tuner/expression/program.h"
+#include "tuner/expression/bytecode.h"
 #include "tuner/space/diagram_builder.h"
 #include "tuner/space/space.h"
 #include "tuner/space/term.h"
@@ -21,12 +21,12 @@ namespace tune {
 // The constraints of a space compiled over slots: params first, lets after them.
 struct CompiledSpace {
   struct Let {
-    Program program;
+    Bytecode program;
     ParamSet params = 0;  // those it depends on, also through other lets
   };
   // One conjunct of a constraint.
   struct Conjunct {
-    Program program;
+    Bytecode program;
     ParamSet params = 0;
     size_t constraint = 0;       // index in the definition
     std::vector<uint32_t> lets;  // those it needs, in order of definition

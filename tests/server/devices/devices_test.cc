@@ -67,7 +67,7 @@ class DevicesTest : public testing::Test {
   void MakeSuspect() {
     ASSERT_TRUE(gpu().Prepare({}, "ok", 1).ok());
     RunRequest request;
-    request.binary = "crash";
+    request.program.binary = "crash";
     ASSERT_EQ(gpu().Run(request)->outcome, Outcome::kFaulted);
     ASSERT_EQ(gpu().Status().state, DeviceState::kSuspect);
   }

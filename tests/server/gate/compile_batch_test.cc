@@ -21,7 +21,7 @@ class CompileBatchTest : public testing::Test {
     return options;
   }
   static CompilePlan Plan(const std::string& behaviour) {
-    return {.target = "sm_90a", .source_name = "a.cu", .source_text = behaviour, .entry = "k"};
+    return {.target = "sm_90a", .source_name = "a.cu", .source_text = behaviour, .entries = {"k"}};
   }
 
   TempDir dir_;
@@ -34,9 +34,9 @@ TEST_F(CompileBatchTest, GivesResultsInTheOrderOfAdding) {
   const auto results = batch.Await({});
   ASSERT_TRUE(results.ok()) << results.status();
   ASSERT_EQ(results->size(), 3u);
-  EXPECT_EQ((*results)[0].variant.binary.size(), 30u);
-  EXPECT_EQ((*results)[1].variant.outcome, Outcome::kCompileFailed);
-  EXPECT_EQ((*results)[2].variant.binary.size(), 10u);
+  EXPECT_EQ((*results)[0].artifact.binary.size(), 30u);
+  EXPECT_EQ((*results)[1].artifact.outcome, Outcome::kCompileFailed);
+  EXPECT_EQ((*results)[2].artifact.binary.size(), 10u);
 }
 
 TEST_F(CompileBatchTest, TooManyBytesInAllEndItAtOnce) {

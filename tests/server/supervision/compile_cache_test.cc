@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-worker::v1::Compiled Variant(const std::string& binary) {
-  CompiledVariant variant;
+worker::v1::Artifact Variant(const std::string& binary) {
+  Artifact variant;
   variant.binary = binary;
   variant.log = "a log";
   variant.resources.registers = 42;
@@ -46,8 +46,8 @@ TEST(CompileKeyTest, EverythingThatMattersChangesIt) {
                             .headers = {{"h", "H"}},
                             .defines = {{"A", "1"}, {"B", "2"}},
                             .options = {"-x"},
-                            .entry = "e"};
-  std::vector<CompilePlan> plans(12, plan);
+                            .entries = {"e"}};
+  std::vector<CompilePlan> plans(14, plan);
   plans[1].target = "sm_80";
   plans[2].source_name = "b.cu";
   plans[3].source_text = "text ";
@@ -56,10 +56,12 @@ TEST(CompileKeyTest, EverythingThatMattersChangesIt) {
   plans[6].defines = {{"B", "2"}, {"A", "1"}};
   plans[7].defines[0] = {"A", "11"};
   plans[8].options = {"-x", "-y"};
-  plans[9].entry = "f";
+  plans[9].entries = {"f"};
   plans[10].headers.clear();
   plans[11].defines = {{"A", "1"}};
   plans[11].options = {"B", "2", "-x"};
+  plans[12].language = Language::kPtx;
+  plans[13].entries = {"e", "f"};
   std::set<std::string> keys;
   for (const CompilePlan& each : plans) keys.insert(CompileKey(each, "g++ 12"));
   EXPECT_EQ(keys.size(), plans.size());
@@ -73,7 +75,7 @@ TEST(CompileCacheTest, GivesBackWhatWasPut) {
   EXPECT_FALSE(cache->Get(Key(1)).has_value());
   ASSERT_TRUE(cache->Put(Key(1), Variant("binary")).ok());
   auto again = CompileCache::Open(dir.path()).value();
-  const std::optional<CompiledVariant> hit = again->Get(Key(1));
+  const std::optional<Artifact> hit = again->Get(Key(1));
   ASSERT_TRUE(hit.has_value());
   EXPECT_EQ(hit->binary, "binary");
   EXPECT_EQ(hit->log, "a log");
@@ -85,7 +87,7 @@ TEST(CompileCacheTest, GivesBackWhatWasPut) {
 TEST(CompileCacheTest, KeepsFailures) {
   TempDir dir;
   auto cache = CompileCache::Open(dir.path()).value();
-  CompiledVariant failed;
+  Artifact failed;
   failed.outcome = Outcome::kCompileFailed;
   failed.log = "error: no";
   ASSERT_TRUE(cache->Put(Key(1), ToWire(failed)).ok());

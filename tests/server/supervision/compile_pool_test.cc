@@ -22,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 
 CompilePlan Plan(const std::string& behaviour) {
-  return {.target = "sm_90a", .source_name = "a.cu", .source_text = behaviour, .entry = "k"};
+  return {.target = "sm_90a", .source_name = "a.cu", .source_text = behaviour, .entries = {"k"}};
 }
 
 class CompilePoolTest : public testing::Test {
@@ -49,7 +49,7 @@ class CompilePoolTest : public testing::Test {
 };
 
 TEST_F(CompilePoolTest, SaysWhichCompilerItHas) {
-  absl::StatusOr<CompilerInfo> info = pool().Info();
+  absl::StatusOr<CompilerInfo> info = pool().Info(Language::kCuda);
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_EQ(info->version, "scripted 1");
   EXPECT_EQ(info->targets.size(), 2u);
@@ -57,7 +57,7 @@ TEST_F(CompilePoolTest, SaysWhichCompilerItHas) {
 
 TEST_F(CompilePoolTest, NoCompilerIsASentence) {
   options_.command.args.insert(options_.command.args.end(), {"--broken", "install a compiler"});
-  const absl::Status status = pool().Info().status();
+  const absl::Status status = pool().Info(Language::kCuda).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("install a compiler"));
   EXPECT_EQ(pool().Compile(Plan("ok"), {}).status().code(), absl::StatusCode::kUnavailable);
@@ -67,61 +67,61 @@ TEST_F(CompilePoolTest, CompilesOnceAndThenFindsIt) {
   EXPECT_FALSE(Compile("count").cached);
   const CompileResult again = Compile("count");
   EXPECT_TRUE(again.cached);
-  EXPECT_EQ(again.variant.log, "1");
-  EXPECT_EQ(again.variant.seconds, 0.25);
+  EXPECT_EQ(again.artifact.log, "1");
+  EXPECT_EQ(again.artifact.seconds, 0.25);
 }
 
 TEST_F(CompilePoolTest, FailuresOfTheCompilerAreKeptToo) {
-  EXPECT_EQ(Compile("outcome 3").variant.outcome, Outcome::kCompileFailed);
+  EXPECT_EQ(Compile("outcome 3").artifact.outcome, Outcome::kCompileFailed);
   EXPECT_TRUE(Compile("outcome 3").cached);
-  EXPECT_EQ(Compile("outcome 2").variant.outcome, Outcome::kInvalidConfig);
+  EXPECT_EQ(Compile("outcome 2").artifact.outcome, Outcome::kInvalidConfig);
 }
 
 TEST_F(CompilePoolTest, ACrashIsTriedAgainAndThenForgotten) {
   const CompileResult result = Compile("once crash");
-  EXPECT_EQ(result.variant.outcome, Outcome::kOk);
+  EXPECT_EQ(result.artifact.outcome, Outcome::kOk);
   EXPECT_EQ(pool().worker_restarts(), 1u);
 }
 
 TEST_F(CompilePoolTest, ASecondCrashIsTheVariantsFault) {
   for (const char* behaviour : {"crash", "exit", "garbage", "oversized", "unusable", "outcome 7"}) {
     const CompileResult result = Compile(behaviour);
-    EXPECT_EQ(result.variant.outcome, Outcome::kCompileFailed) << behaviour;
-    EXPECT_THAT(result.variant.log, HasSubstr("failed twice")) << behaviour;
+    EXPECT_EQ(result.artifact.outcome, Outcome::kCompileFailed) << behaviour;
+    EXPECT_THAT(result.artifact.log, HasSubstr("failed twice")) << behaviour;
     EXPECT_FALSE(Compile(behaviour).cached) << behaviour << ": not the compiler's own word";
   }
-  EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk);
+  EXPECT_EQ(Compile("ok").artifact.outcome, Outcome::kOk);
 }
 
 TEST_F(CompilePoolTest, ABinaryOverTheBoundIsTheVariantsFault) {
   options_.binary_bytes_max = 1 << 20;
   for (int i = 0; i < 2; ++i) {
     const CompileResult result = Compile("bulky 1048577");
-    EXPECT_EQ(result.variant.outcome, Outcome::kCompileFailed);
-    EXPECT_THAT(result.variant.log, HasSubstr("has 1048577 bytes, more than the 1048576"));
-    EXPECT_THAT(result.variant.log, HasSubstr("--binary-bytes"));
-    EXPECT_EQ(result.variant.binary, "");
+    EXPECT_EQ(result.artifact.outcome, Outcome::kCompileFailed);
+    EXPECT_THAT(result.artifact.log, HasSubstr("has 1048577 bytes, more than the 1048576"));
+    EXPECT_THAT(result.artifact.log, HasSubstr("--binary-bytes"));
+    EXPECT_EQ(result.artifact.binary, "");
     EXPECT_FALSE(result.cached) << "a daemon with a larger bound would take it";
   }
-  EXPECT_EQ(Compile("bulky 1048576").variant.outcome, Outcome::kOk) << "what the bound allows";
+  EXPECT_EQ(Compile("bulky 1048576").artifact.outcome, Outcome::kOk) << "what the bound allows";
   EXPECT_EQ(pool().worker_restarts(), 0u) << "the worker refused, it did not break";
 }
 
 TEST_F(CompilePoolTest, ALongLogIsCutAndSaysSo) {
   options_.log_bytes_max = 1000;
   const CompileResult result = Compile("huge");
-  EXPECT_EQ(result.variant.log.substr(0, 1001), std::string(1000, 'x') + "\n");
-  EXPECT_THAT(result.variant.log.substr(1000), HasSubstr("cut: of 33554432 bytes"));
-  EXPECT_LT(result.variant.log.size(), 1200u);
+  EXPECT_EQ(result.artifact.log.substr(0, 1001), std::string(1000, 'x') + "\n");
+  EXPECT_THAT(result.artifact.log.substr(1000), HasSubstr("cut: of 33554432 bytes"));
+  EXPECT_LT(result.artifact.log.size(), 1200u);
 }
 
 TEST_F(CompilePoolTest, ATimeoutIsBlamedAtOnceAndNotKept) {
   options_.deadline = absl::Milliseconds(300);
   for (int i = 0; i < 2; ++i) {
     const CompileResult result = Compile("hang");
-    EXPECT_EQ(result.variant.outcome, Outcome::kCompileTimeout);
+    EXPECT_EQ(result.artifact.outcome, Outcome::kCompileTimeout);
     EXPECT_FALSE(result.cached);
-    EXPECT_THAT(result.variant.log, HasSubstr("300ms"));
+    EXPECT_THAT(result.artifact.log, HasSubstr("300ms"));
   }
   EXPECT_EQ(pool().worker_restarts(), 2u);
 }
@@ -135,7 +135,7 @@ TEST_F(CompilePoolTest, OneBadVariantCostsTheOthersNothing) {
        {"samples 1", "crash", "samples 2", "hang", "samples 3", "garbage", "samples 4"}) {
     pool().Submit(this, Plan(behaviour), [&, behaviour](absl::StatusOr<CompileResult> result) {
       std::lock_guard<std::mutex> lock(mutex);
-      outcomes[behaviour] = result.ok() ? result->variant.outcome : Outcome::kFaulted;
+      outcomes[behaviour] = result.ok() ? result->artifact.outcome : Outcome::kFaulted;
       changed.notify_all();
     });
   }
@@ -154,7 +154,7 @@ TEST_F(CompilePoolTest, CancelsInTheMiddleOfACompile) {
   EXPECT_EQ(pool().Compile(Plan("hang"), cancel.AsCancelled()).status().code(),
             absl::StatusCode::kCancelled);
   EXPECT_LT(absl::Now() - cancel.set_at(), absl::Seconds(1));
-  EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk);
+  EXPECT_EQ(Compile("ok").artifact.outcome, Outcome::kOk);
 }
 
 TEST_F(CompilePoolTest, NoCallbackAfterWithdraw) {
@@ -164,7 +164,7 @@ TEST_F(CompilePoolTest, NoCallbackAfterWithdraw) {
   }
   pool().Withdraw(this);
   EXPECT_EQ(called, 0);
-  EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk) << "both workers are free again";
+  EXPECT_EQ(Compile("ok").artifact.outcome, Outcome::kOk) << "both workers are free again";
 }
 
 TEST_F(CompilePoolTest, StandsStillWhilePaused) {
@@ -174,7 +174,7 @@ TEST_F(CompilePoolTest, StandsStillWhilePaused) {
   pool().Submit(this, Plan("ok"), [&](absl::StatusOr<CompileResult>) { done.set_value(); });
   EXPECT_EQ(compiled.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   pool().Resume();
-  EXPECT_EQ(Compile("samples 1").variant.outcome, Outcome::kOk);
+  EXPECT_EQ(Compile("samples 1").artifact.outcome, Outcome::kOk);
   compiled.wait();
   pool().Withdraw(this);
 }
@@ -185,7 +185,7 @@ TEST_F(CompilePoolTest, PausingWaitsForWhatRunsUnlessCancelled) {
   TrueAfter cancel(absl::Milliseconds(50));
   EXPECT_EQ(pool().Pause(cancel.AsCancelled()).code(), absl::StatusCode::kCancelled);
   pool().Withdraw(this);
-  EXPECT_EQ(Compile("ok").variant.outcome, Outcome::kOk) << "not paused";
+  EXPECT_EQ(Compile("ok").artifact.outcome, Outcome::kOk) << "not paused";
 }
 
 TEST_F(CompilePoolTest, ReplacesAWorkerAfterSoManyCompiles) {
@@ -193,7 +193,7 @@ TEST_F(CompilePoolTest, ReplacesAWorkerAfterSoManyCompiles) {
   options_.compiles_per_worker = 2;
   options_.cache = nullptr;
   for (const char* expected : {"1", "2", "1", "2"}) {
-    EXPECT_EQ(Compile("count").variant.log, expected);
+    EXPECT_EQ(Compile("count").artifact.log, expected);
   }
   EXPECT_EQ(pool().worker_restarts(), 0u) << "age is no failure";
 }
@@ -202,19 +202,19 @@ TEST_F(CompilePoolTest, ReplacesAWorkerThatHasGrownTooLarge) {
   options_.workers = 1;
   options_.resident_bytes_max = 1;
   options_.cache = nullptr;
-  for (const char* expected : {"1", "1"}) EXPECT_EQ(Compile("count").variant.log, expected);
+  for (const char* expected : {"1", "1"}) EXPECT_EQ(Compile("count").artifact.log, expected);
 }
 
 TEST_F(CompilePoolTest, StopsIdleWorkers) {
   options_.workers = 1;
   options_.idle_stop = absl::Milliseconds(100);
   options_.cache = nullptr;
-  EXPECT_EQ(Compile("count").variant.log, "1");
+  EXPECT_EQ(Compile("count").artifact.log, "1");
   EXPECT_TRUE(Eventually([] {
     siginfo_t child;
     return waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
   }));
-  EXPECT_EQ(Compile("count").variant.log, "1");
+  EXPECT_EQ(Compile("count").artifact.log, "1");
 }
 
 TEST_F(CompilePoolTest, EndsInTheMiddleOfAnything) {

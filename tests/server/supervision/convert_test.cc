@@ -23,14 +23,15 @@ Proto Sent(const Proto& proto) {
 }
 
 TEST(ConvertTest, CompilePlanSurvives) {
-  const CompilePlan plan = {.target = "sm_90a",
+  const CompilePlan plan = {.language = Language::kCuda,
+                            .target = "sm_90a",
                             .source_name = "x.cu",
-                            .source_text = "text",
+                            .source_text = std::string("te\0\xff", 4),
                             .headers = {{"a.h", "A"}, {"b.h", "B"}},
                             .defines = {{"N", "1"}, {"M", "2"}},
                             .options = {"-O3"},
-                            .entry = "main"};
-  const CompilePlan copy = FromWire(Sent(ToWire(plan)));
+                            .entries = {"main", "other"}};
+  const CompilePlan copy = FromWire(Sent(ToWire(plan))).value();
   EXPECT_EQ(copy.target, plan.target);
   EXPECT_EQ(copy.source_name, plan.source_name);
   EXPECT_EQ(copy.source_text, plan.source_text);
@@ -39,36 +40,46 @@ TEST(ConvertTest, CompilePlanSurvives) {
   EXPECT_EQ(copy.headers[1].text, "B");
   EXPECT_EQ(copy.defines, plan.defines);
   EXPECT_EQ(copy.options, plan.options);
-  EXPECT_EQ(copy.entry, plan.entry);
+  EXPECT_EQ(copy.entries, plan.entries);
+  EXPECT_EQ(copy.language, plan.language);
 }
 
 TEST(ConvertTest, RunRequestSurvives) {
   RunRequest request;
-  request.binary = std::string("\0\xff", 2);
-  request.variant.launch = {.entry = "k",
-                            .grid = {1, 2, 3},
-                            .block = {4, 5, 6},
-                            .cluster = {7, 8, 9},
-                            .shared_bytes = 10};
-  request.variant.args = {
+  request.program.binary = std::string("\0\xff", 2);
+  StepPlan& step = request.program.steps.emplace_back();
+  step.launch = {.entry = "k",
+                 .grid = {1, 2, 3},
+                 .block = {4, 5, 6},
+                 .cluster = {7, 8, 9},
+                 .shared_bytes = 10};
+  step.args = {
       BufferPlan{"x", DType::kBF16, 12, Role::kInOut, {Fill::Kind::kUniform, -1, 2}},
       ScalarPlan{"n", DType::kI64, Value(int64_t{5})}, ScalarPlan{"scale", DType::kF32, Value(0.5)},
       TensorMapPlan{"m", "x", {4, 3}, {8}, {2, 1}, 128, 256}};
+  request.program.steps.push_back({.launch = {.entry = "second"}});
+  request.program.steps[1].zero = {BufferPlan{"s", DType::kF32, 7, Role::kScratch, {}}};
   request.policy = {CacheMode::kWarm, 1, 2, 3.0, 4.0, 5.0, 6.0};
   absl::StatusOr<RunRequest> copy = FromWire(Sent(ToWire(request)));
   ASSERT_TRUE(copy.ok()) << copy.status();
-  EXPECT_EQ(copy->binary, request.binary);
-  EXPECT_THAT(copy->variant.launch.cluster, ElementsAre(7, 8, 9));
-  EXPECT_EQ(copy->variant.launch.shared_bytes, 10);
-  ASSERT_EQ(copy->variant.args.size(), 4u);
-  const auto& buffer = std::get<BufferPlan>(copy->variant.args[0]);
+  EXPECT_EQ(copy->program.binary, request.program.binary);
+  ASSERT_EQ(copy->program.steps.size(), 2u);
+  EXPECT_EQ(copy->program.steps[1].launch.entry, "second");
+  ASSERT_EQ(copy->program.steps[1].zero.size(), 1u);
+  EXPECT_EQ(copy->program.steps[1].zero[0].count, 7);
+  EXPECT_EQ(copy->program.steps[1].zero[0].role, Role::kScratch);
+  const StepPlan& first = copy->program.steps[0];
+  EXPECT_THAT(first.launch.cluster, ElementsAre(7, 8, 9));
+  EXPECT_EQ(first.launch.shared_bytes, 10);
+  ASSERT_EQ(first.args.size(), 4u);
+  const auto& buffer = std::get<BufferPlan>(first.args[0]);
   EXPECT_EQ(buffer.dtype, DType::kBF16);
   EXPECT_EQ(buffer.role, Role::kInOut);
   EXPECT_EQ(buffer.fill.kind, Fill::Kind::kUniform);
   EXPECT_EQ(buffer.fill.low, -1);
-  EXPECT_EQ(std::get<ScalarPlan>(copy->variant.args[1]).value, Value(int64_t{5}));
-  EXPECT_EQ(std::get<ScalarPlan>(copy->variant.args[2]).value, Value(0.5));
-  const auto& map = std::get<TensorMapPlan>(copy->variant.args[3]);
+  EXPECT_EQ(std::get<ScalarPlan>(first.args[1]).value, Value(int64_t{5}));
+  EXPECT_EQ(std::get<ScalarPlan>(first.args[2]).value, Value(0.5));
+  const auto& map = std::get<TensorMapPlan>(first.args[3]);
   EXPECT_THAT(map.strides_bytes, ElementsAre(8));
   EXPECT_EQ(map.l2_promotion_bytes, 256);
   EXPECT_EQ(copy->policy.cache_mode, CacheMode::kWarm);
@@ -95,44 +106,53 @@ TEST(ConvertTest, RunReportSurvives) {
 }
 
 TEST(ConvertTest, TextThatIsNotUtf8IsMadeReadable) {
-  CompiledVariant variant;
+  Artifact variant;
   variant.binary = "b";
   variant.log = "caf\xc3\xa9 \xff\xe2\x82 \xed\xa0\x80 \xf0\x9f\x98\x80";
-  absl::StatusOr<CompiledVariant> copy = FromWire(Sent(ToWire(variant)));
+  absl::StatusOr<Artifact> copy = FromWire(Sent(ToWire(variant)));
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->log, "caf\xc3\xa9 ??? ??? \xf0\x9f\x98\x80");
 }
 
 TEST(ConvertTest, WhatACompilerSaysBehindANulIsKept) {
-  CompiledVariant variant;
+  Artifact variant;
   variant.log = std::string("one\0two\0", 8) + "k.cu:3: error: lost";
-  absl::StatusOr<CompiledVariant> copy = FromWire(Sent(ToWire(variant)));
+  absl::StatusOr<Artifact> copy = FromWire(Sent(ToWire(variant)));
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->log, "one\\0two\\0k.cu:3: error: lost");
 }
 
-TEST(ConvertTest, ParametersTravelWhereTheyAreKnown) {
-  CompiledVariant variant;
-  EXPECT_FALSE(FromWire(Sent(ToWire(variant)))->parameters.has_value());
-  variant.parameters.emplace();
-  ASSERT_TRUE(FromWire(Sent(ToWire(variant)))->parameters.has_value()) << "a kernel without any";
-  variant.parameters = {{8, "const float*"}, {4, ".u32"}};
-  EXPECT_EQ(FromWire(Sent(ToWire(variant)))->parameters, variant.parameters);
+TEST(ConvertTest, FactsOfEntriesTravelWhereTheyAreKnown) {
+  Artifact artifact;
+  artifact.entries = {{.name = "unknown"},
+                      {.name = "none", .parameters = std::vector<ParameterFact>()},
+                      {.name = "known",
+                       .parameters = std::vector<ParameterFact>{{8, "const float*"}, {4, ".u32"}},
+                       .threads = 128,
+                       .threads_max = 256}};
+  EXPECT_EQ(FromWire(Sent(ToWire(artifact)))->entries, artifact.entries);
 }
 
 TEST(ConvertTest, RefusesWhatDoesNotExist) {
-  worker::v1::Compiled compiled;
+  worker::v1::Artifact compiled;
   compiled.set_outcome(static_cast<v1::Outcome>(77));
   EXPECT_FALSE(FromWire(compiled).ok());
   worker::v1::Run run;
-  run.mutable_launch()->add_grid(1);
+  run.mutable_program()->add_steps()->mutable_launch()->add_grid(1);
   EXPECT_FALSE(FromWire(run).ok()) << "a grid of one dimension";
-  run = ToWire(RunRequest{});
-  run.add_args()->mutable_buffer()->set_dtype(99);
+  RunRequest request;
+  request.program.steps.emplace_back();
+  run = ToWire(request);
+  EXPECT_TRUE(FromWire(run).ok());
+  run.mutable_program()->mutable_steps(0)->add_args()->mutable_buffer()->set_dtype(
+      static_cast<worker::v1::DType>(99));
   EXPECT_FALSE(FromWire(run).ok()) << "an unknown data type";
-  run = ToWire(RunRequest{});
-  run.add_args();
+  run = ToWire(request);
+  run.mutable_program()->mutable_steps(0)->add_args();
   EXPECT_FALSE(FromWire(run).ok()) << "an argument of no kind";
+  worker::v1::Compile compile;
+  compile.set_language(static_cast<v1::Language>(99));
+  EXPECT_FALSE(FromWire(compile).ok()) << "an unknown language";
 }
 
 TEST(ConvertTest, RefusesSamplesThatCannotBe) {
@@ -148,7 +168,7 @@ TEST(ConvertTest, RefusesSamplesThatCannotBe) {
 }
 
 TEST(ConvertTest, WhatNoWorkerCanMeanIsPutRight) {
-  worker::v1::Compiled compiled;
+  worker::v1::Artifact compiled;
   compiled.set_outcome(v1::OUTCOME_OK);
   for (double seconds :
        {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,9 +31,10 @@ class CpuSweepTest : public testing::Test {
                                 .run_deadline = absl::Seconds(5)})
                    .value();
   }
-  void Make(const std::string& faults) {
-    kernel_ = SmallKernel(faults).value();
-    problem_ = kernel_->MakeProblem({{"n", 5000}}, "f32", "cpu").value();
+  void Make(const std::string& faults) { Make(SmallKernel(faults).value(), {{"n", 5000}}); }
+  void Make(std::shared_ptr<const Kernel> kernel, const std::map<std::string, int64_t>& dims) {
+    kernel_ = std::move(kernel);
+    problem_ = kernel_->MakeProblem(dims, "f32", "cpu").value();
     WorkerEvaluatorOptions options = {.kernel = kernel_, .problem = problem_, .seed = 1};
     options.policy.samples_min = 3;
     options.policy.samples_max = 50;
@@ -64,6 +67,11 @@ class CpuSweepTest : public testing::Test {
   Problem problem_;
   std::unique_ptr<WorkerEvaluator> evaluator_;
 };
+
+std::string ReadExample(const std::string& name) {
+  std::ifstream file(EXAMPLE_DIR "/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 int64_t FaultOf(const Config& config) {
   for (const auto& [param, value] : config.entries) {
@@ -110,6 +118,20 @@ TEST_F(CpuSweepTest, ASecondSweepFindsEverythingCompiled) {
   EXPECT_THAT(Sweep(), SizeIs(6));
   EXPECT_EQ(evaluator_->compile_cache_hits(), 6u);
   EXPECT_EQ(evaluator_->worker_restarts(), 0u);
+}
+
+// Half of its variants add up in memory that a step zeroes.
+TEST_F(CpuSweepTest, AKernelOfTwoStepsIsTunedLikeAnyOther) {
+  absl::StatusOr<std::shared_ptr<const Kernel>> kernel = Kernel::Create(
+      "split_sum.textproto", ReadExample("split_sum.textproto"),
+      {{"split_sum.cu", ReadExample("split_sum.cu")}});
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Make(*kernel, {{"rows", 3}, {"cols", 5000}});
+  const std::vector<Trial> trials = Sweep();
+  ASSERT_THAT(trials, SizeIs(12));
+  for (const Trial& trial : trials) {
+    EXPECT_EQ(trial.outcome, Outcome::kOk) << ToText(trial.config) << ": " << trial.message;
+  }
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using testing::SizeIs;
 
 RunRequest Request(const std::string& behaviour) {
   RunRequest request;
-  request.binary = behaviour;
+  request.program.binary = behaviour;
   return request;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/supervision/host_memory.h"
+#include "server/worker/host_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@ std::string Field(int number, size_t size, const std::string& pattern) {
   return text;
 }
 
-TEST(ReplyTest, OnlyACompiledVariantMayBeLong) {
+TEST(ReplyTest, OnlyAnArtifactMayBeLong) {
   worker::v1::WorkerRequest request;
   request.mutable_run();
   EXPECT_EQ(ReplyFrameBytesMax(request), kReplyBytesMax);
@@ -59,7 +59,7 @@ TEST(ReplyTest, WhatGrowsWhenItIsParsedMayNot) {
   EXPECT_FALSE(Parses(Field(4, much, std::string("\x78\x01", 2)))) << "the same in a compile";
   std::string many;
   while (many.size() < much) many += std::string("\x22\0", 2);
-  EXPECT_FALSE(Parses(many)) << "empty variants";
+  EXPECT_FALSE(Parses(many)) << "empty artifacts";
   WorkerReply honest;
   for (int i = 0; i < 1000; ++i) honest.mutable_run()->add_samples_ns(i + 1);
   EXPECT_TRUE(Parses(honest.SerializeAsString()));

@@ -231,13 +231,13 @@ class ScriptedCompiler : public Compiler {
  public:
   std::string Version() const override { return "scripted 1"; }
   std::vector<std::string> Targets() const override { return {"cpu", "sm_90a"}; }
-  absl::StatusOr<CompiledVariant> Compile(const CompilePlan& plan) override {
+  absl::StatusOr<Artifact> Compile(const CompilePlan& plan) override {
     std::map<std::string, std::string> defines(plan.defines.begin(), plan.defines.end());
     const bool told = defines.contains("COMPILE");
     const Logged logged("compile");
     const Doing doing = Do(told ? Spaced(defines["COMPILE"]) : plan.source_text);
     if (doing.unusable) return absl::InternalError("scripted: the compiler is unusable");
-    CompiledVariant variant;
+    Artifact variant;
     variant.outcome = static_cast<Outcome>(doing.outcome);
     variant.log = doing.said;
     variant.binary = told ? Spaced(defines["RUN"]) : "ok";
@@ -283,8 +283,8 @@ class ScriptedRunner : public Runner {
     return absl::OkStatus();
   }
   absl::StatusOr<RunReport> Run(const RunRequest& request) override {
-    const Logged logged(absl::StrCat("run ", request.binary));
-    const Doing doing = Do(request.binary);
+    const Logged logged(absl::StrCat("run ", request.program.binary));
+    const Doing doing = Do(request.program.binary);
     if (doing.unusable) return absl::InternalError("scripted: the runner is unusable");
     RunReport report;
     report.outcome = static_cast<Outcome>(doing.outcome);
@@ -333,10 +333,10 @@ int Main(int argc, char** argv) {
   if (compile) {
     return RunCompileWorker(count, rest.data(),
                             walls ? WorkerRole::kLibraryCompiler : WorkerRole::kUnwalled,
-                            [&]() -> absl::StatusOr<std::unique_ptr<Compiler>> {
+                            {[&]() -> absl::StatusOr<std::unique_ptr<Compiler>> {
                               if (!broken.empty()) return absl::FailedPreconditionError(broken);
                               return std::make_unique<ScriptedCompiler>();
-                            });
+                            }});
   }
   return RunDeviceWorker(count, rest.data(),
                          walls ? WorkerRole::kAccelerator : WorkerRole::kUnwalled,

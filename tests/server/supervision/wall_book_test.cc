@@ -35,7 +35,7 @@ class WallBookTest : public testing::Test {
     options.command = ScriptedCommand("compile", dir_, flags);
     options.workers = 1;
     options.walls = &book;
-    return CompilePool(options).Info().status();
+    return CompilePool(options).Info(Language::kCuda).status();
   }
 
   const Flags kNone;

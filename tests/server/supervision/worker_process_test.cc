@@ -22,7 +22,7 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 
 worker::v1::WorkerRequest Compile(const std::string& behaviour) {
   worker::v1::WorkerRequest request;
-  request.mutable_compile()->set_source_text(behaviour);
+  request.mutable_compile()->mutable_source()->set_text(behaviour);
   return request;
 }
 

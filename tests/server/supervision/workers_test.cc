@@ -48,11 +48,12 @@ class WorkersTest : public testing::Test {
     options.worker_dir = WORKER_DIR;
     workers_ = Workers::Create(options).value();
   }
-  CompiledVariant Compile(const std::string& target, const std::string& source) {
-    absl::StatusOr<CompileResult> result = workers_->PoolFor(target).value()->Compile(
-        {.target = target, .source_name = "a.cu", .source_text = source, .entry = "k"}, {});
+  Artifact Compile(const std::string& target, const std::string& source) {
+    CompilePool* pool = workers_->PoolFor(Language::kCuda, target).value();
+    absl::StatusOr<CompileResult> result = pool->Compile(
+        {.target = target, .source_name = "a.cu", .source_text = source, .entries = {"k"}}, {});
     EXPECT_TRUE(result.ok()) << result.status();
-    return result.ok() ? result->variant : CompiledVariant{};
+    return result.ok() ? result->artifact : Artifact{};
   }
   // Tries to read files of the host through the compiler.
   void ExpectNoWayOut(const std::string& target) {
@@ -61,11 +62,11 @@ class WorkersTest : public testing::Test {
     std::ofstream(secret) << "the_secret_of_this_host\n";
     const std::string climb = "../../../../../../../../../../..";
     for (const std::string& path : {secret, climb + secret, std::string("/etc/passwd")}) {
-      const CompiledVariant read = Compile(target, "#include \"" + path + "\"\n" + kernel);
+      const Artifact read = Compile(target, "#include \"" + path + "\"\n" + kernel);
       EXPECT_NE(read.outcome, Outcome::kOk) << path;
       EXPECT_THAT(read.log, Not(HasSubstr("the_secret_of_this_host"))) << path;
       EXPECT_THAT(read.log, Not(HasSubstr("root:"))) << path;
-      const CompiledVariant probe = Compile(
+      const Artifact probe = Compile(
           target, "#if __has_include(\"" + path + "\")\n#error there it is\n#endif\n" + kernel);
       EXPECT_THAT(probe.log, Not(HasSubstr("there it is"))) << path;
     }
@@ -83,7 +84,7 @@ class WorkersTest : public testing::Test {
     const Space space = kernel->MakeSpace(problem, traits).value();
     std::vector<Config> configs;
     for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
-    CompilePool* pool = workers_->PoolFor(target).value();
+    CompilePool* pool = workers_->PoolFor(Language::kCuda, target).value();
     CompileReport report;
     const CompileHooks hooks = {
         .found =
@@ -113,10 +114,10 @@ TEST_F(WorkersTest, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {
 #ifdef TUNE_CPU
 // Each act that a wall is to prevent was attempted inside the worker, and failed.
 TEST_F(WorkersTest, EveryWallStands) {
-  ASSERT_TRUE(workers_->PoolFor("cpu").value()->Info().ok());
+  ASSERT_TRUE(workers_->PoolFor(Language::kCuda, "cpu").value()->Info(Language::kCuda).ok());
   ASSERT_TRUE(workers_->FindDevice("cpu").value()->Inspect().ok());
 #ifdef TUNE_CUDA
-  ASSERT_TRUE(workers_->PoolFor("sm_90a").value()->Info().ok());
+  ASSERT_TRUE(workers_->PoolFor(Language::kCuda, "sm_90a").value()->Info(Language::kCuda).ok());
 #endif
   const std::vector<v1::WorkerWalls> all = workers_->walls().All();
 #ifdef TUNE_CUDA
@@ -131,7 +132,8 @@ TEST_F(WorkersTest, EveryWallStands) {
 }
 
 TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
-  absl::StatusOr<CompilerInfo> info = workers_->PoolFor("cpu").value()->Info();
+  absl::StatusOr<CompilerInfo> info =
+      workers_->PoolFor(Language::kCuda, "cpu").value()->Info(Language::kCuda);
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_THAT(info->targets, Contains("cpu"));
   absl::StatusOr<CompileReport> report = CompileAll("[0]", "cpu");
@@ -143,7 +145,7 @@ TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
 // One line of source that becomes 240 MiB.
 TEST_F(WorkersTest, AnObjectFileOfHundredsOfMegabytesNeverReachesTheDaemon) {
   const int64_t before = PeakBytes();
-  const CompiledVariant variant =
+  const Artifact variant =
       Compile("cpu",
               "__device__ char big[240 << 20] = {1}; extern \"C\" __global__ void k(char* y) { "
               "*y = big[threadIdx.x]; }");
@@ -189,7 +191,7 @@ template <int N, long long K> struct T {
 };
 template <long long K> struct T<0, K> { static const int v = 1; };
 extern "C" __global__ void k(int* y) { *y = T<22, 1>::v; })";
-  const CompiledVariant variant = Compile("sm_90a", bomb);
+  const Artifact variant = Compile("sm_90a", bomb);
   EXPECT_TRUE(variant.outcome == Outcome::kCompileTimeout ||
               variant.outcome == Outcome::kCompileFailed)
       << ToText(variant.outcome);
@@ -204,9 +206,32 @@ TEST_F(WorkersTest, AGpuWithoutADriverIsASentence) {
   EXPECT_EQ(device->Status().state, DeviceState::kUnavailable);
   EXPECT_NE(device->Status().message, "");
 }
+
+TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
+  CompilePool* pool = workers_->PoolFor(Language::kPtx, "sm_90a").value();
+  EXPECT_EQ(pool, workers_->PoolFor(Language::kCuda, "sm_90a").value());
+  const absl::StatusOr<CompilerInfo> ptx = pool->Info(Language::kPtx);
+  ASSERT_TRUE(ptx.ok()) << ptx.status();
+  EXPECT_THAT(ptx->targets, Contains("sm_90a"));
+  EXPECT_NE(ptx->version, pool->Info(Language::kCuda)->version);
+  const absl::StatusOr<CompileResult> compiled = pool->Compile(
+      {.language = Language::kPtx,
+       .target = "sm_90a",
+       .source_name = "k.ptx",
+       .source_text = ".version 7.8\n.target sm_70\n.address_size 64\n.entry k() { ret; }\n",
+       .entries = {"k"}},
+      {});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(compiled->artifact.outcome, Outcome::kOk) << compiled->artifact.log;
+  const absl::Status none = workers_->PoolFor(Language::kPtx, "cpu").status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(std::string(none.message()),
+            "nothing compiles PTX for cpu; what can be compiled: CUDA C++ for the CPU device; "
+            "CUDA C++ and PTX for GPUs");
+}
 #else
 TEST_F(WorkersTest, WithoutCudaATargetOfItIsASentence) {
-  const absl::Status status = workers_->PoolFor("sm_90a").status();
+  const absl::Status status = workers_->PoolFor(Language::kCuda, "sm_90a").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("TUNE_CUDA=ON"));
 }

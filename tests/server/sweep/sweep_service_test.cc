@@ -3,6 +3,8 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -188,6 +190,34 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
 
 // What the sweep says of its winner follows from what is stored, and from nothing else.
 // A kernel that is not of the catalogue is what was last swept under its name.
+// docs/examples/steps, of two launches a config and scratch between them.
+TEST_F(SweepServiceTest, AKernelOfTwoStepsIsSweptAndPublished) {
+  const auto read = [](const std::string& name) {
+    std::ifstream file(EXAMPLE_DIR "/" + name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  v1::SubmitSweepRequest request = MakeRequest(1);
+  request.clear_dims();
+  (*request.mutable_dims())["rows"] = 2;
+  (*request.mutable_dims())["cols"] = 10000;
+  v1::KernelSource source;
+  source.set_spec_name("split_sum.textproto");
+  source.set_spec_text(read("split_sum.textproto"));
+  (*source.mutable_files())["split_sum.cu"] = read("split_sum.cu");
+  *request.mutable_kernel_source() = source;
+  v1::CheckKernelRequest check;
+  *check.mutable_kernel_source() = source;
+  check.add_targets("cpu");
+  check.set_all_variants(true);
+  const v1::CheckKernelResponse checked = Check(check);
+  EXPECT_EQ(Compiled(checked), 12u);
+  EXPECT_EQ(checked.findings_size(), 0) << checked.ShortDebugString();
+  const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
+  ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
+  EXPECT_EQ(Count(sweep, "ok"), 12u);
+  EXPECT_GT(sweep.result().best().measurement().latency_ns_median(), 0);
+}
+
 TEST_F(SweepServiceTest, TheNewestSourceOfAKernelAnswers) {
   v1::SubmitSweepRequest request = MakeRequest(4096);
   request.mutable_budget()->set_trials(1);

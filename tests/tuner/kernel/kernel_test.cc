@@ -97,7 +97,7 @@ TEST(Kernel, SpaceHoldsWhatTheSpecAndTheTargetAllow) {
   EXPECT_EQ(space.size(), count);
   EXPECT_EQ(ToText(space.At(0)), "THREADS=32 VEC=1 PATH=smem CLUSTER=1");
   for (uint64_t i = 0; i < space.size(); ++i) {
-    EXPECT_TRUE(kernel->PlanVariant(problem, Traits("sm_90a"), space.At(i)).ok());
+    EXPECT_TRUE(kernel->PlanProgram(problem, Traits("sm_90a"), space.At(i)).ok());
   }
   // No clusters below sm_90; other values on the CPU.
   EXPECT_EQ(kernel->MakeSpace(problem, Traits("sm_86"))->params()[3].values.size(), 1);
@@ -178,14 +178,14 @@ TEST(Kernel, PlansAProblem) {
   EXPECT_EQ(plan.buffers[2].fill.kind, Fill::Kind::kConstant);
   EXPECT_EQ(plan.buffers[2].fill.low, 3);
   // The reference: outputs as doubles, no tensor maps, the default config.
-  ASSERT_EQ(plan.reference_args.size(), 5);
-  EXPECT_EQ(Arg<BufferPlan>(plan.reference_args, 0).dtype, DType::kBF16);
-  EXPECT_EQ(Arg<BufferPlan>(plan.reference_args, 1).dtype, DType::kF64);
-  EXPECT_EQ(Arg<BufferPlan>(plan.reference_args, 2).dtype, DType::kI32);
-  EXPECT_EQ(plan.reference_launch.entry, "scale_reference");
-  EXPECT_EQ(plan.reference_launch.grid[0], 132 * 8);
-  EXPECT_EQ(plan.reference_launch.block[0], 128);
-  EXPECT_THAT(plan.reference_compile.defines,
+  ASSERT_EQ(plan.reference.steps.at(0).args.size(), 5);
+  EXPECT_EQ(Arg<BufferPlan>(plan.reference.steps.at(0).args, 0).dtype, DType::kBF16);
+  EXPECT_EQ(Arg<BufferPlan>(plan.reference.steps.at(0).args, 1).dtype, DType::kF64);
+  EXPECT_EQ(Arg<BufferPlan>(plan.reference.steps.at(0).args, 2).dtype, DType::kI32);
+  EXPECT_EQ(plan.reference.steps.at(0).launch.entry, "scale_reference");
+  EXPECT_EQ(plan.reference.steps.at(0).launch.grid[0], 132 * 8);
+  EXPECT_EQ(plan.reference.steps.at(0).launch.block[0], 128);
+  EXPECT_THAT(plan.reference.compile.defines,
               ElementsAre(Pair("THREADS", "256"), Pair("VEC", "4"), Pair("PATH", "regs"),
                           Pair("CLUSTER", "1"), Pair("CHUNKS", "4"), Pair("VEC_T", "char"),
                           Pair("DTYPE", "__nv_bfloat16"), Pair("DTYPE_BF16", "1"),
@@ -210,39 +210,39 @@ TEST(Kernel, PlansAVariant) {
                     {"VEC", int64_t{8}},
                     {"PATH", std::string("smem")},
                     {"CLUSTER", int64_t{2}}};
-  const VariantPlan plan = kernel->PlanVariant(problem, Traits("sm_90a"), config).value();
+  const ProgramPlan plan = kernel->PlanProgram(problem, Traits("sm_90a"), config).value();
   EXPECT_EQ(plan.compile.target, "sm_90a");
   EXPECT_EQ(plan.compile.source_name, "scale.cu");
   EXPECT_EQ(plan.compile.source_text, TestFiles()["scale.cu"]);
   ASSERT_EQ(plan.compile.headers.size(), 1);
   EXPECT_EQ(plan.compile.headers[0].name, "vec.h");
   EXPECT_THAT(plan.compile.options, ElementsAre("--use_fast_math"));
-  EXPECT_EQ(plan.compile.entry, "scale");
+  EXPECT_EQ(plan.compile.entries, std::vector<std::string>{"scale"});
   EXPECT_THAT(plan.compile.defines,
               ElementsAre(Pair("THREADS", "128"), Pair("VEC", "8"), Pair("PATH", "smem"),
                           Pair("CLUSTER", "2"), Pair("CHUNKS", "4"), Pair("VEC_T", "uint4"),
                           Pair("DTYPE", "__nv_bfloat16"), Pair("DTYPE_BF16", "1")));
-  EXPECT_THAT(plan.launch.grid, ElementsAre(16384, 1, 1));
-  EXPECT_THAT(plan.launch.block, ElementsAre(128, 1, 1));
-  EXPECT_THAT(plan.launch.cluster, ElementsAre(2, 1, 1));
-  EXPECT_EQ(plan.launch.shared_bytes, 128 * 16 * 16);
-  ASSERT_EQ(plan.args.size(), 6);
-  EXPECT_EQ(Arg<ScalarPlan>(plan.args, 3).value, Value(1.0 / 4096));
-  EXPECT_EQ(Arg<ScalarPlan>(plan.args, 4).value, Value(int64_t{4096}));
-  const TensorMapPlan& map = Arg<TensorMapPlan>(plan.args, 5);
+  EXPECT_THAT(plan.steps.at(0).launch.grid, ElementsAre(16384, 1, 1));
+  EXPECT_THAT(plan.steps.at(0).launch.block, ElementsAre(128, 1, 1));
+  EXPECT_THAT(plan.steps.at(0).launch.cluster, ElementsAre(2, 1, 1));
+  EXPECT_EQ(plan.steps.at(0).launch.shared_bytes, 128 * 16 * 16);
+  ASSERT_EQ(plan.steps.at(0).args.size(), 6);
+  EXPECT_EQ(Arg<ScalarPlan>(plan.steps.at(0).args, 3).value, Value(1.0 / 4096));
+  EXPECT_EQ(Arg<ScalarPlan>(plan.steps.at(0).args, 4).value, Value(int64_t{4096}));
+  const TensorMapPlan& map = Arg<TensorMapPlan>(plan.steps.at(0).args, 5);
   EXPECT_EQ(map.buffer, "x");
   EXPECT_THAT(map.dims, ElementsAre(4096, 8192));
   EXPECT_THAT(map.strides_bytes, ElementsAre(8192));
   EXPECT_THAT(map.box, ElementsAre(128, 1));
   EXPECT_EQ(map.swizzle_bytes, 128);
   config.entries[3].second = int64_t{1};
-  EXPECT_EQ(kernel->PlanVariant(problem, Traits("sm_80"), config)->args.size(), 5);
+  EXPECT_EQ(kernel->PlanProgram(problem, Traits("sm_80"), config)->steps.at(0).args.size(), 5);
   const Problem on_cpu = MakeProblem(*kernel, {{"cols", 64}}, "", "cpu");
   const Config cpu_config = kernel->DefaultConfig(on_cpu, Traits("cpu")).value();
-  EXPECT_THAT(kernel->PlanVariant(on_cpu, Traits("cpu"), cpu_config)->compile.options, IsEmpty());
+  EXPECT_THAT(kernel->PlanProgram(on_cpu, Traits("cpu"), cpu_config)->compile.options, IsEmpty());
   // Only what the spec lists reaches a compiler.
   config.entries[2].second = std::string("regs -o/etc/passwd");
-  EXPECT_EQ(std::string(kernel->PlanVariant(problem, Traits("sm_80"), config).status().message()),
+  EXPECT_EQ(std::string(kernel->PlanProgram(problem, Traits("sm_80"), config).status().message()),
             "kernel 'scale': PATH: the config has PATH=regs -o/etc/passwd");
 }
 
@@ -385,7 +385,7 @@ TEST(Kernel, LeavesAssertionsOutOnEveryDeviceOrOnNone) {
   for (const char* target : {"sm_90a", "cpu"}) {
     const Problem problem = MakeProblem(*kernel, {{"cols", 64}}, "", target);
     const Config config = kernel->DefaultConfig(problem, Traits(target)).value();
-    EXPECT_THAT(kernel->PlanVariant(problem, Traits(target), config)->compile.options,
+    EXPECT_THAT(kernel->PlanProgram(problem, Traits(target), config)->compile.options,
                 ElementsAre("-DNDEBUG"))
         << target;
   }

@@ -23,7 +23,7 @@ CompilePlan PlanOf(const std::string& text, const std::string& target = "cpu") {
   plan.target = target;
   plan.source_name = "k.cu";
   plan.source_text = text;
-  plan.entry = "k";
+  plan.entries = {"k"};
   plan.defines = {{"BLOCK", "128"}, {"TILE", "4"}, {"DTYPE", "float"}};
   return plan;
 }
@@ -141,33 +141,34 @@ TEST(Parameters, FitAndAreNotTalkedAbout) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput),
                                      Scalar("n", DType::kI32)};
-  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), args, {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
+  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), "k", args,
+                            {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
             "");
-  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), args, {{8, ".u64"}, {8, ".ptr"}, {4, ".u32"}}), "");
-  EXPECT_EQ(WhyOrderIsDoubtful(PlanOf(kText), args), "");
+  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), "k", args, {{8, ".u64"}, {8, ".ptr"}, {4, ".u32"}}), "");
+  EXPECT_EQ(WhyOrderIsDoubtful(PlanOf(kText), "k", args), "");
 }
 
 TEST(Parameters, ATypeThatDoesNotFitIsNamedWithTheSourcesWords) {
   const std::vector<ArgPlan> args = {Scalar("n", DType::kI32), Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput)};
   const std::string why =
-      WhyArgsDoNotFit(PlanOf(kText), args, {{8, "const float*"}, {8, "float*"}, {4, "int"}});
+      WhyArgsDoNotFit(PlanOf(kText), "k", args, {{8, "const float*"}, {8, "float*"}, {4, "int"}});
   EXPECT_EQ(
       why,
       "k.cu:2: arg 1 'n' is a scalar i32 in the spec; parameter 1 of 'k' is 'const float* x'; "
       "parameter 3 is called 'n'\n"
       "k.cu:2: arg 3 'out' is a buffer of f32 (an output) in the spec; parameter 3 of 'k' is "
       "'int n'; parameter 2 is called 'out'");
-  EXPECT_THAT(WhyArgsDoNotFit(PlanOf(kText), args, {{8, ".u64"}, {8, ".u64"}, {4, ".u32"}}),
+  EXPECT_THAT(WhyArgsDoNotFit(PlanOf(kText), "k", args, {{8, ".u64"}, {8, ".u64"}, {4, ".u32"}}),
               HasSubstr("arg 1 'n' is a scalar i32 in the spec"));
 }
 
 TEST(Parameters, ACountThatDiffersIsTold) {
-  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), {Buffer("x", DType::kF32)},
+  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), "k", {Buffer("x", DType::kF32)},
                             {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
             "k.cu:2: 'k' takes 3 parameters; the spec has 1 args: no arg is left for parameter 2, "
             "'float* out'");
-  EXPECT_THAT(WhyArgsDoNotFit(PlanOf("__global__ void k(float* x) {}"),
+  EXPECT_THAT(WhyArgsDoNotFit(PlanOf("__global__ void k(float* x) {}"), "k",
                               {Buffer("x", DType::kF32), Scalar("n", DType::kI32)}, {{8, ".u64"}}),
               HasSubstr("no parameter is left for arg 2 'n'"));
 }
@@ -215,9 +216,17 @@ TEST(Parameters, TypesFitAsKernelsUseThem) {
       {TensorMapPlan{.name = "m"}, {8, ".u64"}, false},
   };
   for (const TypeCase& c : cases) {
-    const std::string why = WhyArgsDoNotFit(PlanOf(kText), {c.arg}, {c.parameter});
+    const std::string why = WhyArgsDoNotFit(PlanOf(kText), "k", {c.arg}, {c.parameter});
     EXPECT_EQ(why.empty(), c.fits) << c.parameter.type << ": " << why;
   }
+}
+
+TEST(Parameters, WhatOneEntryWritesAnotherMayOnlyRead) {
+  const std::vector<ArgPlan> args = {Buffer("x", DType::kF32, Role::kOutput)};
+  CompilePlan plan = PlanOf(kText);
+  EXPECT_NE(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}), "");
+  plan.entries.push_back("other");
+  EXPECT_EQ(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}), "");
 }
 
 TEST(Parameters, ASwappedOrderOfEqualTypesIsDoubted) {
@@ -225,11 +234,11 @@ TEST(Parameters, ASwappedOrderOfEqualTypesIsDoubted) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput),
                                      Scalar("n", DType::kI32)};
-  EXPECT_EQ(WhyOrderIsDoubtful(PlanOf(text), args),
+  EXPECT_EQ(WhyOrderIsDoubtful(PlanOf(text), "k", args),
             "k.cu:1: the order may be wrong: arg 1 'x' of the spec goes to parameter 1 of 'k', "
             "which is 'float* out'; parameter 2 is called 'x'");
-  EXPECT_EQ(WhyOrderIsDoubtful(PlanOf("__global__ void k(float* a, float* b, int c) {}\n"), args),
-            "");
+  const CompilePlan other = PlanOf("__global__ void k(float* a, float* b, int c) {}\n");
+  EXPECT_EQ(WhyOrderIsDoubtful(other, "k", args), "");
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "tuner/device/cpu/shared_arrays.h"
 #include "tuner/device/cpu/shared_guards.h"
 #include "tuner/device/cpu/subprocess.h"
+#include "tuner/device_profile.h"
 #include "tuner/sha256.h"
 #include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
@@ -146,10 +147,10 @@ class CpuCompiler : public Compiler {
 
   std::string Version() const override { return version_; }
   std::vector<std::string> Targets() const override { return {"cpu"}; }
-  absl::StatusOr<CompiledVariant> Compile(const CompilePlan& plan) override;
+  absl::StatusOr<Artifact> Compile(const CompilePlan& plan) override;
 
  private:
-  absl::StatusOr<CompiledVariant> CompileIn(const ScratchFolder& folder, const CompilePlan& plan);
+  absl::StatusOr<Artifact> CompileIn(const ScratchFolder& folder, const CompilePlan& plan);
   std::vector<std::string> CompileArguments(const CompilePlan& plan) const;
   std::vector<std::string> LinkArguments() const;
 
@@ -161,11 +162,11 @@ class CpuCompiler : public Compiler {
 
 // An error of the request, told before the compiler sees it; empty if there is none.
 std::string WhyNotForCpu(const CompilePlan& plan) {
-  if (plan.target != "cpu") {
+  if (!ProfileOfTarget(plan.target).is_host) {
     return absl::StrCat("this compiler compiles for 'cpu', not for '", plan.target, "'");
   }
-  if (!IsPlainIdentifier(plan.entry)) {
-    return absl::StrCat("'", plan.entry, "' is not a kernel's name");
+  for (const std::string& entry : plan.entries) {
+    if (!IsPlainIdentifier(entry)) return absl::StrCat("'", entry, "' is not a kernel's name");
   }
   if (!IsInnerPath(plan.source_name)) {
     return absl::StrCat("the source cannot be called '", plan.source_name, "'");
@@ -188,9 +189,19 @@ std::string DefinesText(const CompilePlan& plan) {
   return text;
 }
 
-// What follows the source; compilers name it in their messages.
-std::string EntryName(const CompilePlan& plan) {
-  return absl::StrCat("kernel ", plan.entry, " of ", plan.source_name);
+// Compilers name it in their messages.
+std::string EntryName(const CompilePlan& plan, const std::string& entry) {
+  return absl::StrCat("kernel ", entry, " of ", plan.source_name);
+}
+
+// What follows the source.
+std::string EntriesText(const CompilePlan& plan) {
+  std::string text = "\nTUNE_CPU_ARTIFACT()";
+  for (const std::string& entry : plan.entries) {
+    absl::StrAppend(&text, "\n#line 1 \"", EntryName(plan, entry), "\"\nTUNE_CPU_ENTRY(", entry,
+                    ", ", entry, ")\n");
+  }
+  return text;
 }
 
 absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) {
@@ -222,20 +233,22 @@ absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) 
                                  RewriteSharedArrays(header.text)));
   }
   return folder.Write(absl::StrCat("source/", plan.source_name),
-                      absl::StrCat(RewriteSharedArrays(plan.source_text), "\n#line 1 \"",
-                                   EntryName(plan), "\"\nTUNE_CPU_ENTRY(", plan.entry, ")\n"));
+                      RewriteSharedArrays(plan.source_text) + EntriesText(plan));
 }
 
-// Where the source itself compiles and its entry cannot be used, the compiler talks of our text.
+// Where the source itself compiles and an entry cannot be used, the compiler talks of our text.
 std::string EntryNote(const CompilePlan& plan, const std::string& log) {
   const size_t error = log.find("error:");
-  const std::string ours = absl::StrCat(EntryName(plan), ":");
   const size_t line = error == std::string::npos ? error : log.rfind('\n', error);
   const size_t begin = line == std::string::npos ? 0 : line + 1;
-  if (error == std::string::npos || log.compare(begin, ours.size(), ours) != 0) return "";
-  return absl::StrCat(PlaceOf(plan, EntryOf(plan)), ": '", plan.entry,
-                      "' is not there as a kernel once the source is preprocessed for this target "
-                      "and config:\n");
+  for (const std::string& entry : plan.entries) {
+    const std::string ours = absl::StrCat(EntryName(plan, entry), ":");
+    if (error == std::string::npos || log.compare(begin, ours.size(), ours) != 0) continue;
+    return absl::StrCat(PlaceOf(plan, EntryOf(plan, entry)), ": '", entry,
+                        "' is not there as a kernel once the source is preprocessed for this "
+                        "target and config:\n");
+  }
+  return "";
 }
 
 std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) const {
@@ -294,8 +307,8 @@ std::vector<std::string> CpuCompiler::LinkArguments() const {
   return arguments;
 }
 
-absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& folder,
-                                                       const CompilePlan& plan) {
+absl::StatusOr<Artifact> CpuCompiler::CompileIn(const ScratchFolder& folder,
+                                                const CompilePlan& plan) {
   RETURN_IF_ERROR(WriteSources(folder, plan));
   // Run beside the source, so that messages name files as the request does.
   const std::string beside = absl::StrCat(folder.path(), "/source");
@@ -312,19 +325,22 @@ absl::StatusOr<CompiledVariant> CpuCompiler::CompileIn(const ScratchFolder& fold
   }
   RETURN_IF_ERROR(folder.Write("kernel.s", AddSharedGuards(assembly)));
   ASSIGN_OR_RETURN(ProgramResult linked, RunProgram(LinkArguments(), beside));
-  CompiledVariant variant;
-  variant.log = absl::StrCat(compiled.output, linked.output);
-  if (linked.exit_code != 0) return Refused(Outcome::kCompileFailed, variant.log);
-  variant.binary = folder.Read("kernel.so");
-  if (variant.binary.empty()) {
+  Artifact artifact;
+  artifact.log = absl::StrCat(compiled.output, linked.output);
+  if (linked.exit_code != 0) return Refused(Outcome::kCompileFailed, artifact.log);
+  artifact.binary = folder.Read("kernel.so");
+  if (artifact.binary.empty()) {
     return absl::UnavailableError(absl::StrCat(program_, " left no shared object"));
   }
-  variant.parameters = ReadParameterFacts(variant.binary);
-  DescribeBinary(variant);
-  return variant;
+  for (const std::string& entry : plan.entries) {
+    artifact.entries.push_back(
+        {.name = entry, .parameters = ReadParameterFacts(artifact.binary, entry)});
+  }
+  DescribeBinary(artifact);
+  return artifact;
 }
 
-absl::StatusOr<CompiledVariant> CpuCompiler::Compile(const CompilePlan& plan) {
+absl::StatusOr<Artifact> CpuCompiler::Compile(const CompilePlan& plan) {
   if (std::string why = WhyNotForCpu(plan); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, std::move(why));
   }
@@ -333,10 +349,10 @@ absl::StatusOr<CompiledVariant> CpuCompiler::Compile(const CompilePlan& plan) {
   }
   const auto begin = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(std::unique_ptr<ScratchFolder> folder, ScratchFolder::Make());
-  ASSIGN_OR_RETURN(CompiledVariant variant, CompileIn(*folder, plan));
+  ASSIGN_OR_RETURN(Artifact artifact, CompileIn(*folder, plan));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  variant.seconds = elapsed.count();
-  return variant;
+  artifact.seconds = elapsed.count();
+  return artifact;
 }
 
 // Empty if there is none.

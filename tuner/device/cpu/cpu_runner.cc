@@ -14,7 +14,7 @@
 #include "tuner/device/cpu/host_info.h"
 #include "tuner/device/cpu/host_problem.h"
 #include "tuner/device/cpu/launcher.h"
-#include "tuner/device/cpu/loaded_kernel.h"
+#include "tuner/device/cpu/loaded_program.h"
 #include "tuner/statistics/stopping_rule.h"
 #include "tuner/status_macros.h"
 
@@ -58,9 +58,9 @@ class CpuRunner : public Runner {
  private:
   absl::Status RunVariant(const RunRequest& request, RunReport& report);
   // Launches on poisoned outputs and checks what that gives; returns the nanoseconds.
-  absl::StatusOr<double> CheckedLaunch(const LoadedKernel& kernel, RunReport& report);
-  void JudgeLaunch(const LoadedKernel& kernel, RunReport& report);
-  absl::Status Sample(const LoadedKernel& kernel, const SamplePolicy& policy, double first_ns,
+  absl::StatusOr<double> CheckedLaunch(const LoadedProgram& program, RunReport& report);
+  void JudgeLaunch(const LoadedProgram& program, RunReport& report);
+  absl::Status Sample(const LoadedProgram& program, const SamplePolicy& policy, double first_ns,
                       RunReport& report);
 
   const HostInfo info_;
@@ -80,7 +80,7 @@ absl::StatusOr<RunReport> CpuRunner::Run(const RunRequest& request) {
   if (problem_ == nullptr) return absl::FailedPreconditionError("Run before Prepare");
   RunReport report;
   report.clock = Clock::kHost;
-  report.resources.dynamic_shared_bytes = request.variant.launch.shared_bytes;
+  report.resources.dynamic_shared_bytes = DynamicSharedBytes(request.program.steps);
   const absl::Status status = RunVariant(request, report);
   if (status.ok()) return report;
   // A variant before it may have left nothing: this one is tried again in a fresh process.
@@ -93,15 +93,17 @@ absl::StatusOr<RunReport> CpuRunner::Run(const RunRequest& request) {
 }
 
 absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report) {
-  RETURN_IF_ERROR(
-      CheckLaunch(request.variant.launch, static_cast<uint64_t>(info_.device.max_shared_bytes)));
+  for (const StepPlan& step : request.program.steps) {
+    RETURN_IF_ERROR(
+        CheckLaunch(step.launch, static_cast<uint64_t>(info_.device.max_shared_bytes)));
+  }
   ASSIGN_OR_RETURN(
-      LoadedKernel kernel,
-      LoadedKernel::Load(request.binary, request.variant.launch, request.variant.args,
-                         [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); }));
-  kernel.guards().Fill(*launcher_);
+      LoadedProgram program,
+      LoadedProgram::Load(request.program,
+                          [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); }));
+  program.guards().Fill(*launcher_);
   const SamplePolicy& policy = request.policy;
-  ASSIGN_OR_RETURN(double first_ns, CheckedLaunch(kernel, report));
+  ASSIGN_OR_RETURN(double first_ns, CheckedLaunch(program, report));
   if (report.outcome != Outcome::kOk) return absl::OkStatus();
   const double hopeless_ns = policy.rival_latency_ns * policy.hopeless_ratio;
   if (hopeless_ns > 0 && first_ns > std::max(hopeless_ns, kCondemnNsMin)) {
@@ -109,21 +111,21 @@ absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report)
     report.stopped_early = true;
     return absl::OkStatus();
   }
-  return Sample(kernel, policy, first_ns, report);
+  return Sample(program, policy, first_ns, report);
 }
 
-absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedKernel& kernel, RunReport& report) {
+absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedProgram& program, RunReport& report) {
   problem_->RestoreInOuts();
   problem_->PoisonOutputs();
-  ASSIGN_OR_RETURN(const double duration_ns, kernel.Launch(*launcher_));
-  JudgeLaunch(kernel, report);
+  ASSIGN_OR_RETURN(const double duration_ns, program.Launch(*launcher_));
+  JudgeLaunch(program, report);
   return duration_ns;
 }
 
-void CpuRunner::JudgeLaunch(const LoadedKernel& kernel, RunReport& report) {
+void CpuRunner::JudgeLaunch(const LoadedProgram& program, RunReport& report) {
   Verdict verdict = problem_->Check();
   // What was written over may be why an element is wrong.
-  if (std::string damage = kernel.guards().DescribeDamage(*launcher_); !damage.empty()) {
+  if (std::string damage = program.guards().DescribeDamage(*launcher_); !damage.empty()) {
     verdict.right = false;
     verdict.message = std::move(damage);
   }
@@ -136,7 +138,7 @@ void CpuRunner::JudgeLaunch(const LoadedKernel& kernel, RunReport& report) {
 // Every cold launch writes to poisoned outputs, so that the last one can be checked like the first;
 // poison would leave a cache that is not warm as the kernel left it, so there one more launch is
 // checked, which does not count.
-absl::Status CpuRunner::Sample(const LoadedKernel& kernel, const SamplePolicy& policy,
+absl::Status CpuRunner::Sample(const LoadedProgram& program, const SamplePolicy& policy,
                                double first_ns, RunReport& report) {
   const bool cold = policy.cache_mode == CacheMode::kCold;
   const auto begin = std::chrono::steady_clock::now();
@@ -147,7 +149,7 @@ absl::Status CpuRunner::Sample(const LoadedKernel& kernel, const SamplePolicy& p
     problem_->RestoreInOuts();
     if (cold) problem_->PoisonOutputs();
     if (cold && first_ns < kLongLaunchNs) problem_->FlushFromCaches();
-    ASSIGN_OR_RETURN(const double duration_ns, kernel.Launch(*launcher_));
+    ASSIGN_OR_RETURN(const double duration_ns, program.Launch(*launcher_));
     rule.Add(duration_ns);
     if (rule.samples_ns().size() >= kSamplesAtLeast &&
         std::chrono::steady_clock::now() - begin > wall_max) {
@@ -155,9 +157,9 @@ absl::Status CpuRunner::Sample(const LoadedKernel& kernel, const SamplePolicy& p
     }
   }
   if (cold) {
-    JudgeLaunch(kernel, report);
+    JudgeLaunch(program, report);
   } else {
-    RETURN_IF_ERROR(CheckedLaunch(kernel, report).status());
+    RETURN_IF_ERROR(CheckedLaunch(program, report).status());
   }
   if (report.outcome != Outcome::kOk) {
     report.message = absl::StrCat("in a timed launch, not in the first one: ", report.message);

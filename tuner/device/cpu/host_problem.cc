@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "tuner/device/cpu/cache_flush.h"
 #include "tuner/device/cpu/elements.h"
-#include "tuner/device/cpu/loaded_kernel.h"
+#include "tuner/device/cpu/loaded_program.h"
 #include "tuner/device/fill.h"
 #include "tuner/status_macros.h"
 
@@ -117,17 +117,17 @@ void HostProblem::FillAll(uint64_t seed) {
 }
 
 absl::Status HostProblem::RunReference(const ProblemPlan& plan, const std::string& binary) {
-  absl::StatusOr<LoadedKernel> kernel =
-      LoadedKernel::Load(binary, plan.reference_launch, plan.reference_args,
-                         [this](const BufferPlan& wanted) { return ResolveReference(wanted); });
-  if (absl::IsResourceExhausted(kernel.status())) return kernel.status();
-  absl::Status status = kernel.status();
+  absl::StatusOr<LoadedProgram> reference =
+      LoadedProgram::Load({.steps = plan.reference.steps, .binary = binary},
+                          [this](const BufferPlan& wanted) { return ResolveReference(wanted); });
+  if (absl::IsResourceExhausted(reference.status())) return reference.status();
+  absl::Status status = reference.status();
   if (status.ok()) {
-    kernel->guards().Fill(launcher_);
-    status = kernel->Launch(launcher_).status();
+    reference->guards().Fill(launcher_);
+    status = reference->Launch(launcher_).status();
   }
   if (status.ok()) {
-    const std::string damage = kernel->guards().DescribeDamage(launcher_);
+    const std::string damage = reference->guards().DescribeDamage(launcher_);
     if (damage.empty()) return status;
     return absl::InvalidArgumentError(absl::StrCat("the reference ", damage));
   }

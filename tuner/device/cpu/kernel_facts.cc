@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tuner/device/cpu/prelude/abi.h"
 
 namespace tune::cpu {
 namespace {
 
-constexpr absl::string_view kSymbol = "tune_cpu_parameters";
 constexpr unsigned kParametersMax = 1024;
 
 // An ELF file whose every offset may be wrong: the kernel is a stranger's.
@@ -73,9 +73,10 @@ class SharedObject {
 
 }  // namespace
 
-std::optional<std::vector<ParameterFact>> ReadParameterFacts(const std::string& binary) {
+std::optional<std::vector<ParameterFact>> ReadParameterFacts(const std::string& binary,
+                                                             const std::string& entry) {
   const SharedObject object(binary);
-  const auto offset = object.OffsetOf(kSymbol);
+  const auto offset = object.OffsetOf(absl::StrCat("tune_cpu_parameters_", entry));
   const auto count = offset ? object.At<unsigned>(*offset) : std::nullopt;
   if (!count || *count > kParametersMax) return std::nullopt;
   std::vector<ParameterFact> facts;

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "tuner/device/parameters.h"
+#include "tuner/artifact.h"
 
 namespace tune::cpu {
 
-// Nothing if the file does not say it, or is no shared object that can be read to its end.
-std::optional<std::vector<ParameterFact>> ReadParameterFacts(const std::string& binary);
+// Of an entry. Nothing if the file does not say it, or is no shared object that can be read to its
+// end.
+std::optional<std::vector<ParameterFact>> ReadParameterFacts(const std::string& binary,
+                                                             const std::string& entry);
 
 }  // namespace tune::cpu

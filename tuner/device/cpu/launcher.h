@@ -54,6 +54,10 @@ class Launcher {
   absl::StatusOr<double> Launch(const KernelCode& code, const LaunchPlan& plan, void* const* args);
 
   using Task = absl::FunctionRef<void(unsigned thread_index)>;
+  // When the last of all tasks began and ended, launches among them, as steady_clock counts.
+  int64_t begin_ns() const { return begin_ns_; }
+  int64_t end_ns() const { return end_ns_; }
+
   // Runs `task` once on every thread; returns the nanoseconds.
   double RunOnAll(Task task);
   // Runs `task` on [begin, end) pieces of [0, count), one for each thread. Pieces begin at

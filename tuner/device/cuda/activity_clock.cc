@@ -14,6 +14,7 @@
 #include "tuner/status_macros.h"
 
 #define TUNE_CUPTI_FUNCTIONS(X)        \
+  X(cuptiActivityDisable)              \
   X(cuptiActivityEnable)               \
   X(cuptiActivityEnableHWTrace)        \
   X(cuptiActivityFlushAll)             \
@@ -44,23 +45,20 @@ absl::Status FindAll(void* library, const std::string& remedy, CuptiApi& api) {
 
 // The fields read here lie at the same place in every later version of the record.
 using KernelRecord = CUpti_ActivityKernel9;
+using MemsetRecord = CUpti_ActivityMemset4;
 
 // Small, because CUPTI clears a buffer in the launching thread before it uses it; about a thousand
 // records, so that one batch of samples seldom fills it.
 constexpr size_t kBufferBytes = 256 * 1024;
 constexpr size_t kBufferAlignment = 8;
 
-struct Interval {
-  uint64_t begin_ns = 0;
-  uint64_t end_ns = 0;
-};
-
 // What CUPTI's callbacks, which carry no user data, work on. Lives as long as the process.
 struct Recording {
   CuptiApi cupti;
   std::mutex mutex;
   std::vector<uint8_t*> free_buffers;  // guarded by mutex
-  std::vector<Interval> intervals;     // guarded by mutex
+  std::vector<ActivityRecord> records;  // guarded by mutex
+  bool memsets = false;
   bool usable = false;
   ActivityClock clock;
 };
@@ -84,6 +82,11 @@ void CUPTIAPI TakeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t va
   CUpti_Activity* activity = nullptr;
   while (valid_bytes > 0 && recording->cupti.cuptiActivityGetNextRecord(
                                 buffer, valid_bytes, &activity) == CUPTI_SUCCESS) {
+    if (activity->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+      const auto* memset = reinterpret_cast<const MemsetRecord*>(activity);
+      recording->records.push_back({memset->start, memset->end, /*memset=*/true});
+      continue;
+    }
     if (activity->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
         activity->kind != CUPTI_ACTIVITY_KIND_KERNEL) {
       continue;
@@ -92,7 +95,7 @@ void CUPTIAPI TakeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t va
     const bool is_harness =
         kernel->name != nullptr &&
         std::strncmp(kernel->name, kHarnessPrefix, sizeof(kHarnessPrefix) - 1) == 0;
-    if (!is_harness) recording->intervals.push_back({kernel->start, kernel->end});
+    if (!is_harness) recording->records.push_back({kernel->start, kernel->end});
   }
   recording->free_buffers.push_back(buffer);
 }
@@ -124,44 +127,81 @@ absl::StatusOr<ActivityClock*> ActivityClock::Start(const Toolkit& toolkit, bool
   return &recording->clock;
 }
 
-void ActivityClock::Clear() {
-  recording->cupti.cuptiActivityFlushAll(0);
+absl::Status ActivityClock::Clear(bool memsets) {
+  const CuptiApi& cupti = recording->cupti;
+  if (memsets != recording->memsets) {
+    RETURN_IF_ERROR(cupti.Check(memsets ? cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET)
+                                        : cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMSET),
+                                "recording memsets by CUPTI"));
+    recording->memsets = memsets;
+  }
+  cupti.cuptiActivityFlushAll(0);
   size_t dropped = 0;
-  recording->cupti.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
+  cupti.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
   std::lock_guard<std::mutex> lock(recording->mutex);
-  recording->intervals.clear();
+  recording->records.clear();
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<double>> ActivityClock::Collect(size_t count) {
+absl::StatusOr<std::vector<double>> ActivityClock::Collect(size_t count, const SampleShape& shape) {
   const CuptiApi& cupti = recording->cupti;
+  const size_t wanted = count * shape.kernels;
   // A plain flush leaves out buffers with a record still incomplete; the forced one is the last
   // resort, since what it hands over may lack its times.
   for (uint32_t flag : {0u, 0u, static_cast<uint32_t>(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)}) {
     RETURN_IF_ERROR(cupti.Check(cupti.cuptiActivityFlushAll(flag), "cuptiActivityFlushAll"));
     std::lock_guard<std::mutex> lock(recording->mutex);
-    if (recording->intervals.size() >= count) break;
+    const auto kernels = std::count_if(recording->records.begin(), recording->records.end(),
+                                       [](const ActivityRecord& record) { return !record.memset; });
+    if (static_cast<size_t>(kernels) >= wanted) break;
   }
   size_t dropped = 0;
   RETURN_IF_ERROR(cupti.Check(cupti.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped),
                               "cuptiActivityGetNumDroppedRecords"));
-  std::vector<Interval> intervals;
+  std::vector<ActivityRecord> records;
   {
     std::lock_guard<std::mutex> lock(recording->mutex);
-    intervals.swap(recording->intervals);
+    records.swap(recording->records);
   }
-  if (dropped != 0 || intervals.size() != count) {
-    return absl::DataLossError(absl::StrCat("CUPTI gave ", intervals.size(), " of ", count,
-                                            " kernel records and dropped ", dropped));
+  if (dropped != 0) {
+    return absl::DataLossError(absl::StrCat("CUPTI dropped ", dropped, " of its records"));
   }
-  // Buffers come in any order; kernels of one stream ran one after the other.
-  std::sort(intervals.begin(), intervals.end(),
-            [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
+  return SampleDurations(std::move(records), count, shape);
+}
+
+// A sample is its kernels in a row. Of the memsets before it those that the program makes come
+// last; those between its kernels need no look.
+absl::StatusOr<std::vector<double>> SampleDurations(std::vector<ActivityRecord> records,
+                                                    size_t count, const SampleShape& shape) {
+  // Buffers come in any order; what is in one stream ran one after the other.
+  std::sort(records.begin(), records.end(), [](const ActivityRecord& a, const ActivityRecord& b) {
+    return a.begin_ns < b.begin_ns;
+  });
+  std::vector<size_t> kernels;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!records[i].memset) kernels.push_back(i);
+  }
+  if (kernels.size() != count * shape.kernels) {
+    return absl::DataLossError(absl::StrCat("CUPTI gave ", kernels.size(), " of ",
+                                            count * shape.kernels, " kernel records"));
+  }
   std::vector<double> durations_ns;
-  for (const Interval& interval : intervals) {
-    if (interval.begin_ns == 0 || interval.end_ns <= interval.begin_ns) {
-      return absl::DataLossError("CUPTI gave a kernel record without times");
+  size_t next = 0;  // the record after the last sample's
+  for (size_t i = 0; i < kernels.size(); i += shape.kernels) {
+    const size_t last = kernels[i + shape.kernels - 1];
+    if (kernels[i] < next + shape.leading_memsets) {
+      return absl::DataLossError("CUPTI gave too few memset records");
     }
-    durations_ns.push_back(static_cast<double>(interval.end_ns - interval.begin_ns));
+    const size_t first = kernels[i] - shape.leading_memsets;
+    uint64_t end_ns = 0;
+    for (size_t k = first; k <= last; ++k) {
+      if (records[k].begin_ns == 0 || records[k].end_ns <= records[k].begin_ns) {
+        return absl::DataLossError("CUPTI gave a record without times");
+      }
+      end_ns = std::max(end_ns, records[k].end_ns);
+    }
+    durations_ns.push_back(static_cast<double>(end_ns - records[first].begin_ns));
+    next = last + 1;
   }
   return durations_ns;
 }

@@ -16,6 +16,12 @@ namespace tune::cuda {
 // Kernels whose names begin like this are the harness's own and are left out of the records.
 inline constexpr char kHarnessPrefix[] = "tune_harness_";
 
+// What one sample is made of.
+struct SampleShape {
+  size_t kernels = 1;
+  size_t leading_memsets = 0;  // right before the first of them
+};
+
 // CUPTI has one user per process, so there is one clock. Not thread-safe.
 class ActivityClock {
  public:
@@ -24,12 +30,23 @@ class ActivityClock {
   // Not OK: why CUPTI cannot be used here; times then come from events.
   static absl::StatusOr<ActivityClock*> Start(const Toolkit& toolkit, bool hardware_trace);
 
-  // Forgets all records. REQUIRES: the device is idle.
-  void Clear();
+  // Forgets all records. From here on memsets are recorded, too, if `memsets`. FAILED_PRECONDITION:
+  // CUPTI does not record them. REQUIRES: the device is idle.
+  absl::Status Clear(bool memsets = false);
 
-  // Durations in ns of the `count` kernels launched since Clear, in the order they ran.
-  // DATA_LOSS if records are missing or carry no time. REQUIRES: the device is idle.
-  absl::StatusOr<std::vector<double>> Collect(size_t count);
+  // Durations in ns of the `count` samples launched since Clear, in the order they ran, each from
+  // its first start to its last end. DATA_LOSS if records are missing or carry no time. REQUIRES:
+  // the device is idle, and memsets are recorded if a sample begins with any.
+  absl::StatusOr<std::vector<double>> Collect(size_t count, const SampleShape& shape = {});
 };
+
+// What Collect makes of records. DATA_LOSS as there.
+struct ActivityRecord {
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+  bool memset = false;
+};
+absl::StatusOr<std::vector<double>> SampleDurations(std::vector<ActivityRecord> records,
+                                                    size_t count, const SampleShape& shape);
 
 }  // namespace tune::cuda

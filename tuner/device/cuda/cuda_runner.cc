@@ -12,7 +12,7 @@
 #include "tuner/device/cuda/ceilings.h"
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/harness.h"
-#include "tuner/device/cuda/loaded_kernel.h"
+#include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/device/cuda/prepared_problem.h"
 #include "tuner/device/cuda/range_profiler.h"
@@ -70,9 +70,10 @@ class CudaRunner : public Runner {
 
  private:
   absl::Status RunVariant(const RunRequest& request, RunReport& report);
-  absl::StatusOr<LoadedKernel> Load(const VariantPlan& variant, const std::string& binary);
+  absl::StatusOr<LoadedProgram> Load(const Program& program);
   absl::Status CountVariant(const CountRequest& request, CountReport& report);
-  absl::Status RunLoaded(const LoadedKernel& kernel, const SamplePolicy& policy, RunReport& report);
+  absl::Status RunLoaded(const LoadedProgram& program, const SamplePolicy& policy,
+                         RunReport& report);
   // Fails once the context is lost.
   absl::Status CheckUsable() const;
   // Remembers that the context is lost, if that is what `status` means.
@@ -165,10 +166,9 @@ absl::StatusOr<RunReport> CudaRunner::Run(const RunRequest& request) {
   return report;
 }
 
-absl::StatusOr<LoadedKernel> CudaRunner::Load(const VariantPlan& variant,
-                                              const std::string& binary) {
-  return LoadedKernel::Load(
-      *parts_.context, binary, variant.launch, variant.args,
+absl::StatusOr<LoadedProgram> CudaRunner::Load(const Program& program) {
+  return LoadedProgram::Load(
+      *parts_.context, program,
       [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); });
 }
 
@@ -193,16 +193,16 @@ absl::StatusOr<CountReport> CudaRunner::Count(const CountRequest& request) {
 }
 
 absl::Status CudaRunner::CountVariant(const CountRequest& request, CountReport& report) {
-  ASSIGN_OR_RETURN(LoadedKernel kernel, Load(request.variant, request.binary));
+  ASSIGN_OR_RETURN(LoadedProgram program, Load(request.program));
   VariantCounter counter(*parts_.context, *parts_.harness, *parts_.profiler, *problem_);
   RunReport checked;
-  absl::Status status = sampler_->CheckLaunch(kernel, *problem_, checked).status();
+  absl::Status status = sampler_->CheckLaunch(program, *problem_, checked).status();
   report.outcome = checked.outcome;
   report.message = checked.message;
   if (status.ok() && checked.outcome == Outcome::kOk) {
-    status = counter.Count(kernel, request, report);
+    status = counter.Count(program, request, report);
   }
-  if (absl::IsAborted(status) || absl::IsUnavailable(status)) kernel.Abandon();
+  if (absl::IsAborted(status) || absl::IsUnavailable(status)) program.Abandon();
   return status;
 }
 
@@ -224,18 +224,18 @@ absl::StatusOr<CalibrationReport> CudaRunner::Calibrate() {
 }
 
 absl::Status CudaRunner::RunVariant(const RunRequest& request, RunReport& report) {
-  ASSIGN_OR_RETURN(LoadedKernel kernel, Load(request.variant, request.binary));
-  report.resources = kernel.resources();
-  const absl::Status status = RunLoaded(kernel, request.policy, report);
-  if (absl::IsAborted(status) || absl::IsUnavailable(status)) kernel.Abandon();
+  ASSIGN_OR_RETURN(LoadedProgram program, Load(request.program));
+  report.resources = program.resources();
+  const absl::Status status = RunLoaded(program, request.policy, report);
+  if (absl::IsAborted(status) || absl::IsUnavailable(status)) program.Abandon();
   return status;
 }
 
-absl::Status CudaRunner::RunLoaded(const LoadedKernel& kernel, const SamplePolicy& policy,
+absl::Status CudaRunner::RunLoaded(const LoadedProgram& program, const SamplePolicy& policy,
                                    RunReport& report) {
-  ASSIGN_OR_RETURN(double estimate_ns, sampler_->CheckLaunch(kernel, *problem_, report));
+  ASSIGN_OR_RETURN(double estimate_ns, sampler_->CheckLaunch(program, *problem_, report));
   if (report.outcome != Outcome::kOk) return absl::OkStatus();
-  RETURN_IF_ERROR(sampler_->Sample(kernel, *problem_, policy, estimate_ns, report));
+  RETURN_IF_ERROR(sampler_->Sample(program, *problem_, policy, estimate_ns, report));
   report.telemetry = parts_.telemetry->Read();
   if (sampler_->clock() != parts_.info.clock) {
     parts_.info.clock = sampler_->clock();

@@ -46,6 +46,7 @@
   X(cuMemsetD8Async)              \
   X(cuModuleGetFunction)          \
   X(cuModuleLoadData)             \
+  X(cuModuleLoadDataEx)           \
   X(cuModuleUnload)               \
   X(cuOccupancyMaxActiveClusters) \
   X(cuStreamBeginCapture)         \

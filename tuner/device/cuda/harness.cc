@@ -45,7 +45,7 @@ CompilePlan HarnessCompilePlan(const std::string& target) {
   plan.source_text = std::string(embedded::cuda_harness_source);
   plan.headers = {{"fill.h", std::string(embedded::cuda_fill_header)},
                   {"harness_layout.h", std::string(embedded::cuda_harness_layout)}};
-  plan.entry = kKernelNames[0];
+  plan.entries = {kKernelNames[0]};
   return plan;
 }
 
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Harness>> Harness::Create(const DeviceContext& co
 
 absl::Status Harness::Load(Compiler& compiler) {
   static_assert(std::size(kKernelNames) == kKernelCount);
-  ASSIGN_OR_RETURN(CompiledVariant compiled,
+  ASSIGN_OR_RETURN(Artifact compiled,
                    compiler.Compile(HarnessCompilePlan(TargetOf(context_.sm))));
   if (compiled.outcome != Outcome::kOk) {
     return absl::FailedPreconditionError(absl::StrCat(

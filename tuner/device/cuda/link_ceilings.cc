@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<Ceiling>> MeasureLaunches(const DeviceContext& contex
   };
   std::vector<Ceiling> launches;
   if (activity != nullptr) {
-    activity->Clear();
+    RETURN_IF_ERROR(activity->Clear());
     for (int i = 0; i < kLaunches; ++i) RETURN_IF_ERROR(launch());
     RETURN_IF_ERROR(context.Synchronize());
     absl::StatusOr<std::vector<double>> times_ns = activity->Collect(kLaunches);

@@ -52,10 +52,10 @@ class NvrtcCompiler : public Compiler {
 
   std::string Version() const override { return version_; }
   std::vector<std::string> Targets() const override { return targets_; }
-  absl::StatusOr<CompiledVariant> Compile(const CompilePlan& plan) override;
+  absl::StatusOr<Artifact> Compile(const CompilePlan& plan) override;
 
  private:
-  absl::StatusOr<CompiledVariant> CompileProgram(const CompilePlan& plan, nvrtcProgram program);
+  absl::StatusOr<Artifact> CompileProgram(const CompilePlan& plan, nvrtcProgram program);
   std::vector<std::string> OptionsFor(const CompilePlan& plan) const;
   std::string LogOf(nvrtcProgram program) const;
   std::string PtxOf(nvrtcProgram program) const;
@@ -75,7 +75,7 @@ std::string WhyNotForNvrtc(const CompilePlan& plan, const std::vector<std::strin
   return WhyNotAllowed(plan);
 }
 
-absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) {
+absl::StatusOr<Artifact> NvrtcCompiler::Compile(const CompilePlan& plan) {
   if (std::string why = WhyNotForNvrtc(plan, targets_); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, why);
   }
@@ -97,62 +97,66 @@ absl::StatusOr<CompiledVariant> NvrtcCompiler::Compile(const CompilePlan& plan) 
     return Refused(Outcome::kCompileFailed, absl::StrCat("NVRTC did not take the source: ",
                                                          nvrtc_.nvrtcGetErrorString(result)));
   }
-  absl::StatusOr<CompiledVariant> variant = CompileProgram(plan, program);
+  absl::StatusOr<Artifact> artifact = CompileProgram(plan, program);
   nvrtc_.nvrtcDestroyProgram(&program);
-  if (!variant.ok()) return variant;
+  if (!artifact.ok()) return artifact;
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  variant->seconds = elapsed.count();
-  if (variant->log.size() > kLogBytesMax) variant->log.resize(kLogBytesMax);
-  return variant;
+  artifact->seconds = elapsed.count();
+  if (artifact->log.size() > kLogBytesMax) artifact->log.resize(kLogBytesMax);
+  return artifact;
 }
 
-absl::StatusOr<CompiledVariant> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
-                                                              nvrtcProgram program) {
+absl::StatusOr<Artifact> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
+                                                       nvrtcProgram program) {
   const std::vector<std::string> options = OptionsFor(plan);
   std::vector<const char*> arguments;
   for (const std::string& option : options) arguments.push_back(option.c_str());
   nvrtcResult result =
       nvrtc_.nvrtcCompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
-  CompiledVariant variant;
-  variant.log = LogOf(program);
+  Artifact artifact;
+  artifact.log = LogOf(program);
   if (result == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "NVRTC cannot use its builtins library, which must be of the same version: ", variant.log));
+        "NVRTC cannot use its builtins library, which must be of the same version: ",
+        artifact.log));
   }
   if (result != NVRTC_SUCCESS) {
-    variant.outcome =
+    artifact.outcome =
         result == NVRTC_ERROR_INVALID_OPTION ? Outcome::kInvalidConfig : Outcome::kCompileFailed;
-    if (result != NVRTC_ERROR_COMPILATION || variant.log.empty()) {
-      absl::StrAppend(&variant.log, variant.log.empty() ? "" : "\n",
+    if (result != NVRTC_ERROR_COMPILATION || artifact.log.empty()) {
+      absl::StrAppend(&artifact.log, artifact.log.empty() ? "" : "\n",
                       nvrtc_.nvrtcGetErrorString(result));
     }
-    return variant;
+    return artifact;
   }
   // A missing extern "C" is the commonest slip of a new kernel; the loader's "not found" would hide
   // what there is instead.
   const std::string ptx = PtxOf(program);
   const std::set<std::string> entries = EntriesIn(ptx);
-  if (!ptx.empty() && entries.count(plan.entry) == 0) {
+  for (const std::string& entry : plan.entries) {
+    if (ptx.empty() || entries.count(entry) > 0) continue;
     return Refused(Outcome::kCompileFailed,
-                   absl::StrCat(PlaceOf(plan, EntryOf(plan)),
+                   absl::StrCat(PlaceOf(plan, EntryOf(plan, entry)),
                                 ": the compiled source has no kernel extern \"C\" __global__ '",
-                                plan.entry, "'; it has: ",
+                                entry, "'; it has: ",
                                 entries.empty() ? "none" : absl::StrJoin(entries, ", ")));
   }
   size_t size = 0;
   result = nvrtc_.nvrtcGetCUBINSize(program, &size);
   if (result == NVRTC_SUCCESS) {
-    variant.binary.resize(size);
-    result = nvrtc_.nvrtcGetCUBIN(program, variant.binary.data());
+    artifact.binary.resize(size);
+    result = nvrtc_.nvrtcGetCUBIN(program, artifact.binary.data());
   }
   if (result != NVRTC_SUCCESS || size == 0) {
     return Refused(Outcome::kCompileFailed,
                    absl::StrCat("NVRTC gave no cubin: ", nvrtc_.nvrtcGetErrorString(result)));
   }
-  variant.resources = ParsePtxasLog(variant.log, plan.entry);
-  variant.parameters = ParsePtxParameters(ptx, plan.entry);
-  DescribeBinary(variant);
-  return variant;
+  for (const std::string& entry : plan.entries) {
+    AddResources(ParsePtxasLog(artifact.log, entry), artifact.resources);
+    artifact.entries.push_back({.name = entry, .parameters = ParsePtxParameters(ptx, entry)});
+  }
+  DescribeBinary(artifact);
+  return artifact;
 }
 
 std::vector<std::string> NvrtcCompiler::OptionsFor(const CompilePlan& plan) const {

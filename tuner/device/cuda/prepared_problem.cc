@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tuner/device/cuda/loaded_kernel.h"
+#include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/fill.h"
 #include "tuner/status_macros.h"
 
@@ -130,17 +130,17 @@ absl::Status PreparedProblem::RunReference(const ProblemPlan& plan, const std::s
   auto at_fault = [](const absl::Status& status) {
     return absl::InvalidArgumentError(absl::StrCat("the reference failed: ", status.message()));
   };
-  absl::StatusOr<LoadedKernel> kernel =
-      LoadedKernel::Load(context_, binary, plan.reference_launch, plan.reference_args,
-                         [this](const BufferPlan& wanted) { return ResolveReference(wanted); });
-  if (absl::IsUnavailable(kernel.status()) || absl::IsResourceExhausted(kernel.status())) {
-    return kernel.status();
+  absl::StatusOr<LoadedProgram> reference =
+      LoadedProgram::Load(context_, {.steps = plan.reference.steps, .binary = binary},
+                          [this](const BufferPlan& wanted) { return ResolveReference(wanted); });
+  if (absl::IsUnavailable(reference.status()) || absl::IsResourceExhausted(reference.status())) {
+    return reference.status();
   }
-  if (!kernel.ok()) return at_fault(kernel.status());
-  absl::Status status = kernel->Launch();
+  if (!reference.ok()) return at_fault(reference.status());
+  absl::Status status = reference->Launch();
   if (status.ok()) status = context_.Synchronize();
   if (status.ok() || absl::IsUnavailable(status)) return status;
-  kernel->Abandon();
+  reference->Abandon();
   return at_fault(status);
 }
 

@@ -59,7 +59,7 @@ CompilePlan CeilingsCompilePlan(const std::string& target, bool suite) {
   plan.source_text = std::string(embedded::cuda_ceilings_source);
   plan.headers = {{"tensor_probes.cuh", std::string(embedded::cuda_tensor_probes)}};
   if (suite) plan.defines = {{"TUNE_CEILING_SUITE", "1"}};
-  plan.entry = "tune_harness_ceiling_f32";
+  plan.entries = {"tune_harness_ceiling_f32"};
   return plan;
 }
 
@@ -77,7 +77,7 @@ absl::StatusOr<ProbeBench> ProbeBench::Create(const DeviceContext& context, Comp
 }
 
 absl::Status ProbeBench::Load(Compiler& compiler) {
-  ASSIGN_OR_RETURN(CompiledVariant compiled,
+  ASSIGN_OR_RETURN(Artifact compiled,
                    compiler.Compile(CeilingsCompilePlan(TargetOf(context_->sm), suite_)));
   if (compiled.outcome != Outcome::kOk) {
     return absl::FailedPreconditionError(

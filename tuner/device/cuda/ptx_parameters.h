@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "tuner/device/parameters.h"
+#include "tuner/artifact.h"
 
 namespace tune::cuda {
 

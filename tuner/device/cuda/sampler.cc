@@ -60,13 +60,13 @@ absl::StatusOr<Sampler> Sampler::Create(const DeviceContext& context, Harness& h
   return sampler;
 }
 
-absl::Status Sampler::Launch(const LoadedKernel& kernel, int event_index) {
-  if (event_index == kNoEvent) return kernel.Launch();
+absl::Status Sampler::Launch(const LoadedProgram& program, int event_index) {
+  if (event_index == kNoEvent) return program.Launch();
   const DriverApi& driver = context_->driver;
   const EventPair& pair = events_[static_cast<size_t>(event_index)];
   RETURN_IF_ERROR(
       context_->Check(driver.cuEventRecord(pair.first, context_->stream), "cuEventRecord"));
-  RETURN_IF_ERROR(kernel.Launch());
+  RETURN_IF_ERROR(program.Launch());
   return context_->Check(driver.cuEventRecord(pair.second, context_->stream), "cuEventRecord");
 }
 
@@ -93,11 +93,11 @@ absl::StatusOr<bool> Sampler::Judge(PreparedProblem& problem, RunReport& report)
   return false;
 }
 
-absl::StatusOr<double> Sampler::CheckLaunch(const LoadedKernel& kernel, PreparedProblem& problem,
+absl::StatusOr<double> Sampler::CheckLaunch(const LoadedProgram& program, PreparedProblem& problem,
                                             RunReport& report) {
   RETURN_IF_ERROR(problem.RestoreInOuts());
   RETURN_IF_ERROR(problem.PoisonOutputs());
-  RETURN_IF_ERROR(Launch(kernel, 0));
+  RETURN_IF_ERROR(Launch(program, 0));
   RETURN_IF_ERROR(problem.EnqueueCheck());
   RETURN_IF_ERROR(context_->Synchronize());
   RETURN_IF_ERROR(Judge(problem, report).status());
@@ -110,12 +110,12 @@ absl::StatusOr<double> Sampler::CheckLaunch(const LoadedKernel& kernel, Prepared
 // check sees what a timed launch wrote. The flush also outlasts the host's work for one launch:
 // the device never waits for the host, and events need nothing that holds it back. In a warm batch
 // one launch that does not count comes first, on poisoned outputs.
-absl::Status Sampler::EnqueueBatch(const LoadedKernel& kernel, PreparedProblem& problem,
+absl::Status Sampler::EnqueueBatch(const LoadedProgram& program, PreparedProblem& problem,
                                    CacheMode mode, int count, bool with_events) {
   if (mode == CacheMode::kWarm) {
     RETURN_IF_ERROR(problem.RestoreInOuts());
     RETURN_IF_ERROR(problem.PoisonOutputs());
-    RETURN_IF_ERROR(kernel.Launch());
+    RETURN_IF_ERROR(program.Launch());
   }
   for (int i = 0; i < count; ++i) {
     RETURN_IF_ERROR(problem.RestoreInOuts());
@@ -123,23 +123,28 @@ absl::Status Sampler::EnqueueBatch(const LoadedKernel& kernel, PreparedProblem& 
       if (i + 1 == count) RETURN_IF_ERROR(problem.PoisonOutputs());
       RETURN_IF_ERROR(harness_->FlushCache());
     }
-    RETURN_IF_ERROR(Launch(kernel, with_events ? i : kNoEvent));
+    RETURN_IF_ERROR(Launch(program, with_events ? i : kNoEvent));
   }
   return problem.EnqueueCheck();
 }
 
-absl::StatusOr<std::vector<double>> Sampler::TimeBatch(const LoadedKernel& kernel,
+absl::StatusOr<std::vector<double>> Sampler::TimeBatch(const LoadedProgram& program,
                                                        PreparedProblem& problem, CacheMode mode,
                                                        int count) {
   const int uncounted = mode == CacheMode::kWarm ? 1 : 0;
   const bool cross_check = !cross_checked_ && count >= kCrossCheckSamplesMin;
   // Lost records are rare; losing them twice in a row means that CUPTI cannot be relied on here.
   for (int attempt = 0; activity_ != nullptr && attempt < 2; ++attempt) {
-    activity_->Clear();
-    RETURN_IF_ERROR(EnqueueBatch(kernel, problem, mode, count, cross_check));
+    const absl::Status cleared = activity_->Clear(/*memsets=*/program.leading_memsets() > 0);
+    if (!cleared.ok()) {
+      clock_note_ = std::string(cleared.message());
+      break;
+    }
+    RETURN_IF_ERROR(EnqueueBatch(program, problem, mode, count, cross_check));
     RETURN_IF_ERROR(context_->Synchronize());
     absl::StatusOr<std::vector<double>> durations_ns =
-        activity_->Collect(static_cast<size_t>(count + uncounted));
+        activity_->Collect(static_cast<size_t>(count + uncounted),
+                           {program.kernel_count(), program.leading_memsets()});
     if (!durations_ns.ok()) {
       clock_note_ = std::string(durations_ns.status().message());
       continue;
@@ -154,7 +159,7 @@ absl::StatusOr<std::vector<double>> Sampler::TimeBatch(const LoadedKernel& kerne
     return durations_ns;
   }
   activity_ = nullptr;
-  RETURN_IF_ERROR(EnqueueBatch(kernel, problem, mode, count, /*with_events=*/true));
+  RETURN_IF_ERROR(EnqueueBatch(program, problem, mode, count, /*with_events=*/true));
   RETURN_IF_ERROR(context_->Synchronize());
   return EventDurations(count);
 }
@@ -171,7 +176,7 @@ void Sampler::CrossCheck(const std::vector<double>& activity_ns,
   activity_ = nullptr;
 }
 
-absl::Status Sampler::Sample(const LoadedKernel& kernel, PreparedProblem& problem,
+absl::Status Sampler::Sample(const LoadedProgram& program, PreparedProblem& problem,
                              const SamplePolicy& policy, double estimate_ns, RunReport& report) {
   // Lines that an earlier variant asked the cache to keep would outlive the flush. Not every device
   // has such lines; where it has none there is nothing to reset.
@@ -183,7 +188,7 @@ absl::Status Sampler::Sample(const LoadedKernel& kernel, PreparedProblem& proble
     const int taken = static_cast<int>(rule.samples_ns().size());
     const int count = NextBatch(policy, taken, estimate_ns);
     ASSIGN_OR_RETURN(std::vector<double> durations_ns,
-                     TimeBatch(kernel, problem, policy.cache_mode, count));
+                     TimeBatch(program, problem, policy.cache_mode, count));
     ASSIGN_OR_RETURN(bool right, Judge(problem, report));
     if (!right) {
       report.message = absl::StrCat("in a timed launch, not in the first one: ", report.message);
@@ -191,7 +196,7 @@ absl::Status Sampler::Sample(const LoadedKernel& kernel, PreparedProblem& proble
     }
     if (clock() != first_clock && taken > 0) {
       // Times of two clocks are not mixed: begin again with the one that is left.
-      return Sample(kernel, problem, policy, estimate_ns, report);
+      return Sample(program, problem, policy, estimate_ns, report);
     }
     for (double ns : durations_ns) rule.Add(ns);
     estimate_ns = MedianOf(durations_ns);

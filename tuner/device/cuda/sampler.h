@@ -20,7 +20,7 @@
 #include "tuner/device/cuda/activity_clock.h"
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/harness.h"
-#include "tuner/device/cuda/loaded_kernel.h"
+#include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/cuda/prepared_problem.h"
 #include "tuner/device/runner.h"
 #include "tuner/statistics/stopping_rule.h"
@@ -37,12 +37,12 @@ class Sampler {
 
   // One launch on poisoned outputs, checked; fills report.error, or its outcome and message.
   // Returns about how long the kernel took, in ns.
-  absl::StatusOr<double> CheckLaunch(const LoadedKernel& kernel, PreparedProblem& problem,
+  absl::StatusOr<double> CheckLaunch(const LoadedProgram& program, PreparedProblem& problem,
                                      RunReport& report);
 
   // Fills report.samples_ns, or its outcome and message where a timed launch went wrong.
   // REQUIRES: CheckLaunch found nothing wrong and returned `estimate_ns`.
-  absl::Status Sample(const LoadedKernel& kernel, PreparedProblem& problem,
+  absl::Status Sample(const LoadedProgram& program, PreparedProblem& problem,
                       const SamplePolicy& policy, double estimate_ns, RunReport& report);
 
   Clock clock() const { return activity_ == nullptr ? Clock::kEvents : Clock::kCupti; }
@@ -54,13 +54,13 @@ class Sampler {
 
   Sampler(const DeviceContext& context, Harness& harness, ActivityClock* clock)
       : context_(&context), harness_(&harness), activity_(clock) {}
-  absl::Status EnqueueBatch(const LoadedKernel& kernel, PreparedProblem& problem, CacheMode mode,
+  absl::Status EnqueueBatch(const LoadedProgram& program, PreparedProblem& problem, CacheMode mode,
                             int count, bool with_events);
-  absl::StatusOr<std::vector<double>> TimeBatch(const LoadedKernel& kernel,
+  absl::StatusOr<std::vector<double>> TimeBatch(const LoadedProgram& program,
                                                 PreparedProblem& problem, CacheMode mode,
                                                 int count);
   absl::StatusOr<std::vector<double>> EventDurations(int count) const;
-  absl::Status Launch(const LoadedKernel& kernel, int event_index);
+  absl::Status Launch(const LoadedProgram& program, int event_index);
   void CrossCheck(const std::vector<double>& activity_ns, const std::vector<double>& events_ns);
   absl::StatusOr<bool> Judge(PreparedProblem& problem, RunReport& report);
 

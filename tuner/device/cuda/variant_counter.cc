@@ -18,11 +18,11 @@ bool IsOfTheVariant(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status VariantCounter::Prepare(const LoadedKernel& kernel, CacheMode mode) {
+absl::Status VariantCounter::Prepare(const LoadedProgram& program, CacheMode mode) {
   RETURN_IF_ERROR(problem_.RestoreInOuts());
   RETURN_IF_ERROR(problem_.PoisonOutputs());
   if (mode == CacheMode::kCold) return harness_.FlushCache();
-  RETURN_IF_ERROR(kernel.Launch());
+  RETURN_IF_ERROR(program.Launch());
   return problem_.RestoreInOuts();
 }
 
@@ -44,14 +44,14 @@ absl::Status VariantCounter::CountGroup(const RangeProfiler::Work& work, const M
   return absl::OkStatus();
 }
 
-absl::Status VariantCounter::Count(const LoadedKernel& kernel, const CountRequest& request,
+absl::Status VariantCounter::Count(const LoadedProgram& program, const CountRequest& request,
                                    CountReport& report) {
   report.chip = profiler_.host().chip();
   report.reading_count = request.readings;
   const HasMetric has = [this](const std::string& base) { return profiler_.host().Has(base); };
   const RangeProfiler::Work work = {
-      .prepare = [&] { return Prepare(kernel, request.cache_mode); },
-      .launch = [&] { return kernel.Launch(); }};
+      .prepare = [&] { return Prepare(program, request.cache_mode); },
+      .launch = [&] { return program.Launch(); }};
   const auto add = [&](const MetricGroup& group) -> absl::Status {
     const absl::Status counted = CountGroup(work, group, request.readings, report);
     if (counted.ok() || IsOfTheVariant(counted)) return counted;

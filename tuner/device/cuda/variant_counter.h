@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "tuner/counters/counting.h"
 #include "tuner/device/cuda/harness.h"
-#include "tuner/device/cuda/loaded_kernel.h"
+#include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/cuda/metric_sets.h"
 #include "tuner/device/cuda/prepared_problem.h"
 #include "tuner/device/cuda/range_profiler.h"
@@ -22,14 +22,15 @@ class VariantCounter {
       : context_(context), harness_(harness), profiler_(profiler), problem_(problem) {}
 
   // Fills in the report; a counter that this host does not let us read is told there. Errors are
-  // those of the variant (see LoadedKernel::Launch). Every counted launch is one of the same
+  // those of the variant (see LoadedProgram::Launch). Every counted launch is one of the same
   // inputs; what the last one wrote is checked.
-  absl::Status Count(const LoadedKernel& kernel, const CountRequest& request, CountReport& report);
+  absl::Status Count(const LoadedProgram& program, const CountRequest& request,
+                     CountReport& report);
 
  private:
   absl::Status CountGroup(const RangeProfiler::Work& work, const MetricGroup& group, int readings,
                           CountReport& report);
-  absl::Status Prepare(const LoadedKernel& kernel, CacheMode mode);
+  absl::Status Prepare(const LoadedProgram& program, CacheMode mode);
 
   const DeviceContext& context_;
   Harness& harness_;

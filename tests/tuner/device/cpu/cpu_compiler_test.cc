@@ -34,7 +34,7 @@ CompilePlan PlanOf(const std::string& text) {
   plan.target = "cpu";
   plan.source_name = "sample.cu";
   plan.source_text = text;
-  plan.entry = "sample";
+  plan.entries = {"sample"};
   return plan;
 }
 
@@ -45,10 +45,10 @@ class CpuCompilerTest : public testing::Test {
     ASSERT_TRUE(compiler.ok()) << compiler.status();
     compiler_ = *std::move(compiler);
   }
-  CompiledVariant Compile(const CompilePlan& plan) {
-    absl::StatusOr<CompiledVariant> variant = compiler_->Compile(plan);
+  Artifact Compile(const CompilePlan& plan) {
+    absl::StatusOr<Artifact> variant = compiler_->Compile(plan);
     EXPECT_TRUE(variant.ok()) << variant.status();
-    return variant.ok() ? *std::move(variant) : CompiledVariant();
+    return variant.ok() ? *std::move(variant) : Artifact();
   }
   std::unique_ptr<Compiler> compiler_;
 };
@@ -85,7 +85,7 @@ TEST_F(CpuCompilerTest, VersionNamesCompilerAndCpu) {
 }
 
 TEST_F(CpuCompilerTest, GivesASharedObjectAndItsSize) {
-  const CompiledVariant variant =
+  const Artifact variant =
       Compile(PlanOf("extern \"C\" __global__ void sample(float* x) { x[threadIdx.x] = 1; }"));
   ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
   EXPECT_EQ(variant.binary.substr(1, 3), "ELF");
@@ -93,7 +93,7 @@ TEST_F(CpuCompilerTest, GivesASharedObjectAndItsSize) {
   EXPECT_EQ(variant.resources.binary_sha256.size(), 64u);
   EXPECT_GT(variant.seconds, 0);
   const Loaded loaded(variant.binary);
-  EXPECT_EQ(*loaded.Find<unsigned*>("tune_cpu_parameters"), 1u);
+  EXPECT_EQ(*loaded.Find<unsigned*>("tune_cpu_parameters_sample"), 1u);
 }
 
 TEST_F(CpuCompilerTest, ErrorsNameTheSourceAndItsLine) {
@@ -103,7 +103,7 @@ TEST_F(CpuCompilerTest, ErrorsNameTheSourceAndItsLine) {
       "      float tile[];\n"
       "  x[0] = tile[0] + lost;\n"
       "}\n");
-  const CompiledVariant variant = Compile(plan);
+  const Artifact variant = Compile(plan);
   EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant.log, HasSubstr("sample.cu:4:"));
   EXPECT_THAT(variant.log, HasSubstr("lost"));
@@ -138,21 +138,22 @@ TEST_F(CpuCompilerTest, AnEntryThatIsNoKernelIsNamedWithItsLine) {
             "undefined reference to `Lost(float)'"},
            {"#if WIDTH > 8\nextern \"C\" __global__ void sample(float* x) { x[0] = 1; }\n#endif\n",
             "sample.cu:2: 'sample' is not there as a kernel once the source is preprocessed"}}) {
-    const CompiledVariant variant = Compile(PlanOf(c.text));
+    const Artifact variant = Compile(PlanOf(c.text));
     EXPECT_EQ(variant.outcome, Outcome::kCompileFailed) << c.text;
     EXPECT_THAT(variant.log, HasSubstr(c.message)) << c.text;
   }
 }
 
 TEST_F(CpuCompilerTest, TellsTheTypesOfTheParameters) {
-  const CompiledVariant variant = Compile(PlanOf(
+  const Artifact variant = Compile(PlanOf(
       "#include <cuda_bf16.h>\nstruct Pair { float a, b; };\nnamespace inner { enum class E {}; }\n"
       "extern \"C\" __global__ void sample(const __nv_bfloat16* __restrict__ x, const float n,\n"
       "                                  long long m, uint4* v, Pair p, inner::E e) {}\n"));
   ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
-  ASSERT_TRUE(variant.parameters.has_value());
+  ASSERT_EQ(variant.entries.size(), 1u);
+  ASSERT_TRUE(variant.entries[0].parameters.has_value());
   std::vector<std::string> facts;
-  for (const ParameterFact& fact : *variant.parameters) {
+  for (const ParameterFact& fact : *variant.entries[0].parameters) {
     std::string text = fact.type + " " + std::to_string(fact.bytes);
     text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
     facts.push_back(text);
@@ -160,26 +161,27 @@ TEST_F(CpuCompilerTest, TellsTheTypesOfTheParameters) {
   EXPECT_THAT(facts, testing::ElementsAre("const__nv_bfloat16*8", "float4",
                                           testing::AnyOf("longlongint8", "longlong8"), "uint4*8",
                                           "Pair8", "inner::E4"));
-  const CompiledVariant none = Compile(PlanOf("extern \"C\" __global__ void sample() {}\n"));
-  ASSERT_TRUE(none.parameters.has_value());
-  EXPECT_TRUE(none.parameters->empty());
+  const Artifact none = Compile(PlanOf("extern \"C\" __global__ void sample() {}\n"));
+  ASSERT_TRUE(none.entries.at(0).parameters.has_value());
+  EXPECT_TRUE(none.entries[0].parameters->empty());
 }
 
 // The reader's own bounds: a stranger's compile may leave anything.
 TEST_F(CpuCompilerTest, DamagedSharedObjectsTellNothing) {
-  const CompiledVariant variant =
+  const Artifact variant =
       Compile(PlanOf("extern \"C\" __global__ void sample(float* x) { x[0] = 1; }\n"));
   ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
-  EXPECT_TRUE(ReadParameterFacts(variant.binary).has_value());
-  EXPECT_FALSE(ReadParameterFacts("").has_value());
-  EXPECT_FALSE(ReadParameterFacts("\x7f" "ELF").has_value());
+  EXPECT_TRUE(ReadParameterFacts(variant.binary, "sample").has_value());
+  EXPECT_FALSE(ReadParameterFacts(variant.binary, "other").has_value());
+  EXPECT_FALSE(ReadParameterFacts("", "sample").has_value());
+  EXPECT_FALSE(ReadParameterFacts("\x7f" "ELF", "sample").has_value());
   for (size_t size = 0; size < variant.binary.size(); size += 97) {
-    (void)ReadParameterFacts(variant.binary.substr(0, size));
+    (void)ReadParameterFacts(variant.binary.substr(0, size), "sample");
   }
   for (size_t at = 0; at < variant.binary.size(); at += 61) {
     std::string damaged = variant.binary;
     damaged[at] = static_cast<char>(~damaged[at]);
-    (void)ReadParameterFacts(damaged);
+    (void)ReadParameterFacts(damaged, "sample");
   }
 }
 
@@ -196,7 +198,7 @@ TEST_F(CpuCompilerTest, RefusesEveryOption) {
            "--use_fast_math"}) {
     CompilePlan plan = PlanOf("extern \"C\" __global__ void sample() {}\n");
     plan.options = {option};
-    const CompiledVariant variant = Compile(plan);
+    const Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
     EXPECT_THAT(variant.log, HasSubstr("option '" + option + "' is not allowed"));
     EXPECT_EQ(variant.binary.size(), 0u) << option;
@@ -225,14 +227,14 @@ TEST_F(CpuCompilerTest, RefusesWhatReadsOtherFiles) {
   for (const char* text :
        {"#include \"/etc/passwd\"\n", "#include <../etc/passwd>\n",
         "#pragma GCC dependency \"/etc/passwd\"\n", "const char* x = \".incbin\";\n"}) {
-    const CompiledVariant variant = Compile(PlanOf(text));
+    const Artifact variant = Compile(PlanOf(text));
     EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << text << variant.log;
     EXPECT_THAT(variant.log, HasSubstr("sample.cu:1:")) << text;
   }
 }
 
 TEST_F(CpuCompilerTest, RefusesAssembly) {
-  const CompiledVariant variant = Compile(
+  const Artifact variant = Compile(
       PlanOf("extern \"C\" __global__ void sample() { asm(\"nop\"); }\n"));
   EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant.log, HasSubstr("sample.cu:1:"));
@@ -242,7 +244,7 @@ TEST_F(CpuCompilerTest, RefusesAssembly) {
 TEST_F(CpuCompilerTest, RefusesAssemblyHiddenInASectionsName) {
   const std::string secret = testing::TempDir() + "/secret.txt";
   std::ofstream(secret) << "a secret of this host";
-  const CompiledVariant variant = Compile(PlanOf(
+  const Artifact variant = Compile(PlanOf(
       "#define TEXT(x) TEXT2(x)\n#define TEXT2(x) #x\n#define PASTE(a, b) a##b\n"
       "__attribute__((section(\".data\\n.\" TEXT(PASTE(inc, bin)) \" \\\"" + secret +
       "\\\"\\n#\")))\nint stolen = 1;\n"
@@ -256,7 +258,7 @@ TEST_F(CpuCompilerTest, RefusesAssemblyHiddenInASectionsName) {
 
 // All patterns, both ways, against arithmetic that knows nothing of bits.
 TEST_F(CpuCompilerTest, SixteenBitTypesConvertExactly) {
-  const CompiledVariant variant = Compile(PlanOf(R"(
+  const Artifact variant = Compile(PlanOf(R"(
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 extern "C" __attribute__((visibility("default"))) float FromHalf(unsigned short x) {
@@ -328,7 +330,7 @@ extern "C" __global__ void sample() {}
 }
 
 TEST_F(CpuCompilerTest, DynamicSharedMemoryAtNamespaceScopeIsSetPerLaunch) {
-  const CompiledVariant variant = Compile(PlanOf(R"(
+  const Artifact variant = Compile(PlanOf(R"(
 extern __shared__ __align__(128) unsigned char bytes[];
 namespace inner { extern volatile __shared__ float tile[][4]; }
 extern "C" __attribute__((visibility("default"))) void* First() { return bytes; }
@@ -401,14 +403,14 @@ TEST_F(CpuCompilerTest, EveryCatalogueKernelCompilesWithItsDefaults) {
     ASSERT_TRUE(problem.ok()) << problem.status();
     absl::StatusOr<Config> config = (*kernel)->DefaultConfig(*problem, traits);
     ASSERT_TRUE(config.ok()) << config.status();
-    absl::StatusOr<VariantPlan> variant = (*kernel)->PlanVariant(*problem, traits, *config);
+    absl::StatusOr<ProgramPlan> variant = (*kernel)->PlanProgram(*problem, traits, *config);
     ASSERT_TRUE(variant.ok()) << variant.status();
     ++compiled_count;
-    const CompiledVariant compiled = Compile(variant->compile);
+    const Artifact compiled = Compile(variant->compile);
     EXPECT_EQ(compiled.outcome, Outcome::kOk) << compiled.log;
     absl::StatusOr<ProblemPlan> plan = (*kernel)->PlanProblem(*problem, traits);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    const CompiledVariant reference = Compile(plan->reference_compile);
+    const Artifact reference = Compile(plan->reference.compile);
     EXPECT_EQ(reference.outcome, Outcome::kOk) << reference.log;
   }
   EXPECT_GE(compiled_count, 3);

@@ -46,16 +46,16 @@ class RunnerTest : public testing::Test {
     plan.target = "cpu";
     plan.source_name = entry + ".cu";
     plan.source_text = text;
-    plan.entry = entry;
+    plan.entries = {entry};
     return plan;
   }
 
   static std::string Compile(const CompilePlan& plan) {
-    absl::StatusOr<CompiledVariant> variant = compiler_->Compile(plan);
-    EXPECT_TRUE(variant.ok()) << variant.status();
-    if (!variant.ok()) return "";
-    EXPECT_EQ(variant->outcome, Outcome::kOk) << variant->log;
-    return variant->binary;
+    absl::StatusOr<Artifact> artifact = compiler_->Compile(plan);
+    EXPECT_TRUE(artifact.ok()) << artifact.status();
+    if (!artifact.ok()) return "";
+    EXPECT_EQ(artifact->outcome, Outcome::kOk) << artifact->log;
+    return artifact->binary;
   }
 
   // Buffers are the args that are buffers; the reference has the same args and launch.
@@ -65,24 +65,26 @@ class RunnerTest : public testing::Test {
     for (const ArgPlan& arg : args) {
       if (const auto* buffer = std::get_if<BufferPlan>(&arg)) plan.buffers.push_back(*buffer);
     }
-    plan.reference_compile = Source(entry, text);
-    plan.reference_launch = launch;
-    plan.reference_args = args;
+    plan.reference = {Source(entry, text), {Step(entry, launch, args)}};
     plan.tolerances = {{DType::kF32, {1e-5, 1e-6}}};
     args_ = args;
-    return runner_->Prepare(plan, Compile(plan.reference_compile), /*seed=*/7);
+    return runner_->Prepare(plan, Compile(plan.reference.compile), /*seed=*/7);
   }
 
   RunReport Run(const std::string& entry, const std::string& text, const LaunchPlan& launch) {
-    RunRequest request;
-    request.variant.compile = Source(entry, text);
-    request.variant.launch = launch;
-    request.variant.args = args_;
-    request.binary = Compile(request.variant.compile);
-    request.policy = policy_;
-    absl::StatusOr<RunReport> report = runner_->Run(request);
+    return Run({.steps = {Step(entry, launch, args_)}, .binary = Compile(Source(entry, text))});
+  }
+
+  RunReport Run(const Program& program) {
+    absl::StatusOr<RunReport> report =
+        runner_->Run({.program = program, .policy = policy_});
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *report : RunReport();
+  }
+
+  static StepPlan Step(const std::string& entry, LaunchPlan launch, std::vector<ArgPlan> args) {
+    launch.entry = entry;
+    return {.launch = std::move(launch), .args = std::move(args)};
   }
 
   static LaunchPlan Grid(int64_t blocks, int64_t threads, int64_t shared_bytes = 0) {

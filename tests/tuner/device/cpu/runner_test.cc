@@ -255,16 +255,11 @@ extern "C" __global__ void variant(float* x, float* y, int n) {
   if (i < n) y[i] = 2.0f * x[i] + 1.0f;
 })";
   EXPECT_EQ(Run("variant", kBody, Grid(40, 128)).outcome, Outcome::kFaulted);
-  RunRequest request;
-  request.variant.compile = Source("variant", kBody);
-  request.variant.compile.options = {"-DNDEBUG"};
-  request.variant.launch = Grid(40, 128);
-  request.variant.args = args_;
-  request.binary = Compile(request.variant.compile);
-  request.policy = policy_;
-  absl::StatusOr<RunReport> report = runner_->Run(request);
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->outcome, Outcome::kOk) << report->message;
+  CompilePlan plan = Source("variant", kBody);
+  plan.options = {"-DNDEBUG"};
+  const RunReport report =
+      Run({.steps = {Step("variant", Grid(40, 128), args_)}, .binary = Compile(plan)});
+  EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
   EXPECT_EQ(Run("variant", absl::StrCat("#define NDEBUG\n#include <cassert>", kBody), Grid(40, 128))
                 .outcome,
             Outcome::kOk);
@@ -302,10 +297,8 @@ TEST_F(FaultTest, AHopelessVariantIsNotRepeated) {
 
 TEST_F(FaultTest, WhatAnotherVariantUsedUpIsNotHeldAgainstTheNext) {
   RunRequest request;
-  request.variant.compile = Source("scale", kScale);
-  request.variant.launch = Grid(40, 128);
-  request.variant.args = args_;
-  request.binary = Compile(request.variant.compile);
+  request.program = {.steps = {Step("scale", Grid(40, 128), args_)},
+                     .binary = Compile(Source("scale", kScale))};
   request.policy = policy_;
   for (int left : {0, 1}) {
     std::vector<int> taken;
@@ -320,6 +313,7 @@ TEST_F(FaultTest, WhatAnotherVariantUsedUpIsNotHeldAgainstTheNext) {
 
 TEST_F(RunnerTest, GarbageIsNotLoaded) {
   ProblemPlan plan;
+  plan.reference.steps.emplace_back();
   const absl::Status prepared = runner_->Prepare(plan, "not a library", 1);
   EXPECT_TRUE(absl::IsInvalidArgument(prepared));
   EXPECT_THAT(std::string(prepared.message()), HasSubstr("cannot load the kernel"));
@@ -332,10 +326,12 @@ TEST_F(RunnerTest, ASanitizedKernelSaysWhatItNeeds) {
   absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompiler();
   unsetenv("TUNE_CPU_SANITIZE");
   ASSERT_TRUE(compiler.ok()) << compiler.status();
-  absl::StatusOr<CompiledVariant> variant = (*compiler)->Compile(Source("scale", kScale));
+  absl::StatusOr<Artifact> variant = (*compiler)->Compile(Source("scale", kScale));
   ASSERT_TRUE(variant.ok()) << variant.status();
   ASSERT_EQ(variant->outcome, Outcome::kOk) << variant->log;
-  const absl::Status prepared = runner_->Prepare(ProblemPlan(), variant->binary, 1);
+  ProblemPlan plan;
+  plan.reference.steps.emplace_back();
+  const absl::Status prepared = runner_->Prepare(plan, variant->binary, 1);
   EXPECT_TRUE(absl::IsInvalidArgument(prepared));
   EXPECT_THAT(std::string(prepared.message()), HasSubstr("LD_PRELOAD=$(c++ -print-file-name"));
 }
@@ -344,6 +340,7 @@ TEST_F(RunnerTest, ASanitizedKernelSaysWhatItNeeds) {
 TEST_F(RunnerTest, AProblemBeyondTheMemoryIsRefusedWithNumbers) {
   ProblemPlan plan;
   plan.buffers = {Buffer("x", runner_->info().memory_bytes, Role::kInput)};
+  plan.reference.steps.emplace_back();
   const absl::Status prepared = runner_->Prepare(plan, "", 1);
   EXPECT_TRUE(absl::IsResourceExhausted(prepared));
   EXPECT_THAT(std::string(prepared.message()), HasSubstr("GiB"));

@@ -58,7 +58,7 @@ class ClocksGpuTest : public GpuTest {
   }
 
   double ByCupti(int rounds, unsigned blocks) {
-    clock_->Clear();
+    EXPECT_TRUE(clock_->Clear().ok());
     for (int i = 0; i < kLaunches; ++i) EXPECT_TRUE(Launch(rounds, blocks).ok());
     EXPECT_TRUE(context_->Synchronize().ok());
     absl::StatusOr<std::vector<double>> ns = clock_->Collect(kLaunches);

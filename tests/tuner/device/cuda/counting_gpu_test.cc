@@ -17,8 +17,7 @@ class CountingGpuTest : public GpuTest {
  protected:
   CountReport Count(const RunRequest& run, MetricSet set, CacheMode mode = CacheMode::kCold) {
     CountRequest request;
-    request.variant = run.variant;
-    request.binary = run.binary;
+    request.program = run.program;
     request.set = set;
     request.cache_mode = mode;
     absl::StatusOr<CountReport> report = runner().Count(request);

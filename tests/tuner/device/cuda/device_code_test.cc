@@ -21,18 +21,18 @@ using ::testing::Not;
 
 class DeviceCodeTest : public testing::TestWithParam<const char*> {
  protected:
-  CompiledVariant Compile(const CompilePlan& plan) {
+  Artifact Compile(const CompilePlan& plan) {
     absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler();
     EXPECT_TRUE(compiler.ok()) << compiler.status();
     if (!compiler.ok()) return {};
-    absl::StatusOr<CompiledVariant> variant = (*compiler)->Compile(plan);
+    absl::StatusOr<Artifact> variant = (*compiler)->Compile(plan);
     EXPECT_TRUE(variant.ok()) << variant.status();
-    return variant.ok() ? *variant : CompiledVariant();
+    return variant.ok() ? *variant : Artifact();
   }
 };
 
 TEST_P(DeviceCodeTest, HarnessCompiles) {
-  CompiledVariant variant = Compile(HarnessCompilePlan(GetParam()));
+  Artifact variant = Compile(HarnessCompilePlan(GetParam()));
   EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
   EXPECT_THAT(variant.log, Not(HasSubstr("warning"))) << variant.log;
 }
@@ -40,8 +40,8 @@ TEST_P(DeviceCodeTest, HarnessCompiles) {
 class CeilingsCodeTest : public DeviceCodeTest {
  protected:
   // Compiles, and has every kernel that a probe names.
-  CompiledVariant CompileFor(const std::vector<Probe>& probes, bool suite) {
-    CompiledVariant variant = Compile(CeilingsCompilePlan(GetParam(), suite));
+  Artifact CompileFor(const std::vector<Probe>& probes, bool suite) {
+    Artifact variant = Compile(CeilingsCompilePlan(GetParam(), suite));
     EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
     for (const Probe& probe : probes) {
       if (probe.kernel == "driver") continue;
@@ -56,7 +56,7 @@ class CeilingsCodeTest : public DeviceCodeTest {
 TEST_P(CeilingsCodeTest, CompileWithoutSpillsOrSerialisedTensorCores) {
   std::vector<Probe> probes = ProbesFor(sm(), /*suite=*/true);
   for (const Probe& probe : CountedProbesFor(sm())) probes.push_back(probe);
-  const CompiledVariant variant = CompileFor(probes, /*suite=*/true);
+  const Artifact variant = CompileFor(probes, /*suite=*/true);
   EXPECT_THAT(variant.log, Not(HasSubstr("warning"))) << variant.log;
   EXPECT_THAT(variant.log, Not(HasSubstr("(C75"))) << variant.log;
   for (size_t at = variant.log.find("bytes spill stores"); at != std::string::npos;

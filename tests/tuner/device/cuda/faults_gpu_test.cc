@@ -66,12 +66,12 @@ TEST_F(FaultsGpuDeathTest, FaultInATimedLaunch) {
 }
 
 TEST_F(FaultsGpuDeathTest, FaultOfTheReference) {
+  ProblemPlan plan;
+  plan.buffers = {Buffer("y", DType::kF32, 10, Role::kOutput)};
+  plan.reference.steps = {{.launch = Launch1d("reference", 10, 32),
+                           .args = {Buffer("y", DType::kF64, 10, Role::kOutput)}}};
   EXPECT_EXIT(
       {
-        ProblemPlan plan;
-        plan.buffers = {Buffer("y", DType::kF32, 10, Role::kOutput)};
-        plan.reference_args = {Buffer("y", DType::kF64, 10, Role::kOutput)};
-        plan.reference_launch = Launch1d("reference", 10, 32);
         absl::Status status = runner().Prepare(
             plan,
             CompileText("extern \"C\" __global__ void reference(double* y) { __trap(); }",

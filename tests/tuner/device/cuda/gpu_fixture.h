@@ -48,8 +48,8 @@ class GpuTest : public testing::Test {
     plan.target = runner().info().target;
     plan.source_name = "test.cu";
     plan.source_text = text;
-    plan.entry = entry;
-    absl::StatusOr<CompiledVariant> variant = compiler().Compile(plan);
+    plan.entries = {entry};
+    absl::StatusOr<Artifact> variant = compiler().Compile(plan);
     EXPECT_TRUE(variant.ok()) << variant.status();
     EXPECT_EQ(variant->outcome, Outcome::kOk) << variant->log;
     return variant->binary;
@@ -70,9 +70,10 @@ class GpuTest : public testing::Test {
     ProblemPlan plan;
     plan.buffers = {Buffer("x", DType::kF32, count, Role::kInput),
                     Buffer("y", DType::kF32, count, Role::kOutput)};
-    plan.reference_args = {plan.buffers[0], Buffer("y", DType::kF64, count, Role::kOutput),
-                           ScalarPlan{"n", DType::kI64, Value(count)}};
-    plan.reference_launch = Launch1d("reference", count, 256);
+    plan.reference.steps = {{.launch = Launch1d("reference", count, 256),
+                             .args = {plan.buffers[0],
+                                      Buffer("y", DType::kF64, count, Role::kOutput),
+                                      ScalarPlan{"n", DType::kI64, Value(count)}}}};
     plan.tolerances = {{DType::kF32, {1e-6, 1e-6}}};
     const std::string binary = CompileText(R"(
 extern "C" __global__ void reference(const float* x, double* y, long long n) {
@@ -94,15 +95,15 @@ extern "C" __global__ void reference(const float* x, double* y, long long n) {
   // A variant of the doubling problem: `body` is the kernel's, with x, y, n and i in scope.
   RunRequest Doubling(const std::string& body, const std::string& before = "") {
     RunRequest request;
-    request.binary = CompileText(before + R"(
+    request.program.binary = CompileText(before + R"(
 extern "C" __global__ void variant(float* x, float* y, long long n) {
   long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
 )" + body + "\n}",
                                  "variant");
-    request.variant.launch = Launch1d("variant", count_, 256);
-    request.variant.args = {Buffer("x", DType::kF32, count_, Role::kInput),
-                            Buffer("y", DType::kF32, count_, Role::kOutput),
-                            ScalarPlan{"n", DType::kI64, Value(count_)}};
+    request.program.steps = {{.launch = Launch1d("variant", count_, 256),
+                              .args = {Buffer("x", DType::kF32, count_, Role::kInput),
+                                       Buffer("y", DType::kF32, count_, Role::kOutput),
+                                       ScalarPlan{"n", DType::kI64, Value(count_)}}}};
     return request;
   }
 

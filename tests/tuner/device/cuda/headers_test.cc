@@ -22,10 +22,10 @@ TEST(NvrtcHeaders, AreThoseOfThePage) {
       CompilePlan plan;
       plan.target = target;
       plan.source_name = "sample.cu";
-      plan.entry = "sample";
+      plan.entries = {"sample"};
       plan.source_text = absl::StrCat(
           "#include ", row[0], "\nextern \"C\" __global__ void sample(int* x) { x[0] = 1; }\n");
-      const absl::StatusOr<CompiledVariant> variant = (*compiler)->Compile(plan);
+      const absl::StatusOr<Artifact> variant = (*compiler)->Compile(plan);
       ASSERT_TRUE(variant.ok()) << variant.status();
       EXPECT_EQ(variant->outcome == Outcome::kOk, row[2] == "yes") << row[0] << variant->log;
     }

@@ -20,7 +20,7 @@ CompilePlan PlanFor(const std::string& text) {
   plan.target = "sm_80";
   plan.source_name = "kernel.cu";
   plan.source_text = text;
-  plan.entry = "kernel";
+  plan.entries = {"kernel"};
   return plan;
 }
 
@@ -32,7 +32,7 @@ TEST_P(EscapeTest, IsRefusedWithoutReadingTheFile) {
   EXPECT_EQ(CheckIncludes(plan).code(), absl::StatusCode::kInvalidArgument);
   absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler();
   ASSERT_TRUE(compiler.ok()) << compiler.status();
-  absl::StatusOr<CompiledVariant> variant = (*compiler)->Compile(plan);
+  absl::StatusOr<Artifact> variant = (*compiler)->Compile(plan);
   ASSERT_TRUE(variant.ok()) << variant.status();
   EXPECT_EQ(variant->outcome, Outcome::kInvalidConfig);
   EXPECT_THAT(variant->log, HasSubstr("kernel.cu"));
@@ -83,7 +83,7 @@ TEST(CheckIncludesTest, NamesReachNothingBesideTheRequest) {
   absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler();
   ASSERT_TRUE(compiler.ok()) << compiler.status();
   // The working directory holds this test's build files.
-  absl::StatusOr<CompiledVariant> variant =
+  absl::StatusOr<Artifact> variant =
       (*compiler)->Compile(PlanFor(
           "#include \"CTestTestfile.cmake\"\nextern \"C\" __global__ void kernel() {}\n"));
   ASSERT_TRUE(variant.ok()) << variant.status();

@@ -33,10 +33,10 @@ class NvrtcCompilerTest : public testing::Test {
     compiler_ = std::move(compiler).value();
   }
 
-  CompiledVariant Compile(const CompilePlan& plan) {
-    absl::StatusOr<CompiledVariant> variant = compiler_->Compile(plan);
+  Artifact Compile(const CompilePlan& plan) {
+    absl::StatusOr<Artifact> variant = compiler_->Compile(plan);
     EXPECT_TRUE(variant.ok()) << variant.status();
-    return variant.ok() ? std::move(variant).value() : CompiledVariant();
+    return variant.ok() ? std::move(variant).value() : Artifact();
   }
 
   std::unique_ptr<Compiler> compiler_;
@@ -47,7 +47,7 @@ CompilePlan PlanFor(const std::string& text, const std::string& target = "sm_90a
   plan.target = target;
   plan.source_name = "scale.cu";
   plan.source_text = text;
-  plan.entry = "scale";
+  plan.entries = {"scale"};
   return plan;
 }
 
@@ -67,7 +67,7 @@ TEST_F(NvrtcCompilerTest, CompilesForEveryTargetWeShip) {
     ASSERT_THAT(compiler_->Targets(), Contains(target));
     CompilePlan plan = PlanFor(kScale, target);
     plan.defines = {{"BLOCK", "256"}};
-    CompiledVariant variant = Compile(plan);
+    Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
     EXPECT_THAT(variant.binary, StartsWith("\x7f" "ELF"));
     EXPECT_GT(variant.resources.registers, 0);
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) scale(float* x, int n) {
 #pragma unroll
   for (int i = 0; i < 96; ++i) x[i * n + 1] = a[i] * a[(i + 1) % 96];
 })");
-  CompiledVariant variant = Compile(plan);
+  Artifact variant = Compile(plan);
   ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
   EXPECT_GT(variant.resources.spill_bytes, 0) << variant.log;
   EXPECT_GT(variant.resources.stack_bytes, 0);
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) scale(float* x, int n) {
 }
 
 TEST_F(NvrtcCompilerTest, ErrorsCarryTheCompilersWords) {
-  CompiledVariant variant = Compile(PlanFor("extern \"C\" __global__ void scale() { nothing; }"));
+  Artifact variant = Compile(PlanFor("extern \"C\" __global__ void scale() { nothing; }"));
   EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant.log, HasSubstr("scale.cu(1)"));
   EXPECT_THAT(variant.log, HasSubstr("nothing"));
@@ -114,7 +114,7 @@ TEST_F(NvrtcCompilerTest, ErrorsCarryTheCompilersWords) {
 }
 
 TEST_F(NvrtcCompilerTest, NamesTheKernelsThereAreWhenTheEntryIsMissing) {
-  CompiledVariant variant = Compile(PlanFor("__global__ void scale(int* x) { *x = 1; }"));
+  Artifact variant = Compile(PlanFor("__global__ void scale(int* x) { *x = 1; }"));
   EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant.log, HasSubstr("extern \"C\""));
   EXPECT_THAT(variant.log, HasSubstr("_Z5scalePi"));
@@ -125,13 +125,13 @@ TEST_F(NvrtcCompilerTest, FindsHeadersOfTheRequest) {
                              "extern \"C\" __global__ void scale(int* x) { *x *= kFactor; }");
   EXPECT_EQ(Compile(plan).outcome, Outcome::kCompileFailed);
   plan.headers = {{"factor.h", "constexpr int kFactor = 3;"}};
-  CompiledVariant variant = Compile(plan);
+  Artifact variant = Compile(plan);
   EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
 }
 
 TEST_F(NvrtcCompilerTest, RefusesUnknownTargetsAndBadMacros) {
   CompilePlan plan = PlanFor(kScale, "sm_35");
-  CompiledVariant variant = Compile(plan);
+  Artifact variant = Compile(plan);
   EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig);
   EXPECT_THAT(variant.log, HasSubstr("sm_80, "));
 
@@ -150,7 +150,7 @@ TEST_F(NvrtcCompilerTest, TakesEveryAllowedOption) {
     CompilePlan plan = PlanFor(kScale);
     plan.defines = {{"BLOCK", "256"}};
     plan.options = {option};
-    CompiledVariant variant = Compile(plan);
+    Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kOk) << option << ": " << variant.log;
     EXPECT_GT(variant.resources.registers, 0) << option;
   }
@@ -162,7 +162,7 @@ TEST_F(NvrtcCompilerTest, RefusesOptionsThatTouchFiles) {
                              "--maxrregcount", "--ptxas-options=-o/tmp/x"}) {
     CompilePlan plan = PlanFor(kScale);
     plan.options = {option};
-    CompiledVariant variant = Compile(plan);
+    Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
     EXPECT_THAT(variant.log, HasSubstr(option));
   }
@@ -191,7 +191,7 @@ TEST_F(NvrtcCompilerTest, EndsCleanlyUnderAnAddressSpaceLimit) {
         "T<2 * N + 1, D - 1>::v; };\n"
         "template <int N> struct T<N, 0> { static constexpr long v = N; };\n"
         "extern \"C\" __global__ void scale(long* x) { *x = T<1, 18>::v; }");
-    absl::StatusOr<CompiledVariant> variant = compiler_->Compile(plan);
+    absl::StatusOr<Artifact> variant = compiler_->Compile(plan);
     _exit(variant.ok() && variant->outcome == Outcome::kCompileFailed ? 0 : 1);
   }
   int state = 0;
@@ -217,20 +217,21 @@ TEST_F(NvrtcCompilerTest, AnEntryThatIsNoKernelIsNamedWithItsLine) {
            {"#if 0\nextern \"C\" __global__ void scale(int* x) { *x = 1; }\n#endif",
             "scale.cu:2: the compiled source has no kernel extern \"C\" __global__ 'scale'; "
             "it has: none"}}) {
-    const CompiledVariant variant = Compile(PlanFor(c.text));
+    const Artifact variant = Compile(PlanFor(c.text));
     EXPECT_EQ(variant.outcome, Outcome::kCompileFailed) << c.text;
     EXPECT_THAT(variant.log, HasSubstr(c.message)) << c.text;
   }
 }
 
 TEST_F(NvrtcCompilerTest, TellsTheParameters) {
-  const CompiledVariant variant = Compile(PlanFor(
+  const Artifact variant = Compile(PlanFor(
       "struct alignas(64) Map { char bytes[128]; };\n"
       "extern \"C\" __global__ void scale(const float* x, int n, float a, double d, long long m,\n"
       "                                 const __grid_constant__ Map map) { }\n"));
   ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
-  ASSERT_TRUE(variant.parameters.has_value());
-  const std::vector<ParameterFact>& facts = *variant.parameters;
+  ASSERT_EQ(variant.entries.size(), 1u);
+  ASSERT_TRUE(variant.entries[0].parameters.has_value());
+  const std::vector<ParameterFact>& facts = *variant.entries[0].parameters;
   ASSERT_EQ(facts.size(), 6u);
   EXPECT_EQ(facts[0].bytes, 8);
   EXPECT_EQ(facts[1], (ParameterFact{4, ".u32"}));
@@ -263,7 +264,7 @@ TEST_F(NvrtcCompilerTest, RefusesOptionsThatNameFiles) {
         "--relocatable-device-code=true", "--optimization-info=inline"}) {
     CompilePlan plan = PlanFor("extern \"C\" __global__ void scale(int* x) { *x = 1; }");
     plan.options = {option};
-    const CompiledVariant variant = Compile(plan);
+    const Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
     EXPECT_THAT(variant.log, HasSubstr(absl::StrCat("option '", option, "' is not allowed")));
   }

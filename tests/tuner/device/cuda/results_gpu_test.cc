@@ -88,26 +88,26 @@ TEST_F(ResultsGpuTest, RightOnlyTheFirstTime) {
 
 TEST_F(ResultsGpuTest, LaunchesThatTheDeviceCannotDo) {
   RunRequest request = Doubling(kGood);
-  request.variant.launch.block = {2048, 1, 1};
+  request.program.steps[0].launch.block = {2048, 1, 1};
   RunReport report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kInvalidConfig) << report.message;
   EXPECT_THAT(report.message, HasSubstr("can run 1024"));
 
   request = Doubling(kGood);
-  request.variant.launch.shared_bytes = 1 << 20;
+  request.program.steps[0].launch.shared_bytes = 1 << 20;
   report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kInvalidConfig) << report.message;
   EXPECT_THAT(report.message, HasSubstr("shared memory"));
 
   request = Doubling(kGood);
-  request.variant.launch.grid = {1, 100'000, 1};
+  request.program.steps[0].launch.grid = {1, 100'000, 1};
   report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kInvalidConfig) << report.message;
   EXPECT_THAT(report.message, HasSubstr("CUDA_ERROR_INVALID_VALUE"));
 
   request = Doubling(kGood);
-  request.variant.launch.grid = {3907, 1, 1};
-  request.variant.launch.cluster = {2, 1, 1};
+  request.program.steps[0].launch.grid = {3907, 1, 1};
+  request.program.steps[0].launch.cluster = {2, 1, 1};
   report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kInvalidConfig) << report.message;
   EXPECT_THAT(report.message, HasSubstr("cluster"));
@@ -116,25 +116,25 @@ TEST_F(ResultsGpuTest, LaunchesThatTheDeviceCannotDo) {
 
 TEST_F(ResultsGpuTest, SpecThatDisagreesWithItsSource) {
   RunRequest request = Doubling(kGood);
-  request.variant.args.pop_back();
+  request.program.steps[0].args.pop_back();
   RunReport report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
   EXPECT_THAT(report.message, HasSubstr("takes more parameters than the 2 args"));
 
   request = Doubling(kGood);
-  request.variant.args[2] = ScalarPlan{"n", DType::kI32, Value(int64_t{5})};
+  request.program.steps[0].args[2] = ScalarPlan{"n", DType::kI32, Value(int64_t{5})};
   report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
   EXPECT_THAT(report.message, HasSubstr("has 8 bytes; arg 2 of its spec has 4"));
 
   request = Doubling(kGood);
-  request.variant.launch.entry = "nothing";
+  request.program.steps[0].launch.entry = "nothing";
   report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
   EXPECT_THAT(report.message, HasSubstr("CUDA_ERROR_NOT_FOUND"));
 
   request = Doubling(kGood);
-  request.binary = "this is no cubin, and long enough to be looked at";
+  request.program.binary = "this is no cubin, and long enough to be looked at";
   report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kLaunchFailed) << report.message;
   ExpectUnharmed();
@@ -144,7 +144,7 @@ TEST_F(ResultsGpuTest, UsesAllOfSharedMemory) {
   RunRequest request = Doubling(
       "extern __shared__ float tile[]; tile[threadIdx.x] = i < n ? x[i] : 0.0f; __syncthreads();"
       "if (i < n) y[i] = 2.0f * tile[threadIdx.x];");
-  request.variant.launch.shared_bytes = runner().info().max_shared_bytes;
+  request.program.steps[0].launch.shared_bytes = runner().info().max_shared_bytes;
   RunReport report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
   EXPECT_EQ(report.resources.dynamic_shared_bytes, runner().info().max_shared_bytes);
@@ -158,8 +158,8 @@ TEST_F(ResultsGpuTest, LaunchesClusters) {
         "unsigned blocks; asm(\"mov.u32 %0, %%cluster_nctaid.x;\" : \"=r\"(blocks));"
         "if (i < n) y[i] = (blocks == " +
         std::to_string(blocks) + " ? 2.0f : 3.0f) * x[i];");
-    request.variant.launch.grid = {3920, 1, 1};
-    request.variant.launch.cluster = {blocks, 1, 1};
+    request.program.steps[0].launch.grid = {3920, 1, 1};
+    request.program.steps[0].launch.cluster = {blocks, 1, 1};
     RunReport report = Run(request);
     EXPECT_EQ(report.outcome, Outcome::kOk) << blocks << ": " << report.message;
   }
@@ -169,22 +169,23 @@ TEST_F(ResultsGpuTest, LaunchesClusters) {
 TEST_F(ResultsGpuTest, GivesVariantsTheirScratch) {
   for (int64_t size : {256, 1024, 512}) {
     RunRequest request;
-    request.binary = CompileText(R"(
+    request.program.steps.emplace_back();
+    request.program.binary = CompileText(R"(
 extern "C" __global__ void variant(const float* x, float* y, long long n, float* scratch) {
   scratch[threadIdx.x] = 2.0f;
   __syncthreads();
   for (long long i = threadIdx.x; i < n; i += blockDim.x) y[i] = scratch[threadIdx.x] * x[i];
 })",
                                  "variant");
-    request.variant.launch.entry = "variant";
-    request.variant.launch.block = {256, 1, 1};
-    request.variant.args = Doubling(kGood).variant.args;
-    request.variant.args.push_back(Buffer("scratch", DType::kF32, size, Role::kScratch));
+    request.program.steps[0].launch.entry = "variant";
+    request.program.steps[0].launch.block = {256, 1, 1};
+    request.program.steps[0].args = Doubling(kGood).program.steps[0].args;
+    request.program.steps[0].args.push_back(Buffer("scratch", DType::kF32, size, Role::kScratch));
     RunReport report = Run(request);
     EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
   }
   RunRequest request = Doubling(kGood);
-  request.variant.args[1] = Buffer("y", DType::kF32, 5, Role::kOutput);
+  request.program.steps[0].args[1] = Buffer("y", DType::kF32, 5, Role::kOutput);
   RunReport report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kInvalidConfig);
   EXPECT_THAT(report.message, HasSubstr("not as the problem has it"));
@@ -193,8 +194,8 @@ extern "C" __global__ void variant(const float* x, float* y, long long n, float*
 TEST_F(ResultsGpuTest, RestoresInOutBuffersBeforeEveryLaunch) {
   ProblemPlan plan;
   plan.buffers = {Buffer("y", DType::kBF16, 5001, Role::kInOut)};
-  plan.reference_args = {Buffer("y", DType::kF64, 5001, Role::kInOut)};
-  plan.reference_launch = Launch1d("reference", 5001, 128);
+  plan.reference.steps = {{.launch = Launch1d("reference", 5001, 128),
+                           .args = {Buffer("y", DType::kF64, 5001, Role::kInOut)}}};
   plan.tolerances = {{DType::kBF16, {1e-2, 1e-2}}};
   absl::Status status = runner().Prepare(plan,
                                          CompileText(R"(
@@ -206,15 +207,16 @@ extern "C" __global__ void reference(double* y) {
                                          1);
   ASSERT_TRUE(status.ok()) << status;
   RunRequest request;
-  request.binary = CompileText(R"(
+  request.program.steps.emplace_back();
+  request.program.binary = CompileText(R"(
 #include <cuda_bf16.h>
 extern "C" __global__ void variant(__nv_bfloat16* y) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < 5001) y[i] = __float2bfloat16(__bfloat162float(y[i]) * 3.0f + 1.0f);
 })",
                                "variant");
-  request.variant.launch = Launch1d("variant", 5001, 128);
-  request.variant.args = {plan.buffers[0]};
+  request.program.steps[0].launch = Launch1d("variant", 5001, 128);
+  request.program.steps[0].args = {plan.buffers[0]};
   for (CacheMode mode : {CacheMode::kCold, CacheMode::kWarm}) {
     request.policy.cache_mode = mode;
     RunReport report = Run(request);
@@ -226,8 +228,8 @@ extern "C" __global__ void variant(__nv_bfloat16* y) {
 TEST_F(ResultsGpuTest, ReferencesAreHeldToTheSameRules) {
   ProblemPlan plan;
   plan.buffers = {Buffer("y", DType::kF32, 100, Role::kOutput)};
-  plan.reference_args = {Buffer("y", DType::kF64, 100, Role::kOutput)};
-  plan.reference_launch = Launch1d("reference", 100, 128);
+  plan.reference.steps = {{.launch = Launch1d("reference", 100, 128),
+                           .args = {Buffer("y", DType::kF64, 100, Role::kOutput)}}};
   absl::Status status =
       runner().Prepare(plan,
                        CompileText("extern \"C\" __global__ void reference(double* y) { "
@@ -239,7 +241,7 @@ TEST_F(ResultsGpuTest, ReferencesAreHeldToTheSameRules) {
   EXPECT_THAT(status.message(), HasSubstr("at 90"));
 
   plan.buffers[0].count = int64_t{1} << 44;
-  plan.reference_args = {Buffer("y", DType::kF64, int64_t{1} << 44, Role::kOutput)};
+  plan.reference.steps[0].args = {Buffer("y", DType::kF64, int64_t{1} << 44, Role::kOutput)};
   status = runner().Prepare(plan, "", 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(), HasSubstr("GiB"));
@@ -291,9 +293,9 @@ TEST_F(ResultsGpuTest, CopiesThroughTensorMaps) {
   ProblemPlan plan;
   plan.buffers = {Buffer("x", DType::kBF16, kRows * kColumns, Role::kInput),
                   Buffer("y", DType::kBF16, kRows * kColumns, Role::kOutput)};
-  plan.reference_args = {plan.buffers[0],
-                         Buffer("y", DType::kF32, kRows * kColumns, Role::kOutput)};
-  plan.reference_launch = Launch1d("reference", kRows * kColumns, 256);
+  plan.reference.steps = {{.launch = Launch1d("reference", kRows * kColumns, 256),
+                           .args = {plan.buffers[0],
+                                    Buffer("y", DType::kF32, kRows * kColumns, Role::kOutput)}}};
   absl::Status status = runner().Prepare(plan,
                                          CompileText(R"(
 extern "C" __global__ void reference(const unsigned short* x, float* y) {
@@ -304,10 +306,11 @@ extern "C" __global__ void reference(const unsigned short* x, float* y) {
                                          3);
   ASSERT_TRUE(status.ok()) << status;
   RunRequest request;
-  request.binary = CompileText(kTensorMapCopy, "variant");
-  request.variant.launch.entry = "variant";
-  request.variant.launch.grid = {kColumns / 64, kRows / 8, 1};
-  request.variant.launch.block = {32, 1, 1};
+  request.program.steps.emplace_back();
+  request.program.binary = CompileText(kTensorMapCopy, "variant");
+  request.program.steps[0].launch.entry = "variant";
+  request.program.steps[0].launch.grid = {kColumns / 64, kRows / 8, 1};
+  request.program.steps[0].launch.block = {32, 1, 1};
   const TensorMapPlan from = {.name = "from",
                               .buffer = "x",
                               .dims = {kColumns, kRows},
@@ -321,7 +324,7 @@ extern "C" __global__ void reference(const unsigned short* x, float* y) {
                             .strides_bytes = {kColumns * 2},
                             .box = {64, 8},
                             .swizzle_bytes = 128};
-  request.variant.args = {plan.buffers[0], plan.buffers[1], from, to};
+  request.program.steps[0].args = {plan.buffers[0], plan.buffers[1], from, to};
   RunReport report = Run(request);
   EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
   EXPECT_EQ(report.error.max_abs, 0);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tuner/device/cuda/activity_clock.h"
 #include "tuner/device/cuda/cuda_runner.h"
 #include "tuner/device/cuda/ptxas_log.h"
 #include "tuner/device/cuda/tensor_map.h"
@@ -11,6 +12,7 @@
 namespace tune::cuda {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr double kMicrosecond = 1e3;
@@ -106,6 +108,34 @@ TEST(MakeRunnerTest, WithoutADriverSaysWhatToInstall) {
   if (runner.ok()) GTEST_SKIP() << "this host has a GPU";
   EXPECT_EQ(runner.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(runner.status().message(), HasSubstr("install NVIDIA's driver"));
+}
+
+ActivityRecord Kernel(uint64_t begin_ns, uint64_t end_ns) { return {begin_ns, end_ns, false}; }
+ActivityRecord Memset(uint64_t begin_ns, uint64_t end_ns) { return {begin_ns, end_ns, true}; }
+
+TEST(SampleDurationsTest, GoFromTheFirstStartToTheLastEnd) {
+  EXPECT_THAT(*SampleDurations({Kernel(30, 45), Kernel(10, 20)}, 2, {}), ElementsAre(10, 15));
+  EXPECT_THAT(*SampleDurations({Kernel(10, 20), Kernel(25, 40), Kernel(50, 60), Kernel(61, 90)}, 2,
+                               {.kernels = 2}),
+              ElementsAre(30, 40));
+}
+
+TEST(SampleDurationsTest, CountOnlyTheMemsetsOfTheProgram) {
+  const std::vector<ActivityRecord> records = {Memset(1, 5),   Memset(7, 8),   Kernel(10, 20),
+                                               Memset(21, 22), Kernel(25, 40), Memset(41, 43),
+                                               Memset(47, 48), Kernel(50, 60), Memset(61, 62),
+                                               Kernel(63, 90)};
+  EXPECT_THAT(*SampleDurations(records, 2, {.kernels = 2, .leading_memsets = 1}),
+              ElementsAre(33, 43));
+  EXPECT_THAT(*SampleDurations(records, 2, {.kernels = 2, .leading_memsets = 2}),
+              ElementsAre(39, 49));
+  EXPECT_FALSE(SampleDurations(records, 2, {.kernels = 2, .leading_memsets = 3}).ok());
+}
+
+TEST(SampleDurationsTest, LostRecordsAreTold) {
+  EXPECT_FALSE(SampleDurations({Kernel(10, 20)}, 2, {}).ok());
+  EXPECT_FALSE(SampleDurations({Kernel(10, 20), Kernel(0, 0)}, 2, {}).ok());
+  EXPECT_FALSE(SampleDurations({Kernel(10, 20), Kernel(30, 40)}, 1, {}).ok());
 }
 
 }  // namespace

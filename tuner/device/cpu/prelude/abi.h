@@ -5,7 +5,7 @@
 
 namespace tune_cpu {
 
-inline constexpr unsigned kAbiVersion = 2;
+inline constexpr unsigned kAbiVersion = 3;
 inline constexpr unsigned kWarpSize = 32;
 inline constexpr unsigned kThreadsPerBlockMax = 1024;
 inline constexpr unsigned kWarpsPerBlockMax = kThreadsPerBlockMax / kWarpSize;

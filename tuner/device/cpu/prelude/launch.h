@@ -176,19 +176,8 @@ inline __attribute__((always_inline)) void RunThreads(Function call) {
 #define gridDim (::tune_cpu::ReadIndex<offsetof(::tune_cpu::State, grid_dim)>())
 inline constexpr int warpSize = 32;
 
-// Follows the source: what the runner looks up. `TuneCpuThread` is not inlined, so that what the
-// optimiser knows of one thread's indices is not taken for the next one's.
-#define TUNE_CPU_ENTRY(entry)                                                              \
-  namespace {                                                                              \
-  using TuneCpuParameters = decltype(::tune_cpu::ParametersOf(&entry));                    \
-  __attribute__((noinline)) void TuneCpuThread(void* const* args) {               \
-    ::tune_cpu::Call(&entry, args, std::make_index_sequence<TuneCpuParameters::kCount>()); \
-    __asm__ volatile("" ::: "memory");                                                     \
-  }                                                                                        \
-  }                                                                                        \
-  extern "C" __attribute__((visibility("default"))) void tune_cpu_threads(void* const* args) { \
-    ::tune_cpu::RunThreads([args] { TuneCpuThread(args); });                               \
-  }                                                                                        \
+// What follows the source: what the runner looks up, first of the artifact, then of each entry.
+#define TUNE_CPU_ARTIFACT()                                                                \
   extern "C" __attribute__((visibility("default"))) void tune_cpu_bind(long offset) {      \
     tune_cpu_state_offset = offset;                                                        \
   }                                                                                        \
@@ -199,6 +188,24 @@ inline constexpr int warpSize = 32;
     }                                                                                      \
   }                                                                                        \
   extern "C" __attribute__((visibility("default"))) const unsigned tune_cpu_abi =          \
-      ::tune_cpu::kAbiVersion;                                                             \
-  extern "C" __attribute__((visibility("default"))) const ::tune_cpu::ParameterList<      \
-      TuneCpuParameters::kCount> tune_cpu_parameters = TuneCpuParameters::kList;
+      ::tune_cpu::kAbiVersion;
+
+// `name` is `entry` as the spec has it, where a macro may call the kernel otherwise.
+// `TuneCpuThread` is not inlined, so that what the optimiser knows of one thread's indices is not
+// taken for the next one's.
+#define TUNE_CPU_ENTRY(name, entry)                                                            \
+  namespace {                                                                                  \
+  using TuneCpuParameters_##name = decltype(::tune_cpu::ParametersOf(&entry));                 \
+  __attribute__((noinline)) void TuneCpuThread_##name(void* const* args) {                     \
+    ::tune_cpu::Call(&entry, args,                                                             \
+                     std::make_index_sequence<TuneCpuParameters_##name::kCount>());            \
+    __asm__ volatile("" ::: "memory");                                                         \
+  }                                                                                            \
+  }                                                                                            \
+  extern "C" __attribute__((visibility("default"))) void tune_cpu_threads_##name(              \
+      void* const* args) {                                                                     \
+    ::tune_cpu::RunThreads([args] { TuneCpuThread_##name(args); });                            \
+  }                                                                                            \
+  extern "C" __attribute__((visibility("default"))) const ::tune_cpu::ParameterList<           \
+      TuneCpuParameters_##name::kCount> tune_cpu_parameters_##name =                           \
+      TuneCpuParameters_##name::kList;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/device/cuda/loaded_kernel.h"
+#include "tuner/device/cuda/loaded_program.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/artifact.h"
 #include "tuner/device/cuda/tensor_map.h"
 #include "tuner/status_macros.h"
 
@@ -70,59 +74,98 @@ const BufferPlan* FindBuffer(const std::vector<ArgPlan>& args, const std::string
 
 }  // namespace
 
-absl::StatusOr<LoadedKernel> LoadedKernel::Load(const DeviceContext& context,
-                                                const std::string& binary, const LaunchPlan& launch,
-                                                const std::vector<ArgPlan>& args,
-                                                const BufferResolver& resolve) {
-  LoadedKernel kernel(context);
-  RETURN_IF_ERROR(kernel.LoadModule(binary, launch.entry));
-  RETURN_IF_ERROR(kernel.SetArguments(args, resolve));
-  RETURN_IF_ERROR(kernel.CheckParameters());
-  RETURN_IF_ERROR(kernel.SetLaunch(launch));
-  return kernel;
+absl::StatusOr<LoadedProgram> LoadedProgram::Load(const DeviceContext& context,
+                                                  const Program& program,
+                                                  const BufferResolver& resolve) {
+  if (program.steps.empty()) return absl::InvalidArgumentError("a program without steps");
+  LoadedProgram loaded(context);
+  RETURN_IF_ERROR(loaded.LoadModule(program.binary));
+  for (const StepPlan& plan : program.steps) {
+    int64_t shared_bytes_max = 0;
+    for (const StepPlan& other : program.steps) {
+      if (other.launch.entry != plan.launch.entry) continue;
+      shared_bytes_max = std::max(shared_bytes_max, other.launch.shared_bytes);
+    }
+    ASSIGN_OR_RETURN(Step step, loaded.LoadStep(plan, shared_bytes_max, resolve));
+    loaded.steps_.push_back(std::move(step));
+  }
+  return loaded;
 }
 
-LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
+LoadedProgram::LoadedProgram(LoadedProgram&& other) noexcept
     : context_(other.context_),
       module_(std::exchange(other.module_, nullptr)),
-      function_(other.function_),
-      launch_(std::move(other.launch_)),
-      parameters_(std::move(other.parameters_)),
+      steps_(std::move(other.steps_)),
       resources_(std::move(other.resources_)) {}
 
-LoadedKernel::~LoadedKernel() {
+LoadedProgram::~LoadedProgram() {
   if (module_ != nullptr) context_->driver.cuModuleUnload(module_);
 }
 
-absl::Status LoadedKernel::LoadModule(const std::string& binary, const std::string& entry) {
-  const DriverApi& driver = context_->driver;
-  absl::Status status =
-      context_->Check(driver.cuModuleLoadData(&module_, binary.data()), "cuModuleLoadData");
-  if (absl::IsInternal(status)) return absl::FailedPreconditionError(status.message());
-  RETURN_IF_ERROR(status);
-  status = context_->Check(driver.cuModuleGetFunction(&function_, module_, entry.c_str()),
-                           absl::StrCat("cuModuleGetFunction of '", entry, "'"));
+absl::Status LoadedProgram::LoadModule(const std::string& binary) {
+  const bool text = !absl::StartsWith(binary, "\x7f" "ELF");
+  absl::Status status = text ? CompileText(binary)
+                             : context_->Check(
+                                   context_->driver.cuModuleLoadData(&module_, binary.data()),
+                                   "cuModuleLoadData");
   if (absl::IsInternal(status)) return absl::FailedPreconditionError(status.message());
   return status;
 }
 
-absl::StatusOr<int> LoadedKernel::Attribute(CUfunction_attribute attribute) const {
+// PTX that no compile worker could make a cubin of.
+absl::Status LoadedProgram::CompileText(const std::string& text) {
+  char log[4096] = {};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof(log))};
+  const absl::Status status = context_->Check(
+      context_->driver.cuModuleLoadDataEx(&module_, text.c_str(), std::size(options), options,
+                                          values),
+      "cuModuleLoadDataEx");
+  if (status.ok() || log[0] == '\0') return status;
+  return absl::Status(status.code(), absl::StrCat(status.message(), ": ", log));
+}
+
+absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan,
+                                                            int64_t shared_bytes_max,
+                                                            const BufferResolver& resolve) {
+  Step step;
+  step.launch = plan.launch;
+  const std::string& entry = plan.launch.entry;
+  const absl::Status status = context_->Check(
+      context_->driver.cuModuleGetFunction(&step.function, module_, entry.c_str()),
+      absl::StrCat("cuModuleGetFunction of '", entry, "'"));
+  if (absl::IsInternal(status)) return absl::FailedPreconditionError(status.message());
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(SetArguments(plan.args, resolve, step));
+  RETURN_IF_ERROR(CheckParameters(step));
+  for (const BufferPlan& buffer : plan.zero) {
+    ASSIGN_OR_RETURN(Harness::Array array, resolve(buffer));
+    if (array.bytes() > 0) step.zero.push_back(array);
+  }
+  RETURN_IF_ERROR(CheckLaunch(step, shared_bytes_max));
+  return step;
+}
+
+absl::StatusOr<int> LoadedProgram::Attribute(const Step& step,
+                                             CUfunction_attribute attribute) const {
   int value = 0;
-  RETURN_IF_ERROR(context_->Check(context_->driver.cuFuncGetAttribute(&value, attribute, function_),
-                                  "cuFuncGetAttribute"));
+  RETURN_IF_ERROR(
+      context_->Check(context_->driver.cuFuncGetAttribute(&value, attribute, step.function),
+                      "cuFuncGetAttribute"));
   return value;
 }
 
-absl::Status LoadedKernel::SetLaunch(const LaunchPlan& launch) {
-  launch_ = launch;
-  ASSIGN_OR_RETURN(int registers, Attribute(CU_FUNC_ATTRIBUTE_NUM_REGS));
-  ASSIGN_OR_RETURN(int static_shared, Attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
-  ASSIGN_OR_RETURN(int local_bytes, Attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
-  ASSIGN_OR_RETURN(int threads_max, Attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
-  resources_.registers = registers;
-  resources_.stack_bytes = local_bytes;
-  resources_.static_shared_bytes = static_shared;
-  resources_.dynamic_shared_bytes = launch.shared_bytes;
+absl::Status LoadedProgram::CheckLaunch(const Step& step, int64_t shared_bytes_max) {
+  const LaunchPlan& launch = step.launch;
+  ASSIGN_OR_RETURN(int registers, Attribute(step, CU_FUNC_ATTRIBUTE_NUM_REGS));
+  ASSIGN_OR_RETURN(int static_shared, Attribute(step, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
+  ASSIGN_OR_RETURN(int local_bytes, Attribute(step, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
+  ASSIGN_OR_RETURN(int threads_max, Attribute(step, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+  AddResources({.registers = registers,
+                .stack_bytes = local_bytes,
+                .static_shared_bytes = static_shared,
+                .dynamic_shared_bytes = launch.shared_bytes},
+               resources_);
 
   for (const auto* extent : {&launch.grid, &launch.block, &launch.cluster}) {
     for (int64_t length : *extent) {
@@ -147,13 +190,15 @@ absl::Status LoadedKernel::SetLaunch(const LaunchPlan& launch) {
         context_->name, " has ", context_->max_shared_bytes, " for a block"));
   }
   RETURN_IF_ERROR(context_->Check(context_->driver.cuFuncSetAttribute(
-                                      function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                      static_cast<int>(launch.shared_bytes)),
+                                      step.function,
+                                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                      static_cast<int>(shared_bytes_max)),
                                   "cuFuncSetAttribute of the dynamic shared memory"));
-  return CheckCluster(launch);
+  return CheckCluster(step);
 }
 
-absl::Status LoadedKernel::CheckCluster(const LaunchPlan& launch) const {
+absl::Status LoadedProgram::CheckCluster(const Step& step) const {
+  const LaunchPlan& launch = step.launch;
   for (int64_t length : launch.cluster) {
     if (length > 64) {
       return absl::InvalidArgumentError(
@@ -176,13 +221,13 @@ absl::Status LoadedKernel::CheckCluster(const LaunchPlan& launch) const {
   if (blocks > kClusterPortable) {
     RETURN_IF_ERROR(
         context_->Check(driver.cuFuncSetAttribute(
-                            function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+                            step.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
                         "cuFuncSetAttribute of the cluster size"));
   }
   CUlaunchAttribute cluster = {};
-  const CUlaunchConfig config = Config(&cluster);
+  const CUlaunchConfig config = Config(launch, &cluster);
   int active = 0;
-  const CUresult result = driver.cuOccupancyMaxActiveClusters(&active, function_, &config);
+  const CUresult result = driver.cuOccupancyMaxActiveClusters(&active, step.function, &config);
   if (result == CUDA_SUCCESS && active > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "no cluster of ", Text(launch.cluster), " blocks of ", Text(launch.block), " threads with ",
@@ -190,8 +235,8 @@ absl::Status LoadedKernel::CheckCluster(const LaunchPlan& launch) const {
       result == CUDA_SUCCESS ? "" : driver.ErrorText(result)));
 }
 
-absl::Status LoadedKernel::SetArguments(const std::vector<ArgPlan>& args,
-                                        const BufferResolver& resolve) {
+absl::Status LoadedProgram::SetArguments(const std::vector<ArgPlan>& args,
+                                         const BufferResolver& resolve, Step& step) const {
   for (const ArgPlan& arg : args) {
     Parameter parameter;
     if (const auto* buffer = std::get_if<BufferPlan>(&arg)) {
@@ -215,67 +260,80 @@ absl::Status LoadedKernel::SetArguments(const std::vector<ArgPlan>& args,
       std::memcpy(parameter.bytes, &map, sizeof(map));
       parameter.size = sizeof(map);
     }
-    parameters_.push_back(parameter);
+    step.parameters.push_back(parameter);
   }
   return absl::OkStatus();
 }
 
 // The driver reads as many arguments as the kernel declares, of the sizes it declares: a spec that
 // disagrees with its source must be caught here, before the driver reads past our arrays.
-absl::Status LoadedKernel::CheckParameters() const {
-  for (size_t i = 0; i <= parameters_.size(); ++i) {
+absl::Status LoadedProgram::CheckParameters(const Step& step) const {
+  const std::vector<Parameter>& parameters = step.parameters;
+  for (size_t i = 0; i <= parameters.size(); ++i) {
     size_t offset = 0;
     size_t size = 0;
     const bool declared =
-        context_->driver.cuFuncGetParamInfo(function_, i, &offset, &size) == CUDA_SUCCESS;
-    if (declared != (i < parameters_.size())) {
+        context_->driver.cuFuncGetParamInfo(step.function, i, &offset, &size) == CUDA_SUCCESS;
+    if (declared != (i < parameters.size())) {
       return absl::FailedPreconditionError(
           absl::StrCat("the kernel takes ", declared ? "more" : "fewer", " parameters than the ",
-                       parameters_.size(), " args of its spec"));
+                       parameters.size(), " args of its spec"));
     }
-    if (declared && size != parameters_[i].size) {
+    if (declared && size != parameters[i].size) {
       return absl::FailedPreconditionError(absl::StrCat("parameter ", i, " of the kernel has ",
                                                         size, " bytes; arg ", i,
-                                                        " of its spec has ", parameters_[i].size));
+                                                        " of its spec has ", parameters[i].size));
     }
   }
   return absl::OkStatus();
 }
 
-CUlaunchConfig LoadedKernel::Config(CUlaunchAttribute* cluster) const {
+CUlaunchConfig LoadedProgram::Config(const LaunchPlan& launch,
+                                     CUlaunchAttribute* cluster) const {
   CUlaunchConfig config = {};
-  config.gridDimX = static_cast<unsigned>(launch_.grid[0]);
-  config.gridDimY = static_cast<unsigned>(launch_.grid[1]);
-  config.gridDimZ = static_cast<unsigned>(launch_.grid[2]);
-  config.blockDimX = static_cast<unsigned>(launch_.block[0]);
-  config.blockDimY = static_cast<unsigned>(launch_.block[1]);
-  config.blockDimZ = static_cast<unsigned>(launch_.block[2]);
-  config.sharedMemBytes = static_cast<unsigned>(launch_.shared_bytes);
+  config.gridDimX = static_cast<unsigned>(launch.grid[0]);
+  config.gridDimY = static_cast<unsigned>(launch.grid[1]);
+  config.gridDimZ = static_cast<unsigned>(launch.grid[2]);
+  config.blockDimX = static_cast<unsigned>(launch.block[0]);
+  config.blockDimY = static_cast<unsigned>(launch.block[1]);
+  config.blockDimZ = static_cast<unsigned>(launch.block[2]);
+  config.sharedMemBytes = static_cast<unsigned>(launch.shared_bytes);
   config.hStream = context_->stream;
-  if (Product(launch_.cluster) == 1) return config;
+  if (Product(launch.cluster) == 1) return config;
   cluster->id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  cluster->value.clusterDim.x = static_cast<unsigned>(launch_.cluster[0]);
-  cluster->value.clusterDim.y = static_cast<unsigned>(launch_.cluster[1]);
-  cluster->value.clusterDim.z = static_cast<unsigned>(launch_.cluster[2]);
+  cluster->value.clusterDim.x = static_cast<unsigned>(launch.cluster[0]);
+  cluster->value.clusterDim.y = static_cast<unsigned>(launch.cluster[1]);
+  cluster->value.clusterDim.z = static_cast<unsigned>(launch.cluster[2]);
   config.attrs = cluster;
   config.numAttrs = 1;
   return config;
 }
 
-absl::Status LoadedKernel::Launch() const {
+absl::Status LoadedProgram::Launch(const Step& step) const {
+  const DriverApi& driver = context_->driver;
+  for (const Harness::Array& array : step.zero) {
+    RETURN_IF_ERROR(context_->Check(
+        driver.cuMemsetD8Async(array.address, 0, array.bytes(), context_->stream),
+        "cuMemsetD8Async"));
+  }
   std::vector<void*> pointers;
-  pointers.reserve(parameters_.size());
-  for (const Parameter& parameter : parameters_) {
+  pointers.reserve(step.parameters.size());
+  for (const Parameter& parameter : step.parameters) {
     pointers.push_back(const_cast<unsigned char*>(parameter.bytes));
   }
   CUlaunchAttribute cluster = {};
-  const CUlaunchConfig config = Config(&cluster);
+  const CUlaunchConfig config = Config(step.launch, &cluster);
   absl::Status status = context_->Check(
-      context_->driver.cuLaunchKernelEx(&config, function_, pointers.data(), nullptr),
+      driver.cuLaunchKernelEx(&config, step.function, pointers.data(), nullptr),
       "cuLaunchKernelEx");
   // Whatever is neither a fault nor the hardware is a launch that this device does not do.
   if (absl::IsInternal(status)) return absl::InvalidArgumentError(status.message());
   return status;
+}
+
+absl::Status LoadedProgram::Launch() const {
+  for (const Step& step : steps_) RETURN_IF_ERROR(Launch(step));
+  return absl::OkStatus();
 }
 
 }  // namespace tune::cuda

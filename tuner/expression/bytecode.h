@@ -23,17 +23,17 @@ struct Machine {
 };
 
 // Immutable. Thread-safe, each thread with its own machine.
-class Program {
+class Bytecode {
  public:
   // What a name stands for: a slot whose value comes with each run, or a value known now.
   using Binding = std::variant<uint32_t, Value>;
   // Called once for each free name.
   using Binder = std::function<Binding(const std::string& name)>;
 
-  static Program Compile(const Expression& expression, const Binder& binder);
+  static Bytecode Compile(const Expression& expression, const Binder& binder);
   // The parts that must all be true for the expression to be: split at `and` and at chained
   // comparisons, so that each can be decided as soon as its own names are known.
-  static std::vector<Program> CompileConjuncts(const Expression& expression, const Binder& binder);
+  static std::vector<Bytecode> CompileConjuncts(const Expression& expression, const Binder& binder);
 
   // False, with machine->error, if it cannot be evaluated. A slot may be absent or failed as long
   // as it is not needed.
@@ -45,7 +45,7 @@ class Program {
   const std::vector<uint32_t>& slots() const { return slots_; }
 
  private:
-  friend class ProgramBuilder;
+  friend class BytecodeBuilder;
   enum class Code : uint8_t {
     kConstant,  // push constants_[operand]
     kSlot,      // push slots[operand]
@@ -67,7 +67,7 @@ class Program {
     uint32_t operand = 0;
   };
 
-  Program() = default;
+  Bytecode() = default;
   bool Fail(const Instruction& at, Machine* machine) const;
   bool PushSlot(const Instruction& at, const Cell& cell, Machine* machine) const;
   bool CallOrList(const Instruction& at, Machine* machine) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/expression/program.h"
+#include "tuner/expression/bytecode.h"
 
 #include <algorithm>
 #include <map>
@@ -30,18 +30,18 @@ size_t BytesOf(const Cell& cell) {
 
 // Emits the code of a tree bottom up. A stretch of code without slots is run on the spot and
 // replaced by its result; one that fails is left, so that it fails only if it is reached.
-class ProgramBuilder {
+class BytecodeBuilder {
  public:
-  ProgramBuilder(const std::string& text, const Program::Binder& binder) : binder_(binder) {
+  BytecodeBuilder(const std::string& text, const Bytecode::Binder& binder) : binder_(binder) {
     program_.text_ = text;
     program_.constant_memory_ = std::make_shared<Arena>();
   }
 
-  Program Build(const Node& node) && {
+  Bytecode Build(const Node& node) && {
     Emit(node);
-    for (const Program::Instruction& instruction : program_.code_) {
+    for (const Bytecode::Instruction& instruction : program_.code_) {
       program_.cost_ += CostOf(instruction);
-      if (instruction.code != Program::Code::kSlot) continue;
+      if (instruction.code != Bytecode::Code::kSlot) continue;
       if (std::find(program_.slots_.begin(), program_.slots_.end(), instruction.operand) ==
           program_.slots_.end()) {
         program_.slots_.push_back(instruction.operand);
@@ -53,14 +53,14 @@ class ProgramBuilder {
   }
 
  private:
-  using Code = Program::Code;
+  using Code = Bytecode::Code;
 
   size_t Add(Code code, uint16_t column, uint8_t op = 0, size_t operand = 0) {
     program_.code_.push_back({code, op, column, static_cast<uint32_t>(operand)});
     return program_.code_.size() - 1;
   }
   // A list costs as much as walking it; one that is not there yet, as the longest.
-  uint64_t CostOf(const Program::Instruction& instruction) const {
+  uint64_t CostOf(const Bytecode::Instruction& instruction) const {
     const Function function = static_cast<Function>(instruction.op);
     if (instruction.code == Code::kConstant) {
       return 1 + BytesOf(program_.constants_[instruction.operand]) / sizeof(Cell);
@@ -90,7 +90,7 @@ class ProgramBuilder {
   // The constant that the code since `start` has been folded to, or null.
   const Cell* ConstantSince(size_t start) const {
     if (program_.code_.size() != start + 1) return nullptr;
-    const Program::Instruction& only = program_.code_[start];
+    const Bytecode::Instruction& only = program_.code_[start];
     return only.code == Code::kConstant ? &program_.constants_[only.operand] : nullptr;
   }
 
@@ -208,11 +208,11 @@ class ProgramBuilder {
     for (size_t at : exits) PatchToHere(at);
   }
 
-  const Program::Binder& binder_;
-  Program program_;
+  const Bytecode::Binder& binder_;
+  Bytecode program_;
   size_t folded_bytes_ = 0;
   int fold_failures_ = 0;
-  std::map<std::string, Program::Binding> bindings_;
+  std::map<std::string, Bytecode::Binding> bindings_;
   std::map<uint32_t, std::string> slot_names_;
 };
 
@@ -252,8 +252,8 @@ void SplitConjuncts(const NodePointer& node, std::vector<NodePointer>* conjuncts
 
 }  // namespace
 
-Program Program::Compile(const Expression& expression, const Binder& binder) {
-  return ProgramBuilder(expression.text(), binder).Build(*expression.root());
+Bytecode Bytecode::Compile(const Expression& expression, const Binder& binder) {
+  return BytecodeBuilder(expression.text(), binder).Build(*expression.root());
 }
 
 std::vector<NodePointer> Conjuncts(const Expression& expression) {
@@ -262,24 +262,25 @@ std::vector<NodePointer> Conjuncts(const Expression& expression) {
   return conjuncts;
 }
 
-std::vector<Program> Program::CompileConjuncts(const Expression& expression, const Binder& binder) {
-  std::vector<Program> programs;
+std::vector<Bytecode> Bytecode::CompileConjuncts(const Expression& expression,
+                                                 const Binder& binder) {
+  std::vector<Bytecode> programs;
   for (const NodePointer& conjunct : Conjuncts(expression)) {
-    programs.push_back(ProgramBuilder(expression.text(), binder).Build(*conjunct));
+    programs.push_back(BytecodeBuilder(expression.text(), binder).Build(*conjunct));
   }
   return programs;
 }
 
-bool Program::Run(const Cell* slots, Machine* machine, Cell* result) const {
+bool Bytecode::Run(const Cell* slots, Machine* machine, Cell* result) const {
   return RunRange(0, code_.size(), slots, machine, result);
 }
 
-bool Program::Fail(const Instruction& at, Machine* machine) const {
+bool Bytecode::Fail(const Instruction& at, Machine* machine) const {
   machine->error += AtColumn(at.column, text_);
   return false;
 }
 
-bool Program::PushSlot(const Instruction& at, const Cell& cell, Machine* machine) const {
+bool Bytecode::PushSlot(const Instruction& at, const Cell& cell, Machine* machine) const {
   if (cell.kind == Cell::Kind::kFailed) {
     machine->error = *cell.text;
     return false;
@@ -293,7 +294,7 @@ bool Program::PushSlot(const Instruction& at, const Cell& cell, Machine* machine
   return true;
 }
 
-bool Program::CallOrList(const Instruction& at, Machine* machine) const {
+bool Bytecode::CallOrList(const Instruction& at, Machine* machine) const {
   std::vector<Cell>& stack = machine->stack;
   const size_t count = at.operand;
   const Cell* items = stack.data() + stack.size() - count;
@@ -308,7 +309,7 @@ bool Program::CallOrList(const Instruction& at, Machine* machine) const {
   return true;
 }
 
-bool Program::RunRange(size_t begin, size_t end, const Cell* slots, Machine* machine,
+bool Bytecode::RunRange(size_t begin, size_t end, const Cell* slots, Machine* machine,
                        Cell* result) const {
   std::vector<Cell>& stack = machine->stack;
   stack.clear();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/supervision/host_memory.h"
+#include "server/worker/host_memory.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -62,6 +64,11 @@ int64_t CgroupBytes(const std::string& root) {
 int64_t UsableMemoryBytes(const std::string& root) {
   const int64_t bytes = std::min(HostBytes(root), CgroupBytes(root));
   return bytes == kNoLimit ? 0 : bytes;
+}
+
+int64_t MemoryBytes() {
+  const int64_t bytes = UsableMemoryBytes();
+  return bytes > 0 ? bytes : int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
 }
 
 int CompileWorkersThatFit(int threads, int64_t memory_bytes, int64_t worker_bytes) {

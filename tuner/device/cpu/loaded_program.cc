@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/device/cpu/loaded_kernel.h"
+#include "tuner/device/cpu/loaded_program.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/device/cpu/block_scheduler.h"
 #include "tuner/device/cpu/prelude/abi.h"
+#include "tuner/device/problem_checks.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cpu {
@@ -24,6 +26,8 @@ namespace {
 
 // Of newer kernels, where a memory file may otherwise not be run; older ones refuse it.
 constexpr unsigned kMemfdExec = 0x10;
+
+constexpr int64_t kZeroGrain = 65536;
 
 // Owns a file descriptor.
 class Descriptor {
@@ -126,38 +130,38 @@ absl::StatusOr<void*> OpenLibrary(const std::string& binary) {
 
 }  // namespace
 
-absl::StatusOr<LoadedKernel> LoadedKernel::Load(const std::string& binary, const LaunchPlan& launch,
-                                                const std::vector<ArgPlan>& args,
-                                                const BufferResolver& resolve) {
-  LoadedKernel kernel;
-  kernel.launch_ = launch;
-  RETURN_IF_ERROR(CheckSanitizer(binary));
-  RETURN_IF_ERROR(kernel.Open(binary));
-  RETURN_IF_ERROR(kernel.SetArguments(args, resolve));
-  RETURN_IF_ERROR(kernel.CheckParameters());
-  kernel.guards_ = SharedGuards::Find(binary, kernel.library_, launch.shared_bytes);
-  return kernel;
+absl::StatusOr<LoadedProgram> LoadedProgram::Load(const Program& program,
+                                                  const BufferResolver& resolve) {
+  if (program.steps.empty()) return absl::InvalidArgumentError("a program without steps");
+  LoadedProgram loaded;
+  RETURN_IF_ERROR(CheckSanitizer(program.binary));
+  RETURN_IF_ERROR(loaded.Open(program.binary));
+  for (const StepPlan& plan : program.steps) {
+    ASSIGN_OR_RETURN(Step step, loaded.LoadStep(plan, resolve));
+    loaded.steps_.push_back(std::move(step));
+  }
+  // Of several steps, the one with the most dynamic memory says where its guard begins.
+  loaded.guards_ =
+      SharedGuards::Find(program.binary, loaded.library_, DynamicSharedBytes(program.steps));
+  return loaded;
 }
 
-LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
+LoadedProgram::LoadedProgram(LoadedProgram&& other) noexcept
     : library_(std::exchange(other.library_, nullptr)),
-      code_(other.code_),
+      set_shared_(other.set_shared_),
       guards_(std::move(other.guards_)),
-      launch_(std::move(other.launch_)),
-      arguments_(std::move(other.arguments_)) {}
+      steps_(std::move(other.steps_)) {}
 
-LoadedKernel::~LoadedKernel() {
+LoadedProgram::~LoadedProgram() {
   if (library_ != nullptr) dlclose(library_);
 }
 
-absl::Status LoadedKernel::Open(const std::string& binary) {
+absl::Status LoadedProgram::Open(const std::string& binary) {
   ASSIGN_OR_RETURN(library_, OpenLibrary(binary));
   const auto* abi = static_cast<const unsigned*>(dlsym(library_, "tune_cpu_abi"));
-  code_.threads = reinterpret_cast<decltype(code_.threads)>(dlsym(library_, "tune_cpu_threads"));
-  code_.set_shared =
-      reinterpret_cast<decltype(code_.set_shared)>(dlsym(library_, "tune_cpu_set_shared"));
+  set_shared_ = reinterpret_cast<decltype(set_shared_)>(dlsym(library_, "tune_cpu_set_shared"));
   const auto bind = reinterpret_cast<void (*)(long)>(dlsym(library_, "tune_cpu_bind"));
-  if (abi == nullptr || code_.threads == nullptr || bind == nullptr) {
+  if (abi == nullptr || bind == nullptr) {
     return absl::FailedPreconditionError("the binary is not a kernel of the CPU device");
   }
   if (*abi != tune_cpu::kAbiVersion) {
@@ -170,9 +174,18 @@ absl::Status LoadedKernel::Open(const std::string& binary) {
   return absl::OkStatus();
 }
 
-absl::Status LoadedKernel::SetArguments(const std::vector<ArgPlan>& args,
-                                        const BufferResolver& resolve) {
-  for (const ArgPlan& arg : args) {
+absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan,
+                                                            const BufferResolver& resolve) const {
+  Step step;
+  step.launch = plan.launch;
+  step.code.set_shared = set_shared_;
+  step.code.threads = reinterpret_cast<decltype(step.code.threads)>(
+      dlsym(library_, absl::StrCat("tune_cpu_threads_", plan.launch.entry).c_str()));
+  if (step.code.threads == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the binary has no kernel '", plan.launch.entry, "'"));
+  }
+  for (const ArgPlan& arg : plan.args) {
     Argument argument;
     if (const auto* buffer = std::get_if<BufferPlan>(&arg)) {
       ASSIGN_OR_RETURN(void* data, resolve(*buffer));
@@ -185,39 +198,62 @@ absl::Status LoadedKernel::SetArguments(const std::vector<ArgPlan>& args,
           absl::StrCat("tensor map '", std::get<TensorMapPlan>(arg).name,
                        "': the CPU device has none; leave it out for the target cpu"));
     }
-    arguments_.push_back(argument);
+    step.arguments.push_back(argument);
   }
-  return absl::OkStatus();
+  for (const BufferPlan& buffer : plan.zero) {
+    ASSIGN_OR_RETURN(void* data, resolve(buffer));
+    step.zero.push_back({data, DataBytes(buffer)});
+  }
+  RETURN_IF_ERROR(CheckParameters(step));
+  return step;
 }
 
 // The kernel reads as many arguments as it declares, of the sizes it declares.
-absl::Status LoadedKernel::CheckParameters() const {
-  const auto* list = static_cast<const unsigned*>(dlsym(library_, "tune_cpu_parameters"));
+absl::Status LoadedProgram::CheckParameters(const Step& step) const {
+  const auto* list = static_cast<const unsigned*>(
+      dlsym(library_, absl::StrCat("tune_cpu_parameters_", step.launch.entry).c_str()));
   if (list == nullptr) {
     return absl::FailedPreconditionError("the binary is not a kernel of the CPU device");
   }
   const unsigned count = *list;
   const auto* facts = reinterpret_cast<const tune_cpu::ParameterFact*>(list + 1);
-  if (count != arguments_.size()) {
+  const std::vector<Argument>& arguments = step.arguments;
+  if (count != arguments.size()) {
     return absl::FailedPreconditionError(absl::StrCat("the kernel takes ", count,
                                                       " parameters; its spec has ",
-                                                      arguments_.size(), " args"));
+                                                      arguments.size(), " args"));
   }
-  for (size_t i = 0; i < arguments_.size(); ++i) {
-    if (facts[i].size == arguments_[i].size) continue;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (facts[i].size == arguments[i].size) continue;
     return absl::FailedPreconditionError(absl::StrCat("parameter ", i + 1, " of the kernel has ",
                                                       facts[i].size, " bytes; arg ", i + 1,
-                                                      " of its spec has ", arguments_[i].size));
+                                                      " of its spec has ", arguments[i].size));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> LoadedKernel::Launch(Launcher& launcher) const {
-  std::vector<void*> pointers;
-  for (const Argument& argument : arguments_) {
-    pointers.push_back(const_cast<unsigned char*>(argument.bytes.data()));
+absl::StatusOr<double> LoadedProgram::Launch(Launcher& launcher) const {
+  std::optional<int64_t> begin_ns;
+  const auto began = [&] {
+    if (!begin_ns.has_value()) begin_ns = launcher.begin_ns();
+  };
+  for (const Step& step : steps_) {
+    for (const Range& range : step.zero) {
+      launcher.ForPieces(static_cast<int64_t>(range.bytes), kZeroGrain,
+                         [&range](unsigned, int64_t begin, int64_t end) {
+                           std::memset(static_cast<char*>(range.data) + begin, 0,
+                                       static_cast<size_t>(end - begin));
+                         });
+      began();
+    }
+    std::vector<void*> pointers;
+    for (const Argument& argument : step.arguments) {
+      pointers.push_back(const_cast<unsigned char*>(argument.bytes.data()));
+    }
+    RETURN_IF_ERROR(launcher.Launch(step.code, step.launch, pointers.data()).status());
+    began();
   }
-  return launcher.Launch(code_, launch_, pointers.data());
+  return static_cast<double>(launcher.end_ns() - *begin_ns);
 }
 
 }  // namespace tune::cpu

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program in the device's memory: the artifact as a module, and its steps with their arguments.
+#pragma once
+
+#include <cuda.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tuner/device/cuda/device_context.h"
+#include "tuner/device/cuda/harness.h"
+#include "tuner/plan.h"
+#include "tuner/trial.h"
+
+namespace tune::cuda {
+
+// Where the buffer of an argument is. INVALID_ARGUMENT if there is none that fits.
+using BufferResolver = std::function<absl::StatusOr<Harness::Array>(const BufferPlan&)>;
+
+// Not thread-safe. Unloads with its owner, unless the context is lost.
+class LoadedProgram {
+ public:
+  // INVALID_ARGUMENT: this device cannot launch it so (too many threads, too much memory).
+  // FAILED_PRECONDITION: the artifact does not load, or its parameters are not these arguments.
+  static absl::StatusOr<LoadedProgram> Load(const DeviceContext& context, const Program& program,
+                                            const BufferResolver& resolve);
+  ~LoadedProgram();
+  LoadedProgram(LoadedProgram&& other) noexcept;
+  LoadedProgram& operator=(LoadedProgram&&) = delete;
+
+  // Enqueues the steps, one after the other. INVALID_ARGUMENT: the driver refuses a launch;
+  // ABORTED: a fault.
+  absl::Status Launch() const;
+  // Forgets the module without unloading it: after a fault the driver only answers errors.
+  void Abandon() { module_ = nullptr; }
+
+  // What the driver says of it: of each kind, the most that a step takes.
+  const Resources& resources() const { return resources_; }
+
+  // What a clock sees of one Launch: so many kernels, and so many memsets before the first of them.
+  size_t kernel_count() const { return steps_.size(); }
+  size_t leading_memsets() const { return steps_.front().zero.size(); }
+
+ private:
+  // A kernel parameter: at most a CUtensorMap, with its alignment.
+  struct alignas(CUtensorMap) Parameter {
+    unsigned char bytes[sizeof(CUtensorMap)] = {};
+    size_t size = 0;
+  };
+  struct Step {
+    CUfunction function = nullptr;
+    LaunchPlan launch;
+    std::vector<Parameter> parameters;
+    std::vector<Harness::Array> zero;
+  };
+
+  explicit LoadedProgram(const DeviceContext& context) : context_(&context) {}
+  absl::Status LoadModule(const std::string& binary);
+  absl::Status CompileText(const std::string& text);
+  // `shared_bytes_max`: of all launches of its entry.
+  absl::StatusOr<Step> LoadStep(const StepPlan& plan, int64_t shared_bytes_max,
+                                const BufferResolver& resolve);
+  absl::Status CheckLaunch(const Step& step, int64_t shared_bytes_max);
+  absl::Status CheckCluster(const Step& step) const;
+  absl::Status SetArguments(const std::vector<ArgPlan>& args, const BufferResolver& resolve,
+                            Step& step) const;
+  absl::Status CheckParameters(const Step& step) const;
+  absl::StatusOr<int> Attribute(const Step& step, CUfunction_attribute attribute) const;
+  CUlaunchConfig Config(const LaunchPlan& launch, CUlaunchAttribute* cluster) const;
+  absl::Status Launch(const Step& step) const;
+
+  const DeviceContext* context_;
+  CUmodule module_ = nullptr;
+  std::vector<Step> steps_;
+  Resources resources_;
+};
+
+}  // namespace tune::cuda
