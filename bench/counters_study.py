@@ -6,17 +6,17 @@
 
 Parts, by default all:
   device calibration counters
-  repeatability    M1: medians of ten fresh processes
-  placement        why they differ: one process with its buffers elsewhere each time, and processes
+  repeatability    medians of ten fresh processes
+  placement        why these differ: fresh processes, and one that moves its buffers each time
   ceilings_twice   the whole suite twice
   library          ceilings beside PyTorch's products and copy, in one run; needs PyTorch
   ncu              our counters against Nsight Compute's, with its cache control and with our flush
-  flush            M3: a kernel that reads once, after no flush, after a memset, after ours
+  flush            a kernel that reads once, after no flush, after a memset and after our flush
   caches           what the ceiling kernels of L2 and L1 really do, by counters
-  overhead         M4 and M2: three clocks, with CUPTI in the process and without
-Needs Python's standard library, our programs and launch_kernel, all in one folder. The file is
-written after each part, so that a run that is stopped keeps what it has; parts that are in the file
-already are kept.
+  overhead         three clocks, with CUPTI in the process and without
+Needs Python's standard library, and our programs and launch_kernel in one folder. The file is
+written after each part, so a run that is stopped keeps what it has. Parts that are in the file
+already are not run again.
 """
 import argparse
 import csv
@@ -41,7 +41,7 @@ KERNELS = [  # name, dims: about 5 us to 2 ms on an H200
 
 NCU_KERNELS = [("softmax", {"rows": 8192, "cols": 4096}), ("rope", {"seq": 4096}),
                ("attention", {"seq": 2048})]
-# Of a profile's counters those that do not depend on the clock.
+# The counters of a profile that do not depend on the clock.
 COMPARED = ("dram__bytes", "lts__t_bytes", "l1tex__t_bytes", "sm__sass_thread_inst", "sm__ops_path",
             "sm__inst_executed_pipe_tensor")
 PARTS = ("device", "calibration", "counters", "repeatability", "placement", "ceilings_twice",
@@ -57,7 +57,7 @@ class Study:
         self.env = dict(os.environ, TUNE_STATE_DIR=self.state)
 
     def run(self, program, *arguments):
-        """(exit code, stdout, stderr) of one of our programs; -1 after the part's limit."""
+        """(exit code, stdout, stderr) of one of our programs. The code is -1 after the part's limit."""
         command = [str(program), *map(str, arguments)]
         try:
             done = subprocess.run(command, env=self.env, capture_output=True, text=True,
@@ -107,7 +107,7 @@ class Study:
         return json.loads(text)["profiles"][0]
 
     def repeatability(self):
-        """M1: medians of ten fresh processes."""
+        """Medians of ten fresh processes."""
         figures = {}
         for kernel, dims in KERNELS:
             medians = [self.profile(kernel, dims, "--set", "flops")["measurement"]["latency_ns_median"]
@@ -160,7 +160,7 @@ class Study:
                 "passed": ceilings["tensor_bf16"] > product}
 
     def placement(self):
-        """M1's other half: does a process differ, or where its buffers lie?"""
+        """Why medians differ: by the process, or by where its buffers lie?"""
         figures = {}
         for kernel, dims in KERNELS[2:]:
             flags = [f"{name}={value}" for name, value in dims.items()] + ["--launches=60"]
@@ -190,8 +190,8 @@ class Study:
         bytes_of = [name for name in ours if "bytes" in name]
         others = [name for name in ours if name not in bytes_of]
         theirs, errors = {}, []
-        # ncu empties the caches itself before each of its replays, or leaves them as our flush did;
-        # bytes are one pass, so there is no replay that our flush would not precede.
+        # ncu empties the caches itself before each of its replays, or leaves them as our flush left
+        # them. Bytes take one pass, so our flush precedes it and there is no other replay.
         for label, metrics, control in (("ncu", bytes_of, "all"), ("ncu_our_flush", bytes_of, "none"),
                                         ("ncu", others, "none")):
             if not metrics:
@@ -216,7 +216,8 @@ class Study:
             rows[name] = row
         figures = {"config": config_text(profile["config"]), "counters": rows, "errors": errors}
         for label in ("ncu", "ncu_our_flush"):
-            # Reads and writes together are the measure: little is written where it all stays.
+            # The tolerance is of reads and writes together. Where all output stays in the cache,
+            # hardly anything is written.
             dram = sum(row.get(label, 0) for name, row in rows.items() if name.startswith("dram"))
             figures[f"bytes_within_3_percent_of_{label}"] = all(
                 close(rows[n], label, 0.03, dram if n.startswith("dram") else None)
@@ -225,7 +226,7 @@ class Study:
         return figures
 
     def flush(self):
-        """M3 (a), (b), (c): bytes that a kernel which reads once really reads and writes."""
+        """The bytes that a kernel really reads and writes if it reads its input once."""
         timed = self.launch_kernel("read", "--launches=40")
         counted = self.launch_kernel("read", "--count")
         for row, counters in zip(timed, counted):
@@ -236,7 +237,7 @@ class Study:
         return {"rows": timed, "passed": all(r["cold"] for r in timed if r["flush"] == "clean")}
 
     def caches(self):
-        """Is the ceiling of a cache that cache's? Bytes at each level over the bytes loaded."""
+        """Does the ceiling of a cache measure that cache? Bytes at each level over the bytes loaded."""
         figures = {}
         for cache in ("l2", "l1"):
             rates = self.launch_kernel(cache)
@@ -252,7 +253,7 @@ class Study:
         return figures
 
     def overhead(self):
-        """M4: what CUPTI in the process changes of the graph clock; M2: how the clocks agree."""
+        """How CUPTI in the process changes the graph clock, and how the clocks agree."""
         runs = {"without": [], "with": []}
         for _ in range(3):
             runs["without"].append(self.launch_kernel("chain"))
@@ -277,7 +278,7 @@ def deviation(values):
 
 
 def close(row, label, tolerance, of=None):
-    """Within the tolerance of their value, or of another."""
+    """Whether the two agree within a tolerance of their value, or of `of`."""
     return label in row and abs(row["ours"] - row[label]) <= tolerance * abs(of or row[label])
 
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the figures that docs/results/ holds: drives the real programs on the machine it runs on.
+"""Takes the figures that docs/results/ holds. It drives the real programs on its own machine.
 
     bench/figures.py --bin build/release/bin --out docs/results/h200.json [PART ...]
 
-Parts: rate faults kernels repeat (default: all). Each figure prints one line and is in the JSON file from
-then on, so that a run that is stopped loses nothing: device, driver, date, the command, medians with their intervals, and peers measured in the
-same run where PyTorch is at hand. Ratios are ours over the peer's, or over the measured ceiling.
+Parts: rate faults kernels repeat (default: all). Each figure prints one line and is in the JSON
+file from then on, so a run that is stopped loses nothing. The file has device, driver, date, the
+command, and medians with their intervals. Where PyTorch is at hand, it has peers measured in the
+same run. Ratios are ours over the peer's, or over the measured ceiling.
 """
 import argparse
 import datetime

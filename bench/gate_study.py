@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Proves the gate's promises on the device it runs on; what docs/gate.md quotes comes from here.
+"""Proves the gate's promises on the device it runs on. docs/gate.md quotes what it finds.
 
     bench/gate_study.py --bin build/release/bin --out docs/results/gate-h200.json [PART ...]
 
 Parts, in this order (default: all):
-  aa         one revision against itself, every kernel of the catalogue; then 300 and 10 000 whole runs
-             drawn from the rounds: how many fail, and the bound that proves
-  oracle     kernels with a knob: what each setting of it really costs, by many paired rounds
-  blind      gate runs over kernels of which some are slower, drawn at random; needs oracle
+  aa         every kernel of the catalogue, one revision against itself. Then 300 and 10 000 whole
+             runs are drawn from the rounds: how many fail, and which bound that proves
+  oracle     kernels with a knob: what each setting really costs, by many paired rounds
+  blind      gate runs over kernels, some of them slower, drawn at random; needs oracle
   hundred    100 kernels of 100 us each: how long a gate takes
-  identical  kernels that differ in their text alone: how long that takes
-  retune     a head that is slower with the base's config and not with its own, and one that is
-             slower with both: does the gate tell them apart?
---draws 3:64,2:64,1.5:32,0:32 has oracle look for exactly these slowdowns, in percent, and blind draw
-so many of each, in an order that the seed decides. --merge adds the rounds that aa found in other
-sessions' files to what this one's says.
-Writes the JSON file after each part and leaves out the parts it has, unless --again. A part keeps
-to its time limit (--limit-s gives all of them another) as well as it can tell beforehand.
+  identical  kernels that differ in their text alone: how long a gate takes
+  retune     two heads: does the gate tell them apart? One is slower with the base's config and not
+             with its own. The other is slower with both.
+--draws 3:64,2:64,1.5:32,0:32 names slowdowns in percent, and how many of each. oracle looks for
+exactly these slowdowns. blind draws so many of each, in an order that the seed decides.
+--merge adds the rounds that aa found in other sessions' files.
+Writes the JSON file after each part. Leaves out the parts that are in it, unless --again. A part
+keeps to its time limit as well as it can tell beforehand. --limit-s gives all parts another limit.
 """
 import argparse
 import datetime
@@ -50,7 +50,8 @@ work {{ flops: "n" bytes: "8 * n" peak: "f32" }}
 reference {{ entry: "work_reference" launch {{ grid: "ceil_div(n, 256)" block: "256" }} }}
 tolerances {{ dtype: "f32" rtol: 1e-3 atol: 1e-4 }}
 """
-# Nothing folds at knob 0 that would not at another: a change of the knob changes nothing else.
+# The compiler folds nothing at knob 0 that it would not fold at another setting. So a change of the
+# knob changes nothing else.
 SETTINGS = """#define KNOB (WAY == 1 ? {knob} : {knob2})
 #define KNOB_AT_RUN_TIME (KNOB + (n == 12345))
 #define SALT {salt}
@@ -85,7 +86,7 @@ COPY = SETTINGS + """#define RESULT(v) (SCALE * (v))
 }}
 #endif
 """
-# KNOB in a thousand iterations more; they converge long before.
+# KNOB in a thousand iterations more. The value has converged long before, so results do not change.
 COMPUTE = SETTINGS + """#define RESULT(v) Iterate<ITERATIONS>(v)
 template <int kCount, typename T>
 static __device__ T Iterate(T v) {{
@@ -119,7 +120,7 @@ SOURCES = {"copy": COPY, "compute": COMPUTE, "reread": REREAD}
 SIZES = {"copy": (64 << 20, 1 << 16), "compute": (2 << 20, 1 << 14), "reread": (32 << 20, 1 << 16)}
 ITERATIONS = {"gpu": 1024, "cpu": 32}
 DRAWS_OF_A_RUN = 48
-QUIET_DEVIATION = 0.007  # of rounds: where the strictest promise holds
+QUIET_DEVIATION = 0.007  # of rounds; up to it the strictest promise holds
 TARGETS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.10)
 
 
@@ -211,7 +212,7 @@ class Study:
         self.out.write_text(json.dumps(self.figures, indent=1) + "\n")
 
     def write(self, folder, name, kind, knob=0, salt=0, n=None, iterations=None, knob2=None):
-        """A kernel of SOURCES with its knob set; with another for a second way, if it is given."""
+        """A kernel of SOURCES with its knob set, and with another setting for a second way if given."""
         cpu = self.device == "cpu"
         gpu_n, cpu_n = SIZES[kind]
         place = folder / name
@@ -223,7 +224,7 @@ class Study:
             knob=knob, knob2=knob2 or 0, salt=salt, iterations=iterations or ITERATIONS["cpu" if cpu else "gpu"]))
 
     def study(self, base, head, rounds_wanted, share=1.0):
-        """As many rounds as fit in a share of the time left: a few tell how long one takes."""
+        """As many rounds as fit in a share of the time left. A few tell how long one takes."""
         budget = self.left() * share
         probe = 4
         first = self.gate(base, head, "--study", str(probe), "--seed", str(self.seed))
@@ -283,7 +284,7 @@ class Study:
                 "failed_bound": bound}
 
     def slopes(self):
-        """What a step of each kind's knob costs, and what any knob at all does, by two settings."""
+        """What a step of each kind's knob costs, and what having a knob costs, from two settings."""
         base, head = self.work / "oracle-base", self.work / "oracle-head"
         probed = (40, 200)
         for kind in SOURCES:
@@ -356,7 +357,7 @@ class Study:
         return self.power(draws, runs)
 
     def batches(self, chance):
-        """What each gate run is given: settings and whether they are used, as drawn."""
+        """What each gate run is given: the settings drawn, and whether they are used."""
         settings = self.figures["oracle"]["settings"]
         if not self.draws:
             size = 4 if self.quick else 40
@@ -380,7 +381,7 @@ class Study:
             yield drawn[first::count]
 
     def power(self, draws, runs):
-        """The confusion table: whatever is not FAIL is a miss where there was an effect."""
+        """The confusion table. Where there was an effect, any verdict but FAIL is a miss."""
         table = []
         edges = (-1.0, 0.0075, 0.0125, 0.0175, 0.025, 0.04, 0.075, 1.0)
         nulls = [d for d in draws if not d["changed"]]
@@ -453,7 +454,7 @@ class Study:
         return {"run": summary(run), "kernels": count, "seconds_each": each}
 
     def retune(self):
-        """Knobs of the two ways: the base's best is the second, the head's own the first."""
+        """Knobs of the two ways. The base's best is the second way, and the head's own is the first."""
         base, head = self.work / "retune-base", self.work / "retune-head"
         expected = {"recovers": True, "stays": False}
         for name, first in (("recovers", 0), ("stays", 150)):

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times the peers of the catalogue's kernels with PyTorch, cold caches, and prints JSON.
 
-Needs a CUDA GPU and PyTorch 2.5 or later. Run by bench/figures.py right before and after ours, so that
-both see the same machine. Times are CUDA events round one launch, L2 flushed before each, medians.
+Needs a CUDA GPU and PyTorch 2.5 or later. bench/figures.py runs it right before and after our
+programs, so that both see the same machine. A time is the median of CUDA events round one launch.
+L2 is flushed before each launch.
 """
 import argparse
 import json
@@ -16,7 +17,7 @@ FLUSH_BYTES = 256 << 20
 
 
 def median_ns(call, samples=30, warm_up=5):
-    """Median and spread (quartiles over median) of a call in nanoseconds, L2 flushed before each."""
+    """Median in nanoseconds and spread (quartiles over median) of a call. Flushes L2 before each."""
     flush = torch.empty(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
     for _ in range(warm_up):
         call()

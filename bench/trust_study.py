@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Are the figures that sweeps report believed rightly? On a GPU, or on the CPU device.
+"""Can the figures that sweeps report be believed? On a GPU, or on the CPU device.
 
     bench/trust_study.py --bin build/release/bin --out trust.json [--device cpu] [PART ...]
 
 Parts, by default all:
-  planted  variants and specs that lie (bench/planted): each must end as what it is, and the honest
+  planted  variants and specs that lie (bench/planted). Each must end as what it is, and the honest
            one must be believed
-  roofs    sweeps of the shipped kernels: no trial above 1.03 of its roof
-  winner   W1: searches of a few trials, each with another seed, and their winners measured again,
+  roofs    sweeps of the shipped kernels: no trial may be above 1.03 of its roof
+  winner   searches of a few trials, each with another seed. Their winners are measured again,
            independently, in fresh processes
 Needs Python's standard library and our programs. The file is written after each part.
 """
@@ -27,17 +27,20 @@ PLANTED_SWEEP = ("--kernel", PLANTED, "--no-warm-start", "--budget", "1000")  # 
 PARTS = ("planted", "roofs", "winner")
 
 WRONG = {"wrong_result"}
-# How each lie of planted.cu ends. The last outcome of a config counts: what is measured again to
-# confirm a winner overrules the search.
+# How each lie of planted.cu ends. The last outcome of a config counts. So the measurement that
+# confirms a winner overrules the search.
 LIES = {"honest": {"ok"}, "skips": WRONG, "once": WRONG, "past_end": WRONG, "input": WRONG,
         "narrow": WRONG, "one_off": WRONG, "peeks": {"above_roof"}}
-# On the CPU every timed launch writes to poisoned outputs: who peeks finds poison and works.
+# On the CPU every timed launch writes to poisoned outputs. A variant that peeks finds poison, and
+# so it does its work.
 LIES_CPU = {**LIES, "peeks": {"ok"}}
-# Name, dims, and what an honest kernel is then: declared work that is not done is above the roof.
+# Name and dims of specs that make an honest kernel end above the roof: it does not do the work that
+# they declare.
 CLAIMS = [("operations_not_done", {"flops_each": 100000}), ("input_in_cache", {"period": 1 << 20})]
 
-# The last: writes less than four L2, of which up to one leaves the cache after the kernel has ended.
-# Its share of the roof may be more than all of it; what cannot be believed is above_roof all the same.
+# The last member is true for a kernel that writes less than four L2. Up to one L2 leaves the cache
+# after the kernel has ended, so its share of the roof may be above 1. A share that cannot be believed
+# is above_roof all the same.
 SHIPPED = [("softmax", {"rows": 8192, "cols": 4096}, True),
            ("softmax", {"rows": 131072, "cols": 4096}, False), ("rope", {"seq": 4096}, False),
            ("attention", {"seq": 2048}, False), ("attention", {"seq": 4096}, False)]
@@ -98,7 +101,7 @@ class Study:
         return json.loads(self.text_of(*arguments, codes=codes))
 
     def sweep(self, *arguments):
-        """The sweep, also where no config of it was ok."""
+        """The sweep, even if none of its configs was ok."""
         return self.tunectl("sweep", *arguments, "--device", self.device, "--json", codes=(0, 4))
 
     def trials(self, sweep):
@@ -107,7 +110,7 @@ class Study:
     # Parts.
 
     def planted(self):
-        """Every lie by its name, and every claim: what came of it, and what ought to have."""
+        """Every lie by its name, and every claim: how it ended, and how it ought to have."""
         is_cpu = self.device == "cpu"
         sweep = self.sweep(*PLANTED_SWEEP)
         ended = {f"LIE={lie}": ("not tried", "") for lie in LIES}
@@ -123,7 +126,7 @@ class Study:
                           "passed": what in expected, "message": message[:200]})
         winner = config_text(sweep["result"]["best"]["config"]) if sweep.get("result") else ""
         honest = winner.startswith(("LIE=honest", "LIE=peeks") if is_cpu else "LIE=honest")
-        # A CPU's cache may well hold all of it, and then there is no roof to be above of.
+        # A CPU's cache may well hold the whole input. Then there is no roof to be above.
         for name, dims in CLAIMS[:1] if is_cpu else CLAIMS:
             claim = self.sweep(*PLANTED_SWEEP, *flags_of(dims))
             seen = {config_text(t["config"]): outcome(t) for t in self.trials(claim)}
@@ -178,7 +181,7 @@ class Study:
         return judge_winners(searches, again, search_seconds)
 
     def measure_again(self, kernel, dims, configs, started, searched):
-        """Median over fresh processes of each config, with as many as the time left allows."""
+        """Median of each config over as many fresh processes as the time left allows."""
         if not configs:
             return {}
         first = time.monotonic()
@@ -203,7 +206,7 @@ class Study:
 
 
 def judge_winners(searches, again, search_seconds):
-    """Reported over true, less one, of each search; the mean is the bias."""
+    """Reported over true, less one, for each search. The mean is the bias."""
     for search in searches:
         processes = again.get((search["problem"], search["config"]), [])
         if len(processes) < 2:

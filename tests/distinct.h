@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +41,10 @@ void FillIn(T& value, int& seed) {
   } else if constexpr (requires { value.emplace_back(); }) {
     FillIn(value.emplace_back(), seed);
     FillIn(value.emplace_back(), seed);
+  } else if constexpr (requires { std::variant_size<T>::value; }) {
+    FillIn(value.template emplace<1>(), seed);
+  } else if constexpr (requires { value.fill(value[0]); }) {
+    for (auto& element : value) FillIn(element, seed);
   } else if constexpr (requires { typename T::mapped_type; }) {
     std::pair<typename T::key_type, typename T::mapped_type> entry{};
     FillIn(entry, seed);
@@ -78,6 +84,11 @@ void FindDifferences(const T& a, const T& b, const std::string& where,
   } else if constexpr (requires { a.has_value(); }) {
     if (a.has_value() != b.has_value()) return found.push_back(where);
     if (a.has_value()) FindDifferences(*a, *b, where, found);
+  } else if constexpr (requires { a.valueless_by_exception(); } && !std::is_same_v<T, Value>) {
+    if (a.index() != b.index()) return found.push_back(where);
+    std::visit([&](const auto& held) {
+      FindDifferences(held, std::get<std::remove_cvref_t<decltype(held)>>(b), where, found);
+    }, a);
   } else {
     if (!(a == b)) found.push_back(where);
   }

@@ -6,8 +6,9 @@
   tools/mutations.py alpha signs      those whose names contain a word
   tools/mutations.py --check          applies nothing: sources, tests and the page's table agree
 
-A mistake is found by its shape, whatever the names in it are called and however it is laid out: a rename
-breaks nothing here. Edits the tree it lies in and puts every file back, also when interrupted. Needs a configured build.
+A mistake's place is found by its shape. Names and layout do not matter, so a rename breaks nothing
+here. The tool edits the tree that it lies in, and puts every file back, also when interrupted. It
+needs a configured build.
 """
 import argparse
 import pathlib
@@ -153,7 +154,7 @@ MUTATIONS = [
 
 TEXT = r'"(?:[^"\\]|\\.)*"'
 TOKEN = re.compile(rf"{TEXT}|\w+|[^\w\s]")
-# Words that are the language's or the library's: these stay what they are.
+# Words of the language or its library. They are matched as they are.
 FIXED = set("if for const bool return double int size_t static_cast std false true".split())
 
 
@@ -162,7 +163,7 @@ def is_name(token):
 
 
 def shape_of(text):
-    """A pattern of the text in which every name and string is a group, and the groups by name."""
+    """A pattern of the text, and its groups by name. Every name and string is a group."""
     parts, groups = [], {}
     for token in TOKEN.findall(text):
         if token.startswith('"'):
@@ -183,7 +184,7 @@ def places(text, mutation):
 
 
 def mutated(text, mutation):
-    """The text with the mistake, in the names that it has."""
+    """The text with the mistake, which keeps the text's own names."""
     found = places(text, mutation)[0]
     groups = shape_of(mutation.old)[1]
     new = re.sub(rf"{TEXT}|\w+", lambda m: found[groups[m[0]]] if m[0] in groups else m[0], mutation.new)
@@ -195,7 +196,7 @@ def row_of(mutation):
 
 
 def faults():
-    """What does not fit: a shape that is not there once, a test that nobody has, a stale table."""
+    """What does not fit: a shape that is not there exactly once, a missing test, a stale table."""
     found = []
     tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*_test.cc"))
     page = PAGE.read_text()
@@ -234,7 +235,7 @@ def programs_of(directory):
 
 
 def try_out(mutation, directory):
-    """Empty if the test saw it, else what happened instead."""
+    """Empty if the test saw the mistake. Otherwise what happened instead."""
     path = ROOT / mutation.file
     text = path.read_text()
     path.write_text(mutated(text, mutation))

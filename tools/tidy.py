@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the lines that a compiler cannot: run as the test `tidy`, or by hand from anywhere.
+"""Checks the rules that a compiler cannot. Runs as the test `tidy`, or by hand from anywhere.
 
 Prints `file:line: what is wrong` for each finding and exits 1 if there is one.
 """
@@ -14,7 +14,8 @@ COLUMNS = 100
 LINES = 600
 FUNCTION_LINES = 70
 
-# Which folder may include which: the table of docs/architecture.md. A folder may always include itself.
+# Which folder may include which. docs/architecture.md has this as a table. A folder may always
+# include itself.
 MAY_INCLUDE = {
     "tuner": {"tune/v1/kernel.pb.h"},
     "tuner/device": {"tuner"},
@@ -50,7 +51,7 @@ def tracked_files():
 
 
 def home_of(path):
-    """The architectural folder of a file or include: the longest key of MAY_INCLUDE it lies in."""
+    """The longest key of MAY_INCLUDE in which a file or an include lies."""
     homes = [home for home in MAY_INCLUDE if str(path).startswith(home + "/")]
     return max(homes, key=len, default=None)
 
@@ -78,7 +79,7 @@ def check_include(path, number, line, report):
 
 
 def find_cycle(graph):
-    """A list of folders in which each includes the next and the last the first; empty if there is none."""
+    """Folders of which each includes the next, and the last the first. Empty if there are none."""
     done, path = set(), []
 
     def visit(folder):
@@ -103,7 +104,7 @@ def find_cycle(graph):
 
 
 def check_cycles(files, report):
-    """No folder is included by one that it includes, be it through headers or sources."""
+    """Reports a folder that includes, through headers or sources, one that includes it."""
     tracked = {str(path) for path in files}
     graph, places = {}, {}
     for path in files:
@@ -128,7 +129,7 @@ def check_cycles(files, report):
 
 
 def check_functions(path, lines, report):
-    """A rough brace matcher: a body that opens at column 0's statement and is too long."""
+    """Reports functions that are too long, by a rough match of braces in column 0."""
     start = None
     for number, line in enumerate(lines, 1):
         if start is None and re.match(r"^(?!namespace|class|struct|enum|union|extern)\w.*\{\s*$", line) \

@@ -37,10 +37,11 @@ struct CompilePlan {
 TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
             entries);
 
-enum class Role { kInput, kOutput, kInOut, kScratch };
+// Sent between the daemon and its workers, as Fill::Kind is: do not renumber.
+enum class Role { kInput = 1, kOutput = 2, kInOut = 3, kScratch = 4 };
 
 struct Fill {
-  enum class Kind { kNormal, kUniform, kConstant, kIota };
+  enum class Kind { kNormal = 1, kUniform = 2, kConstant = 3, kIota = 4 };
   Kind kind = Kind::kNormal;
   double low = 0;
   double high = 1;
@@ -114,7 +115,6 @@ struct ProgramPlan {
   CompilePlan compile;
   std::vector<StepPlan> steps;  // at least one
 };
-TUNE_FIELDS(ProgramPlan, compile, steps);
 
 // What runs.
 struct Program {
@@ -131,7 +131,6 @@ struct ProblemPlan {
   std::vector<std::pair<DType, TolerancePlan>> tolerances;
   WorkPlan work;
 };
-TUNE_FIELDS(ProblemPlan, buffers, reference, tolerances, work);
 
 // The largest of all steps.
 int64_t DynamicSharedBytes(const std::vector<StepPlan>& steps);

@@ -117,8 +117,8 @@ grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
     return reactor.get();
   }
   const auto make = [](const Feed::News& news, std::deque<v1::CheckKernelEvent>& events) {
-    if (!news.steps.empty()) {
-      events.emplace_back().mutable_progress()->CopyFrom(*news.steps.back());
+    for (const Feed::Step& progress : news.steps) {
+      events.emplace_back().mutable_progress()->CopyFrom(*progress);
     }
     for (const Feed::Step& response : news.results) {
       events.emplace_back().mutable_response()->CopyFrom(*response);

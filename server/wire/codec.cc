@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/wire/nouns.h"
 #include "server/wire/utf8.h"
@@ -128,10 +127,8 @@ absl::StatusOr<int64_t> GetInteger(const Message& message, const Place& place, i
   }
   if (value < low || value > high) return CannotBe(place, value);
   if (place.cpp_type() != Place::CPPTYPE_ENUM) return value;
-  const auto* const known = place.enum_type()->FindValueByNumber(static_cast<int>(value));
-  if (known != nullptr && (zero_is_value || !absl::EndsWith(known->name(), "UNSPECIFIED"))) {
-    return value;
-  }
+  const bool exists = place.enum_type()->FindValueByNumber(static_cast<int>(value)) != nullptr;
+  if (exists && (value != 0 || zero_is_value)) return value;
   return CannotBe(place, value);
 }
 
@@ -177,7 +174,8 @@ absl::Status WrongCount(const Place& place, int count) {
 }
 
 absl::Status NothingSet(const Message& message) {
-  return absl::InvalidArgumentError(absl::StrCat("a ", message.GetTypeName(), " of no kind"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("a ", message.GetDescriptor()->full_name(), " without a kind"));
 }
 
 std::vector<const Place*> FindPlaces(const google::protobuf::Descriptor& message,

@@ -4,8 +4,12 @@
 //
 // Out: numbers are clamped to the field's width, text is made UTF-8 (server/wire/utf8.h).
 // In: INVALID_ARGUMENT for an enum value that does not exist and for a number that does not fit.
-// Unspecified (0) is a value only where the noun starts with it. A message within that
+// Unspecified (0) is a value only of an enum that its noun starts with as 0. A message within that
 // is not set leaves the noun within as it was.
+//
+// A pair is a message of two fields, 1 and 2. A variant is a message with a field for each of its
+// alternatives, in order, from 1. A list in a place that is not repeated, as it takes one that may
+// be missing, is a message whose field 1 is the list.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -95,15 +99,12 @@ concept Map = requires {
 template <typename T>
 concept Range = std::ranges::range<T> && !std::same_as<T, std::string>;
 template <typename T>
-concept Choice = requires {
-  std::variant_size<T>::value;
-}
-&&!std::same_as<T, Value>;
-template <typename T>
 concept Optional = requires(T value) {
   value.has_value();
   value.emplace();
 };
+template <typename T>
+concept Variant = requires(T value) { value.valueless_by_exception(); };
 
 }  // namespace wire
 
@@ -144,19 +145,18 @@ void Write(const T& value, Message& message, const Place& place) {
     Put(message, place, static_cast<int64_t>(value));
   } else if constexpr (std::same_as<T, Value>) {
     PutValue(PutMessage(message, place), value);
-  } else if constexpr (Choice<T>) {
-    Message& choice = PutMessage(message, place);
-    const Place& chosen = PlaceAt(choice, static_cast<int>(value.index()) + 1);
-    std::visit([&](const auto& held) { Write(held, choice, chosen); }, value);
   } else if constexpr (Optional<T>) {
-    if (!value.has_value()) return;
-    if constexpr (Range<typename T::value_type>) {  // a message with the list
-      Message& list = PutMessage(message, place);
-      Write(*value, list, PlaceAt(list, 1));
-    } else {
-      Write(*value, message, place);
-    }
+    if (value.has_value()) Write(*value, message, place);
+  } else if constexpr (Variant<T>) {
+    Message& kind = PutMessage(message, place);
+    std::visit([&](const auto& held) {
+      Encode(held, PutMessage(kind, PlaceAt(kind, static_cast<int>(value.index()) + 1)));
+    }, value);
   } else if constexpr (Range<T>) {
+    if (!place.is_repeated()) {
+      Message& list = PutMessage(message, place);
+      return Write(value, list, PlaceAt(list, 1));
+    }
     for (const auto& element : value) Write(element, message, place);
   } else if constexpr (Pair<T>) {
     Message& pair = PutMessage(message, place);
@@ -192,16 +192,16 @@ absl::Status ReadAll(const Message& message, const Place& place, T& values) {
   return absl::OkStatus();
 }
 
-// The alternative whose place is set: the first has number 1.
-template <typename T, size_t... kIndices>
-absl::Status ReadChoice(const Message& message, T& value, std::index_sequence<kIndices...>) {
-  absl::Status status = NothingSet(message);
-  const auto read = [&]<size_t kIndex>(std::integral_constant<size_t, kIndex>) {
+// Into the alternative of a variant whose place in `message` is set.
+template <size_t kIndex = 0, typename T>
+absl::Status ReadHeld(const Message& message, T& value) {
+  if constexpr (kIndex == std::variant_size_v<T>) {
+    return NothingSet(message);
+  } else {
     const Place& place = PlaceAt(message, kIndex + 1);
-    if (IsSet(message, place)) status = Read(message, place, -1, value.template emplace<kIndex>());
-  };
-  (read(std::integral_constant<size_t, kIndices>()), ...);
-  return status;
+    if (!IsSet(message, place)) return ReadHeld<kIndex + 1>(message, value);
+    return Decode(GetMessage(message, place, -1), value.template emplace<kIndex>());
+  }
 }
 
 template <typename T>
@@ -221,8 +221,9 @@ absl::Status Read(const Message& message, const Place& place, int index, T& valu
         return absl::OkStatus();
       }
     }
-    ASSIGN_OR_RETURN(const int64_t number, GetInteger(message, place, index, INT32_MIN, INT32_MAX,
-                                                      static_cast<int>(value) == 0));
+    const bool zero_is_value = static_cast<int>(value) == 0 || std::same_as<T, DType>;
+    ASSIGN_OR_RETURN(const int64_t number,
+                     GetInteger(message, place, index, INT32_MIN, INT32_MAX, zero_is_value));
     value = static_cast<T>(number);
   } else if constexpr (std::integral<T>) {
     ASSIGN_OR_RETURN(const int64_t number,
@@ -231,20 +232,15 @@ absl::Status Read(const Message& message, const Place& place, int index, T& valu
     value = static_cast<T>(number);
   } else if constexpr (std::same_as<T, Value>) {
     ASSIGN_OR_RETURN(value, GetValue(GetMessage(message, place, index)));
-  } else if constexpr (Choice<T>) {
-    return ReadChoice(GetMessage(message, place, index), value,
-                      std::make_index_sequence<std::variant_size_v<T>>());
   } else if constexpr (Optional<T>) {
     value.reset();
-    if (!IsSet(message, place)) return absl::OkStatus();
-    if constexpr (Range<typename T::value_type>) {
-      const Message& list = GetMessage(message, place, index);
-      return ReadAll(list, PlaceAt(list, 1), value.emplace());
-    } else {
-      return Read(message, place, index, value.emplace());
-    }
+    if (IsSet(message, place)) return Read(message, place, index, value.emplace());
+  } else if constexpr (Variant<T>) {
+    return ReadHeld(GetMessage(message, place, index), value);
   } else if constexpr (Range<T>) {
-    return ReadAll(message, place, value);
+    if (place.is_repeated()) return ReadAll(message, place, value);
+    const Message& list = GetMessage(message, place, index);
+    return ReadAll(list, PlaceAt(list, 1), value);
   } else if constexpr (Pair<T>) {
     const Message& pair = GetMessage(message, place, index);
     RETURN_IF_ERROR(Read(pair, PlaceAt(pair, 1), -1, value.first));

@@ -16,24 +16,6 @@ constexpr double kSampleNsMin = 1e-6;
 constexpr double kSampleNsMax = 1e15;
 constexpr size_t kWorstBytesMax = 200;  // the place of one element
 
-absl::Status CheckBuffers(const std::vector<BufferPlan>& buffers) {
-  for (const BufferPlan& buffer : buffers) {
-    if (buffer.count < 0) return absl::InvalidArgumentError("a buffer of negative size");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckSteps(const std::vector<StepPlan>& steps) {
-  for (const StepPlan& step : steps) {
-    RETURN_IF_ERROR(CheckBuffers(step.zero));
-    for (const ArgPlan& arg : step.args) {
-      const BufferPlan* const buffer = std::get_if<BufferPlan>(&arg);
-      if (buffer != nullptr) RETURN_IF_ERROR(CheckBuffers({*buffer}));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void SetStatus(const absl::Status& status, worker::v1::WorkerReply& reply) {
@@ -73,33 +55,45 @@ absl::StatusOr<DeviceInfo> FromWire(const worker::v1::DeviceInfo& proto) {
   return info;
 }
 
-worker::v1::Program ToWire(const Program& program) {
-  return Encoded<worker::v1::Program>(program);
-}
+worker::v1::Program ToWire(const Program& program) { return Encoded<worker::v1::Program>(program); }
 
 worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference_binary,
                            uint64_t seed) {
-  auto proto = Encoded<worker::v1::Prepare>(plan, {"reference", "work"});
+  worker::v1::Prepare proto;
+  for (const BufferPlan& buffer : plan.buffers) Encode(buffer, *proto.add_buffers());
   *proto.mutable_reference() = ToWire(Program{plan.reference.steps, reference_binary});
+  for (const auto& [dtype, bounds] : plan.tolerances) {
+    worker::v1::Tolerance* tolerance = proto.add_tolerances();
+    tolerance->set_dtype(static_cast<worker::v1::DType>(dtype));
+    Encode(bounds, *tolerance->mutable_bounds());
+  }
   proto.set_seed(seed);
   return proto;
 }
 
 absl::StatusOr<ProblemPlan> FromWire(const worker::v1::Prepare& proto) {
-  ASSIGN_OR_RETURN(ProblemPlan plan, Decoded<ProblemPlan>(proto, {"reference", "work"}));
-  RETURN_IF_ERROR(CheckBuffers(plan.buffers));
-  // Its binary stays in the message.
-  RETURN_IF_ERROR(Decode(proto.reference(), plan.reference, {"compile"}));
-  RETURN_IF_ERROR(CheckSteps(plan.reference.steps));
+  ProblemPlan plan;
+  for (const auto& buffer : proto.buffers()) {
+    RETURN_IF_ERROR(Decode(buffer, plan.buffers.emplace_back()));
+  }
+  for (const auto& step : proto.reference().steps()) {
+    RETURN_IF_ERROR(Decode(step, plan.reference.steps.emplace_back()));
+  }
+  for (const auto& tolerance : proto.tolerances()) {
+    if (!worker::v1::DType_IsValid(tolerance.dtype())) {
+      return absl::InvalidArgumentError(absl::StrCat("no such data type: ", tolerance.dtype()));
+    }
+    auto& [dtype, bounds] = plan.tolerances.emplace_back();
+    dtype = static_cast<DType>(tolerance.dtype());
+    RETURN_IF_ERROR(Decode(tolerance.bounds(), bounds));
+  }
   return plan;
 }
 
 worker::v1::Run ToWire(const RunRequest& request) { return Encoded<worker::v1::Run>(request); }
 
 absl::StatusOr<RunRequest> FromWire(const worker::v1::Run& proto) {
-  ASSIGN_OR_RETURN(RunRequest request, Decoded<RunRequest>(proto));
-  RETURN_IF_ERROR(CheckSteps(request.program.steps));
-  return request;
+  return Decoded<RunRequest>(proto);
 }
 
 worker::v1::RunReport ToWire(const RunReport& report) {

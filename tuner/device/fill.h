@@ -33,8 +33,8 @@
 
 namespace tune {
 
-// In the order of tune::Fill::Kind.
-enum FillKind { kFillNormal = 0, kFillUniform = 1, kFillConstant = 2, kFillIota = 3 };
+// Values as tune::Fill::Kind's.
+enum FillKind { kFillNormal = 1, kFillUniform = 2, kFillConstant = 3, kFillIota = 4 };
 
 struct FillBits {
   unsigned first;

@@ -152,15 +152,23 @@ bool Fits(const TensorMapPlan&, const ParameterFact& parameter, bool) {
   return parameter.bytes == kTensorMapBytes;
 }
 
+absl::string_view Described(Role role) {
+  switch (role) {
+    case Role::kInput: return "an input";
+    case Role::kOutput: return "an output";
+    case Role::kInOut: return "an in-out";
+    case Role::kScratch: break;
+  }
+  return "scratch";
+}
+
 std::string Described(const BufferPlan& buffer, const CompilePlan& plan) {
-  static constexpr std::array<absl::string_view, 4> kRoles = {"an input", "an output", "an in-out",
-                                                              "scratch"};
   const bool checked = buffer.role == Role::kOutput || buffer.role == Role::kInOut;
   const bool reference =
       std::any_of(plan.defines.begin(), plan.defines.end(),
                   [](const auto& define) { return define.first == "TUNE_REFERENCE"; });
   return absl::StrCat(
-      "a buffer of ", ToText(buffer.dtype), " (", kRoles[static_cast<size_t>(buffer.role)],
+      "a buffer of ", ToText(buffer.dtype), " (", Described(buffer.role),
       reference && checked && IsFloating(buffer.dtype) ? ", wide for a reference" : "", ")");
 }
 std::string Described(const ScalarPlan& scalar, const CompilePlan&) {

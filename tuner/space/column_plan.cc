@@ -8,7 +8,7 @@
 namespace tune {
 namespace {
 
-// What a slot depends on may be reached in many ways; beyond these it always matters.
+// A slot may be reached by many paths. With more than these it always matters.
 constexpr size_t kMaxPaths = 4;
 constexpr size_t kMaxVisits = 4000;
 
@@ -99,7 +99,7 @@ class Planner {
     return id;
   }
 
-  // A chain in the order in which its operands become known.
+  // Turns a chain into terms of two operands, in the order in which the operands become known.
   TermId TakeApart(const Term& chain) {
     std::vector<TermId> operands = chain.operands;
     std::stable_sort(operands.begin(), operands.end(),
@@ -115,7 +115,7 @@ class Planner {
     return result;
   }
 
-  // The terms of this depth that `id` is computed from, and itself.
+  // Adds `id` and the terms of this depth that it is computed from.
   void Need(TermId id, int depth, std::set<TermId>* needed) const {
     const Term& term = plan_.graph.terms[id];
     if (depths_[id] != depth || term.operands.empty()) return;
@@ -138,7 +138,8 @@ class Planner {
     }
   }
 
-  // Without the conditions: where terms are shared a lot there are too many ways down.
+  // Finds the slots without their conditions. Where many terms are shared, there are too many
+  // paths.
   void FindSlotsOnly(int depth) {
     slots_.clear();
     std::set<TermId> seen;
@@ -159,7 +160,7 @@ class Planner {
     }
   }
 
-  // Finds the slots below a term that is still open; `path` is what must hold to get here.
+  // Finds the slots below a term that is still open. `path` is what must hold to get here.
   void Visit(TermId id, int depth, Path* path) {
     const Term& term = plan_.graph.terms[id];
     if (term.op == TermOp::kConstant) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the terms of a component are computed param by param, and what of an assignment of the first
-// params still matters to the rest: the slots. Two assignments with the same slots have the same
+// How the terms of a component are computed param by param. The slots are what still matters to the
+// other params once the first ones have values. Two assignments with the same slots have the same
 // continuations. Internal to tuner/space.
 #pragma once
 
@@ -12,22 +12,25 @@
 
 namespace tune {
 
-// A conjunct of a constraint: a truth term, or opaque, to be run as a program.
+// A conjunct of a constraint. It is a truth term, or it is opaque and runs as a program.
 struct Atom {
   TermId term = 0;
   bool is_opaque = false;
-  size_t program = 0;  // of an opaque one
+  size_t program = 0;  // of an opaque conjunct
   ParamSet params = 0;
   size_t constraint = 0;  // index in the definition
 };
 
 struct Slot {
   TermId term = 0;
-  // It matters if all conditions of one of these hold; if there are none, always.
+  // The slot matters if all conditions of one of these paths hold. If there are no paths, it always
+  // matters.
   struct Condition {
     TermId term = 0;  // a slot as well
     Word word = 0;
-    bool is_word = true;  // or is not: what failed does not decide
+    // Whether the term must be `word`, or must not be. The latter is for an `and` or an `or`: a
+    // term that failed does not decide it.
+    bool is_word = true;
   };
   std::vector<std::vector<Condition>> paths;
   Word filler = 0;  // its word when it does not matter

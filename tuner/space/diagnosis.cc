@@ -9,9 +9,9 @@ namespace tune {
 namespace {
 
 constexpr DiagramCost kLimits = {.work = 20'000'000, .bytes = 16 << 20, .edges = 1 << 20};
-// Trying to do without each of more constraints takes too long.
+// With more constraints it takes too long to try without each.
 constexpr size_t kMaxTried = 64;
-// More that conflict together are too many to tell somebody.
+// A message with more names than this helps nobody.
 constexpr size_t kMaxNamed = 4;
 
 class Diagnosis {
@@ -56,7 +56,8 @@ class Diagnosis {
     return solution.ok() && solution->is_empty();
   }
 
-  // The first constraint with which nothing is left: fewer constraints never leave less.
+  // The first constraint with which no config is left. It can be searched by halves, since fewer
+  // constraints never leave fewer configs.
   size_t LastNeeded() {
     size_t some_left = 0;
     size_t none_left = used_.size();
@@ -69,8 +70,8 @@ class Diagnosis {
     return none_left - 1;
   }
 
-  // A set of constraints up to `last` that leaves nothing, and that leaves something without any
-  // one of them; nothing if that takes too long to find out.
+  // A set of constraints up to `last` that leaves no config, while without any one of them some are
+  // left. Empty if that takes too long to find out.
   std::vector<size_t> Conflict(size_t last) {
     if (last > kMaxTried) return {};
     for (size_t i = 0; i < last; ++i) {

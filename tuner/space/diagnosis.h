@@ -9,9 +9,9 @@
 
 namespace tune {
 
-// Names the constraint that rejects every config, the few that do so together, or the last of those
-// that do. REQUIRES: all constraints together leave nothing.
-// CANCELLED if `stopped`, which may be empty, says so.
+// Names the constraint that rejects every config, or the few that do so together. If these are too
+// many, or take too long to find, it names the last of them. REQUIRES: all constraints together
+// leave nothing. CANCELLED if `stopped`, which may be empty, says so.
 absl::Status NothingLeft(Solver* solver, const SpaceDefinition& definition,
                          const std::function<bool()>& stopped);
 

@@ -64,7 +64,7 @@ class LevelReducer {
     }
   }
 
-  // The node made of the edges from `begin` on, or the one before that is the same.
+  // The node made of the edges from `begin` on, or an earlier node that is the same.
   uint32_t Merge(size_t begin, uint64_t hash, uint64_t count) {
     const size_t size = result_.digits.size() - begin;
     size_t at = (hash ^ hash >> 32) & (table_.size() - 1);
@@ -108,7 +108,7 @@ std::optional<Diagram> Diagram::Create(std::vector<Level> levels,
     if (!reducer.Run()) return std::nullopt;
     ids = std::move(reducer.ids_);
     levels[level] = std::move(reducer.result_);
-    // What is reserved for edges that turned out to lead nowhere is given back.
+    // Gives back what was reserved for edges that turned out to lead nowhere.
     levels[level].digits.shrink_to_fit();
     levels[level].children.shrink_to_fit();
     levels[level].counts.shrink_to_fit();

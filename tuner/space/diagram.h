@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The assignments of a group of params as a decision diagram: a level for each param, an edge for
-// each digit, and one node for all beginnings that go on alike. With the number of assignments
-// below each edge the i-th is found without listing the others. Internal to tuner/space.
+// The assignments of a group of params as a decision diagram. It has a level for each param, an
+// edge for each digit, and one node for all beginnings that go on alike. The number of assignments
+// below each edge is known, so the i-th is found without listing the others. Internal to
+// tuner/space.
 //
 // Source: S. Minato, "Zero-suppressed BDDs", 1993, and D. E. Knuth, "The Art of Computer
 // Programming", vol. 4A, 7.1.4, for counting and ranking in diagrams.
@@ -22,18 +23,19 @@ class Diagram {
   struct Level {
     uint32_t param = 0;
     std::vector<uint32_t> first_edge;  // of each node, and the end
-    // Of each edge; a node's digits ascend.
+    // Of each edge. The digits of a node's edges ascend.
     std::vector<uint16_t> digits;
     std::vector<uint32_t> children;  // nodes of the next level; 0 on the last
-    // Set by Create. How many assignments there are of each node, and how many of a node with a
-    // smaller digit: of every sixteenth edge, since of all it would be most of the memory.
+    // Both set by Create. `counts`: how many assignments there are below each node. `marks`: how
+    // many assignments of the node have a smaller digit, for every sixteenth edge. For every edge
+    // they would be most of the memory.
     std::vector<uint64_t> counts;
     std::vector<uint64_t> marks;
   };
 
-  // `levels` may have edges that lead nowhere; they and what is only reached by them are dropped,
-  // and nodes with the same continuations become one. Nothing if the count does not fit 63 bits, or
-  // if `stopped`, asked now and then, says so.
+  // `levels` may have edges that lead nowhere. These are dropped, with what only they reach. Nodes
+  // with the same continuations become one. Nothing if the count does not fit 63 bits, or if
+  // `stopped`, asked now and then, says so.
   static std::optional<Diagram> Create(std::vector<Level> levels,
                                        const std::function<bool()>& stopped = {});
 
@@ -42,13 +44,14 @@ class Diagram {
   size_t edge_count() const;
   size_t bytes() const;
 
-  // `digits` is by param, of the whole space; only this diagram's params are written or read.
+  // `digits` has one for each param of the whole space. Only those of this diagram's params are
+  // written or read.
   // REQUIRES: rank < count().
   void DigitsAt(uint64_t rank, absl::Span<uint16_t> digits) const;
   std::optional<uint64_t> RankOf(absl::Span<const uint16_t> digits) const;
 
-  // The ranks of the assignments that differ from the one with these digits in the param of
-  // `level` only; if `adjacent`, by one in the digit.
+  // The ranks of the assignments that differ from the one with these digits only in the param of
+  // `level`. If `adjacent`, they differ there by one digit.
   // REQUIRES: the digits are of an assignment.
   void Neighbours(absl::Span<const uint16_t> digits, size_t level, bool adjacent,
                   absl::FunctionRef<void(uint64_t rank)> found) const;
@@ -58,14 +61,15 @@ class Diagram {
 
  private:
   friend class DiagramCursor;
-  // Assignments below an edge.
+  // How many assignments are below an edge.
   uint64_t Below(size_t level, size_t edge) const {
     return level + 1 < levels_.size() ? levels_[level + 1].counts[levels_[level].children[edge]]
                                       : 1;
   }
-  // Assignments of a node with a smaller digit than the edge's.
+  // How many assignments of a node have a smaller digit than the edge's.
   uint64_t Before(size_t level, uint32_t node, size_t edge) const;
-  // The edge of a node that an assignment goes through; takes from the rank what is before it.
+  // The edge of a node that the assignment of this rank goes through. Takes from the rank the
+  // number of assignments before that edge.
   // REQUIRES: the rank is below the node's count.
   uint32_t EdgeAt(size_t level, uint32_t node, uint64_t* rank) const;
   // The edge of a node with a digit, or nothing.
@@ -80,10 +84,10 @@ class Diagram {
 // Goes through the assignments of a diagram in order.
 class DiagramCursor {
  public:
-  // At the first assignment; writes its digits.
+  // Starts at the assignment of this rank and writes its digits.
   DiagramCursor(const Diagram& diagram, uint64_t rank, absl::Span<uint16_t> digits);
-  // The next one, whose digits are written over those of the last; false, at the first again, after
-  // the last.
+  // Goes to the next assignment and writes its digits over those of the one before. After the last
+  // it goes to the first again and returns false.
   bool Next(absl::Span<uint16_t> digits);
 
  private:

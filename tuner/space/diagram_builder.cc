@@ -9,9 +9,9 @@
 namespace tune {
 namespace {
 
-// Candidates that are worked on at a time: their columns stay in the cache.
+// So many candidates are worked on at a time that their columns stay in the cache.
 constexpr size_t kChunk = 1024;
-// A few milliseconds: the work of looking nodes up is not counted.
+// Takes a few milliseconds, since the work of looking nodes up is not counted.
 constexpr uint64_t kWorkBetweenAsks = 100'000;
 
 class Builder {
@@ -43,7 +43,7 @@ class Builder {
       }
     }
     result.failed = FailedAssignment(levels.size());
-    // The terminal of those that failed is there with the other one, or alone.
+    // There may be a second terminal, for assignments that failed. Both become one.
     for (uint32_t& child : levels.back().children) child = 0;
     table_ = NodeTable(0);
     origins_ = {};
@@ -86,7 +86,7 @@ class Builder {
     return DiagramResult::Kind::kDone;
   }
 
-  // A long vector that grows is there twice for a while.
+  // While a long vector grows, it is held twice. So its memory is reserved beforehand.
   void Reserve(uint64_t most, NodeTable* table, Diagram::Level* result) const {
     constexpr uint64_t kFew = 1 << 18;
     if (most < kFew) return;
@@ -105,7 +105,7 @@ class Builder {
     return bytes;
   }
 
-  // What depends on this level's param alone is computed once for each digit.
+  // Terms that depend on this level's param alone are computed once for each digit.
   void PrepareLevel(size_t level) {
     const PlanLevel& plan = plan_.levels[level];
     std::fill(slot_of_.begin(), slot_of_.end(), -1);
@@ -281,7 +281,7 @@ class Builder {
     }
   }
 
-  // The slot's words, with the filler where it does not matter.
+  // The slot's words, with the filler where the slot does not matter.
   const Word* Fill(const Slot& slot, std::vector<Word>* filled) {
     const size_t count = parents_.size();
     const Word* words = Get(slot.term).words;
@@ -301,7 +301,7 @@ class Builder {
     return filled->data();
   }
 
-  // By way of the first parent of every node.
+  // Found by way of the first parent of every node.
   std::optional<std::vector<uint16_t>> FailedAssignment(size_t level_count) const {
     if (!plan_.may_fail) return std::nullopt;
     const Word* failed = table_.column(table_.width() - 1);

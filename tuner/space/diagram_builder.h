@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the diagram of a component from its constraints, level by level from the first param on:
-// every node is extended by every digit, many at a time; what a constraint rejects is dropped and
-// what has the same slots becomes one node. Internal to tuner/space.
+// Builds the diagram of a component from its constraints, level by level from the first param on.
+// Every node is extended by every digit, many at a time. What a constraint rejects is dropped. What
+// has the same slots becomes one node. Internal to tuner/space.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace tune {
 
 enum class Verdict : uint8_t { kTrue, kFalse, kFailed };
 
-// Runs an opaque atom; `digits` is by param, only the atom's own matter.
+// Runs an opaque atom. `digits` has one for each param, and only the atom's own matter.
 using RunProgram = absl::FunctionRef<Verdict(size_t program, const std::vector<uint16_t>& digits)>;
 
 struct DiagramInput {
@@ -31,12 +31,13 @@ struct DiagramInput {
 
 struct DiagramCost {
   uint64_t work = 0;   // operations on words, roughly
-  uint64_t bytes = 0;  // held at once, buffers of a fixed size apart
+  uint64_t bytes = 0;  // held at once, without buffers of a fixed size
   uint64_t edges = 0;
 };
 
 struct DiagramLimits : DiagramCost {
-  std::function<bool()> stopped;  // asked every few milliseconds; true ends it. May be empty
+  // Asked every few milliseconds; true ends the work. May be empty.
+  std::function<bool()> stopped;
 
   bool ShouldStop() const { return stopped && stopped(); }
 };
@@ -45,7 +46,7 @@ struct DiagramResult {
   enum class Kind { kDone, kTooWide, kTooMany, kStopped };
   Kind kind = Kind::kDone;
   std::optional<Diagram> diagram;
-  // An assignment that no atom rejects but one fails on; by param of the space.
+  // The digits of an assignment that no atom rejects and on which one fails, by param of the space.
   std::optional<std::vector<uint16_t>> failed;
   size_t level = 0;   // where it was too wide
   uint64_t work = 0;  // done

@@ -13,14 +13,14 @@ namespace tune {
 
 struct ConstraintEffect {
   std::string text;
-  // Nothing where counting takes too long, or something cannot be evaluated.
+  // Nothing where counting takes too long or something cannot be evaluated.
   std::optional<double> rejects;        // of the product, if it were the only constraint
   std::optional<double> rejects_alone;  // configs that every other constraint allows
 };
 
-// Counts the space twice for each constraint, without it and with it alone, the first ones first:
-// after a few seconds those that are left have no counts. `valid` is the count with all.
-// Errors as Space::Build.
+// Counts the space twice for each constraint: without it, and with it alone. It takes them in order
+// and stops after a few seconds; the constraints left then have no counts. `valid` is the count
+// with all. Errors as Space::Build.
 absl::StatusOr<std::vector<ConstraintEffect>> ConstraintEffects(const SpaceDefinition& definition,
                                                                 double valid,
                                                                 const SpaceEffort& effort = {});

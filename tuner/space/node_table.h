@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes of one level while it is built: a hash table over the words of their slots. Internal to
-// tuner/space.
+// The nodes of one level while it is built: a hash table whose keys are the words of their slots.
+// Internal to tuner/space.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class NodeTable {
 
   size_t width() const { return columns_.size(); }
   size_t size() const { return size_; }
-  // What is reserved and not used costs no memory, only addresses.
+  // Memory that is reserved and not used costs only addresses, so it does not count.
   size_t bytes() const {
     return (hashes_.size() + columns_.size() * size_) * sizeof(Word) +
            buckets_.size() * sizeof(uint32_t);
@@ -27,8 +27,8 @@ class NodeTable {
   }
   const Word* column(size_t i) const { return columns_[i].data(); }
 
-  // Finds or adds a node for each of `count` keys, given as `width` columns; `fresh` becomes the
-  // positions of those that were added.
+  // Finds or adds a node for each of `count` keys, given as `width` columns. `fresh` becomes the
+  // positions of the keys whose nodes were added.
   void Insert(const std::vector<const Word*>& keys, size_t count, uint32_t* nodes,
               std::vector<uint32_t>* fresh) {
     fresh->clear();
@@ -78,7 +78,7 @@ class NodeTable {
   void Grow(size_t nodes) {
     size_t buckets = 256;
     while (buckets < nodes * 2) buckets *= 2;
-    buckets_ = {};  // what there was need not be held beside what comes
+    buckets_ = {};  // frees the old buckets before the new ones are held
     buckets_.assign(buckets, 0);
     for (uint32_t node = 0; node < size_; ++node) {
       uint64_t hash = 0;

@@ -9,11 +9,11 @@ namespace tune {
 namespace {
 
 constexpr size_t kSamples = 128;
-// An order that is expected to cost less, in candidates, is not worth improving.
+// An order that is expected to cost fewer candidates than this is not worth improving.
 constexpr double kCheap = 4000;
 constexpr int kMaxPasses = 4;
-// Terms looked at, some 10 ms: where there are many params and constraints the best order so far
-// will do.
+// The terms that may be looked at, in some 10 ms. Where params and constraints are too many for
+// that, the best order so far will do.
 constexpr uint64_t kMaxWork = 3'000'000;
 
 uint64_t NextRandom(uint64_t* state) {
@@ -56,11 +56,12 @@ class WidthEstimate {
     return cost;
   }
 
-  // How many of the assignments of its params an atom lets through, about.
+  // About how many of the assignments of its params an atom lets through.
   double Selectivity(size_t atom) const { return selectivity_[atom]; }
 
  private:
-  // Runs every term for some random assignments: how often atoms hold, how many values terms take.
+  // Runs every term for some random assignments, to see how often atoms hold and how many values
+  // terms take.
   void Sample(const std::vector<std::vector<Word>>& param_words) {
     uint64_t random = 1;
     std::vector<std::vector<Word>> columns(graph_.terms.size());
@@ -114,7 +115,7 @@ class WidthEstimate {
     std::sort(column.begin(), column.end());
     const auto seen =
         static_cast<double>(std::unique(column.begin(), column.end()) - column.begin());
-    // Few values seen are all there are; many may be but a part.
+    // If few values were seen, they are about all there are. If many were seen, there may be more.
     return seen < kSamples / 3 ? std::min(most, seen * 1.2) : most;
   }
 
@@ -199,7 +200,7 @@ class WidthEstimate {
   std::unordered_map<ParamSet, double> known_;
 };
 
-// Each time the param that leaves the fewest nodes.
+// Takes, each time, the param that leaves the fewest nodes.
 std::vector<size_t> Greedy(WidthEstimate* width, const std::vector<size_t>& radices,
                            std::vector<size_t> left, size_t first) {
   std::vector<size_t> order = {first};
@@ -219,7 +220,7 @@ std::vector<size_t> Greedy(WidthEstimate* width, const std::vector<size_t>& radi
   return order;
 }
 
-// Completes one atom after the other, each time the one with the fewest new combinations.
+// Completes one atom after the other. Each time it is the one with the fewest new combinations.
 std::vector<size_t> AtomByAtom(const std::vector<Atom>& atoms, const std::vector<size_t>& radices,
                                const std::vector<size_t>& params) {
   std::vector<size_t> order;

@@ -9,9 +9,9 @@
 
 namespace tune {
 
-// An order of `params` in which the estimated number of nodes stays small: params of a constraint
-// close together, so that it decides early and little of them has to be kept. `atoms` are over
-// these params.
+// An order of `params` in which the estimated number of nodes stays small. Params of a constraint
+// are close together in it, so the constraint decides early and little has to be kept. `atoms` are
+// over these params.
 std::vector<size_t> ChooseOrder(const TermGraph& graph, const std::vector<Atom>& atoms,
                                 const std::vector<std::vector<Word>>& param_words,
                                 const std::vector<size_t>& radices,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conjuncts of constraints as programs, one config at a time: for what terms cannot say, and for
-// messages. Internal to tuner/space.
+// Runs conjuncts of constraints as programs, one config at a time. They are for what terms cannot
+// say, and for messages. Internal to tuner/space.
 #pragma once
 
 #include <cstdint>

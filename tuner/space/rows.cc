@@ -35,8 +35,8 @@ absl::Status CheckRows(const std::vector<SpaceParam>& params, const std::vector<
 absl::StatusOr<Space> Space::FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows) {
   RETURN_IF_ERROR(CheckRows(params, rows));
   const size_t width = params.size();
-  // One node for each beginning that rows share. A row that first differs from the last one at some
-  // param adds an edge there and at every param after it, each of those to a new node.
+  // There is one node for each beginning that rows share. A row first differs from the row before
+  // at some param. It adds an edge there, and an edge to a new node at every param after it.
   std::vector<Diagram::Level> levels(width);
   for (size_t i = 0; i < width; ++i) levels[i].param = static_cast<uint32_t>(i);
   for (size_t at = 0; at < rows.size(); at += width) {

@@ -25,7 +25,8 @@ Diagram Free(size_t param, size_t radix) {
   return *Diagram::Create({std::move(level)});
 }
 
-// The atom that had to be carried where a diagram became too wide, the one of most params.
+// The atom to leave out where a diagram became too wide: of those carried there, the one of most
+// params.
 size_t WidestAtom(const std::vector<Atom>& atoms, ParamSet component,
                   const std::vector<size_t>& order, size_t level) {
   ParamSet assigned = 0;
@@ -170,7 +171,8 @@ absl::StatusOr<Solution> Solver::Solve(const SolveLimits& limits,
     if (!failure.ok() && deferred.empty()) return failure;
     solution.deferred = std::move(deferred);
     if (failure.ok()) return solution;
-    // What fails may be rejected by what was left out: all that may fail is looked at again.
+    // A conjunct that was left out may reject the assignment that failed. So all atoms that may
+    // fail are checked config by config as well.
     for (const Atom& atom : atoms) {
       const bool may_fail = atom.is_opaque || terms_.graph().terms[atom.term].may_fail;
       if (may_fail) solution.deferred.push_back(atom.program);
@@ -199,7 +201,7 @@ absl::StatusOr<Solution> Solver::SolveOnce(const DiagramLimits& limits,
       return absl::ResourceExhaustedError("there are more than 2^62 valid configs");
     }
     if (result.kind == DiagramResult::Kind::kTooWide) {
-      // Goes on: another component may be empty, and then this one does not matter.
+      // The loop goes on. Another component may be empty, and then this one does not matter.
       if (!widest->has_value()) *widest = WidestAtom(atoms, set, order, result.level);
       continue;
     }
@@ -207,7 +209,7 @@ absl::StatusOr<Solution> Solver::SolveOnce(const DiagramLimits& limits,
       widest->reset();
       return nothing;
     }
-    // An error only if no other component rejects everything.
+    // This is an error only if no other component rejects everything.
     if (result.failed.has_value()) failure->Update(FailureAt(atoms, set, *result.failed));
     left.bytes -= std::min<uint64_t>(left.bytes, result.diagram->bytes());
     left.edges -= std::min<uint64_t>(left.edges, result.diagram->edge_count());

@@ -20,10 +20,11 @@ namespace tune {
 
 // Params that share no constraint with any other group, and their assignments.
 struct Solution {
-  // By their smallest param. One with a count of 0 alone: there is no assignment at all.
+  // Sorted by their smallest param. A single one with a count of 0 says that there is no
+  // assignment.
   std::vector<Diagram> components;
-  // Conjuncts that were left out, to be checked config by config: with them a diagram would be too
-  // wide.
+  // Conjuncts that were left out, since with them a diagram would be too wide. They are to be
+  // checked config by config.
   std::vector<size_t> deferred;
 
   bool is_empty() const { return components.size() == 1 && components[0].count() == 0; }
@@ -56,7 +57,7 @@ class Solver {
                                      absl::Status* failure, std::optional<size_t>* widest);
   explicit Solver(const SpaceDefinition& definition);
   void AddAtoms();
-  // The constant atoms: false if one of them is.
+  // False if one of the constant atoms is false.
   bool ConstantsHold(const std::vector<Atom>& atoms, absl::Status* failure);
   std::vector<ParamSet> Connected(const std::vector<Atom>& atoms) const;
   DiagramResult Build(ParamSet component, const std::vector<Atom>& atoms,

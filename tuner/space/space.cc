@@ -14,7 +14,7 @@
 namespace tune {
 namespace {
 
-// A second or two of work. The diagram takes 7 bytes an edge, and is made level by level of one
+// A second or two of work. The diagram takes 7 bytes an edge. It is made, level by level, from one
 // that takes 6.
 constexpr DiagramCost kLarge = {.work = 400'000'000, .bytes = 72 << 20, .edges = 6'000'000};
 constexpr int kDeferrals = 6;
@@ -32,8 +32,8 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Below `size`, all alike likely. Source: D. Lemire, "Fast random integer generation in an
-// interval", ACM TOMACS, 2019.
+// A number below `size`. All are equally likely. Source: D. Lemire, "Fast random integer generation
+// in an interval", ACM TOMACS, 2019.
 uint64_t Below(uint64_t size, absl::FunctionRef<uint64_t()> random) {
   __extension__ using Wide = unsigned __int128;
   const uint64_t least = (0 - size) % size;
@@ -233,8 +233,8 @@ void Space::Neighbours(uint64_t index, Neighbourhood neighbourhood,
 
 uint64_t Space::Sample(absl::FunctionRef<uint64_t()> random) const {
   if (lazy_ == nullptr) return Below(size_, random);
-  // The estimate found valid ones, so this ends; should luck fail, or nobody wait for it any more,
-  // with one that it found.
+  // The estimate found valid configs, so this loop finds one too. Should luck fail, or nobody wait
+  // any more, it ends with one that the estimate found.
   for (uint64_t tries = 0; tries < 100 * kEstimateTries; ++tries) {
     if (tries % kTriesBetweenAsks == kTriesBetweenAsks - 1 && lazy_->stopped && lazy_->stopped()) {
       break;

@@ -31,7 +31,7 @@ struct SpaceLet {
   Expression expression;
 };
 
-// A constraint over params and lets; every other name in it is a constant.
+// A constraint over params and lets. Every other name in it is a constant.
 struct SpaceConstraint {
   Expression expression;
   std::string text;  // as people know it, for messages: "'A * B <= 1024' (why)"
@@ -48,45 +48,45 @@ struct SpaceDefinition {
 struct SpaceEffort {
   enum class Size {
     kAny,    // a second or two of work, and some 100 MiB while it lasts
-    kSmall,  // some milliseconds and 2 MiB; where that does not do, ABORTED
+    kSmall,  // some milliseconds and 2 MiB; ABORTED if that is not enough
   };
   Size size = Size::kAny;
-  // "Is nobody interested any more?" Asked every few milliseconds; if so, CANCELLED. May be empty.
+  // Asked every few milliseconds: is nobody interested any more? If so, CANCELLED. May be empty.
   std::function<bool()> stopped;
 };
 
-// Which configs are neighbours: those that differ in exactly one param, by any value of its list
-// (kHamming) or by the next value up or down the list (kAdjacent).
+// Which configs are neighbours: those that differ in exactly one param. That param has any other
+// value of its list (kHamming), or the next value up or down the list (kAdjacent).
 enum class Neighbourhood { kHamming, kAdjacent };
 
-// Immutable and thread-safe. The configs have an order that only the definition decides; it is not
-// that of the value lists. What is held is not a list of configs but what tells them apart (see
-// docs/spaces.md), so a space may have billions of them.
+// Immutable and thread-safe. Only the definition decides the order of the configs, which is not
+// that of the value lists. A space holds no list of configs but what tells them apart (see
+// docs/spaces.md). So it may have billions of them.
 class Space {
  public:
-  // Finds the valid configs without enumerating the product: a constraint is applied as soon as its
-  // params are fixed, params that share no constraint are kept apart, and assignments that go on
-  // alike are followed once. A config is valid if every constraint is true; one that is false for
-  // some constraint is not valid even if another cannot be evaluated there.
+  // Finds the valid configs without enumerating the product. A constraint is applied as soon as its
+  // params are fixed. Params that share no constraint are kept apart. Assignments that go on alike
+  // are followed once. A config is valid if every constraint is true. If some constraint is false
+  // for it, it is not valid, even if another cannot be evaluated there.
   //
   // INVALID_ARGUMENT if a constraint cannot be evaluated for a config that the others allow, or if
   // no config is left (names the constraint, or the few that conflict). RESOURCE_EXHAUSTED if there
   // are more than 2^62 configs, or if valid ones are too rare to be found.
   static absl::StatusOr<Space> Build(const SpaceDefinition& definition,
                                      const SpaceEffort& effort = {});
-  // A space whose configs are listed: rows of params.size() digits, positions in the params'
-  // values. Rows must be sorted and each there once: index i is row i. INVALID_ARGUMENT otherwise.
+  // A space whose configs are listed. A row has params.size() digits, positions in the params'
+  // values. Index i is row i. INVALID_ARGUMENT if the rows are not sorted, or one is there twice.
   static absl::StatusOr<Space> FromRows(std::vector<SpaceParam> params, std::vector<uint16_t> rows);
 
   // Every index is below this.
   uint64_t size() const { return size_; }
-  // Whether every index below size() is a valid config. If not, the space is too large to be known:
-  // a constraint is checked config by config, Contains() says for which index it holds, and
-  // strategies pass over the others.
+  // Whether every index below size() is a valid config. If not, the space is too large to be known.
+  // Then some constraints are checked config by config. Contains() says for which index they hold,
+  // and strategies pass over the others.
   bool exact() const { return lazy_ == nullptr; }
   // REQUIRES: index < size().
   bool Contains(uint64_t index) const;
-  // The index of a valid config, the same one each time: 0 if the space is exact.
+  // The index of a valid config, the same one each time. 0 if the space is exact.
   uint64_t SomeValid() const;
   // How many valid configs there are: size(), or an estimate with this relative standard error.
   double valid_count() const { return valid_count_; }
@@ -110,14 +110,16 @@ class Space {
   std::optional<uint64_t> IndexOf(const Config& config) const;
   std::optional<uint64_t> IndexOfDigits(absl::Span<const uint16_t> digits) const;
 
-  // Replaces `out` by the valid neighbours of a config: by param, and by digit within a param.
+  // Replaces `out` by the valid neighbours of a config, ordered by param, and within a param by
+  // digit.
   // REQUIRES: index < size().
   void Neighbours(uint64_t index, Neighbourhood neighbourhood, std::vector<uint64_t>& out) const;
 
-  // A valid config, all alike likely. `random` gives 64 random bits at a time.
+  // A valid config. All are equally likely. `random` gives 64 random bits at a time.
   uint64_t Sample(absl::FunctionRef<uint64_t()> random) const;
 
-  // How many valid configs have each value of param `i`; of an inexact space, how many indices.
+  // How many valid configs have each value of param `i`. In an inexact space it counts indices
+  // instead.
   std::vector<uint64_t> ValueCounts(size_t i) const;
   // The groups of params that share constraints, each with how many valid assignments it has. Their
   // product is size().
@@ -136,7 +138,7 @@ class Space {
     size_t level = 0;
   };
   Space() = default;
-  // Both are what everything else is found from. RESOURCE_EXHAUSTED: too many.
+  // Keeps both and computes the size from them. RESOURCE_EXHAUSTED if there are too many configs.
   absl::Status Hold(std::vector<SpaceParam> params, std::vector<Diagram> components);
   absl::Status CountLazily(Lazy* lazy, const SpaceEffort& effort);
   bool Holds(absl::Span<const uint16_t> digits) const;

@@ -174,8 +174,8 @@ void Loop(const Column& a, const Column& b, size_t count, Word* out, Op op) {
   }
 }
 
-// The operators that constraints are mostly made of, where nothing can fail. False: not one of
-// them.
+// Runs the operators that constraints are mostly made of, where nothing can fail. False if it is
+// none of these operators.
 bool ApplyFast(const Term& term, const Column& a, const Column& b, size_t count, Word* out) {
   switch (term.op) {
     case TermOp::kAdd:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constraints of a space as one graph of typed terms over 64-bit words, so that a term can be
-// computed for many assignments at once. Terms that occur twice are one. Internal to tuner/space.
+// The constraints of a space as one graph of typed terms over 64-bit words. A term can be computed
+// for many assignments at once. A term that occurs twice is in the graph once. Internal to
+// tuner/space.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ inline bool Has(ParamSet set, size_t param) { return (set >> param & 1) != 0; }
 // An integer, a truth value (0 or 1), the number of a text, or the bits of a double.
 using Word = int64_t;
 
-// The integer, or truth value, of what cannot be evaluated. A float's is NaN.
+// The integer or truth value that stands for what cannot be evaluated. For a float it is NaN.
 inline constexpr Word kPoison = std::numeric_limits<Word>::min();
 
 enum class TermType : uint8_t { kInteger, kReal, kText };
@@ -111,7 +112,7 @@ struct Term {
 
 // Terms in an order in which operands come first.
 struct TermGraph {
-  // The id of a term that says the same, which is added if there is none.
+  // The id of a term that says the same. If there is none, the term is added.
   TermId Intern(Term term);
 
   std::vector<Term> terms;
@@ -119,15 +120,15 @@ struct TermGraph {
   std::unordered_multimap<uint64_t, TermId> ids;  // by a hash of what a term says
 };
 
-// Sets the bounds of a term, and whether it may fail or is a truth value, from its operands. False
-// if it cannot be a term: the integers it stands for may not be exact floats, or a sum or product
-// of many may not fit a word in some order.
+// Sets from a term's operands its bounds, whether it may fail and whether it is a truth value.
+// False if it cannot be a term. That is so if the integers that it stands for may not be exact
+// floats, or if a sum or product of many may not fit a word in some order.
 bool SetTermBounds(const TermGraph& graph, Term* term);
 
-// The term's value for operands; a binary term takes a and b, a select all three.
+// The term's value for these operands. A binary term takes a and b, and a select takes all three.
 Word ApplyTerm(const TermGraph& graph, const Term& term, Word a, Word b, Word c);
 
-// One operand of many evaluations: a word for each of them, or one for all.
+// One operand of many evaluations: a word for each evaluation, or one for all.
 struct Column {
   const Word* words = nullptr;  // null: `constant`
   Word constant = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interval arithmetic over terms: what can be shown never to fail is computed without checks.
+// Interval arithmetic over terms. Terms that it shows never to fail are computed without checks.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -43,7 +43,7 @@ void SetTruth(Term* term) {
 
 Wide Magnitude(const Term& term) { return std::max(-Wide{term.low}, Wide{term.high}); }
 
-// The bounds of a product, and of whatever else takes its extremes where its operands do.
+// The bounds of a product, and of any other operator that takes its extremes where its operands do.
 template <typename Number, typename Op>
 std::pair<Number, Number> Corners(Number a_low, Number a_high, std::initializer_list<Number> others,
                                   Op op) {
@@ -82,7 +82,7 @@ bool SetChainBounds(const TermGraph& graph, Term* term) {
 
 void SetFloorDivide(const Term& a, const Term& b, Term* term) {
   term->may_fail |= b.low <= 0 && b.high >= 0;
-  // Where the divisor's sign changes the quotient is largest next to zero.
+  // If the divisor's range holds zero, the quotient is largest for a divisor next to zero.
   auto clamp = [&](Wide divisor) {
     divisor = std::clamp(divisor, Wide{b.low}, Wide{b.high});
     return divisor == 0 ? Wide{1} : divisor;

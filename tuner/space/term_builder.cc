@@ -10,7 +10,7 @@ using Node = Expression::Node;
 
 namespace {
 
-// Integers up to here are floats, too.
+// Integers up to this are exact as floats, too.
 constexpr Word kMaxExactReal = Word{1} << 53;
 
 bool AllKinds(const std::vector<Value>& values, bool (*is_kind)(const Value&)) {
@@ -155,7 +155,7 @@ std::optional<TermId> TermBuilder::ToReal(TermId id) {
   return Apply(TermOp::kToReal, TermType::kReal, {id});
 }
 
-// Values, with Python's `and` and `or` of operands.
+// Values. `and` and `or` give one of their operands, as in Python.
 std::optional<TermId> TermBuilder::ValueOf(const Node& node) {
   switch (node.kind) {
     case Node::Kind::kLiteral:
@@ -438,7 +438,7 @@ std::optional<TermId> TermBuilder::Logic(TermOp op, Result left, Result right) {
   const Word decides = op == TermOp::kAnd ? 0 : 1;
   if (At(*left).op == TermOp::kConstant) return At(*left).word == decides ? left : right;
   if (!right.has_value()) return std::nullopt;
-  // The other way round only if nothing on the left can fail.
+  // The operands may change places only if nothing on the left can fail.
   if (At(*right).op == TermOp::kConstant && !At(*left).may_fail) {
     return At(*right).word == decides ? right : left;
   }
@@ -450,7 +450,7 @@ std::optional<TermId> TermBuilder::Select(Result condition, Result then, Result 
   if (At(*condition).op == TermOp::kConstant) return At(*condition).word != 0 ? then : otherwise;
   if (!then.has_value() || !otherwise.has_value()) return std::nullopt;
   if (At(*then).type != At(*otherwise).type) {
-    // Which of the two it is matters where an integer and a float behave differently.
+    // Where an integer and a float behave differently, it matters which of the two it is.
     then = ToReal(*then);
     otherwise = ToReal(*otherwise);
     if (!then.has_value() || !otherwise.has_value()) return std::nullopt;

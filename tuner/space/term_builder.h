@@ -19,12 +19,12 @@ class TermBuilder {
   // `definition` must outlive the builder.
   explicit TermBuilder(const SpaceDefinition& definition);
 
-  // The truth value of an expression, or nothing if terms cannot say it: lists that are not
+  // The truth value of an expression. Nothing if terms cannot say it: with lists that are not
   // constant, text that is put together, or a param of numbers and text.
   std::optional<TermId> Truth(const Expression::Node& node);
 
   const TermGraph& graph() const { return graph_; }
-  // The word of each value of each param; empty for a param that terms cannot hold.
+  // The word of each value of each param. Empty for a param that terms cannot hold.
   const std::vector<std::vector<Word>>& param_words() const { return words_; }
 
  private:

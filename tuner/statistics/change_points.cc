@@ -22,7 +22,8 @@ Values Slice(const Values& values, size_t begin, size_t end) {
                 values.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
-// Sums of |x - y| over pairs, from sums of rows and columns kept up to date as the split moves.
+// Sums of |x - y| over pairs. They come from sums of rows and columns that follow the split as it
+// moves.
 struct Split {
   size_t index = 0;
   double q = -std::numeric_limits<double>::infinity();
@@ -67,7 +68,8 @@ class Finder {
   // Splits [begin, end) as long as the generous test finds something.
   void Divide(size_t begin, size_t end) {
     if (end - begin < 2 * kSideLeast) return;
-    // A long quiet series must not hide a short change: one window at a time, half overlapping.
+    // A long quiet series must not hide a short change. So one window is searched at a time, and
+    // half of it overlaps the next.
     const size_t width = 2 * options_.window;
     if (end - begin > width) {
       for (size_t at = begin; at < end; at += options_.window) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a series changes its level: for the history of a kernel over many commits. It needs values
-// after a change to see it, so it is of no use for judging the newest commit; the gate is.
+// Where a series changes its level: for the history of a kernel over many commits. It sees a change
+// only with values after it. So it cannot judge the newest commit; the gate can.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +22,19 @@ struct ChangePoint {
 };
 
 // Splits the series where the energy distance between the two sides is greatest (E-divisive:
-// Matteson and James, arXiv 1306.4933), keeps a split if a t-test finds it likely, and splits the
-// parts again; first generously (ten times p_max), then the weakest points go until every one left
-// is significant and large enough (Hunter: Fleming et al., arXiv 2301.03034). The t-test in place
-// of permutations makes it give the same answer every time. Sorted by index. REQUIRES: values are
-// finite and positive.
+// Matteson and James, arXiv 1306.4933). It keeps a split if a t-test finds it likely, and splits
+// the parts again. At first it is generous (ten times p_max). Then the weakest points go until
+// every one left is significant and large enough (Hunter: Fleming et al., arXiv 2301.03034). A
+// t-test in place of permutations gives the same answer every time. Sorted by index. REQUIRES:
+// values are finite and positive.
 std::vector<ChangePoint> FindChangePoints(const std::vector<double>& values,
                                           const ChangePointOptions& options);
 
-// The two-sided p of Welch's t-test for different means; 1 if either has fewer than two values.
+// The two-sided p of Welch's t-test for different means. 1 if either has fewer than two values.
 double WelchP(const std::vector<double>& a, const std::vector<double>& b);
 
-// The two-sided p of a paired t-test for a mean log ratio other than 0; 1 for fewer than three.
+// The two-sided p of a paired t-test for a mean log ratio other than 0. 1 for fewer than three
+// ratios.
 double PairedP(const std::vector<double>& log_ratios);
 
 }  // namespace tune

@@ -15,8 +15,9 @@ double StudentCdf(double t, double degrees);
 // The t for which StudentCdf(t) is `probability`. REQUIRES: 0 < probability < 1.
 double StudentQuantile(double probability, double degrees);
 
-// The exact (Clopper-Pearson) interval of a proportion: with this confidence the true one is not
-// below `low`, and with this confidence it is not above `high`. Each bound is one-sided.
+// The exact (Clopper-Pearson) interval of a proportion. Each bound is one-sided: with this
+// confidence the true proportion is not below `low`, and with this confidence it is not above
+// `high`.
 struct ProportionBounds {
   double low = 0;
   double high = 1;

@@ -28,8 +28,8 @@ std::vector<double> Centred(const std::vector<double>& response) {
   return centred;
 }
 
-// Takes each level's mean out of the residuals. Returns the largest of them, and counts the levels
-// that occur.
+// Takes each level's mean out of the residuals. Returns the largest of these means, and counts the
+// levels that occur.
 double TakeOutMeans(const std::vector<size_t>& levels, size_t level_count,
                     std::vector<double>& residuals, size_t& seen) {
   std::vector<double> sums(level_count, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which parameters of a space matter: how much of the spread of log latency each explains, alone
-// and in pairs. Descriptive: configs of a search are no random sample of the space, and
-// constraints tie parameters together, so shares overlap and need not add up.
+// and in pairs. The shares only describe. Configs of a search are no random sample of the space.
+// Constraints tie parameters together, so shares overlap and need not add up.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ struct Observations {
   std::vector<double> response;             // log latency
 };
 
-// Share of the variance that a factor explains by itself, adjusted for its number of levels
-// (epsilon squared, Kelley 1935, so that a factor of many levels does not win by chance), in 0..1.
-// 0 with fewer than two levels seen or nothing left to explain.
+// Share of the variance that a factor explains by itself, in 0..1. It is adjusted for the number of
+// levels, so that a factor of many levels does not win by chance (epsilon squared, Kelley 1935). 0
+// with fewer than two levels seen or nothing left to explain.
 double MainEffect(const Observations& observations, size_t factor);
 
 // The share that all factors explain by an additive fit, adjusted alike.

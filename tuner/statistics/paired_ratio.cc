@@ -16,7 +16,7 @@ constexpr double kStudent[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 
                                2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639,
                                2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423};
 
-// Beyond the table its last value, which is a little wide.
+// Beyond the table its last value holds, which makes the interval a little wide.
 double Student(size_t freedom) { return kStudent[std::min(freedom, std::size(kStudent)) - 1]; }
 
 }  // namespace

@@ -15,9 +15,10 @@ struct RatioInterval {
 };
 
 // numerators[r] and denominators[r] are of round r, so what a round does to both cancels. The ratio
-// is the geometric mean of the rounds' ratios, the interval Student's, 95 %, on their logarithms
-// (Student, "The Probable Error of a Mean", Biometrika 6, 1908). One round tells nothing: its
-// interval is (0, infinity). REQUIRES: equally many of both, at least one, all above zero.
+// is the geometric mean of the rounds' ratios. The interval is Student's at 95 % on their
+// logarithms (Student, "The Probable Error of a Mean", Biometrika 6, 1908). One round tells
+// nothing: its interval is (0, infinity). REQUIRES: equally many of both, at least one, all above
+// zero.
 RatioInterval EstimateRatio(const std::vector<double>& numerators,
                             const std::vector<double>& denominators);
 

@@ -16,7 +16,8 @@ constexpr size_t kBimodalLeast = 8;
 constexpr double kDipInDeviations = 3;
 constexpr double kMadToDeviation = 1.4826;  // of a normal distribution
 
-// The quantile that a two-sided 95 % interval needs; asked again and again for the same few counts.
+// The quantile that a two-sided 95 % interval needs. It is kept, since callers ask for the same few
+// counts again and again.
 double Reach95(size_t degrees) {
   static const std::vector<double> table = [] {
     std::vector<double> quantiles = {std::numeric_limits<double>::infinity()};

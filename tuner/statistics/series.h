@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a handful of numbers in a row tell: their mean and how well it is known, whether neighbours
-// are alike, whether there are two kinds of them.
+// are alike, and whether the numbers fall in two groups.
 #pragma once
 
 #include <vector>
@@ -16,17 +16,17 @@ struct MeanInterval {
   double low = 0;
   double high = 0;
 };
-// Student's t interval at 95 %: right from very few values on, where a bootstrap is too narrow.
-// With fewer than two values it is infinite. REQUIRES: not empty.
+// Student's t interval at 95 %. It is right from very few values on, where a bootstrap is too
+// narrow. With fewer than two values it is infinite. REQUIRES: not empty.
 MeanInterval EstimateMean(const std::vector<double>& values);
 
-// The correlation of each value with the next, around the common mean; 0 for fewer than three
-// values or values that are all equal.
+// The correlation of each value with the next, around the common mean. 0 for fewer than three
+// values, or if all are equal.
 double Lag1Autocorrelation(const std::vector<double>& values);
 
-// Do the values fall in two groups with a gap between them wider than three robust standard
-// deviations of the groups? Either group must have two values and a tenth of all; below eight
-// values the answer is no. `least_spread` is how finely the values are known.
+// Whether the values fall in two groups. The gap between the groups must be wider than three robust
+// standard deviations of the groups. Each group must have two values and a tenth of all. Below
+// eight values the answer is no. `least_spread` is how finely the values are known.
 bool IsBimodal(std::vector<double> values, double least_spread);
 
 }  // namespace tune

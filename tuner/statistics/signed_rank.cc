@@ -10,7 +10,8 @@
 namespace tune {
 namespace {
 
-// P(sum of a random subset of `ranks` = i), for every i. One pass a rank: with or without it.
+// P(sum of a random subset of `ranks` = i), for every i. Each rank takes one pass, which adds the
+// subsets that have it.
 std::vector<double> SubsetSums(const std::vector<size_t>& ranks) {
   std::vector<double> chances = {1.0};
   for (const size_t rank : ranks) {
@@ -31,7 +32,7 @@ double TailFrom(const std::vector<double>& chances, size_t sum) {
   return std::min(tail, 1.0);
 }
 
-// Tails of the untied distributions, which is what measured times have.
+// Tails of the distributions without ties. Measured times have none.
 constexpr size_t kTabled = 32;
 
 std::vector<double> TailsOf(size_t count) {

@@ -7,12 +7,13 @@
 namespace tune {
 
 // P(W+ >= the observed sum of the positive differences' ranks) when each difference is as likely to
-// be positive as negative: small when the differences tend to be positive. Wilcoxon 1945; the null
-// distribution by counting subsets of the ranks, so it is exact for every number of differences.
+// be positive as negative. It is small when the differences tend to be positive. Source: Wilcoxon,
+// 1945. The null distribution comes from counting subsets of the ranks, so it is exact for every
+// number of differences.
 //
 // Differences that are zero say nothing and are left out, as Wilcoxon did. Equal sizes share the
-// mean of their ranks, and the null distribution is the one of those shared ranks, so ties do not
-// make it approximate either. The least p of n differences is 2^-n. Returns 1 where none is left.
+// mean of their ranks. The null distribution is that of the shared ranks, so it is exact with ties,
+// too. The least p of n differences is 2^-n. Returns 1 where no difference is left.
 double SignedRankP(const std::vector<double>& differences);
 
 }  // namespace tune

@@ -32,7 +32,7 @@ void StoppingRule::Add(double sample_ns) {
 StopReason StoppingRule::Decide() const {
   const size_t count = samples_ns_.size();
   if (count < kLeastSamples) return StopReason::kContinue;
-  // Even the fastest sample: one slow start must not condemn a config.
+  // The fastest sample decides: one slow start must not condemn a config.
   if (policy_.rival_latency_ns > 0 && policy_.hopeless_ratio > 0 &&
       fastest_ns_ > policy_.hopeless_ratio * policy_.rival_latency_ns) {
     return StopReason::kHopeless;

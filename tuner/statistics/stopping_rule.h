@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a trial has samples enough.
+// When a trial has enough samples.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,10 @@ namespace tune {
 
 enum class StopReason { kContinue, kPrecise, kHopeless, kBudget };
 
-// Feed samples, ask whether to go on. Stops when the median's 95 % interval is narrow enough (from
-// samples_min on), when even the fastest sample is far slower than the rival (from the third on),
-// or when the samples or seconds are used up (with three samples at least). Not thread-safe.
+// Feed samples, then ask whether to go on. It stops when one of these holds: from samples_min on,
+// the median's 95 % interval is narrow enough; from the third sample on, even the fastest is far
+// slower than the rival; with at least three samples, the samples or seconds are used up. Not
+// thread-safe.
 class StoppingRule {
  public:
   explicit StoppingRule(const SamplePolicy& policy);

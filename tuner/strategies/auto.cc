@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default: the surrogate, hedged twice by parts that know all results too. Where a prior is
-// given, a surrogate that knows nothing of it chooses too: where the prior is not borne out, and
-// most of the time once its best had their chance. Once nothing better is found for long, a local
-// search chooses now and then. Where the model is right there is nothing left to find by then;
-// where it is wrong, the walk does not believe it.
+// The default: the surrogate with two hedges. All parts know all results. Where a prior is given, a
+// second surrogate knows nothing of it and chooses too. It does so where the prior is not borne
+// out, and most of the time once the prior's best had their chance. Once nothing better is found
+// for long, a local search chooses now and then. Where the model is right, there is nothing left to
+// find by then. Where it is wrong, the walk does not believe it.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -15,15 +15,16 @@
 namespace tune {
 namespace {
 
-// Results without an improvement after which every so many-th choice is the walk's.
+// After so many results without an improvement the walk makes this share of the choices.
 constexpr size_t kStalled = 100;
 constexpr double kWalkShare = 0.25;
-// A prior that explains half of what it says keeps the choice; below that it loses it by chance, in
-// proportion, once this many configs are known.
+// With a slope of this much or more the prior keeps every choice. Below, it loses choices by
+// chance, in proportion, once so many configs are known.
 constexpr double kSlopeTrusted = 0.5;
 constexpr size_t kPlainFrom = 3;
-// The best elsewhere are near the best here, seldom the best. Up to so many configs the prior may
-// make every choice; then a third at most, and less as the configs known grow.
+// The best elsewhere are near the best here, and seldom the best. Up to so many known configs the
+// prior may make every choice. From then on it makes at most a third, and less as more configs are
+// known.
 constexpr size_t kPriorFirst = 10;
 constexpr double kPriorShareMax = 1.0 / 3;
 constexpr double kPriorShareOverCount = 5;

@@ -11,8 +11,8 @@
 
 namespace tune {
 
-// Keeps `count` items: half of them the first by `key`, the others drawn from the rest. What is
-// slow matters as a whole, what is fast one by one. REQUIRES: count <= items.size().
+// Keeps `count` items: half of them the first by `key`, the others drawn from the rest. Fast
+// configs matter one by one, and slow ones as a whole. REQUIRES: count <= items.size().
 template <typename Item, typename Key>
 void KeepBestAndSome(size_t count, Key key, RandomSource& random, std::vector<Item>& items) {
   std::stable_sort(items.begin(), items.end(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Gaussian process's prediction for many configs at once, extended by a point at a time: a point
-// costs O(points x candidates), not a new factorisation.
+// A Gaussian process's prediction for many configs at once. It is extended by a point at a time. A
+// point costs O(points x candidates), and no new factorisation.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class CandidateTable {
   explicit CandidateTable(const Geometry& geometry) : columns_(geometry.axes()) {}
 
   void Add(const Geometry& geometry, uint64_t index, absl::Span<const uint16_t> digits);
-  // Lowers for each candidate what is above its distance from a config.
+  // Lowers the distance of each candidate to that from a config, where it is above that.
   void LowerToDistance(const Geometry& geometry, absl::Span<const uint16_t> digits,
                        std::vector<float>& distances) const;
   size_t size() const { return indices_.size(); }
@@ -46,8 +46,8 @@ class CandidateModel {
   // A point, observed or to be: its value is not needed.
   void AddPoint(absl::Span<const uint16_t> digits);
 
-  // L^-1 times the values. Where there is none the value is taken to be what the points before it
-  // predict, so that it moves nothing.
+  // L^-1 times the values. A missing value is taken to be what the points before it predict, so
+  // that it moves nothing.
   std::vector<double> Whiten(absl::Span<const std::optional<double>> values) const;
   // V transposed times the whitened values.
   void Combine(absl::Span<const double> whitened, std::vector<float>& out) const;

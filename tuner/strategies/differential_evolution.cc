@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Differential evolution over digits: a member is challenged by the best member plus a scaled
-// difference of two others, mixed with the member. Source: Storn, Price, "Differential evolution -
-// a simple and efficient heuristic for global optimization over continuous spaces", Journal of
-// Global Optimization, 1997 (the scheme best/1/bin).
+// Differential evolution over digits. The best member plus a scaled difference of two others, mixed
+// with a member, challenges that member. Source: Storn, Price, "Differential evolution - a simple
+// and efficient heuristic for global optimization over continuous spaces", Journal of Global
+// Optimization, 1997 (the scheme best/1/bin).
 #include <cmath>
 #include <unordered_map>
 
@@ -43,7 +43,8 @@ class DifferentialEvolution : public DigitSearch {
         continue;
       }
       const double step = scale * (static_cast<double>(plus.digits[i]) - minus.digits[i]);
-      // A fraction of a digit is taken by chance, or small lists would never change.
+      // A fraction of a digit becomes a whole one by chance. Otherwise small lists would never
+      // change.
       challenger.push_back(
           static_cast<int64_t>(std::floor(best.digits[i] + step + random().Uniform())));
     }

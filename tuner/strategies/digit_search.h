@@ -17,8 +17,8 @@ class DigitSearch : public Search {
   explicit DigitSearch(const StrategyInput& input) : Search(input, kPriorStarts) {}
 
  protected:
-  // The config with these digits, or else a valid one that differs from it in few of them; nothing
-  // if what is near is invalid or known. Digits outside their lists are clamped.
+  // The config with these digits, or else a valid one that differs in few of them. Nothing if what
+  // is near is invalid or known. Digits outside their lists are clamped.
   std::optional<uint64_t> Repair(std::vector<int64_t> digits) {
     std::vector<uint16_t> valid(digits.size());
     for (size_t i = 0; i < digits.size(); ++i) {
@@ -26,7 +26,7 @@ class DigitSearch : public Search {
       valid[i] = static_cast<uint16_t>(std::clamp<int64_t>(digits[i], 0, last));
     }
     if (const auto index = space().IndexOfDigits(valid); index && !IsKnown(*index)) return index;
-    // One digit off, then more: a walk that forgets nothing of where it started.
+    // One digit is changed, then two, and so on, always from where it started.
     for (int changes = 1; changes <= kRepairChanges; ++changes) {
       for (int draw = 0; draw < kRepairDraws; ++draw) {
         std::vector<uint16_t> near = valid;
@@ -40,7 +40,7 @@ class DigitSearch : public Search {
     return std::nullopt;
   }
 
-  // One of the valid neighbours that are not known, at random.
+  // A random one of the valid neighbours that are not known.
   std::optional<uint64_t> UnknownNeighbour(uint64_t index, Neighbourhood neighbourhood) {
     space().Neighbours(index, neighbourhood, neighbours_);
     std::erase_if(neighbours_, [&](uint64_t neighbour) { return IsKnown(neighbour); });
@@ -56,7 +56,7 @@ class DigitSearch : public Search {
   std::vector<uint64_t> neighbours_;
 };
 
-// Infinite for what did not work: worse than anything that did.
+// Infinite for what did not work. That is worse than anything that did.
 inline double CostOf(const Observation& observation) {
   if (observation.outcome != Outcome::kOk) return std::numeric_limits<double>::infinity();
   return observation.latency_ns;

@@ -8,8 +8,8 @@
 namespace tune {
 namespace {
 
-// Spreads of the prior, in log units. The lengths' is narrow: a dozen points say little about ten
-// lengths.
+// Spreads of the prior, in log units. That of the lengths is narrow: a dozen points say little
+// about ten lengths.
 constexpr double kLengthSpread = 0.5;
 constexpr double kLogNoise = -6;
 constexpr double kNoiseSpread = 1.5;
@@ -113,7 +113,7 @@ double ProcessFit::Factor(const ProcessShape& shape) {
       const double* of_column = &factor_[column * count_];
       of_row[column] = (of_row[column] - Dot(of_row, of_column, column)) / of_column[column];
     }
-    // The noise keeps it positive but for rounding.
+    // The noise keeps it positive, apart from rounding.
     of_row[row] = std::sqrt(std::max(of_row[row] - Dot(of_row, of_row, row), kJitter));
     log_root += std::log(of_row[row]);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Gaussian process over configs. The correlation of two configs is exp(-sum of distance / length)
-// over the axes, one length for each: continuous but rough, as latencies over tuning parameters
-// are. Source: Rasmussen, Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2
-// and 5.
+// over the axes, with a length for each. The functions that it describes are continuous but rough,
+// as latencies over tuning parameters are. Source: Rasmussen, Williams, "Gaussian Processes for
+// Machine Learning", 2006, chapters 2 and 5.
 #pragma once
 
 #include <cstddef>
@@ -29,18 +29,18 @@ ProcessShape PriorShape(const Geometry& geometry);
 // The signal's variance, given the sum of squares of the whitened values of some points.
 double ProcessVariance(double squares, size_t points);
 
-// The factor L of the covariance of points, in units of the signal's variance, extended by a point
-// at a time.
+// The factor L of the covariance of points, in units of the signal's variance. It is extended by a
+// point at a time.
 class ProcessFactor {
  public:
   explicit ProcessFactor(double noise = 0) : noise_(noise) {}
 
   size_t points() const { return rows_.size(); }
-  // L^-1 times the correlations of a config with the points. 1 less the sum of its squares is the
-  // part of the signal's variance that they leave open; its product with the whitened values is
-  // what they predict.
+  // L^-1 times the correlations of a config with the points. The points leave open this part of the
+  // signal's variance: 1 less the sum of the result's squares. They predict the product of the
+  // result with the whitened values.
   std::vector<double> Solve(std::vector<double> correlations) const;
-  // Adds a config, given its correlations with the points. Its row of L.
+  // Adds a config, given its correlations with the points. Returns its row of L.
   const std::vector<double>& Add(std::vector<double> correlations);
   // The point's component of L^-1 times the values, given its value and the components before it.
   double WhitenAt(size_t point, double value, absl::Span<const double> before) const;
@@ -53,18 +53,18 @@ class ProcessFactor {
 // Pairwise distances of the points that a shape is fitted to.
 class ProcessFit {
  public:
-  // `digits` has a config after the other, `values` has mean 0 and variance 1.
+  // `digits` has one config after the other. `values` has mean 0 and variance 1.
   ProcessFit(const Geometry& geometry, const std::vector<std::vector<uint16_t>>& digits,
              std::vector<double> values);
 
   // Log of the posterior density of a shape, but for a constant.
   double LogPosterior(const ProcessShape& shape);
-  // Climbs from `start` one coordinate after the other, `rounds` times.
+  // Climbs from `start` along one coordinate after the other, `rounds` times.
   ProcessShape Climb(ProcessShape start, int rounds);
 
  private:
   double LogPrior(const ProcessShape& shape) const;
-  // Factors the covariance in place; the log of the root of its determinant.
+  // Factors the covariance in place. Returns the log of the root of its determinant.
   double Factor(const ProcessShape& shape);
 
   const size_t axes_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A steady-state genetic algorithm: children of parents chosen by tournament, mixed param by param
-// and mutated, replace the worst. There are no generations to wait for, so any number may be in
-// flight. Source: Whitley, "The GENITOR algorithm and selection pressure", ICGA 1989.
+// A steady-state genetic algorithm. A tournament chooses the parents. Their child is mixed param by
+// param, mutated, and replaces the worst. There are no generations to wait for, so any number may
+// be in flight. Source: Whitley, "The GENITOR algorithm and selection pressure", ICGA 1989.
 #include "tuner/strategies/digit_search.h"
 
 namespace tune {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far configs are from each other, for models: each param that varies is an axis of length 1.
+// How far configs are from each other, for models. Each param that varies is an axis of length 1.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ class Geometry {
   size_t param(size_t axis) const { return axes_[axis].param; }
   size_t radix(size_t axis) const { return axes_[axis].radix; }
 
-  // Between two digits of an axis, 0 to 1: the difference of their ranks. Lists of values are made
-  // by people, who put them as far apart as they expect a difference, in steps or in powers of two.
-  // Strings have no order: any two are 1 apart.
+  // The distance of two digits of an axis, 0 to 1: the difference of their ranks. People make the
+  // lists of values, in steps or in powers of two. They put values as far apart as they expect a
+  // difference. Strings have no order: any two are 1 apart.
   double Between(size_t axis, size_t a, size_t b) const {
     const Axis& of = axes_[axis];
     if (of.nominal) return a == b ? 0 : 1;
     return static_cast<double>(a < b ? b - a : a - b) * of.scale;
   }
-  // Sum over the axes, of the digits of two configs.
+  // The sum of the distances over the axes, given the digits of two configs.
   double Distance(absl::Span<const uint16_t> a, absl::Span<const uint16_t> b) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latin hypercube sampling: each value of each param is tried about equally often, in rounds of as
+// Latin hypercube sampling: each value of each param is tried about equally often. A round has as
 // many configs as the longest list has values. Source: McKay, Beckman, Conover, "A comparison of
 // three methods for selecting values of input variables in the analysis of output from a computer
 // code", Technometrics, 1979.

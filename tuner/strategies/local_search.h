@@ -8,7 +8,7 @@
 
 namespace tune {
 
-// When a walk moves: once all neighbours are known, to the best, or at once to the first better.
+// When a walk moves: to the best once all neighbours are known, or at once to the first better one.
 enum class Improvement { kBest, kFirst };
 
 std::unique_ptr<Search> MakeWalk(const StrategyInput& input, Improvement improvement);

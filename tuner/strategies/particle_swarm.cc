@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Particle swarm: each particle is drawn to the best place it has been and to the best of all, and
-// keeps some of its speed. Source: Kennedy, Eberhart, "Particle swarm optimization", ICNN 1995,
-// with the constriction of Clerc, Kennedy, IEEE Transactions on Evolutionary Computation, 2002.
+// Particle swarm: each particle is drawn to the best place that it has been to and to the best
+// place of all. It keeps some of its speed. Source: Kennedy, Eberhart, "Particle swarm
+// optimization", ICNN 1995, with the constriction of Clerc, Kennedy, IEEE Transactions on
+// Evolutionary Computation, 2002.
 #include <cmath>
 #include <unordered_map>
 

@@ -10,11 +10,11 @@ namespace tune {
 namespace {
 
 constexpr size_t kWeighMin = 6;
-// Recordings of real kernels explain 0.6 to 0.97 of themselves, shuffled ones nothing.
+// Recordings of real kernels explain 0.6 to 0.97 of themselves. Shuffled ones explain nothing.
 constexpr double kExplainedMin = 0.25;
 // Predictions kept of each source: more than the candidates that a model has at once.
 constexpr size_t kPredictedMax = 50'000;
-// Of what is known of a config there, as knowledge of it here.
+// The variance of a value that a source measured, when it is taken as a value here.
 constexpr double kSourceVariance = 0.01;
 // A source that ranks perfectly weighs exp(this) times one that knows nothing.
 constexpr double kRankSharpness = 4;
@@ -112,7 +112,8 @@ std::vector<uint64_t> Prior::Best(size_t count) {
   std::vector<std::pair<double, uint64_t>> best;
   std::unordered_map<uint64_t, bool> seen;
   for (const Source& source : sources_) {
-    // The best of the mean are among the better ones of a source; all of each would be slow.
+    // The configs with the best mean are among the better ones of a source. To take all configs of
+    // each would be slow.
     std::vector<std::pair<double, uint64_t>> own;
     for (const auto& [index, log_ratio] : source.log_ratios) own.emplace_back(log_ratio, index);
     const size_t keep = std::min(own.size(), 4 * count);

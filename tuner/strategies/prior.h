@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other devices, shapes and versions say about a space: for each config the log of its latency
-// over the best, as far as it is known, and how far that is to be trusted here.
+// What other devices, shapes and versions say about a space. For each config that is the log of its
+// latency over the best, as far as it is known, and how far to trust it here.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,17 @@ class Prior {
 
   bool empty() const { return sources_.empty(); }
 
-  // The log of a config's latency over the best, at most kPriorCeiling in the mean: what the
-  // sources have of it, and with less weight what a process predicts for those that lack it. What
-  // failed there is at the ceiling.
+  // The log of a config's latency over the best; its mean is at most kPriorCeiling. It averages
+  // what the sources have of the config. For a source that lacks it, a process predicts it, and
+  // that has less weight. A config that failed there is at the ceiling.
   Prediction LogRatio(uint64_t index, absl::Span<const uint16_t> digits);
 
-  // The configs that the sources recorded, the best first by the mean, at most `count`.
+  // At most `count` of the configs that the sources recorded: those with the best mean, the best
+  // first.
   std::vector<uint64_t> Best(size_t count);
 
-  // Weighs the sources by how well they rank what was measured here: pairs of index and log of
-  // latency. Whether that changed anything.
+  // Weighs the sources by how well they rank what was measured here, given as pairs of index and
+  // log of latency. Returns whether that changed anything.
   bool Weigh(const std::vector<std::pair<uint64_t, double>>& measured);
 
  private:
@@ -51,7 +52,7 @@ class Prior {
   std::vector<Source> sources_;
 };
 
-// Twice as slow or ten times: neither is worth a try.
+// A config twice as slow as the best is no more worth a try than one ten times as slow.
 inline constexpr double kPriorCeiling = 0.7;
 
 }  // namespace tune

@@ -44,9 +44,9 @@ class RandomSource {
   uint64_t state_;
 };
 
-// A permutation of [0, size) that is computed, not stored: a Feistel network over the next power of
-// four, walked until the value is within the range. Source: Black, Rogaway, "Ciphers with arbitrary
-// finite domains", CT-RSA 2002.
+// A permutation of [0, size) that is computed, not stored. It is a Feistel network over the next
+// power of four, applied until the value is within the range. Source: Black, Rogaway, "Ciphers with
+// arbitrary finite domains", CT-RSA 2002.
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t seed) : size_(size) {

@@ -7,13 +7,14 @@
 namespace tune {
 namespace {
 
-// Drawing at random finds an unknown config fast until most are known; the permutation does after.
+// Until most configs are known, random draws find an unknown one fast. After that the permutation
+// does.
 constexpr int kDraws = 16;
-// A space too large to be known is not gone through: as many draws failing means that it is not so
-// large after all.
+// A space too large to be known is not gone through by the permutation. If so many draws fail, it
+// is taken to have no unknown config.
 constexpr int kDrawsInexact = 4096;
 
-// The best last. A config that several sources have counts by the best of them.
+// The best last. A config that several sources have counts by the best of its latencies.
 std::vector<uint64_t> BestOfPrior(const StrategyInput& input, size_t count) {
   std::vector<std::pair<double, uint64_t>> ranked;
   if (count == 0) return {};

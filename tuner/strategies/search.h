@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the strategies that learn have in common: each config is proposed once, the default config
-// comes first, and the space is exhausted before there is nothing more.
+// What the strategies that learn have in common. Each config is proposed once. The default config
+// comes first. They end only when the space is exhausted.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace tune {
 
 class Search : public Strategy {
  public:
-  // The best configs of the prior are asked for first, after the default config; at most so many.
+  // After the default config the best configs of the prior are asked for, at most `prior_starts`.
   explicit Search(const StrategyInput& input, size_t prior_starts = 0);
 
   std::optional<uint64_t> Ask() final;
@@ -25,21 +25,21 @@ class Search : public Strategy {
   void Pend(uint64_t index);
 
  protected:
-  // The next config. If it is known already or nothing, a random one that is not known is asked.
+  // The next config. If this is known already, or nothing, Ask() takes a random unknown one.
   virtual std::optional<uint64_t> Propose() = 0;
   // Called for every ask, the default config and random ones included.
   virtual void Asked(uint64_t index) { (void)index; }
-  // Called for every tell, of configs that were never asked for too, once for each config.
+  // Called once for each config that is told, also if it was never asked for.
   virtual void Learned(const Observation& observation) = 0;
 
   // Asked for or told.
   bool IsKnown(uint64_t index) const { return known_.contains(index); }
   bool IsExhausted() const { return known_.size() >= space_.size(); }
-  // A valid config, known or not, all alike likely.
+  // A valid config, known or not. All are equally likely.
   uint64_t RandomConfig() {
     return space_.Sample([this] { return random_.Next(); });
   }
-  // One that is not known, each with about the same chance; nothing if there is none.
+  // A config that is not known. Each has about the same chance. Nothing if there is none.
   std::optional<uint64_t> RandomUnknown();
   // The digits of a config, valid until the next call.
   const std::vector<uint16_t>& Digits(uint64_t index);

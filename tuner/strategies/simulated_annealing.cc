@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated annealing: a walk to random neighbours that accepts a slower one with a chance that
-// falls with how much slower it is, and with time.. Source:
-// Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science, 1983.
+// Simulated annealing: a walk to random neighbours. It accepts a slower one by chance. The chance
+// falls with time, and with how much slower the neighbour is. Source: Kirkpatrick, Gelatt, Vecchi,
+// "Optimization by simulated annealing", Science, 1983.
 #include <cmath>
 #include <unordered_map>
 

@@ -11,8 +11,9 @@
 namespace tune {
 namespace {
 
-// So many configs are looked at, half of them the best; a third of them is held out. Of fewer than
-// the least, real recordings now and then explain nothing of themselves.
+// At most so many configs are looked at, half of them the best. A third of them is held out. With
+// fewer than the least none is, since real recordings so small now and then explain nothing of
+// themselves.
 constexpr size_t kConfigsMax = 180;
 constexpr size_t kConfigsMin = 60;
 constexpr int kClimbRounds = 4;
@@ -29,7 +30,7 @@ void Choose(LogLatencies& of) {
   for (size_t i = 0; i < of.size(); ++i) std::swap(of[i], of[i + random.Below(of.size() - i)]);
 }
 
-// Above the median all count as no slower than the best is faster, as in a search.
+// As in a search, a value above the median counts as at most as far from it as the best is.
 void Clip(LogLatencies& of) {
   std::vector<double> sorted;
   for (const auto& [index, value] : of) sorted.push_back(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a source of prior results says of every config, those that it lacks too. Internal to
+// What a source of prior results says of every config, also of those that it lacks. Internal to
 // tuner/strategies.
 #pragma once
 
@@ -27,8 +27,8 @@ class SourceProcess {
   SourceProcess(const Space& space, const Geometry& geometry,
                 std::vector<std::pair<uint64_t, double>> log_latencies);
 
-  // The part of the variance of configs held out that the others predict: at most 1, and 0 or less
-  // where they say nothing about each other. 1 where they are too few to tell.
+  // Some configs are held out. This is the part of their variance that the others predict: at most
+  // 1, and 0 or less where configs say nothing about each other. 1 where they are too few to tell.
   double explained() const { return explained_; }
 
   // Some 10 us.

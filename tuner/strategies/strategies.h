@@ -30,7 +30,7 @@ std::unique_ptr<Strategy> MakeDifferentialEvolution(const StrategyInput& input);
 std::unique_ptr<Strategy> MakeParticleSwarm(const StrategyInput& input);
 // The default.
 std::unique_ptr<Strategy> MakeAuto(const StrategyInput& input);
-// What a Gaussian process of the log of the latency expects to improve most on the best.
+// The config that a Gaussian process of the log of the latency expects to improve most on the best.
 std::unique_ptr<Strategy> MakeSurrogate(const StrategyInput& input);
 
 }  // namespace tune

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strategy decides which configs to try. Ask and tell, with many in flight.
+// A strategy decides which configs to try. It is asked for configs and told results, and many may
+// be in flight.
 #pragma once
 
 #include <cstdint>

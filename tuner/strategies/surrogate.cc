@@ -16,20 +16,21 @@ namespace {
 constexpr size_t kDesignPoints = 8;
 constexpr size_t kDesignToldMin = 6;
 constexpr size_t kDesignOkMin = 3;
-// With a prior fewer do: every other one is among its best. Latencies elsewhere are known up to a
-// factor only, so that the best of the prior alone would not tell a good one from a bad one.
+// With a prior fewer do, and every other one is among its best. Latencies elsewhere are known up to
+// a factor only. So the best of the prior alone would not tell a good prior from a bad one.
 constexpr size_t kPriorPoints = 4;
 constexpr size_t kPriorOkMin = 2;
 constexpr size_t kPriorNear = 30;
 constexpr size_t kPriorBest = 256;
 constexpr double kSlopePrecision = 1;  // of the prior's slope, in units of the residual's variance
 constexpr double kUnitMin = 1e-9;
-// A space up to this size is predicted whole; of a larger one a sample is, with what is near the
-// best.
+// A space up to this size is predicted whole. Of a larger one a sample is predicted, with what is
+// near the best.
 constexpr uint64_t kWholeSpaceMax = 20'000;
 constexpr size_t kSampleSize = 4'000;
 constexpr size_t kNeighbourhoods = 8;
-// A model of more points costs more than it gains; in a long search each trial is worth less.
+// A model of more points costs more than it gains. In a long search each trial is worth less, so
+// that fewer points pay.
 constexpr size_t kLongSearch = 400;
 constexpr size_t kPointsMax = 320;
 constexpr size_t kPointsMaxLong = 200;
@@ -101,10 +102,12 @@ std::optional<uint64_t> Surrogate::Propose() {
 std::optional<uint64_t> Surrogate::Start() {
   if (prior_best_.empty()) return Spread();
   const size_t start = starts_++;
-  // Drawn, since the best of the prior and what is far from it are the same for every seed.
+  // Drawn at random, since the best of the prior and what is far from it are the same for every
+  // seed.
   if (start == 1) return RandomUnknown();
   if (start % 2 == 1) return Spread();
-  // Among the best of the prior, far apart: the next best is next to the best, and as good or bad.
+  // Among the best of the prior, far apart. The second best is often next to the best, and as good
+  // or as bad.
   if (!IsKnown(prior_best_.front())) return prior_best_.front();
   const size_t count = std::min(prior_best_.size(), kPriorNear + 4 * points_.size());
   return Farthest(absl::MakeConstSpan(prior_best_).subspan(0, count));
@@ -163,8 +166,8 @@ Surrogate::Columns Surrogate::ColumnsOf(const std::vector<size_t>& points) const
     if (points_[i].state == State::kOk) sorted.push_back(points_[i].log_latency);
   }
   std::sort(sorted.begin(), sorted.end());
-  // Slow configs are many and their times span orders of magnitude: above the median they count
-  // as no worse than the best is better.
+  // Slow configs are many, and their times span orders of magnitude. One above the median counts as
+  // at most as far from the median as the best is.
   const double median = sorted[sorted.size() / 2];
   double ceiling = 2 * median - sorted.front();
   if (!prior_.empty()) ceiling = std::max(ceiling, sorted.front() + kPriorCeiling);
@@ -286,7 +289,7 @@ void Surrogate::Refit() {
   }
   Thin(told_ < kLongSearch ? kPointsMax : kPointsMaxLong, model_points_);
   FitShape(model_points_);
-  // What is pending comes last: its value is taken to be what those before it predict.
+  // Pending points come last: each is taken to have the value that those before it predict.
   model_points_.insert(model_points_.end(), pending.begin(), pending.end());
 
   model_.reset();
@@ -333,7 +336,7 @@ std::optional<uint64_t> Surrogate::MostPromising() {
     }
     const double deviation = std::sqrt(variance);
     const double z = (columns.best_value - mean) / deviation;
-    // Far below, improvement underflows; the order of z goes on.
+    // Far below, the improvement underflows, but z still tells candidates apart.
     const double score = z > -6 ? ExpectedImprovement(columns.best_value, mean, deviation) : z;
     if (score > chosen_score) {
       chosen_score = score;

@@ -22,8 +22,8 @@ class Surrogate : public Search {
   ~Surrogate() override;
 
   std::optional<double> ImprovementChance() const override { return improvement_chance_; }
-  // How far what was measured bears the prior out: about 1 if fully, 0 if not at all or there is
-  // none. It is 1 before anything is measured.
+  // How far what was measured bears the prior out: about 1 if fully, 0 if not at all. 0 if there is
+  // no prior. 1 before anything is measured.
   double prior_slope() const { return prior_slope_; }
   bool has_prior() const { return !prior_.empty(); }
 
@@ -41,8 +41,8 @@ class Surrogate : public Search {
     double log_latency = 0;  // kOk
     double prior = 0;        // what the prior says of it
   };
-  // Points as a model wants them, nothing for those that are pending. All in units of the
-  // deviation of what the prior leaves to explain.
+  // Points as a model wants them; nothing for pending ones. The unit is the deviation of what the
+  // prior leaves to explain.
   struct Columns {
     std::vector<std::optional<double>> values;
     std::vector<std::optional<double>> ones;
@@ -64,7 +64,8 @@ class Surrogate : public Search {
   // The config farthest from all that are known: of the candidates, or of some given.
   std::optional<uint64_t> Spread();
   std::optional<uint64_t> Farthest(absl::Span<const uint64_t> of);
-  // Before there is a model: in turn what the prior holds for good and what it has no say in.
+  // Before there is a model: by turns one of the prior's best, and one in which the prior has no
+  // say.
   std::optional<uint64_t> Start();
   void Refit();
   void RefreshCandidates();

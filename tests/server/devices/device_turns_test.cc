@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
-
-#include "absl/time/clock.h"
 
 namespace tune::server {
 namespace {
@@ -18,24 +19,28 @@ TEST(DeviceTurns, OneAtATimeInTheOrderOfAsking) {
   DeviceTurns turns;
   std::optional<DeviceTurns::Turn> first;
   first.emplace(turns.Take("cuda:0", "a test", {}).value());
-  std::vector<int> order;
+  std::vector<size_t> order;
   std::atomic<int> holders = 0;
+  std::vector<std::promise<void>> asked(4);
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < asked.size(); ++i) {
     threads.emplace_back([&, i] {
-      auto turn = turns.Take("cuda:0", "a test", {});
+      bool told = false;
+      auto turn = turns.Take("cuda:0", "a test", {}, [&](const std::string&) {
+        if (!std::exchange(told, true)) asked[i].set_value();
+      });
       ASSERT_TRUE(turn.ok());
       EXPECT_EQ(++holders, 1);
       order.push_back(i);
-      absl::SleepFor(absl::Milliseconds(2));
       --holders;
     });
-    absl::SleepFor(absl::Milliseconds(60));  // so that it has asked before the next one does
+    // It has asked before the next one does.
+    ASSERT_EQ(asked[i].get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
   }
   EXPECT_TRUE(order.empty());
   first.reset();
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(order, (std::vector<size_t>{0, 1, 2, 3}));
 }
 
 TEST(DeviceTurns, DevicesDoNotWaitForEachOther) {

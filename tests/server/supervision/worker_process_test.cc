@@ -22,6 +22,7 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 
 worker::v1::WorkerRequest Compile(const std::string& behaviour) {
   worker::v1::WorkerRequest request;
+  request.mutable_compile()->set_language(v1::CUDA);
   request.mutable_compile()->set_source_text(behaviour);
   return request;
 }

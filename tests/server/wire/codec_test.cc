@@ -39,7 +39,9 @@ using Mappings = testing::Types<
     Mapping<CalibrationEntry, v1::CalibrationEntry>, Mapping<DeviceInfo, worker::v1::DeviceInfo>,
     Mapping<RunReport, worker::v1::RunReport>, Mapping<CountReport, worker::v1::CountReport>,
     Mapping<CalibrationReport, worker::v1::CalibrationReport>,
-    Mapping<SamplePolicy, worker::v1::SamplePolicy>>;
+    Mapping<SamplePolicy, worker::v1::SamplePolicy>,
+    Mapping<CompilePlan, worker::v1::Compile>, Mapping<Artifact, worker::v1::Artifact>,
+    Mapping<Program, worker::v1::Program>>;
 TYPED_TEST_SUITE(WholeNounTest, Mappings);
 
 TYPED_TEST(WholeNounTest, EveryFieldSurvivesTheWire) {
