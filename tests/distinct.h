@@ -49,8 +49,10 @@ void FillIn(T& value, int& seed) {
     std::pair<typename T::key_type, typename T::mapped_type> entry{};
     FillIn(entry, seed);
     value.insert(entry);
-  } else {
+  } else if constexpr (requires { value.emplace(); }) {
     FillIn(value.emplace(), seed);
+  } else {
+    for (auto& element : value) FillIn(element, seed);
   }
 }
 

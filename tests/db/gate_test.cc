@@ -45,9 +45,10 @@ class GateStoreTest : public testing::Test {
   }
   std::string path() const { return folder_ + "/tune.db"; }
 
-  GateRunRow MakeRun() const {
+  GateRunRow MakeRun() const { return MakeRunIn(*store_); }
+  static GateRunRow MakeRunIn(Store& store) {
     JobRow job{.kind = JobKind::kGate, .device_id = "cuda:0", .started_unix_ms = 1000};
-    job.id = store_->AddJob(job).value();
+    job.id = store.AddJob(job).value();
     return {.job = job,
             .device_name = "NVIDIA H200",
             .device_uuid = "GPU-1",
@@ -206,7 +207,7 @@ TEST_F(GateStoreTest, TheFirstVersionIsMigrated) {
   auto store = Store::Open(old_path);
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_TRUE((*store)->GetKernel("h").ok());
-  EXPECT_TRUE((*store)->AddGateRun(MakeRun()).ok());
+  EXPECT_TRUE((*store)->AddGateRun(MakeRunIn(**store)).ok());
   EXPECT_EQ((*store)->Statistics()->schema_version, SchemaSteps().size());
   EXPECT_TRUE(std::filesystem::exists(old_path + ".v1.bak"));
 }

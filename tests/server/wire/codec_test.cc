@@ -11,9 +11,11 @@
 #include "tune/v1/measured.pb.h"
 #include "tune/v1/trial.pb.h"
 #include "tune/worker/v1/worker.pb.h"
+#include "tuner/artifact.h"
 #include "tuner/ceiling.h"
 #include "tuner/counters/counting.h"
 #include "tuner/device/runner.h"
+#include "tuner/plan.h"
 #include "tuner/sample_policy.h"
 #include "tuner/trial.h"
 
@@ -41,6 +43,8 @@ using Mappings = testing::Types<
     Mapping<CalibrationReport, worker::v1::CalibrationReport>,
     Mapping<SamplePolicy, worker::v1::SamplePolicy>,
     Mapping<CompilePlan, worker::v1::Compile>, Mapping<Artifact, worker::v1::Artifact>,
+    Mapping<BufferPlan, worker::v1::Buffer>, Mapping<ScalarPlan, worker::v1::Scalar>,
+    Mapping<TensorMapPlan, worker::v1::TensorMap>, Mapping<LaunchPlan, worker::v1::Launch>,
     Mapping<Program, worker::v1::Program>>;
 TYPED_TEST_SUITE(WholeNounTest, Mappings);
 
