@@ -49,6 +49,7 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
 
   std::set<std::string> names(spec.headers().begin(), spec.headers().end());
   names.insert({spec.source(), spec.reference().source()});
+  names.erase("");
   if (names.size() > kMaxFiles) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", path, "' names ", names.size(), " files; at most ", kMaxFiles));
@@ -56,7 +57,7 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
   size_t bytes_left = kMaxSourceBytes - spec_text->size();
   for (const std::string& name : names) {
     // A name that leaves the folder is refused by the server; nothing outside is read for it here.
-    if (name.empty() || name == ".." || absl::StrContains(name, '/')) continue;
+    if (name == ".." || absl::StrContains(name, '/')) continue;
     absl::StatusOr<std::string> text = read(folder, name, bytes_left);
     if (!text.ok()) return text.status();
     bytes_left -= text->size();

@@ -92,7 +92,7 @@ TEST_F(KernelFilesTest, LargeFilesAndManyFilesAreRefused) {
   EXPECT_THAT(Why(), HasSubstr("at most 1 MiB"));
   fs::resize_file(top_ / "k/k.cu", 0);
   std::string spec = "name: \"k\" source: \"k.cu\"";
-  for (int i = 0; i < 300; ++i) absl::StrAppend(&spec, " headers: \"k.cu\"");
+  for (int i = 0; i < 300; ++i) absl::StrAppend(&spec, " headers: \"", i, ".cuh\"");
   Write("k/k.textproto", spec);
   EXPECT_THAT(Why(), HasSubstr("names 301 files"));
 }

@@ -134,7 +134,7 @@ TEST_F(HarnessGpuTest, FillsHalvesRoundedToNearestEven) {
   const auto halves = Download<uint16_t>(array);
   int64_t different = 0;
   for (int64_t i = 0; i < kCount; ++i) {
-    const float expected = FillFloat(0, 0, 1, key, static_cast<unsigned long long>(i));
+    const float expected = FillFloat(kFillNormal, 0, 1, key, static_cast<unsigned long long>(i));
     // Value of the half: sign, 5 bits of exponent, 10 of mantissa.
     const uint16_t bits = halves[static_cast<size_t>(i)];
     const int exponent = (bits >> 10) & 31;
