@@ -14,6 +14,7 @@
 #include "db/store.h"
 #include "server/bench/bench_service.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/left_job.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
@@ -101,6 +102,10 @@ struct Server::Parts {
   absl::Status StartWork();
   absl::Status EndLeftJobs();
   DeviceCare Care();
+  // The process that has the store, if this one only reads it.
+  std::string other_owner() const {
+    return store->writable() ? "" : OwnerOf(options.state_dir);
+  }
   absl::Status Serve();
   // What needs no store.
   absl::Status ServeKernels();
@@ -171,7 +176,7 @@ absl::Status Server::Parts::StartWork() {
       sweeps, Sweeps::Start(
                   {.deaths_max = options.limits.job_deaths,
                    .embedded = options.embedded,
-                   .other_owner = store->writable() ? "" : OwnerOf(options.state_dir)},
+                   .other_owner = other_owner()},
                   *store, *scheduler, [this](SweepWork& work, JobContext& context) {
                     return runner->Run(work, context);
                   }));
@@ -212,8 +217,8 @@ absl::Status Server::Parts::EndLeftJobs() {
                    store->ListJobs({.unfinished = true, .limit = kLeftJobsMax}));
   for (db::JobRow job : left) {
     if (job.kind == db::JobKind::kSweep) continue;
-    job.state = db::JobState::kFailed;
-    job.message = "the process that ran it ended before it was done";
+    job = AsLeft(std::move(job), "");
+    if (job.started_unix_ms == 0) job.message = "the daemon stopped before it started";
     job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
     if (absl::Status ended = store->UpdateJob(job); !ended.ok()) {
       spdlog::error("job {} is left as it is: {}", job.id, ended.ToString());
@@ -229,7 +234,7 @@ absl::Status Server::Parts::Serve() {
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
   const JobTools tools{*scheduler, *ticker, executors};
-  job_service = std::make_unique<JobService>(*store, tools);
+  job_service = std::make_unique<JobService>(*store, tools, other_owner());
   sweep_service =
       std::make_unique<SweepService>(catalogue, *devices, *store, *sweeps, solver, tools);
   kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, *ticker, executors);

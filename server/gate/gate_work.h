@@ -28,6 +28,8 @@ class GateWork : public JobWork {
   // Its result is the finished run, a v1::GateRun with its rounds.
   void Ended(const absl::Status& status) override;
   std::string Name() const override { return "a gate"; }
+  // Its size is the request's, which has limits of its own.
+  absl::Duration time_max() const override { return absl::InfiniteDuration(); }
 
  private:
   db::Store& store_;

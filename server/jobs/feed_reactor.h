@@ -36,13 +36,14 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
   // How the call ends with its feed: well, whatever came of the job, or as the job did.
   enum class Ends { kWell, kAsTheJob };
 
-  // Sends what the feed has, until it ends. Call once.
-  void Follow(int64_t job_id, std::shared_ptr<Feed> feed, MakeEvents make,
+  // Sends what the feed has, until it ends. Call once. False if too many follow already, or if the
+  // call is over.
+  bool Follow(int64_t job_id, std::shared_ptr<Feed> feed, MakeEvents make,
               Ends ends = Ends::kWell) {
     std::shared_ptr<FeedReactor> self;
     {
       std::lock_guard lock(mutex_);
-      if (ending_ || done_) return;
+      if (ending_ || done_) return false;
       job_id_ = job_id;
       feed_ = std::move(feed);
       cursor_ = feed_->Now();
@@ -50,8 +51,9 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
       ends_ = ends;
       self = self_;
     }
-    if (self != nullptr) Join(self);
+    if (self != nullptr && !Join(self)) return false;
     ticker_.Poke();
+    return true;
   }
   // Called once if the client leaves before the end, at once if it has left; must not block.
   void OnLeave(std::function<void()> leave) {
@@ -100,9 +102,17 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
     }
     Proceed();
   }
+  // What was read from the feed is still sent.
   void Close() override {
-    End(grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                     "the daemon is stopping; a sweep goes on when it starts again"));
+    {
+      std::lock_guard lock(mutex_);
+      if (!ending_) {
+        end_status_ = grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                                   "the daemon is stopping; a sweep goes on when it starts again");
+      }
+      ending_ = true;
+    }
+    Proceed();
   }
 
   void OnWriteDone(bool ok) override {
@@ -142,19 +152,21 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
 
  protected:
   explicit FeedReactor(WatchTicker& ticker) : ticker_(ticker) {}
-  // Is ticked from now on, also before it follows a feed.
-  void Join(const std::shared_ptr<FeedReactor>& self) {
+  // Is ticked from now on, also before it follows a feed. False if too many are: the call ends.
+  bool Join(const std::shared_ptr<FeedReactor>& self) {
     {
       std::lock_guard lock(mutex_);
-      if (std::exchange(joined_, true)) return;
+      if (std::exchange(joined_, true)) return true;
     }
-    if (const absl::Status added = ticker_.Add(self); !added.ok()) End(ToGrpc(added));
+    const absl::Status added = ticker_.Add(self);
+    if (!added.ok()) End(ToGrpc(added));
     bool done = false;
     {
       std::lock_guard lock(mutex_);
       done = done_;
     }
     if (done) ticker_.Remove(this);  // the client left meanwhile
+    return added.ok();
   }
   // Of a class derived from this one: as Make.
   template <typename Derived>

@@ -62,13 +62,17 @@ class Job {
  public:
   // `devices`: ids that it may run on, the first preferred. REQUIRES: not empty.
   Job(db::JobRow row, std::vector<std::string> devices, std::shared_ptr<JobWork> work)
-      : id_(row.id), devices_(std::move(devices)), work_(std::move(work)) {
+      : id_(row.id),
+        priority_(row.priority),
+        devices_(std::move(devices)),
+        work_(std::move(work)) {
     view_.row = std::move(row);
   }
 
   int64_t id() const { return id_; }
+  db::JobPriority priority() const { return priority_; }
   const std::vector<std::string>& devices() const { return devices_; }
-  JobWork& work() { return *work_; }
+  JobWork& work() const { return *work_; }
   Feed& feed() { return feed_; }
   std::shared_ptr<Feed> SharedFeed(const std::shared_ptr<Job>& self) { return {self, &feed_}; }
 
@@ -89,11 +93,13 @@ class Job {
     std::atomic<bool> stop = false;       // for whatever reason
     std::atomic<bool> cancelled = false;  // by a user, for good
     std::atomic<bool> yields = false;     // to an interactive job; it goes on later
+    std::atomic<bool> overdue = false;    // it ran as long as its kind may
   };
   Control control;
 
  private:
   const int64_t id_;
+  const db::JobPriority priority_;
   const std::vector<std::string> devices_;
   const std::shared_ptr<JobWork> work_;
   Feed feed_;

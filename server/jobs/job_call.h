@@ -28,12 +28,13 @@ struct JobTools {
 inline void CancelSoon(const JobTools& tools, int64_t job_id) {
   constexpr absl::Duration kPatience = absl::Seconds(30);
   Scheduler& scheduler = tools.scheduler;
-  tools.executors.cancels
-      .Run([&scheduler, job_id] {
-        scheduler.Cancel(job_id, SteadyNow() + kPatience).status().IgnoreError();
-      })
-      .status()
-      .IgnoreError();
+  const absl::Status queued =
+      tools.executors.cancels
+          .Run([&scheduler, job_id] {
+            scheduler.Cancel(job_id, SteadyNow() + kPatience).status().IgnoreError();
+          })
+          .status();
+  if (!queued.ok()) scheduler.BeginCancel(job_id);
 }
 
 // What a call is to follow.
@@ -74,8 +75,9 @@ void StartJobCall(const JobTools& tools, std::shared_ptr<Reactor> reactor,
             if (!followed.ok()) return reactor->End(ToGrpc(followed.status()));
             const std::shared_ptr<Job> job = followed->job;
             reactor->OnLeave([tools, id = job->id()] { CancelSoon(tools, id); });
-            reactor->Follow(job->id(), job->SharedFeed(job), std::move(followed->make),
-                            Reactor::Ends::kAsTheJob);
+            const bool follows = reactor->Follow(
+                job->id(), job->SharedFeed(job), std::move(followed->make), Reactor::Ends::kAsTheJob);
+            if (!follows) CancelSoon(tools, job->id());  // nobody would get its result
           })
           .status();
   if (!queued.ok()) reactor->End(ToGrpc(queued));

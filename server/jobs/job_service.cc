@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/jobs/left_job.h"
+#include "server/rpc/error_detail.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
@@ -26,18 +29,33 @@ v1::Job ToProto(const JobView& view) {
   return proto;
 }
 
-absl::StatusOr<JobView> JobService::Look(int64_t id) const {
-  if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) return job->view();
-  ASSIGN_OR_RETURN(db::JobRow row, store_.GetJob(id));
-  return JobView{.row = std::move(row)};
+JobView JobService::Look(db::JobRow row) const {
+  if (const std::shared_ptr<Job> job = tools_.scheduler.Find(row.id)) return job->view();
+  return {.row = AsLeft(std::move(row), owner_)};
 }
 
-absl::Status JobService::EndLeft(JobView& view) const {
-  if (db::IsFinished(view.row.state)) return absl::OkStatus();
-  view.row.state = db::JobState::kCancelled;
-  view.row.message.clear();
-  view.row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  return store_.UpdateJob(view.row);
+absl::StatusOr<JobView> JobService::Look(int64_t id) const {
+  if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) return job->view();
+  absl::StatusOr<db::JobRow> row = store_.GetJob(id);
+  if (absl::IsNotFound(row.status())) {
+    return WithReason(absl::NotFoundError(absl::StrCat("no job ", id, "; see `tunectl job list`")),
+                      v1::ERROR_REASON_NO_SUCH_JOB);
+  }
+  RETURN_IF_ERROR(row.status());
+  return Look(*std::move(row));
+}
+
+absl::Status JobService::EndLeft(int64_t id) const {
+  ASSIGN_OR_RETURN(db::JobRow row, store_.GetJob(id));
+  if (db::IsFinished(row.state)) return absl::OkStatus();
+  if (!tools_.scheduler.IsOlder(row)) {
+    return absl::UnavailableError(
+        absl::StrCat("job ", id, " is being queued or is just ending; try again"));
+  }
+  row.state = db::JobState::kCancelled;
+  row.message.clear();
+  row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  return store_.UpdateJob(row);
 }
 
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
@@ -55,8 +73,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                                       .unfinished = request->unfinished(),
                                       .limit = limit}));
     for (db::JobRow& row : rows) {
-      const std::shared_ptr<Job> live = tools_.scheduler.Find(row.id);
-      *response->add_jobs() = ToProto(live ? live->view() : JobView{.row = std::move(row)});
+      *response->add_jobs() = ToProto(Look(std::move(row)));
     }
     return absl::OkStatus();
   });
@@ -71,27 +88,36 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   });
 }
 
+absl::Status JobService::Watch(int64_t id, FeedReactor<v1::Job>& reactor) const {
+  if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) {
+    reactor.Follow(id, job->SharedFeed(job),
+                   [job](const Feed::News&, std::deque<v1::Job>& events) {
+                     events.push_back(ToProto(job->view()));
+                   });
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const JobView view, Look(id));
+  if (!db::IsFinished(view.row.state)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", id, " cannot be followed here: ", view.row.message));
+  }
+  auto feed = std::make_shared<Feed>();
+  feed->End(absl::OkStatus());
+  reactor.Follow(id, std::move(feed),
+                 [job = ToProto(view)](const Feed::News&, std::deque<v1::Job>& events) {
+                   events.push_back(job);
+                 });
+  return absl::OkStatus();
+}
+
 grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(grpc::CallbackServerContext*,
                                                         const v1::WatchJobRequest* request) {
-  using Reactor = FeedReactor<v1::Job>;
-  std::shared_ptr<Reactor> reactor = Reactor::Make(tools_.ticker);
+  const auto reactor = FeedReactor<v1::Job>::Make(tools_.ticker);
   const absl::Status queued =
       tools_.executors.reads
           .Run([this, reactor, id = request->job_id()] {
-            if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) {
-              const auto make = [job](const Feed::News&, std::deque<v1::Job>& events) {
-                events.push_back(ToProto(job->view()));
-              };
-              return reactor->Follow(id, job->SharedFeed(job), make);
-            }
-            const absl::StatusOr<JobView> view = Look(id);
-            if (!view.ok()) return reactor->End(ToGrpc(view.status()));
-            auto feed = std::make_shared<Feed>();
-            feed->End(absl::OkStatus());
-            reactor->Follow(id, std::move(feed),
-                            [job = ToProto(*view)](const Feed::News&, std::deque<v1::Job>& events) {
-                              events.push_back(job);
-                            });
+            const absl::Status watched = Watch(id, *reactor);
+            if (!watched.ok()) reactor->End(ToGrpc(watched));
           })
           .status();
   if (!queued.ok()) reactor->End(ToGrpc(queued));
@@ -105,8 +131,9 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
     absl::StatusOr<JobView> view = tools_.scheduler.Cancel(request->job_id(), deadline);
     if (absl::IsNotFound(view.status())) {
-      ASSIGN_OR_RETURN(view, Look(request->job_id()));
-      RETURN_IF_ERROR(EndLeft(*view));
+      RETURN_IF_ERROR(Look(request->job_id()).status());
+      RETURN_IF_ERROR(EndLeft(request->job_id()));
+      view = Look(request->job_id());
     }
     RETURN_IF_ERROR(view.status());
     *response = ToProto(*view);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "db/store.h"
 #include "server/jobs/job_call.h"
 #include "tune/v1/job.grpc.pb.h"
@@ -12,7 +15,9 @@ v1::Job ToProto(const JobView& view);
 // Thread-safe.
 class JobService : public v1::JobService::CallbackService {
  public:
-  JobService(db::Store& store, const JobTools& tools) : store_(store), tools_(tools) {}
+  // `owner`: the process that has the store, if it is another.
+  JobService(db::Store& store, const JobTools& tools, std::string owner)
+      : store_(store), tools_(tools), owner_(std::move(owner)) {}
 
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
                                      const v1::ListJobsRequest* request,
@@ -28,11 +33,15 @@ class JobService : public v1::JobService::CallbackService {
  private:
   // As it is now, live or stored.
   absl::StatusOr<JobView> Look(int64_t id) const;
+  JobView Look(db::JobRow row) const;
   // Cancels one that no scheduler has, if it is unfinished.
-  absl::Status EndLeft(JobView& view) const;
+  absl::Status EndLeft(int64_t id) const;
+  // What WatchJob follows.
+  absl::Status Watch(int64_t id, FeedReactor<v1::Job>& reactor) const;
 
   db::Store& store_;
   const JobTools tools_;
+  const std::string owner_;
 };
 
 }  // namespace tune::server

@@ -25,6 +25,10 @@ db::JobState StateOf(const absl::Status& status) {
   return absl::IsCancelled(status) ? db::JobState::kCancelled : db::JobState::kFailed;
 }
 
+absl::Status Stopping() {
+  return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
+}
+
 // Ends work that takes longer than its kind may.
 class TimeLimit {
  public:
@@ -33,6 +37,7 @@ class TimeLimit {
     thread_ = std::thread([this, &job, until = SteadyNow() + limit] {
       std::unique_lock lock(mutex_);
       if (!changed_.wait_for(lock, LeftUntil(until), [this] { return over_; })) {
+        job.control.overdue = true;
         job.control.stop = true;
       }
     });
@@ -70,9 +75,7 @@ Scheduler::Place::~Place() {
 
 absl::StatusOr<Scheduler::Place> Scheduler::TakePlace() {
   std::lock_guard lock(mutex_);
-  if (stopping_) {
-    return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
-  }
+  if (stopping_) return Stopping();
   if (live_.size() + places_ >= options_.unfinished_max) {
     v1::ErrorDetail detail;
     detail.set_reason(v1::ERROR_REASON_QUEUE_FULL);
@@ -96,7 +99,7 @@ absl::StatusOr<std::shared_ptr<Job>> Scheduler::Submit(db::JobRow row,
   ASSIGN_OR_RETURN(row.id, store_.AddJob(row));
   std::shared_ptr<Job> job =
       Enqueue(std::make_shared<Job>(std::move(row), std::move(devices), std::move(work)));
-  if (job == nullptr) return absl::UnavailableError("the daemon is stopping");
+  if (job == nullptr) return Stopping();
   return job;
 }
 
@@ -109,7 +112,7 @@ std::shared_ptr<Job> Scheduler::Enqueue(std::shared_ptr<Job> job) {
     if (device.thread.joinable()) continue;
     device.thread = std::thread([this, id, &device] { Loop(id, device); });
   }
-  MakeRoomFor(*job);
+  MakeRoom();
   TellWaiting();
   changed_.notify_all();
   return job;
@@ -122,7 +125,7 @@ bool Scheduler::MayRunOn(const Job& job, const std::string& device_id) {
 
 bool Scheduler::ComesBefore(const Entry& a, const Entry& b) {
   const auto rank = [](const Entry& entry) {
-    return std::pair(entry.job->view().row.priority, entry.number);
+    return std::pair(entry.job->priority(), entry.number);
   };
   return rank(a) < rank(b);
 }
@@ -136,32 +139,57 @@ Scheduler::Entry* Scheduler::NextFor(const std::string& device_id) {
   return next;
 }
 
-void Scheduler::MakeRoomFor(const Job& job) {
-  if (job.view().row.priority != db::JobPriority::kInteractive) return;
-  for (const std::string& id : job.devices()) {
-    if (devices_[id].running == 0) return;  // it has a device already
-  }
-  for (const std::string& id : job.devices()) {
-    const auto running = live_.find(devices_[id].running);
-    if (running == live_.end()) continue;
-    Job& other = *running->second.job;
-    if (other.view().row.priority != db::JobPriority::kBackground) continue;
-    if (!other.work().resumable()) continue;
-    other.control.yields = true;
-    other.control.stop = true;
-    return;
-  }
-}
-
-void Scheduler::TellWaiting() {
+std::vector<const Scheduler::Entry*> Scheduler::Waiting() const {
   std::vector<const Entry*> waiting;
   for (const auto& [id, entry] : live_) {
     if (!entry.running) waiting.push_back(&entry);
   }
   std::sort(waiting.begin(), waiting.end(),
             [](const Entry* a, const Entry* b) { return ComesBefore(*a, *b); });
+  return waiting;
+}
+
+bool Scheduler::IsFree(const std::string& device_id) const {
+  const auto running = live_.find(devices_.at(device_id).running);
+  if (running == live_.end() || !running->second.running) return true;
+  return running->second.job->control.yields;
+}
+
+Job* Scheduler::WhoYields(const std::string& device_id) const {
+  const auto running = live_.find(devices_.at(device_id).running);
+  if (running == live_.end() || !running->second.running) return nullptr;
+  Job& job = *running->second.job;
+  const bool background = job.priority() == db::JobPriority::kBackground;
+  return background && job.work().resumable() ? &job : nullptr;
+}
+
+void Scheduler::MakeRoom() {
+  std::set<std::string> promised;  // devices that one of those who wait will have
+  for (const Entry* entry : Waiting()) {
+    if (entry->job->priority() != db::JobPriority::kInteractive) continue;
+    const std::vector<std::string>& devices = entry->job->devices();
+    const auto device =
+        std::find_if(devices.begin(), devices.end(), [&](const std::string& id) {
+          return IsFree(id) && !promised.contains(id);
+        });
+    if (device != devices.end()) {
+      promised.insert(*device);
+      continue;
+    }
+    for (const std::string& id : devices) {
+      Job* other = promised.contains(id) ? nullptr : WhoYields(id);
+      if (other == nullptr) continue;
+      other->control.yields = true;
+      other->control.stop = true;
+      promised.insert(id);
+      break;
+    }
+  }
+}
+
+void Scheduler::TellWaiting() {
   std::map<std::string, size_t> ahead;
-  for (const Entry* entry : waiting) {
+  for (const Entry* entry : Waiting()) {
     const std::string& device_id = entry->job->devices().front();
     const auto holder = live_.find(devices_[device_id].running);
     const size_t others = ahead[device_id]++;
@@ -194,32 +222,44 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
       device.running = job->id();
       TellWaiting();
     }
-    RunOne(*job, device_id);
+    RunOne(job, device_id);
     std::lock_guard lock(mutex_);
     device.running = 0;
+    MakeRoom();
     TellWaiting();
     changed_.notify_all();
   }
 }
 
-void Scheduler::RunOne(Job& job, const std::string& device_id) {
+void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& device_id) {
   absl::StatusOr<DeviceTurns::Turn> turn = turns_.Take(
-      device_id, job.work().Name(), [&] { return job.control.stop.load(); },
+      device_id, job->work().Name(), [&] { return job->control.stop.load(); },
       [&](const std::string& holder) {
-        job.Update([&](JobView& view) {
+        job->Update([&](JobView& view) {
           view.waiting = true;
           view.row.message = absl::StrCat("waiting for ", device_id, ", which ", holder, " has");
         });
       });
   JobWork::End end{.status = turn.status(), .interrupted = true};
-  if (turn.ok()) end = RunWork(job, device_id);
-  const bool goes_on = end.interrupted && job.work().resumable() && !job.control.cancelled;
-  if (goes_on) {
+  if (turn.ok()) end = RunWork(*job, device_id);
+  end.status = TrueStatus(*job, end.status);
+  if (end.interrupted && job->work().resumable() && !job->control.cancelled) {
     PutBack(job);
   } else {
-    Finish(job, end);
+    Finish(*job, end);
   }
   end.remains.reset();
+}
+
+absl::Status Scheduler::TrueStatus(const Job& job, const absl::Status& status) const {
+  if (!absl::IsCancelled(status) || job.control.cancelled) return status;
+  if (job.control.overdue) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(job.work().Name(), " took longer than ",
+                     absl::FormatDuration(job.work().time_max()), " and was stopped"));
+  }
+  std::lock_guard lock(mutex_);
+  return stopping_ ? absl::UnavailableError("the daemon stopped before it was done") : status;
 }
 
 JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
@@ -249,8 +289,8 @@ JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
 }
 
 // Stopped in order: no death of the daemon.
-void Scheduler::PutBack(Job& job) {
-  job.Update([](JobView& view) {
+void Scheduler::PutBack(const std::shared_ptr<Job>& job) {
+  job->Update([](JobView& view) {
     view.row.state = db::JobState::kQueued;
     view.row.message.clear();
   });
@@ -260,16 +300,32 @@ void Scheduler::PutBack(Job& job) {
     stopping = stopping_;
   }
   if (stopping && options_.embedded) return;  // it is told to be interrupted
-  const db::JobRow row = job.view().row;
-  if (absl::Status stored = job.work().Store(row); !stored.ok()) {
+  const db::JobRow row = job->view().row;
+  if (absl::Status stored = job->work().Store(row); !stored.ok()) {
     spdlog::error("job {}: that it was interrupted is not stored: {}", row.id, stored.ToString());
   }
-  std::lock_guard lock(mutex_);
-  if (stopping_) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (!job->control.cancelled) {
+      if (!stopping_) WaitAgain(*job);
+      return;
+    }
+  }
+  // Cancelled since it was asked to yield.
+  if (absl::Status stored = CancelWaiting(job); !stored.ok()) {
+    spdlog::error("job {}: that it was cancelled is not stored: {}", row.id, stored.ToString());
+  }
+}
+
+void Scheduler::WaitAgain(Job& job) {
+  job.control.cancelled = false;
   job.control.yields = false;
-  job.control.stop = job.control.cancelled.load();
-  live_.at(job.id()).running = false;
+  job.control.stop = stopping_;
+  const auto it = live_.find(job.id());
+  if (it == live_.end()) return;
+  it->second.running = false;
   TellWaiting();
+  changed_.notify_all();
 }
 
 void Scheduler::Finish(Job& job, const JobWork::End& end) {
@@ -324,7 +380,8 @@ absl::StatusOr<JobView> Scheduler::Cancel(int64_t id, absl::Time deadline) {
     std::lock_guard lock(mutex_);
     auto it = live_.find(id);
     if (it == live_.end()) {
-      return absl::NotFoundError(absl::StrCat("no job ", id, " waits or runs here"));
+      return WithReason(absl::NotFoundError(absl::StrCat("no job ", id, " waits or runs here")),
+                        v1::ERROR_REASON_NO_SUCH_JOB);
     }
     job = it->second.job;
     job->control.cancelled = true;
@@ -355,12 +412,16 @@ absl::Status Scheduler::CancelWaiting(const std::shared_ptr<Job>& job) {
     return stored;
   }
   std::lock_guard lock(mutex_);
-  job->control.cancelled = false;
-  job->control.stop = stopping_;
-  live_.at(job->id()).running = false;
-  TellWaiting();
-  changed_.notify_all();
+  WaitAgain(*job);
   return stored;
+}
+
+void Scheduler::BeginCancel(int64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto it = live_.find(id);
+  if (it == live_.end()) return;
+  it->second.job->control.cancelled = true;
+  it->second.job->control.stop = true;
 }
 
 std::shared_ptr<Job> Scheduler::Find(int64_t id) const {
@@ -400,7 +461,7 @@ void Scheduler::Stop() {
   }
   // Who waits for a job that never ran is told; the next start of the daemon ends its row.
   for (auto& [id, entry] : left) {
-    const absl::Status status = absl::UnavailableError("the daemon is stopping");
+    const absl::Status status = Stopping();
     if (!entry.job->work().resumable()) entry.job->work().Ended(status);
     entry.job->feed().End(status);
   }

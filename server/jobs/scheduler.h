@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "db/store.h"
 #include "server/devices/device_turns.h"
@@ -76,6 +77,11 @@ class Scheduler {
     uint32_t running = 0;
   };
   Counts counts() const;
+  // As Cancel, but does not wait, and may be called from anywhere: a job that waits ends once its
+  // turn comes.
+  void BeginCancel(int64_t id);
+  // Was the job asked for before this scheduler was there?
+  bool IsOlder(const db::JobRow& row) const { return row.created_unix_ms < started_unix_ms_; }
 
   // Tells the running jobs to stop; those that can go on later stay unfinished in the store.
   void BeginStop();
@@ -98,25 +104,35 @@ class Scheduler {
   Entry* NextFor(const std::string& device_id);
   static bool ComesBefore(const Entry& a, const Entry& b);
   static bool MayRunOn(const Job& job, const std::string& device_id);
-  void RunOne(Job& job, const std::string& device_id);
+  void RunOne(const std::shared_ptr<Job>& job, const std::string& device_id);
   JobWork::End RunWork(Job& job, const std::string& device_id);
+  // CANCELLED is what a user did; else it is said who ended the job.
+  absl::Status TrueStatus(const Job& job, const absl::Status& status) const;
   void Finish(Job& job, const JobWork::End& end);
   // Puts a job that was interrupted back; it is not run again where the daemon stops.
-  void PutBack(Job& job);
+  void PutBack(const std::shared_ptr<Job>& job);
   // Waits out a full or failing disk, until the daemon stops.
   absl::Status StoreEnd(Job& job, const db::JobRow& row);
   void Forget(Job& job, const db::JobRow& row, const absl::Status& status);
   absl::Status CancelWaiting(const std::shared_ptr<Job>& job);
+  // It waits for its turn as if nothing had been asked of it. REQUIRES: mutex_ is held.
+  void WaitAgain(Job& job);
   // Says to each that waits who is ahead of it. REQUIRES: mutex_ is held.
   void TellWaiting();
-  // Asks background jobs to make room for an interactive one. REQUIRES: mutex_ is held.
-  void MakeRoomFor(const Job& job);
+  // Asks background jobs to make room for interactive ones that wait. REQUIRES: mutex_ is held.
+  void MakeRoom();
+  // Those that wait, the next first. REQUIRES: mutex_ is held.
+  std::vector<const Entry*> Waiting() const;
+  bool IsFree(const std::string& device_id) const;
+  // May the job that has the device be asked to yield it?
+  Job* WhoYields(const std::string& device_id) const;
 
   const Options options_;
   db::Store& store_;
   DeviceTurns& turns_;
   WatchTicker& ticker_;
   const DeviceCare care_;
+  const int64_t started_unix_ms_ = absl::ToUnixMillis(absl::Now());
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

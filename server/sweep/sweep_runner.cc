@@ -37,6 +37,7 @@ constexpr uint64_t kInFlightMin = 4;
 constexpr absl::Duration kStoreAgain = absl::Seconds(1);
 constexpr absl::Duration kStorePatience = absl::Hours(1);
 constexpr absl::Duration kStopCheck = absl::Milliseconds(50);
+constexpr char kBestUnconfirmed[] = "the best so far was not measured again";
 constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
 
 // A slow kernel gets fewer rounds than a fast one.
@@ -88,6 +89,7 @@ class SweepRun {
   absl::Status StoreConfirmed(Trial& trial);
   absl::Status Append(Trial& trial);
   absl::Status NameBestSoFar();
+  void NoteResult();
   void Report(const SweepSummary& summary, const Trial* trial);
   std::string Unconfirmed() const;
 
@@ -304,7 +306,7 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
   progress.done = summary.done;
   progress.reused = summary.reused;
   progress.outcomes = summary.outcomes;
-  progress.elapsed_seconds = meter_.ElapsedSeconds(now);
+  progress.elapsed_seconds = view_.spent_seconds + meter_.ElapsedSeconds(now);
   progress.trials_per_second = meter_.TrialsPerSecond(now);
   const uint64_t left = progress.planned - std::min(progress.planned, progress.done);
   progress.remaining_seconds = meter_.RemainingSeconds(now, left, search_seconds_);
@@ -406,36 +408,37 @@ std::string SweepRun::Unconfirmed() const {
 
 JobWork::End SweepRun::Ended(const absl::Status& status) {
   JobWork::End end{.status = status};
-  if (stop_ && !context_.cancelled_for_good() && !confirmed_) {
-    view_.spent_seconds += view_.progress.elapsed_seconds;
-    end.interrupted = true;
-    work_.Update(std::move(view_));
-    return end;
+  if (!confirmed_) {
+    if (absl::Status named = NameBestSoFar(); !named.ok()) {
+      spdlog::error("sweep {}: {}", view_.row.id, named.ToString());
+    }
   }
-  if (confirmed_ || (status.ok() && !stop_)) {
+  if (stop_ && !context_.cancelled_for_good() && !confirmed_) {
+    view_.spent_seconds = view_.progress.elapsed_seconds;
+    end.interrupted = true;
+  } else if (confirmed_ || (status.ok() && !stop_)) {
     end.status = absl::OkStatus();
     if (!confirmed_) end.message = Unconfirmed();
   } else if (context_.cancelled_for_good()) {
     end.status = absl::CancelledError("cancelled");
-    end.message = "the best so far was not measured again";
+    end.message = kBestUnconfirmed;
   }
-  db::SweepRow& row = view_.row;
-  if (!confirmed_) {
-    if (absl::Status named = NameBestSoFar(); !named.ok()) {
-      spdlog::error("sweep {}: {}", row.id, named.ToString());
-    }
-  }
-  if (view_.result) {
-    row.best_trial_id = view_.result->best.id;
-    const std::optional<Trial>& default_trial = view_.result->default_trial;
-    if (default_trial && default_trial->outcome == Outcome::kOk) {
-      row.default_trial_id = default_trial->id;
-    }
-    for (const Trial& tie : view_.result->ties) row.tie_trial_ids.push_back(tie.id);
-  }
-  view_.progress.remaining_seconds = 0;
+  NoteResult();
+  if (!end.interrupted) view_.progress.remaining_seconds = 0;
   work_.Update(std::move(view_));
   return end;
+}
+
+// The row's references to trials are those of the result.
+void SweepRun::NoteResult() {
+  if (!view_.result) return;
+  db::SweepRow& row = view_.row;
+  row.best_trial_id = view_.result->best.id;
+  const std::optional<Trial>& default_trial = view_.result->default_trial;
+  const bool has_default = default_trial && default_trial->outcome == Outcome::kOk;
+  row.default_trial_id = has_default ? default_trial->id : 0;
+  row.tie_trial_ids.clear();
+  for (const Trial& tie : view_.result->ties) row.tie_trial_ids.push_back(tie.id);
 }
 
 std::optional<db::RecordRow> SweepRun::Record() const {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/jobs/left_job.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
@@ -15,8 +16,6 @@
 namespace tune::server {
 namespace {
 
-constexpr char kLeft[] =
-    "interrupted; a daemon takes it up when it starts, and the same command again continues it";
 constexpr char kInterrupted[] =
     "its tunectl was ended; the same command again goes on from its trials, and nothing else does";
 constexpr uint32_t kTrialsAtOnce = 1000;
@@ -89,7 +88,9 @@ absl::Status Sweeps::Inherit() {
       spdlog::error("sweep {} is left as it is: {}", row.id, view.status().ToString());
       store_.NoteUnreadable({"sweep", row.id, std::string(view.status().message())});
     } else if (view->embedded) {
-      RETURN_IF_ERROR(Interrupt(*std::move(view)));
+      view->interrupted = true;
+      view->row.job.message = kInterrupted;
+      RETURN_IF_ERROR(EndFromTrials(*view));
     } else if (!options_.embedded && MayRunAgain(row)) {
       view->row = row;
       left.push_back(*std::move(view));
@@ -106,7 +107,10 @@ absl::Status Sweeps::Inherit() {
   return absl::OkStatus();
 }
 
-absl::Status Sweeps::Interrupt(SweepView view) {
+absl::Status Sweeps::EndFromTrials(SweepView& view) {
+  db::JobRow& job = view.row.job;
+  view.progress.done = 0;
+  view.progress.outcomes.clear();
   std::optional<Trial> best;
   int64_t last_id = 0;
   for (size_t count = kTrialsAtOnce; count == kTrialsAtOnce;) {
@@ -115,8 +119,7 @@ absl::Status Sweeps::Interrupt(SweepView view) {
     count = trials.size();
     for (Trial& trial : trials) {
       last_id = trial.id;
-      view.row.job.finished_unix_ms =
-          std::max(view.row.job.finished_unix_ms, trial.finished_unix_ms);
+      job.finished_unix_ms = std::max(job.finished_unix_ms, trial.finished_unix_ms);
       if (trial.purpose != TrialPurpose::kSearch) continue;
       ++view.progress.done;
       ++view.progress.outcomes[trial.outcome];
@@ -126,11 +129,8 @@ absl::Status Sweeps::Interrupt(SweepView view) {
     }
   }
   if (best) view.row.best_trial_id = best->id;
-  if (view.row.job.finished_unix_ms == 0)
-    view.row.job.finished_unix_ms = view.row.job.created_unix_ms;
-  view.interrupted = true;
-  view.row.job.state = db::JobState::kCancelled;
-  view.row.job.message = kInterrupted;
+  if (job.finished_unix_ms == 0) job.finished_unix_ms = job.created_unix_ms;
+  job.state = db::JobState::kCancelled;
   view.row.summary = SummaryText(view);
   return store_.UpdateSweep(view.row);
 }
@@ -227,11 +227,9 @@ absl::StatusOr<SweepView> Sweeps::Cancel(int64_t id, absl::Time deadline) {
 absl::StatusOr<SweepView> Sweeps::CancelLeft(int64_t id) {
   ASSIGN_OR_RETURN(SweepView view, Get(id));
   if (db::IsFinished(view.row.job.state)) return view;
-  view.row.job.state = db::JobState::kCancelled;
   view.row.job.message.clear();
-  view.row.job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  RETURN_IF_ERROR(store_.UpdateSweep(view.row));
-  return view;
+  RETURN_IF_ERROR(EndFromTrials(view));
+  return Get(id);
 }
 
 absl::StatusOr<SweepView> Sweeps::Get(int64_t id) {
@@ -250,16 +248,10 @@ absl::StatusOr<SweepView> Sweeps::Get(int64_t id) {
 
 absl::StatusOr<SweepView> Sweeps::ViewOf(const db::SweepRow& row) {
   ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
-  if (!db::IsFinished(row.job.state)) {
-    if (!options_.other_owner.empty()) {
-      view.row.job.message = absl::StrCat("in ", options_.other_owner);
-    } else if (view.embedded) {
-      view.interrupted = true;
-      view.row.job.message = kInterrupted;
-    } else {
-      view.row.job.state = db::JobState::kQueued;
-      view.row.job.message = kLeft;
-    }
+  view.row.job = AsLeft(std::move(view.row.job), options_.other_owner);
+  if (!db::IsFinished(row.job.state) && options_.other_owner.empty() && view.embedded) {
+    view.interrupted = true;
+    view.row.job.message = kInterrupted;
   }
   if (row.best_trial_id == 0) {
     view.result.reset();

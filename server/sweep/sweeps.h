@@ -101,7 +101,8 @@ class Sweeps {
   absl::Status Inherit();
   // False if daemons died with it too often, or its row cannot be changed.
   bool MayRunAgain(db::SweepRow& row);
-  absl::Status Interrupt(SweepView view);
+  // Stores that a sweep nobody runs is cancelled, with the best of its stored trials.
+  absl::Status EndFromTrials(SweepView& view);
   std::shared_ptr<SweepWork> FindLive(int64_t id) const;
   std::shared_ptr<SweepWork> FindByKey(const std::string& idempotency_key) const;
   void Forget(SweepView view);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is told of a stored job that nobody here runs.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "db/job.h"
+
+namespace tune::server {
+
+inline constexpr char kEndedUnfinished[] = "the process that ran it ended before it was done";
+
+// Of a finished job, the row as it is. `owner`: the process that has the store, if it is another;
+// empty: none.
+inline db::JobRow AsLeft(db::JobRow row, const std::string& owner) {
+  if (db::IsFinished(row.state)) return row;
+  if (!owner.empty()) {
+    row.message = absl::StrCat("in ", owner);
+  } else if (row.kind == db::JobKind::kSweep) {
+    row.state = db::JobState::kQueued;
+    row.message =
+        "interrupted; a daemon takes it up when it starts, and the same command again continues it";
+  } else {
+    row.state = db::JobState::kFailed;
+    row.message = kEndedUnfinished;
+  }
+  return row;
+}
+
+}  // namespace tune::server
