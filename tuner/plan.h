@@ -132,6 +132,12 @@ struct ProblemPlan {
   WorkPlan work;
 };
 
+// The problem's buffer of a name; null: it has none such.
+const BufferPlan* FindBuffer(const ProblemPlan& plan, const std::string& name);
+
+// Of outputs and in-outs, in bytes.
+double WrittenBytes(const ProblemPlan& plan);
+
 // The largest of all steps.
 int64_t DynamicSharedBytes(const std::vector<StepPlan>& steps);
 

@@ -21,15 +21,6 @@ namespace {
 
 constexpr int kReadings = 3;
 
-double WrittenBytes(const ProblemPlan& plan) {
-  double bytes = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
-  }
-  return bytes;
-}
-
 bool UsesTensorMaps(const ProgramPlan& plan) {
   const auto is_map = [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); };
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const StepPlan& step) {

@@ -15,15 +15,6 @@
 namespace tune::server {
 namespace {
 
-double WrittenBytes(const ProblemPlan& plan) {
-  double bytes = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
-  }
-  return bytes;
-}
-
 v1::ResourceUse ToProto(const ResourceUse& use, double median_ns) {
   v1::ResourceUse proto;
   proto.set_resource(use.resource);

@@ -47,15 +47,6 @@ void MergeResources(const Resources& device, Resources& resources) {
 
 void Stamp(Trial& trial) { trial.finished_unix_ms = absl::ToUnixMillis(absl::Now()); }
 
-double WrittenBytes(const ProblemPlan& plan) {
-  double bytes = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
-  }
-  return bytes;
-}
-
 }  // namespace
 
 TargetTraits TraitsOf(const DeviceInfo& info) {
