@@ -18,10 +18,13 @@ IGNORED = {"verbose", "iterations", "strategy", "strategy_options", "metrics", "
            "quiet", "device", "platform", "cache", "simulation_mode", "objective", "verify",
            "objective_higher_is_better", "use_noodles", "lang", "compiler"}
 LANGUAGES = {"", "CUDA", "CUPY", "NVCUDA"}
-RESERVED = {"device", "dtype", "seed", "budget", "config", "kernel", "json", "warm", "best", "help",
-            "default", "samples", "seconds", "strategy", "target", "all", "sweep", "rounds", "csv",
-            "folder", "base", "head", "max", "alpha", "study", "strict", "top", "set", "fresh",
-            "detach", "sm", "dtype_bytes", "sm_count", "int", "float", "round", "abs", "min"}
+# Flags of tunectl, which no dim may have as its name, and what expressions know already.
+RESERVED = set("""
+address all alpha background base baseline best budget config count csv default delta0
+detach device dtype folder fresh head help json junit kernel kernels markdown max prior
+replay retune rev rounds samples seconds seed set strategy strict study svg sweep target
+tolerance top trial version warm
+sm sm_count dtype_bytes int float round abs min floor ceil sqrt log2 pow2 range ceil_div""".split())
 SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u32": 4, "i8": 1, "u8": 1}
 FLOATS = {"f64", "f32", "f16", "bf16"}
 TRIES_MAX = 200_000

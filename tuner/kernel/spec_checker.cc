@@ -33,11 +33,11 @@ bool IsKernelName(absl::string_view name) {
 const std::set<std::string>& FlagNames() {
   static const auto* const kNames = new std::set<std::string>{
       "address", "all",   "alpha",    "background", "base",   "baseline", "best",    "budget",
-      "config",  "count", "default",  "delta0",     "detach", "device",   "dtype",   "folder",
-      "fresh",   "head",  "help",     "json",       "junit",  "kernel",   "kernels", "markdown",
-      "max",     "prior", "replay",   "retune",     "rev",    "rounds",   "samples", "seconds",
-      "seed",    "set",   "strategy", "strict",     "study",  "svg",      "target",  "tolerance",
-      "top",     "trial", "version",  "warm"};
+      "config",  "count", "csv",      "default",    "delta0", "detach",   "device",  "dtype",
+      "folder",  "fresh", "head",     "help",       "json",   "junit",    "kernel",  "kernels",
+      "markdown", "max",  "prior",    "replay",     "retune", "rev",      "rounds",  "samples",
+      "seconds", "seed",  "set",      "strategy",   "strict", "study",    "svg",     "sweep",
+      "target",  "tolerance", "top",  "trial",      "version", "warm"};
   return *kNames;
 }
 
