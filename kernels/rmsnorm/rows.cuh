@@ -10,6 +10,8 @@
 // memory, where each thread copies its own vectors (async); nowhere: it is read again (none).
 enum Keep { packed, async, none };
 
+static_assert(CLUSTER == 1 || ROW_THREADS > 32, "blocks merge what warps have");
+static_assert(ROWS == 1 || ROW_THREADS <= 32, "a block's barrier is for one row");
 constexpr int kThreads = ROW_THREADS * ROWS;
 constexpr int kBlocksPerSm = Max(1, Min(32, SM_THREADS / kThreads));
 
