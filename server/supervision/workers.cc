@@ -8,11 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "server/worker/host_memory.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
@@ -115,15 +112,8 @@ std::unique_ptr<DeviceSupervisor> MakeLease(const WorkersOptions& options, WallB
 
 std::unique_ptr<DeviceSupervisor> MakeGpuLease(const WorkersOptions& options, WallBook* walls,
                                           int ordinal, const std::string& program) {
-  const std::string id = absl::StrCat("cuda:", ordinal);
+  const std::string id = DeviceIdOf(ordinal);
   return MakeLease(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
-}
-
-// Of "cuda:1"; nothing for other devices.
-std::optional<int> GpuOrdinal(absl::string_view id) {
-  int ordinal = 0;
-  if (!absl::ConsumePrefix(&id, "cuda:") || !absl::SimpleAtoi(id, &ordinal)) return std::nullopt;
-  return ordinal;
 }
 
 }  // namespace
@@ -189,7 +179,7 @@ void Workers::FindNewDevices() {
   if (!program.ok()) return;  // a build without CUDA
   std::lock_guard<std::mutex> lock(mutex_);
   int known = 0;
-  for (const auto& device : devices_) known += GpuOrdinal(device->id()).has_value() ? 1 : 0;
+  for (const auto& device : devices_) known += OrdinalOf(device->id()).has_value() ? 1 : 0;
   // One even without a driver: its status says what is missing.
   for (int i = known; i < std::max(1, GpuCount()); ++i) {
     devices_.insert(devices_.begin() + i, MakeGpuLease(options_, walls_.get(), i, *program));
@@ -212,7 +202,7 @@ absl::StatusOr<DeviceSupervisor*> Workers::FindDevice(const std::string& id) {
 absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSupervisor(
     const std::string& id) {
   RETURN_IF_ERROR(FindDevice(id).status());
-  const std::optional<int> ordinal = GpuOrdinal(id);
+  const std::optional<int> ordinal = OrdinalOf(id);
   if (!ordinal) {
     return absl::UnimplementedError(absl::StrCat(
         "device ", id, " has no counters that tunectl reads: declared bytes and times only"));
