@@ -19,7 +19,7 @@ v1::Device ToProto(const DeviceView& view) {
   proto.set_id(view.status.id);
   proto.set_state(static_cast<v1::DeviceState>(view.status.state));
   proto.set_message(Utf8(view.status.message));
-  proto.set_compiler(view.compiler);
+  proto.set_compiler(view.compilers);
   for (const SeenCeiling& seen : view.ceilings) *proto.add_ceilings() = ToProto(seen);
   proto.set_worker_restarts(view.status.worker_restarts);
   proto.mutable_walls()->Assign(view.walls.begin(), view.walls.end());

@@ -25,7 +25,7 @@ namespace tune::server {
 
 struct DeviceView {
   DeviceStatus status;
-  std::string compiler;  // "NVRTC 13.0.88"; empty if there is none
+  std::string compilers;  // for it, of each language: "NVRTC 13.0.88, nvJitLink 13.0"; may be empty
   std::vector<SeenCeiling> ceilings;
   std::vector<v1::WorkerWalls> walls;  // of what runs and compiles for it, where they were tried
   absl::Time next_try = absl::InfiniteFuture();  // of one that cannot be used
@@ -85,6 +85,8 @@ class Devices {
   void Probe() const;
   // Opens a device and closes it again.
   absl::Status Try(DeviceSupervisor& lease) const;
+  // Asks for the versions of what compiles for a device.
+  void NoteCompilers(const DeviceSupervisor& lease) const;
   void TryAgain() const;  // until Stop
   void TryWhatIsDue() const;
   // What follows from a try.
@@ -103,7 +105,7 @@ class Devices {
   mutable std::condition_variable changed_;
   // Guarded by mutex_; mutable because asking for a device may be what starts the probe.
   mutable bool probed_ = false;
-  mutable std::map<std::string, std::string> compilers_;  // by device id
+  mutable std::map<std::string, std::string> compilers_;  // by device id, as in its view
   mutable std::map<std::string, NextTry> next_tries_;     // likewise
   mutable std::thread thread_;
 };

@@ -152,7 +152,6 @@ absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& 
   run.device_name = info.name;
   run.target = info.target;
   run.driver = info.driver;
-  run.compiler = device.view.compiler;
   run.cache_mode = FromProto(request.cache_mode());
   run.base_label = request.base_label();
   run.head_label = request.head_label();

@@ -48,12 +48,15 @@ absl::Status ProfileJob::Check(absl::Time deadline, const Cancelled& cancelled) 
   ASSIGN_OR_RETURN(workload_, ResolveWorkload(WorkloadOf(request_), tools_.catalogue,
                                               tools_.devices, deadline, cancelled));
   const DeviceInfo& info = workload_.device.view.status.info;
+  ASSIGN_OR_RETURN(const CompilerInfo compiler,
+                   tools_.workers.compilers().Info(workload_.kernel().language(), info.target,
+                                                   cancelled));
   key_ = {.kernel_hash = workload_.kernel().hash(),
           .problem = workload_.problem,
           .device_name = info.name,
           .target = info.target,
           .driver = info.driver,
-          .compiler = workload_.device.view.compiler,
+          .compiler = compiler.version,
           .cache_mode = FromProto(request_.cache_mode())};
   return ChooseConfigs(cancelled);
 }
@@ -201,15 +204,9 @@ absl::Status ProfileJob::ChooseConfigs(const Cancelled& cancelled) {
 absl::Status ProfileJob::CompileAll(JobContext& context) {
   context.Say(
       absl::StrCat("compiling ", items_.size(), items_.size() == 1 ? " config" : " configs"));
-  ASSIGN_OR_RETURN(CompilePool * pool,
-                   tools_.workers.PoolFor(workload_.kernel().language(), key_.target));
-  ASSIGN_OR_RETURN(CompileResult reference,
-                   pool->Compile(workload_.plan.reference.compile, context.cancelled()));
-  if (reference.artifact.outcome != Outcome::kOk) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the reference kernel does not compile:\n", reference.artifact.log));
-  }
-  reference_binary_ = std::move(reference.artifact.binary);
+  const Compilers& compilers = tools_.workers.compilers();
+  ASSIGN_OR_RETURN(reference_binary_,
+                   compilers.CompileReference(workload_.plan, context.cancelled()));
   for (Item& item : items_) {
     absl::StatusOr<ProgramPlan> plan =
         workload_.kernel().PlanProgram(key_.problem, workload_.traits(), item.profile.config);
@@ -219,7 +216,7 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
       continue;
     }
     item.plan = *std::move(plan);
-    ASSIGN_OR_RETURN(CompileResult result, pool->Compile(item.plan.compile, context.cancelled()));
+    ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(item.plan, context.cancelled()));
     item.profile.outcome = result.artifact.outcome;
     item.profile.resources = result.artifact.resources;
     item.profile.resources.dynamic_shared_bytes = DynamicSharedBytes(item.plan.steps);

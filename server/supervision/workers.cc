@@ -45,22 +45,11 @@ const std::vector<CompilerProgram>& CompilerPrograms() {
   return *kPrograms;
 }
 
-std::string PairsText(const std::vector<Toolchain>& toolchains) {
-  return absl::StrJoin(toolchains, "; ", [](std::string* out, const Toolchain& toolchain) {
-    absl::StrAppend(out,
-                    absl::StrJoin(toolchain.languages, " and ",
-                                  [](std::string* text, Language language) {
-                                    absl::StrAppend(text, ToText(language));
-                                  }),
-                    toolchain.for_host ? " for the CPU device" : " for GPUs");
-  });
-}
-
-// NVIDIA's driver lists its GPUs there. Asking the driver itself would take a worker.
-int GpuCount() {
+// Asking the driver itself would take a worker.
+int GpuCount(const std::string& gpus_dir) {
   std::error_code error;
   int count = 0;
-  for (fs::directory_iterator it("/proc/driver/nvidia/gpus", error), end; !error && it != end;
+  for (fs::directory_iterator it(gpus_dir, error), end; !error && it != end;
        it.increment(error)) {
     ++count;
   }
@@ -155,7 +144,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   for (const CompilerProgram& compiler : CompilerPrograms()) {
     absl::StatusOr<std::string> program = find(compiler.name);
     if (!program.ok() && !compiler.for_host) continue;
-    workers->toolchains_.push_back(
+    workers->compilers_.Add(
         {.for_host = compiler.for_host,
          .languages = compiler.languages,
          .pool = MakePool(options, program.value_or(compiler.name), workers->cache_.get(), walls)});
@@ -181,7 +170,7 @@ void Workers::FindNewDevices() {
   int known = 0;
   for (const auto& device : devices_) known += OrdinalOf(device->id()).has_value() ? 1 : 0;
   // One even without a driver: its status says what is missing.
-  for (int i = known; i < std::max(1, GpuCount()); ++i) {
+  for (int i = known; i < std::max(1, GpuCount(options_.gpus_dir)); ++i) {
     devices_.insert(devices_.begin() + i, MakeGpuLease(options_, walls_.get(), i, *program));
   }
 }
@@ -216,59 +205,13 @@ absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSuperviso
                    {"--ordinal", absl::StrCat(*ordinal)});
 }
 
-absl::StatusOr<CompilePool*> Workers::PoolFor(Language language, const std::string& target) {
-  const bool for_host = ProfileOfTarget(target).is_host;
-  bool compiles_for_target = false;
-  for (const Toolchain& toolchain : toolchains_) {
-    if (toolchain.for_host != for_host) continue;
-    compiles_for_target = true;
-    const std::vector<Language>& languages = toolchain.languages;
-    if (std::find(languages.begin(), languages.end(), language) != languages.end()) {
-      return toolchain.pool.get();
-    }
-  }
-  if (compiles_for_target) {
-    return absl::UnimplementedError(absl::StrCat("nothing compiles ", ToText(language), " for ",
-                                                 target, "; what can be compiled: ",
-                                                 PairsText(toolchains_)));
-  }
-  return absl::UnavailableError(
-      absl::StrCat("cannot compile for ", target,
-                   ": this installation has no tune-compile-cuda; build with TUNE_CUDA=ON"));
-}
-
-std::vector<std::string> Workers::Targets(Language language) {
-  std::vector<std::string> targets;
-  for (const Toolchain& toolchain : toolchains_) {
-    const std::vector<Language>& languages = toolchain.languages;
-    if (std::find(languages.begin(), languages.end(), language) == languages.end()) continue;
-    absl::StatusOr<CompilerInfo> info = toolchain.pool->Info(language);
-    if (info.ok()) targets.insert(targets.end(), info->targets.begin(), info->targets.end());
-  }
-  return targets;
-}
-
-absl::StatusOr<CompilePause> Workers::Quiet(const std::string& target, const Cancelled& cancelled) {
-  if (!ProfileOfTarget(target).is_host) return CompilePause();
-  return CompilePause::Take(host_pool(), cancelled);
-}
-
-CompilePool& Workers::host_pool() const {
-  return *std::find_if(toolchains_.begin(), toolchains_.end(),
-                       [](const Toolchain& toolchain) { return toolchain.for_host; })
-              ->pool;
-}
-
-int Workers::compile_workers() const { return host_pool().workers(); }
-
 absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
     const std::string& device_id, WorkerEvaluatorOptions options) {
   ASSIGN_OR_RETURN(options.device, FindDevice(device_id));
   if (options.device->Status().info.target.empty()) {
     RETURN_IF_ERROR(options.device->Open(options.cancelled));
   }
-  ASSIGN_OR_RETURN(options.compiler, PoolFor(options.kernel->language(),
-                                             options.device->Status().info.target));
+  options.compilers = &compilers_;
   options.remembered_max = options_.limits.remembered_results;
   return WorkerEvaluator::Create(std::move(options));
 }

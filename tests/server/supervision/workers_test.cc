@@ -49,7 +49,7 @@ class WorkersTest : public testing::Test {
     workers_ = Workers::Create(options).value();
   }
   Artifact Compile(const std::string& target, const std::string& source) {
-    CompilePool* pool = workers_->PoolFor(Language::kCuda, target).value();
+    CompilePool* pool = workers_->compilers().PoolFor(Language::kCuda, target).value();
     absl::StatusOr<CompileResult> result = pool->Compile(
         {.target = target, .source_name = "a.cu", .source_text = source, .entries = {"k"}}, {});
     EXPECT_TRUE(result.ok()) << result.status();
@@ -84,7 +84,6 @@ class WorkersTest : public testing::Test {
     const Space space = kernel->MakeSpace(problem, traits).value();
     std::vector<Config> configs;
     for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
-    CompilePool* pool = workers_->PoolFor(Language::kCuda, target).value();
     CompileReport report;
     const CompileHooks hooks = {
         .found =
@@ -93,7 +92,7 @@ class WorkersTest : public testing::Test {
             },
         .progress = [&](uint64_t done) { report.done = done; }};
     const absl::StatusOr<uint64_t> compiled =
-        CompileOnly(*kernel, problem, traits, configs, *pool, hooks);
+        CompileOnly(*kernel, problem, traits, configs, workers_->compilers(), hooks);
     if (!compiled.ok()) return compiled.status();
     report.compiled = *compiled;
     EXPECT_EQ(report.done, configs.size());
@@ -114,10 +113,10 @@ TEST_F(WorkersTest, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {
 #ifdef TUNE_CPU
 // Each act that a wall is to prevent was attempted inside the worker, and failed.
 TEST_F(WorkersTest, EveryWallStands) {
-  ASSERT_TRUE(workers_->PoolFor(Language::kCuda, "cpu").value()->Info(Language::kCuda).ok());
+  ASSERT_TRUE(workers_->compilers().Info(Language::kCuda, "cpu").ok());
   ASSERT_TRUE(workers_->FindDevice("cpu").value()->Inspect().ok());
 #ifdef TUNE_CUDA
-  ASSERT_TRUE(workers_->PoolFor(Language::kCuda, "sm_90a").value()->Info(Language::kCuda).ok());
+  ASSERT_TRUE(workers_->compilers().Info(Language::kCuda, "sm_90a").ok());
 #endif
   const std::vector<v1::WorkerWalls> all = workers_->walls().All();
 #ifdef TUNE_CUDA
@@ -133,7 +132,7 @@ TEST_F(WorkersTest, EveryWallStands) {
 
 TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
   absl::StatusOr<CompilerInfo> info =
-      workers_->PoolFor(Language::kCuda, "cpu").value()->Info(Language::kCuda);
+      workers_->compilers().Info(Language::kCuda, "cpu");
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_THAT(info->targets, Contains("cpu"));
   absl::StatusOr<CompileReport> report = CompileAll("[0]", "cpu");
@@ -208,8 +207,8 @@ TEST_F(WorkersTest, AGpuWithoutADriverIsASentence) {
 }
 
 TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
-  CompilePool* pool = workers_->PoolFor(Language::kPtx, "sm_90a").value();
-  EXPECT_EQ(pool, workers_->PoolFor(Language::kCuda, "sm_90a").value());
+  CompilePool* pool = workers_->compilers().PoolFor(Language::kPtx, "sm_90a").value();
+  EXPECT_EQ(pool, workers_->compilers().PoolFor(Language::kCuda, "sm_90a").value());
   const absl::StatusOr<CompilerInfo> ptx = pool->Info(Language::kPtx);
   ASSERT_TRUE(ptx.ok()) << ptx.status();
   EXPECT_THAT(ptx->targets, Contains("sm_90a"));
@@ -223,7 +222,7 @@ TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
       {});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   EXPECT_EQ(compiled->artifact.outcome, Outcome::kOk) << compiled->artifact.log;
-  const absl::Status none = workers_->PoolFor(Language::kPtx, "cpu").status();
+  const absl::Status none = workers_->compilers().PoolFor(Language::kPtx, "cpu").status();
   EXPECT_EQ(none.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(std::string(none.message()),
             "nothing compiles PTX for cpu; what can be compiled: CUDA C++ for the CPU device; "
@@ -231,7 +230,7 @@ TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
 }
 #else
 TEST_F(WorkersTest, WithoutCudaATargetOfItIsASentence) {
-  const absl::Status status = workers_->PoolFor(Language::kCuda, "sm_90a").status();
+  const absl::Status status = workers_->compilers().PoolFor(Language::kCuda, "sm_90a").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("TUNE_CUDA=ON"));
 }
