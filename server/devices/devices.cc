@@ -29,6 +29,8 @@ bool IsMeasuredBySweeps(const std::string& name) {
 
 constexpr std::chrono::milliseconds kPatience(20);
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
+// For a job that has a device's turn and has yet to open it.
+constexpr absl::Duration kProbePatience = absl::Seconds(10);
 
 bool IsOutOfUse(const DeviceStatus& status) {
   return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
@@ -64,11 +66,22 @@ void Devices::Stop() {
 void Devices::Probe() const {
   for (DeviceSupervisor* lease : workers_.devices()) {
     if (stopping_) break;
-    Plan(*lease, Try(*lease).ok(), pauses_.first);
+    ProbeOne(*lease);
   }
   std::lock_guard lock(mutex_);
   probed_ = true;
   changed_.notify_all();
+}
+
+void Devices::ProbeOne(DeviceSupervisor& lease) const {
+  const absl::Time until = SteadyNow() + kProbePatience;
+  const absl::StatusOr<DeviceTurns::Turn> turn =
+      turns_.Take(lease.id(), "a look at what there is", [&] {
+        return stopping_ || !lease.Status().info.name.empty() || SteadyNow() >= until;
+      });
+  if (turn.ok()) return Plan(lease, Try(lease).ok(), pauses_.first);
+  NoteCompilers(lease);
+  Plan(lease, !IsOutOfUse(lease.Status()), pauses_.first);
 }
 
 absl::Status Devices::Try(DeviceSupervisor& lease) const {

@@ -83,7 +83,9 @@ class Devices {
 
   void StartProbe() const;  // REQUIRES: mutex_ is held
   void Probe() const;
-  // Opens a device and closes it again.
+  // A device's first try, in its turn. A job that has the turn opens the device itself.
+  void ProbeOne(DeviceSupervisor& lease) const;
+  // Opens a device and closes it again. The caller has its turn.
   absl::Status Try(DeviceSupervisor& lease) const;
   // Asks for the versions of what compiles for a device.
   void NoteCompilers(const DeviceSupervisor& lease) const;
