@@ -49,7 +49,7 @@ grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* 
                                                    v1::Device* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(DeviceView view, devices_.Choose(request->id(), deadline));
+    ASSIGN_OR_RETURN(const DeviceView view, NamedDevice(request->id(), devices_, deadline));
     *response = ToProto(view);
     return absl::OkStatus();
   });
