@@ -63,6 +63,7 @@ absl::Status ProfileJob::Check(absl::Time deadline, const Cancelled& cancelled) 
 
 JobWork::End ProfileJob::Run(JobContext& context) {
   const auto run = [&]() -> absl::Status {
+    RETURN_IF_ERROR(TakeDevice(context));
     RETURN_IF_ERROR(CompileAll(context));
     RETURN_IF_ERROR(TimeAll(context));
     RETURN_IF_ERROR(CountAll(context));
@@ -201,6 +202,19 @@ absl::Status ProfileJob::ChooseConfigs(const Cancelled& cancelled) {
   return absl::OkStatus();
 }
 
+absl::Status ProfileJob::TakeDevice(JobContext& context) {
+  ASSIGN_OR_RETURN(device_, tools_.devices.Choose(context.device_id(), absl::InfiniteFuture(),
+                                                  context.cancelled()));
+  const DeviceInfo& info = device_.status.info;
+  if (info.name == key_.device_name && info.target == key_.target && info.driver == key_.driver) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "device ", context.device_id(), " is ", info.name, " with driver ", info.driver,
+      " now; the profile was asked for on ", key_.device_name, " with driver ", key_.driver,
+      "; profile again"));
+}
+
 absl::Status ProfileJob::CompileAll(JobContext& context) {
   context.Say(
       absl::StrCat("compiling ", items_.size(), items_.size() == 1 ? " config" : " configs"));
@@ -259,12 +273,11 @@ absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item,
   profile.measurement.cache_mode = key_.cache_mode;
   profile.measurement.samples_ns.clear();
   std::vector<Ceiling> ceilings;
-  for (const SeenCeiling& seen : workload_.device.view.ceilings) {
+  for (const SeenCeiling& seen : device_.ceilings) {
     ceilings.push_back(seen.row.ceiling);
   }
   const double written = WrittenBytes(workload_.plan);
-  const double cached =
-      std::min(written, static_cast<double>(workload_.device.view.status.info.l2_bytes));
+  const double cached = std::min(written, static_cast<double>(device_.status.info.l2_bytes));
   const Roof roof = RoofFor(profile.work, ceilings, cached, written);
   if (ApplyRoofline(profile.work, roof, profile.measurement)) {
     profile.notes.push_back(
@@ -295,7 +308,7 @@ absl::Status ProfileJob::CountAll(JobContext& context) {
     return CannotRun(prepared) ? prepared : absl::OkStatus();
   }
   ProfileScene scene{.written_bytes = WrittenBytes(workload_.plan),
-                     .l2_bytes = static_cast<double>(workload_.device.view.status.info.l2_bytes)};
+                     .l2_bytes = static_cast<double>(device_.status.info.l2_bytes)};
   absl::StatusOr<db::CalibrationRow> calibration =
       tools_.store.LatestCalibration(key_.device_name, "");
   if (calibration.ok()) scene.multipliers = MultipliersOf(calibration->entries);
