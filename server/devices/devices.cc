@@ -30,10 +30,6 @@ bool IsMeasuredBySweeps(const std::string& name) {
 constexpr std::chrono::milliseconds kPatience(20);
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 
-bool IsOutOfUse(const DeviceStatus& status) {
-  return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
-}
-
 }  // namespace
 
 Devices::Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses)
@@ -62,23 +58,23 @@ void Devices::Stop() {
 }
 
 void Devices::Probe() const {
-  for (DeviceSupervisor* lease : workers_.devices()) {
+  for (DeviceSupervisor* supervisor : workers_.devices()) {
     if (stopping_) break;
-    Plan(*lease, Try(*lease).ok(), pauses_.first);
+    Plan(*supervisor, Try(*supervisor).ok(), pauses_.first);
   }
   std::lock_guard lock(mutex_);
   probed_ = true;
   changed_.notify_all();
 }
 
-absl::Status Devices::Try(DeviceSupervisor& lease) const {
+absl::Status Devices::Try(DeviceSupervisor& supervisor) const {
   const Cancelled cancelled = [this] { return stopping_.load(); };
-  const absl::Status opened = lease.Inspect(cancelled);
+  const absl::Status opened = supervisor.Inspect(cancelled);
   if (!opened.ok()) {
-    spdlog::info("device {} cannot be used: {}", lease.id(), opened.ToString());
+    spdlog::info("device {} cannot be used: {}", supervisor.id(), opened.ToString());
     return opened;
   }
-  const DeviceStatus status = lease.Status();
+  const DeviceStatus status = supervisor.Status();
   std::string compiler;
   const absl::StatusOr<CompilePool*> pool =
       workers_.PoolFor(Language::kCuda, status.info.target);
@@ -86,20 +82,20 @@ absl::Status Devices::Try(DeviceSupervisor& lease) const {
     absl::StatusOr<CompilerInfo> info = (*pool)->Info(Language::kCuda, cancelled);
     if (info.ok()) compiler = info->version;
   }
-  spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), status.info.name,
+  spdlog::info("device {}: {}, {}, compiled for with {}", supervisor.id(), status.info.name,
                status.info.target, compiler.empty() ? "nothing" : compiler);
   std::lock_guard lock(mutex_);
-  compilers_[lease.id()] = std::move(compiler);
+  compilers_[supervisor.id()] = std::move(compiler);
   return absl::OkStatus();
 }
 
-void Devices::Plan(const DeviceSupervisor& lease, bool usable, absl::Duration pause) const {
+void Devices::Plan(const DeviceSupervisor& supervisor, bool usable, absl::Duration pause) const {
   std::lock_guard lock(mutex_);
   if (usable || when_ == ProbeTime::kWhenAsked) {
-    next_tries_.erase(lease.id());
+    next_tries_.erase(supervisor.id());
   } else {
     pause = std::min(pause, pauses_.longest);
-    next_tries_[lease.id()] = {SteadyNow() + pause, pause};
+    next_tries_[supervisor.id()] = {SteadyNow() + pause, pause};
   }
 }
 
@@ -115,26 +111,27 @@ void Devices::TryAgain() const {
 }
 
 void Devices::TryWhatIsDue() const {
-  for (DeviceSupervisor* lease : workers_.devices()) {
+  for (DeviceSupervisor* supervisor : workers_.devices()) {
     if (stopping_) return;
-    if (!IsOutOfUse(lease->Status())) {
-      Plan(*lease, true, {});
+    if (!IsOutOfUse(supervisor->Status())) {
+      Plan(*supervisor, true, {});
       continue;
     }
     std::optional<NextTry> planned;
     {
       std::lock_guard lock(mutex_);
-      if (auto it = next_tries_.find(lease->id()); it != next_tries_.end()) planned = it->second;
+      const auto it = next_tries_.find(supervisor->id());
+      if (it != next_tries_.end()) planned = it->second;
     }
     if (!planned) {  // it fell out of use since
-      Plan(*lease, false, pauses_.first);
+      Plan(*supervisor, false, pauses_.first);
       continue;
     }
     if (SteadyNow() < planned->at) continue;
-    const std::optional<DeviceTurns::Turn> turn = turns_.TryTake(lease->id(), "a try");
+    const std::optional<DeviceTurns::Turn> turn = turns_.TryTake(supervisor->id(), "a try");
     if (!turn) continue;
-    const bool usable = Try(*lease).ok();
-    Plan(*lease, usable, 2 * planned->pause);
+    const bool usable = Try(*supervisor).ok();
+    Plan(*supervisor, usable, 2 * planned->pause);
     if (usable) workers_.FindNewDevices();
   }
 }
@@ -143,20 +140,20 @@ absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, ab
                                                        const Cancelled& cancelled) const {
   RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
   workers_.FindNewDevices();
-  std::vector<DeviceSupervisor*> leases = workers_.devices();
+  std::vector<DeviceSupervisor*> supervisors = workers_.devices();
   if (!id.empty()) {
-    ASSIGN_OR_RETURN(DeviceSupervisor * lease, workers_.FindDevice(id));
-    leases = {lease};
+    ASSIGN_OR_RETURN(DeviceSupervisor * supervisor, workers_.FindDevice(id));
+    supervisors = {supervisor};
   }
   std::vector<DeviceView> views;
-  for (DeviceSupervisor* lease : leases) {
-    if (lease->Status().state != DeviceState::kHealthy) {
-      ASSIGN_OR_RETURN(DeviceTurns::Turn turn, turns_.Take(lease->id(), "a try", cancelled));
-      Plan(*lease, Try(*lease).ok(), pauses_.first);
+  for (DeviceSupervisor* supervisor : supervisors) {
+    if (supervisor->Status().state != DeviceState::kHealthy) {
+      ASSIGN_OR_RETURN(DeviceTurns::Turn turn, turns_.Take(supervisor->id(), "a try", cancelled));
+      Plan(*supervisor, Try(*supervisor).ok(), pauses_.first);
     } else if (id.empty()) {
       continue;
     }
-    views.push_back(ViewOf(*lease));
+    views.push_back(ViewOf(*supervisor));
   }
   return views;
 }
@@ -175,9 +172,9 @@ absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled
   return absl::UnavailableError("the devices are still being probed; try again");
 }
 
-DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
-  DeviceView view{.status = lease.Status()};
-  std::vector<std::string> programs = {lease.program()};
+DeviceView Devices::ViewOf(const DeviceSupervisor& supervisor) const {
+  DeviceView view{.status = supervisor.Status()};
+  std::vector<std::string> programs = {supervisor.program()};
   const absl::StatusOr<CompilePool*> pool =
       workers_.PoolFor(Language::kCuda, view.status.info.target);
   if (pool.ok()) {
@@ -188,15 +185,15 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   }
   {
     std::lock_guard lock(mutex_);
-    auto it = compilers_.find(lease.id());
+    auto it = compilers_.find(supervisor.id());
     if (it != compilers_.end()) view.compiler = it->second;
-    auto next = next_tries_.find(lease.id());
+    auto next = next_tries_.find(supervisor.id());
     if (next != next_tries_.end() && IsOutOfUse(view.status)) {
       const absl::Duration left = std::max(next->second.at - SteadyNow(), absl::ZeroDuration());
       view.next_try = absl::Now() + left;
       absl::StrAppend(&view.status.message, "; it is tried again in ",
                       absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))),
-                      ", and at once by `tunectl device retry ", lease.id(), "`");
+                      ", and at once by `tunectl device retry ", supervisor.id(), "`");
     }
   }
   const DeviceInfo& info = view.status.info;
@@ -211,7 +208,7 @@ absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,
                                                       const Cancelled& cancelled) const {
   RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
   std::vector<DeviceView> views;
-  for (const DeviceSupervisor* lease : workers_.devices()) views.push_back(ViewOf(*lease));
+  for (const DeviceSupervisor* device : workers_.devices()) views.push_back(ViewOf(*device));
   return views;
 }
 
@@ -234,14 +231,14 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
 
 std::vector<DeviceStatus> Devices::Known() const {
   std::vector<DeviceStatus> known;
-  for (const DeviceSupervisor* lease : workers_.devices()) known.push_back(lease->Status());
+  for (const DeviceSupervisor* device : workers_.devices()) known.push_back(device->Status());
   return known;
 }
 
-void Devices::RestoreCeilings(DeviceSupervisor& lease) const {
+void Devices::RestoreCeilings(DeviceSupervisor& supervisor) const {
   // What was measured since is in the store first, so that the store knows best.
-  if (!KeepCeilings(lease).ok()) return;
-  const DeviceInfo info = lease.Status().info;
+  if (!KeepCeilings(supervisor).ok()) return;
+  const DeviceInfo info = supervisor.Status().info;
   absl::StatusOr<std::vector<db::CeilingRow>> rows =
       store_.GetCeilings(info.name, info.driver, info.uuid);
   if (!rows.ok()) return;
@@ -252,15 +249,15 @@ void Devices::RestoreCeilings(DeviceSupervisor& lease) const {
       ceilings.push_back(row.ceiling);
     } else if (IsMeasuredBySweeps(row.ceiling.name)) {
       // They are measured together.
-      lease.SetCeilings({});
+      supervisor.SetCeilings({});
       return;
     }
   }
-  lease.SetCeilings(std::move(ceilings));
+  supervisor.SetCeilings(std::move(ceilings));
 }
 
-absl::Status Devices::KeepCeilings(DeviceSupervisor& lease) const {
-  const DeviceStatus status = lease.Status();
+absl::Status Devices::KeepCeilings(DeviceSupervisor& supervisor) const {
+  const DeviceStatus status = supervisor.Status();
   if (status.unsaved.empty()) return absl::OkStatus();
   std::vector<db::CeilingRow> rows;
   for (const MeasuredCeiling& measured : status.unsaved) {
@@ -272,7 +269,7 @@ absl::Status Devices::KeepCeilings(DeviceSupervisor& lease) const {
                     .process_values = {measured.ceiling.value}});
   }
   RETURN_IF_ERROR(store_.PutCeilings(rows));
-  lease.SetCeilings(status.ceilings);
+  supervisor.SetCeilings(status.ceilings);
   return absl::OkStatus();
 }
 

@@ -16,10 +16,6 @@ namespace {
 
 constexpr char kAnyDevice[] = "any";
 
-bool CannotBeUsed(const DeviceStatus& status) {
-  return status.state == DeviceState::kUnavailable || status.state == DeviceState::kQuarantined;
-}
-
 // Nothing if the param has no such value.
 std::optional<Value> Like(const Value& kind, const Value& value) {
   if (kind.index() == value.index()) return value;
@@ -39,7 +35,7 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
   DeviceChoice choice;
   ASSIGN_OR_RETURN(choice.view, devices.Choose(any ? "" : device, deadline, cancelled));
   const DeviceStatus& status = choice.view.status;
-  if (CannotBeUsed(status)) {
+  if (IsOutOfUse(status)) {
     v1::ErrorDetail detail;
     detail.set_reason(v1::ERROR_REASON_DEVICE_UNUSABLE);
     detail.set_device(status.id);
@@ -52,7 +48,7 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
   if (!any) return choice;
   ASSIGN_OR_RETURN(const std::vector<DeviceView> views, devices.List(deadline, cancelled));
   for (const DeviceView& view : views) {
-    const bool alike = view.status.info.name == status.info.name && !CannotBeUsed(view.status);
+    const bool alike = view.status.info.name == status.info.name && !IsOutOfUse(view.status);
     if (alike && view.status.id != status.id) choice.ids.push_back(view.status.id);
   }
   return choice;
