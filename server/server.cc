@@ -13,25 +13,25 @@
 #include "client/address.h"
 #include "db/store.h"
 #include "server/bench/bench_service.h"
+#include "server/device_service.h"
+#include "server/devices/devices.h"
+#include "server/gate/gate_service.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/left_job.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
-#include "server/profile/profile_service.h"
-#include "server/device_service.h"
-#include "server/devices/devices.h"
-#include "server/rpc/executor.h"
-#include "server/gate/gate_service.h"
 #include "server/kernels/kernel_service.h"
-#include "server/rpc/listener.h"
-#include "server/state/paths.h"
-#include "server/supervision/workers.h"
+#include "server/kernels/space_solver.h"
+#include "server/profile/profile_service.h"
 #include "server/records/record_book.h"
 #include "server/records/record_service.h"
 #include "server/report/report_service.h"
+#include "server/rpc/executor.h"
+#include "server/rpc/listener.h"
 #include "server/server_service.h"
-#include "server/kernels/space_solver.h"
+#include "server/state/paths.h"
+#include "server/supervision/workers.h"
 #include "server/sweep/sweep_runner.h"
 #include "server/sweep/sweep_service.h"
 #include "server/sweep/sweeps.h"
@@ -206,7 +206,7 @@ DeviceCare Server::Parts::Care() {
               [this](const std::string& id,
                      const Cancelled& cancelled) -> absl::StatusOr<CompilePause> {
             ASSIGN_OR_RETURN(DeviceSupervisor * device, workers->FindDevice(id));
-            return workers->compilers().Quiet(device->Status().info.target, cancelled);
+            return workers->compilers().PauseHost(device->Status().info.target, cancelled);
           }};
 }
 

@@ -203,6 +203,15 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) con
   return result;
 }
 
+RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device) {
+  RecordQuery query{.kernel_name = kernel.spec().name(),
+                    .dtype = ToText(problem.dtype),
+                    .device = device,
+                    .kernel_hash = kernel.hash()};
+  for (const auto& [name, value] : problem.dims) query.dims[name] = value;
+  return query;
+}
+
 absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query,
                                                 const Cancelled& cancelled) const {
   ASSIGN_OR_RETURN(Found found, Find(query));

@@ -31,6 +31,9 @@ struct RecordQuery {
   std::string kernel_hash;  // empty: the catalogue's
 };
 
+// Of this very source.
+RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device);
+
 struct RecordAnswer {
   Config config;
   Match match = Match::kNone;  // kNone: the spec's default config

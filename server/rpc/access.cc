@@ -43,7 +43,7 @@ constexpr std::pair<absl::string_view, Needs> kCalls[] = {
     {"/tune.v1.GateService/RunGate", Needs::kTrust},
     {"/tune.v1.GateService/ListGates", Needs::kReading},
     {"/tune.v1.GateService/GetGate", Needs::kReading},
-    {"/tune.v1.GateService/ReplayGate", Needs::kReading},
+    {"/tune.v1.GateService/RecomputeGate", Needs::kReading},
     {"/tune.v1.GateService/ResampleGate", Needs::kTrust},
     {"/tune.v1.GateService/SetBaseline", Needs::kTrust},
     {"/tune.v1.GateService/ListBaselines", Needs::kReading},
