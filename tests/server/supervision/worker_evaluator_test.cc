@@ -77,15 +77,15 @@ class WorkerEvaluatorTest : public testing::Test {
                      .pool = std::make_unique<CompilePool>(pool)});
   }
   void OpenDevice() {
-    DeviceSupervisorOptions supervisor;
-    supervisor.id = "test:0";
-    supervisor.command = ScriptedCommand("device", dir_, {"--target", target_});
-    if (busy_) supervisor.command.args.insert(supervisor.command.args.end(), {"--busy", "once"});
+    DeviceSupervisorOptions options;
+    options.id = "test:0";
+    options.command = ScriptedCommand("device", dir_, {"--target", target_});
+    if (busy_) options.command.args.insert(options.command.args.end(), {"--busy", "once"});
     if (room_ > 0) {
       options.command.args.insert(options.command.args.end(), {"--room", absl::StrCat(room_)});
     }
-    supervisor.run_deadline = run_deadline_;
-    supervisor_ = std::make_unique<DeviceSupervisor>(supervisor);
+    options.run_deadline = run_deadline_;
+    supervisor_ = std::make_unique<DeviceSupervisor>(options);
   }
 
   absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator() {
