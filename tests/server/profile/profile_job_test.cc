@@ -132,7 +132,7 @@ class PtxGateTest : public PtxJobsTest {
   };
   Gated Record(const v1::KernelSource& head) {
     v1::RunGateRequest request;
-    request.set_kind(v1::GATE_KIND_RECORDING);
+    request.set_kind(v1::GATE_KIND_HISTORY);
     *request.add_entries()->mutable_head() = head;
     request.mutable_rules()->set_screen_rounds(1);
     GatePlan gate = CheckGate(request, *store_, *devices_, Soon(), {}).value();
