@@ -143,6 +143,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddGate(app, session);
   AddBaseline(app, session);
   AddHistory(app, session);
+  AddSnapshot(app, session);
   AddServer(app, session);
   AddManual(app);
 }
