@@ -10,6 +10,7 @@
 #include "grpcpp/grpcpp.h"
 #include "tune/v1/bench.grpc.pb.h"
 #include "tune/v1/catalogue.grpc.pb.h"
+#include "tune/v1/comparison.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
 #include "tune/v1/gate.grpc.pb.h"
 #include "tune/v1/job.grpc.pb.h"
@@ -75,6 +76,7 @@ class Connection {
   v1::ReportService::Stub& reports() { return *reports_; }
   v1::ServerService::Stub& server() { return *server_; }
   v1::GateService::Stub& gates() { return *gates_; }
+  v1::CompareService::Stub& comparisons() { return *comparisons_; }
 
  private:
   Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
@@ -93,6 +95,7 @@ class Connection {
   std::unique_ptr<v1::ReportService::Stub> reports_;
   std::unique_ptr<v1::ServerService::Stub> server_;
   std::unique_ptr<v1::GateService::Stub> gates_;
+  std::unique_ptr<v1::CompareService::Stub> comparisons_;
 };
 
 }  // namespace tune::client

@@ -22,6 +22,7 @@
 #include "tuner/fields.h"
 #include "tuner/plan.h"
 #include "tuner/problem.h"
+#include "tuner/roofline/roofline.h"
 #include "tuner/status_macros.h"
 #include "tuner/trial.h"
 
@@ -33,6 +34,8 @@ template <>
 inline constexpr const char* kColumnPrefix<ResultError> = "error_";
 template <>
 inline constexpr const char* kColumnPrefix<WorkPlan> = "work_";
+template <>
+inline constexpr const char* kColumnPrefix<Roof> = "roof_";
 // Of another table, which the query joins.
 template <>
 inline constexpr const char* kColumnPrefix<Trial> = "trial.";

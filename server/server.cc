@@ -13,6 +13,7 @@
 #include "client/address.h"
 #include "db/store.h"
 #include "server/bench/bench_service.h"
+#include "server/comparison/comparison_service.h"
 #include "server/device_service.h"
 #include "server/devices/devices.h"
 #include "server/gate/gate_service.h"
@@ -102,6 +103,7 @@ struct Server::Parts {
   std::unique_ptr<ReportService> report_service;
   std::unique_ptr<ServerService> server_service;
   std::unique_ptr<GateService> gate_service;
+  std::unique_ptr<ComparisonService> comparison_service;
   std::unique_ptr<grpc::Server> grpc_server;
 
   absl::Status OpenStore();
@@ -275,6 +277,8 @@ absl::Status Server::Parts::Serve() {
   server_service = std::make_unique<ServerService>(identity, *ticker, *store, *scheduler, *workers,
                                                    *records, executors);
   gate_service = std::make_unique<GateService>(*store, *workers, *devices, tools);
+  comparison_service = std::make_unique<ComparisonService>(
+      *store, *workers, ComparisonTools{catalogue, *devices, *records}, tools);
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -283,7 +287,8 @@ absl::Status Server::Parts::Serve() {
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service.get(), sweep_service.get(), kernel_service.get(), device_service.get(),
            record_service.get(), snapshot_service.get(), profile_service.get(),
-           bench_service.get(), report_service.get(), server_service.get(), gate_service.get()}) {
+           bench_service.get(), report_service.get(), server_service.get(), gate_service.get(),
+           comparison_service.get()}) {
     builder.RegisterService(service);
   }
   const std::string socket_path = client::SocketPath(options.address);

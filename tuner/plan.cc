@@ -5,6 +5,12 @@
 
 namespace tune {
 
+const BufferPlan* FindBuffer(const ProblemPlan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.buffers.begin(), plan.buffers.end(),
+                                  [&](const BufferPlan& buffer) { return buffer.name == name; });
+  return found == plan.buffers.end() ? nullptr : &*found;
+}
+
 double WrittenBytes(const ProblemPlan& plan) {
   double bytes = 0;
   for (const BufferPlan& buffer : plan.buffers) {

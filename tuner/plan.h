@@ -132,6 +132,9 @@ struct ProblemPlan {
   WorkPlan work;
 };
 
+// The problem's buffer of a name; null: it has none such.
+const BufferPlan* FindBuffer(const ProblemPlan& plan, const std::string& name);
+
 // Bytes of the buffers that the kernel writes.
 double WrittenBytes(const ProblemPlan& plan);
 

@@ -180,7 +180,7 @@ grpc::Status ReplayService::CompareStrategies(
   if (!plan.ok()) return ToGrpc(plan.status());
   std::atomic<bool> cancelled = false;
   v1::CompareStrategiesEvent event;
-  absl::StatusOr<v1::Comparison> comparison =
+  absl::StatusOr<v1::StrategyComparison> comparison =
       RunStudy(*plan, cancelled, [&](uint32_t done, uint32_t runs) {
         event.set_runs_done(done);
         event.set_runs(runs);

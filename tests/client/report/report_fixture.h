@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "tune/v1/comparison.pb.h"
 #include "tune/v1/report.pb.h"
 
 namespace tune::client {
@@ -151,6 +152,55 @@ inline v1::SweepReport SketchSweepReport() {
   failed.add_examples()->set_message(kHostileText);
   report.add_notes("a note");
   return report;
+}
+
+// Two kernels over three sizes; the second is twice as slow, has a hostile name and, at last,
+// another result.
+inline v1::Comparison SketchComparison() {
+  v1::Comparison comparison;
+  comparison.set_id(7);
+  comparison.set_state(v1::JOB_STATE_DONE);
+  comparison.set_subject("sketch, other: rows=8 bf16 and 2 more");
+  comparison.set_device_name("NVIDIA H200");
+  comparison.set_target("sm_90a");
+  comparison.set_driver("580");
+  comparison.set_cache_mode(v1::CACHE_MODE_COLD);
+  comparison.set_rounds(7);
+  comparison.set_sweep_dim("rows");
+  for (int i = 1; i <= 3; ++i) {
+    v1::ComparedProblem& problem = *comparison.add_problems();
+    v1::DimValue& rows = *problem.mutable_problem()->add_dims();
+    rows.set_name("rows");
+    rows.set_value(4 << i);
+    problem.mutable_problem()->set_dtype("bf16");
+    problem.set_work_bytes(1e9);
+    problem.set_floor_ns(2e5);
+    problem.set_bound(v1::BOUND_MEMORY);
+    problem.set_ceiling(5e12);
+    problem.set_ceiling_source(v1::CEILING_SOURCE_MEASURED);
+    for (int k = 1; k <= 2; ++k) {
+      v1::ComparedKernel& kernel = *problem.add_kernels();
+      kernel.set_label(k == 1 ? "sketch" : kHostileText);
+      kernel.set_outcome(v1::OUTCOME_OK);
+      kernel.set_agreement(v1::OUTCOME_OK);
+      kernel.set_compiler("NVRTC 13.0");
+      kernel.set_config_source("exact");
+      kernel.set_rounds(7);
+      v1::Measurement& measured = *kernel.mutable_measurement();
+      measured.set_latency_ns_median(2.5e5 * k);
+      measured.set_latency_ns_low(2.4e5 * k);
+      measured.set_latency_ns_high(2.6e5 * k);
+      measured.set_bytes_per_second(4e12 / k);
+      measured.set_peak_fraction(0.8 / k);
+      kernel.set_ratio(k);
+      kernel.set_ratio_low(k == 1 ? 1 : 1.9);
+      kernel.set_ratio_high(k == 1 ? 1 : 2.1);
+    }
+  }
+  v1::ComparedKernel& last = *comparison.mutable_problems(2)->mutable_kernels(1);
+  last.set_agreement(v1::OUTCOME_WRONG_RESULT);
+  last.set_agreement_message("against the reference of sketch: y[3] is 1, the reference 2");
+  return comparison;
 }
 
 }  // namespace tune::client

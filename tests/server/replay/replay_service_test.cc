@@ -98,7 +98,7 @@ TEST_F(ReplayServiceTest, AComparisonHasFiguresForEachStrategyAndRecording) {
   grpc::ClientContext context;
   auto reader = stub_->CompareStrategies(&context, request);
   v1::CompareStrategiesEvent event;
-  v1::Comparison comparison;
+  v1::StrategyComparison comparison;
   while (reader->Read(&event)) {
     if (event.has_result()) comparison = event.result();
   }

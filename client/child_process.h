@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// git as a child that is not trusted to end: each exchange with it has a deadline and a bound.
+// A program as a child that is not trusted to end, such as git: each exchange with it has a
+// deadline and a bound.
 #pragma once
 
 #include <sys/types.h>
@@ -16,18 +17,24 @@
 
 namespace tune::client {
 
-// Not thread-safe. Killed with its process group when destroyed.
-class GitProcess {
- public:
-  // `git ARGUMENTS`, without a shell, from the folder that we are in. The caller's GIT_* variables
-  // are left out, `environment` is added. Each wait for it lasts `timeout` at most.
-  // INVALID_ARGUMENT: no git in an absolute folder of PATH.
-  static absl::StatusOr<std::unique_ptr<GitProcess>> Start(
-      const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
-      std::chrono::milliseconds timeout);
-  ~GitProcess();
+struct ChildCommand {
+  std::string program;                 // looked for in the absolute folders of PATH
+  std::vector<std::string> arguments;  // no shell reads them
+  std::vector<std::string> environment;  // added to ours, of which GIT_* and PYTHON* are left out
+  std::chrono::milliseconds timeout;   // of each wait for it
+  std::string shown;                   // for people: "git rev-parse"
+  std::string if_missing;              // what to do where there is no such program
+  std::string if_late;                 // and where it takes too long
+};
 
-  // All that it prints, once it has ended well. INVALID_ARGUMENT with git's own words if it fails,
+// Not thread-safe. Killed with its process group when destroyed.
+class ChildProcess {
+ public:
+  // From the folder that we are in. INVALID_ARGUMENT: there is no such program.
+  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const ChildCommand& command);
+  ~ChildProcess();
+
+  // All that it prints, once it has ended well. INVALID_ARGUMENT with its own words if it fails,
   // DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED if it prints more.
   absl::StatusOr<std::string> ReadToEnd(size_t bytes_max);
 
@@ -39,8 +46,8 @@ class GitProcess {
  private:
   using Time = std::chrono::steady_clock::time_point;
 
-  GitProcess(std::string command, std::chrono::milliseconds timeout)
-      : command_(std::move(command)), timeout_(timeout) {}
+  explicit ChildProcess(const ChildCommand& command)
+      : command_(command.shown), if_late_(command.if_late), timeout_(command.timeout) {}
   // Appends what comes first to `output_` and `errors_`; false when both have ended.
   absl::StatusOr<bool> ReadSome(Time deadline);
   absl::Status Exited(Time deadline);
@@ -48,6 +55,7 @@ class GitProcess {
   void Kill();
 
   const std::string command_;  // for people
+  const std::string if_late_;
   const std::chrono::milliseconds timeout_;
   pid_t pid_ = -1;
   Descriptor in_, out_, err_;  // our ends

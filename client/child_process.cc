@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/git_process.h"
+#include "client/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -41,9 +41,9 @@ std::string TrustedPath() {
   return absl::StrJoin(folders, ":");
 }
 
-std::string FindGit(const std::string& path) {
+std::string Find(const std::string& name, const std::string& path) {
   for (const absl::string_view folder : absl::StrSplit(path, ':', absl::SkipEmpty())) {
-    std::string program = absl::StrCat(folder, "/git");
+    std::string program = absl::StrCat(folder, "/", name);
     struct stat info;
     const bool is_file = stat(program.c_str(), &info) == 0 && S_ISREG(info.st_mode);
     if (is_file && access(program.c_str(), X_OK) == 0) return program;
@@ -56,8 +56,9 @@ std::vector<std::string> Environment(const std::string& path,
   std::vector<std::string> variables = {absl::StrCat("PATH=", path), "LC_ALL=C", "LANGUAGE="};
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const absl::string_view text = *variable;
-    if (absl::StartsWith(text, "GIT_") || absl::StartsWith(text, "PATH=") ||
-        absl::StartsWith(text, "LC_") || absl::StartsWith(text, "LANG")) {
+    if (absl::StartsWith(text, "GIT_") || absl::StartsWith(text, "PYTHON") ||
+        absl::StartsWith(text, "PATH=") || absl::StartsWith(text, "LC_") ||
+        absl::StartsWith(text, "LANG")) {
       continue;
     }
     variables.emplace_back(text);
@@ -86,30 +87,28 @@ struct Pipe {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GitProcess>> GitProcess::Start(
-    const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
-    std::chrono::milliseconds timeout) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildCommand& command) {
   const std::string path = TrustedPath();
-  const std::string program = FindGit(path);
+  const std::string program = Find(command.program, path);
   if (program.empty()) {
     return absl::InvalidArgumentError(
-        "no git in PATH; install it, or name a folder instead of a revision");
+        absl::StrCat("no ", command.program, " in PATH; ", command.if_missing));
   }
-  std::vector<std::string> words = {"git", "--no-pager"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<std::string> variables = Environment(path, environment);
+  std::vector<std::string> words = {command.program};
+  words.insert(words.end(), command.arguments.begin(), command.arguments.end());
+  std::vector<std::string> variables = Environment(path, command.environment);
   Pipe in, out, err;
   if (!in.Make() || !out.Make() || !err.Make()) {
-    return absl::InternalError(absl::StrCat("cannot start git: ", std::strerror(errno)));
+    return absl::InternalError(
+        absl::StrCat("cannot start ", command.program, ": ", std::strerror(errno)));
   }
-  std::unique_ptr<GitProcess> git(
-      new GitProcess(absl::StrCat("git ", absl::StrJoin(arguments, " ")), timeout));
+  std::unique_ptr<ChildProcess> child(new ChildProcess(command));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in.read_end.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.write_end.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write_end.get(), STDERR_FILENO);
-  // A group of its own, to be killed whole; SIGPIPE as git knows it, which we ignore.
+  // A group of its own, to be killed whole; SIGPIPE as it knows it, which we ignore.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t broken_pipe;
@@ -117,28 +116,29 @@ absl::StatusOr<std::unique_ptr<GitProcess>> GitProcess::Start(
   sigaddset(&broken_pipe, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &broken_pipe);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-  const int failed = posix_spawn(&git->pid_, program.c_str(), &actions, &attributes,
+  const int failed = posix_spawn(&child->pid_, program.c_str(), &actions, &attributes,
                                  Pointers(words).data(), Pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
-    git->pid_ = -1;
-    return absl::InternalError(absl::StrCat("cannot start git: ", std::strerror(failed)));
+    child->pid_ = -1;
+    return absl::InternalError(
+        absl::StrCat("cannot start ", command.program, ": ", std::strerror(failed)));
   }
   const rlimit memory = {kDataBytesMax, kDataBytesMax};
-  prlimit(git->pid_, RLIMIT_DATA, &memory, nullptr);
+  prlimit(child->pid_, RLIMIT_DATA, &memory, nullptr);
   const rlimit files = {0, 0};  // it writes none
-  prlimit(git->pid_, RLIMIT_FSIZE, &files, nullptr);
-  git->in_ = std::move(in.write_end);
-  git->out_ = std::move(out.read_end);
-  git->err_ = std::move(err.read_end);
-  fcntl(git->in_.get(), F_SETFL, O_NONBLOCK);
-  return git;
+  prlimit(child->pid_, RLIMIT_FSIZE, &files, nullptr);
+  child->in_ = std::move(in.write_end);
+  child->out_ = std::move(out.read_end);
+  child->err_ = std::move(err.read_end);
+  fcntl(child->in_.get(), F_SETFL, O_NONBLOCK);
+  return child;
 }
 
-GitProcess::~GitProcess() { Kill(); }
+ChildProcess::~ChildProcess() { Kill(); }
 
-void GitProcess::Kill() {
+void ChildProcess::Kill() {
   if (pid_ <= 0) return;
   kill(-pid_, SIGKILL);
   const Time deadline = std::chrono::steady_clock::now() + kKillWait;
@@ -149,14 +149,13 @@ void GitProcess::Kill() {
   pid_ = -1;
 }
 
-absl::Status GitProcess::Late() const {
+absl::Status ChildProcess::Late() const {
   return absl::DeadlineExceededError(absl::StrCat(
-      "'", command_, "' took longer than ", timeout_.count() / 1000.0,
-      " s and was stopped; see whether it ends by itself (the disk may be slow, or the repository "
-      "damaged: git fsck), or name a folder instead of a revision, such as one of git worktree"));
+      "'", command_, "' took longer than ", timeout_.count() / 1000.0, " s and was stopped",
+      if_late_));
 }
 
-absl::StatusOr<bool> GitProcess::ReadSome(Time deadline) {
+absl::StatusOr<bool> ChildProcess::ReadSome(Time deadline) {
   pollfd polled[2] = {{out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}};
   if (!out_.ok() && !err_.ok()) return false;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -183,7 +182,7 @@ absl::StatusOr<bool> GitProcess::ReadSome(Time deadline) {
   return true;
 }
 
-absl::Status GitProcess::Exited(Time deadline) {
+absl::Status ChildProcess::Exited(Time deadline) {
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > deadline) return Late();
@@ -196,7 +195,7 @@ absl::Status GitProcess::Exited(Time deadline) {
       absl::StrCat("'", command_, "' failed: ", errors_.empty() ? "it does not say why" : errors_));
 }
 
-absl::StatusOr<std::string> GitProcess::ReadToEnd(size_t bytes_max) {
+absl::StatusOr<std::string> ChildProcess::ReadToEnd(size_t bytes_max) {
   in_.Reset();
   const Time deadline = std::chrono::steady_clock::now() + timeout_;
   while (output_.size() <= bytes_max) {
@@ -211,8 +210,8 @@ absl::StatusOr<std::string> GitProcess::ReadToEnd(size_t bytes_max) {
       absl::StrCat("'", command_, "' prints more than ", bytes_max, " bytes"));
 }
 
-absl::Status GitProcess::Write(const std::string& text) {
-  // One short line at a time: a pipe of which git reads has room for it.
+absl::Status ChildProcess::Write(const std::string& text) {
+  // One short line at a time: a pipe of which the child reads has room for it.
   if (write(in_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
     return absl::OkStatus();
   }
@@ -225,7 +224,7 @@ absl::Status GitProcess::Write(const std::string& text) {
   return exited.ok() ? absl::InternalError(absl::StrCat("'", command_, "' ended")) : exited;
 }
 
-absl::StatusOr<std::string> GitProcess::ReadLine(size_t bytes_max) {
+absl::StatusOr<std::string> ChildProcess::ReadLine(size_t bytes_max) {
   const Time deadline = std::chrono::steady_clock::now() + timeout_;
   size_t end = 0;
   while ((end = output_.find('\n')) == std::string::npos) {
@@ -243,7 +242,7 @@ absl::StatusOr<std::string> GitProcess::ReadLine(size_t bytes_max) {
   return line;
 }
 
-absl::StatusOr<std::string> GitProcess::ReadBytes(size_t count) {
+absl::StatusOr<std::string> ChildProcess::ReadBytes(size_t count) {
   const Time deadline = std::chrono::steady_clock::now() + timeout_;
   while (output_.size() < count) {
     absl::StatusOr<bool> more = ReadSome(deadline);
