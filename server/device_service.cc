@@ -39,7 +39,10 @@ grpc::ServerUnaryReactor* DeviceService::ListDevices(grpc::CallbackServerContext
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<DeviceView> views, devices_.List(deadline));
-    for (const DeviceView& view : views) *response->add_devices() = ToProto(view);
+    for (DeviceView& view : views) {
+      devices_.AddCompilers(view);
+      *response->add_devices() = ToProto(view);
+    }
     return absl::OkStatus();
   });
 }
@@ -50,6 +53,7 @@ grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* 
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(DeviceView view, devices_.Choose(request->id(), deadline));
+    devices_.AddCompilers(view);
     *response = ToProto(view);
     return absl::OkStatus();
   });

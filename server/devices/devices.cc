@@ -207,6 +207,14 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   return view;
 }
 
+void Devices::AddCompilers(DeviceView& view, const Cancelled& cancelled) const {
+  // A GPU without a driver has no target that is known, but can be compiled for.
+  const std::string& target = view.status.info.target;
+  const DeviceProfile& profile = ProfileOfDevice(view.status.id);
+  view.compilers = workers_.Compilers(target.empty() ? profile.common_targets[0] : target,
+                                      cancelled);
+}
+
 absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,
                                                       const Cancelled& cancelled) const {
   RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));

@@ -15,6 +15,7 @@
 #include "server/gate/gate_bench.h"
 #include "server/supervision/machine_code.h"
 #include "server/workload/workload.h"
+#include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
 #include "tuner/status_macros.h"
@@ -68,6 +69,7 @@ class GateRun {
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
+  static void Fit(Artifact& artifact, ProgramPlan& plan);
   void Keep(std::string& binary, Artifact& artifact);
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
   absl::Status StoreKernels();
@@ -185,11 +187,14 @@ absl::Status GateRun::CompileVariants() {
     if (!candidate.row.fault.empty()) continue;
     CompileResult* base = candidate.base ? &results[next++] : nullptr;
     CompileResult& head = results[next++];
+    if (base != nullptr) Fit(base->artifact, candidate.base->plan);
+    Fit(head.artifact, candidate.head.plan);
     NoteCode(candidate, base, head);
     if (base != nullptr) Keep(candidate.base->binary, base->artifact);
     Keep(candidate.head.binary, head.artifact);
     if (!candidate.recovery) continue;
     CompileResult& recovery = results[next++];
+    Fit(recovery.artifact, candidate.recovery->plan);
     if (recovery.artifact.outcome == Outcome::kOk) {
       Keep(candidate.recovery->binary, recovery.artifact);
     } else {
@@ -197,6 +202,14 @@ absl::Status GateRun::CompileVariants() {
     }
   }
   return absl::OkStatus();
+}
+
+// An artifact whose steps cannot be launched is none.
+void GateRun::Fit(Artifact& artifact, ProgramPlan& plan) {
+  const absl::Status fits = FitSteps(artifact, plan);
+  if (fits.ok()) return;
+  artifact.outcome = Outcome::kInvalidConfig;
+  artifact.log = std::string(fits.message());
 }
 
 void GateRun::Keep(std::string& binary, Artifact& artifact) {

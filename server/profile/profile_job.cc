@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "server/profile/profile_convert.h"
 #include "server/wire/nouns.h"
+#include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
@@ -220,6 +221,10 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
     }
     item.plan = *std::move(plan);
     ASSIGN_OR_RETURN(CompileResult result, pool->Compile(item.plan.compile, context.cancelled()));
+    if (absl::Status fits = FitSteps(result.artifact, item.plan); !fits.ok()) {
+      result.artifact.outcome = Outcome::kInvalidConfig;
+      result.artifact.log = std::string(fits.message());
+    }
     item.profile.outcome = result.artifact.outcome;
     item.profile.resources = result.artifact.resources;
     item.profile.resources.dynamic_shared_bytes = DynamicSharedBytes(item.plan.steps);

@@ -58,12 +58,12 @@ class Collector {
   }
 
  private:
-  static std::string WhyNotWell(const ProgramPlan& plan, const Artifact& artifact) {
+  static std::string WhyNotWell(ProgramPlan plan, const Artifact& artifact) {
     if (artifact.outcome == Outcome::kCompileFailed) return artifact.log;
     if (artifact.outcome != Outcome::kOk) {
       return absl::StrCat(ToText(artifact.outcome), ": ", artifact.log);
     }
-    return std::string(CheckSteps(plan, artifact).message());
+    return std::string(FitSteps(artifact, plan).message());
   }
 
   void Add(const std::string& variant, const ProgramPlan& plan,

@@ -34,8 +34,19 @@ struct CompilerInfo {
   std::vector<std::string> targets;  // {"sm_80", "sm_90a", ...}
 };
 
+class CompilePool;
+
+// Workers that make, of a source in one language, the text in another that this pool compiles.
+struct FrontEnd {
+  Language from = Language::kCuda;
+  Language to = Language::kCuda;
+  CompilePool* pool = nullptr;  // must outlive the pool that has it; null: there is none
+};
+
 struct CompilePoolOptions {
   WorkerCommand command;
+  std::vector<Language> languages;  // which its program takes; empty: all
+  FrontEnd front;
   std::string scratch_dir;    // each worker gets a folder in it
   WallBook* walls = nullptr;  // as DeviceSupervisorOptions::walls
   int workers = 1;
@@ -64,6 +75,11 @@ class CompilePool {
   explicit CompilePool(CompilePoolOptions options);
   ~CompilePool();
 
+  // From now on plans in languages that this pool's program does not take go to the first of these
+  // that takes them: a kernel and its reference may be of different languages. Call it before any
+  // other, with pools of the same target that live as long.
+  void SetNeighbours(std::vector<CompilePool*> neighbours);
+
   // The compilers' own word, one for each language, asked once of the first worker. UNAVAILABLE if
   // there is none.
   absl::StatusOr<std::vector<CompilerInfo>> Compilers(const Cancelled& cancelled = {});
@@ -87,7 +103,10 @@ class CompilePool {
   int workers() const { return workers_; }
   int64_t binary_bytes_max() const { return options_.binary_bytes_max; }
   const std::string& program() const { return options_.command.program; }
-  uint64_t worker_restarts() const { return worker_restarts_; }  // after crashes, hangs and garbage
+  // After crashes, hangs and garbage.
+  uint64_t worker_restarts() const {
+    return worker_restarts_ + (options_.front.pool ? options_.front.pool->worker_restarts() : 0);
+  }
 
  private:
   struct Job {
@@ -106,10 +125,15 @@ class CompilePool {
     std::thread thread;
   };
 
+  CompilePool& PoolOf(Language language);
+  bool Takes(Language language) const;
+  void WithdrawHere(const void* owner);
   void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
   absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
   void Loop(Slot& slot);
   absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
+  absl::StatusOr<CompileResult> CompilePlanned(Slot& slot, const CompilePlan& plan,
+                                               const Cancelled& cancelled);
   absl::StatusOr<Artifact> CompileInWorker(Slot& slot, const CompilePlan& plan,
                                                   const Cancelled& cancelled);
   std::optional<Artifact> Answered(Slot& slot, const CompilePlan& plan,
@@ -125,6 +149,7 @@ class CompilePool {
 
   const CompilePoolOptions options_;
   const int workers_;
+  std::vector<CompilePool*> neighbours_;
   std::atomic<uint64_t> worker_restarts_{0};
 
   std::mutex mutex_;

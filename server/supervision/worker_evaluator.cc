@@ -153,7 +153,7 @@ absl::Status WorkerEvaluator::CompileReference() {
                                                    info_.target, ":\n",
                                                    Shortened(reference.artifact.log)));
   }
-  RETURN_IF_ERROR(CheckSteps(problem_plan_.reference, reference.artifact));
+  RETURN_IF_ERROR(FitSteps(reference.artifact, problem_plan_.reference));
   reference_binary_ = std::move(reference.artifact.binary);
   return absl::OkStatus();
 }
@@ -191,7 +191,7 @@ absl::Status WorkerEvaluator::CheckFirst() {
   Lock lock(mutex_);
   while (!first->compiled && SteadyNow() < until && !Stopped()) changed_.wait_for(lock, kPatience);
   if (!first->compiled || !first->compiled->ok()) return absl::OkStatus();
-  return CheckSteps(first->plan, (*first->compiled)->artifact);
+  return FitSteps((*first->compiled)->artifact, first->plan);
 }
 
 void WorkerEvaluator::SetRoof(const std::vector<Ceiling>& ceilings) {
@@ -294,7 +294,7 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
   }
   if (result->cached) ++compile_cache_hits_;
   Artifact& artifact = result->artifact;
-  if (absl::Status fits = CheckSteps(item->plan, artifact); !fits.ok()) {
+  if (absl::Status fits = FitSteps(artifact, item->plan); !fits.ok()) {
     artifact.outcome = Outcome::kInvalidConfig;
     artifact.log = std::string(fits.message());
   }

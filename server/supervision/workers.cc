@@ -38,12 +38,19 @@ struct CompilerProgram {
   const char* name;
   bool for_host;
   std::vector<Language> languages;
+  // The first of the languages is one that its workers make the second of, in processes that do
+  // nothing else: sources that are run to be compiled never meet what compiles others.
+  bool has_front_end = false;
 };
 
 const std::vector<CompilerProgram>& CompilerPrograms() {
   static const auto* const kPrograms = new std::vector<CompilerProgram>{
       {"tune-compile-cpu", /*for_host=*/true, {Language::kCuda}},
       {"tune-compile-cuda", /*for_host=*/false, {Language::kCuda, Language::kPtx}},
+      {"tune-compile-triton",
+       /*for_host=*/false,
+       {Language::kTriton, Language::kTtir},
+       /*has_front_end=*/true},
   };
   return *kPrograms;
 }
@@ -59,6 +66,32 @@ std::string PairsText(const std::vector<Toolchain>& toolchains) {
   });
 }
 
+Toolchain MakeToolchain(const WorkersOptions& options, const CompilerProgram& compiler,
+                        const std::string& program, CompileCache* cache, WallBook* walls) {
+  Toolchain toolchain = {.for_host = compiler.for_host, .languages = compiler.languages};
+  FrontEnd front;
+  if (compiler.has_front_end) {
+    toolchain.front = MakePool(options, program, absl::StrCat(compiler.name, "-front"),
+                               {compiler.languages[0]}, {}, cache, walls);
+    front = {compiler.languages[0], compiler.languages[1], toolchain.front.get()};
+  }
+  toolchain.pool =
+      MakePool(options, program, compiler.name, compiler.languages, front, cache, walls);
+  return toolchain;
+}
+
+// Pools of one target send each other what they do not compile themselves.
+void Introduce(const std::vector<Toolchain>& toolchains) {
+  for (const Toolchain& toolchain : toolchains) {
+    std::vector<CompilePool*> neighbours;
+    for (const Toolchain& other : toolchains) {
+      if (other.for_host != toolchain.for_host || &other == &toolchain) continue;
+      neighbours.push_back(other.pool.get());
+    }
+    toolchain.pool->SetNeighbours(std::move(neighbours));
+  }
+}
+
 // NVIDIA's driver lists its GPUs there. Asking the driver itself would take a worker.
 int GpuCount() {
   std::error_code error;
@@ -71,10 +104,16 @@ int GpuCount() {
 }
 
 std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::string& program,
-                                      CompileCache* cache, WallBook* walls) {
+                                      const std::string& scratch, std::vector<Language> languages,
+                                      FrontEnd front, CompileCache* cache, WallBook* walls) {
   CompilePoolOptions pool;
   pool.command.program = program;
-  pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", fs::path(program).filename().string());
+  if (!options.triton_python.empty()) {
+    pool.command.environment.push_back("TUNE_TRITON_PYTHON=" + options.triton_python);
+  }
+  pool.languages = std::move(languages);
+  pool.front = front;
+  pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
   pool.workers = options.limits.compile_workers;
   pool.binary_bytes_max = options.limits.binary_bytes;
   pool.log_bytes_max = options.limits.log_bytes;
@@ -165,11 +204,10 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   for (const CompilerProgram& compiler : CompilerPrograms()) {
     absl::StatusOr<std::string> program = find(compiler.name);
     if (!program.ok() && !compiler.for_host) continue;
-    workers->toolchains_.push_back(
-        {.for_host = compiler.for_host,
-         .languages = compiler.languages,
-         .pool = MakePool(options, program.value_or(compiler.name), workers->cache_.get(), walls)});
+    workers->toolchains_.push_back(MakeToolchain(options, compiler, program.value_or(compiler.name),
+                                                 workers->cache_.get(), walls));
   }
+  Introduce(workers->toolchains_);
   workers->FindNewDevices();
   const std::string host(DeviceProfiles().back()->family);
   workers->devices_.push_back(MakeLease(options, walls, host, host,
@@ -245,6 +283,19 @@ absl::StatusOr<CompilePool*> Workers::PoolFor(Language language, const std::stri
   return absl::UnavailableError(
       absl::StrCat("cannot compile for ", target,
                    ": this installation has no tune-compile-cuda; build with TUNE_CUDA=ON"));
+}
+
+std::vector<LanguageCompiler> Workers::Compilers(const std::string& target,
+                                                 const Cancelled& cancelled) {
+  const bool for_host = ProfileOfTarget(target).is_host;
+  std::vector<LanguageCompiler> compilers;
+  for (const Toolchain& toolchain : toolchains_) {
+    if (toolchain.for_host != for_host) continue;
+    for (const Language language : toolchain.languages) {
+      compilers.push_back({language, toolchain.pool->Info(language, cancelled)});
+    }
+  }
+  return compilers;
 }
 
 std::vector<std::string> Workers::Targets(Language language) {

@@ -26,6 +26,7 @@ struct WorkersOptions {
   std::string scratch_dir;  // holds the latter instead, where the state folder is another process's
   std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
   Limits limits;
+  std::string triton_python;  // a Python that has Triton; empty: the first that is found
   bool allow_weak_walls = false;  // kernels may run where walls are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(60);
@@ -36,7 +37,14 @@ struct WorkersOptions {
 struct Toolchain {
   bool for_host = false;  // for the CPU device; else for GPUs
   std::vector<Language> languages;
+  std::unique_ptr<CompilePool> front;  // of the pool; null: it has none
   std::unique_ptr<CompilePool> pool;
+};
+
+// What compiles a language, or why nothing does.
+struct LanguageCompiler {
+  Language language = Language::kCuda;
+  absl::StatusOr<CompilerInfo> info = absl::UnknownError("not asked");
 };
 
 // Thread-safe. Starts no process before one is needed.
@@ -60,6 +68,9 @@ class Workers {
   // The pool that compiles a language for a target. UNAVAILABLE in a build without CUDA;
   // UNIMPLEMENTED, with what there is, where no compiler takes that language for that target.
   absl::StatusOr<CompilePool*> PoolFor(Language language, const std::string& target);
+  // Of every language that a program of this installation takes for the target's kind of device.
+  // Starts those that were not asked before.
+  std::vector<LanguageCompiler> Compilers(const std::string& target, const Cancelled& cancelled);
   // Every target that a language can be compiled for on this host.
   std::vector<std::string> Targets(Language language);
 

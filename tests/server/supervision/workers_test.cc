@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -12,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/supervision/compile_check.h"
 #include "tests/server/supervision/scripted.h"
 #include "tests/server/supervision/small_kernel.h"
@@ -227,7 +230,111 @@ TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
   EXPECT_EQ(none.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(std::string(none.message()),
             "nothing compiles PTX for cpu; what can be compiled: CUDA C++ for the CPU device; "
-            "CUDA C++ and PTX for GPUs");
+            "CUDA C++ and PTX for GPUs; Triton and TTIR for GPUs");
+}
+
+constexpr char kTritonSource[] = R"python(
+import os
+import socket
+import subprocess
+
+import triton
+import triton.language as tl
+
+
+def gets_out(act):
+    try:
+        act()
+    except OSError:
+        return False
+    return True
+
+
+WAYS = {
+    "read passwords": lambda: open("/etc/passwd").read(),
+    "read the daemon's": lambda: open("SECRET").read(),
+    "list the daemon's": lambda: os.listdir("FOLDER"),
+    "write beside it": lambda: open("FOLDER/file", "w"),
+    "use the network": lambda: socket.socket(),
+    "run a shell": lambda: subprocess.run(["/bin/sh", "-c", "true"], check=True),
+    "signal the daemon": lambda: os.kill(DAEMON, 0),
+    "open the worker's files": lambda: os.listdir(f"/proc/{os.getppid()}/fd"),
+}
+out = [way for way, act in WAYS.items() if gets_out(act)]
+assert not out, "it could " + ", ".join(out)
+
+
+@triton.jit
+def k(x, SIZE: tl.constexpr):
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(x + at, tl.load(x + at) * 2)
+)python";
+
+CompilePlan TritonPlan(const std::string& source) {
+  return {.language = Language::kTriton,
+          .target = "sm_90a",
+          .source_name = "k.py",
+          .source_text = source,
+          .defines = {{"SIZE", "256"}},
+          .options = {"num_warps=4", "num_ctas=1", "num_stages=3", "enable_fp_fusion=True"},
+          .entries = {"k"},
+          .arguments = {{"x", "*fp32", 16}}};
+}
+
+TEST_F(WorkersTest, TritonRunsASourceWithinWallsAndCompilesWhatItMade) {
+  CompilePool* pool = workers_->PoolFor(Language::kTriton, "sm_90a").value();
+  const absl::StatusOr<CompilerInfo> info = pool->Info(Language::kTriton);
+  if (!info.ok()) GTEST_SKIP() << info.status();
+  EXPECT_THAT(info->version, testing::MatchesRegex("Triton 3\\..*, ptxas 1.*"));
+  EXPECT_EQ(info->version, pool->Info(Language::kTtir)->version);
+
+  const std::string folder = dir_ / "daemon";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/secret") << "the secret of this host";
+  const CompilePlan plan = TritonPlan(absl::StrReplaceAll(
+      kTritonSource, {{"SECRET", folder + "/secret"}, {"FOLDER", folder},
+                      {"DAEMON", absl::StrCat(getpid())}}));
+  const CompileResult result = pool->Compile(plan, {}).value();
+  ASSERT_EQ(result.artifact.outcome, Outcome::kOk) << result.artifact.log;
+  EXPECT_FALSE(result.cached);
+  EXPECT_EQ(result.artifact.entries.at(0).launch->threads, 128);
+  // What was made of it is found again: here by another spelling of the same function.
+  EXPECT_TRUE(pool->Compile(plan, {})->cached);
+  const CompilePlan plain =
+      TritonPlan(plan.source_text.substr(0, plan.source_text.find("def gets_out")) +
+                 plan.source_text.substr(plan.source_text.find("@triton.jit")));
+  const CompileResult again = pool->Compile(plain, {}).value();
+  ASSERT_EQ(again.artifact.outcome, Outcome::kOk) << again.artifact.log;
+  EXPECT_EQ(again.artifact.binary, result.artifact.binary);
+  EXPECT_EQ(pool->worker_restarts(), 0u);
+}
+
+TEST_F(WorkersTest, APoolSendsOtherLanguagesToItsNeighbours) {
+  CompilePool* pool = workers_->PoolFor(Language::kTriton, "sm_90a").value();
+  const absl::StatusOr<CompileResult> result =
+      pool->Compile({.target = "sm_90a",
+                     .source_name = "a.cu",
+                     .source_text = "extern \"C\" __global__ void k() {}",
+                     .entries = {"k"}},
+                    {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->artifact.outcome, Outcome::kOk) << result->artifact.log;
+  EXPECT_EQ(pool->Info(Language::kPtx)->version,
+            workers_->PoolFor(Language::kCuda, "sm_90a").value()->Info(Language::kPtx)->version);
+}
+
+TEST_F(WorkersTest, WithoutTritonOnlyItsKernelsCannotBeCompiled) {
+  Start({.triton_python = "/bin/false"});
+  const absl::Status none =
+      workers_->PoolFor(Language::kTriton, "sm_90a").value()->Info(Language::kTriton).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("/bin/false does not run"));
+  EXPECT_EQ(Compile("sm_90a", "extern \"C\" __global__ void k() {}").outcome, Outcome::kOk);
+  for (const LanguageCompiler& compiler : workers_->Compilers("sm_90a", {})) {
+    const bool triton = compiler.language == Language::kTriton ||
+                        compiler.language == Language::kTtir;
+    EXPECT_EQ(compiler.info.ok(), !triton) << ToText(compiler.language);
+  }
 }
 #else
 TEST_F(WorkersTest, WithoutCudaATargetOfItIsASentence) {
