@@ -26,7 +26,7 @@ struct GateRunRow {
   std::string device_uuid;
   std::string target;
   std::string driver;
-  std::string compiler;
+  std::string compiler;  // the versions, of each language that was gated
   CacheMode cache_mode = CacheMode::kCold;
   std::string base_label;
   std::string head_label;

@@ -207,7 +207,7 @@ DeviceCare Server::Parts::Care() {
               [this](const std::string& id,
                      const Cancelled& cancelled) -> absl::StatusOr<CompilePause> {
             ASSIGN_OR_RETURN(DeviceSupervisor * device, workers->FindDevice(id));
-            return workers->Quiet(device->Status().info.target, cancelled);
+            return workers->compilers().Quiet(device->Status().info.target, cancelled);
           }};
 }
 

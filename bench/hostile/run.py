@@ -320,13 +320,13 @@ CPU_GROUPS = {"files": mass("files"), "others": mass("others"), "processes": mas
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True)
-    parser.add_argument("--device", default="cpu", help="a GPU's id adds the group gpu")
+    parser.add_argument("--device", metavar="GPU", help="its id; adds the group gpu")
     parser.add_argument("--out", help="also write the JSON here")
     parser.add_argument("--daemon-flag", action="append", default=[], help="passed on to tunerd")
     parser.add_argument("groups", nargs="*")
     arguments = parser.parse_args()
     acts, peaks = [], {}
-    groups = {**CPU_GROUPS, **({} if arguments.device == "cpu" else {"gpu": gpu})}
+    groups = {**CPU_GROUPS, **({"gpu": gpu} if arguments.device else {})}
     for group in arguments.groups or groups:
         device = arguments.device if group == "gpu" else "cpu"
         with Ground(arguments.bin, device, arguments.daemon_flag) as ground:

@@ -19,8 +19,8 @@ v1::Device ToProto(const DeviceView& view) {
   proto.set_id(view.status.id);
   proto.set_state(static_cast<v1::DeviceState>(view.status.state));
   proto.set_message(Utf8(view.status.message));
-  proto.set_compiler(view.compiler);
-  for (const LanguageCompiler& compiler : view.compilers) {
+  proto.set_compiler(view.compilers);
+  for (const LanguageCompiler& compiler : view.languages) {
     v1::DeviceCompiler* added = proto.add_compilers();
     added->set_language(ToText(compiler.language));
     if (compiler.info.ok()) added->set_version(compiler.info->version);

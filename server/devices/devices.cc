@@ -29,6 +29,8 @@ bool IsMeasuredBySweeps(const std::string& name) {
 
 constexpr std::chrono::milliseconds kPatience(20);
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
+// For a job that has a device's turn and has yet to open it.
+constexpr absl::Duration kProbePatience = absl::Seconds(10);
 
 bool IsOutOfUse(const DeviceStatus& status) {
   return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
@@ -64,33 +66,51 @@ void Devices::Stop() {
 void Devices::Probe() const {
   for (DeviceSupervisor* lease : workers_.devices()) {
     if (stopping_) break;
-    Plan(*lease, Try(*lease).ok(), pauses_.first);
+    ProbeOne(*lease);
   }
   std::lock_guard lock(mutex_);
   probed_ = true;
   changed_.notify_all();
 }
 
+void Devices::ProbeOne(DeviceSupervisor& lease) const {
+  const absl::Time until = SteadyNow() + kProbePatience;
+  const absl::StatusOr<DeviceTurns::Turn> turn =
+      turns_.Take(lease.id(), "a look at what there is", [&] {
+        return stopping_ || !lease.Status().info.name.empty() || SteadyNow() >= until;
+      });
+  if (turn.ok()) return Plan(lease, Try(lease).ok(), pauses_.first);
+  NoteCompilers(lease);
+  Plan(lease, !IsOutOfUse(lease.Status()), pauses_.first);
+}
+
 absl::Status Devices::Try(DeviceSupervisor& lease) const {
-  const Cancelled cancelled = [this] { return stopping_.load(); };
-  const absl::Status opened = lease.Inspect(cancelled);
-  if (!opened.ok()) {
+  const absl::Status opened = lease.Inspect([this] { return stopping_.load(); });
+  if (opened.ok()) {
+    NoteCompilers(lease);
+  } else {
     spdlog::info("device {} cannot be used: {}", lease.id(), opened.ToString());
-    return opened;
   }
-  const DeviceStatus status = lease.Status();
-  std::string compiler;
-  const absl::StatusOr<CompilePool*> pool =
-      workers_.PoolFor(Language::kCuda, status.info.target);
-  if (pool.ok()) {
-    absl::StatusOr<CompilerInfo> info = (*pool)->Info(Language::kCuda, cancelled);
-    if (info.ok()) compiler = info->version;
+  return opened;
+}
+
+void Devices::NoteCompilers(const DeviceSupervisor& lease) const {
+  const DeviceInfo info = lease.Status().info;
+  std::vector<std::string> versions;
+  for (CompilePool* pool : workers_.compilers().PoolsFor(info.target)) {
+    const absl::StatusOr<std::vector<CompilerInfo>> known =
+        pool->Compilers([this] { return stopping_.load(); });
+    if (!known.ok()) continue;
+    for (const CompilerInfo& compiler : *known) {
+      const auto same = std::find(versions.begin(), versions.end(), compiler.version);
+      if (same == versions.end()) versions.push_back(compiler.version);
+    }
   }
-  spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), status.info.name,
-               status.info.target, compiler.empty() ? "nothing" : compiler);
+  const std::string text = absl::StrJoin(versions, ", ");
+  spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), info.name, info.target,
+               text.empty() ? "nothing" : text);
   std::lock_guard lock(mutex_);
-  compilers_[lease.id()] = std::move(compiler);
-  return absl::OkStatus();
+  compilers_[lease.id()] = text;
 }
 
 void Devices::Plan(const DeviceSupervisor& lease, bool usable, absl::Duration pause) const {
@@ -178,10 +198,8 @@ absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled
 DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   DeviceView view{.status = lease.Status()};
   std::vector<std::string> programs = {lease.program()};
-  const absl::StatusOr<CompilePool*> pool =
-      workers_.PoolFor(Language::kCuda, view.status.info.target);
-  if (pool.ok()) {
-    programs.push_back((*pool)->program());
+  for (const CompilePool* pool : workers_.compilers().PoolsFor(view.status.info.target)) {
+    programs.push_back(pool->program());
   }
   for (const std::string& program : programs) {
     if (auto walls = workers_.walls().Of(program)) view.walls.push_back(*std::move(walls));
@@ -189,7 +207,7 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   {
     std::lock_guard lock(mutex_);
     auto it = compilers_.find(lease.id());
-    if (it != compilers_.end()) view.compiler = it->second;
+    if (it != compilers_.end()) view.compilers = it->second;
     auto next = next_tries_.find(lease.id());
     if (next != next_tries_.end() && IsOutOfUse(view.status)) {
       const absl::Duration left = std::max(next->second.at - SteadyNow(), absl::ZeroDuration());
@@ -207,12 +225,12 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   return view;
 }
 
-void Devices::AddCompilers(DeviceView& view, const Cancelled& cancelled) const {
+void Devices::AddLanguages(DeviceView& view, const Cancelled& cancelled) const {
   // A GPU without a driver has no target that is known, but can be compiled for.
   const std::string& target = view.status.info.target;
   const DeviceProfile& profile = ProfileOfDevice(view.status.id);
-  view.compilers = workers_.Compilers(target.empty() ? profile.common_targets[0] : target,
-                                      cancelled);
+  view.languages = workers_.compilers().Languages(
+      target.empty() ? profile.common_targets[0] : target, cancelled);
 }
 
 absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,

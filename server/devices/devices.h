@@ -25,8 +25,8 @@ namespace tune::server {
 
 struct DeviceView {
   DeviceStatus status;
-  std::string compiler;  // "NVRTC 13.0.88"; empty if there is none
-  std::vector<LanguageCompiler> compilers;  // filled in by AddCompilers
+  std::string compilers;  // for it, of each language: "NVRTC 13.0.88, nvJitLink 13.0"; may be empty
+  std::vector<LanguageCompiler> languages;  // what compiles each; filled in by AddLanguages
   std::vector<SeenCeiling> ceilings;
   std::vector<v1::WorkerWalls> walls;  // of what runs and compiles for it, where they were tried
   absl::Time next_try = absl::InfiniteFuture();  // of one that cannot be used
@@ -55,7 +55,7 @@ class Devices {
   absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline,
                                     const Cancelled& cancelled = {}) const;
   // Asks the programs that compile for a device, which may have to be started.
-  void AddCompilers(DeviceView& view, const Cancelled& cancelled = {}) const;
+  void AddLanguages(DeviceView& view, const Cancelled& cancelled = {}) const;
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;
 
@@ -86,8 +86,12 @@ class Devices {
 
   void StartProbe() const;  // REQUIRES: mutex_ is held
   void Probe() const;
-  // Opens a device and closes it again.
+  // A device's first try, in its turn. A job that has the turn opens the device itself.
+  void ProbeOne(DeviceSupervisor& lease) const;
+  // Opens a device and closes it again. The caller has its turn.
   absl::Status Try(DeviceSupervisor& lease) const;
+  // Asks for the versions of what compiles for a device.
+  void NoteCompilers(const DeviceSupervisor& lease) const;
   void TryAgain() const;  // until Stop
   void TryWhatIsDue() const;
   // What follows from a try.
@@ -106,7 +110,7 @@ class Devices {
   mutable std::condition_variable changed_;
   // Guarded by mutex_; mutable because asking for a device may be what starts the probe.
   mutable bool probed_ = false;
-  mutable std::map<std::string, std::string> compilers_;  // by device id
+  mutable std::map<std::string, std::string> compilers_;  // by device id, as in its view
   mutable std::map<std::string, NextTry> next_tries_;     // likewise
   mutable std::thread thread_;
 };

@@ -87,13 +87,12 @@ absl::StatusOr<BaselineHashes> FindBaseline(const std::string& name, db::Store& 
 // A run's dims are for the kernels that have them.
 absl::StatusOr<GateSide> SideOf(NamedKernel named, const Dims& dims, const std::string& dtype,
                                 const DeviceChoice& device) {
-  GateSide side{.named = std::move(named)};
   Dims own;
-  for (const v1::Dim& dim : side.kernel().spec().dims()) {
+  for (const v1::Dim& dim : named.kernel->spec().dims()) {
     if (auto it = dims.find(dim.name()); it != dims.end()) own.insert(*it);
   }
-  ASSIGN_OR_RETURN(side.problem, ResolveProblem(side.kernel(), own, dtype, device));
-  return side;
+  ASSIGN_OR_RETURN(Workload workload, ResolveWorkload(std::move(named), own, dtype, device));
+  return GateSide{std::move(workload.named), std::move(workload.problem)};
 }
 
 absl::StatusOr<GateSide> BaselineSide(const BaselineHashes& baseline, const std::string& kernel,
@@ -152,7 +151,6 @@ absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& 
   run.device_name = info.name;
   run.target = info.target;
   run.driver = info.driver;
-  run.compiler = device.view.compiler;
   run.cache_mode = FromProto(request.cache_mode());
   run.base_label = request.base_label();
   run.head_label = request.head_label();

@@ -6,16 +6,17 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/gate/compile_batch.h"
 #include "server/gate/config_choice.h"
 #include "server/gate/gate_bench.h"
 #include "server/supervision/machine_code.h"
 #include "server/workload/workload.h"
-#include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
 #include "tuner/status_macros.h"
@@ -65,11 +66,11 @@ class GateRun {
 
  private:
   absl::Status OpenDevice();
+  absl::StatusOr<std::string> CompilerVersions() const;
   absl::Status Plan();
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
-  static void Fit(Artifact& artifact, ProgramPlan& plan);
   void Keep(std::string& binary, Artifact& artifact);
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
   absl::Status StoreKernels();
@@ -89,7 +90,6 @@ class GateRun {
   const TellGateStep& tell_;
   std::mt19937_64 random_;
   DeviceSupervisor* device_ = nullptr;
-  CompilePool* pool_ = nullptr;
   TargetTraits traits_;
   std::vector<Candidate> candidates_;
   std::optional<GateBench> bench_;
@@ -124,10 +124,26 @@ absl::Status GateRun::OpenDevice() {
   device_->Close();  // a third process on the device would be a stranger there
   const DeviceInfo info = device_->Status().info;
   job_.run.device_uuid = info.uuid;
+  job_.run.driver = info.driver;
   traits_ = TraitsOf(info);
-  // What compiles CUDA C++ for a target compiles the other languages for it.
-  ASSIGN_OR_RETURN(pool_, workers_.PoolFor(Language::kCuda, traits_.target));
+  ASSIGN_OR_RETURN(job_.run.compiler, CompilerVersions());
   return absl::OkStatus();
+}
+
+// Of every language that is gated.
+absl::StatusOr<std::string> GateRun::CompilerVersions() const {
+  std::set<Language> languages;
+  for (const GateSubject& subject : job_.subjects) {
+    languages.insert(subject.head.kernel().language());
+    if (subject.base) languages.insert(subject.base->kernel().language());
+  }
+  std::vector<std::string> versions;
+  for (const Language language : languages) {
+    ASSIGN_OR_RETURN(CompilerInfo info,
+                     workers_.compilers().Info(language, traits_.target, cancelled_));
+    versions.push_back(std::move(info.version));
+  }
+  return absl::StrJoin(versions, ", ");
 }
 
 absl::Status GateRun::PlanSide(const GateSide& side, const Config& config,
@@ -174,12 +190,12 @@ absl::Status GateRun::Plan() {
 
 absl::Status GateRun::CompileVariants() {
   Report("compiling", "");
-  CompileBatch batch(*pool_, workers_.limits().gate_binary_bytes - binary_bytes_);
+  CompileBatch batch(workers_.compilers(), workers_.limits().gate_binary_bytes - binary_bytes_);
   for (Candidate& candidate : candidates_) {
     if (!candidate.row.fault.empty()) continue;
-    if (candidate.base) batch.Add(candidate.base->plan.compile);
-    batch.Add(candidate.head.plan.compile);
-    if (candidate.recovery) batch.Add(candidate.recovery->plan.compile);
+    if (candidate.base) batch.Add(candidate.base->plan);
+    batch.Add(candidate.head.plan);
+    if (candidate.recovery) batch.Add(candidate.recovery->plan);
   }
   ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
   size_t next = 0;
@@ -187,29 +203,21 @@ absl::Status GateRun::CompileVariants() {
     if (!candidate.row.fault.empty()) continue;
     CompileResult* base = candidate.base ? &results[next++] : nullptr;
     CompileResult& head = results[next++];
-    if (base != nullptr) Fit(base->artifact, candidate.base->plan);
-    Fit(head.artifact, candidate.head.plan);
+    if (base != nullptr) candidate.base->plan.steps = std::move(base->steps);
+    candidate.head.plan.steps = std::move(head.steps);
     NoteCode(candidate, base, head);
     if (base != nullptr) Keep(candidate.base->binary, base->artifact);
     Keep(candidate.head.binary, head.artifact);
     if (!candidate.recovery) continue;
     CompileResult& recovery = results[next++];
-    Fit(recovery.artifact, candidate.recovery->plan);
     if (recovery.artifact.outcome == Outcome::kOk) {
+      candidate.recovery->plan.steps = std::move(recovery.steps);
       Keep(candidate.recovery->binary, recovery.artifact);
     } else {
       candidate.recovery.reset();
     }
   }
   return absl::OkStatus();
-}
-
-// An artifact whose steps cannot be launched is none.
-void GateRun::Fit(Artifact& artifact, ProgramPlan& plan) {
-  const absl::Status fits = FitSteps(artifact, plan);
-  if (fits.ok()) return;
-  artifact.outcome = Outcome::kInvalidConfig;
-  artifact.log = std::string(fits.message());
 }
 
 void GateRun::Keep(std::string& binary, Artifact& artifact) {
@@ -236,15 +244,15 @@ void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
 }
 
 absl::Status GateRun::CompileReferences() {
-  CompileBatch batch(*pool_, workers_.limits().gate_binary_bytes - binary_bytes_);
+  CompileBatch batch(workers_.compilers(), workers_.limits().gate_binary_bytes - binary_bytes_);
   const auto measured = [&](const Candidate& candidate) {
     const bool skipped = candidate.row.identical && job_.run.kind == db::GateKind::kGate;
     return candidate.row.fault.empty() && !skipped;
   };
   for (const Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    if (candidate.base) batch.Add(candidate.base->problem.reference.compile);
-    batch.Add(candidate.head.problem.reference.compile);
+    if (candidate.base) batch.Add(candidate.base->problem.reference);
+    batch.Add(candidate.head.problem.reference);
   }
   ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
   size_t next = 0;
@@ -252,11 +260,10 @@ absl::Status GateRun::CompileReferences() {
     if (!measured(candidate)) continue;
     for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head}) {
       if (side == nullptr) continue;
-      Artifact& artifact = results[next++].artifact;
-      Keep(side->reference_binary, artifact);
-      if (artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
-        candidate.row.fault = absl::StrCat("the reference kernel does not compile: ",
-                                           artifact.log.substr(0, kMaxTrialMessageBytes / 2));
+      CompileResult& result = results[next++];
+      Keep(side->reference_binary, result.artifact);
+      if (result.artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
+        candidate.row.fault = ReferenceFault(side->problem, result);
       }
     }
     if (candidate.recovery) candidate.recovery->reference_binary = candidate.head.reference_binary;

@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/worker/convert.h"
-#include "tuner/device/compile_request.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
@@ -61,22 +60,6 @@ CompilePool::~CompilePool() {
   for (Slot& slot : slots_) slot.thread.join();
 }
 
-void CompilePool::SetNeighbours(std::vector<CompilePool*> neighbours) {
-  neighbours_ = std::move(neighbours);
-}
-
-bool CompilePool::Takes(Language language) const {
-  const std::vector<Language>& taken = options_.languages;
-  return taken.empty() || std::find(taken.begin(), taken.end(), language) != taken.end();
-}
-
-CompilePool& CompilePool::PoolOf(Language language) {
-  if (Takes(language)) return *this;
-  const auto neighbour = std::find_if(neighbours_.begin(), neighbours_.end(),
-                                      [&](CompilePool* pool) { return pool->Takes(language); });
-  return neighbour == neighbours_.end() ? *this : **neighbour;
-}
-
 void CompilePool::Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done) {
   auto job = std::make_unique<Job>();
   job->owner = owner;
@@ -95,8 +78,7 @@ void CompilePool::Enqueue(const void* owner, std::optional<CompilePlan> plan, Do
 }
 
 void CompilePool::Submit(const void* owner, CompilePlan plan, Done done) {
-  CompilePool& pool = PoolOf(plan.language);
-  pool.Enqueue(owner, std::move(plan), std::move(done));
+  Enqueue(owner, std::move(plan), std::move(done));
 }
 
 absl::StatusOr<CompileResult> CompilePool::Await(std::optional<CompilePlan> plan,
@@ -118,7 +100,7 @@ absl::StatusOr<CompileResult> CompilePool::Await(std::optional<CompilePlan> plan
 
 absl::StatusOr<CompileResult> CompilePool::Compile(const CompilePlan& plan,
                                                    const Cancelled& cancelled) {
-  return PoolOf(plan.language).Await(plan, cancelled);
+  return Await(plan, cancelled);
 }
 
 absl::StatusOr<std::vector<CompilerInfo>> CompilePool::Compilers(const Cancelled& cancelled) {
@@ -131,7 +113,6 @@ absl::StatusOr<std::vector<CompilerInfo>> CompilePool::Compilers(const Cancelled
 }
 
 absl::StatusOr<CompilerInfo> CompilePool::Info(Language language, const Cancelled& cancelled) {
-  if (CompilePool& pool = PoolOf(language); &pool != this) return pool.Info(language, cancelled);
   ASSIGN_OR_RETURN(const std::vector<CompilerInfo> compilers, Compilers(cancelled));
   for (const CompilerInfo& compiler : compilers) {
     if (compiler.language == language) return compiler;
@@ -151,11 +132,6 @@ std::string CompilePool::VersionOf(Language language) {
 }
 
 void CompilePool::Withdraw(const void* owner) {
-  WithdrawHere(owner);
-  for (CompilePool* neighbour : neighbours_) neighbour->WithdrawHere(owner);
-}
-
-void CompilePool::WithdrawHere(const void* owner) {
   std::unique_lock<std::mutex> lock(mutex_);
   queue_.erase(std::remove_if(queue_.begin(), queue_.end(),
                               [&](const auto& job) { return job->owner == owner; }),
@@ -189,9 +165,14 @@ void CompilePool::Resume() {
   changed_.notify_all();
 }
 
-absl::StatusOr<CompilePause> CompilePause::Take(CompilePool& pool, const Cancelled& cancelled) {
-  RETURN_IF_ERROR(pool.Pause(cancelled));
-  return CompilePause(&pool);
+absl::StatusOr<CompilePause> CompilePause::Take(const std::vector<CompilePool*>& pools,
+                                                const Cancelled& cancelled) {
+  CompilePause pause;
+  for (CompilePool* pool : pools) {
+    RETURN_IF_ERROR(pool->Pause(cancelled));
+    pause.pools_.push_back(pool);
+  }
+  return pause;
 }
 
 void CompilePool::Loop(Slot& slot) {
@@ -231,30 +212,14 @@ void CompilePool::Loop(Slot& slot) {
 absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
   const Cancelled cancelled = [&job] { return job.withdrawn.load(); };
   if (!job.plan || !KnowsCompilers()) RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
-  if (!job.plan) return CompileResult();
-  const FrontEnd& front = options_.front;
-  if (front.pool == nullptr || job.plan->language != front.from) {
-    return CompilePlanned(slot, *job.plan, cancelled);
-  }
-  ASSIGN_OR_RETURN(CompileResult lowered, front.pool->Compile(*job.plan, cancelled));
-  if (lowered.artifact.outcome != Outcome::kOk) return lowered;
-  const double seconds = lowered.artifact.seconds;
-  ASSIGN_OR_RETURN(
-      CompileResult result,
-      CompilePlanned(slot, Lowered(*job.plan, front.to, std::move(lowered.artifact)), cancelled));
-  result.artifact.seconds += seconds;
-  result.cached = result.cached && lowered.cached;
-  return result;
-}
-
-absl::StatusOr<CompileResult> CompilePool::CompilePlanned(Slot& slot, const CompilePlan& plan,
-                                                          const Cancelled& cancelled) {
+  CompileResult result;
+  if (!job.plan) return result;
   if (options_.cache != nullptr) {
-    std::optional<Artifact> hit = options_.cache->Get(CompileKey(plan, VersionOf(plan.language)));
+    std::optional<Artifact> hit =
+        options_.cache->Get(CompileKey(*job.plan, VersionOf(job.plan->language)));
     if (hit) return CompileResult{*std::move(hit), true};
   }
-  CompileResult result;
-  ASSIGN_OR_RETURN(result.artifact, CompileInWorker(slot, plan, cancelled));
+  ASSIGN_OR_RETURN(result.artifact, CompileInWorker(slot, *job.plan, cancelled));
   return result;
 }
 

@@ -34,19 +34,8 @@ struct CompilerInfo {
   std::vector<std::string> targets;  // {"sm_80", "sm_90a", ...}
 };
 
-class CompilePool;
-
-// Workers that make, of a source in one language, the text in another that this pool compiles.
-struct FrontEnd {
-  Language from = Language::kCuda;
-  Language to = Language::kCuda;
-  CompilePool* pool = nullptr;  // must outlive the pool that has it; null: there is none
-};
-
 struct CompilePoolOptions {
   WorkerCommand command;
-  std::vector<Language> languages;  // which its program takes; empty: all
-  FrontEnd front;
   std::string scratch_dir;    // each worker gets a folder in it
   WallBook* walls = nullptr;  // as DeviceSupervisorOptions::walls
   int workers = 1;
@@ -64,6 +53,10 @@ struct CompileResult {
   // kOk, kCompileFailed, kInvalidConfig or kCompileTimeout.
   Artifact artifact;
   bool cached = false;
+  // It compiled, but the steps of its program cannot launch it: kInvalidConfig, and the log says
+  // why. Set by Compilers.
+  bool misfit = false;
+  std::vector<StepPlan> steps;  // of its program, as they launch the artifact. Set by Compilers
 };
 
 // Thread-safe.
@@ -74,11 +67,6 @@ class CompilePool {
 
   explicit CompilePool(CompilePoolOptions options);
   ~CompilePool();
-
-  // From now on plans in languages that this pool's program does not take go to the first of these
-  // that takes them: a kernel and its reference may be of different languages. Call it before any
-  // other, with pools of the same target that live as long.
-  void SetNeighbours(std::vector<CompilePool*> neighbours);
 
   // The compilers' own word, one for each language, asked once of the first worker. UNAVAILABLE if
   // there is none.
@@ -103,10 +91,7 @@ class CompilePool {
   int workers() const { return workers_; }
   int64_t binary_bytes_max() const { return options_.binary_bytes_max; }
   const std::string& program() const { return options_.command.program; }
-  // After crashes, hangs and garbage.
-  uint64_t worker_restarts() const {
-    return worker_restarts_ + (options_.front.pool ? options_.front.pool->worker_restarts() : 0);
-  }
+  uint64_t worker_restarts() const { return worker_restarts_; }  // after crashes, hangs and garbage
 
  private:
   struct Job {
@@ -125,15 +110,10 @@ class CompilePool {
     std::thread thread;
   };
 
-  CompilePool& PoolOf(Language language);
-  bool Takes(Language language) const;
-  void WithdrawHere(const void* owner);
   void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
   absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
   void Loop(Slot& slot);
   absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
-  absl::StatusOr<CompileResult> CompilePlanned(Slot& slot, const CompilePlan& plan,
-                                               const Cancelled& cancelled);
   absl::StatusOr<Artifact> CompileInWorker(Slot& slot, const CompilePlan& plan,
                                                   const Cancelled& cancelled);
   std::optional<Artifact> Answered(Slot& slot, const CompilePlan& plan,
@@ -149,7 +129,6 @@ class CompilePool {
 
   const CompilePoolOptions options_;
   const int workers_;
-  std::vector<CompilePool*> neighbours_;
   std::atomic<uint64_t> worker_restarts_{0};
 
   std::mutex mutex_;
@@ -164,24 +143,24 @@ class CompilePool {
   std::vector<CompilerInfo> compilers_;  // empty: not known yet
 };
 
-// Holds the compilers of a pool still while it lives.
+// Holds the compilers of some pools still while it lives.
 class CompilePause {
  public:
   CompilePause() = default;  // holds none
   // CANCELLED as CompilePool::Pause.
-  static absl::StatusOr<CompilePause> Take(CompilePool& pool, const Cancelled& cancelled);
-  CompilePause(CompilePause&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+  static absl::StatusOr<CompilePause> Take(const std::vector<CompilePool*>& pools,
+                                           const Cancelled& cancelled);
+  CompilePause(CompilePause&& other) noexcept : pools_(std::exchange(other.pools_, {})) {}
   CompilePause& operator=(CompilePause&& other) noexcept {
-    std::swap(pool_, other.pool_);
+    std::swap(pools_, other.pools_);
     return *this;
   }
   ~CompilePause() {
-    if (pool_ != nullptr) pool_->Resume();
+    for (CompilePool* pool : pools_) pool->Resume();
   }
 
  private:
-  explicit CompilePause(CompilePool* pool) : pool_(pool) {}
-  CompilePool* pool_ = nullptr;
+  std::vector<CompilePool*> pools_;
 };
 
 }  // namespace tune::server

@@ -101,6 +101,17 @@ class Usage(Tunectl):
                 self.assertEqual(list(listed), [name])
                 self.assertIsInstance(listed[name], list)
 
+    def test_a_profile_that_fails_prints_no_list(self):
+        for why, arguments in (("no trial 99", ["--device", "cpu", "--trial", "99"]),
+                               ("cuda:99", ["--device", "cuda:99"])):
+            with self.subTest(why=why):
+                done = subprocess.run(self.command("profile", "softmax", *arguments, "--json"),
+                                      env=self.env, capture_output=True, text=True,
+                                      timeout=TIMEOUT_SECONDS, check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stdout, "")
+                self.assertIn(why, done.stderr)
+
     def test_a_compile_log_does_not_steer_the_terminal(self):
         (self.path / "saxpy.textproto").write_text(pathlib.Path(SAXPY).read_text())
         source = pathlib.Path(SAXPY).with_suffix(".cu").read_text()

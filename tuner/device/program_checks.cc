@@ -79,8 +79,8 @@ absl::Status LaunchAsCompiled(const EntryFacts& entry, StepPlan& step) {
   const LaunchFacts& facts = *entry.launch;
   LaunchPlan& launch = step.launch;
   launch.block = {facts.threads, 1, 1};
+  if (launch.cluster[0] != facts.cluster) launch.grid[0] *= facts.cluster;
   launch.cluster = {facts.cluster, 1, 1};
-  launch.grid[0] *= facts.cluster;
   launch.shared_bytes = facts.shared_bytes;
   const auto named = [](const ParameterFact& parameter) { return !parameter.name.empty(); };
   if (entry.parameters.has_value() &&

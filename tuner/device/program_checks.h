@@ -11,7 +11,7 @@ namespace tune {
 // Gives the steps what the artifact decides of them: blocks, clusters, shared memory, scratch, and
 // which args are taken, in which order. Then, INVALID_ARGUMENT, in words for people, if a step's
 // args are not what its entry takes, or its blocks are not of the size that the entry was compiled
-// for. OK for an artifact that does not tell, or that is none. Call it once for a program.
+// for. OK for an artifact that does not tell, or that is none. Steps that fit stay as they are.
 absl::Status FitSteps(const Artifact& artifact, ProgramPlan& program);
 
 }  // namespace tune

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/compile_options.h"
+#include "tuner/device_profile.h"
 #include "tuner/expression/operators.h"
 #include "tuner/problem.h"
 #include "tuner/status_macros.h"
@@ -351,7 +352,8 @@ absl::Status SpecChecker::CheckOptions() const {
                        absl::StrCat(language.name, " is compiled without options of NVRTC"));
   }
   for (int i = 0; i < spec_.nvrtc_options_size(); ++i) {
-    const std::string why = WhyNotAllowedOption(spec_.nvrtc_options(i), "sm_*");
+    const std::string& gpu_target = DeviceProfiles().front()->common_targets.front();
+    const std::string why = WhyNotAllowedOption(spec_.nvrtc_options(i), gpu_target);
     if (!why.empty()) return root_.Error("nvrtc_options", i, why);
   }
   return absl::OkStatus();

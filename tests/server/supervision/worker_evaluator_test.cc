@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "tests/server/supervision/scripted.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/strategies/strategy.h"
 #include "tuner/sweep/sweep.h"
@@ -58,12 +59,24 @@ class WorkerEvaluatorTest : public testing::Test {
   void Make(const std::string& compile, const std::string& run, const std::string& index) {
     kernel_ = ScriptedKernel(compile, run, index);
     cache_ = CompileCache::Open(dir_ / "cache").value();
+    compilers_ = std::make_unique<Compilers>();
+    AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
+    OpenDevice();
+    absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
+    ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+    evaluator_ = *std::move(evaluator);
+  }
+  void AddCompiler(Language language, const WorkerCommand& command) {
     CompilePoolOptions pool;
-    pool.command = ScriptedCommand("compile", dir_);
+    pool.command = command;
     pool.workers = 2;
     pool.cache = cache_.get();
     pool.deadline = compile_deadline_;
-    pool_ = std::make_unique<CompilePool>(pool);
+    compilers_->Add({.for_host = ProfileOfTarget(target_).is_host,
+                     .languages = {language},
+                     .pool = std::make_unique<CompilePool>(pool)});
+  }
+  void OpenDevice() {
     DeviceSupervisorOptions lease;
     lease.id = "test:0";
     lease.command = ScriptedCommand("device", dir_, {"--target", target_});
@@ -73,9 +86,6 @@ class WorkerEvaluatorTest : public testing::Test {
     }
     lease.run_deadline = run_deadline_;
     lease_ = std::make_unique<DeviceSupervisor>(lease);
-    absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
-    ASSERT_TRUE(evaluator.ok()) << evaluator.status();
-    evaluator_ = *std::move(evaluator);
   }
 
   absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator() {
@@ -83,7 +93,7 @@ class WorkerEvaluatorTest : public testing::Test {
     return WorkerEvaluator::Create({.kernel = kernel_,
                                     .problem = problem_,
                                     .device = lease_.get(),
-                                    .compiler = pool_.get(),
+                                    .compilers = compilers_.get(),
                                     .budget = budget_,
                                     .ready_bytes_max = ready_bytes_max_,
                                     .cancelled = [this] { return cancelled_.load(); }});
@@ -110,9 +120,10 @@ class WorkerEvaluatorTest : public testing::Test {
     EXPECT_TRUE(summary.ok()) << summary.status();
     return trials;
   }
-  std::vector<std::string> LogLines() {
+  std::vector<std::string> LogLines() { return LogLines(dir_); }
+  static std::vector<std::string> LogLines(const TempDir& dir) {
     std::vector<std::string> lines;
-    std::ifstream log(dir_ / "log");
+    std::ifstream log(dir / "log");
     for (std::string line; std::getline(log, line);) lines.push_back(line);
     return lines;
   }
@@ -129,7 +140,7 @@ class WorkerEvaluatorTest : public testing::Test {
   Problem problem_;
   std::shared_ptr<const Kernel> kernel_;
   std::unique_ptr<CompileCache> cache_;
-  std::unique_ptr<CompilePool> pool_;
+  std::unique_ptr<Compilers> compilers_;
   std::unique_ptr<DeviceSupervisor> lease_;
   std::unique_ptr<WorkerEvaluator> evaluator_;
 };
@@ -445,12 +456,75 @@ TEST_F(WorkerEvaluatorTest, ADeviceThatIsLostEndsTheSweepWithAReason) {
 TEST_F(WorkerEvaluatorTest, ACompilerThatIsMissingIsASentence) {
   Make("['ok']", "['samples']", "[100]");
   evaluator_.reset();
-  CompilePoolOptions pool;
-  pool.command = ScriptedCommand("compile", dir_, {"--broken", "install a compiler"});
-  pool_ = std::make_unique<CompilePool>(pool);
+  compilers_ = std::make_unique<Compilers>();
+  AddCompiler(Language::kCuda,
+              ScriptedCommand("compile", dir_, {"--broken", "install a compiler"}));
   const absl::Status status = MakeEvaluator().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("install a compiler"));
+}
+
+// A kernel in PTX, with its reference in CUDA C++; each text is a behaviour.
+std::shared_ptr<const Kernel> PtxKernel(const std::string& ptx) {
+  return Kernel::Create("two.textproto", R"spec(
+name: "two" language: PTX source: "k.ptx" entry: "k"
+dims { name: "n" default_value: 1000 }
+dtypes: "f32"
+params { name: "THREADS" values: "[32, 64]" default_value: "32" }
+args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
+launch { grid: "1" block: "THREADS" }
+work { flops: "n" bytes: "8 * n" peak: "'f32'" }
+reference { source: "r.cu" entry: "r" launch { grid: "1" block: "1" } }
+)spec",
+                        {{"k.ptx", ptx}, {"r.cu", "ok"}})
+      .value();
+}
+
+class TwoLanguagesTest : public WorkerEvaluatorTest {
+ protected:
+  void MakePtx(const std::string& ptx) {
+    kernel_ = PtxKernel(ptx);
+    compilers_ = std::make_unique<Compilers>();
+    AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
+    AddCompiler(Language::kPtx, ScriptedCommand("compile", ptx_dir_));
+    OpenDevice();
+    absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
+    ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+    evaluator_ = *std::move(evaluator);
+  }
+
+  TempDir ptx_dir_;
+};
+
+TEST_F(TwoLanguagesTest, KernelAndReferenceGoEachToTheCompilerOfTheirOwn) {
+  MakePtx("ok");
+  EXPECT_EQ(evaluator_->compiler_version(), "scripted PTX 1");
+  for (const auto& [config, trial] : Sweep()) {
+    EXPECT_EQ(trial.outcome, Outcome::kOk) << config << ": " << trial.message;
+  }
+  const auto compiles = [](const std::vector<std::string>& lines) {
+    return std::count(lines.begin(), lines.end(), "begin compile");
+  };
+  EXPECT_EQ(compiles(LogLines()), 1) << "the reference";
+  EXPECT_EQ(compiles(LogLines(ptx_dir_)), 2) << "the variants";
+}
+
+TEST_F(TwoLanguagesTest, StepsThatDoNotFitWhatWasCompiledAreAnInvalidConfig) {
+  MakePtx("threads 64");
+  const std::map<std::string, Trial> trials = Sweep();
+  EXPECT_EQ(trials.at("THREADS=64").outcome, Outcome::kOk) << trials.at("THREADS=64").message;
+  EXPECT_EQ(trials.at("THREADS=32").outcome, Outcome::kInvalidConfig);
+  EXPECT_THAT(trials.at("THREADS=32").message, HasSubstr("compiled for exactly 64"));
+}
+
+TEST_F(TwoLanguagesTest, ALanguageThatNobodyCompilesIsASentence) {
+  kernel_ = PtxKernel("ok");
+  compilers_ = std::make_unique<Compilers>();
+  AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
+  OpenDevice();
+  const absl::Status status = MakeEvaluator().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nothing compiles PTX for sm_90a"));
 }
 
 }  // namespace

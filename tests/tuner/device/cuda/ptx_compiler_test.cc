@@ -69,6 +69,22 @@ TEST(PtxModule, TellsVersionTargetAndKernels) {
   EXPECT_EQ(module->entries, expected);
 }
 
+TEST(PtxModule, ADeclarationIsNotTheDefinition) {
+  const auto module = ReadPtx("k.ptx", R"(.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 x);
+.entry other (.param .u32 n) .reqntid 32 { ret; }
+.visible .entry k(.param .u64 x) .maxntid 128 { ret; }
+.entry never(.param .u64 x) ;
+)");
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::vector<EntryFacts> expected = {
+      {.name = "other", .parameters = std::vector<ParameterFact>{{4, ".u32"}}, .threads = 32},
+      {.name = "k", .parameters = std::vector<ParameterFact>{{8, ".u64"}}, .threads_max = 128}};
+  EXPECT_EQ(module->entries, expected);
+}
+
 TEST(PtxModule, SaysWhereItIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "k.ptx:1: no .version: this is no PTX"},
