@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "server/rpc/error_detail.h"
 #include "server/wire/nouns.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 #include "tuner/sweep/evaluator.h"
@@ -97,14 +98,11 @@ absl::Status Devices::Try(DeviceSupervisor& lease) const {
 void Devices::NoteCompilers(const DeviceSupervisor& lease) const {
   const DeviceInfo info = lease.Status().info;
   std::vector<std::string> versions;
-  for (CompilePool* pool : workers_.compilers().PoolsFor(info.target)) {
+  for (CompilePool* pool : workers_.compilers().PromptPoolsFor(info.target)) {
     const absl::StatusOr<std::vector<CompilerInfo>> known =
         pool->Compilers([this] { return stopping_.load(); });
     if (!known.ok()) continue;
-    for (const CompilerInfo& compiler : *known) {
-      const auto same = std::find(versions.begin(), versions.end(), compiler.version);
-      if (same == versions.end()) versions.push_back(compiler.version);
-    }
+    for (const CompilerInfo& compiler : *known) versions.push_back(compiler.version);
   }
   const std::string text = absl::StrJoin(versions, ", ");
   spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), info.name, info.target,

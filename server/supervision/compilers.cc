@@ -105,6 +105,16 @@ std::vector<CompilePool*> Compilers::PoolsFor(const std::string& target) const {
   return pools;
 }
 
+std::vector<CompilePool*> Compilers::PromptPoolsFor(const std::string& target) const {
+  std::vector<CompilePool*> pools = PoolsFor(target);
+  std::erase_if(pools, [&](const CompilePool* pool) {
+    return std::any_of(toolchains_.begin(), toolchains_.end(), [&](const Toolchain& toolchain) {
+      return toolchain.pool.get() == pool && toolchain.front != nullptr;
+    });
+  });
+  return pools;
+}
+
 std::vector<LanguageCompiler> Compilers::Languages(const std::string& target,
                                                    const Cancelled& cancelled) const {
   const bool for_host = ProfileOfTarget(target).is_host;

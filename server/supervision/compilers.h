@@ -50,6 +50,8 @@ class Compilers {
                                     const Cancelled& cancelled = {}) const;
   // Every pool that compiles for a target.
   std::vector<CompilePool*> PoolsFor(const std::string& target) const;
+  // Those whose programs tell their versions at once: none has to look for a Python first.
+  std::vector<CompilePool*> PromptPoolsFor(const std::string& target) const;
   // Of every language that this installation has a program for, where it is for the target.
   std::vector<LanguageCompiler> Languages(const std::string& target,
                                           const Cancelled& cancelled = {}) const;

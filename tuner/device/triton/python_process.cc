@@ -14,11 +14,14 @@
 #include <array>
 #include <fstream>
 #include <initializer_list>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tuner/status_macros.h"
 
 extern char** environ;
@@ -123,6 +126,50 @@ bool WriteAll(int fd, absl::string_view bytes) {
 std::set<pid_t>& Known() {
   static auto* const known = new std::set<pid_t>;
   return *known;
+}
+
+std::vector<std::string> NamesIn(const char* folder) {
+  std::vector<std::string> names;
+  DIR* dir = opendir(folder);
+  while (const dirent* entry = dir == nullptr ? nullptr : readdir(dir)) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  if (dir != nullptr) closedir(dir);
+  return names;
+}
+
+// Of every process that can be seen, for hosts that list no thread's children; walls hide those of
+// the others.
+std::optional<std::vector<pid_t>> ChildrenAmongAll() {
+  std::vector<pid_t> children;
+  bool seen = false;
+  for (const std::string& name : NamesIn("/proc")) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(name, &pid)) continue;
+    std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+    std::string text;
+    std::getline(stat, text);
+    const size_t name_end = text.rfind(')');  // "17 (name) S 1 ...": the fourth is the parent
+    const std::vector<std::string> fields =
+        absl::StrSplit(text.substr(std::min(name_end, text.size())), ' ');
+    pid_t parent = 0;
+    if (fields.size() < 3 || !absl::SimpleAtoi(fields[2], &parent)) continue;
+    seen = seen || pid == getpid();
+    if (parent == getpid()) children.push_back(pid);
+  }
+  return seen ? std::optional(std::move(children)) : std::nullopt;
+}
+
+// Of this process; nothing if the host does not say.
+std::optional<std::vector<pid_t>> Children() {
+  std::vector<pid_t> children;
+  const std::vector<std::string> threads = NamesIn("/proc/self/task");
+  for (const std::string& thread : threads) {
+    std::ifstream file(absl::StrCat("/proc/self/task/", thread, "/children"));
+    if (!file.good()) return ChildrenAmongAll();
+    for (pid_t child = 0; file >> child;) children.push_back(child);
+  }
+  return threads.empty() ? std::nullopt : std::optional(std::move(children));
 }
 
 std::string Header(size_t size) {
@@ -237,20 +284,14 @@ absl::StatusOr<PythonReply> PythonProcess::ReadReply() {
 // What a source has started and left running could meddle with the next request.
 absl::Status PythonProcess::CheckAlone() const {
   while (waitpid(-1, nullptr, WNOHANG) > 0) continue;  // those that have ended meddle with nothing
-  DIR* tasks = opendir("/proc/self/task");
-  bool alone = tasks != nullptr;
-  while (const dirent* task = alone ? readdir(tasks) : nullptr) {
-    if (task->d_name[0] == '.') continue;
-    std::ifstream children(absl::StrCat("/proc/self/task/", task->d_name, "/children"));
-    alone = alone && children.good();
-    for (pid_t child = 0; children >> child;) {
-      alone = alone && Known().contains(child);
-    }
+  const std::optional<std::vector<pid_t>> children = Children();
+  if (children.has_value() && std::all_of(children->begin(), children->end(),
+                                          [](pid_t child) { return Known().contains(child); })) {
+    return absl::OkStatus();
   }
-  if (tasks != nullptr) closedir(tasks);
-  if (alone) return absl::OkStatus();
   return absl::UnavailableError(
-      "the source has left processes running, which nothing may do");
+      children.has_value() ? "the source has left processes running, which nothing may do"
+                           : "this host does not tell which processes a source leaves running");
 }
 
 }  // namespace tune::triton

@@ -9,15 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/ptxas_log.h"
 #include "tuner/device/triton/cubin.h"
 #include "tuner/device/triton/python_process.h"
+#include "tuner/kernel/kernel.h"
 #include "tuner/status_macros.h"
 
 namespace tune::embedded {
@@ -42,13 +41,6 @@ std::vector<std::string> AllTargets() {
     if (architecture >= kFirstWithA) targets.push_back(absl::StrCat("sm_", architecture, "a"));
   }
   return targets;
-}
-
-// 90 of "sm_90a"; 0 for what is no such target.
-int Architecture(absl::string_view target) {
-  int number = 0;
-  absl::ConsumeSuffix(&target, "a");
-  return absl::ConsumePrefix(&target, "sm_") && absl::SimpleAtoi(target, &number) ? number : 0;
 }
 
 int64_t IntegerIn(const json& object, const char* key) {
@@ -124,7 +116,7 @@ class TritonCompiler : public Compiler {
     }
     const auto begin = std::chrono::steady_clock::now();
     json request = {{"entry", plan.entries[0]},
-                    {"sm", Architecture(plan.target)},
+                    {"sm", TargetTraitsFor(plan.target).value_or(TargetTraits()).sm},
                     {"options", OptionsOf(plan)},
                     {"arguments", ArgumentsOf(plan)}};
     AddTo(request, plan);
