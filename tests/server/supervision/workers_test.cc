@@ -121,10 +121,11 @@ TEST_F(WorkersTest, EveryWallStands) {
   ASSERT_TRUE(workers_->FindDevice("cpu").value()->Inspect().ok());
 #ifdef TUNE_CUDA
   ASSERT_TRUE(workers_->compilers().Info(Language::kCuda, "sm_90a").ok());
+  const size_t triton = workers_->compilers().Info(Language::kTriton, "sm_90a").ok() ? 1 : 0;
 #endif
   const std::vector<v1::WorkerWalls> all = workers_->walls().All();
 #ifdef TUNE_CUDA
-  EXPECT_THAT(all, SizeIs(3));
+  EXPECT_THAT(all, SizeIs(3 + triton));
 #else
   EXPECT_THAT(all, SizeIs(2));
 #endif
