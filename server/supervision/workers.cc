@@ -35,12 +35,19 @@ struct CompilerProgram {
   const char* name;
   bool for_host;
   std::vector<Language> languages;
+  // Its workers make the second of the languages of the first, in processes that do nothing else:
+  // sources that run to be compiled never meet what compiles others.
+  bool has_front_end = false;
 };
 
 const std::vector<CompilerProgram>& CompilerPrograms() {
   static const auto* const kPrograms = new std::vector<CompilerProgram>{
       {"tune-compile-cpu", /*for_host=*/true, {Language::kCuda}},
       {"tune-compile-cuda", /*for_host=*/false, {Language::kCuda, Language::kPtx}},
+      {"tune-compile-triton",
+       /*for_host=*/false,
+       {Language::kTriton, Language::kTtir},
+       /*has_front_end=*/true},
   };
   return *kPrograms;
 }
