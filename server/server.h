@@ -33,6 +33,8 @@ struct ServerOptions {
   std::string address;
   TlsOptions tls;
   bool embedded = false;    // inside another program, for that program alone
+  // Of the files that jobs of this host read; empty: "snapshots" in state_dir.
+  std::string snapshot_dir;
   std::string worker_dir;   // of the workers' programs; empty: beside this program or in ../libexec
   Limits limits;
   bool drop_damaged_log = false;  // see db::StoreOptions

@@ -74,6 +74,21 @@ ensure_cuda() {
   say "the wheels could not be installed: building without CUDA, for the CPU device only (remove build/.no-cuda to try again)"
 }
 
+# Python packages that only tests use, in .venv. REQUIRES: ensure_cuda, which may make .venv anew.
+ensure_check_python() {
+  local stamp="build/.python-check-$(cksum < tools/python-check.txt | cut -d' ' -f1)"
+  [ -e "$stamp" ] && return
+  say "installing Python packages for tests into .venv (log in build/pip.log)"
+  if [ -e .venv ] || quietly build/pip.log python3 -m venv .venv; then
+    quietly build/pip.log .venv/bin/pip install --disable-pip-version-check -r tools/python-check.txt ||
+      say "they cannot be installed here: the tests that need them are skipped"
+  else
+    rm -rf .venv
+    say "Python makes no environment here (python3-venv): the tests that need one are skipped"
+  fi
+  mkdir -p build && touch "$stamp"
+}
+
 # Triton, for kernels written in it. Nothing stops without it: tests that need it are skipped.
 ensure_triton() {
   local python

@@ -5,6 +5,15 @@
 
 namespace tune {
 
+double WrittenBytes(const ProblemPlan& plan) {
+  double bytes = 0;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
+    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
+  }
+  return bytes;
+}
+
 int64_t DynamicSharedBytes(const std::vector<StepPlan>& steps) {
   int64_t bytes = 0;
   for (const StepPlan& step : steps) bytes = std::max(bytes, step.launch.shared_bytes);

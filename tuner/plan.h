@@ -146,6 +146,9 @@ struct ProblemPlan {
   WorkPlan work;
 };
 
+// Bytes of the buffers that the kernel writes.
+double WrittenBytes(const ProblemPlan& plan);
+
 // The largest of all steps.
 int64_t DynamicSharedBytes(const std::vector<StepPlan>& steps);
 

@@ -49,7 +49,7 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {
-    "bench",   "best",        "gate",       "history",      "history record", "kernel check",
+    "bench",   "best",        "gate",       "history",      "history add", "kernel check",
     "profile", "space count", "space show", "space sample", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
@@ -143,6 +143,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddGate(app, session);
   AddBaseline(app, session);
   AddHistory(app, session);
+  AddSnapshot(app, session);
   AddServer(app, session);
   AddManual(app);
 }

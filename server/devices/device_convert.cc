@@ -10,7 +10,7 @@ v1::Ceiling ToProto(const SeenCeiling& seen) {
   Encode(seen.row, proto, {"device_name", "ceiling", "process_values"});
   proto.set_unit(UnitOf(seen.row.ceiling));
   proto.set_stale_reason(seen.stale_reason);
-  proto.set_stale(!seen.stale_reason.empty());
+  proto.set_stale(seen.stale());
   return proto;
 }
 

@@ -33,10 +33,6 @@ constexpr absl::Duration kLookEvery = absl::Seconds(1);
 // For a job that has a device's turn and has yet to open it.
 constexpr absl::Duration kProbePatience = absl::Seconds(10);
 
-bool IsOutOfUse(const DeviceStatus& status) {
-  return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
-}
-
 }  // namespace
 
 Devices::Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses)
@@ -65,38 +61,38 @@ void Devices::Stop() {
 }
 
 void Devices::Probe() const {
-  for (DeviceSupervisor* lease : workers_.devices()) {
+  for (DeviceSupervisor* supervisor : workers_.devices()) {
     if (stopping_) break;
-    ProbeOne(*lease);
+    ProbeOne(*supervisor);
   }
   std::lock_guard lock(mutex_);
   probed_ = true;
   changed_.notify_all();
 }
 
-void Devices::ProbeOne(DeviceSupervisor& lease) const {
+void Devices::ProbeOne(DeviceSupervisor& supervisor) const {
   const absl::Time until = SteadyNow() + kProbePatience;
   const absl::StatusOr<DeviceTurns::Turn> turn =
-      turns_.Take(lease.id(), "a look at what there is", [&] {
-        return stopping_ || !lease.Status().info.name.empty() || SteadyNow() >= until;
+      turns_.Take(supervisor.id(), "a look at what there is", [&] {
+        return stopping_ || !supervisor.Status().info.name.empty() || SteadyNow() >= until;
       });
-  if (turn.ok()) return Plan(lease, Try(lease).ok(), pauses_.first);
-  NoteCompilers(lease);
-  Plan(lease, !IsOutOfUse(lease.Status()), pauses_.first);
+  if (turn.ok()) return Plan(supervisor, Try(supervisor).ok(), pauses_.first);
+  NoteCompilers(supervisor);
+  Plan(supervisor, !IsOutOfUse(supervisor.Status()), pauses_.first);
 }
 
-absl::Status Devices::Try(DeviceSupervisor& lease) const {
-  const absl::Status opened = lease.Inspect([this] { return stopping_.load(); });
+absl::Status Devices::Try(DeviceSupervisor& supervisor) const {
+  const absl::Status opened = supervisor.Inspect([this] { return stopping_.load(); });
   if (opened.ok()) {
-    NoteCompilers(lease);
+    NoteCompilers(supervisor);
   } else {
-    spdlog::info("device {} cannot be used: {}", lease.id(), opened.ToString());
+    spdlog::info("device {} cannot be used: {}", supervisor.id(), opened.ToString());
   }
   return opened;
 }
 
-void Devices::NoteCompilers(const DeviceSupervisor& lease) const {
-  const DeviceInfo info = lease.Status().info;
+void Devices::NoteCompilers(const DeviceSupervisor& supervisor) const {
+  const DeviceInfo info = supervisor.Status().info;
   std::vector<std::string> versions;
   for (CompilePool* pool : workers_.compilers().PromptPoolsFor(info.target)) {
     const absl::StatusOr<std::vector<CompilerInfo>> known =
@@ -105,19 +101,19 @@ void Devices::NoteCompilers(const DeviceSupervisor& lease) const {
     for (const CompilerInfo& compiler : *known) versions.push_back(compiler.version);
   }
   const std::string text = absl::StrJoin(versions, ", ");
-  spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), info.name, info.target,
+  spdlog::info("device {}: {}, {}, compiled for with {}", supervisor.id(), info.name, info.target,
                text.empty() ? "nothing" : text);
   std::lock_guard lock(mutex_);
-  compilers_[lease.id()] = text;
+  compilers_[supervisor.id()] = text;
 }
 
-void Devices::Plan(const DeviceSupervisor& lease, bool usable, absl::Duration pause) const {
+void Devices::Plan(const DeviceSupervisor& supervisor, bool usable, absl::Duration pause) const {
   std::lock_guard lock(mutex_);
   if (usable || when_ == ProbeTime::kWhenAsked) {
-    next_tries_.erase(lease.id());
+    next_tries_.erase(supervisor.id());
   } else {
     pause = std::min(pause, pauses_.longest);
-    next_tries_[lease.id()] = {SteadyNow() + pause, pause};
+    next_tries_[supervisor.id()] = {SteadyNow() + pause, pause};
   }
 }
 
@@ -133,26 +129,27 @@ void Devices::TryAgain() const {
 }
 
 void Devices::TryWhatIsDue() const {
-  for (DeviceSupervisor* lease : workers_.devices()) {
+  for (DeviceSupervisor* supervisor : workers_.devices()) {
     if (stopping_) return;
-    if (!IsOutOfUse(lease->Status())) {
-      Plan(*lease, true, {});
+    if (!IsOutOfUse(supervisor->Status())) {
+      Plan(*supervisor, true, {});
       continue;
     }
     std::optional<NextTry> planned;
     {
       std::lock_guard lock(mutex_);
-      if (auto it = next_tries_.find(lease->id()); it != next_tries_.end()) planned = it->second;
+      const auto it = next_tries_.find(supervisor->id());
+      if (it != next_tries_.end()) planned = it->second;
     }
     if (!planned) {  // it fell out of use since
-      Plan(*lease, false, pauses_.first);
+      Plan(*supervisor, false, pauses_.first);
       continue;
     }
     if (SteadyNow() < planned->at) continue;
-    const std::optional<DeviceTurns::Turn> turn = turns_.TryTake(lease->id(), "a try");
+    const std::optional<DeviceTurns::Turn> turn = turns_.TryTake(supervisor->id(), "a try");
     if (!turn) continue;
-    const bool usable = Try(*lease).ok();
-    Plan(*lease, usable, 2 * planned->pause);
+    const bool usable = Try(*supervisor).ok();
+    Plan(*supervisor, usable, 2 * planned->pause);
     if (usable) workers_.FindNewDevices();
   }
 }
@@ -161,20 +158,20 @@ absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, ab
                                                        const Cancelled& cancelled) const {
   RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
   workers_.FindNewDevices();
-  std::vector<DeviceSupervisor*> leases = workers_.devices();
+  std::vector<DeviceSupervisor*> supervisors = workers_.devices();
   if (!id.empty()) {
-    ASSIGN_OR_RETURN(DeviceSupervisor * lease, workers_.FindDevice(id));
-    leases = {lease};
+    ASSIGN_OR_RETURN(DeviceSupervisor * supervisor, workers_.FindDevice(id));
+    supervisors = {supervisor};
   }
   std::vector<DeviceView> views;
-  for (DeviceSupervisor* lease : leases) {
-    if (lease->Status().state != DeviceState::kHealthy) {
-      ASSIGN_OR_RETURN(DeviceTurns::Turn turn, turns_.Take(lease->id(), "a try", cancelled));
-      Plan(*lease, Try(*lease).ok(), pauses_.first);
+  for (DeviceSupervisor* supervisor : supervisors) {
+    if (supervisor->Status().state != DeviceState::kHealthy) {
+      ASSIGN_OR_RETURN(DeviceTurns::Turn turn, turns_.Take(supervisor->id(), "a try", cancelled));
+      Plan(*supervisor, Try(*supervisor).ok(), pauses_.first);
     } else if (id.empty()) {
       continue;
     }
-    views.push_back(ViewOf(*lease));
+    views.push_back(ViewOf(*supervisor));
   }
   return views;
 }
@@ -193,9 +190,9 @@ absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled
   return absl::UnavailableError("the devices are still being probed; try again");
 }
 
-DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
-  DeviceView view{.status = lease.Status()};
-  std::vector<std::string> programs = {lease.program()};
+DeviceView Devices::ViewOf(const DeviceSupervisor& supervisor) const {
+  DeviceView view{.status = supervisor.Status()};
+  std::vector<std::string> programs = {supervisor.program()};
   for (const CompilePool* pool : workers_.compilers().PoolsFor(view.status.info.target)) {
     programs.push_back(pool->program());
   }
@@ -204,15 +201,15 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   }
   {
     std::lock_guard lock(mutex_);
-    auto it = compilers_.find(lease.id());
+    auto it = compilers_.find(supervisor.id());
     if (it != compilers_.end()) view.compilers = it->second;
-    auto next = next_tries_.find(lease.id());
+    auto next = next_tries_.find(supervisor.id());
     if (next != next_tries_.end() && IsOutOfUse(view.status)) {
       const absl::Duration left = std::max(next->second.at - SteadyNow(), absl::ZeroDuration());
       view.next_try = absl::Now() + left;
       absl::StrAppend(&view.status.message, "; it is tried again in ",
                       absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))),
-                      ", and at once by `tunectl device retry ", lease.id(), "`");
+                      ", and at once by `tunectl device retry ", supervisor.id(), "`");
     }
   }
   const DeviceInfo& info = view.status.info;
@@ -235,7 +232,7 @@ absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,
                                                       const Cancelled& cancelled) const {
   RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
   std::vector<DeviceView> views;
-  for (const DeviceSupervisor* lease : workers_.devices()) views.push_back(ViewOf(*lease));
+  for (const DeviceSupervisor* device : workers_.devices()) views.push_back(ViewOf(*device));
   return views;
 }
 
@@ -258,14 +255,14 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
 
 std::vector<DeviceStatus> Devices::Known() const {
   std::vector<DeviceStatus> known;
-  for (const DeviceSupervisor* lease : workers_.devices()) known.push_back(lease->Status());
+  for (const DeviceSupervisor* device : workers_.devices()) known.push_back(device->Status());
   return known;
 }
 
-void Devices::RestoreCeilings(DeviceSupervisor& lease) const {
+void Devices::RestoreCeilings(DeviceSupervisor& supervisor) const {
   // What was measured since is in the store first, so that the store knows best.
-  if (!KeepCeilings(lease).ok()) return;
-  const DeviceInfo info = lease.Status().info;
+  if (!KeepCeilings(supervisor).ok()) return;
+  const DeviceInfo info = supervisor.Status().info;
   absl::StatusOr<std::vector<db::CeilingRow>> rows =
       store_.GetCeilings(info.name, info.driver, info.uuid);
   if (!rows.ok()) return;
@@ -276,15 +273,15 @@ void Devices::RestoreCeilings(DeviceSupervisor& lease) const {
       ceilings.push_back(row.ceiling);
     } else if (IsMeasuredBySweeps(row.ceiling.name)) {
       // They are measured together.
-      lease.SetCeilings({});
+      supervisor.SetCeilings({});
       return;
     }
   }
-  lease.SetCeilings(std::move(ceilings));
+  supervisor.SetCeilings(std::move(ceilings));
 }
 
-absl::Status Devices::KeepCeilings(DeviceSupervisor& lease) const {
-  const DeviceStatus status = lease.Status();
+absl::Status Devices::KeepCeilings(DeviceSupervisor& supervisor) const {
+  const DeviceStatus status = supervisor.Status();
   if (status.unsaved.empty()) return absl::OkStatus();
   std::vector<db::CeilingRow> rows;
   for (const MeasuredCeiling& measured : status.unsaved) {
@@ -296,7 +293,7 @@ absl::Status Devices::KeepCeilings(DeviceSupervisor& lease) const {
                     .process_values = {measured.ceiling.value}});
   }
   RETURN_IF_ERROR(store_.PutCeilings(rows));
-  lease.SetCeilings(status.ceilings);
+  supervisor.SetCeilings(status.ceilings);
   return absl::OkStatus();
 }
 

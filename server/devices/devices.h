@@ -60,11 +60,11 @@ class Devices {
   std::vector<DeviceStatus> Known() const;
 
   // Ceilings are measured once per device and driver, and again when a trial comes out above them
-  // or they are stale. Gives an open lease those that the store has fresh of this very device, and
-  // no others; what the lease has measured itself is kept first.
-  void RestoreCeilings(DeviceSupervisor& lease) const;
-  // Stores what a lease has measured and the store does not have yet.
-  absl::Status KeepCeilings(DeviceSupervisor& lease) const;
+  // or they are stale. Gives an open supervisor those that the store has fresh of this very device,
+  // and no others; what the supervisor has measured itself is kept first.
+  void RestoreCeilings(DeviceSupervisor& supervisor) const;
+  // Stores what a supervisor has measured and the store does not have yet.
+  absl::Status KeepCeilings(DeviceSupervisor& supervisor) const;
 
   // Whoever measures on a device first takes his turn on it.
   DeviceTurns& turns() { return turns_; }
@@ -87,16 +87,16 @@ class Devices {
   void StartProbe() const;  // REQUIRES: mutex_ is held
   void Probe() const;
   // A device's first try, in its turn. A job that has the turn opens the device itself.
-  void ProbeOne(DeviceSupervisor& lease) const;
+  void ProbeOne(DeviceSupervisor& supervisor) const;
   // Opens a device and closes it again. The caller has its turn.
-  absl::Status Try(DeviceSupervisor& lease) const;
+  absl::Status Try(DeviceSupervisor& supervisor) const;
   // Asks for the versions of what compiles for a device.
-  void NoteCompilers(const DeviceSupervisor& lease) const;
+  void NoteCompilers(const DeviceSupervisor& supervisor) const;
   void TryAgain() const;  // until Stop
   void TryWhatIsDue() const;
   // What follows from a try.
-  void Plan(const DeviceSupervisor& lease, bool usable, absl::Duration pause) const;
-  DeviceView ViewOf(const DeviceSupervisor& lease) const;
+  void Plan(const DeviceSupervisor& supervisor, bool usable, absl::Duration pause) const;
+  DeviceView ViewOf(const DeviceSupervisor& supervisor) const;
   // UNAVAILABLE after Stop; CANCELLED if `cancelled` says so.
   absl::Status AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const;
 

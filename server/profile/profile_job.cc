@@ -21,15 +21,6 @@ namespace {
 
 constexpr int kReadings = 3;
 
-double WrittenBytes(const ProblemPlan& plan) {
-  double bytes = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
-  }
-  return bytes;
-}
-
 bool UsesTensorMaps(const ProgramPlan& plan) {
   const auto is_map = [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); };
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const StepPlan& step) {
@@ -125,12 +116,8 @@ absl::Status ProfileJob::AddExplicit(const v1::Config& wanted) {
 }
 
 absl::Status ProfileJob::AddBest(const Cancelled& cancelled) {
-  RecordQuery query{.kernel_name = workload_.kernel().spec().name(),
-                    .dtype = ToText(key_.problem.dtype),
-                    .device = workload_.device.view.status.id,
-                    .kernel_hash = key_.kernel_hash};
-  for (const auto& [name, value] : key_.problem.dims) query.dims[name] = value;
-  absl::StatusOr<RecordAnswer> answer = tools_.records.Lookup(query, cancelled);
+  absl::StatusOr<RecordAnswer> answer = tools_.records.Lookup(
+      QueryFor(workload_.kernel(), workload_.problem, workload_.device.view.status.id), cancelled);
   if (!answer.ok() || answer->record == nullptr || answer->match != Match::kExact) {
     return absl::NotFoundError(absl::StrCat(
         "no record of this problem on ", key_.device_name,

@@ -207,7 +207,7 @@ std::string ReferenceFault(const ProblemPlan& problem, const CompileResult& resu
                       problem.reference.compile.target, ":\n", log);
 }
 
-absl::StatusOr<CompilePause> Compilers::Quiet(const std::string& target,
+absl::StatusOr<CompilePause> Compilers::PauseHost(const std::string& target,
                                               const Cancelled& cancelled) const {
   if (!ProfileOfTarget(target).is_host) return CompilePause();
   return CompilePause::Take(PoolsFor(target), cancelled);

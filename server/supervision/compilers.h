@@ -71,7 +71,8 @@ class Compilers {
 
   // Holds still whoever compiles for the CPU while a device of a host's target measures. Compilers
   // of GPUs are never held: for other targets, nothing is. CANCELLED as CompilePool::Pause.
-  absl::StatusOr<CompilePause> Quiet(const std::string& target, const Cancelled& cancelled) const;
+  absl::StatusOr<CompilePause> PauseHost(const std::string& target,
+                                         const Cancelled& cancelled) const;
 
   uint64_t worker_restarts() const;
 

@@ -46,15 +46,6 @@ void MergeResources(const Resources& device, Resources& resources) {
 
 void Stamp(Trial& trial) { trial.finished_unix_ms = absl::ToUnixMillis(absl::Now()); }
 
-double WrittenBytes(const ProblemPlan& plan) {
-  double bytes = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
-  }
-  return bytes;
-}
-
 }  // namespace
 
 TargetTraits TraitsOf(const DeviceInfo& info) {
@@ -152,7 +143,7 @@ absl::Status WorkerEvaluator::CompileReference() {
 }
 
 absl::Status WorkerEvaluator::KnowCeilings() {
-  ASSIGN_OR_RETURN(const CompilePause quiet, Quiet(cancelled_));
+  ASSIGN_OR_RETURN(const CompilePause quiet, PauseCompilers(cancelled_));
   absl::StatusOr<std::vector<Ceiling>> ceilings = options_.device->Ceilings(cancelled_);
   if (absl::IsCancelled(ceilings.status())) return ceilings.status();
   // Without ceilings there are no percentages, but there are times.
@@ -362,7 +353,7 @@ void WorkerEvaluator::MeasureBatch(Lock& lock) {
   lock.lock();
   if (AwaitCompiles(lock) && !ready_.empty()) {
     lock.unlock();
-    absl::StatusOr<CompilePause> quiet = Quiet(run_cancelled_);
+    absl::StatusOr<CompilePause> quiet = PauseCompilers(run_cancelled_);
     lock.lock();
     // As they were asked for, the default first: one that hangs may be the last of the budget.
     std::sort(ready_.begin(), ready_.end(),
@@ -458,7 +449,7 @@ void WorkerEvaluator::Appraise(Trial& trial) const {
       trial.measurement.latency_ns_median, ToText(roof.bound), roof.believable_ns);
 }
 
-// One that cannot be opened, for want of memory say, is left out.
+// What is still in flight when a winner is confirmed is of no more use, and would disturb.
 void WorkerEvaluator::AbandonFlight() {
   Lock lock(mutex_);
   abandoning_ = true;
@@ -476,8 +467,8 @@ void WorkerEvaluator::AbandonFlight() {
   abandoning_ = false;
 }
 
-absl::StatusOr<CompilePause> WorkerEvaluator::Quiet(const Cancelled& cancelled) const {
-  return options_.compilers->Quiet(info_.target, cancelled);
+absl::StatusOr<CompilePause> WorkerEvaluator::PauseCompilers(const Cancelled& cancelled) const {
+  return options_.compilers->PauseHost(info_.target, cancelled);
 }
 
 }  // namespace tune::server

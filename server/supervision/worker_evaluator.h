@@ -132,7 +132,7 @@ class WorkerEvaluator : public Evaluator {
   void OpenTwins();
   absl::StatusOr<std::vector<Trial>> RunRound(const std::vector<Config>& configs);
   absl::StatusOr<Trial> MeasureAgain(const Item& item, DeviceSupervisor& device);
-  absl::StatusOr<CompilePause> Quiet(const Cancelled& cancelled) const;
+  absl::StatusOr<CompilePause> PauseCompilers(const Cancelled& cancelled) const;
 
   const WorkerEvaluatorOptions options_;
   const Cancelled cancelled_;

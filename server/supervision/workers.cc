@@ -85,36 +85,37 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::
   return std::make_unique<CompilePool>(std::move(pool));
 }
 
-std::unique_ptr<DeviceSupervisor> MakeLease(const WorkersOptions& options, WallBook* walls,
-                                       const std::string& id, const std::string& scratch,
-                                       const std::string& program, std::vector<std::string> args) {
-  DeviceSupervisorOptions lease;
-  lease.id = id;
-  lease.command.program = program;
-  lease.command.args = std::move(args);
-  lease.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
-  lease.walls = walls;
-  lease.command.limits.resident_bytes = MemoryBytes() / 4 * 3;
+std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, WallBook* walls,
+                                                 const std::string& id, const std::string& scratch,
+                                                 const std::string& program,
+                                                 std::vector<std::string> args) {
+  DeviceSupervisorOptions supervisor;
+  supervisor.id = id;
+  supervisor.command.program = program;
+  supervisor.command.args = std::move(args);
+  supervisor.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
+  supervisor.walls = walls;
+  supervisor.command.limits.resident_bytes = MemoryBytes() / 4 * 3;
   const DeviceProfile& profile = ProfileOfDevice(id);
   if (profile.is_host) {
-    lease.runs_foreign_code = true;
-    lease.headroom_bytes = std::min(kHostHeadroomBytes, MemoryBytes() / 4);
+    supervisor.runs_foreign_code = true;
+    supervisor.headroom_bytes = std::min(kHostHeadroomBytes, MemoryBytes() / 4);
   } else {
-    lease.command.limits.scratch_dir = lease.scratch_dir;
-    lease.command.limits.scratch_bytes = kDriverScratchBytes;
+    supervisor.command.limits.scratch_dir = supervisor.scratch_dir;
+    supervisor.command.limits.scratch_bytes = kDriverScratchBytes;
     // What the driver compiles for itself is kept from one worker to the next.
-    lease.command.environment.push_back(
+    supervisor.command.environment.push_back(
         absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/", kDriverCache));
   }
-  lease.prepare_deadline = options.prepare_deadline;
-  lease.run_deadline = profile.run_deadline_factor * options.run_deadline;
-  return std::make_unique<DeviceSupervisor>(std::move(lease));
+  supervisor.prepare_deadline = options.prepare_deadline;
+  supervisor.run_deadline = profile.run_deadline_factor * options.run_deadline;
+  return std::make_unique<DeviceSupervisor>(std::move(supervisor));
 }
 
-std::unique_ptr<DeviceSupervisor> MakeGpuLease(const WorkersOptions& options, WallBook* walls,
+std::unique_ptr<DeviceSupervisor> MakeGpuSupervisor(const WorkersOptions& options, WallBook* walls,
                                           int ordinal, const std::string& program) {
   const std::string id = DeviceIdOf(ordinal);
-  return MakeLease(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
+  return MakeSupervisor(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
 }
 
 }  // namespace
@@ -168,7 +169,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   }
   workers->FindNewDevices();
   const std::string host(DeviceProfiles().back()->family);
-  workers->devices_.push_back(MakeLease(options, walls, host, host,
+  workers->devices_.push_back(MakeSupervisor(options, walls, host, host,
                                         find("tune-device-cpu").value_or("tune-device-cpu"), {}));
   return workers;
 }
@@ -188,7 +189,7 @@ void Workers::FindNewDevices() {
   for (const auto& device : devices_) known += OrdinalOf(device->id()).has_value() ? 1 : 0;
   // One even without a driver: its status says what is missing.
   for (int i = known; i < std::max(1, GpuCount(options_.gpus_dir)); ++i) {
-    devices_.insert(devices_.begin() + i, MakeGpuLease(options_, walls_.get(), i, *program));
+    devices_.insert(devices_.begin() + i, MakeGpuSupervisor(options_, walls_.get(), i, *program));
   }
 }
 
@@ -218,7 +219,7 @@ absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSuperviso
     return absl::UnavailableError(
         absl::StrCat("the program that counts is not there: ", program.status().message()));
   }
-  return MakeLease(options_, walls_.get(), id, absl::StrCat(id, "-counting"), *program,
+  return MakeSupervisor(options_, walls_.get(), id, absl::StrCat(id, "-counting"), *program,
                    {"--ordinal", absl::StrCat(*ordinal)});
 }
 

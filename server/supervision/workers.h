@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every worker of this host: its compilers, and a lease for each device. What the services and the
-// scheduler hold.
+// Every worker of this host: its compilers, and a supervisor for each device. What the services and
+// the scheduler hold.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ class Workers {
   static absl::StatusOr<std::unique_ptr<Workers>> Create(const WorkersOptions& options);
 
   // GPUs first, then "cpu". Those that cannot be used are there too, with the reason in their
-  // status once they were opened. A lease lives as long as this.
+  // status once they were opened. A supervisor lives as long as this.
   std::vector<DeviceSupervisor*> devices() const;
   // A driver that was not there at the start may be now: adds its further GPUs.
   void FindNewDevices();
@@ -48,7 +48,7 @@ class Workers {
   // NOT_FOUND names the devices there are.
   absl::StatusOr<DeviceSupervisor*> FindDevice(const std::string& id);
 
-  // A lease of its own on a device, whose worker counts and times nothing. NOT_FOUND: no such
+  // A supervisor of its own on a device, whose worker counts and times nothing. NOT_FOUND: no such
   // device; UNIMPLEMENTED: it has no counters; UNAVAILABLE: the program is not installed.
   absl::StatusOr<std::unique_ptr<DeviceSupervisor>> MakeCountingSupervisor(const std::string& id);
 

@@ -16,10 +16,6 @@ namespace {
 
 constexpr char kAnyDevice[] = "any";
 
-bool CannotBeUsed(const DeviceStatus& status) {
-  return status.state == DeviceState::kUnavailable || status.state == DeviceState::kQuarantined;
-}
-
 // As keys tell devices apart.
 bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
   return a.name == b.name && a.target == b.target && a.driver == b.driver;
@@ -55,7 +51,7 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
   DeviceChoice choice;
   ASSIGN_OR_RETURN(choice.view, NamedDevice(device, devices, deadline, cancelled));
   const DeviceStatus& status = choice.view.status;
-  if (CannotBeUsed(status)) {
+  if (IsOutOfUse(status)) {
     v1::ErrorDetail detail;
     detail.set_reason(v1::ERROR_REASON_DEVICE_UNUSABLE);
     detail.set_device(status.id);
@@ -68,7 +64,7 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
   if (device != kAnyDevice) return choice;
   ASSIGN_OR_RETURN(const std::vector<DeviceView> views, devices.List(deadline, cancelled));
   for (const DeviceView& view : views) {
-    const bool usable = !CannotBeUsed(view.status) && Alike(view.status.info, status.info);
+    const bool usable = !IsOutOfUse(view.status) && Alike(view.status.info, status.info);
     if (usable && view.status.id != status.id) choice.ids.push_back(view.status.id);
   }
   return choice;

@@ -195,7 +195,7 @@ class CeilingsTest : public DevicesTest {
 
 TEST_F(CeilingsTest, AStaleOneIsMeasuredBeforeItIsFreshAgain) {
   const absl::Duration old = absl::Hours(24 * 31);
-  // As a daemon that has run for a month: the lease knows them, the store says how old they are.
+  // As a daemon that has run for a month: the supervisor knows them, the store how old they are.
   ASSERT_TRUE(store_->PutCeilings({Row("dram_copy", 7e11, old), Row("f32", 7e12, old)}).ok());
   gpu().SetCeilings(
       {{"dram_copy", 7e11, CeilingSource::kMeasured}, {"f32", 7e12, CeilingSource::kMeasured}});

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "server/gate/gate_job.h"
+#include "server/gate/gate_plan.h"
 #include "server/gate/gate_runner.h"
 #include "tests/server/scripted_gpus.h"
 
@@ -132,10 +132,10 @@ class PtxGateTest : public PtxJobsTest {
   };
   Gated Record(const v1::KernelSource& head) {
     v1::RunGateRequest request;
-    request.set_kind(v1::GATE_KIND_RECORDING);
+    request.set_kind(v1::GATE_KIND_HISTORY);
     *request.add_entries()->mutable_head() = head;
     request.mutable_rules()->set_screen_rounds(1);
-    GateJob gate = CheckGate(request, *store_, *devices_, Soon(), {}).value();
+    GatePlan gate = CheckGate(request, *store_, *devices_, Soon(), {}).value();
     db::JobRow row{.kind = db::JobKind::kGate};
     row.id = store_->AddJob(row).value();
     Job job(row, {"cuda:0"}, nullptr);

@@ -77,22 +77,22 @@ class WorkerEvaluatorTest : public testing::Test {
                      .pool = std::make_unique<CompilePool>(pool)});
   }
   void OpenDevice() {
-    DeviceSupervisorOptions lease;
-    lease.id = "test:0";
-    lease.command = ScriptedCommand("device", dir_, {"--target", target_});
-    if (busy_) lease.command.args.insert(lease.command.args.end(), {"--busy", "once"});
+    DeviceSupervisorOptions options;
+    options.id = "test:0";
+    options.command = ScriptedCommand("device", dir_, {"--target", target_});
+    if (busy_) options.command.args.insert(options.command.args.end(), {"--busy", "once"});
     if (room_ > 0) {
-      lease.command.args.insert(lease.command.args.end(), {"--room", absl::StrCat(room_)});
+      options.command.args.insert(options.command.args.end(), {"--room", absl::StrCat(room_)});
     }
-    lease.run_deadline = run_deadline_;
-    lease_ = std::make_unique<DeviceSupervisor>(lease);
+    options.run_deadline = run_deadline_;
+    supervisor_ = std::make_unique<DeviceSupervisor>(options);
   }
 
   absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator() {
     ASSIGN_OR_RETURN(problem_, kernel_->MakeProblem({}, "", target_));
     return WorkerEvaluator::Create({.kernel = kernel_,
                                     .problem = problem_,
-                                    .device = lease_.get(),
+                                    .device = supervisor_.get(),
                                     .compilers = compilers_.get(),
                                     .budget = budget_,
                                     .ready_bytes_max = ready_bytes_max_,
@@ -110,7 +110,7 @@ class WorkerEvaluatorTest : public testing::Test {
     auto strategy = MakeStrategy("exhaustive", space).value();
     std::map<std::string, Trial> trials;
     SweepHooks hooks;
-    hooks.record = [&](Trial& trial) {
+    hooks.store = [&](Trial& trial) {
       trials[ToText(trial.config)] = trial;
       return absl::OkStatus();
     };
@@ -141,7 +141,7 @@ class WorkerEvaluatorTest : public testing::Test {
   std::shared_ptr<const Kernel> kernel_;
   std::unique_ptr<CompileCache> cache_;
   std::unique_ptr<Compilers> compilers_;
-  std::unique_ptr<DeviceSupervisor> lease_;
+  std::unique_ptr<DeviceSupervisor> supervisor_;
   std::unique_ptr<WorkerEvaluator> evaluator_;
 };
 
@@ -231,7 +231,7 @@ TEST_F(WorkerEvaluatorTest, ATrialAboveTheRoofHasTheCeilingsMeasuredAgain) {
     EXPECT_EQ(trial.outcome, cheats ? Outcome::kAboveRoof : Outcome::kOk) << config;
   }
   EXPECT_EQ(evaluator_->roof().ceiling, 1e12);
-  for (const Ceiling& ceiling : lease_->Status().ceilings) {
+  for (const Ceiling& ceiling : supervisor_->Status().ceilings) {
     if (ceiling.name == "dram_copy") EXPECT_EQ(ceiling.value, 1e12);
   }
   int measured = 0;
@@ -284,7 +284,7 @@ TEST_F(WorkerEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNob
     auto strategy = MakeStrategy("exhaustive", space).value();
     std::vector<Trial> trials;
     SweepHooks hooks;
-    hooks.record = [&](Trial& trial) {
+    hooks.store = [&](Trial& trial) {
       trials.push_back(trial);
       return absl::OkStatus();
     };
@@ -295,7 +295,7 @@ TEST_F(WorkerEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNob
     EXPECT_EQ(summary.end, SweepEnd::kTime);
     EXPECT_GE(summary.dropped, 1u);
     for (const Trial& trial : trials) EXPECT_EQ(trial.outcome, Outcome::kOk) << trial.message;
-    EXPECT_EQ(lease_->Status().state, DeviceState::kHealthy);
+    EXPECT_EQ(supervisor_->Status().state, DeviceState::kHealthy);
     // What is left of the search does not stand in the way of measuring the best again.
     evaluator_->ExpectRounds(1, absl::Seconds(60));
     const std::vector<Config> best = {
@@ -439,10 +439,10 @@ TEST_F(WorkerEvaluatorTest, ASweepThatIsCancelledEndsCleanly) {
 TEST_F(WorkerEvaluatorTest, ADeviceThatIsLostEndsTheSweepWithAReason) {
   Make("['ok']", "['samples', 'crash']", "[100]");
   evaluator_.reset();
-  DeviceSupervisorOptions lease;
-  lease.id = "test:0";
-  lease.command = ScriptedCommand("device", dir_, {"--target", target_, "--canary", "fragile"});
-  lease_ = std::make_unique<DeviceSupervisor>(lease);
+  DeviceSupervisorOptions options;
+  options.id = "test:0";
+  options.command = ScriptedCommand("device", dir_, {"--target", target_, "--canary", "fragile"});
+  supervisor_ = std::make_unique<DeviceSupervisor>(options);
   evaluator_ = MakeEvaluator().value();
   for (const Config& config : AllConfigs()) ASSERT_TRUE(evaluator_->Start(config).ok());
   absl::Status lost;

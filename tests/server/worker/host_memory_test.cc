@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/server/supervision/scripted.h"
+#include "tests/server/temp_dir.h"
 
 namespace tune::server {
 namespace {
@@ -50,7 +50,7 @@ TEST_F(HostMemoryTest, KnowsTheFirstVersionOfGroups) {
 }
 
 TEST_F(HostMemoryTest, IsUnknownWhereNothingSaysSo) {
-  EXPECT_EQ(UsableMemoryBytes(dir_ / "nothing here"), 0);
+  EXPECT_EQ(UsableMemoryBytes(dir_.path() + "/nothing here"), 0);
   EXPECT_GT(UsableMemoryBytes(), 0) << "this host";
 }
 

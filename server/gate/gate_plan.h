@@ -25,12 +25,12 @@ struct GateSide {
 
 // One kernel of a run.
 struct GateSubject {
-  std::optional<GateSide> base;  // nothing in a recording
+  std::optional<GateSide> base;  // nothing for the history
   GateSide head;
   double tolerance = -1;  // negative: the run's
 };
 
-struct GateJob {
+struct GatePlan {
   db::GateRunRow run;  // without what only the opened device tells
   std::vector<std::string> device_ids;  // that it may run on, the preferred first
   std::vector<GateSubject> subjects;
@@ -40,8 +40,8 @@ struct GateJob {
 inline constexpr int kGateKernelsMax = 1000;
 
 // Waits until the devices are known, at most until `deadline`.
-absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& store,
-                                  const Devices& devices, absl::Time deadline,
-                                  const Cancelled& cancelled);
+absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store& store,
+                                   const Devices& devices, absl::Time deadline,
+                                   const Cancelled& cancelled);
 
 }  // namespace tune::server

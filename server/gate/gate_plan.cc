@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/gate/gate_job.h"
+#include "server/gate/gate_plan.h"
 
 #include <cmath>
 #include <map>
@@ -135,15 +135,15 @@ absl::Status CheckDimsKnown(const Dims& dims, const std::vector<GateSubject>& su
 
 }  // namespace
 
-absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& store,
-                                  const Devices& devices, absl::Time deadline,
-                                  const Cancelled& cancelled) {
+absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store& store,
+                                   const Devices& devices, absl::Time deadline,
+                                   const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckRequest(request));
   ASSIGN_OR_RETURN(const DeviceChoice device,
                    ChooseDevice(request.device(), devices, deadline, cancelled));
   const DeviceInfo& info = device.view.status.info;
-  GateJob job{.device_ids = device.ids, .leg_seconds = request.leg_seconds()};
-  db::GateRunRow& run = job.run;
+  GatePlan plan{.device_ids = device.ids, .leg_seconds = request.leg_seconds()};
+  db::GateRunRow& run = plan.run;
   if (request.kind() != v1::GATE_KIND_UNSPECIFIED) {
     run.kind = static_cast<db::GateKind>(request.kind());
   }
@@ -167,7 +167,7 @@ absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& 
     ASSIGN_OR_RETURN(NamedKernel head, ParseKernelSource(entry.head()));
     const std::string name = head.kernel->spec().name();
     Dims head_dims = dims;
-    if (run.kind != db::GateKind::kRecording) {
+    if (run.kind != db::GateKind::kHistory) {
       if (request.baseline().empty()) {
         ASSIGN_OR_RETURN(NamedKernel base, ParseKernelSource(entry.base()));
         ASSIGN_OR_RETURN(subject.base, SideOf(std::move(base), dims, request.dtype(), device));
@@ -178,16 +178,16 @@ absl::StatusOr<GateJob> CheckGate(const v1::RunGateRequest& request, db::Store& 
       head_dims = DimsOf(subject.base->problem, dims);
     }
     ASSIGN_OR_RETURN(subject.head, SideOf(std::move(head), head_dims, request.dtype(), device));
-    job.subjects.push_back(std::move(subject));
+    plan.subjects.push_back(std::move(subject));
   }
-  RETURN_IF_ERROR(CheckDimsKnown(dims, job.subjects));
-  const size_t kernels = job.subjects.size();
-  run.job.subject = kernels == 1 ? job.subjects[0].head.kernel().spec().name()
+  RETURN_IF_ERROR(CheckDimsKnown(dims, plan.subjects));
+  const size_t kernels = plan.subjects.size();
+  run.job.subject = kernels == 1 ? plan.subjects[0].head.kernel().spec().name()
                                  : absl::StrCat(kernels, " kernels");
   if (!run.base_label.empty()) {
     absl::StrAppend(&run.job.subject, ", ", run.head_label, " against ", run.base_label);
   }
-  return job;
+  return plan;
 }
 
 }  // namespace tune::server
