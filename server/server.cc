@@ -150,6 +150,7 @@ absl::Status Server::Parts::OpenState() {
                                              .scratch_dir = scratch ? scratch->path() : "",
                                              .worker_dir = options.worker_dir,
                                              .limits = options.limits,
+                                             .triton_python = options.triton_python,
                                              .allow_weak_walls = options.allow_weak_walls,
                                              .compile_deadline = options.compile_deadline,
                                              .prepare_deadline = options.prepare_deadline,

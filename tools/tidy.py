@@ -22,10 +22,12 @@ MAY_INCLUDE = {
     "tuner/device/cpu": {"tuner", "tuner/device"},
     "tuner/device/cuda": {"tuner", "tuner/device"},
     "tuner/device/replay": {"tuner", "tuner/device"},
+    "tuner/device/triton": {"tuner", "tuner/device"},
     "kernels": {"tuner"},
     "db": {"tuner"},
     "client": {"tune/v1/"},
-    "server": {"tuner", "tuner/device", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay", "kernels", "db", "client", "tune/"},
+    "server": {"tuner", "tuner/device", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay",
+               "tuner/device/triton", "kernels", "db", "client", "tune/"},
     "tests": None,
     "bench": None,
 }

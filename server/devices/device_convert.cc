@@ -20,6 +20,12 @@ v1::Device ToProto(const DeviceView& view) {
   proto.set_state(static_cast<v1::DeviceState>(view.status.state));
   proto.set_message(Utf8(view.status.message));
   proto.set_compiler(view.compilers);
+  for (const LanguageCompiler& compiler : view.languages) {
+    v1::DeviceCompiler* added = proto.add_compilers();
+    added->set_language(ToText(compiler.language));
+    if (compiler.info.ok()) added->set_version(compiler.info->version);
+    added->set_message(Utf8(std::string(compiler.info.status().message())));
+  }
   for (const SeenCeiling& seen : view.ceilings) *proto.add_ceilings() = ToProto(seen);
   proto.set_worker_restarts(view.status.worker_restarts);
   proto.mutable_walls()->Assign(view.walls.begin(), view.walls.end());

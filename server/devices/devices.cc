@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "server/rpc/error_detail.h"
 #include "server/wire/nouns.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 #include "tuner/sweep/evaluator.h"
@@ -93,7 +94,7 @@ absl::Status Devices::Try(DeviceSupervisor& supervisor) const {
 void Devices::NoteCompilers(const DeviceSupervisor& supervisor) const {
   const DeviceInfo info = supervisor.Status().info;
   std::vector<std::string> versions;
-  for (CompilePool* pool : workers_.compilers().PoolsFor(info.target)) {
+  for (CompilePool* pool : workers_.compilers().PromptPoolsFor(info.target)) {
     const absl::StatusOr<std::vector<CompilerInfo>> known =
         pool->Compilers([this] { return stopping_.load(); });
     if (!known.ok()) continue;
@@ -217,6 +218,14 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& supervisor) const {
     if (rows.ok()) view.ceilings = Seen(*std::move(rows), info, absl::Now());
   }
   return view;
+}
+
+void Devices::AddLanguages(DeviceView& view, const Cancelled& cancelled) const {
+  // A GPU without a driver has no target that is known, but can be compiled for.
+  const std::string& target = view.status.info.target;
+  const DeviceProfile& profile = ProfileOfDevice(view.status.id);
+  view.languages = workers_.compilers().Languages(
+      target.empty() ? profile.common_targets[0] : target, cancelled);
 }
 
 absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,

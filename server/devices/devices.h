@@ -26,6 +26,7 @@ namespace tune::server {
 struct DeviceView {
   DeviceStatus status;
   std::string compilers;  // for it, of each language: "NVRTC 13.0.88, nvJitLink 13.0"; may be empty
+  std::vector<LanguageCompiler> languages;  // what compiles each; filled in by AddLanguages
   std::vector<SeenCeiling> ceilings;
   std::vector<v1::WorkerWalls> walls;  // of what runs and compiles for it, where they were tried
   absl::Time next_try = absl::InfiniteFuture();  // of one that cannot be used
@@ -53,6 +54,8 @@ class Devices {
   // NOT_FOUND names the devices there are.
   absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline,
                                     const Cancelled& cancelled = {}) const;
+  // Asks the programs that compile for a device, which may have to be started.
+  void AddLanguages(DeviceView& view, const Cancelled& cancelled = {}) const;
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;
 

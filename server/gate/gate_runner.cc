@@ -215,12 +215,15 @@ absl::Status GateRun::CompileVariants() {
     if (!candidate.row.fault.empty()) continue;
     CompileResult* base = candidate.base ? &results[next++] : nullptr;
     CompileResult& head = results[next++];
+    if (base != nullptr) candidate.base->plan.steps = std::move(base->steps);
+    candidate.head.plan.steps = std::move(head.steps);
     NoteCode(candidate, base, head);
     if (base != nullptr) Keep(candidate.base->binary, base->artifact);
     Keep(candidate.head.binary, head.artifact);
     if (!candidate.recovery) continue;
     CompileResult& recovery = results[next++];
     if (recovery.artifact.outcome == Outcome::kOk) {
+      candidate.recovery->plan.steps = std::move(recovery.steps);
       Keep(candidate.recovery->binary, recovery.artifact);
     } else {
       candidate.recovery.reset();

@@ -218,6 +218,7 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
     }
     item.plan = *std::move(plan);
     ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(item.plan, context.cancelled()));
+    item.plan.steps = std::move(result.steps);
     item.profile.outcome = result.artifact.outcome;
     item.profile.resources = result.artifact.resources;
     item.profile.resources.dynamic_shared_bytes = DynamicSharedBytes(item.plan.steps);

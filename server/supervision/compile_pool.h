@@ -56,6 +56,7 @@ struct CompileResult {
   // It compiled, but the steps of its program cannot launch it: kInvalidConfig, and the log says
   // why. Set by Compilers.
   bool misfit = false;
+  std::vector<StepPlan> steps;  // of its program, as they launch the artifact. Set by Compilers
 };
 
 // Thread-safe.

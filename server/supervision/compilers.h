@@ -22,6 +22,15 @@ struct Toolchain {
   bool for_host = false;  // for the CPU device; else for GPUs
   std::vector<Language> languages;
   std::unique_ptr<CompilePool> pool;
+  // Workers that make, of a source in the first of the languages, the text in the second of them
+  // that `pool` compiles. Null: `pool` compiles them all.
+  std::unique_ptr<CompilePool> front = nullptr;
+};
+
+// What compiles a language, or why nothing does.
+struct LanguageCompiler {
+  Language language = Language::kCuda;
+  absl::StatusOr<CompilerInfo> info = absl::UnknownError("not asked");
 };
 
 // Thread-safe once the last toolchain is added.
@@ -41,11 +50,16 @@ class Compilers {
                                     const Cancelled& cancelled = {}) const;
   // Every pool that compiles for a target.
   std::vector<CompilePool*> PoolsFor(const std::string& target) const;
+  // Those whose programs tell their versions at once: none has to look for a Python first.
+  std::vector<CompilePool*> PromptPoolsFor(const std::string& target) const;
+  // Of every language that this installation has a program for, where it is for the target.
+  std::vector<LanguageCompiler> Languages(const std::string& target,
+                                          const Cancelled& cancelled = {}) const;
   // Every target that a language can be compiled for on this host.
   std::vector<std::string> Targets(Language language) const;
 
-  // As the pool's calls of these names. A program whose steps cannot launch what was made of it is
-  // a misfit.
+  // As the pool's calls of these names. The result has the program's steps as they launch what was
+  // made of it; if they cannot, it is a misfit.
   void Submit(const void* owner, const ProgramPlan& program, Done done) const;
   absl::StatusOr<CompileResult> Compile(const ProgramPlan& program,
                                         const Cancelled& cancelled) const;
@@ -63,6 +77,9 @@ class Compilers {
   uint64_t worker_restarts() const;
 
  private:
+  // UNAVAILABLE, UNIMPLEMENTED as PoolFor.
+  absl::StatusOr<const Toolchain*> ToolchainFor(Language language, const std::string& target) const;
+
   std::vector<Toolchain> toolchains_;
 };
 

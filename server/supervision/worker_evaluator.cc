@@ -278,6 +278,7 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
     return;
   }
   if (result->cached) ++compile_cache_hits_;
+  item->plan.steps = std::move(result->steps);
   Artifact& artifact = result->artifact;
   item->trial.compile_seconds = artifact.seconds;
   item->trial.compile_cached = result->cached;

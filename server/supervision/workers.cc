@@ -35,12 +35,19 @@ struct CompilerProgram {
   const char* name;
   bool for_host;
   std::vector<Language> languages;
+  // Its workers make the second of the languages of the first, in processes that do nothing else:
+  // sources that run to be compiled never meet what compiles others.
+  bool has_front_end = false;
 };
 
 const std::vector<CompilerProgram>& CompilerPrograms() {
   static const auto* const kPrograms = new std::vector<CompilerProgram>{
       {"tune-compile-cpu", /*for_host=*/true, {Language::kCuda}},
       {"tune-compile-cuda", /*for_host=*/false, {Language::kCuda, Language::kPtx}},
+      {"tune-compile-triton",
+       /*for_host=*/false,
+       {Language::kTriton, Language::kTtir},
+       /*has_front_end=*/true},
   };
   return *kPrograms;
 }
@@ -56,11 +63,16 @@ int GpuCount(const std::string& gpus_dir) {
   return count;
 }
 
+// `scratch`: the name of its workers' folder.
 std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::string& program,
-                                      CompileCache* cache, WallBook* walls) {
+                                      const std::string& scratch, CompileCache* cache,
+                                      WallBook* walls) {
   CompilePoolOptions pool;
   pool.command.program = program;
-  pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", fs::path(program).filename().string());
+  if (!options.triton_python.empty()) {
+    pool.command.environment.push_back("TUNE_TRITON_PYTHON=" + options.triton_python);
+  }
+  pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
   pool.workers = options.limits.compile_workers;
   pool.binary_bytes_max = options.limits.binary_bytes;
   pool.log_bytes_max = options.limits.log_bytes;
@@ -145,10 +157,15 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   for (const CompilerProgram& compiler : CompilerPrograms()) {
     absl::StatusOr<std::string> program = find(compiler.name);
     if (!program.ok() && !compiler.for_host) continue;
+    const auto pool = [&](const std::string& scratch) {
+      return MakePool(options, program.value_or(compiler.name), scratch, workers->cache_.get(),
+                      walls);
+    };
     workers->compilers_.Add(
         {.for_host = compiler.for_host,
          .languages = compiler.languages,
-         .pool = MakePool(options, program.value_or(compiler.name), workers->cache_.get(), walls)});
+         .pool = pool(compiler.name),
+         .front = compiler.has_front_end ? pool(absl::StrCat(compiler.name, "-front")) : nullptr});
   }
   workers->FindNewDevices();
   const std::string host(DeviceProfiles().back()->family);

@@ -330,7 +330,7 @@ absl::Status SpecChecker::CheckConstraints() {
 
 absl::Status SpecChecker::CheckDefines() {
   const LanguageTraits& language = TraitsOf(parsed_.language);
-  if (!language.has_macros && spec_.defines_size() > 0) {
+  if (!language.has_macros && !language.has_constants && spec_.defines_size() > 0) {
     return root_.Nested("defines", 0).Error(
         "name", absl::StrCat(language.name, " has no macros: let launch expressions and ",
                              "source_choice use the value"));
@@ -349,7 +349,7 @@ absl::Status SpecChecker::CheckOptions() const {
   const LanguageTraits& language = TraitsOf(parsed_.language);
   if (!language.has_macros && spec_.nvrtc_options_size() > 0) {
     return root_.Error("nvrtc_options", 0,
-                       absl::StrCat(language.name, " is compiled without options"));
+                       absl::StrCat(language.name, " is compiled without options of NVRTC"));
   }
   for (int i = 0; i < spec_.nvrtc_options_size(); ++i) {
     const std::string& gpu_target = DeviceProfiles().front()->common_targets.front();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/device/cuda/ptxas_log.h"
+#include "tuner/device/ptxas_log.h"
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace tune::cuda {
+namespace tune {
 namespace {
 
 // The number before `unit` in "Used 32 registers, 1024 bytes smem"; 0 if `unit` is not there.
@@ -49,4 +49,4 @@ Resources ParsePtxasLog(absl::string_view log, const std::string& entry) {
   return resources;
 }
 
-}  // namespace tune::cuda
+}  // namespace tune

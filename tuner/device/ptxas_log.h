@@ -7,9 +7,9 @@
 #include "absl/strings/string_view.h"
 #include "tuner/trial.h"
 
-namespace tune::cuda {
+namespace tune {
 
 // Registers, spills, stack and static shared memory of `entry`; zeros if the log does not name it.
 Resources ParsePtxasLog(absl::string_view log, const std::string& entry);
 
-}  // namespace tune::cuda
+}  // namespace tune
