@@ -179,7 +179,7 @@ bool AllDifferAlike(const v1::OutcomeExample& example, uint64_t done) {
 // Why a sweep has no result, in a line; empty: it has one, or nobody knows.
 std::string WhyText(const v1::Sweep& sweep, const v1::SweepReport& failures) {
   if (sweep.has_result()) return "";
-  if (sweep.state() == v1::SWEEP_STATE_FAILED) return TellingLine(sweep.message());
+  if (sweep.state() == v1::JOB_STATE_FAILED) return TellingLine(sweep.message());
   const v1::OutcomeSummary* most = nullptr;
   for (const v1::OutcomeSummary& outcome : failures.outcomes()) {
     if (outcome.outcome() == v1::OUTCOME_OK || outcome.examples().empty()) continue;

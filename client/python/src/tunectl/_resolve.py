@@ -54,7 +54,7 @@ def _place_of(asked: str, snapshot: Snapshot) -> Place:
         _, name, traits = max(fitting, key=lambda one: one[0])
         note = f"the device is taken to be {name}" if len(fitting) > 1 else ""
         return Place(name, traits, note)
-    note = f"device '{asked}' is not known here" if asked and family != "cpu" else ""
+    note = f"device '{asked}' is not known here" if asked and family != snapshot.host_target else ""
     return Place(asked, snapshot.target(snapshot.host_target), note)
 
 
