@@ -18,6 +18,7 @@
 #include "tune/v1/record.grpc.pb.h"
 #include "tune/v1/report.grpc.pb.h"
 #include "tune/v1/server.grpc.pb.h"
+#include "tune/v1/snapshot.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
@@ -70,6 +71,7 @@ class Connection {
   v1::DeviceService::Stub& devices() { return *devices_; }
   v1::ProfileService::Stub& profiles() { return *profiles_; }
   v1::RecordService::Stub& records() { return *records_; }
+  v1::SnapshotService::Stub& snapshots() { return *snapshots_; }
   v1::BenchService::Stub& bench() { return *bench_; }
   v1::ReportService::Stub& reports() { return *reports_; }
   v1::ServerService::Stub& server() { return *server_; }
@@ -88,6 +90,7 @@ class Connection {
   std::unique_ptr<v1::DeviceService::Stub> devices_;
   std::unique_ptr<v1::ProfileService::Stub> profiles_;
   std::unique_ptr<v1::RecordService::Stub> records_;
+  std::unique_ptr<v1::SnapshotService::Stub> snapshots_;
   std::unique_ptr<v1::BenchService::Stub> bench_;
   std::unique_ptr<v1::ReportService::Stub> reports_;
   std::unique_ptr<v1::ServerService::Stub> server_;

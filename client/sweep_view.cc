@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "client/format.h"
 #include "client/interrupt.h"
+#include "client/job_state.h"
 #include "client/rpc.h"
 
 namespace tune::client {
@@ -101,7 +102,7 @@ std::string DimFlags(const v1::Sweep& sweep) {
 }
 
 std::string NextCommand(const v1::Sweep& sweep) {
-  const bool stopped = sweep.state() == v1::SWEEP_STATE_CANCELLED;
+  const bool stopped = sweep.state() == v1::JOB_STATE_CANCELLED;
   if (stopped) return "the same command again continues where this stopped";
   if (!sweep.has_result()) return absl::StrCat("tunectl trial list --sweep ", sweep.id());
   return absl::StrCat("tunectl best ", sweep.kernel_name(), DimFlags(sweep));
@@ -178,7 +179,7 @@ bool AllDifferAlike(const v1::OutcomeExample& example, uint64_t done) {
 // Why a sweep has no result, in a line; empty: it has one, or nobody knows.
 std::string WhyText(const v1::Sweep& sweep, const v1::SweepReport& failures) {
   if (sweep.has_result()) return "";
-  if (sweep.state() == v1::SWEEP_STATE_FAILED) return TellingLine(sweep.message());
+  if (sweep.state() == v1::JOB_STATE_FAILED) return TellingLine(sweep.message());
   const v1::OutcomeSummary* most = nullptr;
   for (const v1::OutcomeSummary& outcome : failures.outcomes()) {
     if (outcome.outcome() == v1::OUTCOME_OK || outcome.examples().empty()) continue;
@@ -216,11 +217,11 @@ v1::SweepReport WhyNoneWasOk(Connection& connection, const v1::Sweep& sweep) {
 
 std::string ProgressText(const v1::Sweep& sweep) {
   const v1::SweepProgress& progress = sweep.progress();
-  if (sweep.state() == v1::SWEEP_STATE_QUEUED) {
+  if (sweep.state() == v1::JOB_STATE_QUEUED) {
     return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is queued",
                         sweep.message().empty() ? "" : ": ", sweep.message());
   }
-  if (sweep.state() == v1::SWEEP_STATE_WAITING) {
+  if (sweep.state() == v1::JOB_STATE_WAITING) {
     return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is ", sweep.message());
   }
   std::string text =
@@ -274,13 +275,13 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) 
   if (progress.worker_restarts() > 0) {
     absl::StrAppend(&tried, ", ", progress.worker_restarts(), " worker restarts");
   }
-  if (!sweep.end().empty()) absl::StrAppend(&tried, "; ", sweep.end());
+  if (!sweep.end_message().empty()) absl::StrAppend(&tried, "; ", sweep.end_message());
   AddLine(text, "tried", tried);
   AddLine(text, "started", WarmStartText(sweep));
   AddLine(text, "state",
-          sweep.state() == v1::SWEEP_STATE_DONE
+          sweep.state() == v1::JOB_STATE_DONE
               ? ""
-              : absl::StrCat(ToText(sweep.state()), sweep.message().empty() ? "" : ": ",
+              : absl::StrCat(StateText(sweep), sweep.message().empty() ? "" : ": ",
                              sweep.message()));
   AddLine(text, "next", NextCommand(sweep));
   return text;
@@ -317,7 +318,11 @@ absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_i
   progress.Clear();
   const absl::Status status = FromGrpc(reader->Finish());
   watched.interrupted = guard.interrupted();
-  if (!status.ok() && !watched.interrupted) return status;
+  if (watched.interrupted) return watched;
+  if (!status.ok()) return status;
+  const absl::Status finished =
+      CheckFinished(absl::StrCat("sweep ", sweep_id), watched.sweep.state());
+  if (!finished.ok()) return finished;
   return watched;
 }
 

@@ -29,7 +29,7 @@ absl::StatusOr<int64_t> SqliteStore::AddComparison(const ComparisonRow& comparis
 }
 
 absl::StatusOr<ComparisonRow> SqliteStore::GetComparison(int64_t id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(auto comparisons,
                    Select<ComparisonRow>(*reader, kSelectedComparison,
                                          absl::StrCat(kComparisons, "WHERE comparison.id = ?"),
@@ -39,7 +39,7 @@ absl::StatusOr<ComparisonRow> SqliteStore::GetComparison(int64_t id) {
 }
 
 absl::StatusOr<std::vector<ComparisonRow>> SqliteStore::ListComparisons(uint32_t limit) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat("SELECT ", ColumnsOf<ComparisonRow>(kSelectedComparison), " FROM ",
                    kComparisons, "ORDER BY comparison.id DESC LIMIT ?"));
@@ -55,7 +55,7 @@ absl::StatusOr<int64_t> SqliteStore::AddCompared(const ComparedRow& compared) {
 }
 
 absl::StatusOr<std::vector<ComparedRow>> SqliteStore::ComparedOf(int64_t comparison_id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<ComparedRow>(*reader, {}, "compared WHERE comparison_id = ? ORDER BY id",
                              comparison_id);
 }
@@ -67,7 +67,7 @@ absl::Status SqliteStore::AppendComparisonLeg(const ComparisonLegRow& leg) {
 }
 
 absl::StatusOr<std::vector<ComparisonLegRow>> SqliteStore::ComparisonLegs(int64_t compared_id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<ComparisonLegRow>(*reader, {}, "comparison_leg WHERE compared_id = ? ORDER BY id",
                                   compared_id);
 }

@@ -23,6 +23,18 @@ struct SourceFile {
 };
 TUNE_FIELDS(SourceFile, name, text);
 
+// What a compiler may take for granted of an argument of the launch, where the language compiles
+// for each kind of arguments.
+struct ArgumentHint {
+  std::string name;
+  std::string type;     // "*bf16", "i32", "fp32", as Triton calls them
+  int64_t divisor = 1;  // the number, or the address, is a multiple of it
+  bool is_one = false;  // an integer that is 1
+
+  friend bool operator==(const ArgumentHint&, const ArgumentHint&) = default;
+};
+TUNE_FIELDS(ArgumentHint, name, type, divisor, is_one);
+
 // One compilation, which makes one artifact.
 struct CompilePlan {
   Language language = Language::kCuda;
@@ -30,12 +42,14 @@ struct CompilePlan {
   std::string source_name;  // "softmax.cu"
   std::string source_text;
   std::vector<SourceFile> headers;
-  std::vector<std::pair<std::string, std::string>> defines;  // -Dname=value, in order
-  std::vector<std::string> options;                          // on the allow-list only
+  // -Dname=value, in order; in a language with constants, their values as Python writes them.
+  std::vector<std::pair<std::string, std::string>> defines;
+  std::vector<std::string> options;  // on the allow-list only
   std::vector<std::string> entries;  // kernels of the artifact that are launched, each once
+  std::vector<ArgumentHint> arguments;  // of the entry, where the language compiles for them
 };
 TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
-            entries);
+            entries, arguments);
 
 // Sent between the daemon and its workers, as Fill::Kind is: do not renumber.
 enum class Role { kInput = 1, kOutput = 2, kInOut = 3, kScratch = 4 };
@@ -135,7 +149,7 @@ struct ProblemPlan {
 // The problem's buffer of a name; null: it has none such.
 const BufferPlan* FindBuffer(const ProblemPlan& plan, const std::string& name);
 
-// Of outputs and in-outs, in bytes.
+// Bytes of the buffers that the kernel writes.
 double WrittenBytes(const ProblemPlan& plan);
 
 // The largest of all steps.

@@ -27,9 +27,10 @@ void AddBench(CLI::App& app, Session& session);   // bench KERNEL...
 void AddCompare(CLI::App& app, Session& session);  // compare NAME...
 void AddReport(CLI::App& app, Session& session);  // report roofline|sweep|compare
 void AddGate(CLI::App& app, Session& session);  // gate
-void AddGateVerbs(CLI::App& gate, Session& session);  // gate list|show|replay|resample
+void AddGateVerbs(CLI::App& gate, Session& session);  // gate list|show|recompute|resample
 void AddBaseline(CLI::App& app, Session& session);  // baseline set|list
-void AddHistory(CLI::App& app, Session& session);  // history KERNEL, history record
+void AddHistory(CLI::App& app, Session& session);  // history KERNEL, history add
+void AddSnapshot(CLI::App& app, Session& session);  // snapshot list|show|diff|pin|...
 void AddServer(CLI::App& app, Session& session);  // server status
 
 }  // namespace tune::client

@@ -143,13 +143,8 @@ absl::StatusOr<std::vector<ComparedWorkload>> ResolveProblemOfAll(
   for (const Entry& entry : entries) {
     ComparedWorkload& item = items.emplace_back();
     item.label = entry.label;
-    item.workload.named = entry.named;
-    item.workload.device = device;
     const auto resolve = [&]() -> absl::Status {
-      Workload& workload = item.workload;
-      ASSIGN_OR_RETURN(workload.problem, ResolveProblem(workload.kernel(), dims, dtype, device));
-      ASSIGN_OR_RETURN(workload.plan,
-                       workload.kernel().PlanProblem(workload.problem, device.traits));
+      ASSIGN_OR_RETURN(item.workload, ResolveWorkload(entry.named, dims, dtype, device));
       return ChooseConfig(*entry.request, records, cancelled, item);
     };
     if (absl::Status resolved = resolve(); !resolved.ok()) return Of(entry.label, resolved);

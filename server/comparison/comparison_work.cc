@@ -182,29 +182,23 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
 absl::Status ComparisonWork::CompileOne(Candidate& candidate, const Cancelled& cancelled) const {
   ComparedProgram& program = candidate.program;
   db::ComparedRow& row = candidate.row;
-  const auto compile = [&](const ProgramPlan& plan, const std::string& what, std::string& binary,
-                           std::string* version) -> absl::Status {
-    ASSIGN_OR_RETURN(CompilePool * pool,
-                     workers_.PoolFor(plan.compile.language, plan.compile.target));
-    if (version != nullptr) {
-      ASSIGN_OR_RETURN(const CompilerInfo info, pool->Info(plan.compile.language, cancelled));
-      *version = info.version;
-    }
-    ASSIGN_OR_RETURN(CompileResult result, pool->Compile(plan.compile, cancelled));
+  const Compilers& compilers = workers_.compilers();
+  ASSIGN_OR_RETURN(const CompilerInfo info, compilers.Info(program.plan.compile.language,
+                                                           program.plan.compile.target, cancelled));
+  row.compiler = info.version;
+  const auto compile = [&](ProgramPlan& plan, const std::string& what,
+                           std::string& binary) -> absl::Status {
+    ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(plan, cancelled));
     row.outcome = result.artifact.outcome;
     row.message = row.outcome == Outcome::kOk ? "" : Shortened(what + result.artifact.log);
-    const absl::Status steps = CheckSteps(plan, result.artifact);
-    if (row.outcome == Outcome::kOk && !steps.ok()) {
-      row.outcome = Outcome::kInvalidConfig;
-      row.message = Shortened(absl::StrCat(what, steps.message()));
-    }
+    plan.steps = std::move(result.steps);
     binary = std::move(result.artifact.binary);
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(compile(program.plan, "", program.binary, &row.compiler));
+  RETURN_IF_ERROR(compile(program.plan, "", program.binary));
   if (row.outcome == Outcome::kOk) {
-    RETURN_IF_ERROR(compile(program.problem.reference, "the reference: ", program.reference_binary,
-                            nullptr));
+    RETURN_IF_ERROR(
+        compile(program.problem.reference, "the reference: ", program.reference_binary));
   }
   candidate.runs = row.outcome == Outcome::kOk;
   return absl::OkStatus();

@@ -87,7 +87,8 @@ absl::Status PlayOne(const v1::ReplayRequest& request, v1::ReplayResponse& respo
     response.set_optimum_ratio(played.summary.best->measurement.latency_ns_median /
                                space.optimum_ns());
   }
-  response.set_end(ToText(played.summary.end));
+  response.set_end(static_cast<v1::SweepEnd>(played.summary.end));
+  response.set_end_message(ToText(played.summary.end));
   response.set_recorded_seconds(played.recorded_seconds);
   std::vector<double> overhead_us = played.overhead_us;
   std::sort(overhead_us.begin(), overhead_us.end());

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Counts up when the key or the contents of an entry change their meaning.
-constexpr absl::string_view kFormat = "tune-compile-3\n";
+constexpr absl::string_view kFormat = "tune-compile-4\n";
 constexpr size_t kDigestBytes = 32;
 constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
 
@@ -141,7 +141,13 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
     AppendField(text, name);
     AppendField(text, value);
   }
+  AppendField(text, absl::StrCat(plan.options.size()));
   for (const std::string& option : plan.options) AppendField(text, option);
+  for (const ArgumentHint& argument : plan.arguments) {
+    AppendField(text, argument.name);
+    AppendField(text, argument.type);
+    AppendField(text, absl::StrCat(argument.divisor, " ", argument.is_one ? 1 : 0));
+  }
   return Sha256Hex(text);
 }
 

@@ -124,6 +124,9 @@ int RunCompileWorker(int argc, char** argv, WorkerRole role,
   setpriority(PRIO_PROCESS, 0, kNiceness);
   absl::StatusOr<Compilers> compilers = MakeAll(factories);
   Walls walls(role, arguments->scratch_dir);
+  if (compilers.ok()) {
+    for (const auto& compiler : *compilers) walls.Admit(compiler->Files());
+  }
   walls.EncloseProcess();
   ExitWhenDaemonCloses(kWorkerFd);
   walls.EncloseCalls();

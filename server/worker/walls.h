@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/worker/worker_role.h"
+#include "tuner/device/compiler.h"
 
 namespace tune::server {
 
@@ -25,6 +26,10 @@ class Walls {
  public:
   // `scratch_dir`: the only folder that may be written to; a kHostDevice may write to none.
   Walls(WorkerRole role, std::string scratch_dir);
+
+  // What can be read besides, and for a kInterpreter the programs that can be run. Call it before
+  // EncloseProcess.
+  void Admit(const CompilerFiles& files);
 
   // The process ends with the daemon, has no privileges, and keeps to its limits and its files.
   // Libraries that are loaded by then can still be read. Threads that run already are not kept from
@@ -49,6 +54,7 @@ class Walls {
   const WorkerRole role_;
   const std::string scratch_dir_;
   const WallLimits limits_;
+  CompilerFiles files_;
   int landlock_ = 0;
   std::string missing_;
 };

@@ -2,11 +2,15 @@
 #include "tuner/device/program_checks.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/parameters.h"
 #include "tuner/source/source_functions.h"
+#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -22,20 +26,89 @@ std::string WhyBlockDoesNotFit(const CompilePlan& plan, const LaunchPlan& launch
                       exact ? "exactly " : "at most ", exact ? entry.threads : entry.threads_max);
 }
 
+const std::string& NameOf(const ArgPlan& arg) {
+  return std::visit([](const auto& held) -> const std::string& { return held.name; }, arg);
+}
+
+// The args that the entry takes by name. One that it does not take was known to the compiler.
+absl::Status TakeByName(const std::vector<ParameterFact>& parameters, StepPlan& step) {
+  std::vector<ArgPlan> taken;
+  for (const ParameterFact& parameter : parameters) {
+    const auto arg = std::find_if(step.args.begin(), step.args.end(), [&](const ArgPlan& known) {
+      return NameOf(known) == parameter.name;
+    });
+    if (arg == step.args.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", step.launch.entry, "' takes a parameter '", parameter.name,
+          "', which no arg of the spec is called"));
+    }
+    taken.push_back(*arg);
+  }
+  step.args = std::move(taken);
+  return absl::OkStatus();
+}
+
+// Overlapping launches must not share it: a program's steps run one after the other.
+absl::Status AddScratch(const std::vector<ScratchFact>& scratch, StepPlan& step) {
+  constexpr int64_t kScratchBytesMax = int64_t{1} << 36;
+  const std::array<int64_t, 3>& grid = step.launch.grid;  // clusters counted in
+  for (size_t i = 0; i < scratch.size(); ++i) {
+    const std::string name = absl::StrCat("scratch of ", step.launch.entry, " ", i);
+    if (scratch[i].bytes == 0) {
+      step.args.emplace_back(ScalarPlan{name, DType::kI64, int64_t{0}});
+      continue;
+    }
+    const double bytes = static_cast<double>(scratch[i].bytes) * static_cast<double>(grid[0]) *
+                         static_cast<double>(grid[1]) * static_cast<double>(grid[2]);
+    if (bytes > static_cast<double>(kScratchBytesMax)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", step.launch.entry, "' wants ", scratch[i].bytes,
+          " bytes of scratch for each block, too much for a grid of ", grid[0], " x ", grid[1],
+          " x ", grid[2]));
+    }
+    step.args.emplace_back(BufferPlan{.name = name,
+                                      .dtype = DType::kU8,
+                                      .count = static_cast<int64_t>(bytes),
+                                      .role = Role::kScratch});
+  }
+  return absl::OkStatus();
+}
+
+// As the compiler wants the entry to be launched.
+absl::Status LaunchAsCompiled(const EntryFacts& entry, StepPlan& step) {
+  const LaunchFacts& facts = *entry.launch;
+  LaunchPlan& launch = step.launch;
+  launch.block = {facts.threads, 1, 1};
+  if (launch.cluster[0] != facts.cluster) launch.grid[0] *= facts.cluster;
+  launch.cluster = {facts.cluster, 1, 1};
+  launch.shared_bytes = facts.shared_bytes;
+  const auto named = [](const ParameterFact& parameter) { return !parameter.name.empty(); };
+  if (entry.parameters.has_value() &&
+      std::all_of(entry.parameters->begin(), entry.parameters->end(), named)) {
+    RETURN_IF_ERROR(TakeByName(*entry.parameters, step));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FitStep(const CompilePlan& compile, const EntryFacts& entry, StepPlan& step) {
+  if (entry.launch.has_value()) RETURN_IF_ERROR(LaunchAsCompiled(entry, step));
+  std::string why = WhyBlockDoesNotFit(compile, step.launch, entry);
+  if (why.empty() && entry.parameters.has_value()) {
+    why = WhyArgsDoNotFit(compile, entry.name, step.args, *entry.parameters);
+  }
+  if (!why.empty()) return absl::InvalidArgumentError(why);
+  return entry.launch.has_value() ? AddScratch(entry.launch->scratch, step) : absl::OkStatus();
+}
+
 }  // namespace
 
-absl::Status CheckSteps(const ProgramPlan& program, const Artifact& artifact) {
+absl::Status FitSteps(const Artifact& artifact, ProgramPlan& program) {
   if (artifact.outcome != Outcome::kOk) return absl::OkStatus();
-  for (const StepPlan& step : program.steps) {
+  for (StepPlan& step : program.steps) {
     const auto entry =
         std::find_if(artifact.entries.begin(), artifact.entries.end(),
                      [&](const EntryFacts& known) { return known.name == step.launch.entry; });
-    if (entry == artifact.entries.end()) continue;
-    std::string why = WhyBlockDoesNotFit(program.compile, step.launch, *entry);
-    if (why.empty() && entry->parameters.has_value()) {
-      why = WhyArgsDoNotFit(program.compile, entry->name, step.args, *entry->parameters);
-    }
-    if (!why.empty()) return absl::InvalidArgumentError(why);
+    if (entry != artifact.entries.end()) RETURN_IF_ERROR(FitStep(program.compile, *entry, step));
   }
   return absl::OkStatus();
 }

@@ -90,6 +90,40 @@ bool IsMacroText(const std::string& text) {
          });
 }
 
+std::string TritonName(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return "fp64";
+    case DType::kF32:
+      return "fp32";
+    case DType::kF16:
+      return "fp16";
+    default:
+      return ToText(dtype);
+  }
+}
+
+// As Triton's own launcher would look at them. Buffers start where devices allocate: at a multiple
+// of 256 bytes at least.
+std::vector<ArgumentHint> HintsOf(const std::vector<ArgPlan>& args) {
+  constexpr int64_t kDivisor = 16;
+  std::vector<ArgumentHint> hints;
+  for (const ArgPlan& arg : args) {
+    if (const auto* buffer = std::get_if<BufferPlan>(&arg)) {
+      hints.push_back({buffer->name, absl::StrCat("*", TritonName(buffer->dtype)), kDivisor});
+    } else if (const auto* scalar = std::get_if<ScalarPlan>(&arg)) {
+      ArgumentHint& hint = hints.emplace_back();
+      hint.name = scalar->name;
+      hint.type = TritonName(scalar->dtype);
+      if (const auto* integer = std::get_if<int64_t>(&scalar->value)) {
+        hint.divisor = *integer % kDivisor == 0 ? kDivisor : 1;
+        hint.is_one = *integer == 1;
+      }
+    }
+  }
+  return hints;
+}
+
 class Planner {
  public:
   Planner(const ParsedSpec& parsed, const Problem& problem, const TargetTraits& traits)
@@ -135,20 +169,37 @@ class Planner {
                              absl::StrCat("'", name, "' is neither the source nor a header"));
   }
 
-  // Of `source`, with every other file as a header where the language has such.
-  absl::StatusOr<CompilePlan> Compile(Language language, const std::string& source) const {
-    CompilePlan plan;
-    plan.language = language;
-    plan.target = traits_.target;
-    plan.source_name = source;
-    plan.source_text = parsed_.files.at(source);
-    if (!TraitsOf(language).has_macros) return plan;
-    for (const std::string& header : spec_.headers()) {
-      if (header != source) plan.headers.push_back({header, parsed_.files.at(header)});
+  // The value that a param or a define gives an option of the language's compiler.
+  absl::StatusOr<std::string> Option(const std::string& name, const std::string& otherwise) const {
+    for (const auto& [param, value] : config_.entries) {
+      if (param == name) return ToPython(value);
     }
-    for (const auto& [name, value] : config_.entries) {
-      plan.defines.emplace_back(name, ToMacro(value));
+    for (size_t i = 0; i < parsed_.defines.size(); ++i) {
+      if (spec_.defines(static_cast<int>(i)).name() != name) continue;
+      ASSIGN_OR_RETURN(const Value value, evaluation_.Any(name, parsed_.defines[i]));
+      return ToPython(value);
     }
+    return otherwise;
+  }
+
+  absl::Status AddOptions(const LanguageTraits& language, CompilePlan& plan) const {
+    for (const auto& [name, otherwise] : language.options) {
+      ASSIGN_OR_RETURN(const std::string value, Option(name, otherwise));
+      if (!value.empty()) plan.options.push_back(absl::StrCat(name, "=", value));
+    }
+    return absl::OkStatus();
+  }
+
+  // Params and defines, as the language writes values; without those that are options.
+  absl::Status AddDefines(const LanguageTraits& language, CompilePlan& plan) const {
+    const auto add = [&](const std::string& name, const Value& value) {
+      const bool is_option =
+          std::any_of(language.options.begin(), language.options.end(),
+                      [&name](const auto& option) { return option.first == name; });
+      if (is_option) return;
+      plan.defines.emplace_back(name, language.has_macros ? ToMacro(value) : ToPython(value));
+    };
+    for (const auto& [name, value] : config_.entries) add(name, value);
     for (size_t i = 0; i < parsed_.defines.size(); ++i) {
       const std::string& name = spec_.defines(static_cast<int>(i)).name();
       ASSIGN_OR_RETURN(const Value value, evaluation_.Any(name, parsed_.defines[i]));
@@ -156,8 +207,27 @@ class Planner {
       if (!IsMacroText(text)) {
         return evaluation_.Error(name, absl::StrCat("'", text, "' cannot be a macro"));
       }
-      plan.defines.emplace_back(name, text);
+      add(name, value);
     }
+    return absl::OkStatus();
+  }
+
+  // Of `source`, with every other file as a header where the language has such.
+  absl::StatusOr<CompilePlan> Compile(Language language, const std::string& source) const {
+    CompilePlan plan;
+    plan.language = language;
+    plan.target = traits_.target;
+    plan.source_name = source;
+    plan.source_text = parsed_.files.at(source);
+    const LanguageTraits& traits = TraitsOf(language);
+    RETURN_IF_ERROR(AddOptions(traits, plan));
+    if (!traits.has_macros && !traits.has_constants) return plan;
+    for (const std::string& header : spec_.headers()) {
+      if (header == source || IsForeignFile(language, header)) continue;
+      plan.headers.push_back({header, parsed_.files.at(header)});
+    }
+    RETURN_IF_ERROR(AddDefines(traits, plan));
+    if (!traits.has_macros) return plan;
     plan.defines.emplace_back("DTYPE", CppName(problem_.dtype));
     plan.defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
                               "1");
@@ -198,6 +268,9 @@ class Planner {
       }
     }
     if (program.steps.empty()) return evaluation_.Error("steps", "the config leaves out all");
+    if (TraitsOf(parsed_.language).launched_as_compiled) {
+      program.compile.arguments = HintsOf(program.steps.front().args);
+    }
     return program;
   }
 

@@ -50,9 +50,11 @@ class SpecChecker {
   absl::Status CheckFill(const v1::Fill& fill, const SpecPlace& place) const;
   absl::Status CheckScalar(const v1::Scalar& scalar, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckTensorMap(const v1::TensorMap& map, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckLaunch(const v1::Launch& launch, const SpecPlace& place, ParsedLaunch* parsed);
+  absl::Status CheckLaunch(const v1::Launch& launch, const SpecPlace& place, Language language,
+                           ParsedLaunch* parsed);
   absl::Status CheckSteps();
-  absl::Status CheckStep(const v1::Step& step, const SpecPlace& place, ParsedStep* parsed);
+  absl::Status CheckStep(const v1::Step& step, const SpecPlace& place, Language language,
+                         ParsedStep* parsed);
   // Indices of the args that a list names; of all args if it names none.
   template <typename List>
   absl::StatusOr<std::vector<size_t>> ArgsNamed(const SpecPlace& place, const List& names) const;

@@ -49,6 +49,11 @@ absl::Status SpecChecker::CheckArgs() {
         RETURN_IF_ERROR(CheckScalar(arg.scalar(), place.Nested("scalar"), &parsed));
         break;
       case v1::Arg::kTensorMap:
+        if (TraitsOf(parsed_.language).launched_as_compiled) {
+          return place.Error("tensor_map", absl::StrCat(ToText(parsed_.language),
+                                                        " takes no tensor maps of a spec: make "
+                                                        "descriptors in the kernel"));
+        }
         RETURN_IF_ERROR(CheckTensorMap(arg.tensor_map(), place.Nested("tensor_map"), &parsed));
         break;
       case v1::Arg::KIND_NOT_SET:
@@ -136,7 +141,9 @@ absl::Status SpecChecker::CheckTensorMap(const v1::TensorMap& map, const SpecPla
 }
 
 absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace& place,
-                                      ParsedLaunch* parsed) {
+                                      Language language, ParsedLaunch* parsed) {
+  const LanguageTraits& traits = TraitsOf(language);
+  const bool compiled = traits.launched_as_compiled;
   Names in_scope = config_names_;
   in_scope.insert("sm_count");
   const struct {
@@ -145,9 +152,14 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
     std::vector<Expression>* parsed;
     int least;
   } kAxes[] = {{"grid", launch.grid(), &parsed->grid, 1},
-               {"block", launch.block(), &parsed->block, 1},
+               {"block", launch.block(), &parsed->block, compiled ? 0 : 1},
                {"cluster", launch.cluster(), &parsed->cluster, 0}};
   for (const auto& axes : kAxes) {
+    if (compiled && axes.least == 0 && axes.texts.size() > 0) {
+      return place.Error(axes.field, 0,
+                         absl::StrCat(traits.name, " decides it: a launch has a grid only; give "
+                                      "params or defines num_warps and num_ctas"));
+    }
     if (axes.texts.size() < axes.least || axes.texts.size() > 3) {
       return place.Error(axes.field,
                          absl::StrCat(axes.least, " to 3 expressions, not ", axes.texts.size()));
@@ -155,6 +167,7 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
     RETURN_IF_ERROR(ParseAll(place, axes.field, axes.texts, in_scope, axes.parsed));
   }
   if (!launch.shared_bytes().empty()) {
+    if (compiled) return place.Error("shared_bytes", absl::StrCat(traits.name, " decides it"));
     ASSIGN_OR_RETURN(parsed->shared_bytes,
                      Parse(place, "shared_bytes", -1, launch.shared_bytes(), in_scope));
   }
@@ -223,13 +236,13 @@ absl::StatusOr<std::vector<size_t>> SpecChecker::ScratchNamed(const v1::Step& st
 }
 
 absl::Status SpecChecker::CheckStep(const v1::Step& step, const SpecPlace& place,
-                                    ParsedStep* parsed) {
+                                    Language language, ParsedStep* parsed) {
   if (!IsIdentifier(step.entry())) {
     return place.Error("entry", absl::StrCat("'", step.entry(), "' is no C identifier"));
   }
   parsed->entry = step.entry();
   if (!step.has_launch()) return place.Error("launch", "missing");
-  RETURN_IF_ERROR(CheckLaunch(step.launch(), place.Nested("launch"), &parsed->launch));
+  RETURN_IF_ERROR(CheckLaunch(step.launch(), place.Nested("launch"), language, &parsed->launch));
   if (step.args_size() > 64) return place.Error("args", 64, "one too many; the most is 64");
   ASSIGN_OR_RETURN(parsed->args, ArgsNamed(place, step.args()));
   if (step.zero_size() > 16) return place.Error("zero", 16, "one too many; the most is 16");
@@ -253,7 +266,11 @@ absl::Status SpecChecker::CheckSteps() {
     if (spec_.has_launch()) *step.mutable_launch() = spec_.launch();
     ParsedStep& parsed = parsed_.steps.emplace_back();
     parsed.field = "launch";
-    return CheckStep(step, root_, &parsed);
+    return CheckStep(step, root_, parsed_.language, &parsed);
+  }
+  if (TraitsOf(parsed_.language).launched_as_compiled) {
+    return root_.Error("steps", 0, absl::StrCat("a kernel in ", ToText(parsed_.language),
+                                                " has one entry and one launch"));
   }
   if (!spec_.entry().empty()) return root_.Error("entry", "each of the steps has its own");
   if (spec_.has_launch()) return root_.Error("launch", "each of the steps has its own");
@@ -266,7 +283,7 @@ absl::Status SpecChecker::CheckSteps() {
     }
     ParsedStep& parsed = parsed_.steps.emplace_back();
     parsed.field = absl::StrCat("steps[", i, "].launch");
-    RETURN_IF_ERROR(CheckStep(step, place, &parsed));
+    RETURN_IF_ERROR(CheckStep(step, place, parsed_.language, &parsed));
   }
   return absl::OkStatus();
 }
@@ -278,6 +295,12 @@ absl::Status SpecChecker::CheckReferenceSource(const v1::Reference& reference,
   parsed_.reference_language = own ? Language::kCuda : parsed_.language;
   if (reference.language() != v1::LANGUAGE_UNSPECIFIED) {
     ASSIGN_OR_RETURN(parsed_.reference_language, CheckLanguage(place, reference.language()));
+  }
+  if (TraitsOf(parsed_.reference_language).launched_as_compiled) {
+    return place.Error(own ? "language" : "source",
+                       absl::StrCat("a reference is not written in ",
+                                    ToText(parsed_.reference_language),
+                                    ": name a file of its own, in CUDA C++"));
   }
   if (!own || parsed_.files.count(reference.source()) > 0) return absl::OkStatus();
   return CheckFile(place, "source", -1, reference.source(), parsed_.reference_language);
@@ -301,7 +324,7 @@ absl::Status SpecChecker::CheckReference() {
   *step.mutable_args() = reference.args();
   if (reference.has_launch()) *step.mutable_launch() = reference.launch();
   parsed_.reference.field = "reference.launch";
-  return CheckStep(step, place, &parsed_.reference);
+  return CheckStep(step, place, parsed_.reference_language, &parsed_.reference);
 }
 
 absl::Status SpecChecker::CheckTolerances() const {

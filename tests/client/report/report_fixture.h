@@ -20,7 +20,7 @@ inline void AddEntry(v1::Config& config, const std::string& param, int64_t value
   entry->mutable_value()->set_integer(value);
 }
 
-inline void AddUse(v1::RooflinePoint& point, const std::string& resource,
+inline void AddUse(v1::RooflinePoint& point, v1::RooflineResource resource,
                    const std::string& ceiling, double amount, double roof, bool counted) {
   const double median = point.trial().measurement().latency_ns_median();
   v1::ResourceUse* use = point.add_uses();
@@ -31,7 +31,7 @@ inline void AddUse(v1::RooflinePoint& point, const std::string& resource,
   use->set_counted(counted);
   use->set_floor_ns(amount / roof * 1e9);
   use->set_utilisation(use->floor_ns() / median);
-  if (resource != "compute") use->set_intensity(1e9 / amount);
+  if (resource != v1::ROOFLINE_RESOURCE_COMPUTE) use->set_intensity(1e9 / amount);
 }
 
 // 40 trials of "sketch": 36 ok (10 of them counted, 1 above the roof besides), 3 failed.
@@ -73,17 +73,17 @@ inline v1::Roofline SketchRoofline(int64_t sweep_id) {
     m.set_sample_count(60);
     m.set_clock(v1::CLOCK_CUPTI);
     trial.mutable_resources()->set_registers(32 + 8 * (i % 3));
-    AddUse(point, "dram", "dram_copy", i < 10 ? 1.5e9 : 1e9, 4.2e12, i < 10);
+    AddUse(point, v1::ROOFLINE_RESOURCE_DRAM, "dram_copy", i < 10 ? 1.5e9 : 1e9, 4.2e12, i < 10);
     if (i < 10) {
-      AddUse(point, "l2", "l2", 3e9, 9e12, true);
-      AddUse(point, "l1", "l1", 6e9, 30e12, true);
+      AddUse(point, v1::ROOFLINE_RESOURCE_L2, "l2", 3e9, 9e12, true);
+      AddUse(point, v1::ROOFLINE_RESOURCE_L1, "l1", 6e9, 30e12, true);
       point.set_profile_id(i + 1);
       point.set_reread_factor(1.5);
     }
-    AddUse(point, "compute", "f32", 1e9, 60e12, i < 10);
+    AddUse(point, v1::ROOFLINE_RESOURCE_COMPUTE, "f32", 1e9, 60e12, i < 10);
     point.set_floor_ns(point.uses(0).floor_ns());
     point.set_efficiency(point.floor_ns() / median);
-    point.set_binding("dram");
+    point.set_binding(v1::ROOFLINE_RESOURCE_DRAM);
     point.set_verdict(i == 36 ? v1::ROOFLINE_VERDICT_INVALID_ROOF : v1::ROOFLINE_VERDICT_WELL_USED);
     point.set_diagnosis("Well used, memory-bound: close to what main memory can do");
   }

@@ -115,14 +115,14 @@ TEST(SweepReport, EveryFormatHasEffectsHeatMapTimeLineAndOutcomes) {
 
 TEST(SweepReport, AFailedSweepSaysWhy) {
   v1::SweepReport report;
-  report.mutable_sweep()->set_state(v1::SWEEP_STATE_FAILED);
+  report.mutable_sweep()->set_state(v1::JOB_STATE_FAILED);
   report.mutable_sweep()->set_message("the reference kernel does not compile");
   for (const std::string& text : {TerminalText(report), MarkdownText(report, "")}) {
     EXPECT_THAT(text, HasSubstr("failed: the reference kernel does not compile"));
     EXPECT_THAT(text, HasSubstr("none: no config was tried"));
   }
   EXPECT_THAT(TerminalText(report), Not(HasSubstr("each improvement")));
-  report.mutable_sweep()->set_state(v1::SWEEP_STATE_DONE);
+  report.mutable_sweep()->set_state(v1::JOB_STATE_DONE);
   report.mutable_sweep()->clear_message();
   EXPECT_THAT(TerminalText(report), Not(HasSubstr("state ")));
 }
