@@ -101,7 +101,7 @@ TEST_F(GateServiceTest, TheSameCodeIsIdenticalAndNotTimed) {
   EXPECT_TRUE(run.kernels(0).round_results().empty());
 }
 
-TEST_F(GateServiceTest, FarMoreWorkFailsAndReplaysTheSame) {
+TEST_F(GateServiceTest, FarMoreWorkFailsAndIsRecomputedTheSame) {
   // Tens of milliseconds against tens of microseconds: a busy host does not hide that.
   v1::RunGateRequest request = Request(Revision(1), Revision(20000));
   (*request.mutable_dims())["n"] = 4096;
@@ -246,7 +246,7 @@ TEST_F(GateServiceTest, AStudyIsResampled) {
             grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(GateServiceTest, ARecordingIsAPointOfTheHistory) {
+TEST_F(GateServiceTest, AHeadTimedForTheHistoryIsAPointOfIt) {
   v1::RunGateRequest request = Request(Revision(1), Revision(1));
   request.set_kind(v1::GATE_KIND_HISTORY);
   request.mutable_entries(0)->clear_base();
