@@ -93,7 +93,8 @@ class CatalogueTritonTest : public testing::Test {
 
 TEST_F(CatalogueTritonTest, EveryKernelCompilesForEveryGeneration) {
   int kernels = 0;
-  for (const CatalogueEntry& entry : LoadCatalogue().value()) {
+  const std::vector<CatalogueEntry> entries = LoadCatalogue().value();
+  for (const CatalogueEntry& entry : entries) {
     const auto kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     if ((*kernel)->language() != Language::kTriton) continue;
