@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,6 +36,7 @@ struct ServerOptions {
   bool embedded = false;    // inside another program, for that program alone
   std::string worker_dir;   // of the workers' programs; empty: beside this program or in ../libexec
   Limits limits;
+  std::vector<std::string> include_roots;  // NAME=DIR: folders that kernels may include from
   bool drop_damaged_log = false;  // see db::StoreOptions
   bool allow_weak_walls = false;  // kernels may run where walls around workers are missing
   absl::Duration compile_deadline = absl::Seconds(60);

@@ -11,6 +11,11 @@ const std::vector<LanguageTraits>& Languages() {
   static const auto* const kLanguages = new std::vector<LanguageTraits>{
       {.language = Language::kCuda, .name = "CUDA C++"},
       {.language = Language::kPtx, .name = "PTX", .has_macros = false, .on_host = false},
+      {.language = Language::kCubin,
+       .name = "cubin",
+       .has_macros = false,
+       .is_text = false,
+       .on_host = false},
   };
   return *kLanguages;
 }

@@ -10,7 +10,7 @@
 namespace tune {
 
 // Sent between the daemon and its workers: do not renumber.
-enum class Language { kCuda = 1, kPtx = 2 };
+enum class Language { kCuda = 1, kPtx = 2, kCubin = 3 };
 
 struct LanguageTraits {
   Language language = Language::kCuda;

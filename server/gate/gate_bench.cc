@@ -69,7 +69,7 @@ absl::StatusOr<bool> GateBench::MeasureLeg(Side side, const GateVariant& variant
   DeviceSupervisor& lease = LeaseOf(side);
   const uint64_t restarts = lease.Status().worker_restarts;
   ASSIGN_OR_RETURN(RunReport report,
-                   lease.Run({{variant.plan.steps, variant.binary}, policy_}, cancelled_));
+                   lease.Run({WithBinary(variant.plan, variant.binary), policy_}, cancelled_));
   db::GateLegRow& row = outcome.legs.emplace_back();
   row.outcome = report.outcome;
   row.leg.revision = side;

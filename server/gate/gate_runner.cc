@@ -15,6 +15,7 @@
 #include "server/gate/gate_bench.h"
 #include "server/supervision/machine_code.h"
 #include "server/workload/workload.h"
+#include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
 #include "tuner/status_macros.h"
@@ -47,6 +48,16 @@ struct Candidate {
   db::GateKernelRow row;
 };
 
+// Those that have a reference.
+std::vector<GateVariant*> SidesOf(Candidate& candidate) {
+  std::vector<GateVariant*> sides;
+  if (candidate.base) sides.push_back(&*candidate.base);
+  sides.push_back(&candidate.head);
+  std::erase_if(sides,
+                [](const GateVariant* side) { return side->problem.reference.steps.empty(); });
+  return sides;
+}
+
 // One run while it lasts. Not thread-safe.
 class GateRun {
  public:
@@ -68,7 +79,7 @@ class GateRun {
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
-  void Keep(std::string& binary, Artifact& artifact);
+  void Keep(Artifact& artifact, ProgramPlan& plan, std::string& binary);
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
   absl::Status StoreKernels();
   absl::Status Decide();
@@ -186,12 +197,12 @@ absl::Status GateRun::CompileVariants() {
     CompileResult* base = candidate.base ? &results[next++] : nullptr;
     CompileResult& head = results[next++];
     NoteCode(candidate, base, head);
-    if (base != nullptr) Keep(candidate.base->binary, base->artifact);
-    Keep(candidate.head.binary, head.artifact);
+    if (base != nullptr) Keep(base->artifact, candidate.base->plan, candidate.base->binary);
+    Keep(head.artifact, candidate.head.plan, candidate.head.binary);
     if (!candidate.recovery) continue;
     CompileResult& recovery = results[next++];
     if (recovery.artifact.outcome == Outcome::kOk) {
-      Keep(candidate.recovery->binary, recovery.artifact);
+      Keep(recovery.artifact, candidate.recovery->plan, candidate.recovery->binary);
     } else {
       candidate.recovery.reset();
     }
@@ -199,7 +210,8 @@ absl::Status GateRun::CompileVariants() {
   return absl::OkStatus();
 }
 
-void GateRun::Keep(std::string& binary, Artifact& artifact) {
+void GateRun::Keep(Artifact& artifact, ProgramPlan& plan, std::string& binary) {
+  Bind(artifact, plan);
   binary_bytes_ += static_cast<int64_t>(artifact.binary.size());
   binary = std::move(artifact.binary);
 }
@@ -228,19 +240,17 @@ absl::Status GateRun::CompileReferences() {
     const bool skipped = candidate.row.identical && job_.run.kind == db::GateKind::kGate;
     return candidate.row.fault.empty() && !skipped;
   };
-  for (const Candidate& candidate : candidates_) {
+  for (Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    if (candidate.base) batch.Add(candidate.base->problem.reference.compile);
-    batch.Add(candidate.head.problem.reference.compile);
+    for (GateVariant* side : SidesOf(candidate)) batch.Add(side->problem.reference.compile);
   }
   ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
   size_t next = 0;
   for (Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head}) {
-      if (side == nullptr) continue;
+    for (GateVariant* side : SidesOf(candidate)) {
       Artifact& artifact = results[next++].artifact;
-      Keep(side->reference_binary, artifact);
+      Keep(artifact, side->problem.reference, side->reference_binary);
       if (artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
         candidate.row.fault = absl::StrCat("the reference kernel does not compile: ",
                                            artifact.log.substr(0, kMaxTrialMessageBytes / 2));

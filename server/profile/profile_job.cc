@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "server/profile/profile_convert.h"
 #include "server/wire/nouns.h"
+#include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
@@ -198,18 +199,25 @@ absl::Status ProfileJob::ChooseConfigs(const Cancelled& cancelled) {
   return absl::OkStatus();
 }
 
+absl::Status ProfileJob::CompileReference(CompilePool& pool, JobContext& context) {
+  ProgramPlan& plan = workload_.plan.reference;
+  if (plan.steps.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(CompileResult reference, pool.Compile(plan.compile, context.cancelled()));
+  if (reference.artifact.outcome != Outcome::kOk) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the reference kernel does not compile:\n", reference.artifact.log));
+  }
+  Bind(reference.artifact, plan);
+  reference_binary_ = std::move(reference.artifact.binary);
+  return absl::OkStatus();
+}
+
 absl::Status ProfileJob::CompileAll(JobContext& context) {
   context.Say(
       absl::StrCat("compiling ", items_.size(), items_.size() == 1 ? " config" : " configs"));
   ASSIGN_OR_RETURN(CompilePool * pool,
                    tools_.workers.PoolFor(workload_.kernel().language(), key_.target));
-  ASSIGN_OR_RETURN(CompileResult reference,
-                   pool->Compile(workload_.plan.reference.compile, context.cancelled()));
-  if (reference.artifact.outcome != Outcome::kOk) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the reference kernel does not compile:\n", reference.artifact.log));
-  }
-  reference_binary_ = std::move(reference.artifact.binary);
+  RETURN_IF_ERROR(CompileReference(*pool, context));
   for (Item& item : items_) {
     absl::StatusOr<ProgramPlan> plan =
         workload_.kernel().PlanProgram(key_.problem, workload_.traits(), item.profile.config);
@@ -223,6 +231,7 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
     item.profile.outcome = result.artifact.outcome;
     item.profile.resources = result.artifact.resources;
     item.profile.resources.dynamic_shared_bytes = DynamicSharedBytes(item.plan.steps);
+    Bind(result.artifact, item.plan);
     item.binary = std::move(result.artifact.binary);
     if (!Runs(item)) item.profile.message = result.artifact.log.substr(0, kMaxTrialMessageBytes);
   }
@@ -250,7 +259,7 @@ absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item,
                                  const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(
       RunReport report,
-      device.Run({{item.plan.steps, item.binary},
+      device.Run({WithBinary(item.plan, item.binary),
                  With(key_.cache_mode, ProfileOfTarget(key_.target).profile)},
                 cancelled));
   Profile& profile = item.profile;
@@ -307,7 +316,7 @@ absl::Status ProfileJob::CountAll(JobContext& context) {
     if (!Runs(item)) continue;
     context.Say(absl::StrCat("counting ", ToText(item.profile.config), " (", i + 1, " of ",
                              items_.size(), ")"));
-    CountRequest request{.program = {item.plan.steps, item.binary},
+    CountRequest request{.program = WithBinary(item.plan, item.binary),
                          .set = set_,
                          .cache_mode = key_.cache_mode,
                          .readings = kReadings};

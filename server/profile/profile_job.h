@@ -65,6 +65,7 @@ class ProfileJob : public JobWork {
   void AddTimed(const Trial& trial);
   absl::StatusOr<const std::vector<Trial>*> KnownTrials();
 
+  absl::Status CompileReference(CompilePool& pool, JobContext& context);
   absl::Status CompileAll(JobContext& context);
   absl::Status TimeAll(JobContext& context);
   absl::Status TimeOne(DeviceSupervisor& device, Item& item, const Cancelled& cancelled);

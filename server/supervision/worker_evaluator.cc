@@ -146,6 +146,7 @@ absl::Status WorkerEvaluator::CompileReference() {
   compiler_version_ = compiler.version;
   ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
   CompileFirst();
+  if (problem_plan_.reference.steps.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(CompileResult reference,
                    options_.compiler->Compile(problem_plan_.reference.compile, cancelled_));
   if (reference.artifact.outcome != Outcome::kOk) {
@@ -154,6 +155,7 @@ absl::Status WorkerEvaluator::CompileReference() {
                                                    Shortened(reference.artifact.log)));
   }
   RETURN_IF_ERROR(CheckSteps(problem_plan_.reference, reference.artifact));
+  Bind(reference.artifact, problem_plan_.reference);
   reference_binary_ = std::move(reference.artifact.binary);
   return absl::OkStatus();
 }
@@ -298,6 +300,7 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
     artifact.outcome = Outcome::kInvalidConfig;
     artifact.log = std::string(fits.message());
   }
+  Bind(artifact, item->plan);
   item->trial.compile_seconds = artifact.seconds;
   item->trial.compile_cached = result->cached;
   item->trial.resources = std::move(artifact.resources);
@@ -414,7 +417,7 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
   }
   RETURN_IF_ERROR(FetchBinary(item));
   RunRequest request = {
-      .program = {item.plan.steps, std::move(item.binary)}, .policy = options_.policy};
+      .program = WithBinary(item.plan, std::move(item.binary)), .policy = options_.policy};
   request.policy.rival_latency_ns = rival_latency_ns_;
   const absl::Time start = SteadyNow();
   ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, run_cancelled_));

@@ -43,7 +43,9 @@ struct CompilerProgram {
 const std::vector<CompilerProgram>& CompilerPrograms() {
   static const auto* const kPrograms = new std::vector<CompilerProgram>{
       {"tune-compile-cpu", /*for_host=*/true, {Language::kCuda}},
-      {"tune-compile-cuda", /*for_host=*/false, {Language::kCuda, Language::kPtx}},
+      {"tune-compile-cuda",
+       /*for_host=*/false,
+       {Language::kCuda, Language::kPtx, Language::kCubin}},
   };
   return *kPrograms;
 }
@@ -51,7 +53,7 @@ const std::vector<CompilerProgram>& CompilerPrograms() {
 std::string PairsText(const std::vector<Toolchain>& toolchains) {
   return absl::StrJoin(toolchains, "; ", [](std::string* out, const Toolchain& toolchain) {
     absl::StrAppend(out,
-                    absl::StrJoin(toolchain.languages, " and ",
+                    absl::StrJoin(toolchain.languages, ", ",
                                   [](std::string* text, Language language) {
                                     absl::StrAppend(text, ToText(language));
                                   }),
@@ -78,6 +80,7 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::
   pool.workers = options.limits.compile_workers;
   pool.binary_bytes_max = options.limits.binary_bytes;
   pool.log_bytes_max = options.limits.log_bytes;
+  pool.include_roots = options.include_roots;
   pool.cache = cache;
   pool.walls = walls;
   pool.command.limits = {.resident_bytes = kCompilerResidentBytes,

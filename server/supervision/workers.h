@@ -18,6 +18,7 @@
 #include "server/supervision/limits.h"
 #include "server/supervision/wall_book.h"
 #include "server/supervision/worker_evaluator.h"
+#include "tuner/device/include_roots.h"
 
 namespace tune::server {
 
@@ -26,6 +27,7 @@ struct WorkersOptions {
   std::string scratch_dir;  // holds the latter instead, where the state folder is another process's
   std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
   Limits limits;
+  IncludeRoots include_roots;  // that kernels may include from
   bool allow_weak_walls = false;  // kernels may run where walls are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(60);

@@ -166,6 +166,7 @@ std::vector<std::string> Walls::ReadablePaths() const {
   }
   const std::set<std::string> libraries = LoadedLibraryDirs();
   paths.insert(paths.end(), libraries.begin(), libraries.end());
+  paths.insert(paths.end(), also_readable_.begin(), also_readable_.end());
   return paths;
 }
 

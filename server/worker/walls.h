@@ -26,6 +26,9 @@ class Walls {
   // `scratch_dir`: the only folder that may be written to; a kHostDevice may write to none.
   Walls(WorkerRole role, std::string scratch_dir);
 
+  // A further folder with what it needs. Before EncloseProcess.
+  void MayRead(const std::string& dir) { also_readable_.push_back(dir); }
+
   // The process ends with the daemon, has no privileges, and keeps to its limits and its files.
   // Libraries that are loaded by then can still be read. Threads that run already are not kept from
   // files: call it before starting those that will run foreign code.
@@ -49,6 +52,7 @@ class Walls {
   const WorkerRole role_;
   const std::string scratch_dir_;
   const WallLimits limits_;
+  std::vector<std::string> also_readable_;
   int landlock_ = 0;
   std::string missing_;
 };

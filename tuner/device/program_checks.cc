@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/program_checks.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -22,22 +22,42 @@ std::string WhyBlockDoesNotFit(const CompilePlan& plan, const LaunchPlan& launch
                       exact ? "exactly " : "at most ", exact ? entry.threads : entry.threads_max);
 }
 
+const EntryFacts* FindEntry(const Artifact& artifact, const LaunchPlan& launch) {
+  for (const EntryFacts& known : artifact.entries) {
+    if (known.name == launch.entry && known.unit == launch.unit) return &known;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 absl::Status CheckSteps(const ProgramPlan& program, const Artifact& artifact) {
   if (artifact.outcome != Outcome::kOk) return absl::OkStatus();
   for (const StepPlan& step : program.steps) {
-    const auto entry =
-        std::find_if(artifact.entries.begin(), artifact.entries.end(),
-                     [&](const EntryFacts& known) { return known.name == step.launch.entry; });
-    if (entry == artifact.entries.end()) continue;
-    std::string why = WhyBlockDoesNotFit(program.compile, step.launch, *entry);
+    const EntryFacts* entry = FindEntry(artifact, step.launch);
+    if (entry == nullptr) continue;
+    const CompilePlan plan = UnitOf(program.compile, static_cast<size_t>(entry->unit));
+    std::string why = WhyBlockDoesNotFit(plan, step.launch, *entry);
     if (why.empty() && entry->parameters.has_value()) {
-      why = WhyArgsDoNotFit(program.compile, entry->name, step.args, *entry->parameters);
+      why = WhyArgsDoNotFit(plan, entry->name, step.args, *entry->parameters);
     }
     if (!why.empty()) return absl::InvalidArgumentError(why);
   }
   return absl::OkStatus();
+}
+
+void Bind(const Artifact& artifact, ProgramPlan& program) {
+  for (StepPlan& step : program.steps) {
+    const EntryFacts* entry = FindEntry(artifact, step.launch);
+    if (entry != nullptr && !entry->symbol.empty()) step.launch.entry = entry->symbol;
+  }
+  for (SymbolPlan& symbol : program.symbols) {
+    for (const SymbolFacts& known : artifact.symbols) {
+      if (known.variable != symbol.variable || known.unit != symbol.unit) continue;
+      symbol.variable = known.symbol;
+      break;
+    }
+  }
 }
 
 }  // namespace tune

@@ -13,4 +13,8 @@ namespace tune {
 // tell, or that is none.
 absl::Status CheckSteps(const ProgramPlan& program, const Artifact& artifact);
 
+// Entries and symbols by the names that the artifact has for them: templates and what stands in a
+// namespace have others than in the source. CheckSteps comes before, since it tells people.
+void Bind(const Artifact& artifact, ProgramPlan& program);
+
 }  // namespace tune

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a spec, a problem and a config to the numbers and text that compilers and devices use.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "tuner/compile_options.h"
 #include "tuner/device_profile.h"
-#include "tuner/kernel/kernel.h"
+#include "tuner/kernel/data_file.h"
 #include "tuner/kernel/evaluation.h"
+#include "tuner/kernel/kernel.h"
 #include "tuner/kernel/parsed_spec.h"
+#include "tuner/source/entry_name.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
@@ -57,29 +61,9 @@ Role ToRole(v1::Role role) {
   }
 }
 
-Fill ToFill(const v1::Fill& fill, DType dtype) {
-  Fill plan;
-  plan.low = fill.low();
-  plan.high = fill.high();
-  switch (fill.kind()) {
-    case v1::Fill::NORMAL:
-      plan.kind = Fill::Kind::kNormal;
-      break;
-    case v1::Fill::UNIFORM:
-      plan.kind = Fill::Kind::kUniform;
-      break;
-    case v1::Fill::CONSTANT:
-      plan.kind = Fill::Kind::kConstant;
-      break;
-    case v1::Fill::IOTA:
-      plan.kind = Fill::Kind::kIota;
-      break;
-    default:
-      plan.kind = IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
-  }
-  if (plan.kind == Fill::Kind::kNormal && plan.high == 0) plan.high = 1;
-  if (plan.kind == Fill::Kind::kUniform && plan.low == 0 && plan.high == 0) plan.high = 1;
-  return plan;
+Fill::Kind ToKind(const v1::Fill& fill, DType dtype) {
+  if (fill.kind() != v1::Fill::KIND_UNSPECIFIED) return static_cast<Fill::Kind>(fill.kind());
+  return IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
 }
 
 // Keeps the compiler's command line and the source's line structure out of a define's reach.
@@ -88,6 +72,29 @@ bool IsMacroText(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) {
            return absl::ascii_isalnum(c) || absl::StrContains("_ :<>,.*&()+-", std::string(1, c));
          });
+}
+
+// The sources of a program's steps, each once.
+struct ProgramUnits {
+  std::vector<CompileUnit> all;
+
+  // Gives the unit that has the entry.
+  int Add(const std::string& source, const std::string& entry) {
+    auto unit = std::find_if(all.begin(), all.end(),
+                             [&](const CompileUnit& known) { return known.source_name == source; });
+    if (unit == all.end()) unit = all.insert(all.end(), CompileUnit{.source_name = source});
+    std::vector<std::string>& entries = unit->entries;
+    if (std::find(entries.begin(), entries.end(), entry) == entries.end()) {
+      entries.push_back(entry);
+    }
+    return static_cast<int>(unit - all.begin());
+  }
+};
+
+bool IsUnit(const CompilePlan& plan, const std::string& source) {
+  return plan.source_name == source ||
+         std::any_of(plan.more.begin(), plan.more.end(),
+                     [&](const CompileUnit& unit) { return unit.source_name == source; });
 }
 
 class Planner {
@@ -146,8 +153,18 @@ class Planner {
     for (const std::string& header : spec_.headers()) {
       if (header != source) plan.headers.push_back({header, parsed_.files.at(header)});
     }
+    ASSIGN_OR_RETURN(plan.defines, Defines());
+    for (const std::string& option : spec_.nvrtc_options()) {
+      if (WhyNotAllowedOption(option, traits_.target).empty()) plan.options.push_back(option);
+    }
+    plan.include_roots.assign(spec_.include_roots().begin(), spec_.include_roots().end());
+    return plan;
+  }
+
+  absl::StatusOr<Macros> Defines() const {
+    Macros defines;
     for (const auto& [name, value] : config_.entries) {
-      plan.defines.emplace_back(name, ToMacro(value));
+      defines.emplace_back(name, ToMacro(value));
     }
     for (size_t i = 0; i < parsed_.defines.size(); ++i) {
       const std::string& name = spec_.defines(static_cast<int>(i)).name();
@@ -156,20 +173,27 @@ class Planner {
       if (!IsMacroText(text)) {
         return evaluation_.Error(name, absl::StrCat("'", text, "' cannot be a macro"));
       }
-      plan.defines.emplace_back(name, text);
+      defines.emplace_back(name, text);
     }
-    plan.defines.emplace_back("DTYPE", CppName(problem_.dtype));
-    plan.defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
-                              "1");
-    for (const std::string& option : spec_.nvrtc_options()) {
-      if (WhyNotAllowedOption(option, traits_.target).empty()) plan.options.push_back(option);
-    }
-    return plan;
+    defines.emplace_back("DTYPE", CppName(problem_.dtype));
+    defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
+                         "1");
+    return defines;
   }
 
-  absl::StatusOr<StepPlan> Step(const ParsedStep& step) const {
+  absl::StatusOr<StepPlan> Step(const ParsedStep& step, const Macros& macros) const {
     StepPlan plan;
-    ASSIGN_OR_RETURN(plan.launch, Launch(step.entry, step.field, step.launch));
+    const std::string field = absl::StrCat(absl::StripSuffix(step.field, "launch"), "entry");
+    const auto evaluate = [&](const Expression& expression) {
+      return evaluation_.Any(field, expression);
+    };
+    const absl::StatusOr<std::string> entry = step.entry.With(evaluate, macros);
+    if (!entry.ok()) {
+      const bool placed = absl::StartsWith(entry.status().message(), "kernel '");
+      return placed ? entry.status()
+                    : evaluation_.Error(field, std::string(entry.status().message()));
+    }
+    ASSIGN_OR_RETURN(plan.launch, Launch(*entry, step.field, step.launch));
     ASSIGN_OR_RETURN(plan.args, Args(step.args));
     for (const size_t i : step.zero) {
       ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
@@ -178,12 +202,11 @@ class Planner {
     return plan;
   }
 
-  // Of the steps that the config has.
   absl::StatusOr<ProgramPlan> Program() const {
+    ASSIGN_OR_RETURN(const std::string chosen, ChosenSource());
+    ASSIGN_OR_RETURN(const Macros macros, Defines());
     ProgramPlan program;
-    ASSIGN_OR_RETURN(const std::string source, ChosenSource());
-    ASSIGN_OR_RETURN(program.compile, Compile(parsed_.language, source));
-    std::vector<std::string>& entries = program.compile.entries;
+    ProgramUnits units;
     for (size_t i = 0; i < parsed_.steps.size(); ++i) {
       const ParsedStep& step = parsed_.steps[i];
       if (step.when.has_value()) {
@@ -191,20 +214,57 @@ class Planner {
                          evaluation_.Boolean(Indexed("steps", i) + ".when", *step.when));
         if (!runs) continue;
       }
-      ASSIGN_OR_RETURN(StepPlan plan, Step(step));
+      ASSIGN_OR_RETURN(StepPlan plan, Step(step, macros));
+      // Nothing is left for it to overlap with.
+      if (program.steps.empty()) plan.launch.programmatic_dependent_launch = false;
+      plan.launch.unit = units.Add(step.source.empty() ? chosen : step.source, plan.launch.entry);
       program.steps.push_back(std::move(plan));
-      if (std::find(entries.begin(), entries.end(), step.entry) == entries.end()) {
-        entries.push_back(step.entry);
-      }
     }
     if (program.steps.empty()) return evaluation_.Error("steps", "the config leaves out all");
+    ASSIGN_OR_RETURN(program.compile, Compile(parsed_.language, units.all[0].source_name));
+    program.compile.entries = units.all[0].entries;
+    for (size_t unit = 1; unit < units.all.size(); ++unit) {
+      units.all[unit].source_text = parsed_.files.at(units.all[unit].source_name);
+      program.compile.more.push_back(std::move(units.all[unit]));
+    }
+    RETURN_IF_ERROR(AddSymbols(program));
     return program;
+  }
+
+  // Each unit has its own variable of the name, if its files mention one.
+  absl::Status AddSymbols(ProgramPlan& program) const {
+    CompilePlan& compile = program.compile;
+    for (size_t i = 0; i < parsed_.args.size(); ++i) {
+      if (!spec_.args(static_cast<int>(i)).has_symbol()) continue;
+      ASSIGN_OR_RETURN(const BufferPlan buffer, Buffer(i));
+      const CompileSymbol symbol = {.variable = parsed_.args[i].variable,
+                                    .bytes = buffer.count * SizeInBytes(buffer.dtype)};
+      const std::string word = BaseNameOf(symbol.variable);
+      const bool in_header =
+          std::any_of(compile.headers.begin(), compile.headers.end(), [&](const SourceFile& file) {
+            return !IsUnit(compile, file.name) && HasWord(file.text, word);
+          });
+      if (in_header || HasWord(compile.source_text, word)) {
+        compile.symbols.push_back(symbol);
+        program.symbols.push_back({.variable = symbol.variable, .unit = 0, .buffer = buffer});
+      }
+      for (size_t unit = 0; unit < compile.more.size(); ++unit) {
+        if (!in_header && !HasWord(compile.more[unit].source_text, word)) continue;
+        compile.more[unit].symbols.push_back(symbol);
+        program.symbols.push_back({.variable = symbol.variable,
+                                   .unit = static_cast<int>(unit) + 1,
+                                   .buffer = buffer});
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<LaunchPlan> Launch(const std::string& entry, const std::string& field,
                                     const ParsedLaunch& launch) const {
     LaunchPlan plan;
     plan.entry = entry;
+    plan.cooperative = launch.cooperative;
+    plan.programmatic_dependent_launch = launch.programmatic_dependent_launch;
     RETURN_IF_ERROR(Axes(field + ".grid", launch.grid, &plan.grid));
     RETURN_IF_ERROR(Axes(field + ".block", launch.block, &plan.block));
     RETURN_IF_ERROR(Axes(field + ".cluster", launch.cluster, &plan.cluster));
@@ -219,27 +279,91 @@ class Planner {
   }
 
   absl::StatusOr<BufferPlan> Buffer(size_t i) const {
-    const v1::Arg& arg = spec_.args(static_cast<int>(i));
+    const v1::Buffer& buffer = parsed_.args[i].buffer;
     BufferPlan plan;
-    plan.name = arg.name();
+    plan.name = spec_.args(static_cast<int>(i)).name();
     plan.dtype = problem_.dtype;
-    if (arg.buffer().dtype() != "dtype") {
-      ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.buffer().dtype()));
+    if (buffer.dtype() != "dtype") {
+      ASSIGN_OR_RETURN(plan.dtype, ParseDType(buffer.dtype()));
     }
+    ASSIGN_OR_RETURN(const std::vector<int64_t> shape, Shape(i));
     plan.count = 1;
-    for (size_t axis = 0; axis < parsed_.args[i].shape.size(); ++axis) {
-      const std::string field = Indexed(absl::StrCat(arg.name(), ".shape"), axis);
-      ASSIGN_OR_RETURN(const int64_t extent,
-                       evaluation_.Integer(field, parsed_.args[i].shape[axis]));
-      if (extent < 1) return evaluation_.Error(field, absl::StrCat(extent, " is below one"));
+    for (const int64_t extent : shape) {
       if (extent > kMaxElements / plan.count) {
-        return evaluation_.Error(arg.name(), "the buffer has more than 2^40 elements");
+        return evaluation_.Error(plan.name, "the buffer has more than 2^40 elements");
       }
       plan.count *= extent;
     }
-    plan.role = ToRole(arg.buffer().role());
-    plan.fill = ToFill(arg.buffer().fill(), plan.dtype);
+    plan.role = ToRole(buffer.role());
+    ASSIGN_OR_RETURN(plan.fill, FillOf(i, plan, shape));
     return plan;
+  }
+
+  absl::StatusOr<std::vector<int64_t>> Shape(size_t i) const {
+    return Sizes(absl::StrCat(spec_.args(static_cast<int>(i)).name(), ".shape"),
+                 parsed_.args[i].shape);
+  }
+
+  absl::StatusOr<Fill> FillOf(size_t i, const BufferPlan& buffer,
+                              const std::vector<int64_t>& shape) const {
+    const ParsedArg& parsed = parsed_.args[i];
+    const v1::Fill& fill = parsed.buffer.fill();
+    Fill plan = {.kind = ToKind(fill, buffer.dtype), .low = fill.low(), .high = fill.high()};
+    if (parsed.fill_low.has_value()) {
+      ASSIGN_OR_RETURN(plan.low, evaluation_.Number(buffer.name + ".fill.low", *parsed.fill_low));
+    }
+    if (parsed.fill_high.has_value()) {
+      ASSIGN_OR_RETURN(plan.high,
+                       evaluation_.Number(buffer.name + ".fill.high", *parsed.fill_high));
+    }
+    plan.columns = shape.back();
+    plan.rows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
+    if (plan.kind == Fill::Kind::kCsrOffsets || plan.kind == Fill::Kind::kCsrColumns) {
+      return SparseFill(i, buffer, plan);
+    }
+    const bool ranged = parsed.fill_low.has_value() || parsed.fill_high.has_value();
+    if (ranged && plan.kind == Fill::Kind::kUniform && plan.low >= plan.high) {
+      return evaluation_.Error(buffer.name + ".fill", absl::StrCat("low, ", plan.low,
+                                                                   ", must be below high, ",
+                                                                   plan.high));
+    }
+    const bool normal = plan.kind == Fill::Kind::kNormal ||
+                        (IsFloat(buffer.dtype) && (plan.kind == Fill::Kind::kLowerTriangular ||
+                                                   plan.kind == Fill::Kind::kUpperTriangular));
+    if (normal && plan.high == 0) plan.high = 1;
+    if (!normal && plan.low == 0 && plan.high == 0) plan.high = 1;
+    return plan;
+  }
+
+  // Of both buffers: rows and nonzeros as the offsets have them.
+  absl::StatusOr<Fill> SparseFill(size_t i, const BufferPlan& buffer, Fill plan) const {
+    const std::string field = buffer.name + ".fill";
+    ASSIGN_OR_RETURN(plan.columns,
+                     evaluation_.Integer(field + ".columns", *parsed_.args[i].fill_columns));
+    plan.key = buffer.name;
+    plan.rows = buffer.count - 1;
+    if (plan.kind == Fill::Kind::kCsrColumns) {
+      plan.key = parsed_.args[i].buffer.fill().offsets();
+      for (size_t other = 0; other < parsed_.args.size(); ++other) {
+        if (spec_.args(static_cast<int>(other)).name() != plan.key) continue;
+        ASSIGN_OR_RETURN(const BufferPlan offsets, Buffer(other));
+        plan.rows = offsets.count - 1;
+        plan.high = offsets.fill.high;
+      }
+      if (static_cast<double>(buffer.count) != plan.high) {
+        return evaluation_.Error(field, absl::StrCat("the buffer has ", buffer.count,
+                                                     " elements, its offsets '", plan.key,
+                                                     "' end with ", plan.high));
+      }
+    }
+    const double places = static_cast<double>(plan.rows) * static_cast<double>(plan.columns);
+    if (plan.rows >= 1 && plan.columns >= 1 && plan.high >= 1 && plan.high <= places &&
+        plan.high == std::floor(plan.high)) {
+      return plan;
+    }
+    return evaluation_.Error(field, absl::StrCat("no matrix of ", plan.rows, " rows and ",
+                                                 plan.columns, " columns has ", plan.high,
+                                                 " nonzeros"));
   }
 
   absl::StatusOr<std::vector<ArgPlan>> Args(const std::vector<size_t>& indices) const {
@@ -264,11 +388,36 @@ class Planner {
   absl::StatusOr<std::vector<BufferPlan>> Buffers() const {
     std::vector<BufferPlan> buffers;
     for (size_t i = 0; i < parsed_.args.size(); ++i) {
-      if (!spec_.args(static_cast<int>(i)).has_buffer()) continue;
+      const v1::Arg& arg = spec_.args(static_cast<int>(i));
+      if (!arg.has_buffer() && !arg.has_symbol()) continue;
       ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
       buffers.push_back(std::move(buffer));
     }
     return buffers;
+  }
+
+  absl::StatusOr<std::vector<BufferFile>> Files() const {
+    std::vector<BufferFile> files;
+    for (size_t i = 0; i < parsed_.args.size(); ++i) {
+      const v1::Buffer& buffer = parsed_.args[i].buffer;
+      for (const bool expected : {false, true}) {
+        const std::string& name = expected ? buffer.expected() : buffer.file();
+        if (name.empty()) continue;
+        ASSIGN_OR_RETURN(const BufferPlan plan, Buffer(i));
+        ASSIGN_OR_RETURN(const std::vector<int64_t> shape, Shape(i));
+        const absl::StatusOr<DataFile> file =
+            ReadDataFile(name, parsed_.files.at(name), plan.dtype, shape,
+                         /*or_wider=*/expected && IsFloat(plan.dtype));
+        if (!file.ok()) {
+          return evaluation_.Error(plan.name, std::string(file.status().message()));
+        }
+        files.push_back({.buffer = plan.name,
+                         .dtype = file->dtype,
+                         .elements = std::string(file->elements),
+                         .expected = expected});
+      }
+    }
+    return files;
   }
 
   absl::StatusOr<WorkPlan> Work() const {
@@ -359,9 +508,19 @@ class Planner {
   Config config_;
 };
 
+TolerancePlan ToPlan(const v1::Tolerance& tolerance) {
+  TolerancePlan plan = {.rtol = tolerance.rtol(),
+                        .atol = tolerance.atol(),
+                        .relative_norm = tolerance.relative_norm(),
+                        .mismatches = tolerance.mismatches()};
+  const bool by_norm_alone = plan.relative_norm > 0 && plan.rtol == 0 && plan.atol == 0;
+  if (by_norm_alone) plan.atol = std::numeric_limits<double>::infinity();
+  return plan;
+}
+
 TolerancePlan ToleranceFor(const v1::KernelSpec& spec, DType dtype) {
   for (const v1::Tolerance& tolerance : spec.tolerances()) {
-    if (tolerance.dtype() == ToText(dtype)) return {tolerance.rtol(), tolerance.atol()};
+    if (tolerance.dtype() == ToText(dtype)) return ToPlan(tolerance);
   }
   return DefaultTolerance(dtype);
 }
@@ -374,11 +533,11 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
   ProgramPlan plan;
   ASSIGN_OR_RETURN(plan.compile,
                    planner.Compile(parsed.reference_language, parsed.reference_source));
-  plan.compile.entries = {parsed.reference.entry};
   if (TraitsOf(parsed.reference_language).has_macros) {
     plan.compile.defines.emplace_back("TUNE_REFERENCE", "1");
   }
-  ASSIGN_OR_RETURN(StepPlan step, planner.Step(parsed.reference));
+  ASSIGN_OR_RETURN(StepPlan step, planner.Step(*parsed.reference, plan.compile.defines));
+  plan.compile.entries = {step.launch.entry};
   std::erase_if(step.args,
                 [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); });
   const DType wide = parsed.spec.reference().dtype() == "f32" ? DType::kF32 : DType::kF64;
@@ -387,6 +546,7 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
     if (buffer != nullptr && IsCompared(*buffer) && IsFloat(buffer->dtype)) buffer->dtype = wide;
   }
   plan.steps.push_back(std::move(step));
+  RETURN_IF_ERROR(planner.AddSymbols(plan));
   return plan;
 }
 
@@ -401,7 +561,10 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
   ProblemPlan plan;
   ASSIGN_OR_RETURN(plan.buffers, planner.Buffers());
   ASSIGN_OR_RETURN(plan.work, planner.Work());
-  ASSIGN_OR_RETURN(plan.reference, PlanReference(*parsed_, planner));
+  ASSIGN_OR_RETURN(plan.files, planner.Files());
+  if (parsed_->reference.has_value()) {
+    ASSIGN_OR_RETURN(plan.reference, PlanReference(*parsed_, planner));
+  }
   for (const BufferPlan& buffer : plan.buffers) {
     const DType dtype = buffer.dtype;
     const bool known = std::any_of(plan.tolerances.begin(), plan.tolerances.end(),
@@ -409,6 +572,10 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
     if (IsCompared(buffer) && !known) {
       plan.tolerances.emplace_back(dtype, ToleranceFor(spec(), dtype));
     }
+  }
+  for (const v1::Tolerance& tolerance : spec().tolerances()) {
+    if (tolerance.arg().empty()) continue;
+    plan.buffer_tolerances.emplace_back(tolerance.arg(), ToPlan(tolerance));
   }
   return plan;
 }

@@ -334,7 +334,7 @@ int Main(int argc, char** argv) {
   if (compile) {
     return RunCompileWorker(count, rest.data(),
                             walls ? WorkerRole::kLibraryCompiler : WorkerRole::kUnwalled,
-                            {[&]() -> absl::StatusOr<std::unique_ptr<Compiler>> {
+                            {[&](const IncludeRoots&) -> absl::StatusOr<std::unique_ptr<Compiler>> {
                               if (!broken.empty()) return absl::FailedPreconditionError(broken);
                               return std::make_unique<ScriptedCompiler>();
                             }});

@@ -227,7 +227,7 @@ TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
   EXPECT_EQ(none.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(std::string(none.message()),
             "nothing compiles PTX for cpu; what can be compiled: CUDA C++ for the CPU device; "
-            "CUDA C++ and PTX for GPUs");
+            "CUDA C++, PTX, cubin for GPUs");
 }
 #else
 TEST_F(WorkersTest, WithoutCudaATargetOfItIsASentence) {
