@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a spec, a problem and a config to the numbers and text that compilers and devices use.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "absl/strings/ascii.h"
@@ -10,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "tuner/compile_options.h"
 #include "tuner/device_profile.h"
-#include "tuner/kernel/data_file.h"
+#include "tuner/kernel/arg_planner.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/kernel/parsed_spec.h"
@@ -20,8 +19,6 @@
 namespace tune {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 40;
-constexpr int kFirstSmWithTensorMaps = 90;
 constexpr size_t kMaxMacroText = 256;
 
 std::string Indexed(const std::string& field, size_t index) {
@@ -46,24 +43,6 @@ TolerancePlan DefaultTolerance(DType dtype) {
     default:
       return {0, 0};
   }
-}
-
-Role ToRole(v1::Role role) {
-  switch (role) {
-    case v1::ROLE_OUTPUT:
-      return Role::kOutput;
-    case v1::ROLE_INOUT:
-      return Role::kInOut;
-    case v1::ROLE_SCRATCH:
-      return Role::kScratch;
-    default:
-      return Role::kInput;
-  }
-}
-
-Fill::Kind ToKind(const v1::Fill& fill, DType dtype) {
-  if (fill.kind() != v1::Fill::KIND_UNSPECIFIED) return static_cast<Fill::Kind>(fill.kind());
-  return IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
 }
 
 // Keeps the compiler's command line and the source's line structure out of a define's reach.
@@ -104,12 +83,15 @@ class Planner {
         spec_(parsed.spec),
         problem_(problem),
         traits_(traits),
-        evaluation_(parsed, problem, traits) {}
+        evaluation_(parsed, problem, traits),
+        args_(parsed, problem, traits, evaluation_) {}
 
   void SetConfig(const Config& config) {
     config_ = config;
     evaluation_.SetConfig(config);
   }
+
+  const ArgPlanner& args() const { return args_; }
 
   // Values come from the spec's lists, so that nothing else reaches a compiler's command line.
   absl::Status CheckConfig(const Config& config) const {
@@ -194,9 +176,9 @@ class Planner {
                     : evaluation_.Error(field, std::string(entry.status().message()));
     }
     ASSIGN_OR_RETURN(plan.launch, Launch(*entry, step.field, step.launch));
-    ASSIGN_OR_RETURN(plan.args, Args(step.args));
+    ASSIGN_OR_RETURN(plan.args, args_.Args(step.args));
     for (const size_t i : step.zero) {
-      ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
+      ASSIGN_OR_RETURN(BufferPlan buffer, args_.Buffer(i));
       plan.zero.push_back(std::move(buffer));
     }
     return plan;
@@ -236,7 +218,7 @@ class Planner {
     CompilePlan& compile = program.compile;
     for (size_t i = 0; i < parsed_.args.size(); ++i) {
       if (!spec_.args(static_cast<int>(i)).has_symbol()) continue;
-      ASSIGN_OR_RETURN(const BufferPlan buffer, Buffer(i));
+      ASSIGN_OR_RETURN(const BufferPlan buffer, args_.Buffer(i));
       const CompileSymbol symbol = {.variable = parsed_.args[i].variable,
                                     .bytes = buffer.count * SizeInBytes(buffer.dtype)};
       const std::string word = BaseNameOf(symbol.variable);
@@ -278,148 +260,6 @@ class Planner {
     return plan;
   }
 
-  absl::StatusOr<BufferPlan> Buffer(size_t i) const {
-    const v1::Buffer& buffer = parsed_.args[i].buffer;
-    BufferPlan plan;
-    plan.name = spec_.args(static_cast<int>(i)).name();
-    plan.dtype = problem_.dtype;
-    if (buffer.dtype() != "dtype") {
-      ASSIGN_OR_RETURN(plan.dtype, ParseDType(buffer.dtype()));
-    }
-    ASSIGN_OR_RETURN(const std::vector<int64_t> shape, Shape(i));
-    plan.count = 1;
-    for (const int64_t extent : shape) {
-      if (extent > kMaxElements / plan.count) {
-        return evaluation_.Error(plan.name, "the buffer has more than 2^40 elements");
-      }
-      plan.count *= extent;
-    }
-    plan.role = ToRole(buffer.role());
-    ASSIGN_OR_RETURN(plan.fill, FillOf(i, plan, shape));
-    return plan;
-  }
-
-  absl::StatusOr<std::vector<int64_t>> Shape(size_t i) const {
-    return Sizes(absl::StrCat(spec_.args(static_cast<int>(i)).name(), ".shape"),
-                 parsed_.args[i].shape);
-  }
-
-  absl::StatusOr<Fill> FillOf(size_t i, const BufferPlan& buffer,
-                              const std::vector<int64_t>& shape) const {
-    const ParsedArg& parsed = parsed_.args[i];
-    const v1::Fill& fill = parsed.buffer.fill();
-    Fill plan = {.kind = ToKind(fill, buffer.dtype), .low = fill.low(), .high = fill.high()};
-    if (parsed.fill_low.has_value()) {
-      ASSIGN_OR_RETURN(plan.low, evaluation_.Number(buffer.name + ".fill.low", *parsed.fill_low));
-    }
-    if (parsed.fill_high.has_value()) {
-      ASSIGN_OR_RETURN(plan.high,
-                       evaluation_.Number(buffer.name + ".fill.high", *parsed.fill_high));
-    }
-    plan.columns = shape.back();
-    plan.rows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
-    if (plan.kind == Fill::Kind::kCsrOffsets || plan.kind == Fill::Kind::kCsrColumns) {
-      return SparseFill(i, buffer, plan);
-    }
-    const bool ranged = parsed.fill_low.has_value() || parsed.fill_high.has_value();
-    if (ranged && plan.kind == Fill::Kind::kUniform && plan.low >= plan.high) {
-      return evaluation_.Error(buffer.name + ".fill", absl::StrCat("low, ", plan.low,
-                                                                   ", must be below high, ",
-                                                                   plan.high));
-    }
-    const bool normal = plan.kind == Fill::Kind::kNormal ||
-                        (IsFloat(buffer.dtype) && (plan.kind == Fill::Kind::kLowerTriangular ||
-                                                   plan.kind == Fill::Kind::kUpperTriangular));
-    if (normal && plan.high == 0) plan.high = 1;
-    if (!normal && plan.low == 0 && plan.high == 0) plan.high = 1;
-    return plan;
-  }
-
-  // Of both buffers: rows and nonzeros as the offsets have them.
-  absl::StatusOr<Fill> SparseFill(size_t i, const BufferPlan& buffer, Fill plan) const {
-    const std::string field = buffer.name + ".fill";
-    ASSIGN_OR_RETURN(plan.columns,
-                     evaluation_.Integer(field + ".columns", *parsed_.args[i].fill_columns));
-    plan.key = buffer.name;
-    plan.rows = buffer.count - 1;
-    if (plan.kind == Fill::Kind::kCsrColumns) {
-      plan.key = parsed_.args[i].buffer.fill().offsets();
-      for (size_t other = 0; other < parsed_.args.size(); ++other) {
-        if (spec_.args(static_cast<int>(other)).name() != plan.key) continue;
-        ASSIGN_OR_RETURN(const BufferPlan offsets, Buffer(other));
-        plan.rows = offsets.count - 1;
-        plan.high = offsets.fill.high;
-      }
-      if (static_cast<double>(buffer.count) != plan.high) {
-        return evaluation_.Error(field, absl::StrCat("the buffer has ", buffer.count,
-                                                     " elements, its offsets '", plan.key,
-                                                     "' end with ", plan.high));
-      }
-    }
-    const double places = static_cast<double>(plan.rows) * static_cast<double>(plan.columns);
-    if (plan.rows >= 1 && plan.columns >= 1 && plan.high >= 1 && plan.high <= places &&
-        plan.high == std::floor(plan.high)) {
-      return plan;
-    }
-    return evaluation_.Error(field, absl::StrCat("no matrix of ", plan.rows, " rows and ",
-                                                 plan.columns, " columns has ", plan.high,
-                                                 " nonzeros"));
-  }
-
-  absl::StatusOr<std::vector<ArgPlan>> Args(const std::vector<size_t>& indices) const {
-    std::vector<ArgPlan> args;
-    for (const size_t i : indices) {
-      const v1::Arg& arg = spec_.args(static_cast<int>(i));
-      if (arg.has_buffer()) {
-        ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
-        args.emplace_back(std::move(buffer));
-      } else if (arg.has_scalar()) {
-        ASSIGN_OR_RETURN(ScalarPlan scalar, Scalar(i));
-        args.emplace_back(std::move(scalar));
-      } else if (traits_.sm >= kFirstSmWithTensorMaps) {
-        ASSIGN_OR_RETURN(TensorMapPlan map, TensorMap(i));
-        args.emplace_back(std::move(map));
-      }
-    }
-    return args;
-  }
-
-  // Every buffer of the spec, once.
-  absl::StatusOr<std::vector<BufferPlan>> Buffers() const {
-    std::vector<BufferPlan> buffers;
-    for (size_t i = 0; i < parsed_.args.size(); ++i) {
-      const v1::Arg& arg = spec_.args(static_cast<int>(i));
-      if (!arg.has_buffer() && !arg.has_symbol()) continue;
-      ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
-      buffers.push_back(std::move(buffer));
-    }
-    return buffers;
-  }
-
-  absl::StatusOr<std::vector<BufferFile>> Files() const {
-    std::vector<BufferFile> files;
-    for (size_t i = 0; i < parsed_.args.size(); ++i) {
-      const v1::Buffer& buffer = parsed_.args[i].buffer;
-      for (const bool expected : {false, true}) {
-        const std::string& name = expected ? buffer.expected() : buffer.file();
-        if (name.empty()) continue;
-        ASSIGN_OR_RETURN(const BufferPlan plan, Buffer(i));
-        ASSIGN_OR_RETURN(const std::vector<int64_t> shape, Shape(i));
-        const absl::StatusOr<DataFile> file =
-            ReadDataFile(name, parsed_.files.at(name), plan.dtype, shape,
-                         /*or_wider=*/expected && IsFloat(plan.dtype));
-        if (!file.ok()) {
-          return evaluation_.Error(plan.name, std::string(file.status().message()));
-        }
-        files.push_back({.buffer = plan.name,
-                         .dtype = file->dtype,
-                         .elements = std::string(file->elements),
-                         .expected = expected});
-      }
-    }
-    return files;
-  }
-
   absl::StatusOr<WorkPlan> Work() const {
     WorkPlan plan;
     if (parsed_.flops.has_value()) {
@@ -452,59 +292,12 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<ScalarPlan> Scalar(size_t i) const {
-    const v1::Arg& arg = spec_.args(static_cast<int>(i));
-    ScalarPlan plan;
-    plan.name = arg.name();
-    ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.scalar().dtype()));
-    if (IsFloat(plan.dtype)) {
-      ASSIGN_OR_RETURN(plan.value, evaluation_.Number(arg.name(), *parsed_.args[i].value));
-      return plan;
-    }
-    ASSIGN_OR_RETURN(const int64_t value, evaluation_.Integer(arg.name(), *parsed_.args[i].value));
-    const bool is_signed = plan.dtype == DType::kI32;
-    const int64_t low = is_signed ? std::numeric_limits<int32_t>::min() : 0;
-    const int64_t high = is_signed ? std::numeric_limits<int32_t>::max()
-                                   : int64_t{std::numeric_limits<uint32_t>::max()};
-    if (plan.dtype != DType::kI64 && (value < low || value > high)) {
-      return evaluation_.Error(arg.name(),
-                               absl::StrCat(value, " does not fit ", arg.scalar().dtype()));
-    }
-    plan.value = value;
-    return plan;
-  }
-
-  absl::StatusOr<std::vector<int64_t>> Sizes(const std::string& field,
-                                             const std::vector<Expression>& expressions) const {
-    std::vector<int64_t> sizes;
-    for (size_t i = 0; i < expressions.size(); ++i) {
-      ASSIGN_OR_RETURN(const int64_t size, evaluation_.Integer(Indexed(field, i), expressions[i]));
-      if (size < 1)
-        return evaluation_.Error(Indexed(field, i), absl::StrCat(size, " is below one"));
-      sizes.push_back(size);
-    }
-    return sizes;
-  }
-
-  absl::StatusOr<TensorMapPlan> TensorMap(size_t i) const {
-    const v1::Arg& arg = spec_.args(static_cast<int>(i));
-    const ParsedArg& parsed = parsed_.args[i];
-    TensorMapPlan plan;
-    plan.name = arg.name();
-    plan.buffer = arg.tensor_map().buffer();
-    ASSIGN_OR_RETURN(plan.dims, Sizes(arg.name() + ".dims", parsed.dims));
-    ASSIGN_OR_RETURN(plan.strides_bytes, Sizes(arg.name() + ".strides", parsed.strides));
-    ASSIGN_OR_RETURN(plan.box, Sizes(arg.name() + ".box", parsed.box));
-    plan.swizzle_bytes = static_cast<int>(arg.tensor_map().swizzle_bytes());
-    plan.l2_promotion_bytes = static_cast<int>(arg.tensor_map().l2_promotion_bytes());
-    return plan;
-  }
-
   const ParsedSpec& parsed_;
   const v1::KernelSpec& spec_;
   const Problem& problem_;
   const TargetTraits& traits_;
   Evaluation evaluation_;
+  const ArgPlanner args_;
   Config config_;
 };
 
@@ -559,9 +352,9 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
   Planner planner(*parsed_, problem, traits);
   planner.SetConfig(config);
   ProblemPlan plan;
-  ASSIGN_OR_RETURN(plan.buffers, planner.Buffers());
+  ASSIGN_OR_RETURN(plan.buffers, planner.args().Buffers());
   ASSIGN_OR_RETURN(plan.work, planner.Work());
-  ASSIGN_OR_RETURN(plan.files, planner.Files());
+  ASSIGN_OR_RETURN(plan.files, planner.args().Files());
   if (parsed_->reference.has_value()) {
     ASSIGN_OR_RETURN(plan.reference, PlanReference(*parsed_, planner));
   }
