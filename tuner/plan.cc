@@ -6,7 +6,7 @@
 
 namespace tune {
 
-CompilePlan UnitOf(const CompilePlan& plan, size_t unit) {
+CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit) {
   CompilePlan one = plan;
   one.more.clear();
   if (unit == 0) return one;

@@ -197,7 +197,7 @@ struct ProblemPlan {
 };
 
 // A unit of a compilation as one of its own; 0 is the source, others are those of `more`.
-CompilePlan UnitOf(const CompilePlan& plan, size_t unit);
+CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit);
 
 // With what a compiler made of it.
 Program WithBinary(const ProgramPlan& plan, std::string binary);

@@ -20,11 +20,11 @@ absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, con
   };
   const auto check = [&](const ProgramPlan& program) {
     for (size_t unit = 0; unit <= program.compile.more.size(); ++unit) {
-      add({.message = WhyNoKernel(UnitOf(program.compile, unit)), .of_entry = true});
+      add({.message = WhyNoKernel(PlanOfUnit(program.compile, unit)), .of_entry = true});
     }
     for (const StepPlan& step : program.steps) {
       add({.message = WhyOrderIsDoubtful(
-               UnitOf(program.compile, static_cast<size_t>(step.launch.unit)), step.launch.entry,
+               PlanOfUnit(program.compile, static_cast<size_t>(step.launch.unit)), step.launch.entry,
                step.args),
            .certain = false});
     }

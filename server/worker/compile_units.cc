@@ -31,7 +31,7 @@ absl::StatusOr<Artifact> CompileUnits(Compiler& compiler, const CompilePlan& pla
   Artifact all;
   std::vector<std::string> binaries;
   for (size_t i = 0; i <= plan.more.size(); ++i) {
-    ASSIGN_OR_RETURN(Artifact unit, compiler.Compile(UnitOf(plan, i)));
+    ASSIGN_OR_RETURN(Artifact unit, compiler.Compile(PlanOfUnit(plan, i)));
     if (unit.outcome != Outcome::kOk) return unit;
     binaries.push_back(std::move(unit.binary));
     Add(std::move(unit), static_cast<int>(i), all);

@@ -36,7 +36,7 @@ absl::Status CheckSteps(const ProgramPlan& program, const Artifact& artifact) {
   for (const StepPlan& step : program.steps) {
     const EntryFacts* entry = FindEntry(artifact, step.launch);
     if (entry == nullptr) continue;
-    const CompilePlan plan = UnitOf(program.compile, static_cast<size_t>(entry->unit));
+    const CompilePlan plan = PlanOfUnit(program.compile, static_cast<size_t>(entry->unit));
     std::string why = WhyBlockDoesNotFit(plan, step.launch, *entry);
     if (why.empty() && entry->parameters.has_value()) {
       why = WhyArgsDoNotFit(plan, entry->name, step.args, *entry->parameters);

@@ -100,7 +100,7 @@ TEST_F(KernelDataTest, AStepOfAnotherFileIsAUnitOfItsOwn) {
   EXPECT_EQ(plan.steps[0].launch.unit, 0);
   EXPECT_EQ(plan.steps[1].launch.unit, 1);
   EXPECT_TRUE(plan.steps[1].launch.programmatic_dependent_launch);
-  const CompilePlan unit = UnitOf(plan.compile, 1);
+  const CompilePlan unit = PlanOfUnit(plan.compile, 1);
   EXPECT_EQ(unit.source_name, "more.cu");
   EXPECT_THAT(unit.more, IsEmpty());
   EXPECT_EQ(unit.defines, plan.compile.defines);

@@ -19,7 +19,7 @@ class ExamplesOnGpu : public GpuTest {
     Artifact all;
     std::vector<std::string> binaries;
     for (size_t unit = 0; unit <= plan.compile.more.size(); ++unit) {
-      Artifact artifact = compiler().Compile(UnitOf(plan.compile, unit)).value();
+      Artifact artifact = compiler().Compile(PlanOfUnit(plan.compile, unit)).value();
       EXPECT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
       binaries.push_back(artifact.binary);
       for (EntryFacts& entry : artifact.entries) {

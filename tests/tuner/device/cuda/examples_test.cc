@@ -23,7 +23,7 @@ class NvrtcExamples : public testing::TestWithParam<const char*> {
   void Compile(ProgramPlan program, const std::string& what) {
     Artifact all;
     for (size_t unit = 0; unit <= program.compile.more.size(); ++unit) {
-      Artifact artifact = compiler_->Compile(UnitOf(program.compile, unit)).value();
+      Artifact artifact = compiler_->Compile(PlanOfUnit(program.compile, unit)).value();
       ASSERT_EQ(artifact.outcome, Outcome::kOk) << what << ": " << artifact.log;
       EXPECT_THAT(artifact.binary, HasSubstr("ELF"));
       for (EntryFacts& entry : artifact.entries) {
