@@ -4,8 +4,10 @@
 
     bench/figures.py --bin build/release/bin --out docs/results/h200.json [PART ...]
 
-Parts: rate faults kernels repeat (default: all). Each figure prints one line and is in the JSON
-file from then on, so a run that is stopped loses nothing. The file has device, driver, date, the
+Parts: rate faults kernels memory repeat (default: all). Each figure prints one line and is in the
+JSON file from then on, so a run that is stopped loses nothing; with --go-on the next run leaves out
+the shapes that the file has. memory sweeps the memory-bound kernels, --budget for each shape, what
+matters most first. The file has device, driver, date, the
 command, and medians with their intervals. Where PyTorch is at hand, it has peers measured in the
 same run. Ratios are ours over the peer's, or over the measured ceiling.
 """
@@ -22,6 +24,43 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOFTMAX_SHAPES = [(131072, 4096), (524288, 1024), (32768, 16384), (8192, 65536), (2048, 262144)]
+# Kernel, dims. First a shape of each kernel, then the ends of their ranges, then what lies between.
+MEMORY_SHAPES = [
+    ("rmsnorm", {"rows": 65536, "cols": 4096}),
+    ("cross_entropy", {"rows": 8192, "cols": 131072}),
+    ("softmax_backward", {"rows": 65536, "cols": 4096}),
+    ("rmsnorm_backward", {"rows": 65536, "cols": 4096}),
+    ("layernorm", {"rows": 65536, "cols": 4096}),
+    ("swiglu", {"rows": 8192, "cols": 14336}),
+    ("adamw", {"n": 1 << 28}),
+    ("layernorm_backward", {"rows": 65536, "cols": 4096}),
+    ("qk_norm_rope", {"seq": 4096, "batch": 8}),
+    ("swiglu_backward", {"rows": 8192, "cols": 14336}),
+    ("rmsnorm", {"rows": 65536, "cols": 4096, "residual": 1}),
+    ("cross_entropy", {"rows": 8192, "cols": 32768}),
+    ("cross_entropy", {"rows": 4096, "cols": 262144}),
+    ("rmsnorm", {"rows": 1024, "cols": 262144}),
+    ("softmax_backward", {"rows": 1024, "cols": 262144}),
+    ("rmsnorm_backward", {"rows": 8192, "cols": 32768}),
+    ("rmsnorm_backward", {"rows": 131072, "cols": 1024}),
+    ("softmax_backward", {"rows": 16384, "cols": 16384}),
+    ("rmsnorm", {"rows": 131072, "cols": 1024}),
+    ("rmsnorm", {"rows": 16384, "cols": 16384}),
+    ("layernorm", {"rows": 8192, "cols": 32768}),
+    ("cross_entropy", {"rows": 8192, "cols": 50257}),
+    ("softmax_backward", {"rows": 131072, "cols": 1024}),
+    ("softmax_backward", {"rows": 8192, "cols": 32768}),
+    ("rmsnorm", {"rows": 8192, "cols": 32768}),
+    ("rmsnorm_backward", {"rows": 16384, "cols": 16384}),
+    ("rmsnorm_backward", {"rows": 1024, "cols": 262144}),
+    ("layernorm", {"rows": 131072, "cols": 1024}),
+    ("layernorm", {"rows": 16384, "cols": 16384}),
+    ("layernorm", {"rows": 1024, "cols": 262144}),
+    ("layernorm_backward", {"rows": 16384, "cols": 16384}),
+    ("adamw", {"n": 1 << 28, "master": 1}),
+    ("cross_entropy", {"rows": 8192, "cols": 131072, "gradient": 0}),
+    ("rope", {"seq": 4096, "batch": 8, "kv_heads": 32, "backward": 1}),
+]
 ATTENTION_SHAPES = [(4, 16, 16, 4096, 128, 0), (4, 16, 16, 4096, 128, 1)]
 
 
@@ -34,8 +73,10 @@ class Bench:
         self.env = {**os.environ, "TUNE_STATE_DIR": self.state.name, "XDG_RUNTIME_DIR": self.state.name,
                     "NO_COLOR": "1"}
         self.env.pop("TUNE_ADDRESS", None)
-        self.figures = {}
         self.out = pathlib.Path(arguments.out)
+        goes_on = arguments.go_on and self.out.exists()
+        self.figures = json.loads(self.out.read_text())["figures"] if goes_on else {}
+        self.budget = arguments.budget
         self.about_device = self.tunectl("device", "show", self.device, "--json")
 
     def tunectl(self, *arguments, check=True, timeout=580):
@@ -170,6 +211,23 @@ def kernels(bench):
                    f"{figure['outcomes']}; peers {peer_text(peers)}")
 
 
+def memory(bench):
+    """The memory-bound kernels, as shares of the copy rate that was measured on the device."""
+    for kernel, dims in MEMORY_SHAPES:
+        name = f"memory.{kernel}." + ",".join(f"{dim}={size}" for dim, size in dims.items())
+        if "bytes_per_second" in bench.figures.get(name, {}):
+            continue
+        flags = [part for dim, size in dims.items() for part in (f"--{dim}", size)]
+        try:
+            figure = rates_of(bench.sweep(kernel, *flags, "--budget", bench.budget, timeout=200))
+        except (KeyError, RuntimeError, subprocess.TimeoutExpired) as error:  # the other shapes still count
+            bench.note(name, {"error": str(error)[-2000:]}, f"failed: {str(error)[-600:]}")
+            continue
+        figure["copy_share"] = figure["bytes_per_second"] / figure["ceiling"]
+        bench.note(name, figure, f"{figure['bytes_per_second'] / 1e9:.0f} GB/s, {figure['copy_share']:.3f} of the "
+                   f"copy rate; {figure['config']}; {figure['outcomes']}, {figure['wall_seconds']:.0f} s")
+
+
 def peer_text(peers):
     parts = []
     for case, result in peers.items():
@@ -198,7 +256,7 @@ def repeat(bench):
                f"{figure['spread'] * 100:.2f} %, sd {figure['standard_deviation'] * 100:.3f} %")
 
 
-PARTS = {"rate": rate, "faults": faults, "repeat": repeat, "kernels": kernels}
+PARTS = {"rate": rate, "faults": faults, "repeat": repeat, "kernels": kernels, "memory": memory}
 
 
 def main():
@@ -207,6 +265,8 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--peers", action="store_true", help="also time the peers, with PyTorch")
+    parser.add_argument("--budget", default="16s", help="for each shape of `memory`, as a sweep's --budget")
+    parser.add_argument("--go-on", action="store_true", help="keep the figures that --out has already")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     arguments = parser.parse_args()
     bench = Bench(arguments)

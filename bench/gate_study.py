@@ -118,7 +118,7 @@ REREAD = SETTINGS + """#define RESULT(v) (SCALE * (v))
 SOURCES = {"copy": COPY, "compute": COMPUTE, "reread": REREAD}
 # Elements on a GPU and on the CPU; 80 to 130 us on an H200.
 SIZES = {"copy": (64 << 20, 1 << 16), "compute": (2 << 20, 1 << 14), "reread": (32 << 20, 1 << 16)}
-ITERATIONS = {"gpu": 1024, "cpu": 32}
+ITERATIONS = {"gpu": 1024, "host": 32}
 DRAWS_OF_A_RUN = 48
 QUIET_DEVIATION = 0.007  # of rounds; up to it the strictest promise holds
 TARGETS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.10)
@@ -170,6 +170,7 @@ class Study:
         usable = [d for d in devices if d["state"] == "DEVICE_STATE_HEALTHY"]
         self.device = self.device or usable[0]["id"]
         device = next(d for d in devices if d["id"] == self.device)
+        self.on_host = device["clock"] == "CLOCK_HOST"
         self.figures["device"] = {k: device.get(k) for k in ("id", "name", "driver", "compiler", "uuid")}
         self.figures["date"] = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
@@ -213,7 +214,6 @@ class Study:
 
     def write(self, folder, name, kind, knob=0, salt=0, n=None, iterations=None, knob2=None):
         """A kernel of SOURCES with its knob set, and with another setting for a second way if given."""
-        cpu = self.device == "cpu"
         gpu_n, cpu_n = SIZES[kind]
         place = folder / name
         place.mkdir(parents=True, exist_ok=True)
@@ -221,7 +221,7 @@ class Study:
             SPEC.format(name=name, n=n or gpu_n, cpu_n=n or cpu_n,
                         ways="[1]" if knob2 is None else "[1, 2]"))
         (place / f"{name}.cu").write_text(SOURCES[kind].format(
-            knob=knob, knob2=knob2 or 0, salt=salt, iterations=iterations or ITERATIONS["cpu" if cpu else "gpu"]))
+            knob=knob, knob2=knob2 or 0, salt=salt, iterations=iterations or ITERATIONS["host" if self.on_host else "gpu"]))
 
     def study(self, base, head, rounds_wanted, share=1.0):
         """As many rounds as fit in a share of the time left. A few tell how long one takes."""
@@ -417,16 +417,15 @@ class Study:
         for kind in SOURCES:
             self.write(place, f"{kind}-probe", kind)
         probe = self.gate(place, place, "--study", "1")
-        if self.device != "cpu":
+        if not self.on_host:
             for kernel in probe["kernels"]:
                 kind = kernel["name"].split("-")[0]
                 if kernel.get("base_ns"):
                     sizes[kind][0] = max(1 << 16, int(sizes[kind][0] * 100e3 / kernel["base_ns"]))
         base, head = self.work / "hundred-base", self.work / "hundred-head"
-        cpu = self.device == "cpu"
         for i in range(count):
             kind = list(SOURCES)[i % len(SOURCES)]
-            n = sizes[kind][1 if cpu else 0] + 1024 * i
+            n = sizes[kind][1 if self.on_host else 0] + 1024 * i
             self.write(base, f"h{i:03}", kind, salt=10 * i + 1, n=n)
             self.write(head, f"h{i:03}", kind, salt=10 * i + 2, n=n)
         run = self.gate(base, head, "--seed", str(self.seed))

@@ -78,6 +78,7 @@ class Study:
                 break
             time.sleep(0.05)
         device = self.tunectl("device", "show", self.device, "--json")
+        self.on_host = device["clock"] == "CLOCK_HOST"
         self.figures["device"] = {k: device.get(k) for k in ("id", "name", "driver", "compiler", "uuid")}
         self.figures["date"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
@@ -111,7 +112,6 @@ class Study:
 
     def planted(self):
         """Every lie by its name, and every claim: how it ended, and how it ought to have."""
-        is_cpu = self.device == "cpu"
         sweep = self.sweep(*PLANTED_SWEEP)
         ended = {f"LIE={lie}": ("not tried", "") for lie in LIES}
         for trial in self.trials(sweep):
@@ -121,13 +121,13 @@ class Study:
         cases = []
         for config, (what, message) in sorted(ended.items()):
             lie = config.split()[0].removeprefix("LIE=")
-            expected = (LIES_CPU if is_cpu else LIES)[lie]
+            expected = (LIES_CPU if self.on_host else LIES)[lie]
             cases.append({"config": config, "outcome": what, "expected": sorted(expected),
                           "passed": what in expected, "message": message[:200]})
         winner = config_text(sweep["result"]["best"]["config"]) if sweep.get("result") else ""
-        honest = winner.startswith(("LIE=honest", "LIE=peeks") if is_cpu else "LIE=honest")
+        honest = winner.startswith(("LIE=honest", "LIE=peeks") if self.on_host else "LIE=honest")
         # A CPU's cache may well hold the whole input. Then there is no roof to be above.
-        for name, dims in CLAIMS[:1] if is_cpu else CLAIMS:
+        for name, dims in CLAIMS[:1] if self.on_host else CLAIMS:
             claim = self.sweep(*PLANTED_SWEEP, *flags_of(dims))
             seen = {config_text(t["config"]): outcome(t) for t in self.trials(claim)}
             for config, what in sorted(seen.items()):
@@ -145,8 +145,8 @@ class Study:
 
     def roofs(self):
         rows = []
-        for kernel, dims, debt in SHIPPED_CPU if self.device == "cpu" else SHIPPED:
-            budget = ("--budget", "12") if self.device == "cpu" else ()
+        for kernel, dims, debt in SHIPPED_CPU if self.on_host else SHIPPED:
+            budget = ("--budget", "12") if self.on_host else ()
             trials = self.trials(self.sweep(kernel, *flags_of(dims), *budget))
             shares = [t["measurement"].get("peak_fraction", 0) for t in trials
                       if outcome(t) in ("ok", "above_roof") and "measurement" in t]
@@ -160,7 +160,7 @@ class Study:
 
     def winner(self):
         started = time.monotonic()
-        searched = SEARCHED_CPU if self.device == "cpu" else SEARCHED
+        searched = SEARCHED_CPU if self.on_host else SEARCHED
         searches = []
         for i in range(self.searches):
             if time.monotonic() - started > 0.65 * self.limit_s:

@@ -74,10 +74,12 @@ Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string addre
       devices_(v1::DeviceService::NewStub(channel)),
       profiles_(v1::ProfileService::NewStub(channel)),
       records_(v1::RecordService::NewStub(channel)),
+      snapshots_(v1::SnapshotService::NewStub(channel)),
       bench_(v1::BenchService::NewStub(channel)),
       reports_(v1::ReportService::NewStub(channel)),
       server_(v1::ServerService::NewStub(channel)),
-      gates_(v1::GateService::NewStub(channel)) {}
+      gates_(v1::GateService::NewStub(channel)),
+      comparisons_(v1::CompareService::NewStub(channel)) {}
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& address,
                                                              const TlsFiles& tls,

@@ -10,6 +10,7 @@
 #include "grpcpp/grpcpp.h"
 #include "tune/v1/bench.grpc.pb.h"
 #include "tune/v1/catalogue.grpc.pb.h"
+#include "tune/v1/comparison.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
 #include "tune/v1/gate.grpc.pb.h"
 #include "tune/v1/job.grpc.pb.h"
@@ -17,6 +18,7 @@
 #include "tune/v1/record.grpc.pb.h"
 #include "tune/v1/report.grpc.pb.h"
 #include "tune/v1/server.grpc.pb.h"
+#include "tune/v1/snapshot.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
@@ -72,10 +74,12 @@ class Connection {
   v1::DeviceService::Stub& devices() { return *devices_; }
   v1::ProfileService::Stub& profiles() { return *profiles_; }
   v1::RecordService::Stub& records() { return *records_; }
+  v1::SnapshotService::Stub& snapshots() { return *snapshots_; }
   v1::BenchService::Stub& bench() { return *bench_; }
   v1::ReportService::Stub& reports() { return *reports_; }
   v1::ServerService::Stub& server() { return *server_; }
   v1::GateService::Stub& gates() { return *gates_; }
+  v1::CompareService::Stub& comparisons() { return *comparisons_; }
 
  private:
   Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
@@ -89,10 +93,12 @@ class Connection {
   std::unique_ptr<v1::DeviceService::Stub> devices_;
   std::unique_ptr<v1::ProfileService::Stub> profiles_;
   std::unique_ptr<v1::RecordService::Stub> records_;
+  std::unique_ptr<v1::SnapshotService::Stub> snapshots_;
   std::unique_ptr<v1::BenchService::Stub> bench_;
   std::unique_ptr<v1::ReportService::Stub> reports_;
   std::unique_ptr<v1::ServerService::Stub> server_;
   std::unique_ptr<v1::GateService::Stub> gates_;
+  std::unique_ptr<v1::CompareService::Stub> comparisons_;
 };
 
 }  // namespace tune::client

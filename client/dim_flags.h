@@ -29,6 +29,15 @@ absl::StatusOr<SplitArguments> SplitDims(const std::vector<std::string>& argumen
 absl::StatusOr<std::map<std::string, int64_t>> ParseDims(
     const std::map<std::string, std::string>& dims);
 
+// The values of a swept dim: "512..16384" (doubling), "512..16384:512" (steps of 512) or
+// "512,1024,4096". INVALID_ARGUMENT if there are none, or more than `values_max`.
+struct DimSweep {
+  std::string dim;
+  std::vector<int64_t> values;
+};
+// "seq=512..16384".
+absl::StatusOr<DimSweep> ParseDimSweep(const std::string& text, size_t values_max);
+
 // "  --seq INT  query length (default 4096; on cpu 1024)", a line for each dim.
 std::string DimHelp(const v1::KernelSpec& spec);
 

@@ -120,8 +120,12 @@ std::string ToText(const v1::Problem& problem) {
 
 std::string ToText(v1::Outcome outcome) { return EnumText(v1::Outcome_Name(outcome), "OUTCOME_"); }
 
-std::string ToText(v1::SweepState state) {
-  return EnumText(v1::SweepState_Name(state), "SWEEP_STATE_");
+std::string ToText(v1::JobState state) {
+  return EnumText(v1::JobState_Name(state), "JOB_STATE_");
+}
+
+std::string StateText(const v1::Sweep& sweep) {
+  return sweep.interrupted() ? "interrupted" : ToText(sweep.state());
 }
 
 std::string ToText(v1::TrialPurpose purpose) {

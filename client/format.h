@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tune/v1/job.pb.h"
 #include "tune/v1/sweep.pb.h"
 #include "tune/v1/trial.pb.h"
 
@@ -24,11 +25,14 @@ std::string ToText(const v1::Config& config,
                    const google::protobuf::RepeatedPtrField<std::string>& fixed_params);
 std::string ToText(const v1::Problem& problem);  // "rows=8192 cols=4096 bf16"
 std::string ToText(v1::Outcome outcome);         // "wrong_result"
-std::string ToText(v1::SweepState state);        // "running"
+std::string ToText(v1::JobState state);          // "running"
 std::string ToText(v1::TrialPurpose purpose);    // "confirm"
 std::string ToText(v1::Bound bound);             // "memory"
 std::string ToText(v1::CeilingSource source);    // "measured"
 std::string ToText(v1::Clock clock);
+
+// The state of a sweep: "interrupted", or its job's.
+std::string StateText(const v1::Sweep& sweep);
 
 // "the host was too noisy to tell: ..." of a figure whose interval is so wide.
 std::string TooNoisyText(const v1::Measurement& measurement);

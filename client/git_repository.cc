@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/contained_file.h"
 
@@ -47,6 +48,22 @@ std::vector<std::string> Hardened() {
           "GIT_PAGER=cat"};
 }
 
+absl::StatusOr<std::unique_ptr<ChildProcess>> StartGit(const std::vector<std::string>& arguments,
+                                                       const std::vector<std::string>& environment,
+                                                       std::chrono::milliseconds timeout) {
+  ChildCommand git{.program = "git",
+                   .arguments = {"--no-pager"},
+                   .environment = environment,
+                   .timeout = timeout,
+                   .shown = absl::StrCat("git ", absl::StrJoin(arguments, " ")),
+                   .if_missing = "install it, or name a folder instead of a revision",
+                   .if_late = "; see whether it ends by itself (the disk may be slow, or the "
+                              "repository damaged: git fsck), or name a folder instead of a "
+                              "revision, such as one of git worktree"};
+  git.arguments.insert(git.arguments.end(), arguments.begin(), arguments.end());
+  return ChildProcess::Start(git);
+}
+
 struct Place {
   std::string git_folder;     // of this working tree
   std::string common_folder;  // of all of them: objects and branches
@@ -54,9 +71,9 @@ struct Place {
 };
 
 absl::StatusOr<Place> FindRepository(std::chrono::milliseconds timeout) {
-  auto git = GitProcess::Start({"rev-parse", "--path-format=absolute", "--git-dir",
-                                "--git-common-dir", "--show-object-format"},
-                               Hardened(), timeout);
+  auto git = StartGit({"rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir",
+                       "--show-object-format"},
+                      Hardened(), timeout);
   if (!git.ok()) return git.status();
   absl::StatusOr<std::string> text = (*git)->ReadToEnd(kLineBytesMax);
   if (absl::IsInvalidArgument(text.status())) {
@@ -158,7 +175,7 @@ absl::Status GitRepository::MakeView() {
 }
 
 absl::StatusOr<std::string> GitRepository::Run(const std::vector<std::string>& arguments) {
-  auto git = GitProcess::Start(arguments, environment_, options_.timeout);
+  auto git = StartGit(arguments, environment_, options_.timeout);
   if (!git.ok()) return git.status();
   return (*git)->ReadToEnd(kListBytesMax);
 }
@@ -209,7 +226,7 @@ absl::StatusOr<std::string> GitRepository::Read(const GitFile& file, size_t byte
                                                    "kernel's files have at most"));
   }
   if (reader_ == nullptr) {
-    auto started = GitProcess::Start({"cat-file", "--batch"}, environment_, options_.timeout);
+    auto started = StartGit({"cat-file", "--batch"}, environment_, options_.timeout);
     if (!started.ok()) return started.status();
     reader_ = *std::move(started);
   }

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/git_process.h"
+#include "client/child_process.h"
 
 namespace tune::client {
 
@@ -53,7 +53,7 @@ class GitRepository {
   const GitOptions options_;
   std::string view_;  // the folder of our own
   std::vector<std::string> environment_;
-  std::unique_ptr<GitProcess> reader_;  // git cat-file, once something was read
+  std::unique_ptr<ChildProcess> reader_;  // git cat-file, once something was read
 };
 
 }  // namespace tune::client

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "client/format.h"
 #include "client/interrupt.h"
+#include "client/job_state.h"
 #include "client/rpc.h"
 
 namespace tune::client {
@@ -101,7 +102,7 @@ std::string DimFlags(const v1::Sweep& sweep) {
 }
 
 std::string NextCommand(const v1::Sweep& sweep) {
-  const bool stopped = sweep.state() == v1::SWEEP_STATE_CANCELLED;
+  const bool stopped = sweep.state() == v1::JOB_STATE_CANCELLED;
   if (stopped) return "the same command again continues where this stopped";
   if (!sweep.has_result()) return absl::StrCat("tunectl trial list --sweep ", sweep.id());
   return absl::StrCat("tunectl best ", sweep.kernel_name(), DimFlags(sweep));
@@ -158,17 +159,48 @@ void AddFailures(std::string& text, const v1::SweepReport& failures) {
   }
 }
 
+// The line that a compiler's log or another message is about.
+std::string TellingLine(const std::string& message) {
+  const std::vector<std::string> lines = absl::StrSplit(message, '\n');
+  // Compilers begin with where they are: the line with the error says more.
+  const auto line = std::find_if(lines.begin(), lines.end(), [](const std::string& text) {
+    return absl::StrContains(text, "error");
+  });
+  return line == lines.end() ? lines.front() : *line;
+}
+
+// Every config computes the same, and it is not what the reference computes.
+bool AllDifferAlike(const v1::OutcomeExample& example, uint64_t done) {
+  return done > 1 && example.count() == done && !absl::StartsWith(example.message(), "'") &&
+         absl::StrContains(example.message(), ", the reference ") &&
+         !absl::StrContains(example.message(), "order in which threads run");
+}
+
+// Why a sweep has no result, in a line; empty: it has one, or nobody knows.
+std::string WhyText(const v1::Sweep& sweep, const v1::SweepReport& failures) {
+  if (sweep.has_result()) return "";
+  if (sweep.state() == v1::JOB_STATE_FAILED) return TellingLine(sweep.message());
+  const v1::OutcomeSummary* most = nullptr;
+  for (const v1::OutcomeSummary& outcome : failures.outcomes()) {
+    if (outcome.outcome() == v1::OUTCOME_OK || outcome.examples().empty()) continue;
+    if (most == nullptr || outcome.count() > most->count()) most = &outcome;
+  }
+  if (most == nullptr) return "";
+  const v1::OutcomeExample& example = most->examples(0);
+  const uint64_t done = sweep.progress().done();
+  const bool alike = most->outcome() == v1::OUTCOME_WRONG_RESULT && AllDifferAlike(example, done);
+  const std::string doubt =
+      alike ? absl::StrCat("all ", done, " configs differ from the reference in the same way, so "
+                           "it may be the reference that is wrong: ")
+            : "";
+  return absl::StrCat(ToText(most->outcome()), ": ", doubt, TellingLine(example.message()));
+}
+
 }  // namespace
 
 std::string ExampleText(const v1::OutcomeExample& example) {
-  const std::vector<std::string> lines = absl::StrSplit(example.message(), '\n');
-  // Compilers begin with where they are: the line with the error says more.
-  auto line = std::find_if(lines.begin(), lines.end(), [](const std::string& text) {
-    return absl::StrContains(text, "error");
-  });
-  if (line == lines.end()) line = lines.begin();
   return absl::StrCat(example.count(), " like trial ", example.trial_id(), " (",
-                      ToText(example.config()), "): ", *line);
+                      ToText(example.config()), "): ", TellingLine(example.message()));
 }
 
 v1::SweepReport WhyNoneWasOk(Connection& connection, const v1::Sweep& sweep) {
@@ -185,11 +217,11 @@ v1::SweepReport WhyNoneWasOk(Connection& connection, const v1::Sweep& sweep) {
 
 std::string ProgressText(const v1::Sweep& sweep) {
   const v1::SweepProgress& progress = sweep.progress();
-  if (sweep.state() == v1::SWEEP_STATE_QUEUED) {
+  if (sweep.state() == v1::JOB_STATE_QUEUED) {
     return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is queued",
                         sweep.message().empty() ? "" : ": ", sweep.message());
   }
-  if (sweep.state() == v1::SWEEP_STATE_WAITING) {
+  if (sweep.state() == v1::JOB_STATE_WAITING) {
     return absl::StrCat(sweep.kernel_name(), "  sweep ", sweep.id(), " is ", sweep.message());
   }
   std::string text =
@@ -219,8 +251,10 @@ std::string PlanText(const v1::Sweep& sweep) {
 
 std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) {
   const v1::SweepProgress& progress = sweep.progress();
-  std::string text = fmt::format("{}  {}  on {} ({})\n\n", Bold(sweep.kernel_name()),
-                                 ToText(sweep.problem()), sweep.device_name(), sweep.target());
+  const std::string why = WhyText(sweep, failures);
+  std::string text = why.empty() ? "" : absl::StrCat(Bold(why), "\n\n");
+  absl::StrAppend(&text, fmt::format("{}  {}  on {} ({})\n\n", Bold(sweep.kernel_name()),
+                                     ToText(sweep.problem()), sweep.device_name(), sweep.target()));
   if (sweep.has_result()) {
     AddResult(text, sweep);
   } else {
@@ -241,13 +275,13 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) 
   if (progress.worker_restarts() > 0) {
     absl::StrAppend(&tried, ", ", progress.worker_restarts(), " worker restarts");
   }
-  if (!sweep.end().empty()) absl::StrAppend(&tried, "; ", sweep.end());
+  if (!sweep.end_message().empty()) absl::StrAppend(&tried, "; ", sweep.end_message());
   AddLine(text, "tried", tried);
   AddLine(text, "started", WarmStartText(sweep));
   AddLine(text, "state",
-          sweep.state() == v1::SWEEP_STATE_DONE
+          sweep.state() == v1::JOB_STATE_DONE
               ? ""
-              : absl::StrCat(ToText(sweep.state()), sweep.message().empty() ? "" : ": ",
+              : absl::StrCat(StateText(sweep), sweep.message().empty() ? "" : ": ",
                              sweep.message()));
   AddLine(text, "next", NextCommand(sweep));
   return text;
@@ -284,7 +318,11 @@ absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_i
   progress.Clear();
   const absl::Status status = FromGrpc(reader->Finish());
   watched.interrupted = guard.interrupted();
-  if (!status.ok() && !watched.interrupted) return status;
+  if (watched.interrupted) return watched;
+  if (!status.ok()) return status;
+  const absl::Status finished =
+      CheckFinished(absl::StrCat("sweep ", sweep_id), watched.sweep.state());
+  if (!finished.ok()) return finished;
   return watched;
 }
 

@@ -22,6 +22,7 @@
 #include "tuner/fields.h"
 #include "tuner/plan.h"
 #include "tuner/problem.h"
+#include "tuner/roofline/roofline.h"
 #include "tuner/status_macros.h"
 #include "tuner/trial.h"
 
@@ -33,6 +34,8 @@ template <>
 inline constexpr const char* kColumnPrefix<ResultError> = "error_";
 template <>
 inline constexpr const char* kColumnPrefix<WorkPlan> = "work_";
+template <>
+inline constexpr const char* kColumnPrefix<Roof> = "roof_";
 // Of another table, which the query joins.
 template <>
 inline constexpr const char* kColumnPrefix<Trial> = "trial.";
@@ -41,13 +44,13 @@ inline constexpr const char* kColumnPrefix<JobRow> = "job.";
 
 // A field that is not simply the column of its name.
 struct Instead {
-  const char* field;             // with its prefix; a prefix alone: all of them
-  const char* column = nullptr;  // of an insertion, or what a query selects; null: none
-  const char* parameter = "?";   // of an insertion
+  const char* field;             // "error_worst"; "trial.": every field with that prefix
+  const char* column = nullptr;  // what to insert into or to select; null: the field has no column
+  const char* parameter = "?";   // what to insert
 };
 using Exceptions = std::initializer_list<Instead>;
 
-// Null: no exception.
+// The exception that names this field, or all fields with its prefix; null if there is none.
 inline const Instead* Find(Exceptions exceptions, const char* prefix, const char* name) {
   for (const Instead& exception : exceptions) {
     const absl::string_view field = exception.field;

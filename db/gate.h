@@ -16,7 +16,16 @@
 
 namespace tune::db {
 
-enum class GateKind { kGate = 1, kRecording = 2, kStudy = 3 };
+// Values are stored and sent: do not renumber.
+enum class GateKind { kGate = 1, kHistory = 2, kStudy = 3 };
+
+// Where the config that is gated comes from. Values are stored and sent: do not renumber.
+enum class GateConfigSource {
+  kNone = 0,         // there is none: the kernel cannot be planned
+  kDefault = 1,      // the spec's default
+  kRecord = 2,       // the record of the base; for the history, of the head
+  kOtherRecord = 3,  // a record of another source of the kernel
+};
 
 struct GateRunRow {
   int64_t id = 0;
@@ -26,7 +35,7 @@ struct GateRunRow {
   std::string device_uuid;
   std::string target;
   std::string driver;
-  std::string compiler;
+  std::string compiler;  // the versions, of each language that was gated
   CacheMode cache_mode = CacheMode::kCold;
   std::string base_label;
   std::string head_label;
@@ -40,12 +49,14 @@ struct GateKernelRow {
   int64_t id = 0;
   int64_t run_id = 0;
   std::string name;
-  std::string base_kernel_hash;  // empty in a recording
+  std::string base_kernel_hash;  // empty for the history
   std::string head_kernel_hash;
   Problem problem;
   Config base_config;
   Config head_config;
-  std::string config_source;
+  GateConfigSource config_source = GateConfigSource::kNone;
+  int64_t config_record_id = 0;  // of the record, if it is from one
+  bool head_default = false;     // the head cannot run it: its own default stands in
   Config recovery_config;  // empty: none
   double tolerance = -1;   // negative: the run's
   std::string base_code;   // SHA-256 of the machine code
@@ -54,8 +65,8 @@ struct GateKernelRow {
   std::string fault;
 };
 TUNE_FIELDS(GateKernelRow, id, run_id, name, base_kernel_hash, head_kernel_hash, problem,
-            base_config, head_config, config_source, recovery_config, tolerance, base_code,
-            head_code, identical, fault);
+            base_config, head_config, config_source, config_record_id, head_default,
+            recovery_config, tolerance, base_code, head_code, identical, fault);
 
 struct GateLegRow {
   int64_t id = 0;

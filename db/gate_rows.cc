@@ -41,7 +41,7 @@ absl::StatusOr<int64_t> SqliteStore::AddGateRun(const GateRunRow& run) {
 }
 
 absl::StatusOr<GateRunRow> SqliteStore::GetGateRun(int64_t id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(auto runs, Select<GateRunRow>(*reader, kSelectedRun,
                                                  absl::StrCat(kRuns, "WHERE gate_run.id = ?"), id));
   if (runs.empty()) return absl::NotFoundError(absl::StrCat("no gate run ", id));
@@ -49,7 +49,7 @@ absl::StatusOr<GateRunRow> SqliteStore::GetGateRun(int64_t id) {
 }
 
 absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<GateRunRow>(kSelectedRun), " FROM ", kRuns,
                                    "ORDER BY gate_run.id DESC LIMIT ?"));
@@ -66,12 +66,12 @@ absl::StatusOr<int64_t> SqliteStore::AddGateKernel(const GateKernelRow& kernel) 
 }
 
 absl::StatusOr<std::vector<GateKernelRow>> SqliteStore::GateKernels(int64_t run_id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return SelectKernels(*reader, "WHERE run_id = ?", run_id);
 }
 
 absl::StatusOr<std::vector<GateKernelRow>> SqliteStore::GateKernelsNamed(const std::string& name) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return SelectKernels(*reader, "WHERE name = ?", name);
 }
 
@@ -85,7 +85,7 @@ absl::Status SqliteStore::AppendGateLegs(const std::vector<GateLegRow>& legs) {
 }
 
 absl::StatusOr<std::vector<GateLegRow>> SqliteStore::GateLegs(int64_t gate_kernel_id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<GateLegRow>(*reader, {}, "gate_leg WHERE gate_kernel_id = ? ORDER BY id",
                             gate_kernel_id);
 }
@@ -100,7 +100,7 @@ absl::Status SqliteStore::AddGateVerdicts(const std::vector<GateVerdictRow>& ver
 }
 
 absl::StatusOr<std::vector<GateVerdictRow>> SqliteStore::GateVerdicts(int64_t run_id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<GateVerdictRow>(*reader, {},
                                 "gate_verdict WHERE gate_kernel_id IN (SELECT id FROM gate_kernel "
                                 "WHERE run_id = ?) ORDER BY gate_kernel_id",
@@ -117,7 +117,7 @@ absl::Status SqliteStore::SetBaseline(const BaselineRow& baseline) {
 }
 
 absl::StatusOr<std::vector<BaselineRow>> SqliteStore::Baselines() {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<BaselineRow>(*reader, {}, "baseline ORDER BY name, kernel_name");
 }
 

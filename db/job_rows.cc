@@ -40,14 +40,14 @@ absl::Status SqliteStore::UpdateJob(const JobRow& job) {
 }
 
 absl::StatusOr<JobRow> SqliteStore::GetJob(int64_t id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(auto jobs, Select<JobRow>(*reader, {}, "job WHERE id = ?", id));
   if (!jobs.empty()) return std::move(jobs.front());
   return absl::NotFoundError(absl::StrCat("no job ", id, "; see `tunectl job list`"));
 }
 
 absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(const JobFilter& filter) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(
       "SELECT ", ColumnsOf<JobRow>(), " FROM job WHERE (?1 = 0 OR job.kind = ?1) ",
       filter.unfinished ? "AND job.state IN (1, 2) " : "", "ORDER BY job.id DESC LIMIT ?2"));

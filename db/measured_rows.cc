@@ -44,7 +44,7 @@ absl::Status SqliteStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
 absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::string& device_name,
                                                                  const std::string& driver,
                                                                  const std::string& uuid) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<CeilingRow>(
       *reader, kSelectedCeiling,
       "ceiling_measurement WHERE id IN (SELECT max(id) FROM ceiling_measurement "
@@ -61,7 +61,7 @@ absl::StatusOr<int64_t> SqliteStore::AppendProfile(const ProfileRow& row) {
 }
 
 absl::StatusOr<std::vector<ProfileRow>> SqliteStore::ListProfiles(const ProfileFilter& filter) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<ProfileRow>(
       *reader, kSelectedProfile,
       "profile JOIN trial_key ON trial_key.id = profile.key_id "
@@ -87,7 +87,7 @@ absl::StatusOr<int64_t> SqliteStore::AppendCalibration(const CalibrationRow& row
 
 absl::StatusOr<CalibrationRow> SqliteStore::LatestCalibration(const std::string& device_name,
                                                               const std::string& chip) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(std::vector<CalibrationRow> rows,
                    Select<CalibrationRow>(*reader, {},
                                           "calibration WHERE (? = '' OR device_name = ?) "

@@ -18,6 +18,8 @@ extern const std::string_view deaths_sql;
 extern const std::string_view ceilings_sql;
 extern const std::string_view jobs_sql;
 extern const std::string_view profiles_sql;
+extern const std::string_view enumerations_sql;
+extern const std::string_view comparisons_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -77,10 +79,11 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 8> steps = {
+  static const std::array<absl::string_view, 10> steps = {
       view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql),
       view(embedded::provenance_sql), view(embedded::deaths_sql), view(embedded::ceilings_sql),
-      view(embedded::jobs_sql), view(embedded::profiles_sql)};
+      view(embedded::jobs_sql), view(embedded::profiles_sql), view(embedded::enumerations_sql),
+      view(embedded::comparisons_sql)};
   return steps;
 }
 

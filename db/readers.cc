@@ -12,7 +12,7 @@ constexpr int kMaxReaders = 4;
 
 }  // namespace
 
-absl::StatusOr<Readers::Lease> Readers::Borrow() {
+absl::StatusOr<Readers::Borrowed> Readers::Borrow() {
   {
     std::unique_lock lock(mutex_);
     const bool free = returned_.wait_for(lock, absl::ToChronoMilliseconds(patience_), [&] {
@@ -26,13 +26,13 @@ absl::StatusOr<Readers::Lease> Readers::Borrow() {
     if (!idle_.empty()) {
       std::unique_ptr<Connection> connection = std::move(idle_.back());
       idle_.pop_back();
-      return Lease(connection.release(), Return{this});
+      return Borrowed(connection.release(), Return{this});
     }
     ++open_count_;
   }
   absl::StatusOr<std::unique_ptr<Connection>> opened =
       Connection::Open(path_, Connection::Mode::kReadOnly);
-  if (opened.ok()) return Lease(opened->release(), Return{this});
+  if (opened.ok()) return Borrowed(opened->release(), Return{this});
   std::lock_guard lock(mutex_);
   --open_count_;
   returned_.notify_one();

@@ -22,7 +22,7 @@ class Readers {
     void operator()(Connection* connection) const { readers->TakeBack(connection); }
   };
   // Goes back to the pool at the end of its life. REQUIRES: its statements are gone by then.
-  using Lease = std::unique_ptr<Connection, Return>;
+  using Borrowed = std::unique_ptr<Connection, Return>;
 
   // `patience`: how long a reader waits for a connection.
   Readers(std::string path, absl::Duration patience)
@@ -31,7 +31,7 @@ class Readers {
   Readers& operator=(const Readers&) = delete;
 
   // UNAVAILABLE: all of them were busy all the time.
-  absl::StatusOr<Lease> Borrow();
+  absl::StatusOr<Borrowed> Borrow();
 
  private:
   void TakeBack(Connection* connection);

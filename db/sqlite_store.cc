@@ -198,7 +198,7 @@ absl::Status SqliteStore::PutKernel(const KernelRow& kernel) {
 }
 
 absl::StatusOr<KernelRow> SqliteStore::GetKernel(const std::string& hash) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement find =
       reader->Prepare("SELECT hash, name, spec_name, spec_text FROM kernel WHERE hash = ?");
   ASSIGN_OR_RETURN(bool found, find.Bind(hash).Step());
@@ -249,20 +249,20 @@ absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
 }
 
 absl::StatusOr<SweepRow> SqliteStore::GetSweep(int64_t id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement find = reader->Prepare(absl::StrCat(SelectSweeps(), "WHERE sweep.id = ?"));
   return OneSweep(find.Bind(id), absl::StrCat(id));
 }
 
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::ListSweeps(uint32_t limit) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(SelectSweeps(), "ORDER BY sweep.id DESC LIMIT ?"));
   return ReadReadable(query.Bind(std::min(limit, kMaxListedSweeps)), ReadSweep, unreadable_,
                       "sweep");
 }
 
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::UnfinishedSweeps() {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(SelectSweeps(), "WHERE job.state IN (1, 2) ORDER BY sweep.id"));
   return ReadReadable(query, ReadSweep, unreadable_, "sweep");
@@ -281,7 +281,7 @@ absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const Trial
 }
 
 absl::StatusOr<Trial> SqliteStore::GetTrial(int64_t id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement find =
       reader->Prepare(absl::StrCat(SelectTrials(Samples::kLoad), "WHERE trial.id = ?"));
   ASSIGN_OR_RETURN(bool found, find.Bind(id).Step());
@@ -290,7 +290,7 @@ absl::StatusOr<Trial> SqliteStore::GetTrial(int64_t id) {
 }
 
 absl::StatusOr<TrialKey> SqliteStore::KeyOfTrial(int64_t id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement find = reader->Prepare(absl::StrCat(SelectTrialKeys(), "WHERE trial.id = ?"));
   ASSIGN_OR_RETURN(bool found, find.Bind(id).Step());
   if (!found) return absl::NotFoundError(absl::StrCat("no trial ", id));
@@ -298,7 +298,7 @@ absl::StatusOr<TrialKey> SqliteStore::KeyOfTrial(int64_t id) {
 }
 
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(SelectTrials(Samples::kLoad), "WHERE trial.sweep_id = ? ORDER BY trial.id"));
   return ReadReadable(query.Bind(sweep_id), ReadTrial, unreadable_, "trial");
@@ -306,7 +306,7 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) 
 
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                             uint32_t limit) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(SelectTrials(Samples::kLoad),
                    "WHERE trial.sweep_id = ? AND trial.id > ? ORDER BY trial.id LIMIT ?"));
@@ -314,7 +314,7 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsAfter(int64_t sweep_id, in
 }
 
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key, uint32_t limit) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(*reader, key));
   return KnownTrials(*reader, {.key_id = key_id}, limit, unreadable_);
 }
@@ -322,14 +322,14 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key,
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsKnownTo(const SweepRow& sweep,
                                                               uint32_t limit) {
   if (sweep.fresh) return std::vector<Trial>();
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(const Known known, KnownTo(*reader, sweep));
   if (known.key_id == 0) return std::vector<Trial>();
   return KnownTrials(*reader, known, limit, unreadable_);
 }
 
 absl::StatusOr<std::vector<Trial>> SqliteStore::NewestOfSweep(int64_t sweep_id, uint32_t limit) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(
       SelectTrials(Samples::kLeaveOut), "WHERE trial.sweep_id = ? ORDER BY trial.id DESC LIMIT ?"));
   query.Bind(sweep_id, limit);
@@ -338,7 +338,7 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::NewestOfSweep(int64_t sweep_id, 
 
 absl::StatusOr<std::vector<TrialKey>> SqliteStore::TrialKeysOfKernel(const std::string& kernel_name,
                                                                      uint32_t limit) {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(
       SelectKeysOfKernels(), "WHERE kernel.name = ? ORDER BY trial_key.id DESC LIMIT ?"));
   return ReadAll(query.Bind(kernel_name, limit), ReadTrialKey);
@@ -358,7 +358,7 @@ absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record) {
 }
 
 absl::StatusOr<std::vector<RecordRow>> SqliteStore::CurrentRecords() {
-  ASSIGN_OR_RETURN(Readers::Lease reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat(SelectCurrentRecords(), "ORDER BY current_record.id"));
   return ReadReadable(query, ReadRecord, unreadable_, "record");
@@ -387,7 +387,7 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
 }
 
 absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {
-  ASSIGN_OR_RETURN(Readers::Lease reader, statistics_readers_.Borrow());
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, statistics_readers_.Borrow());
   StoreStatistics statistics;
   // Trials are never deleted, so the last id is their number; counting would read a whole index.
   ASSIGN_OR_RETURN(statistics.trial_count,

@@ -76,6 +76,14 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<GateLegRow>> GateLegs(int64_t gate_kernel_id) override;
   absl::Status AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) override;
   absl::StatusOr<std::vector<GateVerdictRow>> GateVerdicts(int64_t run_id) override;
+  absl::StatusOr<int64_t> AddComparison(const ComparisonRow& comparison) override;
+  absl::StatusOr<ComparisonRow> GetComparison(int64_t id) override;
+  absl::StatusOr<std::vector<ComparisonRow>> ListComparisons(uint32_t limit) override;
+  absl::StatusOr<int64_t> AddCompared(const ComparedRow& compared) override;
+  absl::StatusOr<std::vector<ComparedRow>> ComparedOf(int64_t comparison_id) override;
+  absl::Status AppendComparisonLeg(const ComparisonLegRow& leg) override;
+  absl::StatusOr<std::vector<ComparisonLegRow>> ComparisonLegs(int64_t compared_id) override;
+
   absl::Status SetBaseline(const BaselineRow& baseline) override;
   absl::StatusOr<std::vector<BaselineRow>> Baselines() override;
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "db/comparison.h"
 #include "db/gate.h"
 #include "db/job.h"
 #include "tuner/counters/profile.h"
@@ -265,6 +266,18 @@ class Store {
   virtual absl::StatusOr<std::vector<GateLegRow>> GateLegs(int64_t gate_kernel_id) = 0;
   virtual absl::Status AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) = 0;
   virtual absl::StatusOr<std::vector<GateVerdictRow>> GateVerdicts(int64_t run_id) = 0;
+
+  // Comparisons. One is added first, under a job that is stored, then each kernel on each problem,
+  // then its legs as they are measured; all is append-only. Ids grow.
+  virtual absl::StatusOr<int64_t> AddComparison(const ComparisonRow& comparison) = 0;
+  virtual absl::StatusOr<ComparisonRow> GetComparison(int64_t id) = 0;
+  virtual absl::StatusOr<std::vector<ComparisonRow>> ListComparisons(
+      uint32_t limit) = 0;  // newest first
+  // The kernel must be stored.
+  virtual absl::StatusOr<int64_t> AddCompared(const ComparedRow& compared) = 0;
+  virtual absl::StatusOr<std::vector<ComparedRow>> ComparedOf(int64_t comparison_id) = 0;
+  virtual absl::Status AppendComparisonLeg(const ComparisonLegRow& leg) = 0;
+  virtual absl::StatusOr<std::vector<ComparisonLegRow>> ComparisonLegs(int64_t compared_id) = 0;
 
   // The kernel must be stored. Replaces what the baseline has under the kernel's name.
   virtual absl::Status SetBaseline(const BaselineRow& baseline) = 0;

@@ -39,7 +39,10 @@ grpc::ServerUnaryReactor* DeviceService::ListDevices(grpc::CallbackServerContext
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<DeviceView> views, devices_.List(deadline));
-    for (const DeviceView& view : views) *response->add_devices() = ToProto(view);
+    for (DeviceView& view : views) {
+      devices_.AddLanguages(view);
+      *response->add_devices() = ToProto(view);
+    }
     return absl::OkStatus();
   });
 }
@@ -49,7 +52,8 @@ grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* 
                                                    v1::Device* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(DeviceView view, devices_.Choose(request->id(), deadline));
+    ASSIGN_OR_RETURN(DeviceView view, NamedDevice(request->id(), devices_, deadline));
+    devices_.AddLanguages(view);
     *response = ToProto(view);
     return absl::OkStatus();
   });

@@ -13,25 +13,30 @@
 #include "client/address.h"
 #include "db/store.h"
 #include "server/bench/bench_service.h"
+#include "server/comparison/comparison_service.h"
+#include "server/device_service.h"
+#include "server/devices/devices.h"
+#include "server/gate/gate_service.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/left_job.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
-#include "server/profile/profile_service.h"
-#include "server/device_service.h"
-#include "server/devices/devices.h"
-#include "server/rpc/executor.h"
-#include "server/gate/gate_service.h"
 #include "server/kernels/kernel_service.h"
-#include "server/rpc/listener.h"
-#include "server/state/paths.h"
-#include "server/supervision/workers.h"
+#include "server/kernels/space_solver.h"
+#include "server/profile/profile_service.h"
 #include "server/records/record_book.h"
 #include "server/records/record_service.h"
 #include "server/report/report_service.h"
+#include "server/rpc/executor.h"
+#include "server/rpc/listener.h"
+#include "server/snapshots/snapshot_folder.h"
+#include "server/snapshots/snapshot_service.h"
+#include "server/snapshots/snapshot_text.h"
+#include "server/snapshots/snapshot_writer.h"
 #include "server/server_service.h"
-#include "server/kernels/space_solver.h"
+#include "server/state/paths.h"
+#include "server/supervision/workers.h"
 #include "server/sweep/sweep_runner.h"
 #include "server/sweep/sweep_service.h"
 #include "server/sweep/sweeps.h"
@@ -79,6 +84,8 @@ struct Server::Parts {
   std::unique_ptr<Devices> devices;
   SpaceSolver solver;
   std::unique_ptr<RecordBook> records;
+  std::unique_ptr<SnapshotFolder> snapshots;
+  std::unique_ptr<SnapshotWriter> snapshot_writer;
   std::unique_ptr<WatchTicker> ticker;
   std::unique_ptr<SweepRunner> runner;
   std::unique_ptr<Sweeps> sweeps;
@@ -91,15 +98,18 @@ struct Server::Parts {
   std::unique_ptr<DeviceService> device_service;
   std::unique_ptr<ProfileService> profile_service;
   std::unique_ptr<RecordService> record_service;
+  std::unique_ptr<SnapshotService> snapshot_service;
   std::unique_ptr<BenchService> bench_service;
   std::unique_ptr<ReportService> report_service;
   std::unique_ptr<ServerService> server_service;
   std::unique_ptr<GateService> gate_service;
+  std::unique_ptr<ComparisonService> comparison_service;
   std::unique_ptr<grpc::Server> grpc_server;
 
   absl::Status OpenStore();
   absl::Status OpenState();
   absl::Status StartWork();
+  absl::Status OpenSnapshots();
   absl::Status EndLeftJobs();
   DeviceCare Care();
   // The process that has the store, if this one only reads it.
@@ -144,6 +154,7 @@ absl::Status Server::Parts::OpenState() {
                                              .worker_dir = options.worker_dir,
                                              .limits = options.limits,
                                              .include_roots = std::move(include_roots),
+                                             .triton_python = options.triton_python,
                                              .allow_weak_walls = options.allow_weak_walls,
                                              .compile_deadline = options.compile_deadline,
                                              .prepare_deadline = options.prepare_deadline,
@@ -168,6 +179,7 @@ absl::Status Server::Parts::StartWork() {
   devices = std::make_unique<Devices>(
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver));
+  RETURN_IF_ERROR(OpenSnapshots());
   runner = std::make_unique<SweepRunner>(*store, *workers, *records, solver);
   scheduler = std::make_unique<Scheduler>(
       Scheduler::Options{.unfinished_max = options.limits.unfinished_jobs,
@@ -185,6 +197,23 @@ absl::Status Server::Parts::StartWork() {
   for (const db::UnreadableRow& row : store->UnreadableRows()) {
     spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::OpenSnapshots() {
+  const std::string folder =
+      options.snapshot_dir.empty() ? options.state_dir + "/snapshots" : options.snapshot_dir;
+  ASSIGN_OR_RETURN(snapshots,
+                   SnapshotFolder::Open(folder,
+                                        store->writable() ? SnapshotFolder::Use::kWrite
+                                                          : SnapshotFolder::Use::kRead,
+                                        options.limits.snapshots));
+  snapshot_writer = std::make_unique<SnapshotWriter>(*snapshots, [this] {
+    return SnapshotText(records->knowledge(), kSnapshotBytesMax);
+  });
+  records->OnPublish([this] { snapshot_writer->Notice(); });
+  // The catalogue may be another than before.
+  snapshot_writer->Notice();
   return absl::OkStatus();
 }
 
@@ -208,7 +237,7 @@ DeviceCare Server::Parts::Care() {
               [this](const std::string& id,
                      const Cancelled& cancelled) -> absl::StatusOr<CompilePause> {
             ASSIGN_OR_RETURN(DeviceSupervisor * device, workers->FindDevice(id));
-            return workers->Quiet(device->Status().info.target, cancelled);
+            return workers->compilers().PauseHost(device->Status().info.target, cancelled);
           }};
 }
 
@@ -244,12 +273,15 @@ absl::Status Server::Parts::Serve() {
   profile_service = std::make_unique<ProfileService>(
       ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
   record_service = std::make_unique<RecordService>(*records, executors);
+  snapshot_service = std::make_unique<SnapshotService>(*snapshots, *snapshot_writer, executors);
   bench_service =
       std::make_unique<BenchService>(*store, catalogue, *devices, *workers, *records, tools);
   report_service = std::make_unique<ReportService>(*store, *sweeps, *devices, executors);
   server_service = std::make_unique<ServerService>(identity, *ticker, *store, *scheduler, *workers,
                                                    *records, executors);
   gate_service = std::make_unique<GateService>(*store, *workers, *devices, tools);
+  comparison_service = std::make_unique<ComparisonService>(
+      *store, *workers, ComparisonTools{catalogue, *devices, *records}, tools);
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -257,8 +289,9 @@ absl::Status Server::Parts::Serve() {
   SetLimits(options.limits, builder);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service.get(), sweep_service.get(), kernel_service.get(), device_service.get(),
-           record_service.get(), profile_service.get(), bench_service.get(), report_service.get(),
-           server_service.get(), gate_service.get()}) {
+           record_service.get(), snapshot_service.get(), profile_service.get(),
+           bench_service.get(), report_service.get(), server_service.get(), gate_service.get(),
+           comparison_service.get()}) {
     builder.RegisterService(service);
   }
   const std::string socket_path = client::SocketPath(options.address);
@@ -344,6 +377,7 @@ void Server::Stop(absl::Time deadline) {
     parts.grpc_server->Wait();
   }
   parts.executors.Stop();
+  if (parts.snapshot_writer != nullptr) parts.snapshot_writer->Stop();
 }
 
 }  // namespace tune::server

@@ -34,10 +34,13 @@ struct ServerOptions {
   std::string address;
   TlsOptions tls;
   bool embedded = false;    // inside another program, for that program alone
+  // Of the files that jobs of this host read; empty: "snapshots" in state_dir.
+  std::string snapshot_dir;
   std::string worker_dir;   // of the workers' programs; empty: beside this program or in ../libexec
   Limits limits;
   std::vector<std::string> include_roots;  // NAME=DIR: folders that kernels may include from
   bool drop_damaged_log = false;  // see db::StoreOptions
+  std::string triton_python;  // a Python that has Triton; empty: the first that is found
   bool allow_weak_walls = false;  // kernels may run where walls around workers are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(120);

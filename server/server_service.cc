@@ -67,7 +67,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_sqlite_version(statistics.sqlite_version);
     response->set_schema_version(statistics.schema_version);
     response->set_compile_cache_bytes(workers_.cache().known_bytes());
-    response->set_compile_workers(workers_.compile_workers());
+    response->set_compile_workers(workers_.limits().compile_workers);
     *response->mutable_bounds() = ToProto(workers_.limits());
     response->set_watchers(static_cast<uint32_t>(ticker_.watchers()));
     for (const db::UnreadableRow& row : store_.UnreadableRows()) {

@@ -91,6 +91,8 @@ void AddLimits(CLI::App& app, tune::server::Limits& limits) {
   AddCount(app, "--queue", limits.unfinished_jobs, 1u, 100000u, "Jobs that wait or run");
   AddCount(app, "--job-deaths", limits.job_deaths, 1u, 1000u,
            "A sweep fails once the daemon died so often while it ran");
+  AddCount(app, "--snapshots", limits.snapshots, 1u, 10000u,
+           "Kept besides those that are pinned");
   AddCount(app, "--known-trials", limits.known_trials, 1u, 10000000u,
            "That a sweep takes over from earlier ones");
   AddCount(app, "--remembered-results", limits.remembered_results, 1u, 10000000u,
@@ -109,6 +111,9 @@ int main(int argc, char** argv) {
   bool log_json = false;
   CLI::App app("tunerd owns the GPUs of this host: it tunes kernels for tunectl and for jobs.");
   app.add_option("--state-dir", options.state_dir, "Folder of the store and the compile cache");
+  app.add_option("--snapshot-dir", options.snapshot_dir,
+                 "Folder of the snapshots that jobs of this host read; by default in the state's")
+      ->envname("TUNE_SNAPSHOT_DIR");
   app.add_option("--listen", options.address, "unix:<path>, or <host>:<port> with TLS")
       ->capture_default_str();
   app.add_option("--tls-cert", options.tls.certificate_file, "Certificate chain, PEM");
@@ -126,6 +131,9 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_flag("--allow-weak-walls", options.allow_weak_walls,
                "Run kernels even where walls around workers are missing; for trusted kernels only");
+  app.add_option("--triton-python", options.triton_python,
+                 "A Python that has Triton; without it the first that is found")
+      ->envname("TUNE_TRITON_PYTHON");
   app.add_option("--log-level", log_level, "debug, info, warn, error, off")->capture_default_str();
   app.add_flag("--log-json", log_json, "One JSON object a line");
   app.set_version_flag("--version", TUNE_VERSION);

@@ -43,8 +43,6 @@ void FillIn(T& value, int& seed) {
     FillIn(value.emplace_back(), seed);
   } else if constexpr (requires { std::variant_size<T>::value; }) {
     FillIn(value.template emplace<1>(), seed);
-  } else if constexpr (requires { value.fill(value[0]); }) {
-    for (auto& element : value) FillIn(element, seed);
   } else if constexpr (requires { typename T::mapped_type; }) {
     std::pair<typename T::key_type, typename T::mapped_type> entry{};
     FillIn(entry, seed);

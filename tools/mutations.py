@@ -47,8 +47,8 @@ MUTATIONS = [
              "rules_.alpha / (slower ? slower_ : faster_)", "rules_.alpha",
              "gate_characteristics_test", "FalseAlarms.WorstCaseKeepsThePromise"),
     Mutation("all rounds come from one pair of processes", "server/gate/gate_runner.cc",
-             """Report(gate::ToText(stage), "what it does"); RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));""",
-             """Report(gate::ToText(stage), "what it does");
+             """Report(PhaseOf(stage), "", "what it does"); RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));""",
+             """Report(PhaseOf(stage), "", "what it does");
     if (round_ == 0) RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));""",
              SERVICE, "GateServiceTest.EveryRoundIsTwoFreshProcessesThatAlternate"),
     Mutation("legs do not alternate", "server/gate/gate_bench.cc",

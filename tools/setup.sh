@@ -74,6 +74,35 @@ ensure_cuda() {
   say "the wheels could not be installed: building without CUDA, for the CPU device only (remove build/.no-cuda to try again)"
 }
 
+# Python packages that only tests use, in .venv. REQUIRES: ensure_cuda, which may make .venv anew.
+ensure_check_python() {
+  local stamp="build/.python-check-$(cksum < tools/python-check.txt | cut -d' ' -f1)"
+  [ -e "$stamp" ] && return
+  say "installing Python packages for tests into .venv (log in build/pip.log)"
+  if [ -e .venv ] || quietly build/pip.log python3 -m venv .venv; then
+    quietly build/pip.log .venv/bin/pip install --disable-pip-version-check -r tools/python-check.txt ||
+      say "they cannot be installed here: the tests that need them are skipped"
+  else
+    rm -rf .venv
+    say "Python makes no environment here (python3-venv): the tests that need one are skipped"
+  fi
+  mkdir -p build && touch "$stamp"
+}
+
+# Triton, for kernels written in it. Nothing stops without it: tests that need it are skipped.
+ensure_triton() {
+  local python
+  for python in ${TUNE_TRITON_PYTHON:+"$TUNE_TRITON_PYTHON"} .venv/bin/python3 python3; do
+    command -v "$python" >/dev/null && "$python" -c 'import importlib.util as u; exit(u.find_spec("triton") is None)' 2>/dev/null && return
+  done
+  [ -e build/.no-triton ] && return
+  say "installing Triton from PyPI into .venv (about 190 MB, log in build/pip.log)"
+  [ -e .venv/bin/pip ] || quietly build/pip.log python3 -m venv .venv || true
+  quietly build/pip.log .venv/bin/pip install --disable-pip-version-check 'triton>=3.5' && return
+  mkdir -p build && touch build/.no-triton
+  say "Triton could not be installed: its kernels cannot be compiled, everything else works (remove build/.no-triton to try again)"
+}
+
 # build PRESET [TARGET...]: output only when there is something to say.
 build() {
   local preset="$1" log="build/$1.log"

@@ -22,10 +22,12 @@ MAY_INCLUDE = {
     "tuner/device/cpu": {"tuner", "tuner/device"},
     "tuner/device/cuda": {"tuner", "tuner/device"},
     "tuner/device/replay": {"tuner", "tuner/device"},
+    "tuner/device/triton": {"tuner", "tuner/device"},
     "kernels": {"tuner"},
     "db": {"tuner"},
     "client": {"tune/v1/"},
-    "server": {"tuner", "tuner/device", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay", "kernels", "db", "client", "tune/"},
+    "server": {"tuner", "tuner/device", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay",
+               "tuner/device/triton", "kernels", "db", "client", "tune/"},
     "tests": None,
     "bench": None,
 }
@@ -34,6 +36,16 @@ ONLY_IN = [
     (re.compile(r"<(cuda|nvrtc|cupti|nvml)[\w./]*>|\"(cuda|nvrtc|cupti\w*|nvml)\.h\""), "tuner/device/cuda"),
     (re.compile(r"[<\"]sqlite3\.h"), "db"),
 ]
+# Devices are told apart by their profile alone (tuner/device_profile.h), never by names of targets
+# or ids. Where names are made and read, and inside a kind of device, they are known.
+DEVICE_NAME = r"""["'](?:cpu["']|cuda:|sm_)"""
+DEVICE_COMPARISON = re.compile(
+    rf"[=!]=\s*(?:std::string\()?{DEVICE_NAME}"
+    rf"""|["'](?:cpu|cuda:\w*|sm_\w*)["']\s*[=!]="""
+    rf"|(?:ConsumePrefix|StartsWith|StrContains|starts_with|startswith|compare|find)\([^\"']*{DEVICE_NAME}"
+    rf"|\bin\s*[(\[{{]\s*{DEVICE_NAME}")
+DEVICE_NAMES_KNOWN = ("tuner/device_profile.cc", "tuner/kernel/target.cc", "tuner/device/cpu/",
+                      "tuner/device/cuda/", "tests/", "kernels/", "docs/", "tools/tidy.py")
 BANNED_NAME = re.compile(r"(^|_)(util|utils|common|misc|helper|helpers|manager)(_|\.|$)")
 CODE = {".cc", ".h", ".cu", ".cuh"}
 COMMENTED = CODE | {".proto", ".py"}
@@ -141,9 +153,19 @@ def check_functions(path, lines, report):
             start = None
 
 
+def compares_devices(path, line):
+    """Does a line of a source ask for a device or a target by its name?"""
+    if path.suffix not in {".cc", ".h", ".py"} or str(path).startswith(DEVICE_NAMES_KNOWN):
+        return False
+    code = line.split("#" if path.suffix == ".py" else "//")[0]
+    return DEVICE_COMPARISON.search(code) is not None
+
+
 def check_text(path, text, report):
     lines = text.split("\n")
-    if path.suffix in COMMENTED and not any("SPDX-License-Identifier" in line for line in lines[:3]):
+    # A kernel to start from becomes its author's.
+    of_users = "templates" in path.parts
+    if path.suffix in COMMENTED and not of_users and not any("SPDX-License-Identifier" in line for line in lines[:3]):
         report(path, 1, "no SPDX line")
     for number, line in enumerate(lines, 1):
         if path.suffix in COMMENTED and len(line) > COLUMNS and "http" not in line and path.suffix != ".py":
@@ -154,6 +176,8 @@ def check_text(path, text, report):
             report(path, number, "a marker without an issue number")
         if path.suffix in {".cc", ".h"}:
             check_include(path, number, line, report)
+        if compares_devices(path, line):
+            report(path, number, "a device told by its name; ask its profile, or `device list`")
     if path.suffix in CODE and len(lines) > LINES + 1:
         report(path, 1, f"{len(lines)} lines; at most {LINES}")
     if path.suffix == ".cc":

@@ -16,12 +16,35 @@ namespace tune {
 struct ParameterFact {
   int64_t bytes = 0;
   // A C++ type ("const float*") where the artifact tells it, or PTX's (".u64", ".b8"), in which a
-  // pointer and a 64-bit integer are one.
+  // pointer and a 64-bit integer are one, or Triton's ("*bf16", "i32").
   std::string type;
+  // The arg that it takes, where the artifact tells; else args are taken in their order.
+  std::string name;
+  int64_t divisor = 1;  // of the number or the address, which the code relies on
 
   friend bool operator==(const ParameterFact&, const ParameterFact&) = default;
 };
-TUNE_FIELDS(ParameterFact, bytes, type);
+TUNE_FIELDS(ParameterFact, bytes, type, name, divisor);
+
+// Memory that a kernel wants for each block of a launch, by a pointer behind its parameters.
+struct ScratchFact {
+  int64_t bytes = 0;  // 0: it takes a null pointer
+  int64_t alignment = 1;
+
+  friend bool operator==(const ScratchFact&, const ScratchFact&) = default;
+};
+TUNE_FIELDS(ScratchFact, bytes, alignment);
+
+// How a kernel must be launched, where its compiler decides that.
+struct LaunchFacts {
+  int64_t threads = 0;       // of a block, along x
+  int64_t cluster = 1;       // blocks along x that stand for one of the spec's grid
+  int64_t shared_bytes = 0;  // dynamic
+  std::vector<ScratchFact> scratch;
+
+  friend bool operator==(const LaunchFacts&, const LaunchFacts&) = default;
+};
+TUNE_FIELDS(LaunchFacts, threads, cluster, shared_bytes, scratch);
 
 // A kernel of an artifact. Zeros where the artifact does not say.
 struct EntryFacts {
@@ -29,12 +52,13 @@ struct EntryFacts {
   std::optional<std::vector<ParameterFact>> parameters;
   int64_t threads = 0;      // of a block: exactly so many, as the kernel was compiled for
   int64_t threads_max = 0;  // of a block: no more
+  std::optional<LaunchFacts> launch;
   std::string symbol;       // what the binary calls it; empty: as the plan does
   int unit = 0;
 
   friend bool operator==(const EntryFacts&, const EntryFacts&) = default;
 };
-TUNE_FIELDS(EntryFacts, name, parameters, threads, threads_max, symbol, unit);
+TUNE_FIELDS(EntryFacts, name, parameters, threads, threads_max, launch, symbol, unit);
 
 // A variable of an artifact that programs fill.
 struct SymbolFacts {

@@ -2,6 +2,9 @@
 #include "tuner/device_profile.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace tune {
 namespace {
@@ -64,6 +67,16 @@ const DeviceProfile& ProfileOfTarget(absl::string_view target) {
 const DeviceProfile& ProfileOfDevice(absl::string_view device_id) {
   return absl::StartsWith(device_id, Host().family) ? Host() : Gpu();
 }
+
+std::optional<int> OrdinalOf(absl::string_view device_id) {
+  int ordinal = 0;
+  const bool numbered = absl::ConsumePrefix(&device_id, Gpu().family) &&
+                        absl::ConsumePrefix(&device_id, ":") &&
+                        absl::SimpleAtoi(device_id, &ordinal);
+  return numbered ? std::optional<int>(ordinal) : std::nullopt;
+}
+
+std::string DeviceIdOf(int ordinal) { return absl::StrCat(Gpu().family, ":", ordinal); }
 
 const std::vector<const DeviceProfile*>& DeviceProfiles() {
   static const auto* const kAll = new std::vector<const DeviceProfile*>{&Gpu(), &Host()};

@@ -3,6 +3,7 @@
 // take, what they can do. Nothing else compares targets or ids by their names.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,10 @@ struct DeviceProfile {
 // for a GPU.
 const DeviceProfile& ProfileOfTarget(absl::string_view target);
 const DeviceProfile& ProfileOfDevice(absl::string_view device_id);
+
+// 1 of "cuda:1"; nothing for devices that are not numbered. And back.
+std::optional<int> OrdinalOf(absl::string_view device_id);
+std::string DeviceIdOf(int ordinal);
 
 // All there are, those that are preferred for work first. The last is there on every host.
 const std::vector<const DeviceProfile*>& DeviceProfiles();

@@ -3,14 +3,34 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace tune {
 
 const std::vector<LanguageTraits>& Languages() {
+  // All of them sent, since their defaults differ between versions of Triton.
+  const std::vector<std::pair<std::string, std::string>> triton_options = {
+      {"num_warps", "4"}, {"num_ctas", "1"}, {"num_stages", "3"}, {"maxnreg", ""},
+      {"enable_fp_fusion", "True"}};
   static const auto* const kLanguages = new std::vector<LanguageTraits>{
       {.language = Language::kCuda, .name = "CUDA C++"},
       {.language = Language::kPtx, .name = "PTX", .has_macros = false, .on_host = false},
+      {.language = Language::kTriton,
+       .name = "Triton",
+       .has_macros = false,
+       .has_constants = true,
+       .on_host = false,
+       .launched_as_compiled = true,
+       .options = triton_options,
+       .suffix = ".py"},
+      {.language = Language::kTtir,
+       .name = "TTIR",
+       .has_macros = false,
+       .on_host = false,
+       .launched_as_compiled = true,
+       .options = triton_options,
+       .suffix = ".ttir"},
       {.language = Language::kCubin,
        .name = "cubin",
        .has_macros = false,
@@ -27,6 +47,14 @@ const LanguageTraits& TraitsOf(Language language) {
 }
 
 const std::string& ToText(Language language) { return TraitsOf(language).name; }
+
+bool IsForeignFile(Language language, const std::string& file) {
+  const std::vector<LanguageTraits>& all = Languages();
+  return std::any_of(all.begin(), all.end(), [&](const LanguageTraits& other) {
+    return other.language != language && !other.suffix.empty() &&
+           absl::EndsWith(file, other.suffix);
+  });
+}
 
 absl::StatusOr<Language> ToLanguage(int value) {
   for (const LanguageTraits& traits : Languages()) {

@@ -6,6 +6,21 @@
 
 namespace tune {
 
+const BufferPlan* FindBuffer(const ProblemPlan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.buffers.begin(), plan.buffers.end(),
+                                  [&](const BufferPlan& buffer) { return buffer.name == name; });
+  return found == plan.buffers.end() ? nullptr : &*found;
+}
+
+double WrittenBytes(const ProblemPlan& plan) {
+  double bytes = 0;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
+    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
+  }
+  return bytes;
+}
+
 CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit) {
   CompilePlan one = plan;
   one.more.clear();

@@ -39,6 +39,18 @@ struct CompileUnit {
 };
 TUNE_FIELDS(CompileUnit, source_name, source_text, entries, symbols);
 
+// What a compiler may take for granted of an argument of the launch, where the language compiles
+// for each kind of arguments.
+struct ArgumentHint {
+  std::string name;
+  std::string type;     // "*bf16", "i32", "fp32", as Triton calls them
+  int64_t divisor = 1;  // the number, or the address, is a multiple of it
+  bool is_one = false;  // an integer that is 1
+
+  friend bool operator==(const ArgumentHint&, const ArgumentHint&) = default;
+};
+TUNE_FIELDS(ArgumentHint, name, type, divisor, is_one);
+
 // One compilation, which makes one artifact.
 struct CompilePlan {
   Language language = Language::kCuda;
@@ -46,16 +58,18 @@ struct CompilePlan {
   std::string source_name;  // "softmax.cu"
   std::string source_text;
   std::vector<SourceFile> headers;
-  std::vector<std::pair<std::string, std::string>> defines;  // -Dname=value, in order
-  std::vector<std::string> options;                          // on the allow-list only
+  // -Dname=value, in order; in a language with constants, their values as Python writes them.
+  std::vector<std::pair<std::string, std::string>> defines;
+  std::vector<std::string> options;  // on the allow-list only
   // Kernels of the artifact that are launched, each once: "softmax", "ops::sum<128, float>".
   std::vector<std::string> entries;
+  std::vector<ArgumentHint> arguments;  // of the entry, where the language compiles for them
   std::vector<CompileSymbol> symbols;
   std::vector<std::string> include_roots;  // names that the operator gave to folders
   std::vector<CompileUnit> more;           // units 1, 2, ...; the source above is unit 0
 };
 TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
-            entries, symbols, include_roots, more);
+            entries, arguments, symbols, include_roots, more);
 
 // Sent between the daemon and its workers, as Fill::Kind is: do not renumber.
 enum class Role { kInput = 1, kOutput = 2, kInOut = 3, kScratch = 4 };
@@ -201,6 +215,12 @@ CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit);
 
 // With what a compiler made of it.
 Program WithBinary(const ProgramPlan& plan, std::string binary);
+
+// The problem's buffer of a name; null: it has none such.
+const BufferPlan* FindBuffer(const ProblemPlan& plan, const std::string& name);
+
+// Bytes of the buffers that the kernel writes.
+double WrittenBytes(const ProblemPlan& plan);
 
 // The largest of all steps.
 int64_t DynamicSharedBytes(const std::vector<StepPlan>& steps);

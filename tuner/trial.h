@@ -113,6 +113,11 @@ TUNE_FIELDS(Trial, id, sweep_id, purpose, config, outcome, message, measurement,
             telemetry, error, compile_seconds, compile_cached, evaluate_seconds,
             finished_unix_ms);
 
+// Was it timed? One that failed before has no measurement.
+inline bool WasTimed(const Trial& trial) {
+  return trial.measurement.sample_count > 0 || trial.outcome == Outcome::kOk;
+}
+
 inline constexpr size_t kMaxTrialMessageBytes = 16 * 1024;
 
 }  // namespace tune

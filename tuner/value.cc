@@ -31,4 +31,9 @@ std::string ToMacro(const Value& value) {
   return ToText(value);
 }
 
+std::string ToPython(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text != nullptr ? absl::StrCat("'", *text, "'") : ToText(value);
+}
+
 }  // namespace tune

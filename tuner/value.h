@@ -18,4 +18,8 @@ std::string ToText(const Value& value);
 // As a C++ macro body: 1, 64, 0.5, smem.
 std::string ToMacro(const Value& value);
 
+// As a Python literal: True, 64, 0.5, 'smem'. REQUIRES: a string has neither quotes nor
+// backslashes.
+std::string ToPython(const Value& value);
+
 }  // namespace tune

@@ -126,7 +126,7 @@ class Ground:
             if listed.returncode != 0:
                 return {"state": "lost", "message": listed.stderr}, []
             sweep = next(s for s in json.loads(listed.stdout)["sweeps"] if s["id"] == number)
-            if sweep["state"] not in ("SWEEP_STATE_QUEUED", "SWEEP_STATE_WAITING", "SWEEP_STATE_RUNNING"):
+            if sweep["state"] not in ("JOB_STATE_QUEUED", "JOB_STATE_WAITING", "JOB_STATE_RUNNING"):
                 break
             if cancelled is None and time.monotonic() - started > patience:
                 cancelled = time.monotonic()
@@ -268,7 +268,7 @@ class Ground:
         """Why the next sweep, of another kernel, did not do well; empty if it did."""
         sweep, _ = self.sweep(HERE / "innocent.textproto")
         outcomes = sweep.get("progress", {}).get("outcomes", {})
-        if sweep["state"] == "SWEEP_STATE_DONE" and outcomes == {"ok": 1}:
+        if sweep["state"] == "JOB_STATE_DONE" and outcomes == {"ok": 1}:
             return []
         return [f"the next sweep: {sweep['state']} {outcomes} {sweep.get('message', '')}"]
 

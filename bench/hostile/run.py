@@ -90,7 +90,7 @@ def in_one_sweep(ground, group):
             name = next(iter(trial["config"].values()))
             acts[name] = judge_trial(group, name, trial)
     tried = set(acts) == set(names_of(HERE / "cpu" / f"{group}.textproto"))
-    held = tried and sweep["state"] == "SWEEP_STATE_DONE" and all(act.held for act in acts.values())
+    held = tried and sweep["state"] == "JOB_STATE_DONE" and all(act.held for act in acts.values())
     if ground.after() or not held or CONTROL.search(shown):
         return None
     return list(acts.values())
@@ -112,7 +112,7 @@ def single(ground, group, name, patience=SWEEP_SECONDS):
     if trials:
         act = judge_trial(group, name, trials[0])
     else:
-        ended = sweep["state"] in ("SWEEP_STATE_FAILED", "SWEEP_STATE_CANCELLED")
+        ended = sweep["state"] in ("JOB_STATE_FAILED", "JOB_STATE_CANCELLED")
         act = Act(group, name, ended, sweep["state"], sweep.get("message", ""))
     if CONTROL.search(shown_text(ground)):
         act.held, act.message = False, "control characters reached the terminal: " + act.message
@@ -148,7 +148,7 @@ def reference(ground):
     """The reference of a kernel acts; its variant does not."""
     sweep, trials = ground.sweep(ground.kernel_folder() / "reference.textproto")
     said = re.search(r"the reference (\d+)", trials[0].get("message", "")) if trials else None
-    held = (int(said.group(1)) >= 1000) if said else sweep["state"] == "SWEEP_STATE_FAILED"
+    held = (int(said.group(1)) >= 1000) if said else sweep["state"] == "JOB_STATE_FAILED"
     found = ground.after()
     return [Act("reference", "truncate_store", held and not found, sweep["state"],
                 "; ".join(found) or (f"refused: {os.strerror(int(said.group(1)) - 1000)}" if said and held
@@ -167,7 +167,7 @@ def spinning(ground):
     """Deaf to signals and endless: cancelling ends it."""
     sweep, trials = ground.sweep(ground.kernel_folder() / "spin.textproto", patience=PATIENCE_SECONDS)
     found = ground.after()
-    ended = sweep["state"] in ("SWEEP_STATE_DONE", "SWEEP_STATE_CANCELLED")
+    ended = sweep["state"] in ("JOB_STATE_DONE", "JOB_STATE_CANCELLED")
     said = f"ended {sweep['cancel_seconds']:.1f} s after cancel" if "cancel_seconds" in sweep else (
         trials[0].get("message", "") if trials else "")
     return [Act("orphans", "spin", ended and not found, sweep["state"], "; ".join(found) or said)]
@@ -268,7 +268,7 @@ def compile_one(ground, name, text, patience=PATIENCE_SECONDS):
         held = outcome == "refused" or "does not compile" in message
     elif must == "end":
         held = "is 7" in message or outcome in (
-            "refused", "invalid_config", "compile_failed", "compile_timeout", "SWEEP_STATE_CANCELLED")
+            "refused", "invalid_config", "compile_failed", "compile_timeout", "JOB_STATE_CANCELLED")
     else:
         held = outcome == "compile_failed" or ("is 7" in message and must == "leave nothing")
     if ground.secret in message:
@@ -320,13 +320,13 @@ CPU_GROUPS = {"files": mass("files"), "others": mass("others"), "processes": mas
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True)
-    parser.add_argument("--device", default="cpu", help="a GPU's id adds the group gpu")
+    parser.add_argument("--device", metavar="GPU", help="its id; adds the group gpu")
     parser.add_argument("--out", help="also write the JSON here")
     parser.add_argument("--daemon-flag", action="append", default=[], help="passed on to tunerd")
     parser.add_argument("groups", nargs="*")
     arguments = parser.parse_args()
     acts, peaks = [], {}
-    groups = {**CPU_GROUPS, **({} if arguments.device == "cpu" else {"gpu": gpu})}
+    groups = {**CPU_GROUPS, **({"gpu": gpu} if arguments.device else {})}
     for group in arguments.groups or groups:
         device = arguments.device if group == "gpu" else "cpu"
         with Ground(arguments.bin, device, arguments.daemon_flag) as ground:

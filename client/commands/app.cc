@@ -55,8 +55,9 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {
-    "bench",   "best",        "gate",       "history",      "history record", "kernel check",
-    "profile", "space count", "space show", "space sample", "sweep"};
+    "bench",       "best",         "compare", "gate",        "history",
+    "history add", "kernel check", "profile", "space count", "space show",
+    "space sample", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -137,6 +138,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddSweep(app, session);
   AddBest(app, session);
   AddKernel(app, session);
+  AddImport(app, session);
   AddSpace(app, session);
   AddDevice(app, session);
   AddJob(app, session);
@@ -146,9 +148,11 @@ void AddCommands(CLI::App& app, Session& session) {
   AddStrategy(app, session);
   AddReport(app, session);
   AddBench(app, session);
+  AddCompare(app, session);
   AddGate(app, session);
   AddBaseline(app, session);
   AddHistory(app, session);
+  AddSnapshot(app, session);
   AddServer(app, session);
   AddManual(app);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl device list|show|retry
 #include <cstdio>
+#include <set>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -37,6 +39,18 @@ void PrintTable(const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
   std::fputs(table.Text().c_str(), stdout);
 }
 
+// Languages that nothing here compiles, once each, under the table.
+void PrintMissingCompilers(const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
+  std::set<std::string> told;
+  for (const v1::Device& device : devices) {
+    for (const v1::DeviceCompiler& compiler : device.compilers()) {
+      if (compiler.message().empty() || !told.insert(compiler.message()).second) continue;
+      std::printf("no kernels in %s: %s\n", compiler.language().c_str(),
+                  compiler.message().c_str());
+    }
+  }
+}
+
 absl::Status List(Session& session, bool json) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
@@ -50,6 +64,7 @@ absl::Status List(Session& session, bool json) {
     return absl::OkStatus();
   }
   PrintTable(response.devices());
+  PrintMissingCompilers(response.devices());
   return absl::OkStatus();
 }
 
@@ -97,6 +112,10 @@ void PrintDevice(const v1::Device& device) {
   std::printf("%s\n", Bold(device.id()).c_str());
   for (const auto& [title, value] : lines) {
     if (!value.empty()) std::printf("%-10s%s\n", title, value.c_str());
+  }
+  for (const v1::DeviceCompiler& compiler : device.compilers()) {
+    std::printf("%-10s%s: %s\n", "language", compiler.language().c_str(),
+                (compiler.version().empty() ? compiler.message() : compiler.version()).c_str());
   }
   for (const v1::WorkerWalls& walls : device.walls()) {
     std::printf("%-10s%s\n", "walls", WallsText(walls).c_str());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gate run as a call: what gate and history record share.
+// A gate run as a call: what gate and history add share.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl gate list|show|replay|resample
+// tunectl gate list|show|recompute|resample
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -47,7 +47,7 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
       counts.push_back(absl::StrCat(count, " ", verdict));
     }
     table.Add({absl::StrCat(run.id()), Lower(v1::GateKind_Name(run.kind()), "GATE_KIND_"),
-               Lower(v1::GateState_Name(run.state()), "GATE_STATE_"),
+               ToText(run.state()),
                run.base_label().substr(0, 12), run.head_label().substr(0, 12), run.device_id(),
                absl::StrJoin(counts, ", "), TimeText(run.started_unix_ms())});
   }
@@ -77,15 +77,16 @@ absl::Status Show(Session& session, int64_t id, bool json) {
   return absl::OkStatus();
 }
 
-absl::Status Replay(Session& session, int64_t id, bool json) {
+absl::Status Recompute(Session& session, int64_t id, bool json) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
-  v1::ReplayGateRequest request;
+  v1::RecomputeGateRequest request;
   request.set_run_id(id);
-  v1::ReplayGateResponse response;
-  absl::Status status = FromGrpc((*connection)->gates().ReplayGate(&context, request, &response));
+  v1::RecomputeGateResponse response;
+  absl::Status status =
+      FromGrpc((*connection)->gates().RecomputeGate(&context, request, &response));
   if (!status.ok()) return status;
   if (json) {
     PrintJson(response);
@@ -158,12 +159,12 @@ void AddGateVerbs(CLI::App& gate, Session& session) {
   show->add_flag("--json", *json, "As JSON, with every round");
   show->callback([&session, id, json] { session.Finish(Show(session, *id, *json)); });
 
-  CLI::App* replay =
-      gate.add_subcommand("replay", "Recompute a run's verdicts from its stored samples");
-  replay->add_option("ID", *id, "Run")->required();
-  replay->add_flag("--json", *json, "As JSON");
-  replay->callback([&session, id, json] {
-    const absl::Status status = Replay(session, *id, *json);
+  CLI::App* recompute =
+      gate.add_subcommand("recompute", "Recompute a run's verdicts from its stored samples");
+  recompute->add_option("ID", *id, "Run")->required();
+  recompute->add_flag("--json", *json, "As JSON");
+  recompute->callback([&session, id, json] {
+    const absl::Status status = Recompute(session, *id, *json);
     if (!status.ok()) session.Finish(status);
   });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl history KERNEL, history record
+// tunectl history KERNEL, history add
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -22,7 +22,7 @@ constexpr auto kTimeout = std::chrono::seconds(60);
 constexpr char kExamples[] =
     "Examples:\n"
     "  tunectl history softmax --svg softmax.svg\n"
-    "  tunectl history record --rev main           time main's kernels as they are tuned now\n";
+    "  tunectl history add --rev main              time main's kernels as they are tuned now\n";
 
 struct HistoryFlags {
   std::string kernel;
@@ -35,7 +35,7 @@ struct HistoryFlags {
   bool json = false;
 };
 
-struct RecordFlags {
+struct AddFlags {
   std::string revision = "HEAD";
   std::string folder = "kernels";
   std::vector<std::string> kernels;
@@ -83,17 +83,17 @@ absl::Status Show(Session& session, const HistoryFlags& flags) {
     std::printf("%s\n", HistoryText(series).c_str());
   }
   if (response.series().empty()) {
-    std::fprintf(stderr, "nothing measured yet; try: tunectl history record --kernels %s\n",
+    std::fprintf(stderr, "nothing measured yet; try: tunectl history add --kernels %s\n",
                  kernel->c_str());
   }
   return absl::OkStatus();
 }
 
-absl::Status Record(Session& session, const RecordFlags& flags) {
+absl::Status Add(Session& session, const AddFlags& flags) {
   auto set = ReadKernelSet(flags.revision, flags.folder);
   if (!set.ok()) return set.status();
   v1::RunGateRequest request;
-  request.set_kind(v1::GATE_KIND_RECORDING);
+  request.set_kind(v1::GATE_KIND_HISTORY);
   request.set_head_label(set->label);
   request.set_dtype(flags.dtype);
   request.set_device(flags.device);
@@ -121,7 +121,7 @@ absl::Status Record(Session& session, const RecordFlags& flags) {
     return absl::OkStatus();
   }
   for (const v1::GateKernel& kernel : run->kernels()) {
-    std::printf("%s\n", RecordedText(kernel).c_str());
+    std::printf("%s\n", TimedText(kernel).c_str());
   }
   return absl::OkStatus();
 }
@@ -144,22 +144,22 @@ void AddHistory(CLI::App& app, Session& session) {
   history->add_option("--svg", flags->svg, "Draw it to this file");
   history->add_flag("--json", flags->json, "As JSON");
 
-  auto record_flags = std::make_shared<RecordFlags>();
-  CLI::App* record = history->add_subcommand("record", "Time the kernels of a revision");
-  record->add_option("--rev", record_flags->revision, "Git revision, folder or .textproto file")
+  auto add_flags = std::make_shared<AddFlags>();
+  CLI::App* add = history->add_subcommand("add", "Time the kernels of a revision");
+  add->add_option("--rev", add_flags->revision, "Git revision, folder or .textproto file")
       ->capture_default_str();
-  record->add_option("--folder", record_flags->folder, "Where a revision keeps its kernels")
+  add->add_option("--folder", add_flags->folder, "Where a revision keeps its kernels")
       ->capture_default_str();
-  record->add_option("--kernels", record_flags->kernels, "Only these, separated by commas")
+  add->add_option("--kernels", add_flags->kernels, "Only these, separated by commas")
       ->delimiter(',');
-  record->add_option("--dtype", record_flags->dtype, "Data type; by default each spec's first");
-  record->add_option("--device", record_flags->device, "Device id, such as cuda:0 or cpu, or any");
-  record->add_option("--rounds", record_flags->rounds, "Fresh processes for each kernel")
+  add->add_option("--dtype", add_flags->dtype, "Data type; by default each spec's first");
+  add->add_option("--device", add_flags->device, "Device id, such as cuda:0 or cpu, or any");
+  add->add_option("--rounds", add_flags->rounds, "Fresh processes for each kernel")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  record->add_flag("--warm", record_flags->warm, "Leave the cache warm between samples");
-  record->add_flag("--json", record_flags->json, "As JSON");
-  record->callback([record_flags, &session] { session.Finish(Record(session, *record_flags)); });
+  add->add_flag("--warm", add_flags->warm, "Leave the cache warm between samples");
+  add->add_flag("--json", add_flags->json, "As JSON");
+  add->callback([add_flags, &session] { session.Finish(Add(session, *add_flags)); });
   history->callback([flags, history, &session] {
     if (!history->get_subcommands().empty()) return;
     session.Finish(Show(session, *flags));

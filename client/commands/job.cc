@@ -2,6 +2,8 @@
 // tunectl job list|watch|cancel
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
@@ -10,6 +12,7 @@
 #include "client/commands/commands.h"
 #include "client/format.h"
 #include "client/interrupt.h"
+#include "client/job_state.h"
 #include "client/rpc.h"
 #include "client/terminal.h"
 #include "tune/v1/job.pb.h"
@@ -20,27 +23,34 @@ namespace {
 constexpr auto kTimeout = std::chrono::seconds(10);
 constexpr auto kCancelTimeout = std::chrono::seconds(40);
 
-// "JOB_STATE_RUNNING" as "running".
+// "JOB_KIND_SWEEP" as "sweep".
 std::string Word(absl::string_view name, absl::string_view prefix) {
   absl::ConsumePrefix(&name, prefix);
   return absl::AsciiStrToLower(name);
 }
 
-std::string StateText(const v1::Job& job) {
-  return Word(v1::JobState_Name(job.state()), "JOB_STATE_");
-}
 std::string KindText(const v1::Job& job) {
   return Word(v1::JobKind_Name(job.kind()), "JOB_KIND_");
 }
 
-bool IsUnfinished(const v1::Job& job) {
-  return job.state() == v1::JOB_STATE_QUEUED || job.state() == v1::JOB_STATE_WAITING ||
-         job.state() == v1::JOB_STATE_RUNNING;
+std::vector<std::string> KindNames() {
+  std::vector<std::string> names;
+  for (int kind = v1::JobKind_MIN + 1; kind <= v1::JobKind_MAX; ++kind) {
+    names.push_back(Word(v1::JobKind_Name(static_cast<v1::JobKind>(kind)), "JOB_KIND_"));
+  }
+  return names;
+}
+
+// Of one of the names; of none, unspecified: all kinds.
+v1::JobKind ParseKind(const std::string& name) {
+  v1::JobKind kind = v1::JOB_KIND_UNSPECIFIED;
+  v1::JobKind_Parse(absl::StrCat("JOB_KIND_", absl::AsciiStrToUpper(name)), &kind);
+  return kind;
 }
 
 std::string LineOf(const v1::Job& job) {
   return absl::StrCat("job ", job.id(), ", ", KindText(job), " of ", job.subject(), " on ",
-                      job.device_id(), ": ", StateText(job), job.message().empty() ? "" : "; ",
+                      job.device_id(), ": ", ToText(job.state()), job.message().empty() ? "" : "; ",
                       job.message());
 }
 
@@ -59,7 +69,7 @@ absl::Status List(Session& session, const v1::ListJobsRequest& request, bool jso
   Table table(
       {"id", "kind", "state", "subject", "device", "priority", "owner", "asked", "message"});
   for (const v1::Job& job : response.jobs()) {
-    table.Add({absl::StrCat(job.id()), KindText(job), StateText(job), job.subject(),
+    table.Add({absl::StrCat(job.id()), KindText(job), ToText(job.state()), job.subject(),
                job.device_id(), Word(v1::JobPriority_Name(job.priority()), "JOB_PRIORITY_"),
                job.owner().empty() ? "-" : job.owner(), TimeText(job.created_unix_ms()),
                job.message()});
@@ -82,16 +92,19 @@ absl::Status Watch(Session& session, int64_t id, bool json) {
   while (reader->Read(&job)) {
     const std::string line = LineOf(job);
     if (!json && line != shown) std::printf("%s\n", line.c_str());
+    std::fflush(stdout);  // for whoever reads it as it comes
     shown = line;
   }
   const absl::Status status = FromGrpc(reader->Finish());
-  if (absl::IsCancelled(status) && IsUnfinished(job)) {
+  if (absl::IsCancelled(status) && IsUnfinished(job.state())) {
     std::fprintf(stderr, "job %ld goes on; stop it with: tunectl job cancel %ld\n",
                  static_cast<long>(id), static_cast<long>(id));
     session.Finish(kInterrupted);
     return absl::OkStatus();
   }
   if (!status.ok()) return status;
+  const absl::Status finished = CheckFinished(absl::StrCat("job ", id), job.state());
+  if (!finished.ok()) return finished;
   if (json) PrintJson(job);
   if (job.state() == v1::JOB_STATE_FAILED) session.Finish(kFailed);
   return absl::OkStatus();
@@ -121,15 +134,18 @@ void AddJob(CLI::App& app, Session& session) {
   auto request = std::make_shared<v1::ListJobsRequest>();
   auto limit = std::make_shared<uint32_t>(20);
   auto unfinished = std::make_shared<bool>(false);
+  auto kind = std::make_shared<std::string>();
 
   CLI::App* list = job->add_subcommand("list", "Jobs, newest first");
   list->add_option("--limit", *limit, "How many")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  list->add_option("--kind", *kind, "Only jobs of this kind")->check(CLI::IsMember(KindNames()));
   list->add_flag("--unfinished", *unfinished, "Only those that wait or run");
   list->add_flag("--json", *json, "As JSON");
-  list->callback([&session, json, limit, unfinished, request] {
+  list->callback([&session, json, limit, unfinished, kind, request] {
     request->set_limit(*limit);
+    request->set_kind(ParseKind(*kind));
     request->set_unfinished(*unfinished);
     session.Finish(List(session, *request, *json));
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl kernel list|show|check
+// tunectl kernel list|show|check; new is in kernel_new.cc
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -275,6 +275,7 @@ void AddKernel(CLI::App& app, Session& session) {
     const absl::Status status = Check(session, *flags);
     if (!status.ok()) session.Finish(status);
   });
+  AddKernelNew(*kernel, session);
 }
 
 }  // namespace tune::client

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <optional>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -182,15 +181,16 @@ absl::Status Run(Session& session, const ProfileFlags& flags) {
   SetDeadline(context, kTimeout);
   InterruptGuard guard([&] { context.TryCancel(); });
   auto reader = (*connection)->profiles().RunProfile(&context, *request);
-  std::optional<JsonList> list;
-  if (flags.json) list.emplace("profiles");
-  return FollowSteps(*reader, [&](const v1::ProfileEvent& event) {
-    if (list) {
-      list->Add(event.profile());
+  std::vector<v1::Profile> profiles;
+  const absl::Status done = FollowSteps(*reader, [&](const v1::ProfileEvent& event) {
+    if (flags.json) {
+      profiles.push_back(event.profile());
     } else {
       Print(event.profile());
     }
   });
+  if (done.ok() && flags.json) PrintJsonList("profiles", profiles);
+  return done;
 }
 
 }  // namespace

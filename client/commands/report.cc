@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl report roofline|sweep
+// tunectl report roofline|sweep|compare
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/commands/commands.h"
+#include "client/commands/comparison_call.h"
 #include "client/json.h"
 #include "client/kernel_choice.h"
 #include "client/printable.h"
+#include "client/report/comparison_view.h"
 #include "client/report/html_page.h"
 #include "client/report/roofline_view.h"
 #include "client/report/svg_chart.h"
@@ -28,6 +32,7 @@ struct ReportFlags {
   std::vector<std::string> more_kernels;
   std::vector<int64_t> sweep_ids;
   int64_t sweep_id = 0;
+  int64_t comparison_id = 0;
   std::string device;
   std::vector<std::string> params;
   std::string format;
@@ -38,7 +43,7 @@ struct ReportFlags {
 // Of the file's name if there is no --format: "report.html" asks for a page.
 std::string FormatOf(const ReportFlags& flags) {
   if (!flags.format.empty()) return flags.format;
-  for (const char* format : {"html", "svg", "md", "json"}) {
+  for (const char* format : {"html", "svg", "md", "json", "csv"}) {
     if (absl::EndsWith(flags.out, absl::StrCat(".", format))) return format;
   }
   return "terminal";
@@ -107,11 +112,25 @@ absl::Status RunSweepReport(Session& session, const ReportFlags& flags) {
   return Write(flags, TerminalText(report));
 }
 
-void AddOutputFlags(CLI::App& command, ReportFlags& flags) {
+absl::Status RunComparisonReport(Session& session, const ReportFlags& flags) {
+  auto comparison = GetComparison(session, flags.comparison_id, /*with_rounds=*/false);
+  if (!comparison.ok()) return comparison.status();
+  const std::string format = FormatOf(flags);
+  if (format == "html") return Write(flags, HtmlPage(*comparison));
+  if (format == "svg") return Write(flags, ToSvg(ComparisonChart(*comparison)));
+  if (format == "md") return Write(flags, Printable(MarkdownText(*comparison, flags.image)));
+  if (format == "csv") return Write(flags, CsvText(*comparison));
+  if (format == "json") return Write(flags, JsonText(*comparison, Layout::kIndented) + "\n");
+  return Write(flags, TerminalText(*comparison));
+}
+
+void AddOutputFlags(CLI::App& command, ReportFlags& flags,
+                    std::set<std::string> formats = {"html", "svg", "md", "json", "terminal"}) {
   command
       .add_option("--format", flags.format,
-                  "html, svg, md, json or terminal; by default what --out's name says")
-      ->check(CLI::IsMember({"html", "svg", "md", "json", "terminal"}));
+                  absl::StrCat("One of ", absl::StrJoin(formats, ", "),
+                               "; by default what --out's name says"))
+      ->check(CLI::IsMember(formats));
   command.add_option("-o,--out", flags.out, "File to write; by default standard output");
   command.add_option("--image", flags.image, "Link to the SVG, for Markdown");
 }
@@ -160,6 +179,21 @@ void AddReport(CLI::App& app, Session& session) {
   AddOutputFlags(*sweep, *sweep_flags);
   sweep->callback(
       [&session, sweep_flags] { session.Finish(RunSweepReport(session, *sweep_flags)); });
+
+  auto compare_flags = std::make_shared<ReportFlags>();
+  CLI::App* compare = report->add_subcommand(
+      "compare",
+      "A comparison: rates of all kernels, over the swept dim if there is one, and the roof.\n"
+      "Examples:\n"
+      "  tunectl report compare 3 --out compare.html\n"
+      "  tunectl report compare 3 --format csv --out compare.csv");
+  compare
+      ->add_option("ID", compare_flags->comparison_id, "Comparison, as in 'tunectl compare list'")
+      ->required();
+  AddOutputFlags(*compare, *compare_flags, {"html", "svg", "md", "json", "csv", "terminal"});
+  compare->callback([&session, compare_flags] {
+    session.Finish(RunComparisonReport(session, *compare_flags));
+  });
 }
 
 }  // namespace tune::client

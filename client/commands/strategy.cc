@@ -76,14 +76,14 @@ absl::StatusOr<v1::CompareStrategiesRequest> MakeRequest(const CompareFlags& fla
   return request;
 }
 
-absl::StatusOr<v1::Comparison> Run(v1::ReplayService::Stub& replay,
+absl::StatusOr<v1::StrategyComparison> Run(v1::ReplayService::Stub& replay,
                                    const v1::CompareStrategiesRequest& request) {
   grpc::ClientContext context;
   InterruptGuard guard([&] { context.TryCancel(); });
   LiveLine line;
   auto reader = replay.CompareStrategies(&context, request);
   v1::CompareStrategiesEvent event;
-  v1::Comparison comparison;
+  v1::StrategyComparison comparison;
   while (reader->Read(&event)) {
     if (event.has_result()) comparison = std::move(*event.mutable_result());
     if (IsInteractive()) {
@@ -120,7 +120,7 @@ absl::Status Compare(Session& session, const CompareFlags& flags) {
   return absl::OkStatus();
 }
 
-void AddCompare(CLI::App& strategy, Session& session) {
+void AddStrategyCompare(CLI::App& strategy, Session& session) {
   auto flags = std::make_shared<CompareFlags>();
   CLI::App* compare = strategy.add_subcommand(
       "compare",
@@ -153,7 +153,7 @@ void AddStrategy(CLI::App& app, Session& session) {
   CLI::App* list = strategy->add_subcommand("list", "The strategies there are");
   list->add_flag("--json", *json, "As JSON");
   list->callback([&session, json] { session.Finish(List(session, *json)); });
-  AddCompare(*strategy, session);
+  AddStrategyCompare(*strategy, session);
 }
 
 }  // namespace tune::client

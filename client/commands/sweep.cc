@@ -81,7 +81,7 @@ absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags, Sess
 
 ExitCode ExitCodeOf(const WatchedSweep& watched) {
   if (watched.interrupted) return kInterrupted;
-  if (watched.sweep.state() == v1::SWEEP_STATE_FAILED) return kFailed;
+  if (watched.sweep.state() == v1::JOB_STATE_FAILED) return kFailed;
   return watched.sweep.has_result() ? kDone : kNoValidConfig;
 }
 

@@ -34,7 +34,7 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
   for (const v1::Sweep& sweep : response.sweeps()) {
     const double best = sweep.has_result() ? sweep.result().best().measurement().latency_ns_median()
                                            : sweep.progress().best_latency_ns();
-    table.Add({absl::StrCat(sweep.id()), ToText(sweep.state()), sweep.kernel_name(),
+    table.Add({absl::StrCat(sweep.id()), StateText(sweep), sweep.kernel_name(),
                ToText(sweep.problem()), sweep.device_id(),
                absl::StrCat(sweep.progress().done(), "/", sweep.progress().planned()),
                best > 0 ? LatencyText(best) : "-", TimeText(sweep.created_unix_ms())});
@@ -61,7 +61,7 @@ absl::Status Watch(Session& session, int64_t id, bool json) {
     const v1::SweepReport why = WhyNoneWasOk(**connection, watched->sweep);
     std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
   }
-  if (watched->sweep.state() == v1::SWEEP_STATE_FAILED) session.Finish(kFailed);
+  if (watched->sweep.state() == v1::JOB_STATE_FAILED) session.Finish(kFailed);
   return absl::OkStatus();
 }
 

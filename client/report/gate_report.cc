@@ -62,6 +62,20 @@ std::string RecoveryText(const v1::GateKernel& kernel) {
                      ToText(recovery.config()), SignedPercent(recovery.ratio()));
 }
 
+// Why this config: "record 12 of the base", "default".
+std::string ConfigSourceText(const v1::GateKernel& kernel) {
+  std::string text = absl::StrCat("record ", kernel.config_record_id());
+  if (kernel.config_source() == v1::GATE_CONFIG_SOURCE_DEFAULT) {
+    text = "default";
+  } else if (kernel.config_source() == v1::GATE_CONFIG_SOURCE_OTHER_RECORD) {
+    absl::StrAppend(&text, " of another source of the kernel");
+  } else if (!kernel.base_kernel_hash().empty()) {
+    absl::StrAppend(&text, " of the base");
+  }
+  if (!kernel.head_default()) return text;
+  return absl::StrCat(text, "; the head cannot run it, so its default config stands in");
+}
+
 // What the row of a kernel does not say.
 std::vector<std::string> NotesOf(const v1::GateKernel& kernel) {
   std::vector<std::string> notes;
@@ -69,7 +83,7 @@ std::vector<std::string> NotesOf(const v1::GateKernel& kernel) {
   if (kernel.verdict() == v1::GATE_VERDICT_FAIL) {
     notes.push_back(fmt::format("{} rounds, p {:.2g} (needed {:.2g}), config {} ({})",
                                 kernel.rounds(), kernel.p(), kernel.p_needed(),
-                                ToText(kernel.head_config()), kernel.config_source()));
+                                ToText(kernel.head_config()), ConfigSourceText(kernel)));
     if (kernel.has_recovery()) {
       notes.push_back(RecoveryText(kernel));
     } else {
@@ -109,7 +123,7 @@ std::string CountsText(const v1::GateRun& run) {
 }
 
 std::string ComparedText(const v1::GateRun& run) {
-  if (run.kind() == v1::GATE_KIND_RECORDING) return LabelText(run.head_label());
+  if (run.kind() == v1::GATE_KIND_HISTORY) return LabelText(run.head_label());
   return absl::StrCat(LabelText(run.base_label()), " -> ", LabelText(run.head_label()));
 }
 
@@ -171,7 +185,7 @@ std::string ToText(v1::GateVerdict verdict) {
 }
 
 std::string ProgressText(const v1::GateProgress& progress) {
-  std::string text = absl::StrCat("gate  ", progress.phase());
+  std::string text = absl::StrCat("gate  ", progress.message());
   if (progress.rounds_planned() > 0) {
     absl::StrAppend(&text, "  ", progress.rounds_done(), "/", progress.rounds_planned(), " rounds");
   }
@@ -205,12 +219,12 @@ std::string ReportText(const v1::GateRun& run) {
   return text;
 }
 
-std::string RecordedText(const v1::GateKernel& kernel) {
+std::string TimedText(const v1::GateKernel& kernel) {
   const std::string what = absl::StrCat(kernel.name(), "  ", ToText(kernel.problem()), "  ");
   if (!kernel.reason().empty()) return absl::StrCat(what, FirstLine(kernel.reason()));
   if (kernel.head_ns() <= 0) return absl::StrCat(what, "not measured");
   return absl::StrCat(what, LatencyText(kernel.head_ns()), "  ", ToText(kernel.head_config()),
-                      " (", kernel.config_source(), ")");
+                      " (", ConfigSourceText(kernel), ")");
 }
 
 std::string MarkdownText(const v1::GateRun& run) {
@@ -270,8 +284,8 @@ std::string JUnitText(const v1::GateRun& run, Strict strict) {
 }
 
 ExitCode ExitCodeOf(const v1::GateRun& run, Strict strict) {
-  if (run.state() == v1::GATE_STATE_CANCELLED) return kInterrupted;
-  if (run.state() != v1::GATE_STATE_DONE) return kFailed;
+  if (run.state() == v1::JOB_STATE_CANCELLED) return kInterrupted;
+  if (run.state() != v1::JOB_STATE_DONE) return kFailed;
   if (Count(run, "FAIL") > 0) return kGateFailed;
   if (Count(run, "INVALID") > 0) return kGateUnsure;
   const bool unsure = Count(run, "INCONCLUSIVE") > 0 || Count(run, "UNGUARDED") > 0;

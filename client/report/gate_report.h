@@ -14,8 +14,8 @@ enum class Strict { kNo, kYes };  // is "cannot tell" a failure?
 std::string ToText(v1::GateVerdict verdict);
 std::string ProgressText(const v1::GateProgress& progress);
 std::string ReportText(const v1::GateRun& run);
-// A line for a kernel of a recording.
-std::string RecordedText(const v1::GateKernel& kernel);
+// A line for a kernel that was timed for the history.
+std::string TimedText(const v1::GateKernel& kernel);
 // GitHub's flavour: a line that says it all, a table, and notes.
 std::string MarkdownText(const v1::GateRun& run);
 // One test case a kernel: FAIL is a failure, INVALID an error; INCONCLUSIVE and UNGUARDED are

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/printable.h"
+#include "client/report/comparison_view.h"
 #include "client/report/roofline_view.h"
 #include "client/report/svg_chart.h"
 #include "client/report/sweep_report_view.h"
@@ -19,6 +20,7 @@ extern const std::string_view report_page_css;
 extern const std::string_view report_page_js;
 extern const std::string_view report_roofline_js;
 extern const std::string_view report_sweep_js;
+extern const std::string_view report_comparison_js;
 extern const std::string_view report_chart_js;
 }  // namespace embedded
 
@@ -109,6 +111,14 @@ std::string HtmlPage(const v1::SweepReport& report) {
        .json = ScriptJson(report),
        .script = embedded::report_sweep_js,
        .still_picture = SvgText(report)});
+}
+
+std::string HtmlPage(const v1::Comparison& comparison) {
+  return Assemble({.title = absl::StrCat("Comparison ", comparison.id(), ": ",
+                                         comparison.subject()),
+                   .json = ScriptJson(comparison),
+                   .script = embedded::report_comparison_js,
+                   .still_picture = ToSvg(ComparisonChart(comparison))});
 }
 
 }  // namespace client

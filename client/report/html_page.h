@@ -4,11 +4,13 @@
 
 #include <string>
 
+#include "tune/v1/comparison.pb.h"
 #include "tune/v1/report.pb.h"
 
 namespace tune::client {
 
 std::string HtmlPage(const v1::RooflineReport& report);
 std::string HtmlPage(const v1::SweepReport& report);
+std::string HtmlPage(const v1::Comparison& comparison);
 
 }  // namespace tune::client

@@ -28,20 +28,20 @@ struct Place {
 double FlopsOf(const v1::Roofline& roofline, const v1::RooflinePoint& point) {
   double counted = 0;
   for (const v1::ResourceUse& use : point.uses()) {
-    if (use.resource() == "compute" && use.counted()) counted += use.amount();
+    if (use.resource() == v1::ROOFLINE_RESOURCE_COMPUTE && use.counted()) counted += use.amount();
   }
   return counted > 0 ? counted : roofline.declared_flops();
 }
 
 std::optional<Place> PlaceOf(const v1::Roofline& roofline, const v1::RooflinePoint& point,
-                             const std::string& level) {
+                             v1::RooflineResource level) {
   const double seconds = point.trial().measurement().latency_ns_median() * 1e-9;
   if (!(seconds > 0)) return std::nullopt;
   double intensity = 0;
   for (const v1::ResourceUse& use : point.uses()) {
     if (use.resource() == level) intensity = use.intensity();
   }
-  if (intensity == 0 && level == "dram" && roofline.declared_bytes() > 0) {
+  if (intensity == 0 && level == v1::ROOFLINE_RESOURCE_DRAM && roofline.declared_bytes() > 0) {
     intensity = roofline.declared_flops() / roofline.declared_bytes();
   }
   const double flops = FlopsOf(roofline, point);
@@ -66,7 +66,7 @@ std::map<std::string, double> RoofsOf(const v1::Roofline& roofline) {
   std::map<std::string, double> roofs;
   for (const v1::RooflinePoint& point : roofline.points()) {
     for (const v1::ResourceUse& use : point.uses()) {
-      if (use.resource() != "launch") roofs[use.ceiling()] = use.roof();
+      if (use.resource() != v1::ROOFLINE_RESOURCE_LAUNCH) roofs[use.ceiling()] = use.roof();
     }
   }
   return roofs;
@@ -184,8 +184,9 @@ void AddTrials(const v1::Roofline& roofline, SvgChart& chart, PlaceFunction plac
 void AddLevels(const v1::Roofline& roofline, SvgChart& chart) {
   const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
   if (best == nullptr) return;
-  for (const auto& [level, name, series] : {std::tuple("l2", "best, bytes of L2", kSecondLevel),
-                                            std::tuple("l1", "best, bytes of L1", kThirdLevel)}) {
+  for (const auto& [level, name, series] :
+       {std::tuple(v1::ROOFLINE_RESOURCE_L2, "best, bytes of L2", kSecondLevel),
+        std::tuple(v1::ROOFLINE_RESOURCE_L1, "best, bytes of L1", kThirdLevel)}) {
     bool counted = false;
     for (const v1::ResourceUse& use : best->uses()) counted |= use.resource() == level;
     const std::optional<Place> at = PlaceOf(roofline, *best, level);
@@ -228,7 +229,8 @@ SvgChart BandwidthChart(const v1::Roofline& roofline) {
 SvgChart RooflineChart(const v1::Roofline& roofline) {
   std::vector<Place> places;
   for (const v1::RooflinePoint& point : roofline.points()) {
-    for (const char* level : {"dram", "l2", "l1"}) {
+    for (const v1::RooflineResource level :
+         {v1::ROOFLINE_RESOURCE_DRAM, v1::ROOFLINE_RESOURCE_L2, v1::ROOFLINE_RESOURCE_L1}) {
       if (const auto place = PlaceOf(roofline, point, level)) places.push_back(*place);
     }
   }
@@ -240,8 +242,9 @@ SvgChart RooflineChart(const v1::Roofline& roofline) {
     const Extent extent = ExtentOf(places, roofs);
     SetAxes(extent, chart);
     AddRoofs(roofs, extent.x_min, extent.x_max, chart);
-    AddTrials(roofline, chart,
-              [&](const v1::RooflinePoint& point) { return PlaceOf(roofline, point, "dram"); });
+    AddTrials(roofline, chart, [&](const v1::RooflinePoint& point) {
+      return PlaceOf(roofline, point, v1::ROOFLINE_RESOURCE_DRAM);
+    });
     AddLevels(roofline, chart);
   }
   chart.title = SubjectText(roofline.sweep());
@@ -262,11 +265,12 @@ SvgChart ReportChart(const v1::RooflineReport& report) {
   for (const v1::Roofline& roofline : report.rooflines()) {
     if (roofline.sweep().device_name() != first.sweep().device_name()) continue;
     const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
-    const auto place = best == nullptr ? std::nullopt : PlaceOf(roofline, *best, "dram");
+    if (best == nullptr) continue;
+    const auto place = PlaceOf(roofline, *best, v1::ROOFLINE_RESOURCE_DRAM);
     if (!place) continue;
     places.push_back(*place);
     for (const v1::ResourceUse& use : best->uses()) {
-      if (use.resource() != "launch") roofs[use.ceiling()] = use.roof();
+      if (use.resource() != v1::ROOFLINE_RESOURCE_LAUNCH) roofs[use.ceiling()] = use.roof();
     }
     ChartPoints::Point point = MakePoint(place->intensity, place->rate, *best);
     point.title = fmt::format("{}\n{}", SubjectText(roofline.sweep()), roofline.diagnosis());

@@ -16,7 +16,8 @@ const timed = (point) => median(point) > 0 &&
     ['OUTCOME_OK', 'OUTCOME_ABOVE_ROOF'].includes(point.trial.outcome);
 const invalid = (point) => point.verdict === 'ROOFLINE_VERDICT_INVALID_ROOF' ||
     point.trial.outcome === 'OUTCOME_ABOVE_ROOF';
-const useOf = (point, resource) => (point.uses || []).find((use) => use.resource === resource);
+const resourceOf = (use) => enumText(use.resource, 'ROOFLINE_RESOURCE_');
+const useOf = (point, resource) => (point.uses || []).find((use) => resourceOf(use) === resource);
 const rate = (value, flops) => si(value, flops ? 'FLOP/s' : 'B/s');
 const ofRoof = (point) => point.efficiency ? percent(point.efficiency) : '–';
 
@@ -53,7 +54,7 @@ const visible = (view) => view.points.filter((point) =>
 // Where a point lies: FLOPs per byte of a level, FLOP/s.
 function place(view, point, level) {
   const use = useOf(point, level);
-  const counted = (point.uses || []).filter((u) => u.resource === 'compute' && u.counted)
+  const counted = (point.uses || []).filter((u) => resourceOf(u) === 'compute' && u.counted)
       .reduce((sum, u) => sum + u.amount, 0);
   const flops = counted || view.roofline.declared_flops || 0;
   const declared = view.roofline.declared_bytes > 0 ? flops / view.roofline.declared_bytes : 0;
@@ -64,7 +65,7 @@ function roofsOf(view) {
   const roofs = new Map();
   for (const point of view.timed) {
     for (const use of point.uses || []) {
-      if (use.resource !== 'launch') roofs.set(use.ceiling, use.roof);
+      if (resourceOf(use) !== 'launch') roofs.set(use.ceiling, use.roof);
     }
   }
   return roofs;
@@ -396,12 +397,12 @@ function evidence(node, view) {
 function uses(node, point) {
   if (!(point.uses || []).length) return;
   table(node, [
-    {title: 'resource', value: (u) => u.resource},
+    {title: 'resource', value: resourceOf},
     {title: 'ceiling', value: (u) => u.ceiling},
     {title: 'limit', numeric: true, value: (u) => u.roof || 0,
-     text: (u) => u.resource === 'launch' ? '–' : rate(u.roof, u.resource === 'compute')},
+     text: (u) => resourceOf(u) === 'launch' ? '–' : rate(u.roof, resourceOf(u) === 'compute')},
     {title: 'work', numeric: true, value: (u) => u.amount || 0,
-     text: (u) => u.resource === 'launch' ? '–' : u.resource === 'compute' ? si(u.amount, 'FLOP') : bytes(u.amount)},
+     text: (u) => resourceOf(u) === 'launch' ? '–' : resourceOf(u) === 'compute' ? si(u.amount, 'FLOP') : bytes(u.amount)},
     {title: 'known from', value: (u) => u.counted ? 'counters' : 'declared'},
     {title: 'least time', numeric: true, value: (u) => u.floor_ns, text: (u) => latency(u.floor_ns)},
     {title: 'of the time', value: (u) => -(u.utilisation || 0), fill: (td, u) => bar(td, u.utilisation || 0)},
@@ -428,7 +429,7 @@ function summary(parent, view) {
   tile(tiles, 'Best', latency(m.latency_ns_median), latency(m.latency_ns_low) + ' to ' +
       latency(m.latency_ns_high) + ', ' + num(m.sample_count) + ' samples');
   tile(tiles, 'Of its roof', ofRoof(best), best.floor_ns ? 'least time ' + latency(best.floor_ns) : '');
-  if (best.binding === 'compute') tile(tiles, 'Rate', rate(m.flops_per_second || 0, true), 'declared FLOPs');
+  if (best.binding === 'ROOFLINE_RESOURCE_COMPUTE') tile(tiles, 'Rate', rate(m.flops_per_second || 0, true), 'declared FLOPs');
   else tile(tiles, 'Rate', rate(m.bytes_per_second || 0, false), 'declared bytes');
   if (plain) {
     tile(tiles, 'Over the default', (median(plain) / median(best)).toFixed(2) + '×',

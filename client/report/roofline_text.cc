@@ -20,13 +20,14 @@ namespace {
 constexpr size_t kRanked = 5;  // configs listed
 
 std::string RateText(const v1::ResourceUse& use) {
-  if (use.resource() == "launch") return "-";
-  return use.resource() == "compute" ? FlopRateText(use.roof()) : BandwidthText(use.roof());
+  if (use.resource() == v1::ROOFLINE_RESOURCE_LAUNCH) return "-";
+  const bool flops = use.resource() == v1::ROOFLINE_RESOURCE_COMPUTE;
+  return flops ? FlopRateText(use.roof()) : BandwidthText(use.roof());
 }
 
 std::string AmountText(const v1::ResourceUse& use) {
-  if (use.resource() == "launch") return "-";
-  if (use.resource() == "compute") return SiText(use.amount(), "FLOP");
+  if (use.resource() == v1::ROOFLINE_RESOURCE_LAUNCH) return "-";
+  if (use.resource() == v1::ROOFLINE_RESOURCE_COMPUTE) return SiText(use.amount(), "FLOP");
   return BytesText(use.amount());
 }
 
@@ -74,7 +75,7 @@ std::string VerdictCounts(const v1::Roofline& roofline) {
 std::vector<std::vector<std::string>> UseRows(const v1::RooflinePoint& point) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::ResourceUse& use : point.uses()) {
-    rows.push_back({use.resource(), use.ceiling(), RateText(use), AmountText(use),
+    rows.push_back({ToText(use.resource()), use.ceiling(), RateText(use), AmountText(use),
                     use.counted() ? "counted" : "declared", LatencyText(use.floor_ns()),
                     PercentText(use.utilisation())});
   }
@@ -113,7 +114,8 @@ std::string Section(const v1::Roofline& roofline) {
   for (const v1::RooflinePoint* point : Fastest(roofline)) {
     fastest.Add({absl::StrCat(point->trial().id()),
                  LatencyText(point->trial().measurement().latency_ns_median()),
-                 PercentText(point->efficiency()), point->binding(), ToText(point->verdict()),
+                 PercentText(point->efficiency()), ToText(point->binding()),
+                 ToText(point->verdict()),
                  ToText(point->trial().config(), sweep.fixed_params())});
   }
   text += fastest.Text();
@@ -134,7 +136,7 @@ std::string MarkdownSection(const v1::Roofline& roofline) {
     rows.push_back(
         {LatencyText(m.latency_ns_median()),
          fmt::format("{} to {}", LatencyText(m.latency_ns_low()), LatencyText(m.latency_ns_high())),
-         PercentText(point->efficiency()), point->binding(),
+         PercentText(point->efficiency()), ToText(point->binding()),
          fmt::format("`{}`", ToText(point->trial().config(), sweep.fixed_params()))});
   }
   text += MarkdownTable({"median", "95 % interval", "of roof", "binds", "config"}, rows);
@@ -148,6 +150,12 @@ std::string MarkdownSection(const v1::Roofline& roofline) {
 }
 
 }  // namespace
+
+std::string ToText(v1::RooflineResource resource) {
+  if (resource == v1::ROOFLINE_RESOURCE_UNSPECIFIED) return "";
+  return absl::AsciiStrToLower(
+      absl::StripPrefix(v1::RooflineResource_Name(resource), "ROOFLINE_RESOURCE_"));
+}
 
 std::string ToText(v1::RooflineVerdict verdict) {
   if (verdict == v1::ROOFLINE_VERDICT_UNSPECIFIED) return "unknown";
@@ -186,7 +194,8 @@ std::string MarkdownText(const v1::RooflineReport& report, const std::string& im
       if (best == nullptr) continue;
       rows.push_back({SubjectText(roofline.sweep()),
                       LatencyText(best->trial().measurement().latency_ns_median()),
-                      PercentText(best->efficiency()), best->binding(), ToText(best->verdict())});
+                      PercentText(best->efficiency()), ToText(best->binding()),
+                      ToText(best->verdict())});
     }
     absl::StrAppend(
         &text, "\n", MarkdownTable({"problem", "best", "of roof", "binds", "verdict"}, rows));

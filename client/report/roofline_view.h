@@ -11,6 +11,7 @@
 namespace tune::client {
 
 // "well used", "memory-bound", ...
+std::string ToText(v1::RooflineResource resource);  // "dram"
 std::string ToText(v1::RooflineVerdict verdict);
 
 // Null if the sweep has no such point.

@@ -27,12 +27,12 @@ std::string RatioText(double ratio) {
 
 std::string ShareText(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-bool HasScores(const v1::Comparison& comparison) {
+bool HasScores(const v1::StrategyComparison& comparison) {
   return std::any_of(comparison.strategies().begin(), comparison.strategies().end(),
                      [](const v1::ComparedStrategy& strategy) { return strategy.score() != 0; });
 }
 
-std::vector<std::string> Titles(const v1::Comparison& comparison) {
+std::vector<std::string> Titles(const v1::StrategyComparison& comparison) {
   std::vector<std::string> titles = {"strategy"};
   for (const uint32_t budget : comparison.budgets()) titles.push_back(absl::StrCat("at ", budget));
   titles.insert(titles.end(), {"within 5 %", "optimum hit", "us a trial"});
@@ -58,7 +58,7 @@ void AddRandomRow(const std::vector<double>& ratios, Table& table) {
   table.Add(std::move(cells));
 }
 
-std::vector<double> RandomOverAll(const v1::Comparison& comparison) {
+std::vector<double> RandomOverAll(const v1::StrategyComparison& comparison) {
   std::vector<double> means;
   for (int i = 0; i < comparison.budgets_size(); ++i) {
     double logs = 0;
@@ -82,7 +82,7 @@ bool IsFlat(const v1::ComparedRuns& runs, int k) {
          runs.curve_high(k) == runs.curve_high(k - 1);
 }
 
-SvgChart ChartOf(const v1::Comparison& comparison, const v1::ComparedRecording& recording) {
+SvgChart ChartOf(const v1::StrategyComparison& comparison, const v1::ComparedRecording& recording) {
   SvgChart chart{.title = recording.recording().name(),
                  .subtitle = recording.recording().device(),
                  .description = "Best latency found so far over the optimum, against evaluations",
@@ -118,7 +118,7 @@ std::string Placed(const std::string& svg, int x, int y) {
 
 }  // namespace
 
-std::string ComparisonText(const v1::Comparison& comparison) {
+std::string ComparisonText(const v1::StrategyComparison& comparison) {
   const bool with_score = HasScores(comparison);
   std::string text;
   if (comparison.recordings_size() > 1) {
@@ -149,7 +149,7 @@ std::string ComparisonText(const v1::Comparison& comparison) {
   return text;
 }
 
-std::string ComparisonSvg(const v1::Comparison& comparison) {
+std::string ComparisonSvg(const v1::StrategyComparison& comparison) {
   const int count = comparison.recordings_size();
   if (count == 1) return ToSvg(ChartOf(comparison, comparison.recordings(0)));
   const int columns = std::min(count, kColumnsMax);

@@ -9,10 +9,10 @@
 namespace tune::client {
 
 // One row a strategy over all recordings; with several recordings, one table for each of them too.
-std::string ComparisonText(const v1::Comparison& comparison);
+std::string ComparisonText(const v1::StrategyComparison& comparison);
 
 // Best so far over the optimum against evaluations, median and quartiles of each strategy: one
 // chart a recording, as one SVG that follows the reader's light or dark theme.
-std::string ComparisonSvg(const v1::Comparison& comparison);
+std::string ComparisonSvg(const v1::StrategyComparison& comparison);
 
 }  // namespace tune::client

@@ -8,7 +8,7 @@ function head() {
       '), driver ' + ($data.driver || '–') + ', ' + ($data.compiler || '–') + ', ' + sweep.strategy +
       ' search, ' + when(sweep.created_unix_ms));
   if (sweep.message) {
-    const state = String(sweep.state || '').replace('SWEEP_STATE_', '').toLowerCase();
+    const state = sweep.interrupted ? 'interrupted' : enumText(sweep.state, 'JOB_STATE_');
     el($app, 'p', 'sub', state + ': ' + sweep.message);
   }
   const tiles = el($app, 'div', 'tiles');

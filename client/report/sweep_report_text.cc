@@ -89,9 +89,9 @@ std::string TableText(const std::vector<std::string>& titles, Rows rows) {
 }
 
 // Of one that did not end well, with why.
-std::string StateText(const v1::Sweep& sweep) {
-  if (sweep.state() == v1::SWEEP_STATE_DONE && sweep.message().empty()) return "";
-  return absl::StrCat(ToText(sweep.state()), sweep.message().empty() ? "" : ": ", sweep.message());
+std::string EndText(const v1::Sweep& sweep) {
+  if (sweep.state() == v1::JOB_STATE_DONE && sweep.message().empty()) return "";
+  return absl::StrCat(StateText(sweep), sweep.message().empty() ? "" : ": ", sweep.message());
 }
 
 std::string WinnerText(const v1::SweepReport& report) {
@@ -119,7 +119,7 @@ std::string TerminalText(const v1::SweepReport& report) {
   std::string text = fmt::format("{}  on {} ({}), driver {}, {}, sweep {}, {}\n\n",
                                  Bold(SubjectText(sweep)), sweep.device_name(), sweep.target(),
                                  report.driver(), report.compiler(), sweep.id(), sweep.strategy());
-  const std::string state = StateText(sweep);
+  const std::string state = EndText(sweep);
   if (!state.empty()) absl::StrAppend(&text, "state     ", state, "\n");
   text += fmt::format("best      {}\nspace     {} configs, {} of them ok here\n\n",
                       WinnerText(report), sweep.progress().space_size(), report.configs_ok());
@@ -149,7 +149,7 @@ std::string MarkdownText(const v1::SweepReport& report, const std::string& image
   const v1::Sweep& sweep = report.sweep();
   std::string text = fmt::format("## {}\n\n", MarkdownCell(SubjectText(sweep)));
   if (!image.empty()) absl::StrAppend(&text, "![Sweep](", image, ")\n\n");
-  const std::string state = StateText(sweep);
+  const std::string state = EndText(sweep);
   if (!state.empty()) text += fmt::format("State: {}\n\n", MarkdownCell(state));
   text += fmt::format("Best: {}\n\n", MarkdownCell(WinnerText(report)));
   if (!report.params().empty()) {

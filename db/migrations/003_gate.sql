@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Version 3: gate runs with everything their verdicts are made of, and baselines.
 
--- A comparison of two revisions on one device, or a recording of one (kind 2), or rounds taken for
+-- A comparison of two revisions on one device, or one timed for the history (kind 2), or rounds taken for
 -- study (kind 3). Only state, message, flagged count and end change.
 CREATE TABLE gate_run (
   id INTEGER PRIMARY KEY,
@@ -32,7 +32,7 @@ CREATE TABLE gate_kernel (
   id INTEGER PRIMARY KEY,
   run_id INTEGER NOT NULL REFERENCES gate_run (id),
   name TEXT NOT NULL,
-  base_kernel_hash TEXT REFERENCES kernel (hash),  -- NULL in a recording
+  base_kernel_hash TEXT REFERENCES kernel (hash),  -- NULL for the history
   head_kernel_hash TEXT NOT NULL REFERENCES kernel (hash),
   dims TEXT NOT NULL,
   dtype TEXT NOT NULL,
@@ -72,7 +72,7 @@ CREATE TABLE gate_leg (
 
 CREATE INDEX gate_leg_of_kernel ON gate_leg (gate_kernel_id);
 
--- Derived from the legs and the run's rules by `tunectl gate replay`, which compares.
+-- Derived from the legs and the run's rules by `tunectl gate recompute`, which compares.
 CREATE TABLE gate_verdict (
   gate_kernel_id INTEGER PRIMARY KEY REFERENCES gate_kernel (id),
   verdict INTEGER NOT NULL CHECK (verdict BETWEEN 1 AND 6),

@@ -22,7 +22,13 @@ ALTER TABLE sweep ADD COLUMN job_id INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE gate_run ADD COLUMN job_id INTEGER NOT NULL DEFAULT 0;
 
 -- Sweeps and gate runs get job ids in the order in which they were asked for.
-CREATE TEMP TABLE past_job AS
+CREATE TEMP TABLE past_job (
+  job_id INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  id INTEGER NOT NULL,
+  PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+INSERT INTO past_job
 SELECT row_number() OVER (ORDER BY unix_ms, kind, id) AS job_id, kind, id
 FROM (SELECT created_unix_ms AS unix_ms, 1 AS kind, id FROM sweep
       UNION ALL SELECT started_unix_ms, 2, id FROM gate_run);

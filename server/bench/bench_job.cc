@@ -39,12 +39,8 @@ absl::Status ChooseBest(const RecordBook& records, const Cancelled& cancelled, B
   const Workload& workload = item.workload;
   const DeviceStatus& device = workload.device.view.status;
   const std::string& name = workload.kernel().spec().name();
-  RecordQuery query{.kernel_name = name,
-                    .dtype = ToText(workload.problem.dtype),
-                    .device = device.id,
-                    .kernel_hash = workload.kernel().hash()};
-  for (const auto& [dim, value] : workload.problem.dims) query.dims[dim] = value;
-  absl::StatusOr<RecordAnswer> answer = records.Lookup(query, cancelled);
+  absl::StatusOr<RecordAnswer> answer = records.Lookup(
+      QueryFor(workload.kernel(), workload.problem, device.id), cancelled);
   const bool unknown = answer.ok() ? answer->record == nullptr : absl::IsNotFound(answer.status());
   if (unknown) {
     return absl::NotFoundError(absl::StrCat(

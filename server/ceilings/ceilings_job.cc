@@ -29,7 +29,7 @@ constexpr double kSustainedSeconds = 2;
 bool HasFreshSuite(const DeviceView& device) {
   bool has_first_level = false;
   for (const SeenCeiling& seen : device.ceilings) {
-    if (!seen.stale_reason.empty()) return false;
+    if (seen.stale()) return false;
     has_first_level = has_first_level || seen.row.ceiling.kind == CeilingKind::kL1;
   }
   return has_first_level;

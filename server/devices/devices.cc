@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "server/rpc/error_detail.h"
 #include "server/wire/nouns.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 #include "tuner/sweep/evaluator.h"
@@ -29,10 +30,8 @@ bool IsMeasuredBySweeps(const std::string& name) {
 
 constexpr std::chrono::milliseconds kPatience(20);
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
-
-bool IsOutOfUse(const DeviceStatus& status) {
-  return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
-}
+// For a job that has a device's turn and has yet to open it.
+constexpr absl::Duration kProbePatience = absl::Seconds(10);
 
 }  // namespace
 
@@ -62,44 +61,59 @@ void Devices::Stop() {
 }
 
 void Devices::Probe() const {
-  for (DeviceSupervisor* lease : workers_.devices()) {
+  for (DeviceSupervisor* supervisor : workers_.devices()) {
     if (stopping_) break;
-    Plan(*lease, Try(*lease).ok(), pauses_.first);
+    ProbeOne(*supervisor);
   }
   std::lock_guard lock(mutex_);
   probed_ = true;
   changed_.notify_all();
 }
 
-absl::Status Devices::Try(DeviceSupervisor& lease) const {
-  const Cancelled cancelled = [this] { return stopping_.load(); };
-  const absl::Status opened = lease.Inspect(cancelled);
-  if (!opened.ok()) {
-    spdlog::info("device {} cannot be used: {}", lease.id(), opened.ToString());
-    return opened;
-  }
-  const DeviceStatus status = lease.Status();
-  std::string compiler;
-  const absl::StatusOr<CompilePool*> pool =
-      workers_.PoolFor(Language::kCuda, status.info.target);
-  if (pool.ok()) {
-    absl::StatusOr<CompilerInfo> info = (*pool)->Info(Language::kCuda, cancelled);
-    if (info.ok()) compiler = info->version;
-  }
-  spdlog::info("device {}: {}, {}, compiled for with {}", lease.id(), status.info.name,
-               status.info.target, compiler.empty() ? "nothing" : compiler);
-  std::lock_guard lock(mutex_);
-  compilers_[lease.id()] = std::move(compiler);
-  return absl::OkStatus();
+void Devices::ProbeOne(DeviceSupervisor& supervisor) const {
+  const absl::Time until = SteadyNow() + kProbePatience;
+  const absl::StatusOr<DeviceTurns::Turn> turn =
+      turns_.Take(supervisor.id(), "a look at what there is", [&] {
+        return stopping_ || !supervisor.Status().info.name.empty() || SteadyNow() >= until;
+      });
+  if (turn.ok()) return Plan(supervisor, Try(supervisor).ok(), pauses_.first);
+  NoteCompilers(supervisor);
+  Plan(supervisor, !IsOutOfUse(supervisor.Status()), pauses_.first);
 }
 
-void Devices::Plan(const DeviceSupervisor& lease, bool usable, absl::Duration pause) const {
+absl::Status Devices::Try(DeviceSupervisor& supervisor) const {
+  const absl::Status opened = supervisor.Inspect([this] { return stopping_.load(); });
+  if (opened.ok()) {
+    NoteCompilers(supervisor);
+  } else {
+    spdlog::info("device {} cannot be used: {}", supervisor.id(), opened.ToString());
+  }
+  return opened;
+}
+
+void Devices::NoteCompilers(const DeviceSupervisor& supervisor) const {
+  const DeviceInfo info = supervisor.Status().info;
+  std::vector<std::string> versions;
+  for (CompilePool* pool : workers_.compilers().PromptPoolsFor(info.target)) {
+    const absl::StatusOr<std::vector<CompilerInfo>> known =
+        pool->Compilers([this] { return stopping_.load(); });
+    if (!known.ok()) continue;
+    for (const CompilerInfo& compiler : *known) versions.push_back(compiler.version);
+  }
+  const std::string text = absl::StrJoin(versions, ", ");
+  spdlog::info("device {}: {}, {}, compiled for with {}", supervisor.id(), info.name, info.target,
+               text.empty() ? "nothing" : text);
+  std::lock_guard lock(mutex_);
+  compilers_[supervisor.id()] = text;
+}
+
+void Devices::Plan(const DeviceSupervisor& supervisor, bool usable, absl::Duration pause) const {
   std::lock_guard lock(mutex_);
   if (usable || when_ == ProbeTime::kWhenAsked) {
-    next_tries_.erase(lease.id());
+    next_tries_.erase(supervisor.id());
   } else {
     pause = std::min(pause, pauses_.longest);
-    next_tries_[lease.id()] = {SteadyNow() + pause, pause};
+    next_tries_[supervisor.id()] = {SteadyNow() + pause, pause};
   }
 }
 
@@ -115,26 +129,27 @@ void Devices::TryAgain() const {
 }
 
 void Devices::TryWhatIsDue() const {
-  for (DeviceSupervisor* lease : workers_.devices()) {
+  for (DeviceSupervisor* supervisor : workers_.devices()) {
     if (stopping_) return;
-    if (!IsOutOfUse(lease->Status())) {
-      Plan(*lease, true, {});
+    if (!IsOutOfUse(supervisor->Status())) {
+      Plan(*supervisor, true, {});
       continue;
     }
     std::optional<NextTry> planned;
     {
       std::lock_guard lock(mutex_);
-      if (auto it = next_tries_.find(lease->id()); it != next_tries_.end()) planned = it->second;
+      const auto it = next_tries_.find(supervisor->id());
+      if (it != next_tries_.end()) planned = it->second;
     }
     if (!planned) {  // it fell out of use since
-      Plan(*lease, false, pauses_.first);
+      Plan(*supervisor, false, pauses_.first);
       continue;
     }
     if (SteadyNow() < planned->at) continue;
-    const std::optional<DeviceTurns::Turn> turn = turns_.TryTake(lease->id(), "a try");
+    const std::optional<DeviceTurns::Turn> turn = turns_.TryTake(supervisor->id(), "a try");
     if (!turn) continue;
-    const bool usable = Try(*lease).ok();
-    Plan(*lease, usable, 2 * planned->pause);
+    const bool usable = Try(*supervisor).ok();
+    Plan(*supervisor, usable, 2 * planned->pause);
     if (usable) workers_.FindNewDevices();
   }
 }
@@ -143,20 +158,20 @@ absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, ab
                                                        const Cancelled& cancelled) const {
   RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
   workers_.FindNewDevices();
-  std::vector<DeviceSupervisor*> leases = workers_.devices();
+  std::vector<DeviceSupervisor*> supervisors = workers_.devices();
   if (!id.empty()) {
-    ASSIGN_OR_RETURN(DeviceSupervisor * lease, workers_.FindDevice(id));
-    leases = {lease};
+    ASSIGN_OR_RETURN(DeviceSupervisor * supervisor, workers_.FindDevice(id));
+    supervisors = {supervisor};
   }
   std::vector<DeviceView> views;
-  for (DeviceSupervisor* lease : leases) {
-    if (lease->Status().state != DeviceState::kHealthy) {
-      ASSIGN_OR_RETURN(DeviceTurns::Turn turn, turns_.Take(lease->id(), "a try", cancelled));
-      Plan(*lease, Try(*lease).ok(), pauses_.first);
+  for (DeviceSupervisor* supervisor : supervisors) {
+    if (supervisor->Status().state != DeviceState::kHealthy) {
+      ASSIGN_OR_RETURN(DeviceTurns::Turn turn, turns_.Take(supervisor->id(), "a try", cancelled));
+      Plan(*supervisor, Try(*supervisor).ok(), pauses_.first);
     } else if (id.empty()) {
       continue;
     }
-    views.push_back(ViewOf(*lease));
+    views.push_back(ViewOf(*supervisor));
   }
   return views;
 }
@@ -175,28 +190,26 @@ absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled
   return absl::UnavailableError("the devices are still being probed; try again");
 }
 
-DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
-  DeviceView view{.status = lease.Status()};
-  std::vector<std::string> programs = {lease.program()};
-  const absl::StatusOr<CompilePool*> pool =
-      workers_.PoolFor(Language::kCuda, view.status.info.target);
-  if (pool.ok()) {
-    programs.push_back((*pool)->program());
+DeviceView Devices::ViewOf(const DeviceSupervisor& supervisor) const {
+  DeviceView view{.status = supervisor.Status()};
+  std::vector<std::string> programs = {supervisor.program()};
+  for (const CompilePool* pool : workers_.compilers().PoolsFor(view.status.info.target)) {
+    programs.push_back(pool->program());
   }
   for (const std::string& program : programs) {
     if (auto walls = workers_.walls().Of(program)) view.walls.push_back(*std::move(walls));
   }
   {
     std::lock_guard lock(mutex_);
-    auto it = compilers_.find(lease.id());
-    if (it != compilers_.end()) view.compiler = it->second;
-    auto next = next_tries_.find(lease.id());
+    auto it = compilers_.find(supervisor.id());
+    if (it != compilers_.end()) view.compilers = it->second;
+    auto next = next_tries_.find(supervisor.id());
     if (next != next_tries_.end() && IsOutOfUse(view.status)) {
       const absl::Duration left = std::max(next->second.at - SteadyNow(), absl::ZeroDuration());
       view.next_try = absl::Now() + left;
       absl::StrAppend(&view.status.message, "; it is tried again in ",
                       absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))),
-                      ", and at once by `tunectl device retry ", lease.id(), "`");
+                      ", and at once by `tunectl device retry ", supervisor.id(), "`");
     }
   }
   const DeviceInfo& info = view.status.info;
@@ -207,11 +220,19 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& lease) const {
   return view;
 }
 
+void Devices::AddLanguages(DeviceView& view, const Cancelled& cancelled) const {
+  // A GPU without a driver has no target that is known, but can be compiled for.
+  const std::string& target = view.status.info.target;
+  const DeviceProfile& profile = ProfileOfDevice(view.status.id);
+  view.languages = workers_.compilers().Languages(
+      target.empty() ? profile.common_targets[0] : target, cancelled);
+}
+
 absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,
                                                       const Cancelled& cancelled) const {
   RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
   std::vector<DeviceView> views;
-  for (const DeviceSupervisor* lease : workers_.devices()) views.push_back(ViewOf(*lease));
+  for (const DeviceSupervisor* device : workers_.devices()) views.push_back(ViewOf(*device));
   return views;
 }
 
@@ -234,14 +255,14 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
 
 std::vector<DeviceStatus> Devices::Known() const {
   std::vector<DeviceStatus> known;
-  for (const DeviceSupervisor* lease : workers_.devices()) known.push_back(lease->Status());
+  for (const DeviceSupervisor* device : workers_.devices()) known.push_back(device->Status());
   return known;
 }
 
-void Devices::RestoreCeilings(DeviceSupervisor& lease) const {
+void Devices::RestoreCeilings(DeviceSupervisor& supervisor) const {
   // What was measured since is in the store first, so that the store knows best.
-  if (!KeepCeilings(lease).ok()) return;
-  const DeviceInfo info = lease.Status().info;
+  if (!KeepCeilings(supervisor).ok()) return;
+  const DeviceInfo info = supervisor.Status().info;
   absl::StatusOr<std::vector<db::CeilingRow>> rows =
       store_.GetCeilings(info.name, info.driver, info.uuid);
   if (!rows.ok()) return;
@@ -252,15 +273,15 @@ void Devices::RestoreCeilings(DeviceSupervisor& lease) const {
       ceilings.push_back(row.ceiling);
     } else if (IsMeasuredBySweeps(row.ceiling.name)) {
       // They are measured together.
-      lease.SetCeilings({});
+      supervisor.SetCeilings({});
       return;
     }
   }
-  lease.SetCeilings(std::move(ceilings));
+  supervisor.SetCeilings(std::move(ceilings));
 }
 
-absl::Status Devices::KeepCeilings(DeviceSupervisor& lease) const {
-  const DeviceStatus status = lease.Status();
+absl::Status Devices::KeepCeilings(DeviceSupervisor& supervisor) const {
+  const DeviceStatus status = supervisor.Status();
   if (status.unsaved.empty()) return absl::OkStatus();
   std::vector<db::CeilingRow> rows;
   for (const MeasuredCeiling& measured : status.unsaved) {
@@ -272,7 +293,7 @@ absl::Status Devices::KeepCeilings(DeviceSupervisor& lease) const {
                     .process_values = {measured.ceiling.value}});
   }
   RETURN_IF_ERROR(store_.PutCeilings(rows));
-  lease.SetCeilings(status.ceilings);
+  supervisor.SetCeilings(status.ceilings);
   return absl::OkStatus();
 }
 

@@ -25,7 +25,8 @@ namespace tune::server {
 
 struct DeviceView {
   DeviceStatus status;
-  std::string compiler;  // "NVRTC 13.0.88"; empty if there is none
+  std::string compilers;  // for it, of each language: "NVRTC 13.0.88, nvJitLink 13.0"; may be empty
+  std::vector<LanguageCompiler> languages;  // what compiles each; filled in by AddLanguages
   std::vector<SeenCeiling> ceilings;
   std::vector<v1::WorkerWalls> walls;  // of what runs and compiles for it, where they were tried
   absl::Time next_try = absl::InfiniteFuture();  // of one that cannot be used
@@ -53,15 +54,17 @@ class Devices {
   // NOT_FOUND names the devices there are.
   absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline,
                                     const Cancelled& cancelled = {}) const;
+  // Asks the programs that compile for a device, which may have to be started.
+  void AddLanguages(DeviceView& view, const Cancelled& cancelled = {}) const;
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;
 
   // Ceilings are measured once per device and driver, and again when a trial comes out above them
-  // or they are stale. Gives an open lease those that the store has fresh of this very device, and
-  // no others; what the lease has measured itself is kept first.
-  void RestoreCeilings(DeviceSupervisor& lease) const;
-  // Stores what a lease has measured and the store does not have yet.
-  absl::Status KeepCeilings(DeviceSupervisor& lease) const;
+  // or they are stale. Gives an open supervisor those that the store has fresh of this very device,
+  // and no others; what the supervisor has measured itself is kept first.
+  void RestoreCeilings(DeviceSupervisor& supervisor) const;
+  // Stores what a supervisor has measured and the store does not have yet.
+  absl::Status KeepCeilings(DeviceSupervisor& supervisor) const;
 
   // Whoever measures on a device first takes his turn on it.
   DeviceTurns& turns() { return turns_; }
@@ -83,13 +86,17 @@ class Devices {
 
   void StartProbe() const;  // REQUIRES: mutex_ is held
   void Probe() const;
-  // Opens a device and closes it again.
-  absl::Status Try(DeviceSupervisor& lease) const;
+  // A device's first try, in its turn. A job that has the turn opens the device itself.
+  void ProbeOne(DeviceSupervisor& supervisor) const;
+  // Opens a device and closes it again. The caller has its turn.
+  absl::Status Try(DeviceSupervisor& supervisor) const;
+  // Asks for the versions of what compiles for a device.
+  void NoteCompilers(const DeviceSupervisor& supervisor) const;
   void TryAgain() const;  // until Stop
   void TryWhatIsDue() const;
   // What follows from a try.
-  void Plan(const DeviceSupervisor& lease, bool usable, absl::Duration pause) const;
-  DeviceView ViewOf(const DeviceSupervisor& lease) const;
+  void Plan(const DeviceSupervisor& supervisor, bool usable, absl::Duration pause) const;
+  DeviceView ViewOf(const DeviceSupervisor& supervisor) const;
   // UNAVAILABLE after Stop; CANCELLED if `cancelled` says so.
   absl::Status AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const;
 
@@ -103,7 +110,7 @@ class Devices {
   mutable std::condition_variable changed_;
   // Guarded by mutex_; mutable because asking for a device may be what starts the probe.
   mutable bool probed_ = false;
-  mutable std::map<std::string, std::string> compilers_;  // by device id
+  mutable std::map<std::string, std::string> compilers_;  // by device id, as in its view
   mutable std::map<std::string, NextTry> next_tries_;     // likewise
   mutable std::thread thread_;
 };

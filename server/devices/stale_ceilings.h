@@ -18,7 +18,9 @@ std::string StaleReason(const db::CeilingRow& row, const DeviceInfo& info, absl:
 // A ceiling as it is seen now.
 struct SeenCeiling {
   db::CeilingRow row;
-  std::string stale_reason;
+  std::string stale_reason;  // empty: it is fresh
+
+  bool stale() const { return !stale_reason.empty(); }
 };
 std::vector<SeenCeiling> Seen(std::vector<db::CeilingRow> rows, const DeviceInfo& info,
                               absl::Time now);

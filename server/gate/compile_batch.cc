@@ -11,14 +11,14 @@ constexpr std::chrono::milliseconds kPatience(20);
 
 }  // namespace
 
-void CompileBatch::Add(const CompilePlan& plan) {
+void CompileBatch::Add(const ProgramPlan& program) {
   size_t index = 0;
   {
     std::lock_guard lock(mutex_);
     index = results_.size();
     results_.emplace_back();
   }
-  pool_.Submit(this, plan, [this, index](absl::StatusOr<CompileResult> result) {
+  compilers_.Submit(this, program, [this, index](absl::StatusOr<CompileResult> result) {
     std::lock_guard lock(mutex_);
     ++finished_;
     if (result.ok()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles a list of plans at once and waits for all of them.
+// Compiles a list of programs at once and waits for all of them.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/supervision/compile_pool.h"
+#include "server/supervision/compilers.h"
 
 namespace tune::server {
 
@@ -17,10 +17,11 @@ namespace tune::server {
 class CompileBatch {
  public:
   // `bytes_max`: of all binaries together.
-  CompileBatch(CompilePool& pool, int64_t bytes_max) : pool_(pool), bytes_max_(bytes_max) {}
-  ~CompileBatch() { pool_.Withdraw(this); }
+  CompileBatch(const Compilers& compilers, int64_t bytes_max)
+      : compilers_(compilers), bytes_max_(bytes_max) {}
+  ~CompileBatch() { compilers_.Withdraw(this); }
 
-  void Add(const CompilePlan& plan);
+  void Add(const ProgramPlan& program);
   // In the order in which they were added. A variant that does not compile is a result, not an
   // error. RESOURCE_EXHAUSTED, and no more is compiled, where there are too many bytes of binaries.
   absl::StatusOr<std::vector<CompileResult>> Await(const Cancelled& cancelled);
@@ -28,7 +29,7 @@ class CompileBatch {
  private:
   void Keep(size_t index, CompileResult result);
 
-  CompilePool& pool_;
+  const Compilers& compilers_;
   const int64_t bytes_max_;
   std::mutex mutex_;
   std::condition_variable changed_;

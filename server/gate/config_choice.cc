@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gate/config_choice.h"
 
-#include "absl/strings/str_cat.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -37,21 +36,21 @@ absl::StatusOr<ConfigChoice> ChooseConfigs(const GateSubject& subject,
     const db::RecordRow* record = FindRecord(records, first, run, any_source);
     if (record == nullptr || !CanRun(first, traits, record->trial.config)) continue;
     choice.base = record->trial.config;
-    choice.source = absl::StrCat("record ", record->id,
-                                 any_source ? " of another source of the kernel"
-                                 : subject.base ? " of the base" : "");
+    choice.source =
+        any_source ? db::GateConfigSource::kOtherRecord : db::GateConfigSource::kRecord;
+    choice.record_id = record->id;
     break;
   }
-  if (choice.source.empty()) {
+  if (choice.record_id == 0) {
     ASSIGN_OR_RETURN(choice.base, first.kernel().DefaultConfig(first.problem, traits));
-    choice.source = "default";
+    choice.source = db::GateConfigSource::kDefault;
   }
   choice.head = choice.base;
   if (!subject.base) return choice;
   if (!CanRun(subject.head, traits, choice.head)) {
     ASSIGN_OR_RETURN(choice.head,
                      subject.head.kernel().DefaultConfig(subject.head.problem, traits));
-    absl::StrAppend(&choice.source, "; the head cannot run it, so its default config stands in");
+    choice.head_default = true;
   }
   const db::RecordRow* own = FindRecord(records, subject.head, run, /*any_source=*/false);
   if (own != nullptr && own->trial.config != choice.head &&

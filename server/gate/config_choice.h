@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/gate/gate_job.h"
+#include "server/gate/gate_plan.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {
@@ -16,13 +16,15 @@ namespace tune::server {
 struct ConfigChoice {
   Config base;
   Config head;
-  std::string source;  // "record 12 of the base", "default"
+  db::GateConfigSource source = db::GateConfigSource::kNone;
+  int64_t record_id = 0;      // of the record, if it is from one
+  bool head_default = false;  // the head cannot run it: its own default stands in
   // The head's own best where that is another config.
   std::optional<Config> recovery;
 };
 
 // The best record of the base for this problem and device, so far as both revisions can run it;
-// else the default config. In a recording, the head's.
+// else the default config. For the history, the head's.
 absl::StatusOr<ConfigChoice> ChooseConfigs(const GateSubject& subject,
                                            const std::vector<db::RecordRow>& records,
                                            const db::GateRunRow& run, const TargetTraits& traits);

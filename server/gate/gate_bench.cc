@@ -25,7 +25,7 @@ bool IsVariantsFault(const absl::Status& status) {
 
 GateBench::GateBench(const DeviceSupervisor& device, const SamplePolicy& policy, uint64_t seed,
                      const Cancelled& cancelled)
-    : leases_{device.MakeTwin("base"), device.MakeTwin("head")},
+    : supervisors_{device.MakeTwin("base"), device.MakeTwin("head")},
       policy_(policy),
       cancelled_(cancelled),
       random_(seed) {}
@@ -34,15 +34,16 @@ absl::Status GateBench::Renew(bool pair) {
   Close();
   std::future<absl::Status> base;
   if (pair) {
-    base = std::async(std::launch::async, [this] { return LeaseOf(Side::kBase).Open(cancelled_); });
+    base = std::async(std::launch::async,
+                      [this] { return SupervisorOf(Side::kBase).Open(cancelled_); });
   }
-  const absl::Status head = LeaseOf(Side::kHead).Open(cancelled_);
+  const absl::Status head = SupervisorOf(Side::kHead).Open(cancelled_);
   if (base.valid()) RETURN_IF_ERROR(base.get());
   return head;
 }
 
 void GateBench::Close() {
-  for (const auto& lease : leases_) lease->Close();
+  for (const auto& supervisor : supervisors_) supervisor->Close();
 }
 
 absl::StatusOr<std::string> GateBench::Prepare(Side side, const GateVariant& variant,
@@ -54,7 +55,7 @@ absl::StatusOr<std::string> GateBench::Prepare(Side side, const GateVariant& var
                                                        .count = bytes,
                                                        .role = Role::kScratch});
   const absl::Status prepared =
-      LeaseOf(side).Prepare(plan, variant.reference_binary, seed, cancelled_);
+      SupervisorOf(side).Prepare(plan, variant.reference_binary, seed, cancelled_);
   if (prepared.ok()) return "";
   if (!IsVariantsFault(prepared)) return prepared;
   return absl::StrCat(gate::ToText(side), ": ", prepared.message(),
@@ -66,10 +67,10 @@ absl::StatusOr<std::string> GateBench::Prepare(Side side, const GateVariant& var
 
 absl::StatusOr<bool> GateBench::MeasureLeg(Side side, const GateVariant& variant,
                                            Outcome& outcome) {
-  DeviceSupervisor& lease = LeaseOf(side);
-  const uint64_t restarts = lease.Status().worker_restarts;
+  DeviceSupervisor& supervisor = SupervisorOf(side);
+  const uint64_t restarts = supervisor.Status().worker_restarts;
   ASSIGN_OR_RETURN(RunReport report,
-                   lease.Run({WithBinary(variant.plan, variant.binary), policy_}, cancelled_));
+                   supervisor.Run({WithBinary(variant.plan, variant.binary), policy_}, cancelled_));
   db::GateLegRow& row = outcome.legs.emplace_back();
   row.outcome = report.outcome;
   row.leg.revision = side;
@@ -81,7 +82,7 @@ absl::StatusOr<bool> GateBench::MeasureLeg(Side side, const GateVariant& variant
     outcome.fault = row.message;
     return false;
   }
-  if (lease.Status().worker_restarts != restarts) {
+  if (supervisor.Status().worker_restarts != restarts) {
     // Another process in the middle of a round is another round: its samples do not count here.
     row.message = "its process was replaced";
     return false;

@@ -45,13 +45,13 @@ class GateBench {
 
  private:
   using Side = gate::Revision;
-  DeviceSupervisor& LeaseOf(Side side) { return *leases_[side == Side::kBase ? 0 : 1]; }
+  DeviceSupervisor& SupervisorOf(Side side) { return *supervisors_[side == Side::kBase ? 0 : 1]; }
   // A sentence about the variant where it cannot be prepared; empty if it can.
   absl::StatusOr<std::string> Prepare(Side side, const GateVariant& variant, uint64_t seed);
   // False: the round is over.
   absl::StatusOr<bool> MeasureLeg(Side side, const GateVariant& variant, Outcome& outcome);
 
-  const std::array<std::unique_ptr<DeviceSupervisor>, 2> leases_;
+  const std::array<std::unique_ptr<DeviceSupervisor>, 2> supervisors_;
   const SamplePolicy policy_;
   const Cancelled& cancelled_;
   std::mt19937_64 random_;

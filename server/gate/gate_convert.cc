@@ -6,15 +6,6 @@
 namespace tune::server {
 namespace {
 
-v1::GateState StateOf(db::JobState state) {
-  switch (state) {
-    case db::JobState::kDone: return v1::GATE_STATE_DONE;
-    case db::JobState::kFailed: return v1::GATE_STATE_FAILED;
-    case db::JobState::kCancelled: return v1::GATE_STATE_CANCELLED;
-    default: return v1::GATE_STATE_RUNNING;
-  }
-}
-
 v1::GateRound ToProto(const EvidenceRound& round) {
   auto proto = Encoded<v1::GateRound>(round, {"gate_kernel_id", "result", "fault"});
   Encode(round.result, proto, {"base_log", "head_log", "invalid"});
@@ -42,9 +33,8 @@ v1::GateKernel ToProto(const db::GateKernelRow& row, const Findings& findings, R
 v1::GateRun ToProto(const db::GateRunRow& run) {
   auto proto = Encoded<v1::GateRun>(run, {"job"});
   Encode(run.job, proto,
-         {"id", "kind", "state", "priority", "owner", "subject", "created_unix_ms", "deaths"});
+         {"id", "kind", "priority", "owner", "subject", "created_unix_ms", "deaths"});
   proto.set_job_id(run.job.id);
-  proto.set_state(StateOf(run.job.state));
   return proto;
 }
 
@@ -62,7 +52,7 @@ v1::GateRun ToProto(const GateEvidence& evidence,
 }
 
 v1::GateProgress ToProto(const GateStep& step) {
-  return Encoded<v1::GateProgress>(step, {"run_id"});
+  return Encoded<v1::GateProgress>(step);
 }
 
 v1::BaselineKernel ToProto(const db::BaselineRow& row) {

@@ -60,7 +60,7 @@ std::vector<double> LogRatios(const std::vector<const EvidenceRound*>& rounds) {
   return log_ratios;
 }
 
-// What a study's or a recording's rounds say, where there is no verdict.
+// What the rounds of a study, or of a head timed for the history, say, where there is no verdict.
 gate::Judgement Estimate(const std::string& fault,
                          const std::vector<const EvidenceRound*>& rounds) {
   const std::vector<double> log_ratios = LogRatios(rounds);

@@ -58,7 +58,7 @@ absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence&
 
 // What the rounds of a kernel come to.
 struct Findings {
-  // The verdict; of a study or a recording, whose rounds decide nothing, their estimate.
+  // The verdict; of a run whose rounds decide nothing, their estimate.
   gate::Judgement judgement;
   double tolerance = 0;  // its own, or the run's
   double base_ns = 0;    // median of the rounds' medians; 0 without any

@@ -118,7 +118,7 @@ absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& requ
     *one.mutable_problem() = ToProto(kernel.problem);
     one.set_device_name(run.device_name);
     AddPoint(run, run.base_label, kernel.base_config, base_ns, one);
-    if (request.heads() || run.kind == db::GateKind::kRecording) {
+    if (request.heads() || run.kind == db::GateKind::kHistory) {
       const int before = one.points_size();
       AddPoint(run, run.head_label, kernel.head_config, head_ns, one);
       if (!log_ratios.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a kernel was, revision by revision, from what gates and recordings have measured.
+// How fast a kernel was, revision by revision, from what gate runs have measured.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,7 +8,8 @@
 
 namespace tune::server {
 
-// A base is a point, since bases are the main branch; so is a recording; heads only if asked for.
+// A base is a point, since bases are the main branch; so is a head that was timed for the
+// history; other heads only if asked for.
 absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& request,
                                                db::Store& store);
 

@@ -6,10 +6,12 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/gate/compile_batch.h"
 #include "server/gate/config_choice.h"
 #include "server/gate/gate_bench.h"
@@ -31,6 +33,15 @@ SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double l
   SamplePolicy policy = With(cache_mode, ProfileOfTarget(target).leg);
   if (leg_seconds > 0) policy.seconds_max = leg_seconds;
   return policy;
+}
+
+GatePhase PhaseOf(gate::Stage stage) {
+  switch (stage) {
+    case gate::Stage::kScreen: return GatePhase::kScreen;
+    case gate::Stage::kConfirm: return GatePhase::kConfirm;
+    case gate::Stage::kRecovery: return GatePhase::kRecovery;
+  }
+  return GatePhase::kNone;
 }
 
 // The launches and their arguments, less the entries' names: equal for variants launched alike.
@@ -61,44 +72,45 @@ std::vector<GateVariant*> SidesOf(Candidate& candidate) {
 // One run while it lasts. Not thread-safe.
 class GateRun {
  public:
-  GateRun(db::Store& store, Workers& workers, GateJob job, JobContext& context,
+  GateRun(db::Store& store, Workers& workers, GatePlan plan, JobContext& context,
           const TellGateStep& tell)
       : store_(store),
         workers_(workers),
-        job_(std::move(job)),
+        plan_(std::move(plan)),
         context_(context),
         cancelled_(context.cancelled()),
         tell_(tell),
-        random_(job_.run.seed) {}
+        random_(plan_.run.seed) {}
   absl::Status Go();
-  int64_t id() const { return job_.run.id; }
+  int64_t id() const { return plan_.run.id; }
 
  private:
   absl::Status OpenDevice();
+  absl::StatusOr<std::string> CompilerVersions() const;
   absl::Status Plan();
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
-  void Keep(Artifact& artifact, ProgramPlan& plan, std::string& binary);
+  // What is launched, and how.
+  void Keep(CompileResult& result, ProgramPlan& plan, std::string& binary);
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
   absl::Status StoreKernels();
   absl::Status Decide();
-  absl::Status Record();
+  absl::Status TimeHeads();
   absl::Status Recover(const std::vector<size_t>& failed);
   absl::StatusOr<gate::RoundResult> MeasureRound(size_t index, gate::Stage stage, int round,
                                                  const GateVariant& head);
-  void Report(const std::string& phase, const std::string& kernel);
+  void Report(GatePhase phase, const std::string& kernel, const std::string& detail = "");
   void PlanRounds(const gate::Gate& gate, size_t wanted);
 
   db::Store& store_;
   Workers& workers_;
-  GateJob job_;
+  GatePlan plan_;
   JobContext& context_;
   const Cancelled cancelled_;
   const TellGateStep& tell_;
   std::mt19937_64 random_;
   DeviceSupervisor* device_ = nullptr;
-  CompilePool* pool_ = nullptr;
   TargetTraits traits_;
   std::vector<Candidate> candidates_;
   std::optional<GateBench> bench_;
@@ -111,9 +123,10 @@ class GateRun {
   absl::Time started_ = SteadyNow();
 };
 
-void GateRun::Report(const std::string& phase, const std::string& kernel) {
-  step_.run_id = job_.run.id;
+void GateRun::Report(GatePhase phase, const std::string& kernel, const std::string& detail) {
+  step_.run_id = plan_.run.id;
   step_.phase = phase;
+  step_.message = absl::StrCat(ToText(phase), detail.empty() ? "" : ", ", detail);
   step_.kernel = kernel;
   const absl::Duration elapsed = SteadyNow() - started_;
   step_.elapsed_seconds = absl::ToDoubleSeconds(elapsed);
@@ -122,21 +135,37 @@ void GateRun::Report(const std::string& phase, const std::string& kernel) {
     step_.remaining_seconds = step_.elapsed_seconds *
                               (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
   }
-  context_.Say(kernel.empty() ? phase : absl::StrCat(phase, ": ", kernel));
+  context_.Say(kernel.empty() ? step_.message : absl::StrCat(step_.message, ": ", kernel));
   tell_(step_);
 }
 
 absl::Status GateRun::OpenDevice() {
   started_ = SteadyNow();
-  job_.run.job.id = context_.job_id();
+  plan_.run.job.id = context_.job_id();
   ASSIGN_OR_RETURN(device_, workers_.FindDevice(context_.device_id()));
   device_->Close();  // a third process on the device would be a stranger there
   const DeviceInfo info = device_->Status().info;
-  job_.run.device_uuid = info.uuid;
+  plan_.run.device_uuid = info.uuid;
+  plan_.run.driver = info.driver;
   traits_ = TraitsOf(info);
-  // What compiles CUDA C++ for a target compiles the other languages for it.
-  ASSIGN_OR_RETURN(pool_, workers_.PoolFor(Language::kCuda, traits_.target));
+  ASSIGN_OR_RETURN(plan_.run.compiler, CompilerVersions());
   return absl::OkStatus();
+}
+
+// Of every language that is gated.
+absl::StatusOr<std::string> GateRun::CompilerVersions() const {
+  std::set<Language> languages;
+  for (const GateSubject& subject : plan_.subjects) {
+    languages.insert(subject.head.kernel().language());
+    if (subject.base) languages.insert(subject.base->kernel().language());
+  }
+  std::vector<std::string> versions;
+  for (const Language language : languages) {
+    ASSIGN_OR_RETURN(CompilerInfo info,
+                     workers_.compilers().Info(language, traits_.target, cancelled_));
+    versions.push_back(std::move(info.version));
+  }
+  return absl::StrJoin(versions, ", ");
 }
 
 absl::Status GateRun::PlanSide(const GateSide& side, const Config& config,
@@ -148,7 +177,7 @@ absl::Status GateRun::PlanSide(const GateSide& side, const Config& config,
 
 absl::Status GateRun::Plan() {
   ASSIGN_OR_RETURN(const std::vector<db::RecordRow> records, store_.CurrentRecords());
-  for (const GateSubject& subject : job_.subjects) {
+  for (const GateSubject& subject : plan_.subjects) {
     Candidate& candidate = candidates_.emplace_back();
     db::GateKernelRow& row = candidate.row;
     const GateSide& first = subject.base ? *subject.base : subject.head;
@@ -158,10 +187,12 @@ absl::Status GateRun::Plan() {
     row.tolerance = subject.tolerance;
     const absl::Status planned = [&]() -> absl::Status {
       ASSIGN_OR_RETURN(const ConfigChoice choice,
-                       ChooseConfigs(subject, records, job_.run, traits_));
+                       ChooseConfigs(subject, records, plan_.run, traits_));
       row.base_config = choice.base;
       row.head_config = choice.head;
       row.config_source = choice.source;
+      row.config_record_id = choice.record_id;
+      row.head_default = choice.head_default;
       RETURN_IF_ERROR(PlanSide(subject.head, choice.head, candidate.head));
       if (subject.base) {
         RETURN_IF_ERROR(PlanSide(*subject.base, choice.base, candidate.base.emplace()));
@@ -182,13 +213,13 @@ absl::Status GateRun::Plan() {
 }
 
 absl::Status GateRun::CompileVariants() {
-  Report("compiling", "");
-  CompileBatch batch(*pool_, workers_.limits().gate_binary_bytes - binary_bytes_);
+  Report(GatePhase::kCompiling, "");
+  CompileBatch batch(workers_.compilers(), workers_.limits().gate_binary_bytes - binary_bytes_);
   for (Candidate& candidate : candidates_) {
     if (!candidate.row.fault.empty()) continue;
-    if (candidate.base) batch.Add(candidate.base->plan.compile);
-    batch.Add(candidate.head.plan.compile);
-    if (candidate.recovery) batch.Add(candidate.recovery->plan.compile);
+    if (candidate.base) batch.Add(candidate.base->plan);
+    batch.Add(candidate.head.plan);
+    if (candidate.recovery) batch.Add(candidate.recovery->plan);
   }
   ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
   size_t next = 0;
@@ -196,13 +227,15 @@ absl::Status GateRun::CompileVariants() {
     if (!candidate.row.fault.empty()) continue;
     CompileResult* base = candidate.base ? &results[next++] : nullptr;
     CompileResult& head = results[next++];
+    if (base != nullptr) candidate.base->plan.steps = base->steps;
+    candidate.head.plan.steps = head.steps;
     NoteCode(candidate, base, head);
-    if (base != nullptr) Keep(base->artifact, candidate.base->plan, candidate.base->binary);
-    Keep(head.artifact, candidate.head.plan, candidate.head.binary);
+    if (base != nullptr) Keep(*base, candidate.base->plan, candidate.base->binary);
+    Keep(head, candidate.head.plan, candidate.head.binary);
     if (!candidate.recovery) continue;
     CompileResult& recovery = results[next++];
     if (recovery.artifact.outcome == Outcome::kOk) {
-      Keep(recovery.artifact, candidate.recovery->plan, candidate.recovery->binary);
+      Keep(recovery, candidate.recovery->plan, candidate.recovery->binary);
     } else {
       candidate.recovery.reset();
     }
@@ -210,8 +243,10 @@ absl::Status GateRun::CompileVariants() {
   return absl::OkStatus();
 }
 
-void GateRun::Keep(Artifact& artifact, ProgramPlan& plan, std::string& binary) {
-  Bind(artifact, plan);
+void GateRun::Keep(CompileResult& result, ProgramPlan& plan, std::string& binary) {
+  Artifact& artifact = result.artifact;
+  plan.steps = std::move(result.steps);
+  plan.symbols = std::move(result.symbols);
   binary_bytes_ += static_cast<int64_t>(artifact.binary.size());
   binary = std::move(artifact.binary);
 }
@@ -235,25 +270,24 @@ void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
 }
 
 absl::Status GateRun::CompileReferences() {
-  CompileBatch batch(*pool_, workers_.limits().gate_binary_bytes - binary_bytes_);
+  CompileBatch batch(workers_.compilers(), workers_.limits().gate_binary_bytes - binary_bytes_);
   const auto measured = [&](const Candidate& candidate) {
-    const bool skipped = candidate.row.identical && job_.run.kind == db::GateKind::kGate;
+    const bool skipped = candidate.row.identical && plan_.run.kind == db::GateKind::kGate;
     return candidate.row.fault.empty() && !skipped;
   };
   for (Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    for (GateVariant* side : SidesOf(candidate)) batch.Add(side->problem.reference.compile);
+    for (GateVariant* side : SidesOf(candidate)) batch.Add(side->problem.reference);
   }
   ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
   size_t next = 0;
   for (Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
     for (GateVariant* side : SidesOf(candidate)) {
-      Artifact& artifact = results[next++].artifact;
-      Keep(artifact, side->problem.reference, side->reference_binary);
-      if (artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
-        candidate.row.fault = absl::StrCat("the reference kernel does not compile: ",
-                                           artifact.log.substr(0, kMaxTrialMessageBytes / 2));
+      CompileResult& result = results[next++];
+      Keep(result, side->problem.reference, side->reference_binary);
+      if (result.artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
+        candidate.row.fault = ReferenceFault(side->problem, result);
       }
     }
     if (candidate.recovery) candidate.recovery->reference_binary = candidate.head.reference_binary;
@@ -263,7 +297,7 @@ absl::Status GateRun::CompileReferences() {
 
 absl::Status GateRun::StoreKernels() {
   for (Candidate& candidate : candidates_) {
-    candidate.row.run_id = job_.run.id;
+    candidate.row.run_id = plan_.run.id;
     ASSIGN_OR_RETURN(candidate.row.id, store_.AddGateKernel(candidate.row));
     // What is left of the texts is of no more use.
     for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head,
@@ -301,11 +335,11 @@ absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stag
   RETURN_IF_ERROR(store_.AppendGateLegs(outcome.legs));
   faults_[index] = outcome.fault;
   ++step_.rounds_done;
-  return gate::Reduce(legs, job_.run.rules);
+  return gate::Reduce(legs, plan_.run.rules);
 }
 
 void GateRun::PlanRounds(const gate::Gate& gate, size_t wanted) {
-  size_t planned = wanted * static_cast<size_t>(job_.run.rules.screen_rounds);
+  size_t planned = wanted * static_cast<size_t>(plan_.run.rules.screen_rounds);
   if (gate.stage() == gate::Stage::kConfirm) {
     planned = step_.rounds_done;
     for (const size_t index : gate.Wanted()) {
@@ -318,8 +352,8 @@ void GateRun::PlanRounds(const gate::Gate& gate, size_t wanted) {
 absl::Status GateRun::Decide() {
   std::vector<double> tolerances;
   for (const Candidate& candidate : candidates_) tolerances.push_back(candidate.row.tolerance);
-  gate_.emplace(job_.run.rules, tolerances);
-  const bool study = job_.run.kind == db::GateKind::kStudy;
+  gate_.emplace(plan_.run.rules, tolerances);
+  const bool study = plan_.run.kind == db::GateKind::kStudy;
   for (size_t i = 0; i < candidates_.size(); ++i) {
     const db::GateKernelRow& row = candidates_[i].row;
     if (!row.fault.empty()) gate_->SetInvalid(i, row.fault);
@@ -333,10 +367,10 @@ absl::Status GateRun::Decide() {
     if (planned != stage) PlanRounds(*gate_, wanted.size());
     planned = stage;
     std::shuffle(wanted.begin(), wanted.end(), random_);
-    Report(gate::ToText(stage), "starting two processes");
+    Report(PhaseOf(stage), "", "starting two processes");
     RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));
     for (const size_t index : wanted) {
-      Report(gate::ToText(stage), candidates_[index].row.name);
+      Report(PhaseOf(stage), candidates_[index].row.name);
       ASSIGN_OR_RETURN(const gate::RoundResult result,
                        MeasureRound(index, stage, round_, candidates_[index].head));
       if (faults_[index].empty()) {
@@ -352,14 +386,14 @@ absl::Status GateRun::Decide() {
 }
 
 // The head alone, for the history.
-absl::Status GateRun::Record() {
+absl::Status GateRun::TimeHeads() {
   step_.rounds_planned =
-      static_cast<uint32_t>(candidates_.size()) * job_.run.rules.screen_rounds;
-  for (round_ = 0; round_ < job_.run.rules.screen_rounds; ++round_) {
+      static_cast<uint32_t>(candidates_.size()) * plan_.run.rules.screen_rounds;
+  for (round_ = 0; round_ < plan_.run.rules.screen_rounds; ++round_) {
     RETURN_IF_ERROR(bench_->Renew(/*pair=*/false));
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (!candidates_[i].row.fault.empty() || !faults_[i].empty()) continue;
-      Report("recording", candidates_[i].row.name);
+      Report(GatePhase::kTiming, candidates_[i].row.name);
       RETURN_IF_ERROR(
           MeasureRound(i, gate::Stage::kScreen, round_, candidates_[i].head).status());
     }
@@ -372,7 +406,7 @@ absl::Status GateRun::Recover(const std::vector<size_t>& failed) {
   for (int i = 0; i < kRecoveryRounds && !failed.empty(); ++i, ++round_) {
     RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));
     for (const size_t index : failed) {
-      Report("recovery", candidates_[index].row.name);
+      Report(GatePhase::kRecovery, candidates_[index].row.name);
       if (!faults_[index].empty()) continue;
       RETURN_IF_ERROR(MeasureRound(index, gate::Stage::kRecovery, round_,
                                    *candidates_[index].recovery).status());
@@ -386,14 +420,14 @@ absl::Status GateRun::Go() {
   RETURN_IF_ERROR(Plan());
   RETURN_IF_ERROR(CompileVariants());
   RETURN_IF_ERROR(CompileReferences());
-  ASSIGN_OR_RETURN(job_.run.id, store_.AddGateRun(job_.run));
+  ASSIGN_OR_RETURN(plan_.run.id, store_.AddGateRun(plan_.run));
   RETURN_IF_ERROR(StoreKernels());
   ASSIGN_OR_RETURN(quiet_, context_.Quiet());
-  bench_.emplace(*device_, LegPolicy(traits_.target, job_.run.cache_mode, job_.leg_seconds),
+  bench_.emplace(*device_, LegPolicy(traits_.target, plan_.run.cache_mode, plan_.leg_seconds),
                  random_(), cancelled_);
-  if (job_.run.kind == db::GateKind::kRecording) return Record();
+  if (plan_.run.kind == db::GateKind::kHistory) return TimeHeads();
   RETURN_IF_ERROR(Decide());
-  if (job_.run.kind == db::GateKind::kStudy) return absl::OkStatus();
+  if (plan_.run.kind == db::GateKind::kStudy) return absl::OkStatus();
   std::vector<size_t> failed;
   std::vector<db::GateVerdictRow> verdicts;
   for (size_t i = 0; i < candidates_.size(); ++i) {
@@ -407,9 +441,22 @@ absl::Status GateRun::Go() {
 
 }  // namespace
 
-absl::StatusOr<int64_t> RunGate(db::Store& store, Workers& workers, GateJob job,
+std::string ToText(GatePhase phase) {
+  switch (phase) {
+    case GatePhase::kNone: return "";
+    case GatePhase::kWaiting: return "waiting for the device";
+    case GatePhase::kCompiling: return "compiling";
+    case GatePhase::kScreen: return "screen";
+    case GatePhase::kConfirm: return "confirm";
+    case GatePhase::kRecovery: return "recovery";
+    case GatePhase::kTiming: return "timing";
+  }
+  return "";
+}
+
+absl::StatusOr<int64_t> RunGate(db::Store& store, Workers& workers, GatePlan plan,
                                 JobContext& context, const TellGateStep& tell) {
-  GateRun run(store, workers, std::move(job), context, tell);
+  GateRun run(store, workers, std::move(plan), context, tell);
   RETURN_IF_ERROR(run.Go());
   return run.id();
 }

@@ -93,9 +93,10 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
         tools_, reactor,
         [=, this, request = *std::move(request)](
             const Cancelled& cancelled) -> absl::StatusOr<Followed<GateReactor>> {
-          ASSIGN_OR_RETURN(GateJob gate, CheckGate(request, store_, devices_, deadline, cancelled));
-          gate.run.job.owner = owner;
-          return Submit(std::move(gate));
+          ASSIGN_OR_RETURN(GatePlan plan,
+                           CheckGate(request, store_, devices_, deadline, cancelled));
+          plan.run.job.owner = owner;
+          return Submit(std::move(plan));
         });
   };
   const std::shared_ptr<GateReactor> reactor = GateReactor::Make(tools_.ticker, deadline, received);
@@ -104,10 +105,10 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
   return reactor.get();
 }
 
-absl::StatusOr<Followed<GateReactor>> GateService::Submit(GateJob gate) {
-  const db::JobRow row = gate.run.job;
-  const std::vector<std::string> devices = gate.device_ids;
-  const auto work = std::make_shared<GateWork>(store_, workers_, std::move(gate));
+absl::StatusOr<Followed<GateReactor>> GateService::Submit(GatePlan plan) {
+  const db::JobRow row = plan.run.job;
+  const std::vector<std::string> devices = plan.device_ids;
+  const auto work = std::make_shared<GateWork>(store_, workers_, std::move(plan));
   ASSIGN_OR_RETURN(std::shared_ptr<Job> job, tools_.scheduler.Submit(row, devices, work));
   const auto make = [job, work](const Feed::News& news, std::deque<v1::GateEvent>& events) {
     if (!news.ended) *events.emplace_back().mutable_progress() = ToProto(work->Step(*job));
@@ -149,9 +150,9 @@ grpc::ServerUnaryReactor* GateService::GetGate(grpc::CallbackServerContext* cont
   });
 }
 
-grpc::ServerUnaryReactor* GateService::ReplayGate(grpc::CallbackServerContext* context,
-                                                  const v1::ReplayGateRequest* request,
-                                                  v1::ReplayGateResponse* response) {
+grpc::ServerUnaryReactor* GateService::RecomputeGate(grpc::CallbackServerContext* context,
+                                                     const v1::RecomputeGateRequest* request,
+                                                     v1::RecomputeGateResponse* response) {
   return AnswerOn(tools_.executors.heavy, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
     ASSIGN_OR_RETURN(const auto verdicts, Recompute(evidence));

@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "db/store.h"
 #include "server/devices/devices.h"
-#include "server/gate/gate_job.h"
+#include "server/gate/gate_plan.h"
 #include "server/gate/gate_reactor.h"
 #include "server/jobs/job_call.h"
 #include "server/supervision/workers.h"
@@ -26,9 +26,9 @@ class GateService : public v1::GateService::CallbackService {
   grpc::ServerUnaryReactor* GetGate(grpc::CallbackServerContext* context,
                                     const v1::GetGateRequest* request,
                                     v1::GateRun* response) override;
-  grpc::ServerUnaryReactor* ReplayGate(grpc::CallbackServerContext* context,
-                                       const v1::ReplayGateRequest* request,
-                                       v1::ReplayGateResponse* response) override;
+  grpc::ServerUnaryReactor* RecomputeGate(grpc::CallbackServerContext* context,
+                                          const v1::RecomputeGateRequest* request,
+                                          v1::RecomputeGateResponse* response) override;
   grpc::ServerUnaryReactor* ResampleGate(grpc::CallbackServerContext* context,
                                          const v1::ResampleGateRequest* request,
                                          v1::ResampleGateResponse* response) override;
@@ -43,7 +43,7 @@ class GateService : public v1::GateService::CallbackService {
                                        v1::GetHistoryResponse* response) override;
 
  private:
-  absl::StatusOr<Followed<GateReactor>> Submit(GateJob gate);
+  absl::StatusOr<Followed<GateReactor>> Submit(GatePlan plan);
 
   db::Store& store_;
   Workers& workers_;

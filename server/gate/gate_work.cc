@@ -14,7 +14,10 @@ namespace tune::server {
 GateStep GateWork::Step(const Job& job) const {
   std::lock_guard lock(mutex_);
   GateStep step = step_;
-  if (step.phase.empty()) step.phase = job.view().row.message;
+  if (step.phase != GatePhase::kNone) return step;
+  step.phase = GatePhase::kWaiting;
+  step.message = job.view().row.message;
+  if (step.message.empty()) step.message = ToText(step.phase);
   return step;
 }
 
@@ -24,7 +27,7 @@ JobWork::End GateWork::Run(JobContext& context) {
     std::lock_guard lock(mutex_);
     step_ = step;
   };
-  absl::StatusOr<int64_t> id = RunGate(store_, workers_, std::move(gate_), context, tell);
+  absl::StatusOr<int64_t> id = RunGate(store_, workers_, std::move(plan_), context, tell);
   if (id.ok()) run_id_ = *id;
   return {.status = id.status()};
 }

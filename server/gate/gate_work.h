@@ -6,7 +6,7 @@
 #include <string>
 
 #include "db/store.h"
-#include "server/gate/gate_job.h"
+#include "server/gate/gate_plan.h"
 #include "server/gate/gate_runner.h"
 #include "server/jobs/job.h"
 #include "server/supervision/workers.h"
@@ -17,8 +17,8 @@ namespace tune::server {
 class GateWork : public JobWork {
  public:
   // Both must outlive the work.
-  GateWork(db::Store& store, Workers& workers, GateJob gate)
-      : store_(store), workers_(workers), gate_(std::move(gate)) {}
+  GateWork(db::Store& store, Workers& workers, GatePlan plan)
+      : store_(store), workers_(workers), plan_(std::move(plan)) {}
 
   // Its newest step; while the job waits, what it waits for.
   GateStep Step(const Job& job) const;
@@ -34,7 +34,7 @@ class GateWork : public JobWork {
  private:
   db::Store& store_;
   Workers& workers_;
-  GateJob gate_;
+  GatePlan plan_;
   Feed* feed_ = nullptr;  // of its job, once it runs
   int64_t run_id_ = 0;    // once it has ended well
   mutable std::mutex mutex_;

@@ -75,8 +75,9 @@ void StartJobCall(const JobTools& tools, std::shared_ptr<Reactor> reactor,
             if (!followed.ok()) return reactor->End(ToGrpc(followed.status()));
             const std::shared_ptr<Job> job = followed->job;
             reactor->OnLeave([tools, id = job->id()] { CancelSoon(tools, id); });
-            const bool follows = reactor->Follow(
-                job->id(), job->SharedFeed(job), std::move(followed->make), Reactor::Ends::kAsTheJob);
+            const bool follows =
+                reactor->Follow(job->id(), job->SharedFeed(job), std::move(followed->make),
+                                Reactor::Ends::kAsTheJob);
             if (!follows) CancelSoon(tools, job->id());  // nobody would get its result
           })
           .status();

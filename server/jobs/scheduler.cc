@@ -242,6 +242,7 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
       });
   JobWork::End end{.status = turn.status(), .interrupted = true};
   if (turn.ok()) end = RunWork(*job, device_id);
+  if (end.interrupted && job->control.cancelled) end.status = absl::CancelledError("cancelled");
   end.status = TrueStatus(*job, end.status);
   if (end.interrupted && job->work().resumable() && !job->control.cancelled) {
     PutBack(job);

@@ -103,11 +103,10 @@ absl::StatusOr<uint64_t> CheckTarget(const Kernel& kernel, const std::string& ta
   ASSIGN_OR_RETURN(std::vector<Config> configs,
                    ConfigsToCompile(kernel, problem, traits, request.all_variants(), solver,
                                     hooks.cancelled));
-  ASSIGN_OR_RETURN(CompilePool * pool, workers.PoolFor(kernel.language(), target));
   Progress progress(hooks.progress, findings, target, configs.size());
   progress.At(0);
   return CompileOnly(
-      kernel, problem, traits, configs, *pool,
+      kernel, problem, traits, configs, workers.compilers(),
       {.found = [&](const std::string& variant,
                     const std::string& message) { findings.AddCompile(target, variant, message); },
        .progress = [&](uint64_t done) { progress.At(done); }},
@@ -119,7 +118,7 @@ std::set<std::string> TargetsOf(const v1::CheckKernelRequest& request, const Ker
                                 Workers& workers) {
   std::set<std::string> targets(request.targets().begin(), request.targets().end());
   if (!targets.empty()) return targets;
-  for (const std::string& target : workers.Targets(kernel.language())) {
+  for (const std::string& target : workers.compilers().Targets(kernel.language())) {
     if (kernel.RunsOn(target)) targets.insert(target);
   }
   return targets;

@@ -33,8 +33,8 @@ std::set<std::string> KernelService::TargetsShown() {
   for (const DeviceProfile* profile : DeviceProfiles()) {
     targets.insert(profile->common_targets.begin(), profile->common_targets.end());
   }
-  for (const auto& lease : workers_.devices()) {
-    const std::string target = lease->Status().info.target;
+  for (const auto& supervisor : workers_.devices()) {
+    const std::string target = supervisor->Status().info.target;
     if (!target.empty()) targets.insert(target);
   }
   return targets;
@@ -42,7 +42,7 @@ std::set<std::string> KernelService::TargetsShown() {
 
 std::vector<std::string> KernelService::TargetsPreferred() {
   std::vector<std::string> targets;
-  for (const auto& lease : workers_.devices()) targets.push_back(lease->Status().info.target);
+  for (const auto& device : workers_.devices()) targets.push_back(device->Status().info.target);
   for (auto profile = DeviceProfiles().rbegin(); profile != DeviceProfiles().rend(); ++profile) {
     const std::vector<std::string>& common = (*profile)->common_targets;
     targets.insert(targets.end(), common.begin(), common.end());

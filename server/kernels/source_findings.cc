@@ -4,12 +4,30 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tuner/device/parameters.h"
+#include "tuner/device/problem_checks.h"
 #include "tuner/source/source_functions.h"
 #include "tuner/source/source_macros.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
+namespace {
+
+// Any implementation writes each of its outputs. Empty: as much is declared, or nothing at all.
+std::string WhyWorkIsTooLittle(const ProblemPlan& plan) {
+  double written = 0;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (buffer.role == Role::kOutput) written += static_cast<double>(DataBytes(buffer));
+  }
+  if (plan.work.bytes <= 0 || plan.work.bytes >= written) return "";
+  return absl::StrFormat(
+      "work: %.6g bytes are declared, but the outputs alone have %.6g: rates and shares of the "
+      "roof will be too low",
+      plan.work.bytes, written);
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, const Problem& problem,
                                                        const TargetTraits& traits) {
@@ -23,12 +41,12 @@ absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, con
       add({.message = WhyNoKernel(PlanOfUnit(program.compile, unit)), .of_entry = true});
     }
     for (const StepPlan& step : program.steps) {
-      add({.message = WhyOrderIsDoubtful(
-               PlanOfUnit(program.compile, static_cast<size_t>(step.launch.unit)), step.launch.entry,
-               step.args),
-           .certain = false});
+      const CompilePlan unit =
+          PlanOfUnit(program.compile, static_cast<size_t>(step.launch.unit));
+      add({.message = WhyOrderIsDoubtful(unit, step.launch.entry, step.args), .certain = false});
     }
   };
+  add({.message = WhyWorkIsTooLittle(plan), .certain = false});
   if (!plan.reference.steps.empty()) check(plan.reference);
   ASSIGN_OR_RETURN(const Config config, kernel.Defaults(problem, traits));
   ASSIGN_OR_RETURN(const ProgramPlan program, kernel.PlanProgram(problem, traits, config));

@@ -16,8 +16,8 @@ struct SourceFinding {
   bool of_entry = false;  // there is no kernel to compile
 };
 
-// Entries that are no kernels, macros of the spec that the source redefines, args that look as if
-// they stood in another order than the parameters.
+// Work that is less than the outputs, entries that are no kernels, macros of the spec that the
+// source redefines, args that look as if they stood in another order than the parameters.
 absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, const Problem& problem,
                                                        const TargetTraits& traits);
 

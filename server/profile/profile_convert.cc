@@ -8,7 +8,7 @@ namespace tune::server {
 
 v1::Profile ToProto(const db::ProfileRow& row) {
   auto proto = Encoded<v1::Profile>(row.profile, {"work", "quantities"});
-  if (!(row.profile.measurement.latency_ns_median > 0)) proto.clear_measurement();
+  if (!WasTimed(row.profile)) proto.clear_measurement();
   Encode(row.key, proto, {"cache_mode"});
   Encode(FiguresOf(row.profile), proto);
   proto.set_kernel_name(row.kernel_name);

@@ -22,15 +22,6 @@ namespace {
 
 constexpr int kReadings = 3;
 
-double WrittenBytes(const ProblemPlan& plan) {
-  double bytes = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
-  }
-  return bytes;
-}
-
 bool UsesTensorMaps(const ProgramPlan& plan) {
   const auto is_map = [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); };
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const StepPlan& step) {
@@ -49,18 +40,22 @@ absl::Status ProfileJob::Check(absl::Time deadline, const Cancelled& cancelled) 
   ASSIGN_OR_RETURN(workload_, ResolveWorkload(WorkloadOf(request_), tools_.catalogue,
                                               tools_.devices, deadline, cancelled));
   const DeviceInfo& info = workload_.device.view.status.info;
+  ASSIGN_OR_RETURN(const CompilerInfo compiler,
+                   tools_.workers.compilers().Info(workload_.kernel().language(), info.target,
+                                                   cancelled));
   key_ = {.kernel_hash = workload_.kernel().hash(),
           .problem = workload_.problem,
           .device_name = info.name,
           .target = info.target,
           .driver = info.driver,
-          .compiler = workload_.device.view.compiler,
+          .compiler = compiler.version,
           .cache_mode = FromProto(request_.cache_mode())};
   return ChooseConfigs(cancelled);
 }
 
 JobWork::End ProfileJob::Run(JobContext& context) {
   const auto run = [&]() -> absl::Status {
+    RETURN_IF_ERROR(TakeDevice(context));
     RETURN_IF_ERROR(CompileAll(context));
     RETURN_IF_ERROR(TimeAll(context));
     RETURN_IF_ERROR(CountAll(context));
@@ -122,12 +117,8 @@ absl::Status ProfileJob::AddExplicit(const v1::Config& wanted) {
 }
 
 absl::Status ProfileJob::AddBest(const Cancelled& cancelled) {
-  RecordQuery query{.kernel_name = workload_.kernel().spec().name(),
-                    .dtype = ToText(key_.problem.dtype),
-                    .device = workload_.device.view.status.id,
-                    .kernel_hash = key_.kernel_hash};
-  for (const auto& [name, value] : key_.problem.dims) query.dims[name] = value;
-  absl::StatusOr<RecordAnswer> answer = tools_.records.Lookup(query, cancelled);
+  absl::StatusOr<RecordAnswer> answer = tools_.records.Lookup(
+      QueryFor(workload_.kernel(), workload_.problem, workload_.device.view.status.id), cancelled);
   if (!answer.ok() || answer->record == nullptr || answer->match != Match::kExact) {
     return absl::NotFoundError(absl::StrCat(
         "no record of this problem on ", key_.device_name,
@@ -199,25 +190,25 @@ absl::Status ProfileJob::ChooseConfigs(const Cancelled& cancelled) {
   return absl::OkStatus();
 }
 
-absl::Status ProfileJob::CompileReference(CompilePool& pool, JobContext& context) {
-  ProgramPlan& plan = workload_.plan.reference;
-  if (plan.steps.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(CompileResult reference, pool.Compile(plan.compile, context.cancelled()));
-  if (reference.artifact.outcome != Outcome::kOk) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the reference kernel does not compile:\n", reference.artifact.log));
+absl::Status ProfileJob::TakeDevice(JobContext& context) {
+  ASSIGN_OR_RETURN(device_, tools_.devices.Choose(context.device_id(), absl::InfiniteFuture(),
+                                                  context.cancelled()));
+  const DeviceInfo& info = device_.status.info;
+  if (info.name == key_.device_name && info.target == key_.target && info.driver == key_.driver) {
+    return absl::OkStatus();
   }
-  Bind(reference.artifact, plan);
-  reference_binary_ = std::move(reference.artifact.binary);
-  return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "device ", context.device_id(), " is ", info.name, " with driver ", info.driver,
+      " now; the profile was asked for on ", key_.device_name, " with driver ", key_.driver,
+      "; profile again"));
 }
 
 absl::Status ProfileJob::CompileAll(JobContext& context) {
   context.Say(
       absl::StrCat("compiling ", items_.size(), items_.size() == 1 ? " config" : " configs"));
-  ASSIGN_OR_RETURN(CompilePool * pool,
-                   tools_.workers.PoolFor(workload_.kernel().language(), key_.target));
-  RETURN_IF_ERROR(CompileReference(*pool, context));
+  const Compilers& compilers = tools_.workers.compilers();
+  ASSIGN_OR_RETURN(reference_binary_,
+                   compilers.CompileReference(workload_.plan, context.cancelled()));
   for (Item& item : items_) {
     absl::StatusOr<ProgramPlan> plan =
         workload_.kernel().PlanProgram(key_.problem, workload_.traits(), item.profile.config);
@@ -227,11 +218,12 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
       continue;
     }
     item.plan = *std::move(plan);
-    ASSIGN_OR_RETURN(CompileResult result, pool->Compile(item.plan.compile, context.cancelled()));
+    ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(item.plan, context.cancelled()));
+    item.plan.steps = std::move(result.steps);
+    item.plan.symbols = std::move(result.symbols);
     item.profile.outcome = result.artifact.outcome;
     item.profile.resources = result.artifact.resources;
     item.profile.resources.dynamic_shared_bytes = DynamicSharedBytes(item.plan.steps);
-    Bind(result.artifact, item.plan);
     item.binary = std::move(result.artifact.binary);
     if (!Runs(item)) item.profile.message = result.artifact.log.substr(0, kMaxTrialMessageBytes);
   }
@@ -271,12 +263,11 @@ absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item,
   profile.measurement.cache_mode = key_.cache_mode;
   profile.measurement.samples_ns.clear();
   std::vector<Ceiling> ceilings;
-  for (const SeenCeiling& seen : workload_.device.view.ceilings) {
+  for (const SeenCeiling& seen : device_.ceilings) {
     ceilings.push_back(seen.row.ceiling);
   }
   const double written = WrittenBytes(workload_.plan);
-  const double cached =
-      std::min(written, static_cast<double>(workload_.device.view.status.info.l2_bytes));
+  const double cached = std::min(written, static_cast<double>(device_.status.info.l2_bytes));
   const Roof roof = RoofFor(profile.work, ceilings, cached, written);
   if (ApplyRoofline(profile.work, roof, profile.measurement)) {
     profile.notes.push_back(
@@ -307,7 +298,7 @@ absl::Status ProfileJob::CountAll(JobContext& context) {
     return CannotRun(prepared) ? prepared : absl::OkStatus();
   }
   ProfileScene scene{.written_bytes = WrittenBytes(workload_.plan),
-                     .l2_bytes = static_cast<double>(workload_.device.view.status.info.l2_bytes)};
+                     .l2_bytes = static_cast<double>(device_.status.info.l2_bytes)};
   absl::StatusOr<db::CalibrationRow> calibration =
       tools_.store.LatestCalibration(key_.device_name, "");
   if (calibration.ok()) scene.multipliers = MultipliersOf(calibration->entries);

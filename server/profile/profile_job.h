@@ -65,7 +65,8 @@ class ProfileJob : public JobWork {
   void AddTimed(const Trial& trial);
   absl::StatusOr<const std::vector<Trial>*> KnownTrials();
 
-  absl::Status CompileReference(CompilePool& pool, JobContext& context);
+  // The device that the job got: of several alike, not always the preferred one.
+  absl::Status TakeDevice(JobContext& context);
   absl::Status CompileAll(JobContext& context);
   absl::Status TimeAll(JobContext& context);
   absl::Status TimeOne(DeviceSupervisor& device, Item& item, const Cancelled& cancelled);
@@ -79,6 +80,7 @@ class ProfileJob : public JobWork {
   const v1::RunProfileRequest request_;
 
   Workload workload_;
+  DeviceView device_;  // that it runs on, once it runs
   db::TrialKey key_;
   MetricSet set_ = MetricSet::kDefault;
   std::string reference_binary_;

@@ -93,7 +93,8 @@ grpc::ServerUnaryReactor* ProfileService::GetCalibration(grpc::CallbackServerCon
                                                          v1::Calibration* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   return AnswerOn(jobs_.executors.waiting, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(DeviceView device, tools_.devices.Choose(request->device(), deadline));
+    ASSIGN_OR_RETURN(const DeviceView device,
+                     NamedDevice(request->device(), tools_.devices, deadline));
     absl::StatusOr<db::CalibrationRow> row =
         tools_.store.LatestCalibration(device.status.info.name, "");
     if (absl::IsNotFound(row.status())) {

@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
   for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
   {
     std::lock_guard lock(book->mutex_);
-    book->state_.kernels = std::move(kernels);
+    book->state_.known.kernels = std::move(kernels);
   }
   // Records that are there are answered from, even if none can be added now.
   if (store.writable()) {
@@ -80,7 +80,7 @@ absl::Status RecordBook::Learn(const db::RecordRow& newest, Kernels& kernels) co
 
 absl::Status RecordBook::Load() {
   ASSIGN_OR_RETURN(std::vector<db::RecordRow> records, store_.CurrentRecords());
-  auto kernels = std::make_shared<Kernels>(*state().kernels);
+  auto kernels = std::make_shared<Kernels>(*state().known.kernels);
   auto devices = std::make_shared<SeenDevices>();
   std::set<std::string> learned;
   for (auto record = records.rbegin(); record != records.rend(); ++record) {
@@ -97,8 +97,8 @@ absl::Status RecordBook::Load() {
   for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
   std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
   std::lock_guard lock(mutex_);
-  state_ = {
-      .index = std::move(index), .kernels = std::move(kernels), .devices = std::move(devices)};
+  state_ = {.known = {.index = std::move(index), .kernels = std::move(kernels)},
+            .devices = std::move(devices)};
   return absl::OkStatus();
 }
 
@@ -106,7 +106,7 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
   std::lock_guard publish_lock(publish_mutex_);
   ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record));
   const State before = state();
-  auto kernels = std::make_shared<Kernels>(*before.kernels);
+  auto kernels = std::make_shared<Kernels>(*before.known.kernels);
   RETURN_IF_ERROR(Learn(record, *kernels));
   auto devices = std::make_shared<SeenDevices>(*before.devices);
   (*devices)[record.key.device_name] = {record.key.target, record.id};
@@ -115,10 +115,13 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
                                   ? PolicyOf(*kernel->second)
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
-  std::shared_ptr<const LookupIndex> index = before.index->With(std::move(record), policy);
-  std::lock_guard lock(mutex_);
-  state_ = {
-      .index = std::move(index), .kernels = std::move(kernels), .devices = std::move(devices)};
+  std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
+  {
+    std::lock_guard lock(mutex_);
+    state_ = {.known = {.index = std::move(index), .kernels = std::move(kernels)},
+              .devices = std::move(devices)};
+  }
+  if (published_) published_();
   return absl::OkStatus();
 }
 
@@ -127,7 +130,7 @@ RecordBook::State RecordBook::state() const {
   return state_;
 }
 
-std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state().index; }
+std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state().known.index; }
 
 absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
                                                       const SeenDevices& seen) const {
@@ -169,11 +172,11 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
 
 absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) const {
   const State state = this->state();
-  const auto found = state.kernels->find(query.kernel_name);
-  if (found == state.kernels->end()) {
+  const auto found = state.known.kernels->find(query.kernel_name);
+  if (found == state.known.kernels->end()) {
     return absl::NotFoundError(absl::StrCat(
         "no kernel '", query.kernel_name, "'; there is: ",
-        absl::StrJoin(*state.kernels, ", ",
+        absl::StrJoin(*state.known.kernels, ", ",
                       [](std::string* out, const auto& kernel) { out->append(kernel.first); })));
   }
   const Kernel& kernel = *found->second;
@@ -187,13 +190,13 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) con
                                 .target = place.traits.target};
   const auto runs = [&](const db::RecordRow& record) {
     const bool same = record.key.kernel_hash == kernel.hash() && record.key.problem == problem;
-    return same || kernel.PlanProgram(problem, place.traits, record.trial.config).ok();
+    return same || kernel.CheckConfig(problem, place.traits, record.trial.config).ok();
   };
-  const LookupAnswer match = state.index->Lookup(index_query, runs);
+  const LookupAnswer match = state.known.index->Lookup(index_query, runs);
   Found result{.answer = {.match = match.match,
                           .reason = match.reason,
                           .record = match.record,
-                          .snapshot = state.index}};
+                          .snapshot = state.known.index}};
   if (match.config != nullptr) {
     result.answer.config = *match.config;
   } else {
@@ -201,6 +204,15 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) con
   }
   if (!place.note.empty()) absl::StrAppend(&result.answer.reason, "; ", place.note);
   return result;
+}
+
+RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device) {
+  RecordQuery query{.kernel_name = kernel.spec().name(),
+                    .dtype = ToText(problem.dtype),
+                    .device = device,
+                    .kernel_hash = kernel.hash()};
+  for (const auto& [name, value] : problem.dims) query.dims[name] = value;
+  return query;
 }
 
 absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query,

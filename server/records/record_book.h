@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,12 +32,22 @@ struct RecordQuery {
   std::string kernel_hash;  // empty: the catalogue's
 };
 
+// Of this very source.
+RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device);
+
 struct RecordAnswer {
   Config config;
   Match match = Match::kNone;  // kNone: the spec's default config
   std::string reason;
   const db::RecordRow* record = nullptr;  // of `snapshot`; null for kNone
   std::shared_ptr<const LookupIndex> snapshot;
+};
+
+// What look-ups are answered from. Never changes.
+struct Knowledge {
+  using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name
+  std::shared_ptr<const LookupIndex> index;
+  std::shared_ptr<const Kernels> kernels;
 };
 
 // Thread-safe.
@@ -51,6 +62,10 @@ class RecordBook {
   // Stores the record and answers look-ups with it from then on.
   absl::Status Publish(db::RecordRow record);
 
+  // Called after each publish, by its thread: must return at once. REQUIRES: nothing is published
+  // yet.
+  void OnPublish(std::function<void()> published) { published_ = std::move(published); }
+
   // Never waits for the store or a device; where no record fits, for a safe config to be sought,
   // unless `cancelled` says that nobody waits any more. NOT_FOUND: no such kernel;
   // INVALID_ARGUMENT: a dim or dtype the kernel does not have, or a problem that no config can run.
@@ -63,9 +78,10 @@ class RecordBook {
   void Stop() { safe_configs_.Stop(); }
 
   std::shared_ptr<const LookupIndex> snapshot() const;
+  Knowledge knowledge() const { return state().known; }
 
  private:
-  using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name
+  using Kernels = Knowledge::Kernels;
   // A device as the records know it.
   struct SeenDevice {
     std::string target;
@@ -73,8 +89,7 @@ class RecordBook {
   };
   using SeenDevices = std::map<std::string, SeenDevice>;  // by name
   struct State {
-    std::shared_ptr<const LookupIndex> index;
-    std::shared_ptr<const Kernels> kernels;
+    Knowledge known;
     std::shared_ptr<const SeenDevices> devices;
   };
   // The device a query is about.
@@ -106,6 +121,7 @@ class RecordBook {
   const Catalogue& catalogue_;
   const Devices& devices_;
   mutable SafeConfigs safe_configs_;
+  std::function<void()> published_;
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;
   State state_;  // guarded by mutex_

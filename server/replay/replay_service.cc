@@ -87,7 +87,8 @@ absl::Status PlayOne(const v1::ReplayRequest& request, v1::ReplayResponse& respo
     response.set_optimum_ratio(played.summary.best->measurement.latency_ns_median /
                                space.optimum_ns());
   }
-  response.set_end(ToText(played.summary.end));
+  response.set_end(static_cast<v1::SweepEnd>(played.summary.end));
+  response.set_end_message(ToText(played.summary.end));
   response.set_recorded_seconds(played.recorded_seconds);
   std::vector<double> overhead_us = played.overhead_us;
   std::sort(overhead_us.begin(), overhead_us.end());
@@ -179,7 +180,7 @@ grpc::Status ReplayService::CompareStrategies(
   if (!plan.ok()) return ToGrpc(plan.status());
   std::atomic<bool> cancelled = false;
   v1::CompareStrategiesEvent event;
-  absl::StatusOr<v1::Comparison> comparison =
+  absl::StatusOr<v1::StrategyComparison> comparison =
       RunStudy(*plan, cancelled, [&](uint32_t done, uint32_t runs) {
         event.set_runs_done(done);
         event.set_runs(runs);

@@ -45,7 +45,7 @@ class Study {
     }
   }
 
-  absl::StatusOr<v1::Comparison> Go(const StudyProgress& progress) {
+  absl::StatusOr<v1::StrategyComparison> Go(const StudyProgress& progress) {
     const size_t thread_count =
         std::clamp<size_t>(std::thread::hardware_concurrency(), 1, runs_.size());
     running_ = thread_count;
@@ -110,8 +110,8 @@ class Study {
     return budgets;
   }
 
-  v1::Comparison Summarised() const {
-    v1::Comparison comparison;
+  v1::StrategyComparison Summarised() const {
+    v1::StrategyComparison comparison;
     for (const uint32_t budget : Budgets()) comparison.add_budgets(budget);
     comparison.set_seeds(plan_.seeds);
     comparison.set_in_flight(plan_.in_flight);
@@ -163,7 +163,7 @@ class Study {
     return runs;
   }
 
-  v1::ComparedStrategy OverAll(const v1::Comparison& comparison, size_t strategy) const {
+  v1::ComparedStrategy OverAll(const v1::StrategyComparison& comparison, size_t strategy) const {
     v1::ComparedStrategy all;
     all.set_name(plan_.strategies[strategy]);
     for (int i = 0; i < comparison.budgets_size(); ++i) {
@@ -204,8 +204,9 @@ class Study {
 
 }  // namespace
 
-absl::StatusOr<v1::Comparison> RunStudy(const StudyPlan& plan, const std::atomic<bool>& cancelled,
-                                        const StudyProgress& progress) {
+absl::StatusOr<v1::StrategyComparison> RunStudy(const StudyPlan& plan,
+                                                const std::atomic<bool>& cancelled,
+                                                const StudyProgress& progress) {
   return Study(plan, cancelled).Go(progress);
 }
 

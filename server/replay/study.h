@@ -29,7 +29,8 @@ struct StudyPlan {
 using StudyProgress = std::function<void(uint32_t done, uint32_t runs)>;
 
 // Same plan, same figures, but for the overheads. CANCELLED once `cancelled` is set.
-absl::StatusOr<v1::Comparison> RunStudy(const StudyPlan& plan, const std::atomic<bool>& cancelled,
-                                        const StudyProgress& progress);
+absl::StatusOr<v1::StrategyComparison> RunStudy(const StudyPlan& plan,
+                                                const std::atomic<bool>& cancelled,
+                                                const StudyProgress& progress);
 
 }  // namespace tune::server

@@ -15,28 +15,6 @@
 namespace tune::server {
 namespace {
 
-double WrittenBytes(const ProblemPlan& plan) {
-  double bytes = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
-  }
-  return bytes;
-}
-
-v1::ResourceUse ToProto(const ResourceUse& use, double median_ns) {
-  v1::ResourceUse proto;
-  proto.set_resource(use.resource);
-  proto.set_ceiling(use.ceiling);
-  proto.set_amount(use.amount);
-  proto.set_counted(use.counted);
-  proto.set_roof(use.roof);
-  proto.set_floor_ns(use.floor_ns);
-  if (median_ns > 0) proto.set_utilisation(use.floor_ns / median_ns);
-  proto.set_intensity(use.intensity);
-  return proto;
-}
-
 v1::RooflinePoint MakePoint(const Trial& trial, const RooflineBasis& basis,
                             const RooflineSources& sources) {
   v1::RooflinePoint point;
@@ -51,16 +29,11 @@ v1::RooflinePoint MakePoint(const Trial& trial, const RooflineBasis& basis,
     point.set_profile_id(it->second.profile_id);
   }
   const Diagnosis diagnosis = Diagnose(basis, counted, trial);
+  Encode(diagnosis, point, {"uses", "sentence"});
   for (const ResourceUse& use : diagnosis.uses) {
-    *point.add_uses() = ToProto(use, trial.measurement.latency_ns_median);
+    Encode(use, *point.add_uses(), {"believable_ns"});
   }
-  point.set_floor_ns(diagnosis.floor_ns);
-  point.set_efficiency(diagnosis.efficiency);
-  if (!diagnosis.uses.empty()) point.set_binding(diagnosis.uses.front().resource);
-  point.set_verdict(static_cast<v1::RooflineVerdict>(diagnosis.verdict));
   point.set_diagnosis(diagnosis.sentence);
-  point.set_reread_factor(diagnosis.reread_factor);
-  for (const std::string& note : diagnosis.notes) point.add_notes(note);
   return point;
 }
 
@@ -100,10 +73,10 @@ void AddNotes(const SweepEvidence& evidence, const RooflineSources& sources,
   for (const v1::RooflinePoint& point : roofline.points()) {
     for (const v1::ResourceUse& use : point.uses()) used.insert(use.ceiling());
   }
-  for (const auto& [row, stale_reason] : sources.ceilings) {
-    if (!stale_reason.empty() && used.contains(row.ceiling.name)) {
-      roofline.add_notes(absl::StrCat("the ceiling ", row.ceiling.name,
-                                      " is stale: ", stale_reason,
+  for (const SeenCeiling& seen : sources.ceilings) {
+    if (seen.stale() && used.contains(seen.row.ceiling.name)) {
+      roofline.add_notes(absl::StrCat("the ceiling ", seen.row.ceiling.name,
+                                      " is stale: ", seen.stale_reason,
                                       "; `tunectl device ceilings` measures it again"));
     }
   }

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kLowNiceness = 10;
 
+}  // namespace
+
 // Neither takes the processor from a thread that has just woken up, nor much of it beside one that
 // computes. Where it is refused, all threads are alike.
 void LowerThisThread() {
@@ -23,8 +25,6 @@ void LowerThisThread() {
   (void)sched_setscheduler(0, SCHED_BATCH, &none);
   (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLowNiceness);
 }
-
-}  // namespace
 
 absl::StatusOr<Executor::Ticket> Executor::Run(std::function<void()> task) {
   std::lock_guard lock(mutex_);

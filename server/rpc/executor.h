@@ -16,6 +16,9 @@
 
 namespace tune::server {
 
+// From now on the calling thread gives way to all others.
+void LowerThisThread();
+
 // Thread-safe. Threads start when they are first needed.
 class Executor {
  public:

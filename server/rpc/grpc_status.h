@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "grpcpp/support/status.h"
+#include "server/wire/utf8.h"
 #include "tune/v1/error.pb.h"
 
 namespace tune::server {
@@ -23,7 +24,7 @@ inline grpc::Status ToGrpc(const absl::Status& status) {
   const auto code = static_cast<grpc::StatusCode>(status.code());
   if (details.details().empty()) return grpc::Status(code, message);
   details.set_code(code);
-  details.set_message(message);
+  details.set_message(Utf8(message));
   return grpc::Status(code, message, details.SerializeAsString());
 }
 

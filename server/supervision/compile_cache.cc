@@ -154,7 +154,13 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
   }
   AppendField(text, absl::StrCat(plan.include_roots.size()));
   for (const std::string& name : plan.include_roots) AppendField(text, name);
+  AppendField(text, absl::StrCat(plan.options.size()));
   for (const std::string& option : plan.options) AppendField(text, option);
+  for (const ArgumentHint& argument : plan.arguments) {
+    AppendField(text, argument.name);
+    AppendField(text, argument.type);
+    AppendField(text, absl::StrCat(argument.divisor, " ", argument.is_one ? 1 : 0));
+  }
   return Sha256Hex(text);
 }
 

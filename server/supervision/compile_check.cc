@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/device/program_checks.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -23,18 +22,19 @@ constexpr char kReference[] = "reference";
 // Collects what comes of compiles that run at the same time. Thread-safe.
 class Collector {
  public:
-  Collector(CompilePool& pool, const CompileHooks& hooks) : pool_(pool), hooks_(hooks) {}
-  ~Collector() { pool_.Withdraw(this); }
+  Collector(const Compilers& compilers, const CompileHooks& hooks)
+      : compilers_(compilers), hooks_(hooks) {}
+  ~Collector() { compilers_.Withdraw(this); }
 
   void Submit(std::string variant, const ProgramPlan& plan) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       ++in_flight_;
     }
-    pool_.Submit(this, plan.compile,
-                 [this, variant = std::move(variant), plan](absl::StatusOr<CompileResult> result) {
-                   Add(variant, plan, std::move(result));
-                 });
+    compilers_.Submit(
+        this, plan, [this, variant = std::move(variant)](absl::StatusOr<CompileResult> result) {
+          Add(variant, std::move(result));
+        });
   }
 
   // A variant that cannot be compiled at all.
@@ -58,17 +58,15 @@ class Collector {
   }
 
  private:
-  static std::string WhyNotWell(const ProgramPlan& plan, const Artifact& artifact) {
-    if (artifact.outcome == Outcome::kCompileFailed) return artifact.log;
-    if (artifact.outcome != Outcome::kOk) {
-      return absl::StrCat(ToText(artifact.outcome), ": ", artifact.log);
-    }
-    return std::string(CheckSteps(plan, artifact).message());
+  static std::string WhyNotWell(const CompileResult& result) {
+    const Artifact& artifact = result.artifact;
+    if (artifact.outcome == Outcome::kOk) return "";
+    if (artifact.outcome == Outcome::kCompileFailed || result.misfit) return artifact.log;
+    return absl::StrCat(ToText(artifact.outcome), ": ", artifact.log);
   }
 
-  void Add(const std::string& variant, const ProgramPlan& plan,
-           absl::StatusOr<CompileResult> result) {
-    std::string why = result.ok() ? WhyNotWell(plan, result->artifact) : "";
+  void Add(const std::string& variant, absl::StatusOr<CompileResult> result) {
+    std::string why = result.ok() ? WhyNotWell(*result) : "";
     std::lock_guard<std::mutex> lock(mutex_);
     --in_flight_;
     if (result.ok()) {
@@ -90,7 +88,7 @@ class Collector {
     if (!is_reference) hooks_.progress(++done_);
   }
 
-  CompilePool& pool_;
+  const Compilers& compilers_;
   const CompileHooks& hooks_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -105,10 +103,11 @@ class Collector {
 
 absl::StatusOr<uint64_t> CompileOnly(const Kernel& kernel, const Problem& problem,
                                      const TargetTraits& traits, const std::vector<Config>& configs,
-                                     CompilePool& pool, const CompileHooks& hooks,
+                                     const Compilers& compilers, const CompileHooks& hooks,
                                      const Cancelled& cancelled) {
-  const size_t in_flight_max = kQueuedPerWorker * static_cast<size_t>(pool.workers());
-  Collector collector(pool, hooks);
+  ASSIGN_OR_RETURN(const CompilePool* pool, compilers.PoolFor(kernel.language(), traits.target));
+  const size_t in_flight_max = kQueuedPerWorker * static_cast<size_t>(pool->workers());
+  Collector collector(compilers, hooks);
   absl::StatusOr<ProblemPlan> problem_plan = kernel.PlanProblem(problem, traits);
   if (!problem_plan.ok()) {
     collector.Skip(kReference, std::string(problem_plan.status().message()));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/supervision/compile_pool.h"
+#include "server/supervision/compilers.h"
 #include "tuner/config.h"
 #include "tuner/kernel/kernel.h"
 
@@ -28,7 +28,7 @@ struct CompileHooks {
 // are well. A non-OK status means that there is no compiler, or that it was cancelled.
 absl::StatusOr<uint64_t> CompileOnly(const Kernel& kernel, const Problem& problem,
                                      const TargetTraits& traits, const std::vector<Config>& configs,
-                                     CompilePool& pool, const CompileHooks& hooks,
+                                     const Compilers& compilers, const CompileHooks& hooks,
                                      const Cancelled& cancelled = {});
 
 }  // namespace tune::server

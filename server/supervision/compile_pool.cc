@@ -165,9 +165,14 @@ void CompilePool::Resume() {
   changed_.notify_all();
 }
 
-absl::StatusOr<CompilePause> CompilePause::Take(CompilePool& pool, const Cancelled& cancelled) {
-  RETURN_IF_ERROR(pool.Pause(cancelled));
-  return CompilePause(&pool);
+absl::StatusOr<CompilePause> CompilePause::Take(const std::vector<CompilePool*>& pools,
+                                                const Cancelled& cancelled) {
+  CompilePause pause;
+  for (CompilePool* pool : pools) {
+    RETURN_IF_ERROR(pool->Pause(cancelled));
+    pause.pools_.push_back(pool);
+  }
+  return pause;
 }
 
 void CompilePool::Loop(Slot& slot) {

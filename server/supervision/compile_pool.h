@@ -55,6 +55,12 @@ struct CompileResult {
   // kOk, kCompileFailed, kInvalidConfig or kCompileTimeout.
   Artifact artifact;
   bool cached = false;
+  // It compiled, but the steps of its program cannot launch it: kInvalidConfig, and the log says
+  // why. Set by Compilers.
+  bool misfit = false;
+  // Of its program, as they launch the artifact. Set by Compilers.
+  std::vector<StepPlan> steps;
+  std::vector<SymbolPlan> symbols;
 };
 
 // Thread-safe.
@@ -142,24 +148,24 @@ class CompilePool {
   std::vector<CompilerInfo> compilers_;  // empty: not known yet
 };
 
-// Holds the compilers of a pool still while it lives.
+// Holds the compilers of some pools still while it lives.
 class CompilePause {
  public:
   CompilePause() = default;  // holds none
   // CANCELLED as CompilePool::Pause.
-  static absl::StatusOr<CompilePause> Take(CompilePool& pool, const Cancelled& cancelled);
-  CompilePause(CompilePause&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+  static absl::StatusOr<CompilePause> Take(const std::vector<CompilePool*>& pools,
+                                           const Cancelled& cancelled);
+  CompilePause(CompilePause&& other) noexcept : pools_(std::exchange(other.pools_, {})) {}
   CompilePause& operator=(CompilePause&& other) noexcept {
-    std::swap(pool_, other.pool_);
+    std::swap(pools_, other.pools_);
     return *this;
   }
   ~CompilePause() {
-    if (pool_ != nullptr) pool_->Resume();
+    for (CompilePool* pool : pools_) pool->Resume();
   }
 
  private:
-  explicit CompilePause(CompilePool* pool) : pool_(pool) {}
-  CompilePool* pool_ = nullptr;
+  std::vector<CompilePool*> pools_;
 };
 
 }  // namespace tune::server

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device and the worker process that drives it. The worker may fault, hang, crash or lie; the
-// lease replaces it, makes sure that the device still works, and says which variant was to blame.
+// supervisor replaces it, makes sure that the device still works, and says which variant was to
+// blame.
 #pragma once
 
 #include <atomic>
@@ -40,6 +41,10 @@ struct DeviceStatus {
   uint64_t worker_restarts = 0;
 };
 
+inline bool IsOutOfUse(const DeviceStatus& status) {
+  return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
+}
+
 // May the device be taken when none is asked for? A suspect one may: its next worker has to pass
 // the canary anyway, and until then a GPU's work must not go to the CPU unasked. The CPU always
 // may.
@@ -52,8 +57,8 @@ struct DeviceSupervisorOptions {
   std::string id;
   WorkerCommand command;
   std::string scratch_dir;  // for the worker's files; empty: none
-  // Must outlive the lease. No kernel runs unless the walls around the worker stand, or it allows
-  // weak ones. Null in tests alone: then nobody asks.
+  // Must outlive the supervisor. No kernel runs unless the walls around the worker stand, or it
+  // allows weak ones. Null in tests alone: then nobody asks.
   WallBook* walls = nullptr;
   // Variants are code of the worker's process. It serves one problem and measures no ceilings
   // afterwards, since the code of one kernel could change what is told of the next.
@@ -94,8 +99,8 @@ class DeviceSupervisor {
   absl::Status Inspect(const Cancelled& cancelled = {});
   // Ends the worker, which frees what it holds of the device. Open starts another.
   void Close();
-  // Keeps the device out of use until this process is over. What becomes of a worker of this lease
-  // or of a twin that does not end when it is killed.
+  // Keeps the device out of use until this process is over. What becomes of a worker of
+  // this supervisor or of a twin that does not end when it is killed.
   void OutOfUseUntilOver(std::unique_ptr<WorkerProcess> worker) { stuck_->Keep(std::move(worker)); }
 
   // Ceilings as the store has them, so that they are not measured again. Nothing is unsaved then.
@@ -120,8 +125,8 @@ class DeviceSupervisor {
   // A non-OK status means the device cannot be used. REQUIRES: Prepare succeeded.
   absl::StatusOr<RunReport> Run(const RunRequest& request, const Cancelled& cancelled = {});
 
-  // For a lease whose worker counts. One try: where the worker dies of it, the report says that
-  // there are no counters, and why. UNIMPLEMENTED: this device has none. REQUIRES: Prepare
+  // For a supervisor whose worker counts. One try: where the worker dies of it, the report says
+  // that there are no counters, and why. UNIMPLEMENTED: this device has none. REQUIRES: Prepare
   // succeeded.
   absl::StatusOr<CountReport> Count(const CountRequest& request, const Cancelled& cancelled = {});
   absl::StatusOr<CalibrationReport> Calibrate(const Cancelled& cancelled = {});

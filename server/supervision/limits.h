@@ -24,6 +24,7 @@ struct Limits {
   uint32_t watchers_per_job = 128;
   uint32_t known_trials = 50000;        // that a sweep takes over from earlier ones
   uint32_t remembered_results = 50000;  // by which a sweep's evaluator knows equal machine code
+  uint32_t snapshots = 16;  // kept besides those that are pinned
   uint32_t job_deaths = 2;  // ends of the daemon, while it ran, after which a job has failed
 };
 

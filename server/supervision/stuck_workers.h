@@ -13,7 +13,7 @@
 
 namespace tune::server {
 
-// Thread-safe. Shared by all leases of a device.
+// Thread-safe. Shared by all supervisors of a device.
 class StuckWorkers {
  public:
   // Kills a worker, and keeps it if that does not end it. Null: nothing to do.

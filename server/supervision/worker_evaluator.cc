@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/supervision/machine_code.h"
-#include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
@@ -47,15 +46,6 @@ void MergeResources(const Resources& device, Resources& resources) {
 
 void Stamp(Trial& trial) { trial.finished_unix_ms = absl::ToUnixMillis(absl::Now()); }
 
-double WrittenBytes(const ProblemPlan& plan) {
-  double bytes = 0;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (buffer.role != Role::kOutput && buffer.role != Role::kInOut) continue;
-    bytes += static_cast<double>(buffer.count) * static_cast<double>(SizeInBytes(buffer.dtype));
-  }
-  return bytes;
-}
-
 }  // namespace
 
 TargetTraits TraitsOf(const DeviceInfo& info) {
@@ -89,7 +79,7 @@ WorkerEvaluator::~WorkerEvaluator() {
   }
   changed_.notify_all();
   if (device_thread_.joinable()) device_thread_.join();
-  options_.compiler->Withdraw(this);
+  options_.compilers->Withdraw(this);
 }
 
 bool WorkerEvaluator::Stopped() const {
@@ -114,7 +104,7 @@ absl::Status WorkerEvaluator::Explained(const absl::Status& status, const std::s
 
 absl::Status WorkerEvaluator::Setup() {
   DeviceSupervisor& device = *options_.device;
-  restarts_before_ = device.Status().worker_restarts + options_.compiler->worker_restarts();
+  restarts_before_ = device.Status().worker_restarts + options_.compilers->worker_restarts();
   // A known device can start while the reference compiles.
   std::future<absl::Status> opened =
       std::async(std::launch::async, [&] { return device.Open(cancelled_); });
@@ -141,27 +131,19 @@ absl::Status WorkerEvaluator::Setup() {
 }
 
 absl::Status WorkerEvaluator::CompileReference() {
-  ASSIGN_OR_RETURN(CompilerInfo compiler,
-                   options_.compiler->Info(options_.kernel->language(), cancelled_));
+  const Language language = options_.kernel->language();
+  ASSIGN_OR_RETURN(pool_, options_.compilers->PoolFor(language, info_.target));
+  ASSIGN_OR_RETURN(CompilerInfo compiler, pool_->Info(language, cancelled_));
   compiler_version_ = compiler.version;
   ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
   CompileFirst();
-  if (problem_plan_.reference.steps.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(CompileResult reference,
-                   options_.compiler->Compile(problem_plan_.reference.compile, cancelled_));
-  if (reference.artifact.outcome != Outcome::kOk) {
-    return absl::InvalidArgumentError(absl::StrCat("the reference kernel does not compile for ",
-                                                   info_.target, ":\n",
-                                                   Shortened(reference.artifact.log)));
-  }
-  RETURN_IF_ERROR(CheckSteps(problem_plan_.reference, reference.artifact));
-  Bind(reference.artifact, problem_plan_.reference);
-  reference_binary_ = std::move(reference.artifact.binary);
+  ASSIGN_OR_RETURN(reference_binary_,
+                   options_.compilers->CompileReference(problem_plan_, cancelled_));
   return absl::OkStatus();
 }
 
 absl::Status WorkerEvaluator::KnowCeilings() {
-  ASSIGN_OR_RETURN(const CompilePause quiet, Quiet(cancelled_));
+  ASSIGN_OR_RETURN(const CompilePause quiet, PauseCompilers(cancelled_));
   absl::StatusOr<std::vector<Ceiling>> ceilings = options_.device->Ceilings(cancelled_);
   if (absl::IsCancelled(ceilings.status())) return ceilings.status();
   // Without ceilings there are no percentages, but there are times.
@@ -177,12 +159,12 @@ void WorkerEvaluator::CompileFirst() {
   if (!plan.ok()) return;
   first_ = std::make_shared<Item>();
   first_->plan = *std::move(plan);
-  options_.compiler->Submit(this, first_->plan.compile,
-                            [this, item = first_](absl::StatusOr<CompileResult> result) {
-                              Lock lock(mutex_);
-                              item->compiled = std::move(result);
-                              changed_.notify_all();
-                            });
+  options_.compilers->Submit(this, first_->plan,
+                             [this, item = first_](absl::StatusOr<CompileResult> result) {
+                               Lock lock(mutex_);
+                               item->compiled = std::move(result);
+                               changed_.notify_all();
+                             });
 }
 
 // One that takes long to compile, or does not compile, is left to its own trial.
@@ -193,7 +175,8 @@ absl::Status WorkerEvaluator::CheckFirst() {
   Lock lock(mutex_);
   while (!first->compiled && SteadyNow() < until && !Stopped()) changed_.wait_for(lock, kPatience);
   if (!first->compiled || !first->compiled->ok()) return absl::OkStatus();
-  return CheckSteps(first->plan, (*first->compiled)->artifact);
+  const CompileResult& result = **first->compiled;
+  return result.misfit ? absl::InvalidArgumentError(result.artifact.log) : absl::OkStatus();
 }
 
 void WorkerEvaluator::SetRoof(const std::vector<Ceiling>& ceilings) {
@@ -220,12 +203,12 @@ bool WorkerEvaluator::RaiseRoof() {
 }
 
 size_t WorkerEvaluator::capacity() const {
-  const size_t compiling = 2 * static_cast<size_t>(options_.compiler->workers());
+  const size_t compiling = 2 * static_cast<size_t>(pool_->workers());
   return alternate_ ? std::max<size_t>(compiling, 4) : compiling + kReadyAhead;
 }
 
 uint64_t WorkerEvaluator::worker_restarts() const {
-  return options_.device->Status().worker_restarts + options_.compiler->worker_restarts() -
+  return options_.device->Status().worker_restarts + options_.compilers->worker_restarts() -
          restarts_before_;
 }
 
@@ -281,8 +264,8 @@ absl::StatusOr<std::optional<Trial>> WorkerEvaluator::Next(absl::Duration wait) 
 }
 
 void WorkerEvaluator::SubmitCompile(const ItemPtr& item) {
-  options_.compiler->Submit(
-      this, item->plan.compile,
+  options_.compilers->Submit(
+      this, item->plan,
       [this, item](absl::StatusOr<CompileResult> result) { OnCompiled(item, std::move(result)); });
 }
 
@@ -295,12 +278,9 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
     return;
   }
   if (result->cached) ++compile_cache_hits_;
+  item->plan.steps = std::move(result->steps);
+  item->plan.symbols = std::move(result->symbols);
   Artifact& artifact = result->artifact;
-  if (absl::Status fits = CheckSteps(item->plan, artifact); !fits.ok()) {
-    artifact.outcome = Outcome::kInvalidConfig;
-    artifact.log = std::string(fits.message());
-  }
-  Bind(artifact, item->plan);
   item->trial.compile_seconds = artifact.seconds;
   item->trial.compile_cached = result->cached;
   item->trial.resources = std::move(artifact.resources);
@@ -320,8 +300,8 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
 void WorkerEvaluator::AddReady(const ItemPtr& item) {
   const int64_t bytes = static_cast<int64_t>(item->binary.size());
   const int64_t bytes_max = options_.ready_bytes_max > 0 ? options_.ready_bytes_max
-                                                         : options_.compiler->binary_bytes_max() *
-                                                               options_.compiler->workers();
+                                                         : pool_->binary_bytes_max() *
+                                                               pool_->workers();
   if (alternate_ || ready_bytes_ + bytes <= bytes_max) {
     ready_bytes_ += bytes;
     item->plan.compile = {};  // the text is of no more use
@@ -374,7 +354,7 @@ void WorkerEvaluator::MeasureBatch(Lock& lock) {
   lock.lock();
   if (AwaitCompiles(lock) && !ready_.empty()) {
     lock.unlock();
-    absl::StatusOr<CompilePause> quiet = Quiet(run_cancelled_);
+    absl::StatusOr<CompilePause> quiet = PauseCompilers(run_cancelled_);
     lock.lock();
     // As they were asked for, the default first: one that hangs may be the last of the budget.
     std::sort(ready_.begin(), ready_.end(),
@@ -434,7 +414,7 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
 
 absl::Status WorkerEvaluator::FetchBinary(Item& item) {
   if (!item.binary.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(CompileResult again, options_.compiler->Compile(item.plan.compile, cancelled_));
+  ASSIGN_OR_RETURN(CompileResult again, options_.compilers->Compile(item.plan, cancelled_));
   if (again.artifact.outcome != Outcome::kOk) {
     return absl::UnavailableError(absl::StrCat("a variant that compiled does not compile again: ",
                                                Shortened(std::move(again.artifact.log))));
@@ -470,7 +450,7 @@ void WorkerEvaluator::Appraise(Trial& trial) const {
       trial.measurement.latency_ns_median, ToText(roof.bound), roof.believable_ns);
 }
 
-// One that cannot be opened, for want of memory say, is left out.
+// What is still in flight when a winner is confirmed is of no more use, and would disturb.
 void WorkerEvaluator::AbandonFlight() {
   Lock lock(mutex_);
   abandoning_ = true;
@@ -478,7 +458,7 @@ void WorkerEvaluator::AbandonFlight() {
     if (stopping_) return;
   }
   lock.unlock();
-  options_.compiler->Withdraw(this);
+  options_.compilers->Withdraw(this);
   lock.lock();
   waiting_.clear();
   ready_.clear();
@@ -488,9 +468,8 @@ void WorkerEvaluator::AbandonFlight() {
   abandoning_ = false;
 }
 
-absl::StatusOr<CompilePause> WorkerEvaluator::Quiet(const Cancelled& cancelled) {
-  if (!alternate_) return CompilePause();
-  return CompilePause::Take(*options_.compiler, cancelled);
+absl::StatusOr<CompilePause> WorkerEvaluator::PauseCompilers(const Cancelled& cancelled) const {
+  return options_.compilers->PauseHost(info_.target, cancelled);
 }
 
 }  // namespace tune::server

@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/supervision/compile_pool.h"
+#include "server/supervision/compilers.h"
 #include "server/supervision/device_supervisor.h"
 #include "server/supervision/limits.h"
 #include "server/supervision/remembered_results.h"
@@ -38,7 +38,7 @@ struct WorkerEvaluatorOptions {
   SamplePolicy policy;
   SamplePolicy confirm_policy;      // of Remeasure
   DeviceSupervisor* device = nullptr;    // these must outlive the evaluator
-  CompilePool* compiler = nullptr;  // for the device's target
+  const Compilers* compilers = nullptr;
   // Of compiling and running the reference, and of the search: what is under way when it is spent
   // is cut short and no trial. Starting the device and measuring its ceilings do not count.
   absl::Duration budget = absl::InfiniteDuration();
@@ -58,7 +58,7 @@ class WorkerEvaluator : public Evaluator {
  public:
   // Opens the device, compiles and runs the reference, and makes sure the ceilings are known.
   // INVALID_ARGUMENT: the kernel's reference is at fault; DEADLINE_EXCEEDED: it took the budget;
-  // otherwise as DeviceSupervisor and CompilePool.
+  // otherwise as DeviceSupervisor and Compilers.
   static absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Create(WorkerEvaluatorOptions options);
   ~WorkerEvaluator() override;
 
@@ -132,7 +132,7 @@ class WorkerEvaluator : public Evaluator {
   void OpenTwins();
   absl::StatusOr<std::vector<Trial>> RunRound(const std::vector<Config>& configs);
   absl::StatusOr<Trial> MeasureAgain(const Item& item, DeviceSupervisor& device);
-  absl::StatusOr<CompilePause> Quiet(const Cancelled& cancelled);
+  absl::StatusOr<CompilePause> PauseCompilers(const Cancelled& cancelled) const;
 
   const WorkerEvaluatorOptions options_;
   const Cancelled cancelled_;
@@ -141,8 +141,9 @@ class WorkerEvaluator : public Evaluator {
   TargetTraits traits_;
   ProblemPlan problem_plan_;
   std::string reference_binary_;
-  std::string compiler_version_;
-  bool alternate_ = false;  // the device is the CPU that compiles
+  std::string compiler_version_;  // of the kernel's language
+  CompilePool* pool_ = nullptr;  // of the kernel's language
+  bool alternate_ = false;       // the device is the CPU that compiles
   ItemPtr first_;           // of options_.first, until it is checked
   uint64_t restarts_before_ = 0;
   uint64_t started_ = 0;  // on the sweep's thread

@@ -11,6 +11,7 @@
 
 namespace tune::server {
 
+// One that cannot be opened, for want of memory say, is left out.
 void WorkerEvaluator::OpenTwins() {
   std::vector<std::unique_ptr<DeviceSupervisor>> opening;
   std::vector<absl::Status> opened(static_cast<size_t>(rounds_expected_));
@@ -43,7 +44,7 @@ void WorkerEvaluator::ExpectRounds(int rounds, absl::Duration limit) {
 absl::StatusOr<std::vector<Trial>> WorkerEvaluator::RunRound(const std::vector<Config>& configs) {
   AbandonFlight();
   ASSIGN_OR_RETURN(const std::vector<ItemPtr> items, ReadyForConfirming(configs));
-  ASSIGN_OR_RETURN(const CompilePause quiet, Quiet(cancelled_));
+  ASSIGN_OR_RETURN(const CompilePause quiet, PauseCompilers(cancelled_));
   if (rounds_expected_ > 0) OpenTwins();
   std::unique_ptr<DeviceSupervisor> twin;
   if (!twins_.empty()) {
@@ -118,7 +119,5 @@ absl::StatusOr<Trial> WorkerEvaluator::MeasureAgain(const Item& item, DeviceSupe
   Judge(report, again);
   return std::move(again.trial);
 }
-
-// What is still in flight when a winner is confirmed is of no more use, and would disturb.
 
 }  // namespace tune::server

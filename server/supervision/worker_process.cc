@@ -65,7 +65,7 @@ int CopyAboveWorkerFd(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, kWorkerFd + 1)
 bool IsInherited(const std::string& variable) {
   for (const char* prefix :
        {"PATH=", "HOME=", "TZ=", "LD_LIBRARY_PATH=", "VIRTUAL_ENV=", "CXX=", "CUDA_", "NVIDIA_",
-        "TUNE_CXX=", "TUNE_CUDA_PATH=", "TUNE_CPU_SANITIZE=", "TUNE_TEST_",
+        "TUNE_CXX=", "TUNE_CUDA_PATH=", "TUNE_TRITON_PYTHON=", "TUNE_CPU_SANITIZE=", "TUNE_TEST_",
         "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS="}) {
     if (absl::StartsWith(variable, prefix)) return true;
   }

@@ -8,11 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "server/worker/host_memory.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
@@ -38,6 +35,9 @@ struct CompilerProgram {
   const char* name;
   bool for_host;
   std::vector<Language> languages;
+  // Its workers make the second of the languages of the first, in processes that do nothing else:
+  // sources that run to be compiled never meet what compiles others.
+  bool has_front_end = false;
 };
 
 const std::vector<CompilerProgram>& CompilerPrograms() {
@@ -46,37 +46,35 @@ const std::vector<CompilerProgram>& CompilerPrograms() {
       {"tune-compile-cuda",
        /*for_host=*/false,
        {Language::kCuda, Language::kPtx, Language::kCubin}},
+      {"tune-compile-triton",
+       /*for_host=*/false,
+       {Language::kTriton, Language::kTtir},
+       /*has_front_end=*/true},
   };
   return *kPrograms;
 }
 
-std::string PairsText(const std::vector<Toolchain>& toolchains) {
-  return absl::StrJoin(toolchains, "; ", [](std::string* out, const Toolchain& toolchain) {
-    absl::StrAppend(out,
-                    absl::StrJoin(toolchain.languages, ", ",
-                                  [](std::string* text, Language language) {
-                                    absl::StrAppend(text, ToText(language));
-                                  }),
-                    toolchain.for_host ? " for the CPU device" : " for GPUs");
-  });
-}
-
-// NVIDIA's driver lists its GPUs there. Asking the driver itself would take a worker.
-int GpuCount() {
+// Asking the driver itself would take a worker.
+int GpuCount(const std::string& gpus_dir) {
   std::error_code error;
   int count = 0;
-  for (fs::directory_iterator it("/proc/driver/nvidia/gpus", error), end; !error && it != end;
+  for (fs::directory_iterator it(gpus_dir, error), end; !error && it != end;
        it.increment(error)) {
     ++count;
   }
   return count;
 }
 
+// `scratch`: the name of its workers' folder.
 std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::string& program,
-                                      CompileCache* cache, WallBook* walls) {
+                                      const std::string& scratch, CompileCache* cache,
+                                      WallBook* walls) {
   CompilePoolOptions pool;
   pool.command.program = program;
-  pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", fs::path(program).filename().string());
+  if (!options.triton_python.empty()) {
+    pool.command.environment.push_back("TUNE_TRITON_PYTHON=" + options.triton_python);
+  }
+  pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
   pool.workers = options.limits.compile_workers;
   pool.binary_bytes_max = options.limits.binary_bytes;
   pool.log_bytes_max = options.limits.log_bytes;
@@ -90,43 +88,37 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::
   return std::make_unique<CompilePool>(std::move(pool));
 }
 
-std::unique_ptr<DeviceSupervisor> MakeLease(const WorkersOptions& options, WallBook* walls,
-                                       const std::string& id, const std::string& scratch,
-                                       const std::string& program, std::vector<std::string> args) {
-  DeviceSupervisorOptions lease;
-  lease.id = id;
-  lease.command.program = program;
-  lease.command.args = std::move(args);
-  lease.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
-  lease.walls = walls;
-  lease.command.limits.resident_bytes = MemoryBytes() / 4 * 3;
+std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, WallBook* walls,
+                                                 const std::string& id, const std::string& scratch,
+                                                 const std::string& program,
+                                                 std::vector<std::string> args) {
+  DeviceSupervisorOptions supervisor;
+  supervisor.id = id;
+  supervisor.command.program = program;
+  supervisor.command.args = std::move(args);
+  supervisor.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
+  supervisor.walls = walls;
+  supervisor.command.limits.resident_bytes = MemoryBytes() / 4 * 3;
   const DeviceProfile& profile = ProfileOfDevice(id);
   if (profile.is_host) {
-    lease.runs_foreign_code = true;
-    lease.headroom_bytes = std::min(kHostHeadroomBytes, MemoryBytes() / 4);
+    supervisor.runs_foreign_code = true;
+    supervisor.headroom_bytes = std::min(kHostHeadroomBytes, MemoryBytes() / 4);
   } else {
-    lease.command.limits.scratch_dir = lease.scratch_dir;
-    lease.command.limits.scratch_bytes = kDriverScratchBytes;
+    supervisor.command.limits.scratch_dir = supervisor.scratch_dir;
+    supervisor.command.limits.scratch_bytes = kDriverScratchBytes;
     // What the driver compiles for itself is kept from one worker to the next.
-    lease.command.environment.push_back(
+    supervisor.command.environment.push_back(
         absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/", kDriverCache));
   }
-  lease.prepare_deadline = options.prepare_deadline;
-  lease.run_deadline = profile.run_deadline_factor * options.run_deadline;
-  return std::make_unique<DeviceSupervisor>(std::move(lease));
+  supervisor.prepare_deadline = options.prepare_deadline;
+  supervisor.run_deadline = profile.run_deadline_factor * options.run_deadline;
+  return std::make_unique<DeviceSupervisor>(std::move(supervisor));
 }
 
-std::unique_ptr<DeviceSupervisor> MakeGpuLease(const WorkersOptions& options, WallBook* walls,
+std::unique_ptr<DeviceSupervisor> MakeGpuSupervisor(const WorkersOptions& options, WallBook* walls,
                                           int ordinal, const std::string& program) {
-  const std::string id = absl::StrCat("cuda:", ordinal);
-  return MakeLease(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
-}
-
-// Of "cuda:1"; nothing for other devices.
-std::optional<int> GpuOrdinal(absl::string_view id) {
-  int ordinal = 0;
-  if (!absl::ConsumePrefix(&id, "cuda:") || !absl::SimpleAtoi(id, &ordinal)) return std::nullopt;
-  return ordinal;
+  const std::string id = DeviceIdOf(ordinal);
+  return MakeSupervisor(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
 }
 
 }  // namespace
@@ -168,14 +160,19 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   for (const CompilerProgram& compiler : CompilerPrograms()) {
     absl::StatusOr<std::string> program = find(compiler.name);
     if (!program.ok() && !compiler.for_host) continue;
-    workers->toolchains_.push_back(
+    const auto pool = [&](const std::string& scratch) {
+      return MakePool(options, program.value_or(compiler.name), scratch, workers->cache_.get(),
+                      walls);
+    };
+    workers->compilers_.Add(
         {.for_host = compiler.for_host,
          .languages = compiler.languages,
-         .pool = MakePool(options, program.value_or(compiler.name), workers->cache_.get(), walls)});
+         .pool = pool(compiler.name),
+         .front = compiler.has_front_end ? pool(absl::StrCat(compiler.name, "-front")) : nullptr});
   }
   workers->FindNewDevices();
   const std::string host(DeviceProfiles().back()->family);
-  workers->devices_.push_back(MakeLease(options, walls, host, host,
+  workers->devices_.push_back(MakeSupervisor(options, walls, host, host,
                                         find("tune-device-cpu").value_or("tune-device-cpu"), {}));
   return workers;
 }
@@ -192,10 +189,10 @@ void Workers::FindNewDevices() {
   if (!program.ok()) return;  // a build without CUDA
   std::lock_guard<std::mutex> lock(mutex_);
   int known = 0;
-  for (const auto& device : devices_) known += GpuOrdinal(device->id()).has_value() ? 1 : 0;
+  for (const auto& device : devices_) known += OrdinalOf(device->id()).has_value() ? 1 : 0;
   // One even without a driver: its status says what is missing.
-  for (int i = known; i < std::max(1, GpuCount()); ++i) {
-    devices_.insert(devices_.begin() + i, MakeGpuLease(options_, walls_.get(), i, *program));
+  for (int i = known; i < std::max(1, GpuCount(options_.gpus_dir)); ++i) {
+    devices_.insert(devices_.begin() + i, MakeGpuSupervisor(options_, walls_.get(), i, *program));
   }
 }
 
@@ -215,7 +212,7 @@ absl::StatusOr<DeviceSupervisor*> Workers::FindDevice(const std::string& id) {
 absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSupervisor(
     const std::string& id) {
   RETURN_IF_ERROR(FindDevice(id).status());
-  const std::optional<int> ordinal = GpuOrdinal(id);
+  const std::optional<int> ordinal = OrdinalOf(id);
   if (!ordinal) {
     return absl::UnimplementedError(absl::StrCat(
         "device ", id, " has no counters that tunectl reads: declared bytes and times only"));
@@ -225,54 +222,9 @@ absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSuperviso
     return absl::UnavailableError(
         absl::StrCat("the program that counts is not there: ", program.status().message()));
   }
-  return MakeLease(options_, walls_.get(), id, absl::StrCat(id, "-counting"), *program,
+  return MakeSupervisor(options_, walls_.get(), id, absl::StrCat(id, "-counting"), *program,
                    {"--ordinal", absl::StrCat(*ordinal)});
 }
-
-absl::StatusOr<CompilePool*> Workers::PoolFor(Language language, const std::string& target) {
-  const bool for_host = ProfileOfTarget(target).is_host;
-  bool compiles_for_target = false;
-  for (const Toolchain& toolchain : toolchains_) {
-    if (toolchain.for_host != for_host) continue;
-    compiles_for_target = true;
-    const std::vector<Language>& languages = toolchain.languages;
-    if (std::find(languages.begin(), languages.end(), language) != languages.end()) {
-      return toolchain.pool.get();
-    }
-  }
-  if (compiles_for_target) {
-    return absl::UnimplementedError(absl::StrCat("nothing compiles ", ToText(language), " for ",
-                                                 target, "; what can be compiled: ",
-                                                 PairsText(toolchains_)));
-  }
-  return absl::UnavailableError(
-      absl::StrCat("cannot compile for ", target,
-                   ": this installation has no tune-compile-cuda; build with TUNE_CUDA=ON"));
-}
-
-std::vector<std::string> Workers::Targets(Language language) {
-  std::vector<std::string> targets;
-  for (const Toolchain& toolchain : toolchains_) {
-    const std::vector<Language>& languages = toolchain.languages;
-    if (std::find(languages.begin(), languages.end(), language) == languages.end()) continue;
-    absl::StatusOr<CompilerInfo> info = toolchain.pool->Info(language);
-    if (info.ok()) targets.insert(targets.end(), info->targets.begin(), info->targets.end());
-  }
-  return targets;
-}
-
-absl::StatusOr<CompilePause> Workers::Quiet(const std::string& target, const Cancelled& cancelled) {
-  if (!ProfileOfTarget(target).is_host) return CompilePause();
-  return CompilePause::Take(host_pool(), cancelled);
-}
-
-CompilePool& Workers::host_pool() const {
-  return *std::find_if(toolchains_.begin(), toolchains_.end(),
-                       [](const Toolchain& toolchain) { return toolchain.for_host; })
-              ->pool;
-}
-
-int Workers::compile_workers() const { return host_pool().workers(); }
 
 absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
     const std::string& device_id, WorkerEvaluatorOptions options) {
@@ -280,8 +232,7 @@ absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
   if (options.device->Status().info.target.empty()) {
     RETURN_IF_ERROR(options.device->Open(options.cancelled));
   }
-  ASSIGN_OR_RETURN(options.compiler, PoolFor(options.kernel->language(),
-                                             options.device->Status().info.target));
+  options.compilers = &compilers_;
   options.remembered_max = options_.limits.remembered_results;
   return WorkerEvaluator::Create(std::move(options));
 }

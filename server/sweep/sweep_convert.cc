@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/sweep/submission.h"
 #include "server/wire/nouns.h"
-#include "tuner/sweep/winner.h"
 
 namespace tune::server {
 namespace {
@@ -32,12 +31,10 @@ constexpr wire::Names kTrialsOfResult = {"best", "default_trial", "ties"};
 
 void ResultToProto(const SweepResult& from, v1::SweepResult& to) {
   Encode(from, to, kTrialsOfResult);
+  Encode(FiguresOf(from), to);
   *to.mutable_best() = ToProto(from.best);
-  to.set_too_noisy(TooNoisyToTell(from.best.measurement));
   for (const Trial& tie : from.ties) *to.add_ties() = ToProto(tie);
-  if (!from.default_trial || from.default_trial->outcome != Outcome::kOk) return;
-  *to.mutable_default_trial() = ToProto(*from.default_trial);
-  to.set_speedup_over_default(SpeedupOverDefault(from));
+  if (const Trial* trial = OkDefault(from)) *to.mutable_default_trial() = ToProto(*trial);
 }
 
 // What of a sweep is in no column of its row.
@@ -50,14 +47,15 @@ void SearchToProto(const SweepView& view, v1::Sweep& proto) {
   }
   proto.set_no_warm_start(view.search.no_warm_start);
   proto.set_embedded(view.embedded);
-  if (view.interrupted) proto.set_state(v1::SWEEP_STATE_INTERRUPTED);
+  proto.set_interrupted(view.interrupted);
   if (!view.warm_sources.empty()) {
     v1::WarmStart& warm_start = *proto.mutable_warm_start();
     warm_start.set_observations(static_cast<uint32_t>(view.warm_observations));
     for (const std::string& source : view.warm_sources) warm_start.add_sources(Utf8(source));
   }
   proto.mutable_fixed_params()->Add(view.fixed_params.begin(), view.fixed_params.end());
-  proto.set_end(view.end);
+  proto.set_end(static_cast<v1::SweepEnd>(view.end));
+  proto.set_end_message(Utf8(view.end_message));
 }
 
 void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
@@ -67,9 +65,10 @@ void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
   view.warm_observations = proto.warm_start().observations();
   view.warm_sources = {proto.warm_start().sources().begin(), proto.warm_start().sources().end()};
   view.fixed_params = {proto.fixed_params().begin(), proto.fixed_params().end()};
-  view.end = proto.end();
+  view.end = static_cast<SweepEnd>(proto.end());
+  view.end_message = proto.end_message();
   view.embedded = proto.embedded();
-  view.interrupted = proto.state() == v1::SWEEP_STATE_INTERRUPTED;
+  view.interrupted = proto.interrupted();
 }
 
 }  // namespace
@@ -79,9 +78,9 @@ v1::Sweep ToProto(const SweepView& view) {
   auto proto = Encoded<v1::Sweep>(
       view.row, {"job", "budget_trials", "budget_seconds", "fresh", "idempotency_key",
                  "best_trial_id", "default_trial_id", "tie_trial_ids", "summary"});
-  Encode(job, proto, {"id", "kind", "state", "owner", "subject", "started_unix_ms", "deaths"});
+  Encode(job, proto, {"id", "kind", "owner", "subject", "started_unix_ms", "deaths"});
   proto.set_job_id(job.id);
-  proto.set_state(view.waiting ? v1::SWEEP_STATE_WAITING : static_cast<v1::SweepState>(job.state));
+  if (view.waiting) proto.set_state(v1::JOB_STATE_WAITING);
   proto.mutable_budget()->set_trials(static_cast<uint32_t>(view.row.budget_trials));
   proto.mutable_budget()->set_seconds(view.row.budget_seconds);
   ProgressToProto(view.progress, *proto.mutable_progress());

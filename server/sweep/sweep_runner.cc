@@ -159,14 +159,15 @@ absl::Status SweepRun::OpenDevice() {
   }
   ASSIGN_OR_RETURN(evaluator_,
                    workers_.MakeEvaluator(
-                       context_.device_id(), {.kernel = kernel_,
-                                       .problem = row.problem,
-                                       .seed = row.seed,
-                                       .policy = With(row.cache_mode, profile.search),
-                                       .confirm_policy = With(row.cache_mode, profile.confirm),
-                                       .budget = budget,
-                                       .cancelled = context_.cancelled(),
-                                       .first = std::move(first)}));
+                       context_.device_id(),
+                       {.kernel = kernel_,
+                        .problem = row.problem,
+                        .seed = row.seed,
+                        .policy = With(row.cache_mode, profile.search),
+                        .confirm_policy = With(row.cache_mode, profile.confirm),
+                        .budget = budget,
+                        .cancelled = context_.cancelled(),
+                        .first = std::move(first)}));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
           .device_name = row.device_name,
@@ -274,7 +275,7 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
   context_.Say("");
   SweepHooks hooks;
   hooks.cancelled = &stop_;
-  hooks.record = [this](Trial& trial) -> absl::Status {
+  hooks.store = [this](Trial& trial) -> absl::Status {
     trial.sweep_id = view_.row.id;
     return Append(trial);
   };
@@ -291,9 +292,10 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
   budget.time = evaluator_->time_left();
   if (view_.row.budget_seconds > 0) search_seconds_ = absl::ToDoubleSeconds(budget.time);
   ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
-  view_.end = ToText(summary_.end);
+  view_.end = summary_.end;
+  view_.end_message = ToText(summary_.end);
   if (summary_.dropped > 0) {
-    absl::StrAppend(&view_.end, " with ", summary_.dropped,
+    absl::StrAppend(&view_.end_message, " with ", summary_.dropped,
                     " more under way, which do not count as tried");
   }
   Report(summary_, nullptr);
@@ -434,9 +436,8 @@ void SweepRun::NoteResult() {
   if (!view_.result) return;
   db::SweepRow& row = view_.row;
   row.best_trial_id = view_.result->best.id;
-  const std::optional<Trial>& default_trial = view_.result->default_trial;
-  const bool has_default = default_trial && default_trial->outcome == Outcome::kOk;
-  row.default_trial_id = has_default ? default_trial->id : 0;
+  const Trial* const default_trial = OkDefault(*view_.result);
+  row.default_trial_id = default_trial == nullptr ? 0 : default_trial->id;
   row.tie_trial_ids.clear();
   for (const Trial& tie : view_.result->ties) row.tie_trial_ids.push_back(tie.id);
 }
@@ -453,8 +454,8 @@ std::optional<db::RecordRow> SweepRun::Record() const {
   for (const Trial& tie : result.ties) {
     record.ties.push_back({tie.config, tie.measurement.latency_ns_median});
   }
-  if (result.default_trial && result.default_trial->outcome == Outcome::kOk) {
-    record.default_latency_ns = result.default_trial->measurement.latency_ns_median;
+  if (const Trial* const trial = OkDefault(result)) {
+    record.default_latency_ns = trial->measurement.latency_ns_median;
   }
   return record;
 }

@@ -13,6 +13,8 @@
 #include "server/sweep/warm_start.h"
 #include "tuner/config.h"
 #include "tuner/roofline/roofline.h"
+#include "tuner/sweep/stop_rules.h"
+#include "tuner/sweep/winner.h"
 #include "tuner/trial.h"
 
 namespace tune::server {
@@ -47,11 +49,26 @@ struct SweepResult {
 TUNE_FIELDS(SweepResult, best, default_trial, ties, confirm_rounds, bound, ceiling,
             ceiling_source);
 
-// How many times as fast as the default the best is; 0 if the default was not ok.
-inline double SpeedupOverDefault(const SweepResult& result) {
-  if (!result.default_trial || result.default_trial->outcome != Outcome::kOk) return 0;
+// The default config's trial if it was ok; else null.
+inline const Trial* OkDefault(const SweepResult& result) {
+  const std::optional<Trial>& trial = result.default_trial;
+  return trial && trial->outcome == Outcome::kOk ? &*trial : nullptr;
+}
+
+// What follows from a result.
+struct SweepFigures {
+  double speedup_over_default = 0;  // how many times as fast the best is; 0 if that is not known
+  bool too_noisy = false;           // to believe the best's latency
+};
+TUNE_FIELDS(SweepFigures, speedup_over_default, too_noisy);
+
+inline SweepFigures FiguresOf(const SweepResult& result) {
+  SweepFigures figures{.too_noisy = TooNoisyToTell(result.best.measurement)};
   const double best_ns = result.best.measurement.latency_ns_median;
-  return best_ns > 0 ? result.default_trial->measurement.latency_ns_median / best_ns : 0;
+  if (const Trial* trial = OkDefault(result); trial != nullptr && best_ns > 0) {
+    figures.speedup_over_default = trial->measurement.latency_ns_median / best_ns;
+  }
+  return figures;
 }
 
 // How a sweep is to be searched, besides what its row says.
@@ -66,13 +83,14 @@ struct SearchOptions {
 struct SweepView {
   db::SweepRow row;
   bool embedded = false;     // runs, or ran, inside tunectl
-  bool interrupted = false;  // that tunectl has gone; nobody takes it up
+  bool interrupted = false;  // that tunectl has gone; it is cancelled, and nobody takes it up
   bool waiting = false;      // for its turn; the job's message says who has the device
   SearchOptions search;
   uint64_t warm_observations = 0;
   std::vector<std::string> warm_sources;
   std::vector<std::string> fixed_params;  // with one possible value in the sweep's space
-  std::string end;  // why nothing more was tried; empty while it runs
+  SweepEnd end = SweepEnd::kNone;  // why nothing more was tried
+  std::string end_message;         // the same for people; empty while it runs
   SweepProgress progress;
   // Of the budget in seconds, by runs of the sweep that were interrupted.
   double spent_seconds = 0;

@@ -251,6 +251,7 @@ absl::StatusOr<SweepView> Sweeps::ViewOf(const db::SweepRow& row) {
   view.row.job = AsLeft(std::move(view.row.job), options_.other_owner);
   if (!db::IsFinished(row.job.state) && options_.other_owner.empty() && view.embedded) {
     view.interrupted = true;
+    view.row.job.state = db::JobState::kCancelled;
     view.row.job.message = kInterrupted;
   }
   if (row.best_trial_id == 0) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/wire/nouns.h"
 #include "server/wire/utf8.h"
 
@@ -189,6 +190,15 @@ std::vector<const Place*> FindPlaces(const google::protobuf::Descriptor& message
     std::abort();
   }
   return places;
+}
+
+void CheckLeftOut(const KnownPlaces& known, Names left_out) {
+  if (std::equal(known.left_out.begin(), known.left_out.end(), left_out.begin(), left_out.end())) {
+    return;
+  }
+  std::fprintf(stderr, "of %s other fields are left out than before: %s\n",
+               known.message->full_name().c_str(), absl::StrJoin(left_out, ", ").c_str());
+  std::abort();
 }
 
 }  // namespace tune::server::wire

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nouns to messages and back, by the list of a noun's fields (tuner/fields.h): each goes to the
-// field of its name. Only that: what a message has besides is its view's to fill in.
+// Nouns to messages and back, by the list of a noun's fields (tuner/fields.h). Each field of the
+// noun goes to the field of the message that has its name. A converter fills in what the message
+// has besides.
 //
-// Out: numbers are clamped to the field's width, text is made UTF-8 (server/wire/utf8.h).
-// In: INVALID_ARGUMENT for an enum value that does not exist and for a number that does not fit.
-// Unspecified (0) is a value only of an enum that its noun starts with as 0. A message within that
-// is not set leaves the noun within as it was.
+// Out: a number is clamped to the width of its field. Text is made UTF-8 (server/wire/utf8.h).
+// In: a number that does not fit is INVALID_ARGUMENT. So is an enum value that does not exist.
+// Unspecified (0) is refused too, unless the noun's field starts with it. An element of a list, a
+// map or an optional starts with nothing, so 0 is refused there. A message that is not set leaves
+// the noun of its field as it was.
 //
-// A pair is a message of two fields, 1 and 2. A variant is a message with a field for each of its
-// alternatives, in order, from 1. A list in a place that is not repeated, as it takes one that may
-// be missing, is a message whose field 1 is the list.
+// A pair is a message; its fields 1 and 2 are the two. A variant is a message with a field for each
+// alternative, numbered in their order from 1. A list whose field is not repeated is a message,
+// and the list is its field 1: so a list can be missing.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -72,19 +74,30 @@ absl::Status NothingSet(const Message& message);
 std::vector<const Place*> FindPlaces(const google::protobuf::Descriptor& message,
                                      const std::vector<const char*>& names, Names left_out);
 
-// Found once for each kind of message: REQUIRES the same `left_out` each time.
+struct KnownPlaces {
+  const google::protobuf::Descriptor* message;
+  std::vector<absl::string_view> left_out;
+  std::vector<const Place*> places;  // of the noun's fields, in their order
+};
+// Dies where others are left out than the first time.
+void CheckLeftOut(const KnownPlaces& known, Names left_out);
+
+// Found once for each kind of message. REQUIRES: the same `left_out` each time, of names that last
+// as long as the process.
 template <typename Noun>
 const std::vector<const Place*>& PlacesOf(const Message& message, Names left_out) {
-  thread_local std::deque<std::pair<const void*, std::vector<const Place*>>> known;
-  for (const auto& [descriptor, places] : known) {
-    if (descriptor == message.GetDescriptor()) return places;
+  thread_local std::deque<KnownPlaces> all;
+  for (const KnownPlaces& known : all) {
+    if (known.message != message.GetDescriptor()) continue;
+    CheckLeftOut(known, left_out);
+    return known.places;
   }
   std::vector<const char*> names;
   Noun noun;
   ForEachField(noun, [&](const char* name, const auto&) { names.push_back(name); });
-  known.emplace_back(message.GetDescriptor(),
-                     FindPlaces(*message.GetDescriptor(), names, left_out));
-  return known.back().second;
+  all.push_back({message.GetDescriptor(), {left_out.begin(), left_out.end()},
+                 FindPlaces(*message.GetDescriptor(), names, left_out)});
+  return all.back().places;
 }
 
 template <typename T>
@@ -167,8 +180,11 @@ void Write(const T& value, Message& message, const Place& place) {
   }
 }
 
+// Where a value is read into: a noun's field starts with a value, an element with none.
+enum class Into { kField, kElement };
+
 template <typename T>
-absl::Status Read(const Message& message, const Place& place, int index, T& value);
+absl::Status Read(const Message& message, const Place& place, int index, T& value, Into into);
 
 template <typename T>
 absl::Status ReadAll(const Message& message, const Place& place, T& values) {
@@ -181,12 +197,13 @@ absl::Status ReadAll(const Message& message, const Place& place, T& values) {
   for (int i = 0; i < count; ++i) {
     if constexpr (Map<T>) {
       std::pair<typename T::key_type, typename T::mapped_type> entry{};
-      RETURN_IF_ERROR(Read(message, place, i, entry));
+      RETURN_IF_ERROR(Read(message, place, i, entry, Into::kElement));
       values.insert(std::move(entry));
     } else if constexpr (requires { values.emplace_back(); }) {
-      RETURN_IF_ERROR(Read(message, place, i, values.emplace_back()));
+      RETURN_IF_ERROR(Read(message, place, i, values.emplace_back(), Into::kElement));
     } else {
-      RETURN_IF_ERROR(Read(message, place, i, values[static_cast<size_t>(i)]));
+      RETURN_IF_ERROR(
+          Read(message, place, i, values[static_cast<size_t>(i)], Into::kElement));
     }
   }
   return absl::OkStatus();
@@ -205,7 +222,7 @@ absl::Status ReadHeld(const Message& message, T& value) {
 }
 
 template <typename T>
-absl::Status Read(const Message& message, const Place& place, int index, T& value) {
+absl::Status Read(const Message& message, const Place& place, int index, T& value, Into into) {
   if constexpr (std::same_as<T, bool>) {
     value = GetBool(message, place, index);
   } else if constexpr (std::same_as<T, double>) {
@@ -221,7 +238,8 @@ absl::Status Read(const Message& message, const Place& place, int index, T& valu
         return absl::OkStatus();
       }
     }
-    const bool zero_is_value = static_cast<int>(value) == 0 || std::same_as<T, DType>;
+    const bool starts_as_zero = into == Into::kField && static_cast<int>(value) == 0;
+    const bool zero_is_value = starts_as_zero || std::same_as<T, DType>;
     ASSIGN_OR_RETURN(const int64_t number,
                      GetInteger(message, place, index, INT32_MIN, INT32_MAX, zero_is_value));
     value = static_cast<T>(number);
@@ -234,7 +252,7 @@ absl::Status Read(const Message& message, const Place& place, int index, T& valu
     ASSIGN_OR_RETURN(value, GetValue(GetMessage(message, place, index)));
   } else if constexpr (Optional<T>) {
     value.reset();
-    if (IsSet(message, place)) return Read(message, place, index, value.emplace());
+    if (IsSet(message, place)) return Read(message, place, index, value.emplace(), Into::kElement);
   } else if constexpr (Variant<T>) {
     return ReadHeld(GetMessage(message, place, index), value);
   } else if constexpr (Range<T>) {
@@ -243,8 +261,8 @@ absl::Status Read(const Message& message, const Place& place, int index, T& valu
     return ReadAll(list, PlaceAt(list, 1), value);
   } else if constexpr (Pair<T>) {
     const Message& pair = GetMessage(message, place, index);
-    RETURN_IF_ERROR(Read(pair, PlaceAt(pair, 1), -1, value.first));
-    return Read(pair, PlaceAt(pair, 2), -1, value.second);
+    RETURN_IF_ERROR(Read(pair, PlaceAt(pair, 1), -1, value.first, Into::kElement));
+    return Read(pair, PlaceAt(pair, 2), -1, value.second, Into::kElement);
   } else {
     if (index < 0 && !IsSet(message, place)) return absl::OkStatus();
     return Decode(GetMessage(message, place, index), value);
@@ -268,7 +286,9 @@ absl::Status Decode(const google::protobuf::Message& message, Noun& noun, wire::
   auto place = wire::PlacesOf<Noun>(message, left_out).begin();
   absl::Status status;
   ForEachField(noun, [&](const char*, auto& value) {
-    if (*place != nullptr && status.ok()) status = wire::Read(message, **place, -1, value);
+    if (*place != nullptr && status.ok()) {
+      status = wire::Read(message, **place, -1, value, wire::Into::kField);
+    }
     ++place;
   });
   return status;

@@ -53,9 +53,7 @@ v1::Measurement ToProto(const Measurement& measurement, Samples samples) {
 v1::Trial ToProto(const Trial& trial, Samples samples) {
   auto proto = Encoded<v1::Trial>(trial);
   if (samples == Samples::kOmit) proto.mutable_measurement()->clear_samples_ns();
-  if (trial.measurement.sample_count == 0 && trial.outcome != Outcome::kOk) {
-    proto.clear_measurement();
-  }
+  if (!WasTimed(trial)) proto.clear_measurement();
   return proto;
 }
 

@@ -279,6 +279,7 @@ absl::Status FilterCalls(WorkerRole role) {
       program.AllowLimits({RLIMIT_CPU});  // each compile has its own
       break;
     case WorkerRole::kProgramCompiler:
+    case WorkerRole::kInterpreter:
       AllowPlainControl(program);
       AllowScratchFiles(program);
       AllowPrograms(program);

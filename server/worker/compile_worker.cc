@@ -135,7 +135,10 @@ int RunCompileWorker(int argc, char** argv, WorkerRole role,
   absl::StatusOr<Compilers> compilers = MakeAll(factories, include_roots);
   Walls walls(role, arguments->scratch_dir);
   if (include_roots.ok()) {
-    for (const IncludeRoot& root : include_roots->all()) walls.MayRead(root.dir);
+    for (const IncludeRoot& root : include_roots->all()) walls.Admit({.readable = {root.dir}});
+  }
+  if (compilers.ok()) {
+    for (const auto& compiler : *compilers) walls.Admit(compiler->Files());
   }
   walls.EncloseProcess();
   ExitWhenDaemonCloses(kWorkerFd);

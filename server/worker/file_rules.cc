@@ -106,11 +106,15 @@ absl::StatusOr<int> RestrictFiles(const FileRules& rules) {
   }
   const Ruleset ruleset(static_cast<int>(syscall(__NR_landlock_create_ruleset, &handled, size, 0)));
   if (ruleset.fd < 0) return Failed("files are not restricted");
+  const uint64_t run = rules.run_readable ? 0 : uint64_t{LANDLOCK_ACCESS_FS_EXECUTE};
   for (const std::string& path : rules.readable) {
-    RETURN_IF_ERROR(AllowPath(ruleset, path, kRead & known));
+    RETURN_IF_ERROR(AllowPath(ruleset, path, kRead & known & ~run));
   }
   for (const std::string& path : rules.writable) {
-    RETURN_IF_ERROR(AllowPath(ruleset, path, (kRead | kWrite) & known));
+    RETURN_IF_ERROR(AllowPath(ruleset, path, (kRead | kWrite) & known & ~run));
+  }
+  for (const std::string& path : rules.programs) {
+    RETURN_IF_ERROR(AllowPath(ruleset, path, kRead & known));
   }
   for (const std::string& path : rules.devices) {
     RETURN_IF_ERROR(AllowPath(ruleset, path, kDevice & known));

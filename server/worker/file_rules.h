@@ -11,9 +11,11 @@
 namespace tune::server {
 
 struct FileRules {
-  std::vector<std::string> readable;  // folders and files; may be run, too
+  std::vector<std::string> readable;  // folders and files; may be run, too, if `run_readable`
   std::vector<std::string> writable;  // folders in which files may be made, changed and removed
   std::vector<std::string> devices;   // device files: read, written, controlled by ioctl
+  std::vector<std::string> programs;  // files that may be read and run
+  bool run_readable = true;           // likewise what is readable or writable
 };
 
 // For this thread and those that it starts from now on; whatever is on no list cannot be opened.

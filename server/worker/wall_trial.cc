@@ -191,13 +191,22 @@ class Trial {
         Reaches(Call(__NR_setpriority, PRIO_PROCESS, daemon_, 20), EACCES));
   }
 
+  bool HasChildren() const {
+    return role_ == WorkerRole::kProgramCompiler || role_ == WorkerRole::kInterpreter;
+  }
+
   void TryChildren() {
-    if (role_ == WorkerRole::kProgramCompiler) {
+    if (HasChildren()) {
       Begin("children");  // they may be, and none may leave the group that is killed as one
       Act("leave its session", HasChild([] { return Call(__NR_setsid) >= 0; }));
       Act("leave its process group", HasChild([] { return Call(__NR_setpgid, 0, 0) == 0; }));
       Act("make a sibling of itself", MakesSibling());
-      NotNeeded("programs", "it starts the system's compiler");
+      if (role_ == WorkerRole::kInterpreter) {
+        Begin("programs");
+        Act("run what it does not name", HasChild(RunsFalse));
+      } else {
+        NotNeeded("programs", "it starts the system's compiler");
+      }
       NotNeeded("threads", "the compiler may use them");
       return;
     }
@@ -214,6 +223,13 @@ class Trial {
     } else {
       NotNeeded("threads", "its libraries use them; no foreign code runs in it");
     }
+  }
+
+  // False itself; true of a child that has become the program of that name, which ends with 1.
+  static bool RunsFalse() {
+    const char* const arguments[] = {"false", nullptr};
+    Call(__NR_execve, "/bin/false", arguments, nullptr);
+    return false;
   }
 
   static bool MakesSibling() {
@@ -245,7 +261,7 @@ class Trial {
   // A process with threads cannot enter a user namespace, so a child tries if there can be one.
   template <typename Act>
   bool HasChildOrSelf(Act act) {
-    return role_ == WorkerRole::kProgramCompiler ? HasChild(act) : act() || errno == EINVAL;
+    return HasChildren() ? HasChild(act) : act() || errno == EINVAL;
   }
 
   void TryNetwork() {

@@ -123,6 +123,7 @@ WallLimits LimitsOf(WorkerRole role) {
   switch (role) {
     case WorkerRole::kLibraryCompiler:
     case WorkerRole::kProgramCompiler:
+    case WorkerRole::kInterpreter:
       return {.address_space_bytes = kCompilerBytes, .file_bytes = kFileBytes, .open_files = 128};
     case WorkerRole::kHostDevice:
       return {.address_space_bytes = std::max(MemoryBytes() / 4 * 3, kCompilerBytes),
@@ -166,8 +167,13 @@ std::vector<std::string> Walls::ReadablePaths() const {
   }
   const std::set<std::string> libraries = LoadedLibraryDirs();
   paths.insert(paths.end(), libraries.begin(), libraries.end());
-  paths.insert(paths.end(), also_readable_.begin(), also_readable_.end());
+  paths.insert(paths.end(), files_.readable.begin(), files_.readable.end());
   return paths;
+}
+
+void Walls::Admit(const CompilerFiles& files) {
+  files_.readable.insert(files_.readable.end(), files.readable.begin(), files.readable.end());
+  files_.programs.insert(files_.programs.end(), files.programs.begin(), files.programs.end());
 }
 
 void Walls::EncloseProcess() {
@@ -188,6 +194,10 @@ void Walls::EncloseProcess() {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) note("new privileges are not ruled out");
 
   FileRules rules = {.readable = ReadablePaths(), .writable = {}, .devices = {"/dev/null"}};
+  if (role_ == WorkerRole::kInterpreter) {
+    rules.run_readable = false;
+    rules.programs = files_.programs;
+  }
   // Code that runs in this process needs no file of its own: a variant is loaded from memory.
   if (role_ != WorkerRole::kHostDevice && !scratch_dir_.empty()) {
     rules.writable.push_back(scratch_dir_);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/worker/worker_role.h"
+#include "tuner/device/compiler.h"
 
 namespace tune::server {
 
@@ -26,8 +27,9 @@ class Walls {
   // `scratch_dir`: the only folder that may be written to; a kHostDevice may write to none.
   Walls(WorkerRole role, std::string scratch_dir);
 
-  // A further folder with what it needs. Before EncloseProcess.
-  void MayRead(const std::string& dir) { also_readable_.push_back(dir); }
+  // What can be read besides, and for a kInterpreter the programs that can be run. Call it before
+  // EncloseProcess.
+  void Admit(const CompilerFiles& files);
 
   // The process ends with the daemon, has no privileges, and keeps to its limits and its files.
   // Libraries that are loaded by then can still be read. Threads that run already are not kept from
@@ -52,7 +54,7 @@ class Walls {
   const WorkerRole role_;
   const std::string scratch_dir_;
   const WallLimits limits_;
-  std::vector<std::string> also_readable_;
+  CompilerFiles files_;
   int landlock_ = 0;
   std::string missing_;
 };

@@ -16,8 +16,16 @@ namespace {
 
 constexpr char kAnyDevice[] = "any";
 
-bool CannotBeUsed(const DeviceStatus& status) {
-  return status.state == DeviceState::kUnavailable || status.state == DeviceState::kQuarantined;
+// As keys tell devices apart.
+bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
+  return a.name == b.name && a.target == b.target && a.driver == b.driver;
+}
+
+absl::Status ProblemInvalid(const absl::Status& status, const Kernel& kernel) {
+  v1::ErrorDetail detail;
+  detail.set_reason(v1::ERROR_REASON_PROBLEM_INVALID);
+  detail.set_kernel(kernel.spec().name());
+  return WithDetail(status, detail);
 }
 
 // Nothing if the param has no such value.
@@ -32,14 +40,18 @@ std::optional<Value> Like(const Value& kind, const Value& value) {
 
 }  // namespace
 
+absl::StatusOr<DeviceView> NamedDevice(const std::string& device, const Devices& devices,
+                                       absl::Time deadline, const Cancelled& cancelled) {
+  RETURN_IF_ERROR(CheckName("the device", device));
+  return devices.Choose(device == kAnyDevice ? "" : device, deadline, cancelled);
+}
+
 absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devices& devices,
                                           absl::Time deadline, const Cancelled& cancelled) {
-  RETURN_IF_ERROR(CheckName("the device", device));
-  const bool any = device == kAnyDevice;
   DeviceChoice choice;
-  ASSIGN_OR_RETURN(choice.view, devices.Choose(any ? "" : device, deadline, cancelled));
+  ASSIGN_OR_RETURN(choice.view, NamedDevice(device, devices, deadline, cancelled));
   const DeviceStatus& status = choice.view.status;
-  if (CannotBeUsed(status)) {
+  if (IsOutOfUse(status)) {
     v1::ErrorDetail detail;
     detail.set_reason(v1::ERROR_REASON_DEVICE_UNUSABLE);
     detail.set_device(status.id);
@@ -49,11 +61,11 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
   }
   choice.traits = TraitsOf(status.info);
   choice.ids = {status.id};
-  if (!any) return choice;
+  if (device != kAnyDevice) return choice;
   ASSIGN_OR_RETURN(const std::vector<DeviceView> views, devices.List(deadline, cancelled));
   for (const DeviceView& view : views) {
-    const bool alike = view.status.info.name == status.info.name && !CannotBeUsed(view.status);
-    if (alike && view.status.id != status.id) choice.ids.push_back(view.status.id);
+    const bool usable = !IsOutOfUse(view.status) && Alike(view.status.info, status.info);
+    if (usable && view.status.id != status.id) choice.ids.push_back(view.status.id);
   }
   return choice;
 }
@@ -65,27 +77,26 @@ absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
   return absl::InvalidArgumentError("no kernel: give a name of the catalogue, or a source");
 }
 
-absl::StatusOr<Problem> ResolveProblem(const Kernel& kernel, const Dims& dims,
-                                       const std::string& dtype, const DeviceChoice& device) {
+absl::StatusOr<Workload> ResolveWorkload(NamedKernel named, const Dims& dims,
+                                         const std::string& dtype, const DeviceChoice& device) {
+  Workload workload{.named = std::move(named), .device = device};
+  const Kernel& kernel = workload.kernel();
   absl::StatusOr<Problem> problem = kernel.MakeProblem(dims, dtype, device.traits.target);
-  if (problem.ok()) return problem;
-  v1::ErrorDetail detail;
-  detail.set_reason(v1::ERROR_REASON_PROBLEM_INVALID);
-  detail.set_kernel(kernel.spec().name());
-  return WithDetail(problem.status(), detail);
+  if (!problem.ok()) return ProblemInvalid(problem.status(), kernel);
+  workload.problem = *std::move(problem);
+  absl::StatusOr<ProblemPlan> plan = kernel.PlanProblem(workload.problem, device.traits);
+  if (!plan.ok()) return ProblemInvalid(plan.status(), kernel);
+  workload.plan = *std::move(plan);
+  return workload;
 }
 
 absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const Catalogue& catalogue,
                                          const Devices& devices, absl::Time deadline,
                                          const Cancelled& cancelled) {
-  Workload workload;
-  ASSIGN_OR_RETURN(workload.named, ResolveKernel(request, catalogue));
-  ASSIGN_OR_RETURN(workload.device, ChooseDevice(request.device, devices, deadline, cancelled));
-  ASSIGN_OR_RETURN(workload.problem,
-                   ResolveProblem(workload.kernel(), request.dims, request.dtype, workload.device));
-  ASSIGN_OR_RETURN(workload.plan,
-                   workload.kernel().PlanProblem(workload.problem, workload.traits()));
-  return workload;
+  ASSIGN_OR_RETURN(NamedKernel named, ResolveKernel(request, catalogue));
+  ASSIGN_OR_RETURN(const DeviceChoice device,
+                   ChooseDevice(request.device, devices, deadline, cancelled));
+  return ResolveWorkload(std::move(named), request.dims, request.dtype, device);
 }
 
 std::string Workload::Subject() const {

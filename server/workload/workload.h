@@ -30,9 +30,14 @@ struct DeviceChoice {
   TargetTraits traits;
 };
 
-// `device`: an id; "any": of those alike the default, whichever is free first; empty: the default,
-// which is the first GPU that can be used, else the CPU. Waits until the devices are known.
-// NOT_FOUND names the devices there are; FAILED_PRECONDITION: it cannot be used, and why.
+// What a request's `device` names, be it of use or not: an id; empty or "any": the default, the
+// first GPU that can be used, else the CPU. Waits until the devices are known. NOT_FOUND names the
+// devices there are.
+absl::StatusOr<DeviceView> NamedDevice(const std::string& device, const Devices& devices,
+                                       absl::Time deadline, const Cancelled& cancelled = {});
+
+// A device to work on: of "any", those alike the default (name, target and driver), whichever is
+// free first. Errors as NamedDevice; FAILED_PRECONDITION: it cannot be used, and why.
 absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devices& devices,
                                           absl::Time deadline, const Cancelled& cancelled = {});
 
@@ -67,18 +72,18 @@ struct Workload {
   std::string Subject() const;
 };
 
-// NOT_FOUND: no such kernel or device. INVALID_ARGUMENT: the source (file, line, column), a dim or
-// the dtype, or the kernel does not run on the device's target. FAILED_PRECONDITION as
-// ChooseDevice.
+// NOT_FOUND: no such kernel or device. INVALID_ARGUMENT: the source (file, line, column), or, with
+// the reason PROBLEM_INVALID, a dim, the dtype, a problem that cannot be planned, or a kernel that
+// does not run on the device's target. FAILED_PRECONDITION as ChooseDevice.
 absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const Catalogue& catalogue,
                                          const Devices& devices, absl::Time deadline,
                                          const Cancelled& cancelled = {});
 // The kernel alone.
 absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
                                           const Catalogue& catalogue);
-// The problem on a target, for a kernel that is known to be there.
-absl::StatusOr<Problem> ResolveProblem(const Kernel& kernel, const Dims& dims,
-                                       const std::string& dtype, const DeviceChoice& device);
+// Of a kernel and a device that were resolved before.
+absl::StatusOr<Workload> ResolveWorkload(NamedKernel named, const Dims& dims,
+                                         const std::string& dtype, const DeviceChoice& device);
 
 // A config of the workload from one that gives some params; the others take their defaults. A value
 // is taken as its param has it: 1 for true, 2 for 2.0. Of none, the default config, which must be

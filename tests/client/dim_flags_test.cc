@@ -34,6 +34,24 @@ TEST(SplitDims, RefusesAMissingValueAndARepeatedDim) {
               HasSubstr("given twice"));
 }
 
+TEST(ParseDimSweep, TakesRangesAndLists) {
+  const auto values = [](const char* text) { return ParseDimSweep(text, 64)->values; };
+  EXPECT_EQ(ParseDimSweep("seq=512..2048", 64)->dim, "seq");
+  EXPECT_THAT(values("seq=512..4096"), ElementsAre(512, 1024, 2048, 4096));
+  EXPECT_THAT(values("seq=512..4000"), ElementsAre(512, 1024, 2048));
+  EXPECT_THAT(values("seq=1Ki..2Ki:512"), ElementsAre(1024, 1536, 2048));
+  EXPECT_THAT(values("seq=7,5,4k"), ElementsAre(7, 5, 4000));
+  EXPECT_THAT(values("seq=9"), ElementsAre(9));
+}
+
+TEST(ParseDimSweep, RefusesWhatIsNone) {
+  for (const char* text : {"", "seq", "seq=", "=1..2", "seq=0..8", "seq=8..4", "seq=1..8:0",
+                           "seq=1..8:2:3", "seq=1..x", "seq=1,,2", "seq=..", "seq=-4..8"}) {
+    EXPECT_EQ(ParseDimSweep(text, 64).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+  EXPECT_THAT(ParseDimSweep("n=1..1000:1", 64).status().message(), HasSubstr("more than 64"));
+}
+
 TEST(ParseDims, TakesSuffixes) {
   auto dims = ParseDims({{"a", "4096"}, {"b", "4k"}, {"c", "4Ki"}, {"d", "2Mi"}, {"e", "-1"}});
   ASSERT_TRUE(dims.ok());

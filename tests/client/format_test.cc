@@ -27,7 +27,7 @@ TEST(Format, PicksUnitsAndDigits) {
 
 TEST(Format, EnumsLoseTheirPrefix) {
   EXPECT_EQ(ToText(v1::OUTCOME_WRONG_RESULT), "wrong_result");
-  EXPECT_EQ(ToText(v1::SWEEP_STATE_RUNNING), "running");
+  EXPECT_EQ(ToText(v1::JOB_STATE_RUNNING), "running");
 }
 
 TEST(Table, AlignsNumbersRightAndTextLeft) {
@@ -43,7 +43,7 @@ TEST(Table, AlignsNumbersRightAndTextLeft) {
 TEST(ProgressText, SaysWhatAPersonAsks) {
   v1::Sweep sweep;
   sweep.set_kernel_name("softmax");
-  sweep.set_state(v1::SWEEP_STATE_RUNNING);
+  sweep.set_state(v1::JOB_STATE_RUNNING);
   v1::SweepProgress& progress = *sweep.mutable_progress();
   progress.set_done(137);
   progress.set_planned(231);
@@ -60,7 +60,7 @@ TEST(ReportText, WithoutAResultShowsTheFailures) {
   v1::Sweep sweep;
   sweep.set_id(9);
   sweep.set_kernel_name("softmax");
-  sweep.set_state(v1::SWEEP_STATE_DONE);
+  sweep.set_state(v1::JOB_STATE_DONE);
   EXPECT_NE(ReportText(sweep).find("no config was tried"), std::string::npos);
   sweep.mutable_progress()->set_done(4);
   v1::SweepReport failures;
@@ -87,7 +87,7 @@ TEST(ReportText, WithoutAResultShowsTheFailures) {
 
 TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
   v1::Sweep sweep;
-  sweep.set_state(v1::SWEEP_STATE_DONE);
+  sweep.set_state(v1::JOB_STATE_DONE);
   v1::SweepResult& result = *sweep.mutable_result();
   result.set_confirm_rounds(8);
   result.set_speedup_over_default(1.25);
@@ -104,7 +104,7 @@ TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
 
 TEST(ReportText, ClaimsNoSpeedupInNoise) {
   v1::Sweep sweep;
-  sweep.set_state(v1::SWEEP_STATE_DONE);
+  sweep.set_state(v1::JOB_STATE_DONE);
   v1::SweepResult& result = *sweep.mutable_result();
   result.set_speedup_over_default(1.25);
   result.mutable_best()->set_id(7);

@@ -24,7 +24,7 @@ v1::Sweep SweepOf(const std::string& message) {
   v1::Sweep sweep;
   sweep.set_id(9007199254740993);
   sweep.set_message(message);
-  sweep.set_state(v1::SWEEP_STATE_DONE);
+  sweep.set_state(v1::JOB_STATE_DONE);
   v1::DimValue* dim = sweep.mutable_problem()->add_dims();
   dim->set_name("n");
   dim->set_value(4096);
@@ -49,7 +49,7 @@ v1::Sweep SweepOf(const std::string& message) {
 TEST(JsonTest, NumbersAndConfigsArePlain) {
   EXPECT_EQ(JsonText(SweepOf(""), Layout::kOneLine),
             R"({"id":9007199254740993,"problem":{"dims":{"n":4096},"dtype":"f32"},)"
-            R"("state":"SWEEP_STATE_DONE","progress":{"outcomes":{"ok":4,"wrong_result":1},)"
+            R"("state":"JOB_STATE_DONE","progress":{"outcomes":{"ok":4,"wrong_result":1},)"
             R"("best_config":{"BLOCK":64,"PATH":"wgmma","SHARE":0.1,"FAST":true,"ZERO":0}}})");
   v1::RecordedParam param;
   param.set_name("A");

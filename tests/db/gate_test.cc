@@ -68,7 +68,9 @@ class GateStoreTest : public testing::Test {
             .problem = {.dims = {{"rows", 8192}}, .dtype = DType::kBF16},
             .base_config = {.entries = {{"BLOCK", int64_t{64}}}},
             .head_config = {.entries = {{"BLOCK", int64_t{128}}}},
-            .config_source = "record 3 of the base",
+            .config_source = GateConfigSource::kRecord,
+            .config_record_id = 3,
+            .head_default = true,
             .base_code = "aa",
             .head_code = "bb"};
   }
@@ -130,7 +132,9 @@ TEST_F(GateStoreTest, ARunReadsBackWhole) {
   ASSERT_EQ(kernels.size(), 1);
   EXPECT_EQ(kernels[0].problem, MakeKernel(run_id).problem);
   EXPECT_EQ(kernels[0].head_config, MakeKernel(run_id).head_config);
-  EXPECT_EQ(kernels[0].config_source, "record 3 of the base");
+  EXPECT_EQ(kernels[0].config_source, GateConfigSource::kRecord);
+  EXPECT_EQ(kernels[0].config_record_id, 3);
+  EXPECT_TRUE(kernels[0].head_default);
   EXPECT_LT(kernels[0].tolerance, 0);
   EXPECT_TRUE(kernels[0].recovery_config.entries.empty());
   EXPECT_EQ(store_->GateKernelsNamed("softmax")->size(), 1);

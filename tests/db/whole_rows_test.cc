@@ -115,6 +115,25 @@ TEST_F(WholeRowsTest, GateRuns) {
   EXPECT_THAT(Differences(baseline, opened_.Baselines()->at(0)), IsEmpty());
 }
 
+TEST_F(WholeRowsTest, Comparisons) {
+  ComparisonRow run = Distinct<ComparisonRow>();
+  run.job.id = opened_.AddJob(run.job).value();
+  run.id = opened_.AddComparison(run).value();
+  EXPECT_THAT(Differences(run, opened_.GetComparison(run.id).value()), IsEmpty());
+  EXPECT_THAT(Differences(run, opened_.ListComparisons(10)->at(0)), IsEmpty());
+  ComparedRow compared = Distinct<ComparedRow>();
+  compared.comparison_id = run.id;
+  compared.kernel_hash = "k1";
+  compared.id = opened_.AddCompared(compared).value();
+  EXPECT_THAT(Differences(compared, opened_.ComparedOf(run.id)->at(0)), IsEmpty());
+  ComparisonLegRow leg = Distinct<ComparisonLegRow>();
+  leg.id = 1;  // the store's first
+  leg.compared_id = compared.id;
+  ASSERT_TRUE(opened_.AppendComparisonLeg(leg).ok());
+  EXPECT_THAT(Differences(leg, opened_.ComparisonLegs(compared.id)->at(0)), IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(opened_.GetComparison(run.id + 1).status()));
+}
+
 TEST_F(WholeRowsTest, SummariesOfOldSweepsNameEnumerationsAsNewOnesDo) {
   const std::string old_path = folder_ + "/old.db";
   {

@@ -11,6 +11,7 @@ BIN = pathlib.Path(os.environ["TUNE_BIN"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAXPY = ROOT / "docs/examples/saxpy"
 WRAPPED = ROOT / "docs/examples/wrapped/wrapped.textproto"
+TRITON = ROOT / "kernels/softmax_triton"
 TIMEOUT_SECONDS = 240
 
 
@@ -91,6 +92,45 @@ class KernelCheck(unittest.TestCase):
                                             "--rows", "64", "--columns", "100", "--budget", "4",
                                             "--warm", "--json").stdout)
         self.assertEqual(sweep["progress"]["outcomes"], {"ok": 4})
+
+    def triton(self, *changes):
+        """A copy of softmax_triton with texts of its Python replaced; the path of its spec."""
+        for path in TRITON.iterdir():
+            text = path.read_text()
+            for old, new in changes if path.suffix == ".py" else ():
+                self.assertIn(old, text)
+                text = text.replace(old, new, 1)
+            (self.path / path.name).write_text(text)
+        return str(self.path / "softmax_triton.textproto")
+
+    def test_triton_tells_the_line_of_a_mistake_or_what_is_missing(self):
+        devices = json.loads(self.run_tunectl("device", "list", "--json").stdout)["devices"]
+        compilers = {compiler["language"]: compiler for device in devices
+                     for compiler in device.get("compilers", [])}
+        if "version" not in compilers["Triton"]:
+            self.assertIn("pip install triton", compilers["Triton"]["message"])
+            self.skipTest(compilers["Triton"]["message"])
+        self.assertRegex(compilers["Triton"]["version"], r"^Triton 3\.\d+.*, ptxas \d+")
+        line = (TRITON / "softmax_triton.py").read_text().split("\n").index(
+            "    total = tl.zeros([ROWS], tl.float32)") + 1
+        spec = self.triton(("tl.zeros([ROWS]", "tl.zeroes([ROWS]"))
+        done = self.run_tunectl("kernel", "check", spec, "--target", "sm_90a", "--cols", "40000", expect=1)
+        self.assertIn(f"softmax_triton.py:{line}", done.stderr)
+        self.assertIn("zeroes", done.stderr)
+        done = self.run_tunectl("kernel", "check", self.triton(), "--target", "sm_90a")
+        self.assertIn("1 compiled for sm_90a; 0 findings", done.stdout)
+
+    def test_triton_on_the_cpu_device_is_one_sentence(self):
+        done = self.run_tunectl("sweep", "softmax_triton", "--device", "cpu", expect=1)
+        self.assertIn("is written in Triton, which runs on GPUs, not on cpu", done.stderr)
+        self.assertEqual(done.stderr.count("Triton"), 1)
+
+    def test_triton_without_a_python_that_has_it(self):
+        self.env["TUNE_TRITON_PYTHON"] = "/bin/false"
+        done = self.run_tunectl("device", "list")
+        self.assertIn("no kernels in Triton: no Python with Triton", done.stdout)
+        done = self.run_tunectl("kernel", "check", "softmax_triton", "--target", "sm_90a", expect=1)
+        self.assertIn("/bin/false does not run", done.stderr)
 
 
 if __name__ == "__main__":

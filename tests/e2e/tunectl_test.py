@@ -101,6 +101,17 @@ class Usage(Tunectl):
                 self.assertEqual(list(listed), [name])
                 self.assertIsInstance(listed[name], list)
 
+    def test_a_profile_that_fails_prints_no_list(self):
+        for why, arguments in (("no trial 99", ["--device", "cpu", "--trial", "99"]),
+                               ("cuda:99", ["--device", "cuda:99"])):
+            with self.subTest(why=why):
+                done = subprocess.run(self.command("profile", "softmax", *arguments, "--json"),
+                                      env=self.env, capture_output=True, text=True,
+                                      timeout=TIMEOUT_SECONDS, check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stdout, "")
+                self.assertIn(why, done.stderr)
+
     def test_a_compile_log_does_not_steer_the_terminal(self):
         (self.path / "saxpy.textproto").write_text(pathlib.Path(SAXPY).read_text())
         source = pathlib.Path(SAXPY).with_suffix(".cu").read_text()
@@ -173,7 +184,7 @@ class OwnKernel(Tunectl):
         check = self.run_tunectl("kernel", "check", SAXPY, "--target", "cpu", "--all")
         self.assertIn("0 findings", check.stdout)
         sweep = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu")
-        self.assertEqual(sweep["state"], "SWEEP_STATE_DONE")
+        self.assertEqual(sweep["state"], "JOB_STATE_DONE")
         self.assertEqual(sweep["progress"]["outcomes"]["ok"], sweep["progress"]["done"])
         self.assertGreater(sweep["result"]["best"]["measurement"]["latency_ns_median"], 0)
 
@@ -314,14 +325,15 @@ class Replay(Tunectl):
         self.assertEqual(replay["optimum_ratio"], 1)
         best = self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")
         self.assertEqual(best["match"], "MATCH_EXACT")
-        self.assertEqual(first["state"], "SWEEP_STATE_DONE")
+        self.assertEqual(first["state"], "JOB_STATE_DONE")
 
     def test_a_sweep_starts_from_another_shape(self):
         self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu")
         warm = self.json_of("sweep", "--kernel", SAXPY, "--n", "128Ki", "--device", "cpu", "--strategy",
                             "surrogate", "--budget", "3")
         self.assertIn("n=65536", warm["warm_start"]["sources"][0])
-        self.assertIn("budget", warm["end"])
+        self.assertEqual(warm["end"], "SWEEP_END_TRIALS")
+        self.assertIn("budget", warm["end_message"])
         cold = self.json_of("sweep", "--kernel", SAXPY, "--n", "256Ki", "--device", "cpu", "--strategy",
                             "surrogate", "--budget", "3", "--no-warm-start")
         self.assertNotIn("warm_start", cold)
@@ -345,14 +357,16 @@ class Gate(Tunectl):
         self.assertEqual(run["verdicts"], {"IDENTICAL": 1})
         self.assertIn("1 IDENTICAL", (self.path / "gate.md").read_text())
         self.assertIn('tests="1" failures="0"', (self.path / "gate.xml").read_text())
-        replay = self.json_of("gate", "replay", run["id"])
-        self.assertNotIn("differences", replay)
+        recomputed = self.json_of("gate", "recompute", run["id"])
+        self.assertNotIn("differences", recomputed)
         self.assertEqual(self.json_of("gate", "list")["gates"][0]["id"], run["id"])
 
         self.run_tunectl("baseline", "set", "released", "--from", example)
         self.assertIn("released", self.run_tunectl("baseline", "list").stdout)
-        self.run_tunectl("gate", "--baseline", "released", "--head", str(head), "--device", "cpu",
-                         "--n", "64Ki")
+        gated = self.run_tunectl("gate", "--baseline", "released", "--head", str(head), "--device",
+                                 "cpu", "--n", "64Ki")
+        self.assertRegex(gated.stderr, r"(?m)^gate  (waiting|compiling|screen)")
+        self.assertNotRegex(gated.stderr, r"(?m)^gate *$")
 
     def test_a_thousand_kernels_are_one_request(self):
         example = pathlib.Path(SAXPY).parent
@@ -497,7 +511,7 @@ class WithoutADaemon(Tunectl):
         self.run_tunectl("kernel", "check", SAXPY, "--target", "cpu")
         self.run_tunectl("kernel", "list")
         listed = self.json_of("sweep", "list")["sweeps"]
-        self.assertEqual(listed[0]["state"], "SWEEP_STATE_RUNNING")
+        self.assertEqual(listed[0]["state"], "JOB_STATE_RUNNING")
         self.assertIn(f"tunectl (process {sweep.pid})", listed[0]["message"])
         self.assertTrue(self.run_tunectl("trial", "list", "--sweep", listed[0]["id"]).stdout)
         for reading in (("best", "softmax", "--device", "cpu"), ("server", "status"),
@@ -515,12 +529,13 @@ class WithoutADaemon(Tunectl):
         sweep.send_signal(signal.SIGTERM)
         sweep.wait(timeout=30)
         listed = self.json_of("sweep", "list")["sweeps"]
-        self.assertEqual(listed[0]["state"], "SWEEP_STATE_INTERRUPTED")
+        self.assertEqual(listed[0]["state"], "JOB_STATE_CANCELLED")
+        self.assertTrue(listed[0]["interrupted"])
         # A daemon leaves it alone; the same command goes on from its trials.
         self.start_daemon()
         listed = self.json_of("sweep", "list")["sweeps"]
-        self.assertEqual([s["state"] for s in listed], ["SWEEP_STATE_INTERRUPTED"])
-        self.assertEqual(self.json_of("server", "status").get("running_sweeps", 0), 0)
+        self.assertEqual([s["interrupted"] for s in listed], [True])
+        self.assertNotIn("running_jobs", self.json_of("server", "status"))
         again = self.json_of("sweep", "softmax", "--device", "cpu", "--budget", "2")
         self.assertGreaterEqual(int(again["progress"]["reused"]), 1)
 
@@ -530,14 +545,37 @@ class Daemon(Tunectl):
         self.start_daemon()
         queued = self.json_of("sweep", "--kernel", SAXPY, "--n", "64Ki", "--device", "cpu", "--detach")
         watched = self.json_of("sweep", "watch", queued["id"])
-        self.assertEqual(watched["state"], "SWEEP_STATE_DONE")
+        self.assertEqual(watched["state"], "JOB_STATE_DONE")
         other = self.json_of("sweep", "softmax", "--device", "cpu", "--detach")
+        status = self.json_of("server", "status")
+        self.assertEqual(status.get("running_jobs", 0) + status.get("queued_jobs", 0), 1)
         self.run_tunectl("sweep", "cancel", other["id"])
         states = {s["id"]: s["state"] for s in self.json_of("sweep", "list")["sweeps"]}
-        self.assertEqual(states[queued["id"]], "SWEEP_STATE_DONE")
-        self.assertEqual(states[other["id"]], "SWEEP_STATE_CANCELLED")
+        self.assertEqual(states[queued["id"]], "JOB_STATE_DONE")
+        self.assertEqual(states[other["id"]], "JOB_STATE_CANCELLED")
+        jobs = self.json_of("job", "list", "--kind", "sweep")["jobs"]
+        self.assertEqual([job["id"] for job in jobs], [other["job_id"], queued["job_id"]])
+        self.assertEqual(self.json_of("job", "list", "--kind", "gate")["jobs"], [])
+        self.run_tunectl("job", "list", "--kind", "knitting", expect=2)
+        self.assertIn("0 running, 0 queued", self.run_tunectl("server", "status").stdout)
         self.assertEqual(self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")["match"],
                          "MATCH_EXACT")
+
+    def test_following_what_a_stopping_daemon_leaves_is_no_success(self):
+        daemon = self.start_daemon()
+        sweep = self.json_of("sweep", "softmax", "--device", "cpu", "--budget", "60s", "--detach")
+        follow = [subprocess.Popen(self.command(noun, "watch", ident), env=self.env, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                  for noun, ident in (("job", sweep["job_id"]), ("sweep", sweep["id"]))]
+        for watch in follow:
+            self.addCleanup(watch.kill)
+        self.assertIn(f"job {sweep['job_id']}, sweep of softmax", follow[0].stdout.readline())
+        self.assertIn("softmax", follow[1].stderr.readline())
+        daemon.terminate()
+        for watch in follow:
+            stderr = watch.communicate(timeout=60)[1]
+            self.assertNotEqual(watch.returncode, 0, stderr)
+            self.assertIn("tunectl: ", stderr)
 
     def test_who_waits_for_the_device_says_so(self):
         self.start_daemon()
@@ -549,12 +587,12 @@ class Daemon(Tunectl):
         while ceilings.poll() is None:  # until it has the device
             queued = self.json_of("sweep", "--kernel", SAXPY, "--device", "cpu", "--detach")
             seen = queued
-            while seen["state"] == "SWEEP_STATE_QUEUED":
+            while seen["state"] == "JOB_STATE_QUEUED":
                 seen = self.json_of("sweep", "list")["sweeps"][0]
             self.run_tunectl("sweep", "cancel", queued["id"])
-            if seen["state"] == "SWEEP_STATE_WAITING":
+            if seen["state"] == "JOB_STATE_WAITING":
                 break
-        self.assertEqual(seen["state"], "SWEEP_STATE_WAITING")
+        self.assertEqual(seen["state"], "JOB_STATE_WAITING")
         self.assertEqual(seen["message"], "waiting for cpu, which a measurement of ceilings has")
 
     def test_devices_that_are_well_need_no_retry(self):
@@ -577,7 +615,7 @@ class Daemon(Tunectl):
         reported = {trial["id"] for trial in trials}
         self.start_daemon()
         finished = self.json_of("sweep", "watch", sweep["id"])
-        self.assertEqual(finished["state"], "SWEEP_STATE_DONE")
+        self.assertEqual(finished["state"], "JOB_STATE_DONE")
         kept = self.json_of("trial", "list", "--sweep", sweep["id"])["trials"]
         self.assertLessEqual(reported, {trial["id"] for trial in kept})
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "gmock/gmock.h"
@@ -63,6 +64,20 @@ TEST(CatalogueTest, EveryKernelHasSourceAndReadme) {
     for (const auto& [name, text] : entry.files) {
       EXPECT_THAT(entry.spec_text, HasSubstr(name))
           << name << " is in the folder, but the spec does not name it";
+    }
+  }
+}
+
+// A kernel's folder has all that it includes, so that it can be read, copied and sent alone.
+TEST(CatalogueTest, FilesOfOneNameAreAlike) {
+  const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+  std::map<std::string, const CatalogueEntry*> first_with;
+  for (const CatalogueEntry& entry : catalogue) {
+    for (const auto& [name, text] : entry.files) {
+      const CatalogueEntry& first = *first_with.try_emplace(name, &entry).first->second;
+      EXPECT_TRUE(text == first.files.at(name))
+          << name << " of kernels/" << entry.name << " differs from that of kernels/" << first.name
+          << ": change one and copy it over the others, or give it another name";
     }
   }
 }

@@ -59,7 +59,7 @@ TEST(FaultsTest, ASweepWaitsForSpaceAndLosesNothing) {
   }
   ASSERT_TRUE(reader->Finish().ok());
   EXPECT_TRUE(paused);
-  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
+  EXPECT_EQ(sweep.state(), v1::JOB_STATE_DONE) << sweep.message();
   EXPECT_EQ(sweep.progress().done(), 24u);
 
   grpc::ClientContext listing;

@@ -111,10 +111,10 @@ TEST(RestartTest, KilledDaemonLosesNoReportedTrialAndGoesOn) {
               trial.measurement().latency_ns_median());
   }
   const v1::Sweep resumed = AwaitEnd(*daemon.stubs().sweeps, running);
-  EXPECT_EQ(resumed.state(), v1::SWEEP_STATE_DONE) << resumed.message();
+  EXPECT_EQ(resumed.state(), v1::JOB_STATE_DONE) << resumed.message();
   EXPECT_EQ(resumed.progress().done(), 32u);
   EXPECT_GE(resumed.progress().reused(), reported.size());
-  EXPECT_EQ(AwaitEnd(*daemon.stubs().sweeps, queued).state(), v1::SWEEP_STATE_DONE);
+  EXPECT_EQ(AwaitEnd(*daemon.stubs().sweeps, queued).state(), v1::JOB_STATE_DONE);
 }
 
 TEST(RestartTest, TerminatedDaemonLeavesCleanlyAndKeepsItsQueue) {
@@ -130,7 +130,7 @@ TEST(RestartTest, TerminatedDaemonLeavesCleanlyAndKeepsItsQueue) {
     EXPECT_LT(absl::Now() - start, absl::Seconds(20));
   }
   Daemon daemon(dir.path());
-  EXPECT_EQ(AwaitEnd(*daemon.stubs().sweeps, id).state(), v1::SWEEP_STATE_DONE);
+  EXPECT_EQ(AwaitEnd(*daemon.stubs().sweeps, id).state(), v1::JOB_STATE_DONE);
 }
 
 TEST(RestartTest, ASweepThatTwoDaemonsDiedWithIsNotTakenUpAgain) {
@@ -144,13 +144,13 @@ TEST(RestartTest, ASweepThatTwoDaemonsDiedWithIsNotTakenUpAgain) {
   }
   Daemon daemon(dir.path());
   const v1::Sweep sweep = AwaitEnd(*daemon.stubs().sweeps, id);
-  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_FAILED);
+  EXPECT_EQ(sweep.state(), v1::JOB_STATE_FAILED);
   EXPECT_NE(sweep.message().find("2 daemons died"), std::string::npos) << sweep.message();
   // Submitted again it goes on from what is stored.
   const v1::Sweep again = Submit(daemon.stubs(), 1 << 20, {.items = "range(1, 9)"});
   EXPECT_NE(again.id(), id);
   const v1::Sweep done = AwaitEnd(*daemon.stubs().sweeps, again.id());
-  EXPECT_EQ(done.state(), v1::SWEEP_STATE_DONE) << done.message();
+  EXPECT_EQ(done.state(), v1::JOB_STATE_DONE) << done.message();
   EXPECT_GE(done.progress().reused(), 2u);
 }
 

@@ -40,6 +40,9 @@ TUNE_FIELDS(Profile, id, trial_id, sweep_id, config, set, profiled_unix_ms, outc
             counted, chip, pass_count, reading_count, measurement, resources, work, quantities,
             counters, write_back_debt_bytes, notes);
 
+// Was it timed? One that is not ok was not.
+inline bool WasTimed(const Profile& profile) { return profile.measurement.latency_ns_median > 0; }
+
 // Why warps waited: warps in this state per issued instruction.
 struct Stall {
   std::string reason;  // "long_scoreboard"

@@ -2,6 +2,7 @@
 #include "tuner/device/compile_request.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -52,6 +53,22 @@ Artifact Refused(Outcome outcome, std::string log) {
   artifact.outcome = outcome;
   artifact.log = std::move(log);
   return artifact;
+}
+
+CompilePlan Lowered(CompilePlan plan, Language language, Artifact front) {
+  plan.language = language;
+  plan.source_text = std::move(front.binary);
+  plan.headers.clear();
+  plan.defines.clear();
+  plan.arguments.clear();
+  for (const EntryFacts& entry : front.entries) {
+    for (const ParameterFact& parameter : entry.parameters.value_or(std::vector<ParameterFact>())) {
+      plan.arguments.push_back({.name = parameter.name,
+                                .type = parameter.type,
+                                .divisor = parameter.divisor});
+    }
+  }
+  return plan;
 }
 
 void DescribeBinary(Artifact& artifact) {

@@ -11,6 +11,12 @@
 
 namespace tune {
 
+// What a compiler reads and runs while it compiles, beyond what is the system's own.
+struct CompilerFiles {
+  std::vector<std::string> readable;  // folders
+  std::vector<std::string> programs;  // no others are run
+};
+
 // Of one language. Not thread-safe: one compile at a time, one process each (NVRTC's front end is
 // serial).
 class Compiler {
@@ -21,6 +27,7 @@ class Compiler {
   virtual std::string Version() const = 0;
   // Targets it can compile for: {"sm_80", "sm_90a", ...} or {"cpu"}.
   virtual std::vector<std::string> Targets() const = 0;
+  virtual CompilerFiles Files() const { return {}; }
   // A non-OK status means the compiler can no longer be used.
   virtual absl::StatusOr<Artifact> Compile(const CompilePlan& plan) = 0;
 };

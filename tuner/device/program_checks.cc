@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/program_checks.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/parameters.h"
 #include "tuner/source/source_functions.h"
+#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -22,35 +27,91 @@ std::string WhyBlockDoesNotFit(const CompilePlan& plan, const LaunchPlan& launch
                       exact ? "exactly " : "at most ", exact ? entry.threads : entry.threads_max);
 }
 
+// A plan that is bound has the binary's names.
 const EntryFacts* FindEntry(const Artifact& artifact, const LaunchPlan& launch) {
   for (const EntryFacts& known : artifact.entries) {
-    if (known.name == launch.entry && known.unit == launch.unit) return &known;
+    const bool named = known.name == launch.entry ||
+                       (!known.symbol.empty() && known.symbol == launch.entry);
+    if (named && known.unit == launch.unit) return &known;
   }
   return nullptr;
 }
 
-}  // namespace
+const std::string& NameOf(const ArgPlan& arg) {
+  return std::visit([](const auto& held) -> const std::string& { return held.name; }, arg);
+}
 
-absl::Status CheckSteps(const ProgramPlan& program, const Artifact& artifact) {
-  if (artifact.outcome != Outcome::kOk) return absl::OkStatus();
-  for (const StepPlan& step : program.steps) {
-    const EntryFacts* entry = FindEntry(artifact, step.launch);
-    if (entry == nullptr) continue;
-    const CompilePlan plan = PlanOfUnit(program.compile, static_cast<size_t>(entry->unit));
-    std::string why = WhyBlockDoesNotFit(plan, step.launch, *entry);
-    if (why.empty() && entry->parameters.has_value()) {
-      why = WhyArgsDoNotFit(plan, entry->name, step.args, *entry->parameters);
+// The args that the entry takes by name. One that it does not take was known to the compiler.
+absl::Status TakeByName(const std::vector<ParameterFact>& parameters, StepPlan& step) {
+  std::vector<ArgPlan> taken;
+  for (const ParameterFact& parameter : parameters) {
+    const auto arg = std::find_if(step.args.begin(), step.args.end(), [&](const ArgPlan& known) {
+      return NameOf(known) == parameter.name;
+    });
+    if (arg == step.args.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", step.launch.entry, "' takes a parameter '", parameter.name,
+          "', which no arg of the spec is called"));
     }
-    if (!why.empty()) return absl::InvalidArgumentError(why);
+    taken.push_back(*arg);
+  }
+  step.args = std::move(taken);
+  return absl::OkStatus();
+}
+
+// Overlapping launches must not share it: a program's steps run one after the other.
+absl::Status AddScratch(const std::vector<ScratchFact>& scratch, StepPlan& step) {
+  constexpr int64_t kScratchBytesMax = int64_t{1} << 36;
+  const std::array<int64_t, 3>& grid = step.launch.grid;  // clusters counted in
+  for (size_t i = 0; i < scratch.size(); ++i) {
+    const std::string name = absl::StrCat("scratch of ", step.launch.entry, " ", i);
+    if (scratch[i].bytes == 0) {
+      step.args.emplace_back(ScalarPlan{name, DType::kI64, int64_t{0}});
+      continue;
+    }
+    const double bytes = static_cast<double>(scratch[i].bytes) * static_cast<double>(grid[0]) *
+                         static_cast<double>(grid[1]) * static_cast<double>(grid[2]);
+    if (bytes > static_cast<double>(kScratchBytesMax)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", step.launch.entry, "' wants ", scratch[i].bytes,
+          " bytes of scratch for each block, too much for a grid of ", grid[0], " x ", grid[1],
+          " x ", grid[2]));
+    }
+    step.args.emplace_back(BufferPlan{.name = name,
+                                      .dtype = DType::kU8,
+                                      .count = static_cast<int64_t>(bytes),
+                                      .role = Role::kScratch});
   }
   return absl::OkStatus();
 }
 
-void Bind(const Artifact& artifact, ProgramPlan& program) {
-  for (StepPlan& step : program.steps) {
-    const EntryFacts* entry = FindEntry(artifact, step.launch);
-    if (entry != nullptr && !entry->symbol.empty()) step.launch.entry = entry->symbol;
+// As the compiler wants the entry to be launched.
+absl::Status LaunchAsCompiled(const EntryFacts& entry, StepPlan& step) {
+  const LaunchFacts& facts = *entry.launch;
+  LaunchPlan& launch = step.launch;
+  launch.block = {facts.threads, 1, 1};
+  if (launch.cluster[0] != facts.cluster) launch.grid[0] *= facts.cluster;
+  launch.cluster = {facts.cluster, 1, 1};
+  launch.shared_bytes = facts.shared_bytes;
+  const auto named = [](const ParameterFact& parameter) { return !parameter.name.empty(); };
+  if (entry.parameters.has_value() &&
+      std::all_of(entry.parameters->begin(), entry.parameters->end(), named)) {
+    RETURN_IF_ERROR(TakeByName(*entry.parameters, step));
   }
+  return absl::OkStatus();
+}
+
+absl::Status FitStep(const CompilePlan& compile, const EntryFacts& entry, StepPlan& step) {
+  if (entry.launch.has_value()) RETURN_IF_ERROR(LaunchAsCompiled(entry, step));
+  std::string why = WhyBlockDoesNotFit(compile, step.launch, entry);
+  if (why.empty() && entry.parameters.has_value()) {
+    why = WhyArgsDoNotFit(compile, entry.name, step.args, *entry.parameters);
+  }
+  if (!why.empty()) return absl::InvalidArgumentError(why);
+  return entry.launch.has_value() ? AddScratch(entry.launch->scratch, step) : absl::OkStatus();
+}
+
+void BindSymbols(const Artifact& artifact, ProgramPlan& program) {
   for (SymbolPlan& symbol : program.symbols) {
     for (const SymbolFacts& known : artifact.symbols) {
       if (known.variable != symbol.variable || known.unit != symbol.unit) continue;
@@ -58,6 +119,21 @@ void Bind(const Artifact& artifact, ProgramPlan& program) {
       break;
     }
   }
+}
+
+}  // namespace
+
+absl::Status FitSteps(const Artifact& artifact, ProgramPlan& program) {
+  if (artifact.outcome != Outcome::kOk) return absl::OkStatus();
+  for (StepPlan& step : program.steps) {
+    const EntryFacts* entry = FindEntry(artifact, step.launch);
+    if (entry == nullptr) continue;
+    const CompilePlan plan = PlanOfUnit(program.compile, static_cast<size_t>(entry->unit));
+    RETURN_IF_ERROR(FitStep(plan, *entry, step));
+    if (!entry->symbol.empty()) step.launch.entry = entry->symbol;
+  }
+  BindSymbols(artifact, program);
+  return absl::OkStatus();
 }
 
 }  // namespace tune

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a program's steps can launch what its compiler made.
+// Whether and how a program's steps can launch what its compiler made.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,13 +8,12 @@
 
 namespace tune {
 
-// INVALID_ARGUMENT, in words for people, if a step's args are not what its entry takes, or its
-// blocks are not of the size that the entry was compiled for. OK for an artifact that does not
-// tell, or that is none.
-absl::Status CheckSteps(const ProgramPlan& program, const Artifact& artifact);
-
-// Entries and symbols by the names that the artifact has for them: templates and what stands in a
-// namespace have others than in the source. CheckSteps comes before, since it tells people.
-void Bind(const Artifact& artifact, ProgramPlan& program);
+// Gives the steps what the artifact decides of them: blocks, clusters, shared memory, scratch,
+// which args are taken, in which order, and what the binary calls entries and symbols, since
+// templates and what stands in a namespace have other names there. Then, INVALID_ARGUMENT, in words
+// for people, if a step's args are not what its entry takes, or its blocks are not of the size that
+// the entry was compiled for. OK for an artifact that does not tell, or that is none. Steps that
+// fit stay as they are.
+absl::Status FitSteps(const Artifact& artifact, ProgramPlan& program);
 
 }  // namespace tune

@@ -76,6 +76,40 @@ bool IsUnit(const CompilePlan& plan, const std::string& source) {
                      [&](const CompileUnit& unit) { return unit.source_name == source; });
 }
 
+std::string TritonName(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return "fp64";
+    case DType::kF32:
+      return "fp32";
+    case DType::kF16:
+      return "fp16";
+    default:
+      return ToText(dtype);
+  }
+}
+
+// As Triton's own launcher would look at them. Buffers start where devices allocate: at a multiple
+// of 256 bytes at least.
+std::vector<ArgumentHint> HintsOf(const std::vector<ArgPlan>& args) {
+  constexpr int64_t kDivisor = 16;
+  std::vector<ArgumentHint> hints;
+  for (const ArgPlan& arg : args) {
+    if (const auto* buffer = std::get_if<BufferPlan>(&arg)) {
+      hints.push_back({buffer->name, absl::StrCat("*", TritonName(buffer->dtype)), kDivisor});
+    } else if (const auto* scalar = std::get_if<ScalarPlan>(&arg)) {
+      ArgumentHint& hint = hints.emplace_back();
+      hint.name = scalar->name;
+      hint.type = TritonName(scalar->dtype);
+      if (const auto* integer = std::get_if<int64_t>(&scalar->value)) {
+        hint.divisor = *integer % kDivisor == 0 ? kDivisor : 1;
+        hint.is_one = *integer == 1;
+      }
+    }
+  }
+  return hints;
+}
+
 class Planner {
  public:
   Planner(const ParsedSpec& parsed, const Problem& problem, const TargetTraits& traits)
@@ -124,30 +158,38 @@ class Planner {
                              absl::StrCat("'", name, "' is neither the source nor a header"));
   }
 
-  // Of `source`, with every other file as a header where the language has such.
-  absl::StatusOr<CompilePlan> Compile(Language language, const std::string& source) const {
-    CompilePlan plan;
-    plan.language = language;
-    plan.target = traits_.target;
-    plan.source_name = source;
-    plan.source_text = parsed_.files.at(source);
-    if (!TraitsOf(language).has_macros) return plan;
-    for (const std::string& header : spec_.headers()) {
-      if (header != source) plan.headers.push_back({header, parsed_.files.at(header)});
+  // The value that a param or a define gives an option of the language's compiler.
+  absl::StatusOr<std::string> Option(const std::string& name, const std::string& otherwise) const {
+    for (const auto& [param, value] : config_.entries) {
+      if (param == name) return ToPython(value);
     }
-    ASSIGN_OR_RETURN(plan.defines, Defines());
-    for (const std::string& option : spec_.nvrtc_options()) {
-      if (WhyNotAllowedOption(option, traits_.target).empty()) plan.options.push_back(option);
+    for (size_t i = 0; i < parsed_.defines.size(); ++i) {
+      if (spec_.defines(static_cast<int>(i)).name() != name) continue;
+      ASSIGN_OR_RETURN(const Value value, evaluation_.Any(name, parsed_.defines[i]));
+      return ToPython(value);
     }
-    plan.include_roots.assign(spec_.include_roots().begin(), spec_.include_roots().end());
-    return plan;
+    return otherwise;
   }
 
-  absl::StatusOr<Macros> Defines() const {
-    Macros defines;
-    for (const auto& [name, value] : config_.entries) {
-      defines.emplace_back(name, ToMacro(value));
+  absl::Status AddOptions(const LanguageTraits& language, CompilePlan& plan) const {
+    for (const auto& [name, otherwise] : language.options) {
+      ASSIGN_OR_RETURN(const std::string value, Option(name, otherwise));
+      if (!value.empty()) plan.options.push_back(absl::StrCat(name, "=", value));
     }
+    return absl::OkStatus();
+  }
+
+  // Params and defines, as the language writes values; without those that are options.
+  absl::StatusOr<Macros> Defines(const LanguageTraits& language) const {
+    Macros defines;
+    const auto add = [&](const std::string& name, const Value& value) {
+      const bool is_option =
+          std::any_of(language.options.begin(), language.options.end(),
+                      [&name](const auto& option) { return option.first == name; });
+      if (is_option) return;
+      defines.emplace_back(name, language.has_macros ? ToMacro(value) : ToPython(value));
+    };
+    for (const auto& [name, value] : config_.entries) add(name, value);
     for (size_t i = 0; i < parsed_.defines.size(); ++i) {
       const std::string& name = spec_.defines(static_cast<int>(i)).name();
       ASSIGN_OR_RETURN(const Value value, evaluation_.Any(name, parsed_.defines[i]));
@@ -155,12 +197,36 @@ class Planner {
       if (!IsMacroText(text)) {
         return evaluation_.Error(name, absl::StrCat("'", text, "' cannot be a macro"));
       }
-      defines.emplace_back(name, text);
+      add(name, value);
     }
+    if (!language.has_macros) return defines;
     defines.emplace_back("DTYPE", CppName(problem_.dtype));
     defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
                          "1");
     return defines;
+  }
+
+  // Of `source`, with every other file as a header where the language has such.
+  absl::StatusOr<CompilePlan> Compile(Language language, const std::string& source) const {
+    CompilePlan plan;
+    plan.language = language;
+    plan.target = traits_.target;
+    plan.source_name = source;
+    plan.source_text = parsed_.files.at(source);
+    const LanguageTraits& traits = TraitsOf(language);
+    RETURN_IF_ERROR(AddOptions(traits, plan));
+    if (!traits.has_macros && !traits.has_constants) return plan;
+    for (const std::string& header : spec_.headers()) {
+      if (header == source || IsForeignFile(language, header)) continue;
+      plan.headers.push_back({header, parsed_.files.at(header)});
+    }
+    ASSIGN_OR_RETURN(plan.defines, Defines(traits));
+    if (!traits.has_macros) return plan;
+    for (const std::string& option : spec_.nvrtc_options()) {
+      if (WhyNotAllowedOption(option, traits_.target).empty()) plan.options.push_back(option);
+    }
+    plan.include_roots.assign(spec_.include_roots().begin(), spec_.include_roots().end());
+    return plan;
   }
 
   absl::StatusOr<StepPlan> Step(const ParsedStep& step, const Macros& macros) const {
@@ -186,7 +252,7 @@ class Planner {
 
   absl::StatusOr<ProgramPlan> Program() const {
     ASSIGN_OR_RETURN(const std::string chosen, ChosenSource());
-    ASSIGN_OR_RETURN(const Macros macros, Defines());
+    ASSIGN_OR_RETURN(const Macros macros, Defines(TraitsOf(parsed_.language)));
     ProgramPlan program;
     ProgramUnits units;
     for (size_t i = 0; i < parsed_.steps.size(); ++i) {
@@ -208,6 +274,9 @@ class Planner {
     for (size_t unit = 1; unit < units.all.size(); ++unit) {
       units.all[unit].source_text = parsed_.files.at(units.all[unit].source_name);
       program.compile.more.push_back(std::move(units.all[unit]));
+    }
+    if (TraitsOf(parsed_.language).launched_as_compiled) {
+      program.compile.arguments = HintsOf(program.steps.front().args);
     }
     RETURN_IF_ERROR(AddSymbols(program));
     return program;

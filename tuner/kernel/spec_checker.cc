@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/compile_options.h"
+#include "tuner/device_profile.h"
 #include "tuner/expression/operators.h"
 #include "tuner/problem.h"
 #include "tuner/status_macros.h"
@@ -331,7 +332,7 @@ absl::Status SpecChecker::CheckConstraints() {
 
 absl::Status SpecChecker::CheckDefines() {
   const LanguageTraits& language = TraitsOf(parsed_.language);
-  if (!language.has_macros && spec_.defines_size() > 0) {
+  if (!language.has_macros && !language.has_constants && spec_.defines_size() > 0) {
     return root_.Nested("defines", 0).Error(
         "name", absl::StrCat(language.name, " has no macros: let launch expressions and ",
                              "source_choice use the value"));
@@ -350,10 +351,11 @@ absl::Status SpecChecker::CheckOptions() const {
   const LanguageTraits& language = TraitsOf(parsed_.language);
   if (!language.has_macros && spec_.nvrtc_options_size() > 0) {
     return root_.Error("nvrtc_options", 0,
-                       absl::StrCat(language.name, " is compiled without options"));
+                       absl::StrCat(language.name, " is compiled without options of NVRTC"));
   }
   for (int i = 0; i < spec_.nvrtc_options_size(); ++i) {
-    const std::string why = WhyNotAllowedOption(spec_.nvrtc_options(i), "sm_*");
+    const std::string& gpu_target = DeviceProfiles().front()->common_targets.front();
+    const std::string why = WhyNotAllowedOption(spec_.nvrtc_options(i), gpu_target);
     if (!why.empty()) return root_.Error("nvrtc_options", i, why);
   }
   return absl::OkStatus();

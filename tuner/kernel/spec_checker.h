@@ -61,11 +61,12 @@ class SpecChecker {
   absl::Status CheckTolerances() const;
   absl::Status CheckTolerance(const v1::Tolerance& tolerance, const SpecPlace& place) const;
 
-  absl::Status CheckLaunch(const v1::Launch& launch, const SpecPlace& place, ParsedLaunch* parsed);
+  absl::Status CheckLaunch(const v1::Launch& launch, const SpecPlace& place, Language language,
+                           ParsedLaunch* parsed);
   absl::StatusOr<EntryText> CheckEntry(const std::string& entry, Language language,
                                        const SpecPlace& place) const;
   absl::Status CheckSteps();
-  absl::Status CheckStep(const v1::Step& step, Language language, const SpecPlace& place,
+  absl::Status CheckStep(const v1::Step& step, const SpecPlace& place, Language language,
                          ParsedStep* parsed);
   // Indices of the args that a list names; of all args if it names none.
   template <typename List>

@@ -55,8 +55,17 @@ absl::Status SpecChecker::CheckArg(const v1::Arg& arg, const SpecPlace& place, P
     case v1::Arg::kScalar:
       return CheckScalar(arg.scalar(), place.Nested("scalar"), parsed);
     case v1::Arg::kTensorMap:
+      if (TraitsOf(parsed_.language).launched_as_compiled) {
+        return place.Error("tensor_map",
+                           absl::StrCat(ToText(parsed_.language), " takes no tensor maps of a ",
+                                        "spec: make descriptors in the kernel"));
+      }
       return CheckTensorMap(arg.tensor_map(), place.Nested("tensor_map"), parsed);
     case v1::Arg::kSymbol:
+      if (TraitsOf(parsed_.language).launched_as_compiled) {
+        return place.Error("symbol", absl::StrCat(ToText(parsed_.language),
+                                                  " has no variables that a spec could fill"));
+      }
       return CheckSymbol(arg, place.Nested("symbol"), parsed);
     case v1::Arg::KIND_NOT_SET:
       break;
@@ -155,7 +164,9 @@ absl::Status SpecChecker::CheckTensorMap(const v1::TensorMap& map, const SpecPla
 }
 
 absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace& place,
-                                      ParsedLaunch* parsed) {
+                                      Language language, ParsedLaunch* parsed) {
+  const LanguageTraits& traits = TraitsOf(language);
+  const bool compiled = traits.launched_as_compiled;
   Names in_scope = config_names_;
   in_scope.insert("sm_count");
   const struct {
@@ -164,18 +175,28 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
     std::vector<Expression>* parsed;
     int least;
   } kAxes[] = {{"grid", launch.grid(), &parsed->grid, 1},
-               {"block", launch.block(), &parsed->block, 1},
+               {"block", launch.block(), &parsed->block, compiled ? 0 : 1},
                {"cluster", launch.cluster(), &parsed->cluster, 0}};
   for (const auto& axes : kAxes) {
+    if (compiled && axes.least == 0 && axes.texts.size() > 0) {
+      return place.Error(axes.field, 0,
+                         absl::StrCat(traits.name, " decides it: a launch has a grid only; give "
+                                      "params or defines num_warps and num_ctas"));
+    }
     if (axes.texts.size() < axes.least || axes.texts.size() > 3) {
       return place.Error(axes.field,
                          absl::StrCat(axes.least, " to 3 expressions, not ", axes.texts.size()));
     }
     RETURN_IF_ERROR(ParseAll(place, axes.field, axes.texts, in_scope, axes.parsed));
   }
+  if (compiled && (launch.cooperative() || launch.programmatic_dependent_launch())) {
+    return place.Error(launch.cooperative() ? "cooperative" : "programmatic_dependent_launch",
+                       absl::StrCat("not of a kernel in ", traits.name));
+  }
   parsed->cooperative = launch.cooperative();
   parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch();
   if (!launch.shared_bytes().empty()) {
+    if (compiled) return place.Error("shared_bytes", absl::StrCat(traits.name, " decides it"));
     ASSIGN_OR_RETURN(parsed->shared_bytes,
                      Parse(place, "shared_bytes", -1, launch.shared_bytes(), in_scope));
   }
@@ -264,8 +285,8 @@ absl::StatusOr<EntryText> SpecChecker::CheckEntry(const std::string& entry, Lang
   return parsed;
 }
 
-absl::Status SpecChecker::CheckStep(const v1::Step& step, Language language,
-                                    const SpecPlace& place, ParsedStep* parsed) {
+absl::Status SpecChecker::CheckStep(const v1::Step& step, const SpecPlace& place,
+                                    Language language, ParsedStep* parsed) {
   ASSIGN_OR_RETURN(parsed->entry, CheckEntry(step.entry(), language, place));
   parsed->source = step.source();
   const auto& headers = spec_.headers();
@@ -275,7 +296,7 @@ absl::Status SpecChecker::CheckStep(const v1::Step& step, Language language,
                                               "header: add it to headers"));
   }
   if (!step.has_launch()) return place.Error("launch", "missing");
-  RETURN_IF_ERROR(CheckLaunch(step.launch(), place.Nested("launch"), &parsed->launch));
+  RETURN_IF_ERROR(CheckLaunch(step.launch(), place.Nested("launch"), language, &parsed->launch));
   if (step.args_size() > 64) return place.Error("args", 64, "one too many; the most is 64");
   ASSIGN_OR_RETURN(parsed->args, ArgsNamed(place, step.args()));
   if (step.zero_size() > 16) return place.Error("zero", 16, "one too many; the most is 16");
@@ -302,7 +323,11 @@ absl::Status SpecChecker::CheckSteps() {
     if (step.launch().programmatic_dependent_launch()) {
       return root_.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
     }
-    return CheckStep(step, parsed_.language, root_, &parsed);
+    return CheckStep(step, root_, parsed_.language, &parsed);
+  }
+  if (TraitsOf(parsed_.language).launched_as_compiled) {
+    return root_.Error("steps", 0, absl::StrCat("a kernel in ", ToText(parsed_.language),
+                                                " has one entry and one launch"));
   }
   if (!spec_.entry().empty()) return root_.Error("entry", "each of the steps has its own");
   if (spec_.has_launch()) return root_.Error("launch", "each of the steps has its own");
@@ -318,7 +343,7 @@ absl::Status SpecChecker::CheckSteps() {
     if (i == 0 && step.launch().programmatic_dependent_launch()) {
       return place.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
     }
-    RETURN_IF_ERROR(CheckStep(step, parsed_.language, place, &parsed));
+    RETURN_IF_ERROR(CheckStep(step, place, parsed_.language, &parsed));
   }
   return absl::OkStatus();
 }
@@ -330,6 +355,12 @@ absl::Status SpecChecker::CheckReferenceSource(const v1::Reference& reference,
   parsed_.reference_language = own ? Language::kCuda : parsed_.language;
   if (reference.language() != v1::LANGUAGE_UNSPECIFIED) {
     ASSIGN_OR_RETURN(parsed_.reference_language, CheckLanguage(place, reference.language()));
+  }
+  if (TraitsOf(parsed_.reference_language).launched_as_compiled) {
+    return place.Error(own ? "language" : "source",
+                       absl::StrCat("a reference is not written in ",
+                                    ToText(parsed_.reference_language),
+                                    ": name a file of its own, in CUDA C++"));
   }
   if (!own || parsed_.files.count(reference.source()) > 0) return absl::OkStatus();
   return CheckFile(place, "source", -1, reference.source(), parsed_.reference_language);
@@ -355,7 +386,7 @@ absl::Status SpecChecker::CheckReference() {
   if (reference.has_launch()) *step.mutable_launch() = reference.launch();
   ParsedStep& parsed = parsed_.reference.emplace();
   parsed.field = "reference.launch";
-  return CheckStep(step, parsed_.reference_language, place, &parsed);
+  return CheckStep(step, place, parsed_.reference_language, &parsed);
 }
 
 }  // namespace tune

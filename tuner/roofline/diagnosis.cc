@@ -12,6 +12,8 @@
 namespace tune {
 namespace {
 
+using enum RooflineResource;
+
 constexpr double kNanosecondsPerSecond = 1e9;
 constexpr double kDebtCaches = 4;  // writes of fewer caches may leave noticeably later
 constexpr double kRereadWorthSaying = 1.15;
@@ -44,19 +46,21 @@ const Ceiling* DramCeiling(const std::vector<Ceiling>& ceilings, double read_sha
 std::string Percent(double share) { return absl::StrFormat("%.1f %%", share * 100); }
 
 std::string Rate(const ResourceUse& use) {
-  const bool flops = use.resource == "compute";
+  const bool flops = use.resource == kCompute;
   const bool tera = use.roof >= 1e12;
   return absl::StrFormat("%.4g %s%s", use.roof / (tera ? 1e12 : 1e9), tera ? "T" : "G",
                          flops ? "FLOP/s" : "B/s");
 }
 
 std::string NameOf(const ResourceUse& use) {
-  if (use.resource == "dram") return "main memory";
-  if (use.resource == "l3" || use.resource == "l2" || use.resource == "l1") {
-    return absl::StrCat("L", use.resource.substr(1));
+  switch (use.resource) {
+    case kDram: return "main memory";
+    case kL3: return "L3";
+    case kL2: return "L2";
+    case kL1: return "L1";
+    case kShared: return "shared memory";
+    default: return absl::StrCat(use.ceiling, " arithmetic");
   }
-  if (use.resource == "shared") return "shared memory";
-  return absl::StrCat(use.ceiling, " arithmetic");
 }
 
 // "93.2 % of what main memory can do (dram_copy, 4.27 TB/s)".
@@ -81,7 +85,7 @@ class Diagnoser {
   Diagnosis Run();
 
  private:
-  void AddUse(const std::string& resource, const Ceiling* ceiling, double amount, bool counted,
+  void AddUse(RooflineResource resource, const Ceiling* ceiling, double amount, bool counted,
               double debt = 0);
   double DebtBytes() const;
   void AddCompute();
@@ -115,7 +119,7 @@ double Diagnoser::DebtBytes() const {
                                 : basis_.written_bytes;
 }
 
-void Diagnoser::AddUse(const std::string& resource, const Ceiling* ceiling, double amount,
+void Diagnoser::AddUse(RooflineResource resource, const Ceiling* ceiling, double amount,
                        bool counted, double debt) {
   if (ceiling == nullptr || !(amount > 0)) return;
   ResourceUse use{.resource = resource,
@@ -125,7 +129,7 @@ void Diagnoser::AddUse(const std::string& resource, const Ceiling* ceiling, doub
                   .roof = ceiling->value,
                   .floor_ns = amount / ceiling->value * kNanosecondsPerSecond,
                   .believable_ns = (amount - debt) / ceiling->value * kNanosecondsPerSecond};
-  if (resource != "compute") use.intensity = Flops() / amount;
+  if (resource != kCompute) use.intensity = Flops() / amount;
   result_.uses.push_back(std::move(use));
 }
 
@@ -134,11 +138,11 @@ void Diagnoser::AddCompute() {
   if (counted_) {
     for (const auto& [name, count] : counted_->flops) {
       any = any || count > 0;
-      AddUse("compute", FindCeiling(basis_.ceilings, name), count, true);
+      AddUse(kCompute, FindCeiling(basis_.ceilings, name), count, true);
     }
   }
   if (!any) {
-    AddUse("compute", FindCeiling(basis_.ceilings, basis_.declared.peak), basis_.declared.flops,
+    AddUse(kCompute, FindCeiling(basis_.ceilings, basis_.declared.peak), basis_.declared.flops,
            false);
   }
 }
@@ -153,51 +157,58 @@ void Diagnoser::AddMemory() {
   if (counted_ && counted_->dram_read_bytes && counted_->dram_write_bytes) {
     const double bytes = *counted_->dram_read_bytes + *counted_->dram_write_bytes;
     if (bytes > 0) {
-      AddUse("dram", DramCeiling(basis_.ceilings, *counted_->dram_read_bytes / bytes), bytes, true);
+      AddUse(kDram, DramCeiling(basis_.ceilings, *counted_->dram_read_bytes / bytes), bytes, true);
     }
     if (basis_.declared.bytes > 0) result_.reread_factor = bytes / basis_.declared.bytes;
   } else if (!CacheMayHold()) {
     // As the search does: most kernels read about as much as they write.
-    AddUse("dram", FindCeiling(basis_.ceilings, "dram_copy"), basis_.declared.bytes, false,
+    AddUse(kDram, FindCeiling(basis_.ceilings, "dram_copy"), basis_.declared.bytes, false,
            DebtBytes());
   }
   if (!counted_) return;
-  const auto level = [&](const char* name, const std::optional<double>& bytes) {
-    if (bytes) AddUse(name, FindCeiling(basis_.ceilings, name), *bytes, true);
+  const auto level = [&](RooflineResource resource, const char* ceiling,
+                         const std::optional<double>& bytes) {
+    if (bytes) AddUse(resource, FindCeiling(basis_.ceilings, ceiling), *bytes, true);
   };
-  level("l2", counted_->l2_bytes);
-  level("l1", counted_->l1_bytes);
-  level("shared", counted_->shared_bytes);
+  level(kL2, "l2", counted_->l2_bytes);
+  level(kL1, "l1", counted_->l1_bytes);
+  level(kShared, "shared", counted_->shared_bytes);
 }
 
 void Diagnoser::AddLaunch() {
   const Ceiling* launch = FindCeiling(basis_.ceilings, "launch");
   if (launch == nullptr) return;
-  result_.uses.push_back(
-      {.resource = "launch", .ceiling = "launch", .floor_ns = launch->value, .believable_ns = 0});
+  result_.uses.push_back({.resource = kLaunch,
+                          .ceiling = "launch",
+                          .floor_ns = launch->value,
+                          .believable_ns = 0});
 }
 
 void Diagnoser::Judge() {
   std::stable_sort(
       result_.uses.begin(), result_.uses.end(),
       [](const ResourceUse& a, const ResourceUse& b) { return a.floor_ns > b.floor_ns; });
-  if (result_.uses.empty() || !(trial_.measurement.latency_ns_median > 0)) return;
+  if (result_.uses.empty()) return;
   const ResourceUse& binding = result_.uses.front();
-  result_.floor_ns = binding.floor_ns;
-  result_.efficiency = binding.floor_ns / trial_.measurement.latency_ns_median;
+  result_.binding = binding.resource;
+  const double median_ns = trial_.measurement.latency_ns_median;
+  if (!(median_ns > 0)) return;
   double believable_ns = 0;
-  for (const ResourceUse& use : result_.uses) {
+  for (ResourceUse& use : result_.uses) {
+    use.utilisation = use.floor_ns / median_ns;
     believable_ns = std::max(believable_ns, use.believable_ns);
   }
+  result_.floor_ns = binding.floor_ns;
+  result_.efficiency = binding.utilisation;
   if (trial_.outcome == Outcome::kAboveRoof ||
-      believable_ns > kInvalidRoofEfficiency * trial_.measurement.latency_ns_median) {
+      believable_ns > kInvalidRoofEfficiency * median_ns) {
     result_.verdict = RooflineVerdict::kInvalidRoof;
-  } else if (binding.resource == "launch") {
+  } else if (binding.resource == kLaunch) {
     result_.verdict = RooflineVerdict::kLatencyLimited;
   } else if (result_.efficiency >= kWellUsedEfficiency) {
     result_.verdict = RooflineVerdict::kWellUsed;
   } else if (result_.efficiency >= kBoundEfficiency) {
-    result_.verdict = binding.resource == "compute" ? RooflineVerdict::kComputeBound
+    result_.verdict = binding.resource == kCompute ? RooflineVerdict::kComputeBound
                                                     : RooflineVerdict::kMemoryBound;
   } else {
     result_.verdict = RooflineVerdict::kLatencyLimited;
@@ -214,7 +225,7 @@ std::string Diagnoser::InvalidText() const {
 std::string Diagnoser::WaitingText() const {
   const ResourceUse& binding = result_.uses.front();
   const double median = trial_.measurement.latency_ns_median;
-  if (binding.resource == "launch") {
+  if (binding.resource == kLaunch) {
     return absl::StrFormat(
         "Latency-limited: an empty kernel takes %.3g us of its %.3g us, more "
         "than any of its work needs; a larger problem or fewer launches help",
@@ -240,7 +251,7 @@ void Diagnoser::Say() {
       break;
     case RooflineVerdict::kWellUsed:
       result_.sentence = absl::StrCat(
-          "Well used, ", binding.resource == "compute" ? "compute" : "memory", "-bound: ", share);
+          "Well used, ", binding.resource == kCompute ? "compute" : "memory", "-bound: ", share);
       if (result_.efficiency < 1) {
         absl::StrAppend(&result_.sentence, "; ", RoomText(result_.efficiency));
       }
@@ -258,7 +269,7 @@ void Diagnoser::Say() {
 
 void Diagnoser::AddNotes() {
   const double median = trial_.measurement.latency_ns_median;
-  const auto use_of = [&](const char* resource) -> const ResourceUse* {
+  const auto use_of = [&](RooflineResource resource) -> const ResourceUse* {
     const auto it = std::find_if(result_.uses.begin(), result_.uses.end(),
                                  [&](const ResourceUse& use) { return use.resource == resource; });
     return it == result_.uses.end() ? nullptr : &*it;
@@ -268,19 +279,19 @@ void Diagnoser::AddNotes() {
         "main memory moved %.2f times the declared bytes; moving each once would "
         "allow %.3g us",
         result_.reread_factor,
-        use_of("dram") == nullptr ? 0 : use_of("dram")->floor_ns / result_.reread_factor / 1e3));
+        use_of(kDram) == nullptr ? 0 : use_of(kDram)->floor_ns / result_.reread_factor / 1e3));
   }
   if (trial_.resources.spill_bytes > 0) {
     result_.notes.push_back(absl::StrCat("spills ", trial_.resources.spill_bytes,
                                          " bytes of registers per thread to memory"));
   }
-  const ResourceUse* launch = use_of("launch");
+  const ResourceUse* launch = use_of(kLaunch);
   if (launch != nullptr && median > 0 && launch != &result_.uses.front() &&
       launch->floor_ns > kLaunchWorthSaying * median) {
     result_.notes.push_back(absl::StrCat("an empty kernel takes ",
                                          Percent(launch->floor_ns / median), " of this time"));
   }
-  const ResourceUse* dram = use_of("dram");
+  const ResourceUse* dram = use_of(kDram);
   const bool debt =
       dram != nullptr && !dram->counted && basis_.written_bytes > 0 &&
       (basis_.cache_bytes <= 0 || basis_.written_bytes < kDebtCaches * basis_.cache_bytes) &&

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tuner/ceiling.h"
+#include "tuner/fields.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
@@ -34,8 +35,20 @@ struct RooflineBasis {
   double cache_bytes = 0;         // last-level cache; 0: unknown, so any output may be in it
 };
 
+// What can keep a kernel from being faster. Values are sent: do not renumber.
+enum class RooflineResource {
+  kUnknown = 0,
+  kDram = 1,
+  kL3 = 2,
+  kL2 = 3,
+  kL1 = 4,
+  kShared = 5,
+  kCompute = 6,
+  kLaunch = 7,
+};
+
 struct ResourceUse {
-  std::string resource;  // "dram", "l2", "l1", "shared", "compute", "launch"
+  RooflineResource resource = RooflineResource::kUnknown;
   std::string ceiling;   // "dram_copy", "tensor_bf16"
   double amount = 0;     // bytes or FLOPs
   bool counted = false;  // by hardware; else declared
@@ -43,8 +56,11 @@ struct ResourceUse {
   double floor_ns = 0;
   // The same less what may leave the cache after the kernel: nothing can be faster.
   double believable_ns = 0;
-  double intensity = 0;  // FLOPs over these bytes; 0 for compute and launch
+  double utilisation = 0;  // floor over median; 0 when unknown
+  double intensity = 0;    // FLOPs over these bytes; 0 for compute and launch
 };
+TUNE_FIELDS(ResourceUse, resource, ceiling, amount, counted, roof, floor_ns, believable_ns,
+            utilisation, intensity);
 
 enum class RooflineVerdict {
   kUnknown = 0,
@@ -59,11 +75,14 @@ struct Diagnosis {
   std::vector<ResourceUse> uses;  // longest floor first
   double floor_ns = 0;
   double efficiency = 0;  // floor over median; 0 when unknown
+  RooflineResource binding = RooflineResource::kUnknown;  // that of the longest floor
   RooflineVerdict verdict = RooflineVerdict::kUnknown;
   std::string sentence;
   double reread_factor = 0;  // DRAM bytes counted over declared; 0 when not counted
   std::vector<std::string> notes;
 };
+TUNE_FIELDS(Diagnosis, uses, floor_ns, efficiency, binding, verdict, sentence, reread_factor,
+            notes);
 
 // Above this share of a measured roof nothing is believed: both have errors, but not of 3 %.
 inline constexpr double kInvalidRoofEfficiency = 1.03;

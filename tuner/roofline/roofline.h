@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tuner/ceiling.h"
+#include "tuner/fields.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
@@ -23,6 +24,7 @@ struct Roof {
   double ceiling = 0;        // bytes/s or FLOP/s
   CeilingSource source = CeilingSource::kUnknown;
 };
+TUNE_FIELDS(Roof, floor_ns, believable_ns, bound, ceiling, source);
 
 // Bytes a second at which memory takes a mix of which `written_share` is written: reads alone,
 // triads (a third), copies (a half) and writes alone are measured, and the time of a byte lies

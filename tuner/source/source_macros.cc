@@ -143,6 +143,7 @@ class Reader {
 }  // namespace
 
 std::vector<Redefinition> FindRedefinitions(const CompilePlan& plan) {
+  if (!TraitsOf(plan.language).has_macros) return {};
   std::set<std::string> macros;
   for (const auto& [name, value] : plan.defines) {
     if (name != "TUNE_REFERENCE") macros.insert(name);

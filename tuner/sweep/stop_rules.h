@@ -32,14 +32,15 @@ struct SweepBudget {
 inline constexpr double kImprovementRatioMin = 0.001;
 inline constexpr size_t kChanceWindow = 16;
 
+// Values are stored and sent: do not renumber.
 enum class SweepEnd {
   kNone = 0,  // it goes on
-  kStrategyDone,
-  kTrials,
-  kTime,
-  kNoImprovement,
-  kImprovementUnlikely,
-  kCancelled,
+  kStrategyDone = 1,
+  kTrials = 2,
+  kTime = 3,
+  kNoImprovement = 4,
+  kImprovementUnlikely = 5,
+  kCancelled = 6,
 };
 
 // "the budget of trials was spent", ...

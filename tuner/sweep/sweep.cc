@@ -115,7 +115,7 @@ class SweepLoop {
                                               "started: ", ToText(trial->config)));
     }
     // Stored before it is believed: a crash loses nothing that anybody was told.
-    if (hooks_.record) RETURN_IF_ERROR(hooks_.record(*trial));
+    if (hooks_.store) RETURN_IF_ERROR(hooks_.store(*trial));
     Learn(*index, *trial);
     if (hooks_.progress) hooks_.progress(summary_, *trial);
     return true;

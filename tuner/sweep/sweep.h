@@ -32,7 +32,7 @@ struct SweepSummary {
 struct SweepHooks {
   // Stores a trial and gives it its id. The trial is durable when it returns; only then is it
   // believed. An error ends the sweep.
-  std::function<absl::Status(Trial&)> record;
+  std::function<absl::Status(Trial&)> store;
   // After each finished trial.
   std::function<void(const SweepSummary&, const Trial&)> progress;
   // Checked at least every 50 ms.
@@ -41,7 +41,7 @@ struct SweepHooks {
 
 // Tries configs until the strategy is done or the budget is spent. Trials in `known` (from an
 // earlier, interrupted sweep of the same key) are told to the strategy and not run again; they
-// count against a budget in trials, and are neither recorded nor reported as progress. A cancelled
+// count against a budget in trials, and are neither stored nor reported as progress. A cancelled
 // sweep, and one whose time is spent, keeps the trials that have finished, so far as they are
 // stored within a moment, and leaves the rest to the evaluator, which drops it when it measures
 // again or is destroyed.

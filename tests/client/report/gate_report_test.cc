@@ -29,14 +29,16 @@ v1::GateKernel Kernel(const std::string& name, v1::GateVerdict verdict) {
   kernel.set_rounds(15);
   kernel.set_base_ns(35200);
   kernel.set_head_ns(36300);
-  kernel.set_config_source("record 12 of the base");
+  kernel.set_config_source(v1::GATE_CONFIG_SOURCE_RECORD);
+  kernel.set_config_record_id(12);
+  kernel.set_base_kernel_hash("b0");
   return kernel;
 }
 
 v1::GateRun RunOf(const std::vector<v1::GateKernel>& kernels) {
   v1::GateRun run;
   run.set_id(7);
-  run.set_state(v1::GATE_STATE_DONE);
+  run.set_state(v1::JOB_STATE_DONE);
   run.set_device_name("NVIDIA H200");
   run.set_base_label("0123456789abcdef0123456789abcdef01234567");
   run.set_head_label("topic <&>");
@@ -107,7 +109,7 @@ TEST(GateReport, ExitCodes) {
   EXPECT_EQ(code({Kernel("x", v1::GATE_VERDICT_INVALID), Kernel("f", v1::GATE_VERDICT_FAIL)}),
             kGateFailed);
   v1::GateRun stopped = RunOf({pass});
-  stopped.set_state(v1::GATE_STATE_FAILED);
+  stopped.set_state(v1::JOB_STATE_FAILED);
   EXPECT_EQ(ExitCodeOf(stopped, Strict::kNo), kFailed);
 }
 

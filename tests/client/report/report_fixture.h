@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "tune/v1/comparison.pb.h"
 #include "tune/v1/report.pb.h"
 
 namespace tune::client {
@@ -19,7 +20,7 @@ inline void AddEntry(v1::Config& config, const std::string& param, int64_t value
   entry->mutable_value()->set_integer(value);
 }
 
-inline void AddUse(v1::RooflinePoint& point, const std::string& resource,
+inline void AddUse(v1::RooflinePoint& point, v1::RooflineResource resource,
                    const std::string& ceiling, double amount, double roof, bool counted) {
   const double median = point.trial().measurement().latency_ns_median();
   v1::ResourceUse* use = point.add_uses();
@@ -30,7 +31,7 @@ inline void AddUse(v1::RooflinePoint& point, const std::string& resource,
   use->set_counted(counted);
   use->set_floor_ns(amount / roof * 1e9);
   use->set_utilisation(use->floor_ns() / median);
-  if (resource != "compute") use->set_intensity(1e9 / amount);
+  if (resource != v1::ROOFLINE_RESOURCE_COMPUTE) use->set_intensity(1e9 / amount);
 }
 
 // 40 trials of "sketch": 36 ok (10 of them counted, 1 above the roof besides), 3 failed.
@@ -72,17 +73,17 @@ inline v1::Roofline SketchRoofline(int64_t sweep_id) {
     m.set_sample_count(60);
     m.set_clock(v1::CLOCK_CUPTI);
     trial.mutable_resources()->set_registers(32 + 8 * (i % 3));
-    AddUse(point, "dram", "dram_copy", i < 10 ? 1.5e9 : 1e9, 4.2e12, i < 10);
+    AddUse(point, v1::ROOFLINE_RESOURCE_DRAM, "dram_copy", i < 10 ? 1.5e9 : 1e9, 4.2e12, i < 10);
     if (i < 10) {
-      AddUse(point, "l2", "l2", 3e9, 9e12, true);
-      AddUse(point, "l1", "l1", 6e9, 30e12, true);
+      AddUse(point, v1::ROOFLINE_RESOURCE_L2, "l2", 3e9, 9e12, true);
+      AddUse(point, v1::ROOFLINE_RESOURCE_L1, "l1", 6e9, 30e12, true);
       point.set_profile_id(i + 1);
       point.set_reread_factor(1.5);
     }
-    AddUse(point, "compute", "f32", 1e9, 60e12, i < 10);
+    AddUse(point, v1::ROOFLINE_RESOURCE_COMPUTE, "f32", 1e9, 60e12, i < 10);
     point.set_floor_ns(point.uses(0).floor_ns());
     point.set_efficiency(point.floor_ns() / median);
-    point.set_binding("dram");
+    point.set_binding(v1::ROOFLINE_RESOURCE_DRAM);
     point.set_verdict(i == 36 ? v1::ROOFLINE_VERDICT_INVALID_ROOF : v1::ROOFLINE_VERDICT_WELL_USED);
     point.set_diagnosis("Well used, memory-bound: close to what main memory can do");
   }
@@ -151,6 +152,55 @@ inline v1::SweepReport SketchSweepReport() {
   failed.add_examples()->set_message(kHostileText);
   report.add_notes("a note");
   return report;
+}
+
+// Two kernels over three sizes; the second is twice as slow, has a hostile name and, at last,
+// another result.
+inline v1::Comparison SketchComparison() {
+  v1::Comparison comparison;
+  comparison.set_id(7);
+  comparison.set_state(v1::JOB_STATE_DONE);
+  comparison.set_subject("sketch, other: rows=8 bf16 and 2 more");
+  comparison.set_device_name("NVIDIA H200");
+  comparison.set_target("sm_90a");
+  comparison.set_driver("580");
+  comparison.set_cache_mode(v1::CACHE_MODE_COLD);
+  comparison.set_rounds(7);
+  comparison.set_sweep_dim("rows");
+  for (int i = 1; i <= 3; ++i) {
+    v1::ComparedProblem& problem = *comparison.add_problems();
+    v1::DimValue& rows = *problem.mutable_problem()->add_dims();
+    rows.set_name("rows");
+    rows.set_value(4 << i);
+    problem.mutable_problem()->set_dtype("bf16");
+    problem.set_work_bytes(1e9);
+    problem.set_floor_ns(2e5);
+    problem.set_bound(v1::BOUND_MEMORY);
+    problem.set_ceiling(5e12);
+    problem.set_ceiling_source(v1::CEILING_SOURCE_MEASURED);
+    for (int k = 1; k <= 2; ++k) {
+      v1::ComparedKernel& kernel = *problem.add_kernels();
+      kernel.set_label(k == 1 ? "sketch" : kHostileText);
+      kernel.set_outcome(v1::OUTCOME_OK);
+      kernel.set_agreement(v1::OUTCOME_OK);
+      kernel.set_compiler("NVRTC 13.0");
+      kernel.set_config_source("exact");
+      kernel.set_rounds(7);
+      v1::Measurement& measured = *kernel.mutable_measurement();
+      measured.set_latency_ns_median(2.5e5 * k);
+      measured.set_latency_ns_low(2.4e5 * k);
+      measured.set_latency_ns_high(2.6e5 * k);
+      measured.set_bytes_per_second(4e12 / k);
+      measured.set_peak_fraction(0.8 / k);
+      kernel.set_ratio(k);
+      kernel.set_ratio_low(k == 1 ? 1 : 1.9);
+      kernel.set_ratio_high(k == 1 ? 1 : 2.1);
+    }
+  }
+  v1::ComparedKernel& last = *comparison.mutable_problems(2)->mutable_kernels(1);
+  last.set_agreement(v1::OUTCOME_WRONG_RESULT);
+  last.set_agreement_message("against the reference of sketch: y[3] is 1, the reference 2");
+  return comparison;
 }
 
 }  // namespace tune::client

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints a page for the browser test: report_page_fixture roofline|rooflines|sweep.
+// Prints a page for the browser test: report_page_fixture roofline|rooflines|sweep|comparison.
 #include <cstdio>
 #include <string>
 
@@ -12,5 +12,6 @@ int main(int argc, char** argv) {
   if (what == "roofline") std::fputs(HtmlPage(SketchReport(1)).c_str(), stdout);
   if (what == "rooflines") std::fputs(HtmlPage(SketchReport(3)).c_str(), stdout);
   if (what == "sweep") std::fputs(HtmlPage(SketchSweepReport()).c_str(), stdout);
+  if (what == "comparison") std::fputs(HtmlPage(SketchComparison()).c_str(), stdout);
   return 0;
 }

@@ -140,6 +140,14 @@ class ReportPage(unittest.TestCase):
         self.assertEqual(dom.count("<canvas"), 3)
         self.assertIn("BLOCK against STAGES", dom)
 
+    def test_a_comparison_page(self):
+        _, dom = self.dataset(self.page("comparison"))
+        self.assertEqual(dom.count("<canvas"), 1)
+        self.assertIn("Rate over rows", dom)
+        self.assertEqual(dom.count("5 TB/s"), 0)
+        self.assertEqual(dom.count("4 TB/s"), 3)
+        self.assertIn("wrong_result", dom)
+
     def test_tables_are_whole_on_a_phone(self):
         for what, tables in (("rooflines", "2"), ("roofline", "1")):
             path = self.page(what)
@@ -160,7 +168,7 @@ class ReportPage(unittest.TestCase):
         target = pathlib.Path(os.environ.get("REPORT_SCREENSHOTS", self.dir.name))
         target.mkdir(parents=True, exist_ok=True)
         sizes = []
-        for what in ("roofline", "sweep"):
+        for what in ("roofline", "sweep", "comparison"):
             uri = self.page(what).as_uri()
             for name, flags in (("light", ["--window-size=1280,2400"]),
                                 ("dark", ["--window-size=1280,2400",

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "client/report/comparison_view.h"
 #include "client/report/html_page.h"
 #include "client/report/markdown.h"
 #include "client/report/roofline_view.h"
@@ -114,14 +115,14 @@ TEST(SweepReport, EveryFormatHasEffectsHeatMapTimeLineAndOutcomes) {
 
 TEST(SweepReport, AFailedSweepSaysWhy) {
   v1::SweepReport report;
-  report.mutable_sweep()->set_state(v1::SWEEP_STATE_FAILED);
+  report.mutable_sweep()->set_state(v1::JOB_STATE_FAILED);
   report.mutable_sweep()->set_message("the reference kernel does not compile");
   for (const std::string& text : {TerminalText(report), MarkdownText(report, "")}) {
     EXPECT_THAT(text, HasSubstr("failed: the reference kernel does not compile"));
     EXPECT_THAT(text, HasSubstr("none: no config was tried"));
   }
   EXPECT_THAT(TerminalText(report), Not(HasSubstr("each improvement")));
-  report.mutable_sweep()->set_state(v1::SWEEP_STATE_DONE);
+  report.mutable_sweep()->set_state(v1::JOB_STATE_DONE);
   report.mutable_sweep()->clear_message();
   EXPECT_THAT(TerminalText(report), Not(HasSubstr("state ")));
 }
@@ -136,8 +137,45 @@ TEST(SweepReport, NoSpeedupIsClaimedInNoise) {
   EXPECT_THAT(TerminalText(report), Not(HasSubstr("times the default's speed")));
 }
 
+TEST(Comparison, EveryFormatHasRatiosRatesAndWhatDiffers) {
+  const v1::Comparison comparison = SketchComparison();
+  EXPECT_FALSE(AllRight(comparison));
+  const std::string terminal = TerminalText(comparison);
+  for (const char* part : {"250.0 us", "[240.0 us, 260.0 us]", "2.000 [1.900, 2.100]", "4 TB/s",
+                           "80.0 %", "!differs", "roof: 5 TB/s of memory, measured",
+                           "at rows=32: its results differ against the reference of sketch"}) {
+    EXPECT_THAT(terminal, HasSubstr(part));
+  }
+  const std::string csv = CsvText(comparison);
+  EXPECT_EQ(Count(csv, "\n"), 7u + 3 * Count(kHostileText, "\n"));
+  EXPECT_THAT(csv, HasSubstr("comparison,device,target,driver,dtype,rows,kernel,"));
+  EXPECT_THAT(csv, HasSubstr(",ok,7,250000,240000,260000,1,1,1,4e+12,,0.8\n"));
+  const std::string markdown = MarkdownText(comparison, "c.svg");
+  EXPECT_THAT(markdown, HasSubstr("![Comparison](c.svg)"));
+  EXPECT_THAT(markdown, HasSubstr("| rows | kernel | median |"));
+  EXPECT_THAT(markdown, Not(HasSubstr("<img")));
+}
+
+TEST(Comparison, APictureHasALineForEachKernelAndTheRoof) {
+  const SvgChart chart = ComparisonChart(SketchComparison());
+  ASSERT_EQ(chart.lines.size(), 3u);
+  EXPECT_EQ(chart.lines[0].points.size(), 3u);
+  EXPECT_DOUBLE_EQ(chart.lines[0].points[2].x, 32);
+  EXPECT_DOUBLE_EQ(chart.lines[0].points[2].y, 4e12);
+  EXPECT_EQ(chart.lines[2].name, "roof");
+  EXPECT_DOUBLE_EQ(chart.lines[2].points[0].y, 5e12);
+  EXPECT_EQ(PointsOf(chart), 6u);
+  EXPECT_TRUE(chart.points[1].points[2].hollow) << "its result differs";
+  v1::Comparison one = SketchComparison();
+  one.clear_sweep_dim();
+  one.mutable_problems()->DeleteSubrange(1, 2);
+  EXPECT_EQ(ComparisonChart(one).x.categories.size(), 2u);
+  EXPECT_EQ(ComparisonChart(one).references.size(), 1u);
+}
+
 TEST(HtmlPage, IsOneFileThatNothingInItsDataCanBreak) {
-  for (const std::string& page : {HtmlPage(SketchReport(2)), HtmlPage(SketchSweepReport())}) {
+  for (const std::string& page : {HtmlPage(SketchReport(2)), HtmlPage(SketchSweepReport()),
+                                  HtmlPage(SketchComparison())}) {
     EXPECT_THAT(page, Not(HasSubstr("<img")));
     EXPECT_THAT(page, HasSubstr("\\u003c/script\\u003e"));
     EXPECT_EQ(Count(page, "</script>"), 3u);  // data, library, ours

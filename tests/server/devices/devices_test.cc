@@ -5,20 +5,17 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "db/store.h"
 #include "kernels/catalogue.h"
 #include "server/kernels/catalogue.h"
 #include "server/records/record_book.h"
 #include "server/supervision/workers.h"
-#include "tests/server/temp_dir.h"
+#include "tests/server/scripted_gpus.h"
 
 namespace tune::server {
 namespace {
@@ -26,33 +23,19 @@ namespace {
 class DevicesTest : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string bin = dir_.path() + "/bin";
-    std::filesystem::create_directories(bin);
-    const std::string program = bin + "/tune-device-cuda";
-    // shellcheck would have "how" quoted; it is two arguments.
-    std::ofstream(program) << "#!/bin/sh\nexec " << SCRIPTED_WORKER << " device --state "
-                           << dir_.path() << " --target sm_90a $(cat " << dir_.path()
-                           << "/how 2>/dev/null) \"$@\"\n";
-    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     StartWorkers();
-    store_ = db::Store::Open(dir_.path() + "/tune.db").value();
+    store_ = db::Store::Open(gpus_.Path("tune.db")).value();
     devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
   }
-  // The scripted worker has no walls.
-  void StartWorkers() {
-    workers_ = Workers::Create({.state_dir = dir_.path() + "/state",
-                                .worker_dir = dir_.path() + "/bin",
-                                .allow_weak_walls = true})
-                   .value();
-  }
+  void StartWorkers() { workers_ = gpus_.StartWorkers(); }
   std::string ChosenId() {
     absl::StatusOr<DeviceView> view = devices_->Choose("", absl::Now() + absl::Seconds(60));
     return view.ok() ? view->status.id : view.status().ToString();
   }
   DeviceSupervisor& gpu() { return *workers_->devices()[0]; }
   // A driver that is not there, or a canary that fails, until it is called off.
-  void Break(const std::string& how) { std::ofstream(dir_.path() + "/how") << how; }
-  void Mend() { std::filesystem::remove(dir_.path() + "/how"); }
+  void Break(const std::string& how) { gpus_.Tell(0, how); }
+  void Mend() { gpus_.Tell(0, ""); }
   DeviceView View(const std::string& id) {
     return devices_->Choose(id, absl::Now() + absl::Seconds(60)).value();
   }
@@ -72,11 +55,27 @@ class DevicesTest : public testing::Test {
     ASSERT_EQ(gpu().Status().state, DeviceState::kSuspect);
   }
 
-  TempDir dir_;
+  ScriptedGpus gpus_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<db::Store> store_;
   std::unique_ptr<Devices> devices_;
 };
+
+TEST_F(DevicesTest, EveryLanguageThatIsCompiledForADeviceIsNamed) {
+  EXPECT_EQ(View("cuda:0").compilers, "scripted 1, scripted PTX 1");
+}
+
+// A sweep that an earlier daemon left takes its turn while devices are still being probed.
+TEST_F(DevicesTest, AProbeLeavesAJobsWorkerAlone) {
+  const auto turn = devices_->turns().Take("cuda:0", "a test", {});
+  ASSERT_TRUE(turn.ok());
+  ASSERT_TRUE(gpu().Prepare({}, "ok", 1).ok());
+  RunRequest request;
+  request.program.binary = "count";
+  ASSERT_EQ(gpu().Run(request)->message, "3") << "after the canary and the reference";
+  EXPECT_EQ(View("cuda:0").compilers, "scripted 1, scripted PTX 1") << "it is known all the same";
+  EXPECT_EQ(gpu().Run(request)->message, "4") << "in the same process";
+}
 
 TEST_F(DevicesTest, ASuspectGpuIsStillTheDefault) {
   EXPECT_EQ(ChosenId(), "cuda:0");
@@ -196,7 +195,7 @@ class CeilingsTest : public DevicesTest {
 
 TEST_F(CeilingsTest, AStaleOneIsMeasuredBeforeItIsFreshAgain) {
   const absl::Duration old = absl::Hours(24 * 31);
-  // As a daemon that has run for a month: the lease knows them, the store says how old they are.
+  // As a daemon that has run for a month: the supervisor knows them, the store how old they are.
   ASSERT_TRUE(store_->PutCeilings({Row("dram_copy", 7e11, old), Row("f32", 7e12, old)}).ok());
   gpu().SetCeilings(
       {{"dram_copy", 7e11, CeilingSource::kMeasured}, {"f32", 7e12, CeilingSource::kMeasured}});

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "tests/server/supervision/scripted.h"
@@ -20,16 +21,24 @@ class CompileBatchTest : public testing::Test {
     options.command = ScriptedCommand("compile", dir);
     return options;
   }
-  static CompilePlan Plan(const std::string& behaviour) {
-    return {.target = "sm_90a", .source_name = "a.cu", .source_text = behaviour, .entries = {"k"}};
+  CompileBatchTest() {
+    compilers_.Add({.languages = {Language::kCuda},
+                    .pool = std::make_unique<CompilePool>(Options(dir_))});
+  }
+  static ProgramPlan Plan(const std::string& behaviour) {
+    return {.compile = {.target = "sm_90a",
+                        .source_name = "a.cu",
+                        .source_text = behaviour,
+                        .entries = {"k"}},
+            .steps = {{.launch = {.entry = "k", .block = {32, 1, 1}}}}};
   }
 
   TempDir dir_;
-  CompilePool pool_{Options(dir_)};
+  Compilers compilers_;
 };
 
 TEST_F(CompileBatchTest, GivesResultsInTheOrderOfAdding) {
-  CompileBatch batch(pool_, /*bytes_max=*/1 << 20);
+  CompileBatch batch(compilers_, /*bytes_max=*/1 << 20);
   for (const char* behaviour : {"bulky 30", "outcome 3", "bulky 10"}) batch.Add(Plan(behaviour));
   const auto results = batch.Await({});
   ASSERT_TRUE(results.ok()) << results.status();
@@ -39,8 +48,28 @@ TEST_F(CompileBatchTest, GivesResultsInTheOrderOfAdding) {
   EXPECT_EQ((*results)[2].artifact.binary.size(), 10u);
 }
 
+TEST_F(CompileBatchTest, StepsAreHeldAgainstWhatWasCompiled) {
+  CompileBatch batch(compilers_, /*bytes_max=*/1 << 20);
+  for (const char* behaviour : {"threads 32", "threads 64"}) batch.Add(Plan(behaviour));
+  const auto results = batch.Await({});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_FALSE((*results)[0].misfit) << (*results)[0].artifact.log;
+  EXPECT_TRUE((*results)[1].misfit);
+  EXPECT_EQ((*results)[1].artifact.outcome, Outcome::kInvalidConfig);
+  EXPECT_THAT((*results)[1].artifact.log, HasSubstr("compiled for exactly 64"));
+  EXPECT_TRUE((*results)[1].artifact.binary.empty());
+}
+
+TEST_F(CompileBatchTest, ALanguageThatNobodyCompilesEndsIt) {
+  CompileBatch batch(compilers_, /*bytes_max=*/1 << 20);
+  ProgramPlan plan = Plan("ok");
+  plan.compile.language = Language::kPtx;
+  batch.Add(plan);
+  EXPECT_TRUE(absl::IsUnimplemented(batch.Await({}).status()));
+}
+
 TEST_F(CompileBatchTest, TooManyBytesInAllEndItAtOnce) {
-  CompileBatch batch(pool_, /*bytes_max=*/100);
+  CompileBatch batch(compilers_, /*bytes_max=*/100);
   for (int i = 0; i < 3; ++i) batch.Add(Plan("bulky 40"));
   batch.Add(Plan("hang"));  // nobody waits for what comes after
   const absl::Status status = batch.Await({}).status();

@@ -89,7 +89,7 @@ class GateServiceTest : public testing::Test {
   const TempDir dir_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::GateService::Stub> gates_;
-  std::vector<std::string> phases_;
+  std::vector<v1::GatePhase> phases_;
 };
 
 TEST_F(GateServiceTest, TheSameCodeIsIdenticalAndNotTimed) {
@@ -112,18 +112,18 @@ TEST_F(GateServiceTest, FarMoreWorkFailsAndReplaysTheSame) {
   EXPECT_GT(kernel.ratio(), 1.5);
   EXPECT_GT(kernel.ratio_low(), 1.0);
   EXPECT_EQ(kernel.rounds(), 15);
-  EXPECT_EQ(kernel.config_source(), "default");
+  EXPECT_EQ(kernel.config_source(), v1::GATE_CONFIG_SOURCE_DEFAULT);
   EXPECT_GE(kernel.round_results_size(), 20);
   EXPECT_EQ(run.verdicts().at("FAIL"), 1);
-  EXPECT_EQ(run.state(), v1::GATE_STATE_DONE);
-  EXPECT_THAT(phases_, testing::Contains("confirm"));
+  EXPECT_EQ(run.state(), v1::JOB_STATE_DONE);
+  EXPECT_THAT(phases_, testing::Contains(v1::GATE_PHASE_CONFIRM));
 
-  v1::ReplayGateRequest replay;
-  replay.set_run_id(run.id());
-  v1::ReplayGateResponse replayed;
-  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ReplayGate, replay, &replayed).ok());
-  EXPECT_TRUE(replayed.differences().empty()) << replayed.differences(0);
-  EXPECT_EQ(replayed.run().kernels(0).p(), kernel.p());
+  v1::RecomputeGateRequest again;
+  again.set_run_id(run.id());
+  v1::RecomputeGateResponse recomputed;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::RecomputeGate, again, &recomputed).ok());
+  EXPECT_TRUE(recomputed.differences().empty()) << recomputed.differences(0);
+  EXPECT_EQ(recomputed.run().kernels(0).p(), kernel.p());
 
   v1::GetHistoryRequest history;
   history.set_kernel_name("scale");
@@ -153,11 +153,11 @@ TEST_F(GateServiceTest, WhatCannotBeMeasuredIsInvalidAndTheRestGoesOn) {
   EXPECT_THAT(run.kernels(1).reason(), HasSubstr("this revision is broken"));
   EXPECT_EQ(run.kernels(2).verdict(), v1::GATE_VERDICT_IDENTICAL);
 
-  v1::ReplayGateRequest replay;
-  replay.set_run_id(run.id());
-  v1::ReplayGateResponse replayed;
-  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ReplayGate, replay, &replayed).ok());
-  EXPECT_TRUE(replayed.differences().empty()) << replayed.differences(0);
+  v1::RecomputeGateRequest again;
+  again.set_run_id(run.id());
+  v1::RecomputeGateResponse recomputed;
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::RecomputeGate, again, &recomputed).ok());
+  EXPECT_TRUE(recomputed.differences().empty()) << recomputed.differences(0);
 }
 
 // The workers' folder, with a device worker that adds a line to `log` when it starts.
@@ -248,7 +248,7 @@ TEST_F(GateServiceTest, AStudyIsResampled) {
 
 TEST_F(GateServiceTest, ARecordingIsAPointOfTheHistory) {
   v1::RunGateRequest request = Request(Revision(1), Revision(1));
-  request.set_kind(v1::GATE_KIND_RECORDING);
+  request.set_kind(v1::GATE_KIND_HISTORY);
   request.mutable_entries(0)->clear_base();
   request.mutable_rules()->set_screen_rounds(2);
   RunOk(request);
@@ -371,11 +371,11 @@ TEST_F(GateServiceTest, EndingTheCallEndsTheRun) {
   v1::ListGatesResponse list;
   ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ListGates, v1::ListGatesRequest(), &list).ok());
   ASSERT_EQ(list.runs_size(), 2);
-  EXPECT_EQ(list.runs(1).state(), v1::GATE_STATE_CANCELLED);
-  v1::ReplayGateRequest replay;
-  replay.set_run_id(list.runs(1).id());
-  v1::ReplayGateResponse replayed;
-  EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::ReplayGate, replay, &replayed).error_code(),
+  EXPECT_EQ(list.runs(1).state(), v1::JOB_STATE_CANCELLED);
+  v1::RecomputeGateRequest again;
+  again.set_run_id(list.runs(1).id());
+  v1::RecomputeGateResponse recomputed;
+  EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::RecomputeGate, again, &recomputed).error_code(),
             grpc::StatusCode::FAILED_PRECONDITION);
 }
 

@@ -69,10 +69,20 @@ class HeldWork : public JobWork {
     if (free_) return {.message = "well"};
     if (resumable_ && !context.cancelled_for_good()) {
       journal_.Write(name_ + " stopped");
+      changed_.wait(lock, [this] { return !lingers_; });
       return {.interrupted = true};
     }
     return {.status = absl::CancelledError("stopped")};
   }
+  // Whether it takes its time to stop.
+  void Linger(bool lingers) {
+    std::lock_guard lock(mutex_);
+    lingers_ = lingers;
+    changed_.notify_all();
+  }
+  absl::Duration time_max() const override { return time_max_; }
+  void LimitTime(absl::Duration time_max) { time_max_ = time_max; }
+
   absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
   void Ended(const absl::Status& status) override {
     journal_.Write(absl::StrCat(name_, " ended ", absl::StatusCodeToString(status.code())));
@@ -87,7 +97,10 @@ class HeldWork : public JobWork {
   const bool resumable_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool free_ = false;  // guarded by mutex_
+  absl::Duration time_max_ = absl::InfiniteDuration();
+  // Guarded by mutex_.
+  bool free_ = false;
+  bool lingers_ = false;
 };
 
 class SchedulerTest : public testing::Test {
@@ -182,6 +195,71 @@ TEST_F(SchedulerTest, ABackgroundJobYieldsAndGoesOn) {
   interactive->LetGo();
   ASSERT_TRUE(journal_.Await("background ended OK"));
   EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kDone);
+}
+
+TEST_F(SchedulerTest, AJobThatYieldsCanBeCancelledMeanwhile) {
+  const auto background = Make("background", true);
+  background->Linger(true);
+  const std::shared_ptr<Job> job = Submit(background, {"cuda:0"}, db::JobPriority::kBackground);
+  ASSERT_TRUE(journal_.Await("background on cuda:0"));
+  const auto interactive = Make("interactive");
+  Submit(interactive);
+  ASSERT_TRUE(journal_.Await("background stopped"));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(scheduler_->Cancel(job->id(), SteadyNow()).status()));
+  background->Linger(false);
+  EXPECT_TRUE(journal_.Await("background ended CANCELLED"));
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kCancelled);
+  EXPECT_TRUE(journal_.Await("interactive on cuda:0"));
+}
+
+TEST_F(SchedulerTest, NobodyYieldsWhereADeviceIsFreeOrAboutToBe) {
+  const auto background = Make("background", true);
+  const auto other = Make("other", true);
+  other->Linger(true);
+  const std::shared_ptr<Job> stays = Submit(background, {"cuda:0"}, db::JobPriority::kBackground);
+  const std::shared_ptr<Job> yields = Submit(other, {"cuda:1"}, db::JobPriority::kBackground);
+  ASSERT_TRUE(journal_.Await("background on cuda:0"));
+  ASSERT_TRUE(journal_.Await("other on cuda:1"));
+  Submit(Make("first"), {"cuda:1"});
+  ASSERT_TRUE(journal_.Await("other stopped"));
+  // cuda:1 is promised to the first, so the second needs the other device.
+  Submit(Make("second"), {"cuda:1", "cuda:0"});
+  EXPECT_TRUE(journal_.Await("background stopped"));
+  EXPECT_TRUE(journal_.Await("second on cuda:0"));
+  other->Linger(false);
+  EXPECT_TRUE(journal_.Await("first on cuda:1"));
+}
+
+TEST_F(SchedulerTest, AJobThatTakesTooLongSaysSo) {
+  const auto work = Make("slow");
+  work->LimitTime(absl::Milliseconds(20));
+  const std::shared_ptr<Job> job = Submit(work);
+  ASSERT_TRUE(journal_.Await("slow ended DEADLINE_EXCEEDED"));
+  const db::JobRow row = store_->GetJob(job->id()).value();
+  EXPECT_EQ(row.state, db::JobState::kFailed);
+  EXPECT_EQ(row.message, "slow took longer than 20ms and was stopped");
+}
+
+TEST_F(SchedulerTest, AJobThatTheDaemonStopsIsNotCancelled) {
+  const std::shared_ptr<Job> job = Submit(Make("gate"));
+  ASSERT_TRUE(journal_.Await("gate on cuda:0"));
+  scheduler_->Stop();
+  EXPECT_TRUE(journal_.Await("gate ended UNAVAILABLE"));
+  const db::JobRow row = store_->GetJob(job->id()).value();
+  EXPECT_EQ(row.state, db::JobState::kFailed);
+  EXPECT_EQ(row.message, "the daemon stopped before it was done");
+}
+
+TEST_F(SchedulerTest, AJobThatBeginsToBeCancelledEndsAtItsTurn) {
+  const auto holder = Make("holder");
+  Submit(holder);
+  ASSERT_TRUE(journal_.Await("holder on cuda:0"));
+  const std::shared_ptr<Job> waiting = Submit(Make("waiting"));
+  scheduler_->BeginCancel(waiting->id());
+  scheduler_->BeginCancel(12345);
+  holder->LetGo();
+  ASSERT_TRUE(journal_.Await("waiting ended CANCELLED"));
+  EXPECT_EQ(store_->GetJob(waiting->id()).value().state, db::JobState::kCancelled);
 }
 
 TEST_F(SchedulerTest, CancelEndsAJobThatRunsAndOneThatWaits) {

@@ -78,7 +78,7 @@ TEST_F(ReplayServiceTest, StopRulesAndBudgetsEndAReplay) {
   request.mutable_stop()->set_trials_without_improvement(30);
   const v1::ReplayResponse stopped = Replay(request);
   EXPECT_LT(stopped.evaluations(), 4000u);
-  EXPECT_THAT(stopped.end(), HasSubstr("improve"));
+  EXPECT_THAT(stopped.end_message(), HasSubstr("improve"));
   request.clear_stop();
   request.mutable_budget()->set_seconds(60);  // a config took 2.4 s at the median
   EXPECT_LT(Replay(request).evaluations(), 60u);
@@ -98,7 +98,7 @@ TEST_F(ReplayServiceTest, AComparisonHasFiguresForEachStrategyAndRecording) {
   grpc::ClientContext context;
   auto reader = stub_->CompareStrategies(&context, request);
   v1::CompareStrategiesEvent event;
-  v1::Comparison comparison;
+  v1::StrategyComparison comparison;
   while (reader->Read(&event)) {
     if (event.has_result()) comparison = event.result();
   }

@@ -111,7 +111,7 @@ TEST_F(ReportServiceTest, ARooflineHasEveryTrialWithItsFloors) {
     if (point.trial().outcome() != v1::OUTCOME_OK) continue;
     // Warm, and all of it fits into the cache: arithmetic is all it can be held against.
     ASSERT_GT(point.uses_size(), 0);
-    EXPECT_EQ(point.uses(0).resource(), "compute");
+    EXPECT_EQ(point.uses(0).resource(), v1::ROOFLINE_RESOURCE_COMPUTE);
     const double median = point.trial().measurement().latency_ns_median();
     EXPECT_NEAR(point.floor_ns(), 65536 / point.uses(0).roof() * 1e9, 1e-3);
     EXPECT_DOUBLE_EQ(point.efficiency(), point.floor_ns() / median);

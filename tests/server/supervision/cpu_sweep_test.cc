@@ -50,7 +50,7 @@ class CpuSweepTest : public testing::Test {
     auto strategy = MakeStrategy("exhaustive", space).value();
     std::vector<Trial> trials;
     SweepHooks hooks;
-    hooks.record = [&](Trial& trial) {
+    hooks.store = [&](Trial& trial) {
       trial.id = static_cast<int64_t>(trials.size()) + 1;
       trials.push_back(trial);
       return absl::OkStatus();

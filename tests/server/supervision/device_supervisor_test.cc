@@ -29,62 +29,62 @@ class DeviceSupervisorTest : public testing::Test {
     options_.id = "test:0";
     options_.command = ScriptedCommand("device", dir_);
   }
-  DeviceSupervisor& lease() {
-    if (lease_ == nullptr) lease_ = std::make_unique<DeviceSupervisor>(options_);
-    return *lease_;
+  DeviceSupervisor& supervisor() {
+    if (supervisor_ == nullptr) supervisor_ = std::make_unique<DeviceSupervisor>(options_);
+    return *supervisor_;
   }
   void SetCanary(const std::string& behaviour) {
     options_.command = ScriptedCommand("device", dir_, {"--canary", behaviour});
   }
   void Prepare() {
-    const absl::Status prepared = lease().Prepare({}, "ok", 1);
+    const absl::Status prepared = supervisor().Prepare({}, "ok", 1);
     ASSERT_TRUE(prepared.ok()) << prepared;
   }
   RunReport Run(const std::string& behaviour) {
-    absl::StatusOr<RunReport> report = lease().Run(Request(behaviour));
+    absl::StatusOr<RunReport> report = supervisor().Run(Request(behaviour));
     EXPECT_TRUE(report.ok()) << behaviour << ": " << report.status();
     return report.value_or(RunReport{});
   }
 
   TempDir dir_;
   DeviceSupervisorOptions options_;
-  std::unique_ptr<DeviceSupervisor> lease_;
+  std::unique_ptr<DeviceSupervisor> supervisor_;
 };
 
 TEST_F(DeviceSupervisorTest, KnowsItsDeviceOnceOpened) {
-  EXPECT_EQ(lease().Status().state, DeviceState::kUnavailable);
-  ASSERT_TRUE(lease().Open().ok());
-  const DeviceStatus status = lease().Status();
+  EXPECT_EQ(supervisor().Status().state, DeviceState::kUnavailable);
+  ASSERT_TRUE(supervisor().Open().ok());
+  const DeviceStatus status = supervisor().Status();
   EXPECT_EQ(status.state, DeviceState::kHealthy);
   EXPECT_EQ(status.info.name, "scripted device");
   EXPECT_EQ(status.message, "");
-  lease().Close();
-  EXPECT_EQ(lease().Status().info.name, "scripted device");
+  supervisor().Close();
+  EXPECT_EQ(supervisor().Status().info.name, "scripted device");
 }
 
 TEST_F(DeviceSupervisorTest, NoDriverIsASentence) {
   options_.command = ScriptedCommand("device", dir_, {"--broken", "install the driver"});
-  EXPECT_EQ(lease().Open().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(lease().Status().state, DeviceState::kUnavailable);
-  EXPECT_EQ(lease().Status().message, "install the driver");
+  EXPECT_EQ(supervisor().Open().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(supervisor().Status().state, DeviceState::kUnavailable);
+  EXPECT_EQ(supervisor().Status().message, "install the driver");
 }
 
 TEST_F(DeviceSupervisorTest, MeasuresCeilingsOnce) {
-  EXPECT_THAT(lease().Ceilings().value(), SizeIs(2));
-  EXPECT_THAT(lease().Status().ceilings, SizeIs(2));
-  lease().SetCeilings({{"dram_copy", 7, CeilingSource::kMeasured}});
-  EXPECT_THAT(lease().Ceilings().value(), SizeIs(1)) << "known, so not measured again";
+  EXPECT_THAT(supervisor().Ceilings().value(), SizeIs(2));
+  EXPECT_THAT(supervisor().Status().ceilings, SizeIs(2));
+  supervisor().SetCeilings({{"dram_copy", 7, CeilingSource::kMeasured}});
+  EXPECT_THAT(supervisor().Ceilings().value(), SizeIs(1)) << "known, so not measured again";
 }
 
 TEST_F(DeviceSupervisorTest, OnlyWhatWasMeasuredIsToBeKept) {
-  lease().SetCeilings(
+  supervisor().SetCeilings(
       {{"dram_copy", 5e11, CeilingSource::kMeasured}, {"f32", 9e13, CeilingSource::kMeasured}});
-  EXPECT_THAT(lease().Ceilings().value(), SizeIs(2));
-  EXPECT_THAT(lease().Status().unsaved, SizeIs(0)) << "the store's own";
+  EXPECT_THAT(supervisor().Ceilings().value(), SizeIs(2));
+  EXPECT_THAT(supervisor().Status().unsaved, SizeIs(0)) << "the store's own";
   const int64_t before_ms = absl::ToUnixMillis(absl::Now());
-  const std::vector<Ceiling> raised = lease().RaiseCeilings().value();
+  const std::vector<Ceiling> raised = supervisor().RaiseCeilings().value();
   EXPECT_THAT(raised, SizeIs(2));
-  const std::vector<MeasuredCeiling> unsaved = lease().Status().unsaved;
+  const std::vector<MeasuredCeiling> unsaved = supervisor().Status().unsaved;
   ASSERT_THAT(unsaved, SizeIs(1)) << "the other was found lower";
   EXPECT_EQ(unsaved[0].ceiling.name, "dram_copy");
   EXPECT_EQ(unsaved[0].ceiling.value, 1e12);
@@ -92,12 +92,12 @@ TEST_F(DeviceSupervisorTest, OnlyWhatWasMeasuredIsToBeKept) {
 }
 
 TEST_F(DeviceSupervisorTest, RunsWhatItIsGiven) {
-  EXPECT_EQ(lease().Run(Request("ok")).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(supervisor().Run(Request("ok")).status().code(), absl::StatusCode::kFailedPrecondition);
   Prepare();
   EXPECT_EQ(Run("samples 250").samples_ns.at(0), 250);
   EXPECT_EQ(Run("outcome 6").outcome, Outcome::kWrongResult);
   EXPECT_EQ(Run("outcome 5").outcome, Outcome::kLaunchFailed);
-  EXPECT_EQ(lease().Status().worker_restarts, 0u);
+  EXPECT_EQ(supervisor().Status().worker_restarts, 0u);
 }
 
 TEST_F(DeviceSupervisorTest, BlamesOnlyWhatFailsTwice) {
@@ -105,14 +105,14 @@ TEST_F(DeviceSupervisorTest, BlamesOnlyWhatFailsTwice) {
   for (const char* behaviour :
        {"outcome 7", "crash", "exit", "garbage", "oversized", "truncated", "chatter", "unusable",
         "outcome 3", "samples -1", "samples 1e300", "empties", "sulk"}) {
-    const uint64_t before = lease().Status().worker_restarts;
+    const uint64_t before = supervisor().Status().worker_restarts;
     const RunReport report = Run(behaviour);
     EXPECT_EQ(report.outcome, Outcome::kFaulted) << behaviour;
     EXPECT_THAT(report.message, HasSubstr("failed twice")) << behaviour;
-    EXPECT_EQ(lease().Status().worker_restarts, before + 2) << behaviour;
-    EXPECT_EQ(lease().Status().state, DeviceState::kSuspect);
+    EXPECT_EQ(supervisor().Status().worker_restarts, before + 2) << behaviour;
+    EXPECT_EQ(supervisor().Status().state, DeviceState::kSuspect);
     EXPECT_EQ(Run("ok").outcome, Outcome::kOk) << "the next variant after " << behaviour;
-    EXPECT_EQ(lease().Status().state, DeviceState::kHealthy);
+    EXPECT_EQ(supervisor().Status().state, DeviceState::kHealthy);
   }
   EXPECT_THAT(Run("loud outcome 7").message, HasSubstr("its last words: variant.cu:4: assertion"));
 }
@@ -122,7 +122,7 @@ TEST_F(DeviceSupervisorTest, AnInnocentVariantIsMeasuredAgain) {
   for (const char* behaviour : {"once crash", "once garbage", "once outcome 7", "once exit"}) {
     EXPECT_EQ(Run(behaviour).outcome, Outcome::kOk) << behaviour;
   }
-  EXPECT_EQ(lease().Status().worker_restarts, 4u);
+  EXPECT_EQ(supervisor().Status().worker_restarts, 4u);
 }
 
 TEST_F(DeviceSupervisorTest, ATimeoutIsBlamedAtOnce) {
@@ -131,7 +131,7 @@ TEST_F(DeviceSupervisorTest, ATimeoutIsBlamedAtOnce) {
   const RunReport report = Run("hang");
   EXPECT_EQ(report.outcome, Outcome::kTimedOut);
   EXPECT_THAT(report.message, HasSubstr("300ms"));
-  EXPECT_EQ(lease().Status().worker_restarts, 1u) << "no second try";
+  EXPECT_EQ(supervisor().Status().worker_restarts, 1u) << "no second try";
   EXPECT_EQ(Run("ok").outcome, Outcome::kOk);
 }
 
@@ -140,39 +140,39 @@ TEST_F(DeviceSupervisorTest, ReplacesAWorkerOfAge) {
   Prepare();
   // The reference is run first by each process.
   for (const char* expected : {"3", "4", "3", "4"}) EXPECT_EQ(Run("count").message, expected);
-  EXPECT_EQ(lease().Status().worker_restarts, 0u);
+  EXPECT_EQ(supervisor().Status().worker_restarts, 0u);
 }
 
 TEST_F(DeviceSupervisorTest, ACanaryThatFailsOnceIsForgiven) {
   SetCanary("once unusable");
-  EXPECT_TRUE(lease().Open().ok());
-  EXPECT_EQ(lease().Status().state, DeviceState::kHealthy);
+  EXPECT_TRUE(supervisor().Open().ok());
+  EXPECT_EQ(supervisor().Status().state, DeviceState::kHealthy);
 }
 
 TEST_F(DeviceSupervisorTest, ACanaryThatKeepsFailingQuarantinesTheDevice) {
   for (const char* canary : {"unusable", "crash", "hang"}) {
-    lease_.reset();
+    supervisor_.reset();
     options_.canary_deadline = absl::Milliseconds(300);
     SetCanary(canary);
-    const absl::Status status = lease().Open();
+    const absl::Status status = supervisor().Open();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << canary;
     EXPECT_THAT(std::string(status.message()), HasSubstr("quarantined"));
-    EXPECT_EQ(lease().Status().state, DeviceState::kQuarantined);
-    EXPECT_THAT(lease().Status().message, HasSubstr("canary"));
+    EXPECT_EQ(supervisor().Status().state, DeviceState::kQuarantined);
+    EXPECT_THAT(supervisor().Status().message, HasSubstr("canary"));
   }
 }
 
 TEST_F(DeviceSupervisorTest, AReferenceAtFaultIsTheKernelsFault) {
-  EXPECT_EQ(lease().Prepare({}, "unusable", 1).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(lease().Status().worker_restarts, 0u);
-  EXPECT_EQ(lease().Prepare({}, "crash", 1).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(lease().Status().worker_restarts, 2u);
-  EXPECT_TRUE(lease().Prepare({}, "once crash", 1).ok());
+  EXPECT_EQ(supervisor().Prepare({}, "unusable", 1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(supervisor().Status().worker_restarts, 0u);
+  EXPECT_EQ(supervisor().Prepare({}, "crash", 1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(supervisor().Status().worker_restarts, 2u);
+  EXPECT_TRUE(supervisor().Prepare({}, "once crash", 1).ok());
 }
 
 TEST_F(DeviceSupervisorTest, AReferenceThatHangsIsTheKernelsFault) {
   options_.prepare_deadline = absl::Milliseconds(300);
-  const absl::Status status = lease().Prepare({}, "hang", 1);
+  const absl::Status status = supervisor().Prepare({}, "hang", 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("smaller problem"));
 }
@@ -181,15 +181,15 @@ TEST_F(DeviceSupervisorTest, StopsWaitingWhenCancelled) {
   Prepare();
   {
     TrueAfter cancel(absl::Milliseconds(100));
-    EXPECT_EQ(lease().Run(Request("hang"), cancel.AsCancelled()).status().code(),
+    EXPECT_EQ(supervisor().Run(Request("hang"), cancel.AsCancelled()).status().code(),
               absl::StatusCode::kCancelled);
     EXPECT_LT(absl::Now() - cancel.set_at(), absl::Seconds(1));
-    EXPECT_EQ(lease().Status().state, DeviceState::kHealthy) << "nothing is held against it";
-    EXPECT_EQ(lease().Status().worker_restarts, 0u);
+    EXPECT_EQ(supervisor().Status().state, DeviceState::kHealthy) << "nothing is held against it";
+    EXPECT_EQ(supervisor().Status().worker_restarts, 0u);
   }
   {
     TrueAfter cancel(absl::Milliseconds(300));
-    EXPECT_EQ(lease().Prepare({}, "hang", 1, cancel.AsCancelled()).code(),
+    EXPECT_EQ(supervisor().Prepare({}, "hang", 1, cancel.AsCancelled()).code(),
               absl::StatusCode::kCancelled);
     EXPECT_LT(absl::Now() - cancel.set_at(), absl::Seconds(1));
   }
@@ -203,15 +203,15 @@ TEST_F(DeviceSupervisorTest, AWorkerThatDoesNotEndKeepsItsDeviceOutOfUse) {
       WorkerProcess::Start(ScriptedCommand("device", dir_)).value();
   const pid_t pid = stuck->pid();
   // What a twin leaves behind counts for all.
-  lease().MakeTwin("other")->OutOfUseUntilOver(std::move(stuck));
-  EXPECT_EQ(lease().Status().state, DeviceState::kUnavailable);
-  EXPECT_THAT(lease().Status().message, HasSubstr(absl::StrCat("process ", pid)));
-  EXPECT_EQ(lease().Run(Request("ok")).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(lease().MakeTwin("another")->Open().code(), absl::StatusCode::kUnavailable);
+  supervisor().MakeTwin("other")->OutOfUseUntilOver(std::move(stuck));
+  EXPECT_EQ(supervisor().Status().state, DeviceState::kUnavailable);
+  EXPECT_THAT(supervisor().Status().message, HasSubstr(absl::StrCat("process ", pid)));
+  EXPECT_EQ(supervisor().Run(Request("ok")).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(supervisor().MakeTwin("another")->Open().code(), absl::StatusCode::kUnavailable);
   kill(pid, SIGKILL);
   ASSERT_TRUE(Ends(pid));
-  EXPECT_TRUE(lease().Open().ok());
-  EXPECT_EQ(lease().Status().state, DeviceState::kHealthy);
+  EXPECT_TRUE(supervisor().Open().ok());
+  EXPECT_EQ(supervisor().Status().state, DeviceState::kHealthy);
   EXPECT_EQ(Run("ok").outcome, Outcome::kOk);
 }
 
@@ -219,8 +219,9 @@ TEST_F(DeviceSupervisorTest, ClosedAndPreparedAgainItHasAFreshWorker) {
   Prepare();
   EXPECT_EQ(Run("count").message, "3");
   EXPECT_EQ(Run("count").message, "4");
-  lease().Close();
-  EXPECT_EQ(lease().Run(Request("count")).status().code(), absl::StatusCode::kFailedPrecondition);
+  supervisor().Close();
+  EXPECT_EQ(supervisor().Run(Request("count")).status().code(),
+            absl::StatusCode::kFailedPrecondition);
   Prepare();
   EXPECT_EQ(Run("count").message, "3");
 }

@@ -17,6 +17,7 @@
 //   sulk              a status without a word, and nothing else
 //   huge              a log of 32 MiB
 //   bulky BYTES       a compile with a binary of so many bytes
+//   threads N         a compile of entries that take blocks of exactly N threads
 //   spawn             starts a child that outlives it, writes its id to DIR/child, then hangs
 //   memory MIB, files MIB, children N    takes as much memory, as many bytes in DIR/files, or
 //   starts as
@@ -127,6 +128,7 @@ struct Doing {
   double sample_ns = 1000;
   std::string said;
   size_t binary_bytes = 0;
+  int threads = 0;
 };
 
 void Log(const std::string& line) {
@@ -172,6 +174,7 @@ Doing Do(std::string behaviour) {
   if (absl::ConsumePrefix(&rest, "bulky ")) {
     doing.binary_bytes = static_cast<size_t>(atol(std::string(rest).c_str()));
   }
+  if (absl::ConsumePrefix(&rest, "threads ")) doing.threads = atoi(std::string(rest).c_str());
   if (absl::ConsumePrefix(&rest, "memory ")) TakeMemory(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "files ")) TakeFiles(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "children ")) TakeChildren(atoi(std::string(rest).c_str()));
@@ -229,7 +232,11 @@ std::string Spaced(const std::string& text) { return absl::StrReplaceAll(text, {
 
 class ScriptedCompiler : public Compiler {
  public:
-  std::string Version() const override { return "scripted 1"; }
+  explicit ScriptedCompiler(Language language) : language_(language) {}
+  Language language() const override { return language_; }
+  std::string Version() const override {
+    return language_ == Language::kCuda ? "scripted 1" : "scripted " + ToText(language_) + " 1";
+  }
   std::vector<std::string> Targets() const override { return {"cpu", "sm_90a"}; }
   absl::StatusOr<Artifact> Compile(const CompilePlan& plan) override {
     std::map<std::string, std::string> defines(plan.defines.begin(), plan.defines.end());
@@ -243,24 +250,26 @@ class ScriptedCompiler : public Compiler {
     variant.binary = told ? Spaced(defines["RUN"]) : "ok";
     if (variant.binary == "samples") absl::StrAppend(&variant.binary, " ", defines["INDEX"]);
     if (doing.binary_bytes > 0) variant.binary.resize(doing.binary_bytes, ' ');
+    for (const std::string& entry : plan.entries) {
+      variant.entries.push_back({.name = entry, .threads = doing.threads});
+    }
     variant.resources.binary_sha256 = "hash of " + variant.binary.substr(0, 100);
     variant.resources.binary_bytes = static_cast<int64_t>(variant.binary.size());
     variant.seconds = 0.25;
     return variant;
   }
+
+ private:
+  const Language language_;
 };
 
 class ScriptedRunner : public Runner {
  public:
-  ScriptedRunner(std::string canary, std::string target, bool busy, int room)
-      : canary_(std::move(canary)), busy_(busy), room_(room) {
+  ScriptedRunner(std::string canary, DeviceInfo info, bool busy, int room)
+      : canary_(std::move(canary)), busy_(busy), room_(room), info_(std::move(info)) {
     if (room_ > 0) std::ofstream(absl::StrCat(g_state_dir, "/alive ", getpid()));
-    info_.name = "scripted device";
-    info_.target = std::move(target);
     info_.sm_count = 4;
     info_.max_shared_bytes = 1 << 16;
-    info_.uuid = std::string("GPU-scripted");
-    info_.driver = std::string("1");  // GCC 12 warns of the literal alone
     info_.clock = Clock::kHost;
   }
   const DeviceInfo& info() const override { return info_; }
@@ -303,28 +312,27 @@ class ScriptedRunner : public Runner {
 };
 
 // Arguments: compile|device [--state DIR] [--canary BEHAVIOUR] [--broken SENTENCE]
-// [--target TARGET] [--busy once] [--room PROCESSES] [--walls up], then those of a worker.
+// [--target TARGET] [--name NAME] [--driver VERSION] [--uuid UUID] [--busy once] [--room PROCESSES]
+// [--walls up], then those of a worker.
 int Main(int argc, char** argv) {
   const bool compile = argc > 1 && std::string(argv[1]) == "compile";
-  std::string canary = "ok", broken, target = "sm_90a";
+  std::string canary = "ok", broken;
+  std::string name = "scripted device", target = "sm_90a", driver = "1", uuid = "GPU-scripted";
+  std::map<std::string, std::string*> texts = {
+      {"--state", &g_state_dir}, {"--canary", &canary}, {"--broken", &broken}, {"--name", &name},
+      {"--target", &target},     {"--driver", &driver}, {"--uuid", &uuid}};
   bool busy = false, walls = false;
   int room = 0;
   std::vector<char*> rest = {argv[0]};
   for (int i = 2; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    if (name == "--state") {
-      g_state_dir = argv[i + 1];
-    } else if (name == "--canary") {
-      canary = argv[i + 1];
-    } else if (name == "--broken") {
-      broken = argv[i + 1];
-    } else if (name == "--target") {
-      target = argv[i + 1];
-    } else if (name == "--busy") {
+    const std::string flag = argv[i];
+    if (const auto text = texts.find(flag); text != texts.end()) {
+      *text->second = argv[i + 1];
+    } else if (flag == "--busy") {
       busy = true;
-    } else if (name == "--room") {
+    } else if (flag == "--room") {
       room = atoi(argv[i + 1]);
-    } else if (name == "--walls") {
+    } else if (flag == "--walls") {
       walls = true;
     } else {
       rest.insert(rest.end(), {argv[i], argv[i + 1]});
@@ -332,18 +340,26 @@ int Main(int argc, char** argv) {
   }
   const int count = static_cast<int>(rest.size());
   if (compile) {
+    const auto compiler_of = [&](Language language) -> CompilerFactory {
+      return [=](const IncludeRoots&) -> absl::StatusOr<std::unique_ptr<Compiler>> {
+        if (!broken.empty()) return absl::FailedPreconditionError(broken);
+        return std::make_unique<ScriptedCompiler>(language);
+      };
+    };
     return RunCompileWorker(count, rest.data(),
                             walls ? WorkerRole::kLibraryCompiler : WorkerRole::kUnwalled,
-                            {[&](const IncludeRoots&) -> absl::StatusOr<std::unique_ptr<Compiler>> {
-                              if (!broken.empty()) return absl::FailedPreconditionError(broken);
-                              return std::make_unique<ScriptedCompiler>();
-                            }});
+                            {compiler_of(Language::kCuda), compiler_of(Language::kPtx)});
   }
   return RunDeviceWorker(count, rest.data(),
                          walls ? WorkerRole::kAccelerator : WorkerRole::kUnwalled,
                          [&](int) -> absl::StatusOr<std::unique_ptr<Runner>> {
                            if (!broken.empty()) return absl::FailedPreconditionError(broken);
-                           return std::make_unique<ScriptedRunner>(canary, target, busy, room);
+                           DeviceInfo info;
+                           info.name = name;
+                           info.target = target;
+                           info.driver = driver;
+                           info.uuid = uuid;
+                           return std::make_unique<ScriptedRunner>(canary, info, busy, room);
                          });
 }
 

@@ -27,8 +27,8 @@ class WallBookTest : public testing::Test {
     options.id = "scripted";
     options.command = ScriptedCommand("device", dir_, flags);
     options.walls = &book;
-    lease_ = std::make_unique<DeviceSupervisor>(options);
-    return lease_->Open();
+    supervisor_ = std::make_unique<DeviceSupervisor>(options);
+    return supervisor_->Open();
   }
   absl::Status StartCompiler(WallBook& book, const Flags& flags) {
     CompilePoolOptions options;
@@ -41,7 +41,7 @@ class WallBookTest : public testing::Test {
   const Flags kNone;
   const Flags kUp = {"--walls", "up"};
   TempDir dir_;
-  std::unique_ptr<DeviceSupervisor> lease_;
+  std::unique_ptr<DeviceSupervisor> supervisor_;
 };
 
 TEST_F(WallBookTest, AProgramThatWasNotTriedIsNotPermitted) {
@@ -56,8 +56,8 @@ TEST_F(WallBookTest, ADeviceWithoutAWallIsOutOfUseAndSaysWhatToDo) {
   EXPECT_TRUE(absl::IsUnavailable(opened)) << opened;
   EXPECT_THAT(std::string(opened.message()),
               AllOf(HasSubstr("read the daemon's files"), HasSubstr("--allow-weak-walls")));
-  EXPECT_EQ(lease_->Status().state, DeviceState::kUnavailable);
-  EXPECT_THAT(lease_->Status().message, HasSubstr("walls"));
+  EXPECT_EQ(supervisor_->Status().state, DeviceState::kUnavailable);
+  EXPECT_THAT(supervisor_->Status().message, HasSubstr("walls"));
 }
 
 TEST_F(WallBookTest, ACompilerWithoutAWallCompilesNothing) {
@@ -86,7 +86,7 @@ TEST_F(WallBookTest, AWorkerWithItsWallsIsUsed) {
   WallBook book(dir_ / "walls", false);
   const absl::Status opened = OpenDevice(book, kUp);
   EXPECT_TRUE(opened.ok()) << opened;
-  EXPECT_EQ(lease_->Status().state, DeviceState::kHealthy);
+  EXPECT_EQ(supervisor_->Status().state, DeviceState::kHealthy);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "tests/server/supervision/scripted.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/strategies/strategy.h"
 #include "tuner/sweep/sweep.h"
@@ -58,32 +59,41 @@ class WorkerEvaluatorTest : public testing::Test {
   void Make(const std::string& compile, const std::string& run, const std::string& index) {
     kernel_ = ScriptedKernel(compile, run, index);
     cache_ = CompileCache::Open(dir_ / "cache").value();
-    CompilePoolOptions pool;
-    pool.command = ScriptedCommand("compile", dir_);
-    pool.workers = 2;
-    pool.cache = cache_.get();
-    pool.deadline = compile_deadline_;
-    pool_ = std::make_unique<CompilePool>(pool);
-    DeviceSupervisorOptions lease;
-    lease.id = "test:0";
-    lease.command = ScriptedCommand("device", dir_, {"--target", target_});
-    if (busy_) lease.command.args.insert(lease.command.args.end(), {"--busy", "once"});
-    if (room_ > 0) {
-      lease.command.args.insert(lease.command.args.end(), {"--room", absl::StrCat(room_)});
-    }
-    lease.run_deadline = run_deadline_;
-    lease_ = std::make_unique<DeviceSupervisor>(lease);
+    compilers_ = std::make_unique<Compilers>();
+    AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
+    OpenDevice();
     absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
     ASSERT_TRUE(evaluator.ok()) << evaluator.status();
     evaluator_ = *std::move(evaluator);
+  }
+  void AddCompiler(Language language, const WorkerCommand& command) {
+    CompilePoolOptions pool;
+    pool.command = command;
+    pool.workers = 2;
+    pool.cache = cache_.get();
+    pool.deadline = compile_deadline_;
+    compilers_->Add({.for_host = ProfileOfTarget(target_).is_host,
+                     .languages = {language},
+                     .pool = std::make_unique<CompilePool>(pool)});
+  }
+  void OpenDevice() {
+    DeviceSupervisorOptions options;
+    options.id = "test:0";
+    options.command = ScriptedCommand("device", dir_, {"--target", target_});
+    if (busy_) options.command.args.insert(options.command.args.end(), {"--busy", "once"});
+    if (room_ > 0) {
+      options.command.args.insert(options.command.args.end(), {"--room", absl::StrCat(room_)});
+    }
+    options.run_deadline = run_deadline_;
+    supervisor_ = std::make_unique<DeviceSupervisor>(options);
   }
 
   absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator() {
     ASSIGN_OR_RETURN(problem_, kernel_->MakeProblem({}, "", target_));
     return WorkerEvaluator::Create({.kernel = kernel_,
                                     .problem = problem_,
-                                    .device = lease_.get(),
-                                    .compiler = pool_.get(),
+                                    .device = supervisor_.get(),
+                                    .compilers = compilers_.get(),
                                     .budget = budget_,
                                     .ready_bytes_max = ready_bytes_max_,
                                     .cancelled = [this] { return cancelled_.load(); }});
@@ -100,7 +110,7 @@ class WorkerEvaluatorTest : public testing::Test {
     auto strategy = MakeStrategy("exhaustive", space).value();
     std::map<std::string, Trial> trials;
     SweepHooks hooks;
-    hooks.record = [&](Trial& trial) {
+    hooks.store = [&](Trial& trial) {
       trials[ToText(trial.config)] = trial;
       return absl::OkStatus();
     };
@@ -110,9 +120,10 @@ class WorkerEvaluatorTest : public testing::Test {
     EXPECT_TRUE(summary.ok()) << summary.status();
     return trials;
   }
-  std::vector<std::string> LogLines() {
+  std::vector<std::string> LogLines() { return LogLines(dir_); }
+  static std::vector<std::string> LogLines(const TempDir& dir) {
     std::vector<std::string> lines;
-    std::ifstream log(dir_ / "log");
+    std::ifstream log(dir / "log");
     for (std::string line; std::getline(log, line);) lines.push_back(line);
     return lines;
   }
@@ -129,8 +140,8 @@ class WorkerEvaluatorTest : public testing::Test {
   Problem problem_;
   std::shared_ptr<const Kernel> kernel_;
   std::unique_ptr<CompileCache> cache_;
-  std::unique_ptr<CompilePool> pool_;
-  std::unique_ptr<DeviceSupervisor> lease_;
+  std::unique_ptr<Compilers> compilers_;
+  std::unique_ptr<DeviceSupervisor> supervisor_;
   std::unique_ptr<WorkerEvaluator> evaluator_;
 };
 
@@ -220,7 +231,7 @@ TEST_F(WorkerEvaluatorTest, ATrialAboveTheRoofHasTheCeilingsMeasuredAgain) {
     EXPECT_EQ(trial.outcome, cheats ? Outcome::kAboveRoof : Outcome::kOk) << config;
   }
   EXPECT_EQ(evaluator_->roof().ceiling, 1e12);
-  for (const Ceiling& ceiling : lease_->Status().ceilings) {
+  for (const Ceiling& ceiling : supervisor_->Status().ceilings) {
     if (ceiling.name == "dram_copy") EXPECT_EQ(ceiling.value, 1e12);
   }
   int measured = 0;
@@ -273,7 +284,7 @@ TEST_F(WorkerEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNob
     auto strategy = MakeStrategy("exhaustive", space).value();
     std::vector<Trial> trials;
     SweepHooks hooks;
-    hooks.record = [&](Trial& trial) {
+    hooks.store = [&](Trial& trial) {
       trials.push_back(trial);
       return absl::OkStatus();
     };
@@ -284,7 +295,7 @@ TEST_F(WorkerEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNob
     EXPECT_EQ(summary.end, SweepEnd::kTime);
     EXPECT_GE(summary.dropped, 1u);
     for (const Trial& trial : trials) EXPECT_EQ(trial.outcome, Outcome::kOk) << trial.message;
-    EXPECT_EQ(lease_->Status().state, DeviceState::kHealthy);
+    EXPECT_EQ(supervisor_->Status().state, DeviceState::kHealthy);
     // What is left of the search does not stand in the way of measuring the best again.
     evaluator_->ExpectRounds(1, absl::Seconds(60));
     const std::vector<Config> best = {
@@ -428,10 +439,10 @@ TEST_F(WorkerEvaluatorTest, ASweepThatIsCancelledEndsCleanly) {
 TEST_F(WorkerEvaluatorTest, ADeviceThatIsLostEndsTheSweepWithAReason) {
   Make("['ok']", "['samples', 'crash']", "[100]");
   evaluator_.reset();
-  DeviceSupervisorOptions lease;
-  lease.id = "test:0";
-  lease.command = ScriptedCommand("device", dir_, {"--target", target_, "--canary", "fragile"});
-  lease_ = std::make_unique<DeviceSupervisor>(lease);
+  DeviceSupervisorOptions options;
+  options.id = "test:0";
+  options.command = ScriptedCommand("device", dir_, {"--target", target_, "--canary", "fragile"});
+  supervisor_ = std::make_unique<DeviceSupervisor>(options);
   evaluator_ = MakeEvaluator().value();
   for (const Config& config : AllConfigs()) ASSERT_TRUE(evaluator_->Start(config).ok());
   absl::Status lost;
@@ -445,12 +456,75 @@ TEST_F(WorkerEvaluatorTest, ADeviceThatIsLostEndsTheSweepWithAReason) {
 TEST_F(WorkerEvaluatorTest, ACompilerThatIsMissingIsASentence) {
   Make("['ok']", "['samples']", "[100]");
   evaluator_.reset();
-  CompilePoolOptions pool;
-  pool.command = ScriptedCommand("compile", dir_, {"--broken", "install a compiler"});
-  pool_ = std::make_unique<CompilePool>(pool);
+  compilers_ = std::make_unique<Compilers>();
+  AddCompiler(Language::kCuda,
+              ScriptedCommand("compile", dir_, {"--broken", "install a compiler"}));
   const absl::Status status = MakeEvaluator().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("install a compiler"));
+}
+
+// A kernel in PTX, with its reference in CUDA C++; each text is a behaviour.
+std::shared_ptr<const Kernel> PtxKernel(const std::string& ptx) {
+  return Kernel::Create("two.textproto", R"spec(
+name: "two" language: PTX source: "k.ptx" entry: "k"
+dims { name: "n" default_value: 1000 }
+dtypes: "f32"
+params { name: "THREADS" values: "[32, 64]" default_value: "32" }
+args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
+launch { grid: "1" block: "THREADS" }
+work { flops: "n" bytes: "8 * n" peak: "'f32'" }
+reference { source: "r.cu" entry: "r" launch { grid: "1" block: "1" } }
+)spec",
+                        {{"k.ptx", ptx}, {"r.cu", "ok"}})
+      .value();
+}
+
+class TwoLanguagesTest : public WorkerEvaluatorTest {
+ protected:
+  void MakePtx(const std::string& ptx) {
+    kernel_ = PtxKernel(ptx);
+    compilers_ = std::make_unique<Compilers>();
+    AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
+    AddCompiler(Language::kPtx, ScriptedCommand("compile", ptx_dir_));
+    OpenDevice();
+    absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
+    ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+    evaluator_ = *std::move(evaluator);
+  }
+
+  TempDir ptx_dir_;
+};
+
+TEST_F(TwoLanguagesTest, KernelAndReferenceGoEachToTheCompilerOfTheirOwn) {
+  MakePtx("ok");
+  EXPECT_EQ(evaluator_->compiler_version(), "scripted PTX 1");
+  for (const auto& [config, trial] : Sweep()) {
+    EXPECT_EQ(trial.outcome, Outcome::kOk) << config << ": " << trial.message;
+  }
+  const auto compiles = [](const std::vector<std::string>& lines) {
+    return std::count(lines.begin(), lines.end(), "begin compile");
+  };
+  EXPECT_EQ(compiles(LogLines()), 1) << "the reference";
+  EXPECT_EQ(compiles(LogLines(ptx_dir_)), 2) << "the variants";
+}
+
+TEST_F(TwoLanguagesTest, StepsThatDoNotFitWhatWasCompiledAreAnInvalidConfig) {
+  MakePtx("threads 64");
+  const std::map<std::string, Trial> trials = Sweep();
+  EXPECT_EQ(trials.at("THREADS=64").outcome, Outcome::kOk) << trials.at("THREADS=64").message;
+  EXPECT_EQ(trials.at("THREADS=32").outcome, Outcome::kInvalidConfig);
+  EXPECT_THAT(trials.at("THREADS=32").message, HasSubstr("compiled for exactly 64"));
+}
+
+TEST_F(TwoLanguagesTest, ALanguageThatNobodyCompilesIsASentence) {
+  kernel_ = PtxKernel("ok");
+  compilers_ = std::make_unique<Compilers>();
+  AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
+  OpenDevice();
+  const absl::Status status = MakeEvaluator().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nothing compiles PTX for sm_90a"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -12,7 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/supervision/compile_check.h"
+#include "server/supervision/machine_code.h"
 #include "tests/server/supervision/scripted.h"
 #include "tests/server/supervision/small_kernel.h"
 
@@ -49,7 +53,7 @@ class WorkersTest : public testing::Test {
     workers_ = Workers::Create(options).value();
   }
   Artifact Compile(const std::string& target, const std::string& source) {
-    CompilePool* pool = workers_->PoolFor(Language::kCuda, target).value();
+    CompilePool* pool = workers_->compilers().PoolFor(Language::kCuda, target).value();
     absl::StatusOr<CompileResult> result = pool->Compile(
         {.target = target, .source_name = "a.cu", .source_text = source, .entries = {"k"}}, {});
     EXPECT_TRUE(result.ok()) << result.status();
@@ -84,7 +88,6 @@ class WorkersTest : public testing::Test {
     const Space space = kernel->MakeSpace(problem, traits).value();
     std::vector<Config> configs;
     for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
-    CompilePool* pool = workers_->PoolFor(Language::kCuda, target).value();
     CompileReport report;
     const CompileHooks hooks = {
         .found =
@@ -93,7 +96,7 @@ class WorkersTest : public testing::Test {
             },
         .progress = [&](uint64_t done) { report.done = done; }};
     const absl::StatusOr<uint64_t> compiled =
-        CompileOnly(*kernel, problem, traits, configs, *pool, hooks);
+        CompileOnly(*kernel, problem, traits, configs, workers_->compilers(), hooks);
     if (!compiled.ok()) return compiled.status();
     report.compiled = *compiled;
     EXPECT_EQ(report.done, configs.size());
@@ -114,14 +117,15 @@ TEST_F(WorkersTest, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {
 #ifdef TUNE_CPU
 // Each act that a wall is to prevent was attempted inside the worker, and failed.
 TEST_F(WorkersTest, EveryWallStands) {
-  ASSERT_TRUE(workers_->PoolFor(Language::kCuda, "cpu").value()->Info(Language::kCuda).ok());
+  ASSERT_TRUE(workers_->compilers().Info(Language::kCuda, "cpu").ok());
   ASSERT_TRUE(workers_->FindDevice("cpu").value()->Inspect().ok());
 #ifdef TUNE_CUDA
-  ASSERT_TRUE(workers_->PoolFor(Language::kCuda, "sm_90a").value()->Info(Language::kCuda).ok());
+  ASSERT_TRUE(workers_->compilers().Info(Language::kCuda, "sm_90a").ok());
+  const size_t triton = workers_->compilers().Info(Language::kTriton, "sm_90a").ok() ? 1 : 0;
 #endif
   const std::vector<v1::WorkerWalls> all = workers_->walls().All();
 #ifdef TUNE_CUDA
-  EXPECT_THAT(all, SizeIs(3));
+  EXPECT_THAT(all, SizeIs(3 + triton));
 #else
   EXPECT_THAT(all, SizeIs(2));
 #endif
@@ -133,7 +137,7 @@ TEST_F(WorkersTest, EveryWallStands) {
 
 TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
   absl::StatusOr<CompilerInfo> info =
-      workers_->PoolFor(Language::kCuda, "cpu").value()->Info(Language::kCuda);
+      workers_->compilers().Info(Language::kCuda, "cpu");
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_THAT(info->targets, Contains("cpu"));
   absl::StatusOr<CompileReport> report = CompileAll("[0]", "cpu");
@@ -208,8 +212,8 @@ TEST_F(WorkersTest, AGpuWithoutADriverIsASentence) {
 }
 
 TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
-  CompilePool* pool = workers_->PoolFor(Language::kPtx, "sm_90a").value();
-  EXPECT_EQ(pool, workers_->PoolFor(Language::kCuda, "sm_90a").value());
+  CompilePool* pool = workers_->compilers().PoolFor(Language::kPtx, "sm_90a").value();
+  EXPECT_EQ(pool, workers_->compilers().PoolFor(Language::kCuda, "sm_90a").value());
   const absl::StatusOr<CompilerInfo> ptx = pool->Info(Language::kPtx);
   ASSERT_TRUE(ptx.ok()) << ptx.status();
   EXPECT_THAT(ptx->targets, Contains("sm_90a"));
@@ -223,15 +227,138 @@ TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
       {});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   EXPECT_EQ(compiled->artifact.outcome, Outcome::kOk) << compiled->artifact.log;
-  const absl::Status none = workers_->PoolFor(Language::kPtx, "cpu").status();
+  const absl::Status none = workers_->compilers().PoolFor(Language::kPtx, "cpu").status();
   EXPECT_EQ(none.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(std::string(none.message()),
             "nothing compiles PTX for cpu; what can be compiled: CUDA C++ for the CPU device; "
-            "CUDA C++, PTX, cubin for GPUs");
+            "CUDA C++, PTX, cubin for GPUs; Triton, TTIR for GPUs");
+}
+
+constexpr char kTritonFunction[] = R"python(
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, SIZE: tl.constexpr):
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(x + at, tl.load(x + at) * 2)
+)python";
+
+constexpr char kTritonAttempts[] = R"python(
+import os
+import socket
+import subprocess
+
+
+def gets_out(act):
+    try:
+        act()
+    except OSError:
+        return False
+    return True
+
+
+WAYS = {
+    "read passwords": lambda: open("/etc/passwd").read(),
+    "read the daemon's": lambda: open("SECRET").read(),
+    "list the daemon's": lambda: os.listdir("FOLDER"),
+    "write beside it": lambda: open("FOLDER/file", "w"),
+    "use the network": lambda: socket.socket(),
+    "run a shell": lambda: subprocess.run(["/bin/sh", "-c", "true"], check=True),
+    "signal the daemon": lambda: os.kill(DAEMON, 0),
+    "open the worker's files": lambda: os.listdir(f"/proc/{os.getppid()}/fd"),
+}
+out = [way for way, act in WAYS.items() if gets_out(act)]
+assert not out, "it could " + ", ".join(out)
+)python";
+
+ProgramPlan TritonProgram(const std::string& source) {
+  ProgramPlan program;
+  program.compile = {.language = Language::kTriton,
+                     .target = "sm_90a",
+                     .source_name = "k.py",
+                     .source_text = source,
+                     .defines = {{"SIZE", "256"}},
+                     .options = {"num_warps=4", "num_ctas=1", "num_stages=3",
+                                 "enable_fp_fusion=True"},
+                     .entries = {"k"},
+                     .arguments = {{"x", "*fp32", 16}}};
+  program.steps.push_back({.launch = {.entry = "k", .grid = {4, 1, 1}},
+                           .args = {BufferPlan{.name = "x", .count = 1024, .role = Role::kInOut}}});
+  return program;
+}
+
+TEST_F(WorkersTest, TritonRunsASourceWithinWallsAndCompilesWhatItMade) {
+  const Compilers& compilers = workers_->compilers();
+  const absl::StatusOr<CompilerInfo> info = compilers.Info(Language::kTriton, "sm_90a");
+  if (!info.ok()) GTEST_SKIP() << info.status();
+  EXPECT_THAT(info->version, testing::MatchesRegex("Triton 3\\..*, ptxas 1.*"));
+  EXPECT_EQ(info->version, compilers.Info(Language::kTtir, "sm_90a")->version);
+
+  const std::string folder = dir_ / "daemon";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/secret") << "the secret of this host";
+  const std::string attempts = absl::StrReplaceAll(
+      kTritonAttempts, {{"SECRET", folder + "/secret"},
+                        {"FOLDER", folder},
+                        {"DAEMON", absl::StrCat(getpid())}});
+  const ProgramPlan program = TritonProgram(attempts + kTritonFunction);
+  const CompileResult result = compilers.Compile(program, {}).value();
+  ASSERT_EQ(result.artifact.outcome, Outcome::kOk) << result.artifact.log;
+  EXPECT_FALSE(result.cached);
+  // Once and again, a step is launched as was compiled.
+  EXPECT_EQ(result.steps.at(0).launch.block[0], 128);
+  EXPECT_EQ(result.steps.at(0).args.size(), 3u);
+  EXPECT_EQ(program.steps.at(0).args.size(), 1u);
+  const CompileResult known =
+      compilers.Compile({.compile = program.compile, .steps = result.steps}, {}).value();
+  EXPECT_TRUE(known.cached);
+  EXPECT_EQ(StepsKey(known.steps), StepsKey(result.steps));
+  // What the same function is made into is found again, wherever it stands.
+  const CompileResult again = compilers.Compile(TritonProgram(kTritonFunction), {}).value();
+  ASSERT_EQ(again.artifact.outcome, Outcome::kOk) << again.artifact.log;
+  EXPECT_EQ(again.artifact.binary, result.artifact.binary);
+  EXPECT_EQ(compilers.worker_restarts(), 0u);
+}
+
+TEST_F(WorkersTest, ATritonSourceThatHangsOrLeavesProcessesIsAnOutcome) {
+  Start({.compile_deadline = absl::Seconds(20)});
+  const Compilers& compilers = workers_->compilers();
+  if (const auto info = compilers.Info(Language::kTriton, "sm_90a"); !info.ok()) {
+    GTEST_SKIP() << info.status();
+  }
+  const CompileResult left =
+      compilers
+          .Compile(TritonProgram("import os, time\nif os.fork() == 0:\n    os.closerange(0, 64)\n"
+                                 "    time.sleep(600)\n" +
+                                 std::string(kTritonFunction)),
+                   {})
+          .value();
+  EXPECT_EQ(left.artifact.outcome, Outcome::kCompileFailed);
+  EXPECT_THAT(left.artifact.log, HasSubstr("left processes running"));
+  const CompileResult hung =
+      compilers.Compile(TritonProgram("while True:\n    pass\n"), {}).value();
+  EXPECT_EQ(hung.artifact.outcome, Outcome::kCompileTimeout);
+  EXPECT_EQ(compilers.Compile(TritonProgram(kTritonFunction), {})->artifact.outcome, Outcome::kOk);
+}
+
+TEST_F(WorkersTest, WithoutTritonOnlyItsKernelsCannotBeCompiled) {
+  Start({.triton_python = "/bin/false"});
+  const absl::Status none =
+      workers_->compilers().Info(Language::kTriton, "sm_90a").status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("/bin/false does not run"));
+  EXPECT_EQ(Compile("sm_90a", "extern \"C\" __global__ void k() {}").outcome, Outcome::kOk);
+  for (const LanguageCompiler& compiler : workers_->compilers().Languages("sm_90a")) {
+    const bool triton = compiler.language == Language::kTriton ||
+                        compiler.language == Language::kTtir;
+    EXPECT_EQ(compiler.info.ok(), !triton) << ToText(compiler.language);
+  }
 }
 #else
 TEST_F(WorkersTest, WithoutCudaATargetOfItIsASentence) {
-  const absl::Status status = workers_->PoolFor(Language::kCuda, "sm_90a").status();
+  const absl::Status status = workers_->compilers().PoolFor(Language::kCuda, "sm_90a").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("TUNE_CUDA=ON"));
 }

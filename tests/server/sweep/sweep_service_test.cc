@@ -131,7 +131,7 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
 
   std::vector<v1::SweepEvent> events;
   const v1::Sweep done = AwaitEnd(*stubs_->sweeps, submitted.id(), &events);
-  ASSERT_EQ(done.state(), v1::SWEEP_STATE_DONE) << done.message();
+  ASSERT_EQ(done.state(), v1::JOB_STATE_DONE) << done.message();
   EXPECT_EQ(done.progress().done(), 4u);
   EXPECT_EQ(done.progress().planned(), 4u);
   EXPECT_EQ(Count(done, "ok"), 4u);
@@ -213,7 +213,7 @@ TEST_F(SweepServiceTest, AKernelOfTwoStepsIsSweptAndPublished) {
   EXPECT_EQ(Compiled(checked), 12u);
   EXPECT_EQ(checked.findings_size(), 0) << checked.ShortDebugString();
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
-  ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
+  ASSERT_EQ(sweep.state(), v1::JOB_STATE_DONE) << sweep.message();
   EXPECT_EQ(Count(sweep, "ok"), 12u);
   EXPECT_GT(sweep.result().best().measurement().latency_ns_median(), 0);
 }
@@ -239,7 +239,7 @@ TEST_F(SweepServiceTest, TheNewestSourceOfAKernelAnswers) {
 
 TEST_F(SweepServiceTest, TheVerdictCanBeHadAgainFromTheStore) {
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(MakeRequest(3000)).id());
-  ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
+  ASSERT_EQ(sweep.state(), v1::JOB_STATE_DONE) << sweep.message();
   const v1::SweepResult& result = sweep.result();
   EXPECT_GE(result.confirm_rounds(), 3u);
   const std::vector<v1::Trial> stored = Trials(sweep.id(), /*with_samples=*/true);
@@ -271,7 +271,7 @@ TEST_F(SweepServiceTest, TheSameSweepAgainContinuesAndAFreshOneDoesNot) {
   const v1::Sweep again = Submit(MakeRequest(2048, /*fresh=*/false));
   EXPECT_NE(again.id(), first.id());
   const v1::Sweep reused = AwaitEnd(*stubs_->sweeps, again.id());
-  ASSERT_EQ(reused.state(), v1::SWEEP_STATE_DONE) << reused.message();
+  ASSERT_EQ(reused.state(), v1::JOB_STATE_DONE) << reused.message();
   EXPECT_EQ(reused.progress().reused(), 8u);
   EXPECT_EQ(reused.progress().done(), 8u);
   EXPECT_TRUE(reused.has_result());
@@ -296,7 +296,7 @@ TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {
   v1::SubmitSweepRequest request = MakeRequest(1024);
   *request.mutable_kernel_source() = ScaleKernel({.faulty = true});
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
-  ASSERT_EQ(sweep.state(), v1::SWEEP_STATE_DONE) << sweep.message();
+  ASSERT_EQ(sweep.state(), v1::JOB_STATE_DONE) << sweep.message();
   EXPECT_EQ(Count(sweep, "wrong_result"), 1u);
   EXPECT_EQ(Count(sweep, "ok"), 7u);
   bool found = false;
@@ -326,7 +326,7 @@ TEST_F(SweepServiceTest, CancelKeepsWhatIsDoneAndNamesTheBest) {
   const grpc::Status status =
       Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &cancelled);
   ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(cancelled.state(), v1::SWEEP_STATE_CANCELLED);
+  EXPECT_EQ(cancelled.state(), v1::JOB_STATE_CANCELLED);
   EXPECT_GT(cancelled.progress().done(), 0u);
   EXPECT_LT(cancelled.progress().done(), cancelled.progress().planned());
   EXPECT_GE(Trials(id).size(), cancelled.progress().done());
@@ -334,7 +334,7 @@ TEST_F(SweepServiceTest, CancelKeepsWhatIsDoneAndNamesTheBest) {
   while (reader->Read(&event)) {
   }
   EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_EQ(event.sweep().state(), v1::SWEEP_STATE_CANCELLED) << "the last event";
+  EXPECT_EQ(event.sweep().state(), v1::JOB_STATE_CANCELLED) << "the last event";
 }
 
 TEST_F(SweepServiceTest, AWatcherThatNeverReadsHoldsNobodyUp) {
@@ -343,7 +343,7 @@ TEST_F(SweepServiceTest, AWatcherThatNeverReadsHoldsNobodyUp) {
   watch.set_sweep_id(id);
   grpc::ClientContext stalled_context;
   auto stalled = stubs_->sweeps->WatchSweep(&stalled_context, watch);
-  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, id).state(), v1::SWEEP_STATE_DONE);
+  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, id).state(), v1::JOB_STATE_DONE);
   stalled_context.TryCancel();
   EXPECT_EQ(stalled->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
@@ -352,7 +352,7 @@ TEST_F(SweepServiceTest, AFinishedSweepCanBeWatched) {
   const int64_t id = Submit(MakeRequest(512)).id();
   AwaitEnd(*stubs_->sweeps, id);
   std::vector<v1::SweepEvent> events;
-  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, id, &events).state(), v1::SWEEP_STATE_DONE);
+  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, id, &events).state(), v1::JOB_STATE_DONE);
   EXPECT_EQ(events.size(), 1u);
 }
 
@@ -420,7 +420,7 @@ TEST_F(SweepServiceTest, AReferenceThatDoesNotCompileFailsTheSweep) {
   v1::SubmitSweepRequest request = MakeRequest(4096);
   (*request.mutable_kernel_source()->mutable_files())["scale.cu"] += "\n#error not finished\n";
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, Submit(request).id());
-  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_FAILED);
+  EXPECT_EQ(sweep.state(), v1::JOB_STATE_FAILED);
   EXPECT_NE(sweep.message().find("reference"), std::string::npos) << sweep.message();
   EXPECT_FALSE(sweep.has_result());
 }
@@ -546,7 +546,7 @@ TEST_F(SweepServiceTest, ArgsThatDoNotFitStopASweepBeforeItsFirstTrial) {
     *sweep.mutable_kernel_source() = kernel;
     const v1::Sweep submitted = Submit(sweep);
     const v1::Sweep done = AwaitEnd(*stubs_->sweeps, submitted.id());
-    EXPECT_EQ(done.state(), v1::SWEEP_STATE_FAILED);
+    EXPECT_EQ(done.state(), v1::JOB_STATE_FAILED);
     EXPECT_NE(done.message().find("is 'int first'"), std::string::npos) << done.message();
     EXPECT_EQ(Trials(submitted.id()).size(), 0u);
   }

@@ -266,11 +266,12 @@ TEST_F(SweepsTest, AnEmbeddedSweepThatWasTerminatedIsInterruptedForGood) {
     Restart({.embedded = embedded});
     EXPECT_EQ(scheduler_->counts().queued + scheduler_->counts().running, 0u);
     const SweepView view = sweeps_->Get(left).value();
-    EXPECT_EQ(ToProto(view).state(), v1::SWEEP_STATE_INTERRUPTED);
+    EXPECT_TRUE(ToProto(view).interrupted());
+    EXPECT_EQ(ToProto(view).state(), v1::JOB_STATE_CANCELLED);
     EXPECT_NE(view.row.job.message.find("same command"), std::string::npos) << view.row.job.message;
     EXPECT_TRUE(sweeps_->Watch(left).ok()) << "a finished sweep can be watched";
     Restart({});
-    EXPECT_EQ(ToProto(sweeps_->Get(left).value()).state(), v1::SWEEP_STATE_INTERRUPTED) << "stored";
+    EXPECT_TRUE(ToProto(sweeps_->Get(left).value()).interrupted()) << "stored";
     EXPECT_TRUE(gate_->started().empty());
   }
 }
@@ -286,16 +287,18 @@ TEST_F(SweepsTest, WhoOnlyReadsSeesWhatAnotherProcessIsAt) {
     const std::unique_ptr<Sweeps> sweeps =
         Sweeps::Start({.embedded = true, .other_owner = owner}, *reader, scheduler, {}).value();
     const SweepView view = sweeps->Get(id).value();
-    EXPECT_TRUE(absl::IsFailedPrecondition(sweeps->Watch(id).status()));
+    EXPECT_EQ(absl::IsFailedPrecondition(sweeps->Watch(id).status()), !owner.empty());
     EXPECT_FALSE(sweeps->Submit(MakeSubmission("cpu")).ok());
     return ToProto(view);
   };
   v1::Sweep sweep = look("tunectl (process 17)");
-  EXPECT_EQ(sweep.state(), v1::SWEEP_STATE_RUNNING);
+  EXPECT_EQ(sweep.state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(sweep.message(), "in tunectl (process 17)");
   EXPECT_TRUE(sweep.embedded());
   // Nobody has the store: then nobody runs it either.
-  EXPECT_EQ(look("").state(), v1::SWEEP_STATE_INTERRUPTED);
+  sweep = look("");
+  EXPECT_EQ(sweep.state(), v1::JOB_STATE_CANCELLED);
+  EXPECT_TRUE(sweep.interrupted());
 }
 
 TEST_F(SweepsTest, WhatWaitsSaysWhoHasTheDeviceAndHowManyAreAhead) {
@@ -305,7 +308,7 @@ TEST_F(SweepsTest, WhatWaitsSaysWhoHasTheDeviceAndHowManyAreAhead) {
   const int64_t third = Submit("cpu");
   const std::string holder = absl::StrCat("waiting for cpu, which sweep ", first, " has");
   EXPECT_EQ(sweeps_->Get(second).value().row.job.message, holder);
-  EXPECT_EQ(ToProto(sweeps_->Get(second).value()).state(), v1::SWEEP_STATE_WAITING);
+  EXPECT_EQ(ToProto(sweeps_->Get(second).value()).state(), v1::JOB_STATE_WAITING);
   EXPECT_EQ(sweeps_->Get(third).value().row.job.message,
             absl::StrCat(holder, "; 1 other job is ahead of it"));
   ASSERT_TRUE(sweeps_->Cancel(second, absl::Now() + absl::Seconds(30)).ok());

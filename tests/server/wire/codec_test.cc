@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "tests/distinct.h"
 #include "tune/v1/measured.pb.h"
@@ -125,6 +126,25 @@ TEST(CodecTest, AMessageThatIsNotSetLeavesTheNounAsItStarts) {
   proto.set_outcome(v1::OUTCOME_OK);
   proto.set_purpose(v1::TRIAL_PURPOSE_SEARCH);
   EXPECT_EQ(Decoded<Trial>(proto).value().measurement.cache_mode, CacheMode::kCold);
+}
+
+struct MaybeTimed {
+  std::optional<Clock> clock;
+};
+TUNE_FIELDS(MaybeTimed, clock);
+
+TEST(CodecTest, AnElementIsNeverUnspecified) {
+  const absl::Status status = Decoded<MaybeTimed>(v1::Measurement()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << "an optional starts with no clock";
+  EXPECT_THAT(status.message(), HasSubstr("clock"));
+}
+
+TEST(CodecDeathTest, OtherFieldsLeftOutThanBeforeAreNamed) {
+  const auto twice = [] {
+    Encoded<v1::Telemetry>(Telemetry(), {"power_mw"});
+    Encoded<v1::Telemetry>(Telemetry());
+  };
+  EXPECT_DEATH(twice(), "of tune.v1.Telemetry other fields are left out than before");
 }
 
 TEST(CodecDeathTest, AFieldThatTheMessageLacksIsNamed) {

@@ -26,7 +26,7 @@ Trial Took(double ns) {
 
 TEST(Diagnosis, TheLongestFloorBinds) {
   const Diagnosis memory = Diagnose(Basis(1e9, 1e9), std::nullopt, Took(1e6 / 0.9));
-  EXPECT_EQ(memory.uses[0].resource, "dram");
+  EXPECT_EQ(memory.uses[0].resource, RooflineResource::kDram);
   EXPECT_DOUBLE_EQ(memory.floor_ns, 1e6);
   EXPECT_DOUBLE_EQ(memory.efficiency, 0.9);
   EXPECT_DOUBLE_EQ(memory.uses[0].intensity, 1);
@@ -35,7 +35,7 @@ TEST(Diagnosis, TheLongestFloorBinds) {
                                          "(dram_copy, 1 TB/s); at most 11.1 % faster"));
 
   const Diagnosis compute = Diagnose(Basis(1e9, 1e11), std::nullopt, Took(1e7 / 0.7));
-  EXPECT_EQ(compute.uses[0].resource, "compute");
+  EXPECT_EQ(compute.uses[0].resource, RooflineResource::kCompute);
   EXPECT_EQ(compute.verdict, RooflineVerdict::kComputeBound);
   EXPECT_THAT(compute.sentence, HasSubstr("Compute-bound: 70.0 % of what f32 arithmetic"));
   EXPECT_EQ(Diagnose(Basis(1e9, 1e9), std::nullopt, Took(1e6 / 0.7)).verdict,
@@ -92,7 +92,7 @@ TEST(Diagnosis, CountedBytesReplaceDeclaredOnesAndShowWhatIsReadTwice) {
   const Diagnosis diagnosis = Diagnose(basis, counted, Took(2e6));
   EXPECT_DOUBLE_EQ(diagnosis.reread_factor, 2.5);
   ASSERT_EQ(diagnosis.uses.size(), 3u);
-  EXPECT_EQ(diagnosis.uses[0].resource, "l2");
+  EXPECT_EQ(diagnosis.uses[0].resource, RooflineResource::kL2);
   EXPECT_DOUBLE_EQ(diagnosis.efficiency, 0.9);
   EXPECT_EQ(diagnosis.uses[1].ceiling, "dram_read");  // nearly all of it was reading
   EXPECT_TRUE(diagnosis.uses[1].counted);
@@ -120,7 +120,7 @@ TEST(Diagnosis, AnEmptyKernelsTimeIsAFloorToo) {
   RooflineBasis basis = Basis(1e5, 0);
   basis.ceilings.push_back({"launch", 2000, CeilingSource::kMeasured});
   const Diagnosis tiny = Diagnose(basis, std::nullopt, Took(2500));
-  EXPECT_EQ(tiny.uses[0].resource, "launch");
+  EXPECT_EQ(tiny.uses[0].resource, RooflineResource::kLaunch);
   EXPECT_EQ(tiny.verdict, RooflineVerdict::kLatencyLimited);
   EXPECT_THAT(tiny.sentence, HasSubstr("an empty kernel takes 2 us of its 2.5 us"));
 }
@@ -130,9 +130,9 @@ TEST(Diagnosis, WarmDataNeedNotComeFromMemory) {
   basis.cache_bytes = 50 * kMiB;
   Trial trial = Took(1e3);
   trial.measurement.cache_mode = CacheMode::kWarm;
-  EXPECT_EQ(Diagnose(basis, std::nullopt, trial).uses.at(0).resource, "compute");
+  EXPECT_EQ(Diagnose(basis, std::nullopt, trial).uses.at(0).resource, RooflineResource::kCompute);
   basis.declared.bytes = 1e9;  // does not fit
-  EXPECT_EQ(Diagnose(basis, std::nullopt, trial).uses.at(0).resource, "dram");
+  EXPECT_EQ(Diagnose(basis, std::nullopt, trial).uses.at(0).resource, RooflineResource::kDram);
 }
 
 TEST(Diagnosis, WithoutCeilingsItSaysSo) {

@@ -82,8 +82,8 @@ class FakeEvaluator : public Evaluator {
 struct Fixture {
   explicit Fixture(size_t capacity = 4, const std::string& strategy_name = "exhaustive")
       : evaluator(capacity), strategy(*MakeStrategy(strategy_name, space, {.seed = 1})) {
-    hooks.record = [this](Trial& trial) {
-      trial.id = ++recorded;
+    hooks.store = [this](Trial& trial) {
+      trial.id = ++stored;
       return absl::OkStatus();
     };
   }
@@ -96,7 +96,7 @@ struct Fixture {
   FakeEvaluator evaluator;
   std::unique_ptr<Strategy> strategy;
   SweepHooks hooks;
-  int64_t recorded = 0;
+  int64_t stored = 0;
 };
 
 TEST(RunSweep, KeepsNoMoreInFlightThanItIsTold) {
@@ -109,13 +109,13 @@ TEST(RunSweep, TriesEveryConfigWithManyInFlight) {
   Fixture f(6);
   std::vector<uint64_t> progress;
   f.hooks.progress = [&](const SweepSummary& summary, const Trial& trial) {
-    EXPECT_EQ(trial.id, f.recorded);
+    EXPECT_EQ(trial.id, f.stored);
     progress.push_back(summary.done);
   };
   const SweepSummary summary = f.Run().value();
   EXPECT_EQ(summary.done, 20);
   EXPECT_EQ(summary.reused, 0);
-  EXPECT_EQ(f.recorded, 20);
+  EXPECT_EQ(f.stored, 20);
   EXPECT_EQ(f.evaluator.most_in_flight_, 6);
   EXPECT_THAT(summary.outcomes,
               UnorderedElementsAre(Pair(Outcome::kOk, 12), Pair(Outcome::kCompileFailed, 4),
@@ -147,8 +147,8 @@ TEST(RunSweep, StartsNothingOnceItsTimeIsUp) {
 
 TEST(RunSweep, WhatIsInFlightWhenItsTimeIsUpIsDropped) {
   Fixture f(4);
-  f.hooks.record = [&](Trial&) {
-    f.evaluator.stuck_ = ++f.recorded == 5;
+  f.hooks.store = [&](Trial&) {
+    f.evaluator.stuck_ = ++f.stored == 5;
     return absl::OkStatus();
   };
   const absl::Time start = f.evaluator.now_;
@@ -157,15 +157,15 @@ TEST(RunSweep, WhatIsInFlightWhenItsTimeIsUpIsDropped) {
   EXPECT_EQ(summary.end, SweepEnd::kTime);
   EXPECT_FALSE(summary.cancelled);
   EXPECT_EQ(summary.done, 5);
-  EXPECT_EQ(f.recorded, 5);
+  EXPECT_EQ(f.stored, 5);
   EXPECT_EQ(summary.dropped, 4);
 }
 
 // The last trials of a strategy that is done may hang, too.
 TEST(RunSweep, TheLastTrialsAreDroppedToo) {
   Fixture f(32);
-  f.hooks.record = [&](Trial&) {
-    f.evaluator.stuck_ = ++f.recorded == 18;
+  f.hooks.store = [&](Trial&) {
+    f.evaluator.stuck_ = ++f.stored == 18;
     return absl::OkStatus();
   };
   const SweepSummary summary = f.Run({.time = absl::Milliseconds(50)}).value();
@@ -183,7 +183,7 @@ TEST(RunSweep, ReusesKnownTrialsAndCountsThemAgainstTheBudget) {
   const SweepSummary summary = f.Run({.trials = 6}, known).value();
   EXPECT_EQ(summary.done, 6);
   EXPECT_EQ(summary.reused, 3);
-  EXPECT_EQ(f.recorded, 3);
+  EXPECT_EQ(f.stored, 3);
   EXPECT_THAT(f.evaluator.started_, ElementsAre(1, 2, 3));
   EXPECT_EQ(X(summary.best->config), 7);
   EXPECT_EQ(f.evaluator.rivals_.front(), 1070);  // of X = 0; the rival is known from the start
@@ -209,14 +209,14 @@ TEST(RunSweep, ACancelledSweepKeepsWhatHasFinished) {
   const SweepSummary summary = f.Run().value();
   EXPECT_TRUE(summary.cancelled);
   EXPECT_EQ(summary.done, 6);  // 3, and the 3 in flight that had finished
-  EXPECT_EQ(f.recorded, 6);
+  EXPECT_EQ(f.stored, 6);
 }
 
 TEST(RunSweep, ACancelledSweepDoesNotWaitLongForASlowDisk) {
   Fixture f(4);
   std::atomic<bool> cancelled = false;
   f.hooks.cancelled = &cancelled;
-  f.hooks.record = [&](Trial&) {
+  f.hooks.store = [&](Trial&) {
     f.evaluator.now_ += absl::Milliseconds(40);
     return absl::OkStatus();
   };
@@ -232,7 +232,7 @@ TEST(RunSweep, ACancelledSweepDoesNotWaitForTheUnfinished) {
   EXPECT_TRUE(f.evaluator.started_.empty());
 
   cancelled = false;
-  f.hooks.record = [&](Trial&) {
+  f.hooks.store = [&](Trial&) {
     cancelled = true;
     f.evaluator.stuck_ = true;
     return absl::OkStatus();
@@ -245,8 +245,8 @@ TEST(RunSweep, ACancelledSweepDoesNotWaitForTheUnfinished) {
 
 TEST(RunSweep, AFailingRecordHookEndsTheSweep) {
   Fixture f;
-  f.hooks.record = [&](Trial&) {
-    return ++f.recorded == 3 ? absl::ResourceExhaustedError("disk full") : absl::OkStatus();
+  f.hooks.store = [&](Trial&) {
+    return ++f.stored == 3 ? absl::ResourceExhaustedError("disk full") : absl::OkStatus();
   };
   int reported = 0;
   f.hooks.progress = [&](const SweepSummary&, const Trial&) { ++reported; };

@@ -99,6 +99,7 @@ void BlockScheduler::Run(Launch& launch) {
   thread_state.shared = shared_;
   thread_state.shared_bytes = launch.shared_bytes;
   thread_state.services = &kServices;
+  thread_state.reversed = launch.reversed ? 1 : 0;
   take_next_ = take_end_ = 0;
   if (!NextBlock()) return;
   running_ = TakeIdle();

@@ -27,6 +27,7 @@ struct Launch {
   uint64_t shared_bytes = 0;
   uint64_t block_count = 1;
   uint64_t blocks_per_take = 1;
+  bool reversed = false;  // threads of a block start last first
 
   std::atomic<uint64_t> next_block{0};
   std::atomic<bool> failed{false};

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/cpu/device_canary.h"
+#include "tuner/device/cpu/fault_report.h"
 #include "tuner/device/cpu/host_ceiling_suite.h"
 #include "tuner/device/cpu/host_ceilings.h"
 #include "tuner/device/cpu/host_info.h"
@@ -26,6 +27,8 @@ namespace {
 constexpr double kLongLaunchNs = 50e6;
 // Shorter ones may be slow for other reasons the first time, and two more cost little.
 constexpr double kCondemnNsMin = 10e6;
+// One more launch to see whether the order of threads matters may take as long.
+constexpr double kOrderedNsMax = 1e9;
 // Poison and flushing take longer than a short kernel. What a trial may take in all for each second
 // of kernel time it may have, and how many samples it gets even so.
 constexpr double kWallPerKernelTime = 10;
@@ -60,6 +63,8 @@ class CpuRunner : public Runner {
   // Launches on poisoned outputs and checks what that gives; returns the nanoseconds.
   absl::StatusOr<double> CheckedLaunch(const LoadedProgram& program, RunReport& report);
   void JudgeLaunch(const LoadedProgram& program, RunReport& report);
+  // Whether what the last launch left depends on the order of threads, in which case that is wrong.
+  absl::Status CheckOrder(const LoadedProgram& program, RunReport& report);
   absl::Status Sample(const LoadedProgram& program, const SamplePolicy& policy, double first_ns,
                       RunReport& report);
 
@@ -104,6 +109,7 @@ absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report)
   program.FillGuards(*launcher_);
   const SamplePolicy& policy = request.policy;
   ASSIGN_OR_RETURN(double first_ns, CheckedLaunch(program, report));
+  if (first_ns < kOrderedNsMax) RETURN_IF_ERROR(CheckOrder(program, report));
   if (report.outcome != Outcome::kOk) return absl::OkStatus();
   const double hopeless_ns = policy.rival_latency_ns * policy.hopeless_ratio;
   if (hopeless_ns > 0 && first_ns > std::max(hopeless_ns, kCondemnNsMin)) {
@@ -133,6 +139,28 @@ void CpuRunner::JudgeLaunch(const LoadedProgram& program, RunReport& report) {
   if (verdict.right) return;
   report.outcome = Outcome::kWrongResult;
   report.message = std::move(verdict.message);
+}
+
+// A GPU starts threads in any order. Right results must not depend on it, and wrong ones that do
+// have a cause that their elements do not show.
+absl::Status CpuRunner::CheckOrder(const LoadedProgram& program, RunReport& report) {
+  const bool was_right = report.outcome == Outcome::kOk;
+  const uint64_t forward = problem_->HashOutputs();
+  RunReport opposite;
+  launcher_->SetOrder(Launcher::Order::kReversed);
+  const absl::Status launched = CheckedLaunch(program, opposite).status();
+  launcher_->SetOrder(Launcher::Order::kForward);
+  RETURN_IF_ERROR(launched);
+  const bool is_right = opposite.outcome == Outcome::kOk;
+  if (is_right == was_right && (is_right || problem_->HashOutputs() == forward)) {
+    return absl::OkStatus();
+  }
+  report.outcome = Outcome::kWrongResult;
+  report.message = absl::StrCat(
+      "the result depends on the order in which threads run: is a __syncthreads() missing, or do "
+      "two threads write one element? ", was_right ? opposite.message : report.message);
+  if (was_right) report.error = opposite.error;
+  return absl::OkStatus();
 }
 
 // Every cold launch writes to poisoned outputs, so that the last one can be checked like the first;
@@ -173,6 +201,7 @@ absl::Status CpuRunner::Sample(const LoadedProgram& program, const SamplePolicy&
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Runner>> MakeRunner() {
+  DescribeFaults();
   ASSIGN_OR_RETURN(HostInfo info, ReadHostInfo());
   ASSIGN_OR_RETURN(
       std::unique_ptr<Launcher> launcher,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory for one of a kernel's buffers, between two guards that tell when something wrote outside.
+// Beyond the guards is ground that nobody may touch: what goes so far ends the process.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "tuner/device/cpu/fault_report.h"
 
 namespace tune::cpu {
 
@@ -23,6 +25,9 @@ class GuardedBuffer {
   GuardedBuffer(GuardedBuffer&& other) noexcept;
   GuardedBuffer& operator=(GuardedBuffer&& other) noexcept;
 
+  // How a fault on the ground around it calls it: "buffer 'x'".
+  void Name(const std::string& name);
+
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
@@ -33,10 +38,12 @@ class GuardedBuffer {
   void MakeReadOnly();
 
  private:
-  unsigned char* mapping_ = nullptr;
+  unsigned char* ground_ = nullptr;   // the mapping with the untouchable around it
+  unsigned char* mapping_ = nullptr;  // what may be touched
   size_t mapping_bytes_ = 0;
   unsigned char* data_ = nullptr;
   size_t bytes_ = 0;
+  FaultRegion region_;
 };
 
 }  // namespace tune::cpu

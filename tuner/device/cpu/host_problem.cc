@@ -60,12 +60,14 @@ absl::Status HostProblem::Allocate(const ProblemPlan& plan) {
     }
     const auto index = static_cast<unsigned>(slots_.size());
     ASSIGN_OR_RETURN(slot.memory, GuardedBuffer::Allocate(DataBytes(buffer), index));
+    slot.memory.Name(absl::StrCat("buffer '", buffer.name, "'"));
     if (buffer.role == Role::kInOut) {
       ASSIGN_OR_RETURN(slot.pristine, GuardedBuffer::Allocate(DataBytes(buffer), index));
     }
     if (IsChecked(buffer.role) && !plan.reference.steps.empty()) {
       ASSIGN_OR_RETURN(const BufferPlan reference, ReferenceBuffer(plan, buffer));
       ASSIGN_OR_RETURN(slot.reference_memory, GuardedBuffer::Allocate(DataBytes(reference), index));
+      slot.reference_memory.Name(absl::StrCat("the reference's buffer '", buffer.name, "'"));
       slot.reference = {reference.dtype, slot.reference_memory.data(), buffer.count};
     }
     slots_.push_back(std::move(slot));
@@ -292,13 +294,51 @@ void HostProblem::JudgeInputs(Verdict& verdict) const {
   }
 }
 
+std::string HostProblem::DescribeUnwritten(const Slot& slot) const {
+  if (slot.plan.role != Role::kOutput) return "";
+  const size_t size = SizeInBytes(slot.plan.dtype);
+  const std::string poison(size, static_cast<char>(PoisonByte(slot.plan.dtype)));
+  const char* data = static_cast<const char*>(slot.memory.data());
+  int64_t first = -1;
+  int64_t unwritten = 0;
+  for (int64_t i = 0; i < slot.plan.count; ++i) {
+    if (std::memcmp(data + static_cast<size_t>(i) * size, poison.data(), size) != 0) continue;
+    if (first < 0) first = i;
+    ++unwritten;
+  }
+  if (first < 0) return "";
+  const std::string share = absl::StrCat(unwritten, " of ", slot.plan.count);
+  if (first == 0 && unwritten == slot.plan.count) {
+    return absl::StrCat("'", slot.plan.name, "' was never written, in none of its elements");
+  }
+  if (unwritten == slot.plan.count - first) {
+    return absl::StrCat("'", slot.plan.name, "' was never written from element ", first,
+                        " to its end (", share, " elements): is the grid too small?");
+  }
+  return absl::StrCat("'", slot.plan.name, "' was never written in ", share,
+                      " elements, the first of them ", first);
+}
+
 void HostProblem::JudgeOutputs(Verdict& verdict) const {
   OutputJudge judge;
   for (const Slot& slot : slots_) {
     if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
+    const bool was_right = verdict.right;
     judge.Add(slot.plan, slot.tolerance,
               Compare(launcher_, slot.data(), slot.reference, slot.tolerance), verdict);
+    if (!was_right || verdict.right) continue;
+    const std::string unwritten = DescribeUnwritten(slot);
+    if (!unwritten.empty()) verdict.message = absl::StrCat(unwritten, "; ", verdict.message);
   }
+}
+
+uint64_t HostProblem::HashOutputs() const {
+  uint64_t hash = 0;
+  for (const Slot& slot : slots_) {
+    if (!IsChecked(slot.plan.role)) continue;
+    hash = hash * 0x9e3779b97f4a7c15u + Hash(launcher_, slot.memory.data(), slot.memory.bytes());
+  }
+  return hash;
 }
 
 }  // namespace tune::cpu

@@ -42,6 +42,8 @@ class HostProblem {
   void FlushFromCaches();
   // What the last launch left. After a wrong verdict guards and inputs are whole again.
   Verdict Check();
+  // Of what the last launch left in all that is checked.
+  uint64_t HashOutputs() const;
   // After a launch that failed half way: guards and inputs are whole again.
   void Repair();
 
@@ -76,6 +78,8 @@ class HostProblem {
   void JudgeGuards(Verdict& verdict) const;
   void JudgeInputs(Verdict& verdict) const;
   void JudgeOutputs(Verdict& verdict) const;
+  // Which elements still hold the poison of before the launch, as a sentence; empty: none.
+  std::string DescribeUnwritten(const Slot& slot) const;
 
   Launcher& launcher_;
   int64_t memory_bytes_max_ = 0;

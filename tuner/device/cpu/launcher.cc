@@ -207,6 +207,7 @@ absl::StatusOr<double> Launcher::Launch(const KernelCode& code, const LaunchPlan
   launch.grid = ToIndex(plan.grid);
   launch.block = ToIndex(plan.block);
   launch.shared_bytes = static_cast<uint64_t>(plan.shared_bytes);
+  launch.reversed = order_ == Order::kReversed;
   launch.block_count = static_cast<uint64_t>(plan.grid[0]) * static_cast<uint64_t>(plan.grid[1]) *
                        static_cast<uint64_t>(plan.grid[2]);
   launch.blocks_per_take = std::clamp<uint64_t>(

@@ -53,6 +53,11 @@ class Launcher {
   // a misuse of a barrier. The launcher can be used again.
   absl::StatusOr<double> Launch(const KernelCode& code, const LaunchPlan& plan, void* const* args);
 
+  // Of the launches to come: in which order a block's threads start. A right kernel does the same
+  // in any.
+  enum class Order { kForward, kReversed };
+  void SetOrder(Order order) { order_ = order; }
+
   using Task = absl::FunctionRef<void(unsigned thread_index)>;
   // When the last of all tasks began and ended, launches among them, as steady_clock counts.
   int64_t begin_ns() const { return begin_ns_; }
@@ -74,6 +79,7 @@ class Launcher {
   // All threads go on at the same time from here.
   void AwaitAll(uint32_t round);
 
+  Order order_ = Order::kForward;
   std::vector<std::thread> threads_;
   std::vector<std::unique_ptr<Worker>> workers_;
   const Task* prepare_ = nullptr;

@@ -21,6 +21,7 @@
 #include "tuner/device/cpu/block_scheduler.h"
 #include "tuner/device/cpu/prelude/abi.h"
 #include "tuner/device/problem_checks.h"
+#include "tuner/device/scalar_bytes.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cpu {
@@ -45,38 +46,6 @@ class Descriptor {
  private:
   const int fd_;
 };
-
-template <class T>
-size_t Store(const Value& value, unsigned char* bytes) {
-  T converted = {};
-  std::visit(
-      [&converted](const auto& held) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
-          converted = static_cast<T>(held);
-        }
-      },
-      value);
-  std::memcpy(bytes, &converted, sizeof(converted));
-  return sizeof(converted);
-}
-
-absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* bytes) {
-  if (!std::holds_alternative<std::string>(scalar.value)) {
-    switch (scalar.dtype) {
-      case DType::kF64: return Store<double>(scalar.value, bytes);
-      case DType::kF32: return Store<float>(scalar.value, bytes);
-      case DType::kI8: return Store<int8_t>(scalar.value, bytes);
-      case DType::kU8: return Store<uint8_t>(scalar.value, bytes);
-      case DType::kI32: return Store<int32_t>(scalar.value, bytes);
-      case DType::kU32: return Store<uint32_t>(scalar.value, bytes);
-      case DType::kI64: return Store<int64_t>(scalar.value, bytes);
-      case DType::kF16:
-      case DType::kBF16: break;
-    }
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "scalar '", scalar.name, "' cannot be ", ToText(scalar.dtype), " ", ToText(scalar.value)));
-}
 
 // The runtime of the address sanitizer ends a process that loads it late, so look before loading.
 absl::Status CheckSanitizer(const std::string& binary) {

@@ -146,8 +146,8 @@ absl::Status ActivityClock::Clear(bool memsets) {
 absl::StatusOr<std::vector<double>> ActivityClock::Collect(size_t count, const SampleShape& shape) {
   const CuptiApi& cupti = recording->cupti;
   const size_t wanted = count * shape.kernels;
-  // A plain flush leaves out buffers with a record still incomplete; the forced one is the last
-  // resort, since what it hands over may lack its times.
+  // A plain flush holds back a buffer while a record in it is incomplete. A forced one does not, so
+  // a record that it gives may lack its times: it comes last.
   for (uint32_t flag : {0u, 0u, static_cast<uint32_t>(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)}) {
     RETURN_IF_ERROR(cupti.Check(cupti.cuptiActivityFlushAll(flag), "cuptiActivityFlushAll"));
     std::lock_guard<std::mutex> lock(recording->mutex);
@@ -169,8 +169,8 @@ absl::StatusOr<std::vector<double>> ActivityClock::Collect(size_t count, const S
   return SampleDurations(std::move(records), count, shape);
 }
 
-// A sample is its kernels in a row. Of the memsets before it those that the program makes come
-// last; those between its kernels need no look.
+// A sample is so many kernels, one after the other. Memsets come before it: the harness's first,
+// then the program's own, which belong to the sample. Memsets between its kernels are within it.
 absl::StatusOr<std::vector<double>> SampleDurations(std::vector<ActivityRecord> records,
                                                     size_t count, const SampleShape& shape) {
   // Buffers come in any order; what is in one stream ran one after the other.

@@ -42,8 +42,8 @@ class LaunchGraph {
                           "cuGraphInstantiateWithFlags");
   }
 
-  // Nanoseconds of one replay, by the two events.
-  absl::StatusOr<double> Replay(const std::array<CUevent, 2>& events) {
+  // Nanoseconds of one launch of the graph, by the two events.
+  absl::StatusOr<double> Launch(const std::array<CUevent, 2>& events) {
     const DriverApi& driver = context_.driver;
     RETURN_IF_ERROR(
         context_.Check(driver.cuEventRecord(events[0], context_.stream), "cuEventRecord"));
@@ -82,14 +82,14 @@ absl::StatusOr<double> TimeByGraph(const DeviceContext& context,
   }
   LaunchGraph graph(context);
   RETURN_IF_ERROR(graph.Build(launch, launches));
-  RETURN_IF_ERROR(graph.Replay(events).status());
-  std::vector<double> replays_ns;
+  RETURN_IF_ERROR(graph.Launch(events).status());
+  std::vector<double> graphs_ns;
   for (int i = 0; i < std::max(1, repeats); ++i) {
-    ASSIGN_OR_RETURN(double replay_ns, graph.Replay(events));
-    replays_ns.push_back(replay_ns);
+    ASSIGN_OR_RETURN(double graph_ns, graph.Launch(events));
+    graphs_ns.push_back(graph_ns);
   }
-  std::sort(replays_ns.begin(), replays_ns.end());
-  return replays_ns[replays_ns.size() / 2] / launches;
+  std::sort(graphs_ns.begin(), graphs_ns.end());
+  return graphs_ns[graphs_ns.size() / 2] / launches;
 }
 
 }  // namespace tune::cuda

@@ -14,8 +14,9 @@ namespace tune::cuda {
 // How many launches of about `estimate_ns` make a graph: 2 ms of them, at least 8.
 int GraphLaunches(double estimate_ns);
 
-// Nanoseconds of one of `launches` back to back: the median of `repeats` replays, after one that
-// does not count. `launch` enqueues one launch into the context's stream and nothing else.
+// Nanoseconds of one of `launches` back to back: the median of `repeats` launches of the
+// graph, after one that does not count. `launch` enqueues one launch into the context's stream and
+// nothing else.
 absl::StatusOr<double> TimeByGraph(const DeviceContext& context,
                                    const std::function<absl::Status()>& launch, int launches,
                                    int repeats);

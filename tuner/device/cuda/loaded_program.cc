@@ -14,6 +14,7 @@
 #include "tuner/artifact.h"
 #include "tuner/bundle.h"
 #include "tuner/device/cuda/tensor_map.h"
+#include "tuner/device/scalar_bytes.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cuda {
@@ -26,43 +27,6 @@ int64_t Product(const std::array<int64_t, 3>& extent) { return extent[0] * exten
 
 std::string Text(const std::array<int64_t, 3>& extent) {
   return absl::StrCat(extent[0], " x ", extent[1], " x ", extent[2]);
-}
-
-// A scalar's bytes as the kernel sees them. A value of another kind is converted as C++ does.
-template <typename T>
-size_t Store(const Value& value, unsigned char* bytes) {
-  T converted = 0;
-  if (const auto* boolean = std::get_if<bool>(&value)) converted = static_cast<T>(*boolean);
-  if (const auto* integer = std::get_if<int64_t>(&value)) converted = static_cast<T>(*integer);
-  if (const auto* real = std::get_if<double>(&value)) converted = static_cast<T>(*real);
-  std::memcpy(bytes, &converted, sizeof(converted));
-  return sizeof(converted);
-}
-
-absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* bytes) {
-  if (!std::holds_alternative<std::string>(scalar.value)) {
-    switch (scalar.dtype) {
-      case DType::kF64:
-        return Store<double>(scalar.value, bytes);
-      case DType::kF32:
-        return Store<float>(scalar.value, bytes);
-      case DType::kI8:
-        return Store<int8_t>(scalar.value, bytes);
-      case DType::kU8:
-        return Store<uint8_t>(scalar.value, bytes);
-      case DType::kI32:
-        return Store<int32_t>(scalar.value, bytes);
-      case DType::kU32:
-        return Store<uint32_t>(scalar.value, bytes);
-      case DType::kI64:
-        return Store<int64_t>(scalar.value, bytes);
-      case DType::kF16:
-      case DType::kBF16:
-        break;
-    }
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "scalar '", scalar.name, "' cannot be ", ToText(scalar.dtype), " ", ToText(scalar.value)));
 }
 
 const BufferPlan* FindBuffer(const std::vector<ArgPlan>& args, const std::string& name) {

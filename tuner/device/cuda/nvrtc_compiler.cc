@@ -19,8 +19,8 @@
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptx_parameters.h"
-#include "tuner/device/cuda/ptxas_log.h"
 #include "tuner/device/cuda/standard_headers.h"
+#include "tuner/device/ptxas_log.h"
 #include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
 

@@ -89,6 +89,10 @@ absl::Status PreparedProblem::Allocate(const ProblemPlan& plan) {
 absl::Status PreparedProblem::SetGuards() {
   std::vector<GuardRange> ranges;
   for (const Slot& slot : slots_) {
+    if (slot.memory.bytes() == 0) {  // guards are found by their slot's place
+      ranges.insert(ranges.end(), 2, {0, 0});
+      continue;
+    }
     ranges.push_back({slot.memory.address(), kGuardBytes});
     ranges.push_back({slot.data.address + slot.data.bytes(), kGuardBytes});
   }
@@ -248,12 +252,19 @@ absl::StatusOr<Harness::Array> PreparedProblem::ResolveScratch(const BufferPlan&
     slots_.emplace_back();
     slot = &slots_.back();
   }
-  slot->plan = wanted;
-  slot->data.count = 0;
+  // Until it has its memory it is of no size that anybody wants, and has no guards.
+  slot->plan = {.name = wanted.name, .count = -1, .role = wanted.role};
+  slot->data = {};
   if (slot->memory.bytes() < GuardedBytes(wanted)) {
     slot->memory = DeviceMemory();
-    ASSIGN_OR_RETURN(slot->memory, DeviceMemory::Allocate(context_, GuardedBytes(wanted)));
+    absl::StatusOr<DeviceMemory> larger = DeviceMemory::Allocate(context_, GuardedBytes(wanted));
+    if (!larger.ok()) {
+      RETURN_IF_ERROR(SetGuards());  // those of the memory that went
+      return larger.status();
+    }
+    slot->memory = *std::move(larger);
   }
+  slot->plan = wanted;
   slot->data = {wanted.dtype, slot->memory.address() + kGuardBytes, wanted.count};
   RETURN_IF_ERROR(SetGuards());
   return slot->data;

@@ -14,7 +14,7 @@
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/device/cuda/ptx_linker.h"
 #include "tuner/device/cuda/ptx_module.h"
-#include "tuner/device/cuda/ptxas_log.h"
+#include "tuner/device/ptxas_log.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cuda {

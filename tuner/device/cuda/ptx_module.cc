@@ -71,10 +71,12 @@ class PtxReader {
     return text_.substr(begin, at_ - begin);
   }
 
-  // "NAME ( parameters ) .maxntid 128, 1, 1 {", from behind ".entry".
+  // "NAME ( parameters ) .maxntid 128, 1, 1 {", from behind ".entry". With a ';' in place of the
+  // body it is a declaration, and tells nothing that the definition does not.
   absl::Status ReadEntry(PtxModule& module) {
     EntryFacts entry{.name = NextWord()};
-    const size_t body = std::min(text_.find('{', at_), text_.size());
+    const size_t body = std::min(text_.find_first_of("{;", at_), text_.size());
+    const bool declared = body < text_.size() && text_[body] == ';';
     size_t end = at_;
     const size_t open = text_.find('(', at_);
     std::string list;
@@ -90,7 +92,7 @@ class PtxReader {
     }
     at_ = end;
     ReadBounds(body, entry);
-    module.entries.push_back(std::move(entry));
+    if (!declared) module.entries.push_back(std::move(entry));
     return absl::OkStatus();
   }
 

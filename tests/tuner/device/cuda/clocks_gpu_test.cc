@@ -106,7 +106,7 @@ TEST_F(ClocksGpuTest, AgreeFromTwoMicrosecondsToAMillisecond) {
     std::printf("chain of %6d: cupti %9.2f us, events %9.2f us, graph %9.2f us\n", rounds,
                 cupti / 1e3, events / 1e3, graph / 1e3);
     if (cupti < 20e3) continue;
-    // M2, within 2 % or 0.7 us, but for what events add to an empty kernel (5 to 7 us on an H200)
+    // Within 2 % or 0.7 us, but for what events add to an empty kernel (5 to 7 us on an H200)
     // and what CUPTI adds between the kernels of a graph (1.5 to 3 us); in a process without CUPTI
     // the graph agrees within 0.3 % (docs/measurement.md).
     EXPECT_LE(std::abs(cupti - graph), 0.02 * graph + 3000.0) << rounds;

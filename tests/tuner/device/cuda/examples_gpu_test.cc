@@ -31,7 +31,8 @@ class ExamplesOnGpu : public GpuTest {
         all.symbols.push_back(symbol);
       }
     }
-    Bind(all, plan);
+    const absl::Status fits = FitSteps(all, plan);
+    EXPECT_TRUE(fits.ok()) << fits;
     return WithBinary(plan, Bundle(binaries));
   }
 

@@ -69,6 +69,22 @@ TEST(PtxModule, TellsVersionTargetAndKernels) {
   EXPECT_EQ(module->entries, expected);
 }
 
+TEST(PtxModule, ADeclarationIsNotTheDefinition) {
+  const auto module = ReadPtx("k.ptx", R"(.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 x);
+.entry other (.param .u32 n) .reqntid 32 { ret; }
+.visible .entry k(.param .u64 x) .maxntid 128 { ret; }
+.entry never(.param .u64 x) ;
+)");
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::vector<EntryFacts> expected = {
+      {.name = "other", .parameters = std::vector<ParameterFact>{{4, ".u32"}}, .threads = 32},
+      {.name = "k", .parameters = std::vector<ParameterFact>{{8, ".u64"}}, .threads_max = 128}};
+  EXPECT_EQ(module->entries, expected);
+}
+
 TEST(PtxModule, SaysWhereItIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "k.ptx:1: no .version: this is no PTX"},
@@ -164,18 +180,18 @@ TEST_F(PtxCompilerTest, TheExampleBecomesCubinsThatItsStepsFit) {
       ProgramPlan plan = (*kernel)->PlanProgram(problem, traits, space.At(i)).value();
       const Artifact artifact = Compile(plan.compile);
       ASSERT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
-      EXPECT_TRUE(CheckSteps(plan, artifact).ok()) << CheckSteps(plan, artifact);
+      EXPECT_TRUE(FitSteps(artifact, plan).ok()) << FitSteps(artifact, plan);
       EXPECT_FALSE(artifact.resources.binary_sha256.empty());
       if (compiler_->Version() == "driver") continue;
       EXPECT_TRUE(absl::StartsWith(artifact.binary, "\x7f" "ELF"));
       EXPECT_GT(artifact.resources.registers, 0) << artifact.log;
       plan.steps[0].launch.block[0] = 2048;
-      EXPECT_THAT(std::string(CheckSteps(plan, artifact).message()),
+      EXPECT_THAT(std::string(FitSteps(artifact, plan).message()),
                   HasSubstr("'scale' is launched with 2048 threads a block; it was compiled for at "
                             "most 1024"));
       plan.steps[0].launch.block[0] = 128;
       plan.steps[0].args.pop_back();
-      EXPECT_THAT(std::string(CheckSteps(plan, artifact).message()),
+      EXPECT_THAT(std::string(FitSteps(artifact, plan).message()),
                   HasSubstr("takes 4 parameters"));
     }
   }

@@ -6,7 +6,7 @@
 
 #include "tuner/device/cuda/activity_clock.h"
 #include "tuner/device/cuda/cuda_runner.h"
-#include "tuner/device/cuda/ptxas_log.h"
+#include "tuner/device/ptxas_log.h"
 #include "tuner/device/cuda/tensor_map.h"
 
 namespace tune::cuda {

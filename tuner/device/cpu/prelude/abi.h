@@ -71,6 +71,8 @@ struct State {
   unsigned char* shared;      // dynamic shared memory, aligned to 1024 bytes
   unsigned long long shared_bytes;
   const Services* services;
+  // Threads of a block start in the opposite order: to see whether a result depends on it.
+  unsigned reversed;
 };
 
 }  // namespace tune_cpu

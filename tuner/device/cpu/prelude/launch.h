@@ -144,6 +144,14 @@ struct Parameters {
 template <class... P>
 Parameters<P...> ParametersOf(void (*)(P...));
 
+// The thread that starts in place of the one that is next, in the opposite order.
+inline __attribute__((noinline, cold)) void TakeOpposite(State& state) {
+  const Index& dim = state.block_dim;
+  const unsigned linear = state.thread_count - 1 - state.linear_thread;
+  state.linear_thread = linear;
+  state.thread = {linear % dim.x, linear / dim.x % dim.y, linear / dim.x / dim.y};
+}
+
 // Runs the threads of a block that have not started, one after the other. A thread that waits is
 // suspended inside `call`; another fiber then comes here for the next one.
 template <class Function>
@@ -160,6 +168,7 @@ inline __attribute__((always_inline)) void RunThreads(Function call) {
         ++state.next_index.z;
       }
     }
+    if (state.reversed != 0) TakeOpposite(state);
     call();
     const unsigned exited = state.linear_thread;
     state.exited_lanes[exited / kWarpSize] |= 1u << (exited % kWarpSize);

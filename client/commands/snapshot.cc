@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl snapshot list|show|diff|pin|unpin|export|import|prune
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/commands/commands.h"
+#include "client/export/export_format.h"
+#include "client/format.h"
+#include "client/rpc.h"
+#include "client/terminal.h"
+#include "tune/v1/snapshot.pb.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(60);
+constexpr size_t kPieceBytes = size_t{2} << 20;
+constexpr size_t kFileBytesMax = size_t{64} << 20;
+constexpr char kSnapshotHelp[] =
+    "sha256:<hex>, the first 6 or more digits of it, or a number; by default the newest";
+
+struct SnapshotFlags {
+  std::string snapshot;
+  std::string other;
+  std::string file;
+  std::string note;
+  std::string kernel;
+  std::string device;
+  std::string format = "json";
+  uint32_t keep = 0;
+  bool json = false;
+};
+
+std::string LineOf(const v1::Snapshot& snapshot) {
+  return absl::StrCat("snapshot ", snapshot.number(), ", ", snapshot.record_count(), " records, ",
+                      snapshot.digest());
+}
+
+absl::Status List(Session& session, const SnapshotFlags& flags) {
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListSnapshotsResponse response;
+  absl::Status status =
+      FromGrpc((*connection)->snapshots().ListSnapshots(&context, {}, &response));
+  if (!status.ok()) return status;
+  if (!response.problem().empty()) {
+    std::fprintf(stderr, "the newest could not be written: %s\n", response.problem().c_str());
+  }
+  if (flags.json) {
+    PrintJsonList("snapshots", response.snapshots());
+    return absl::OkStatus();
+  }
+  Table table({"number", "records", "size", "published", "pinned", "digest"});
+  for (const v1::Snapshot& snapshot : response.snapshots()) {
+    const std::string pinned =
+        !snapshot.pinned() ? "" : snapshot.note().empty() ? "yes" : snapshot.note();
+    table.Add({absl::StrCat(snapshot.number()), absl::StrCat(snapshot.record_count()),
+               BytesText(static_cast<double>(snapshot.bytes())),
+               snapshot.published_unix_ms() == 0 ? "-" : TimeText(snapshot.published_unix_ms()),
+               pinned, absl::StrCat(snapshot.digest(), snapshot.newest() ? "  newest" : "")});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+  std::fprintf(stderr, "in %s\n", response.folder().c_str());
+  return absl::OkStatus();
+}
+
+struct WholeSnapshot {
+  v1::Snapshot snapshot;
+  std::string text;
+};
+
+absl::StatusOr<WholeSnapshot> Read(Connection& connection, std::string snapshot) {
+  WholeSnapshot whole;
+  while (true) {
+    grpc::ClientContext context;
+    SetDeadline(context, kTimeout);
+    v1::ReadSnapshotRequest request;
+    request.set_snapshot(snapshot);
+    request.set_offset(whole.text.size());
+    v1::ReadSnapshotResponse response;
+    absl::Status status =
+        FromGrpc(connection.snapshots().ReadSnapshot(&context, request, &response));
+    if (!status.ok()) return status;
+    whole.text += response.piece();
+    whole.snapshot = response.snapshot();
+    snapshot = whole.snapshot.digest();  // the newest may be another by now
+    if (response.piece().empty() || whole.text.size() >= whole.snapshot.bytes()) return whole;
+  }
+}
+
+absl::StatusOr<nlohmann::json> ReadJson(Session& session, const std::string& snapshot) {
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  auto whole = Read(**connection, snapshot);
+  if (!whole.ok()) return whole.status();
+  auto json = nlohmann::json::parse(whole->text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("records") && json["records"].is_array()) return json;
+  return absl::DataLossError(absl::StrCat("snapshot ", whole->snapshot.digest(), " is damaged"));
+}
+
+// A file from elsewhere may hold anything: what is not there is null.
+const nlohmann::json& Member(const nlohmann::json& object, const char* name) {
+  static const nlohmann::json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+// Members of an object as "BLOCK_M=64 STAGES=2"; anything else by itself.
+std::string TextOf(const nlohmann::json& json) {
+  if (json.is_null()) return "";
+  if (json.is_string()) return json.get<std::string>();
+  if (!json.is_object()) return json.dump();
+  std::string text;
+  for (const auto& [name, value] : json.items()) {
+    absl::StrAppend(&text, text.empty() ? "" : " ", name, "=", TextOf(value));
+  }
+  return text;
+}
+
+std::string TextOf(const nlohmann::json& object, const char* name) {
+  return TextOf(Member(object, name));
+}
+
+std::string ProblemOf(const nlohmann::json& record) {
+  const nlohmann::json& hard = Member(record, "hard");
+  const std::string warm = TextOf(hard, "cache_mode") == "warm" ? " warm" : "";
+  return absl::StrCat(TextOf(hard, "dims"), " ", TextOf(hard, "dtype"), warm);
+}
+
+// What tells a record from the others, for people.
+std::string KeyOf(const nlohmann::json& record) {
+  const nlohmann::json& hard = Member(record, "hard");
+  return absl::StrCat(TextOf(record, "kernel"), "  ", ProblemOf(record), "  ",
+                      TextOf(hard, "device"), "  ", TextOf(hard, "kernel_hash").substr(0, 12));
+}
+
+std::string LatencyOf(const nlohmann::json& record) {
+  const nlohmann::json& median = Member(Member(record, "latency_ns"), "median");
+  return median.is_number() ? LatencyText(median.get<double>()) : "";
+}
+
+absl::Status Show(Session& session, const SnapshotFlags& flags) {
+  auto json = ReadJson(session, flags.snapshot);
+  if (!json.ok()) return json.status();
+  if (flags.json) {
+    std::printf("%s\n", json->dump(-1, ' ', /*ensure_ascii=*/true).c_str());
+    return absl::OkStatus();
+  }
+  Table table({"kernel", "problem", "device", "latency", "confidence", "config"});
+  for (const nlohmann::json& record : (*json)["records"]) {
+    if (!flags.kernel.empty() && TextOf(record, "kernel") != flags.kernel) continue;
+    table.Add({TextOf(record, "kernel"), ProblemOf(record),
+               TextOf(Member(record, "hard"), "device"), LatencyOf(record),
+               TextOf(record, "confidence"), TextOf(record, "config")});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Diff(Session& session, const SnapshotFlags& flags) {
+  auto before = ReadJson(session, flags.snapshot);
+  if (!before.ok()) return before.status();
+  auto after = ReadJson(session, flags.other);
+  if (!after.ok()) return after.status();
+  std::map<std::string, std::pair<const nlohmann::json*, const nlohmann::json*>> rows;
+  for (const nlohmann::json& record : (*before)["records"]) rows[KeyOf(record)].first = &record;
+  for (const nlohmann::json& record : (*after)["records"]) rows[KeyOf(record)].second = &record;
+  int changed = 0;
+  for (const auto& [key, row] : rows) {
+    const auto& [old_record, new_record] = row;
+    if (old_record == nullptr || new_record == nullptr) {
+      const nlohmann::json& only = old_record == nullptr ? *new_record : *old_record;
+      std::printf("%s %s\n    %s\n", old_record == nullptr ? "+" : "-", key.c_str(),
+                  TextOf(only, "config").c_str());
+    } else if (Member(*old_record, "config") != Member(*new_record, "config")) {
+      std::printf("~ %s\n    %s  %s\n    %s  %s\n", key.c_str(),
+                  TextOf(*old_record, "config").c_str(), LatencyOf(*old_record).c_str(),
+                  TextOf(*new_record, "config").c_str(), LatencyOf(*new_record).c_str());
+    } else {
+      continue;
+    }
+    ++changed;
+  }
+  std::fprintf(stderr, "%d of %zu configs differ\n", changed, rows.size());
+  return absl::OkStatus();
+}
+
+absl::Status Pin(Session& session, const SnapshotFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::PinSnapshotRequest request;
+  request.set_snapshot(flags.snapshot);
+  request.set_note(flags.note);
+  v1::Snapshot pinned;
+  absl::Status status =
+      FromGrpc((*connection)->snapshots().PinSnapshot(&context, request, &pinned));
+  if (!status.ok()) return status;
+  // The digest alone, for TUNE_SNAPSHOT=$(tunectl snapshot pin).
+  std::printf("%s\n", pinned.digest().c_str());
+  std::fprintf(stderr, "%s is pinned\n", LineOf(pinned).c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Unpin(Session& session, const SnapshotFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::UnpinSnapshotRequest request;
+  request.set_snapshot(flags.snapshot);
+  v1::Snapshot unpinned;
+  absl::Status status =
+      FromGrpc((*connection)->snapshots().UnpinSnapshot(&context, request, &unpinned));
+  if (status.ok()) std::printf("%s is not pinned\n", LineOf(unpinned).c_str());
+  return status;
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (out) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("cannot write '", path, "'"));
+}
+
+absl::StatusOr<Exported> Convert(const WholeSnapshot& whole, const SnapshotFlags& flags) {
+  for (const ExportFormat& format : ExportFormats()) {
+    if (format.name != flags.format) continue;
+    if (flags.kernel.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--format ", format.name, " is of one kernel: name it with --kernel"));
+    }
+    auto source =
+        ReadExportSource(whole.text, whole.snapshot.digest(), flags.kernel, flags.device);
+    if (!source.ok()) return source.status();
+    return format.write(*source);
+  }
+  return Exported{.files = {{"", whole.text}}};
+}
+
+absl::Status Export(Session& session, const SnapshotFlags& flags) {
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  auto whole = Read(**connection, flags.snapshot);
+  if (!whole.ok()) return whole.status();
+  auto exported = Convert(*whole, flags);
+  if (!exported.ok()) return exported.status();
+  for (const ExportedFile& file : exported->files) {
+    std::error_code ignored;
+    if (!file.name.empty()) std::filesystem::create_directories(flags.file, ignored);
+    const std::string path =
+        file.name.empty() ? flags.file : absl::StrCat(flags.file, "/", file.name);
+    const absl::Status written = WriteFile(path, file.text);
+    if (!written.ok()) return written;
+    std::printf("%s\n", path.c_str());
+  }
+  for (const std::string& note : exported->notes) std::fprintf(stderr, "%s\n", note.c_str());
+  std::fprintf(stderr, "of %s\n", LineOf(whole->snapshot).c_str());
+  return absl::OkStatus();
+}
+
+// "json", and what ExportFormats has.
+std::vector<std::string> FormatNames() {
+  std::vector<std::string> names = {"json"};
+  for (const ExportFormat& format : ExportFormats()) names.push_back(format.name);
+  return names;
+}
+
+std::string FormatHelp() {
+  std::string help = "json: the snapshot itself";
+  for (const ExportFormat& format : ExportFormats()) {
+    absl::StrAppend(&help, "; ", format.name, ": ", format.help);
+  }
+  return help;
+}
+
+absl::Status Import(Session& session, const SnapshotFlags& flags) {
+  std::ifstream in(flags.file, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (!in.is_open() || in.bad()) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot read '", flags.file, "'"));
+  }
+  if (text.size() > kFileBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("'", flags.file, "' has ", text.size(),
+                                                   " bytes; at most 64 MiB can be imported"));
+  }
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::Snapshot imported;
+  auto writer = (*connection)->snapshots().ImportSnapshot(&context, &imported);
+  for (size_t at = 0; at < text.size(); at += kPieceBytes) {
+    v1::ImportSnapshotRequest request;
+    request.set_piece(text.substr(at, kPieceBytes));
+    request.set_note(flags.note);
+    if (!writer->Write(request)) break;
+  }
+  writer->WritesDone();
+  const absl::Status status = FromGrpc(writer->Finish());
+  if (status.ok()) std::printf("%s\n", LineOf(imported).c_str());
+  return status;
+}
+
+absl::Status Prune(Session& session, const SnapshotFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::PruneSnapshotsRequest request;
+  request.set_keep(flags.keep);
+  v1::PruneSnapshotsResponse response;
+  absl::Status status =
+      FromGrpc((*connection)->snapshots().PruneSnapshots(&context, request, &response));
+  if (!status.ok()) return status;
+  std::printf("%u snapshots removed, %s\n", response.removed(),
+              BytesText(static_cast<double>(response.removed_bytes())).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSnapshot(CLI::App& app, Session& session) {
+  CLI::App* snapshot = app.add_subcommand(
+      "snapshot",
+      "Sets of records that never change, for training jobs.\nExamples:\n"
+      "  TUNE_SNAPSHOT=$(tunectl snapshot pin --note run-17) torchrun train.py\n"
+      "  tunectl snapshot export tuned.json");
+  snapshot->require_subcommand(1);
+  auto flags = std::make_shared<SnapshotFlags>();
+  const auto verb = [&, snapshot](const char* name, const char* help,
+                                  absl::Status (*run)(Session&, const SnapshotFlags&)) {
+    CLI::App* command = snapshot->add_subcommand(name, help);
+    command->callback([&session, flags, run] { session.Finish(run(session, *flags)); });
+    return command;
+  };
+
+  verb("list", "The snapshots there are, newest first", List)
+      ->add_flag("--json", flags->json, "As JSON");
+  CLI::App* show = verb("show", "The records of a snapshot", Show);
+  show->add_option("SNAPSHOT", flags->snapshot, kSnapshotHelp);
+  show->add_option("--kernel", flags->kernel, "Only this kernel's");
+  show->add_flag("--json", flags->json, "The whole snapshot as JSON");
+  CLI::App* diff = verb("diff", "The configs that differ between two snapshots", Diff);
+  diff->add_option("BEFORE", flags->snapshot, kSnapshotHelp)->required();
+  diff->add_option("AFTER", flags->other, kSnapshotHelp);
+  CLI::App* pin = verb("pin", "Keep a snapshot until it is unpinned; prints its digest", Pin);
+  pin->add_option("SNAPSHOT", flags->snapshot, kSnapshotHelp);
+  pin->add_option("--note", flags->note, "What for, at most 200 bytes");
+  verb("unpin", "Let a snapshot go when newer ones come", Unpin)
+      ->add_option("SNAPSHOT", flags->snapshot, kSnapshotHelp)
+      ->required();
+  CLI::App* write =
+      verb("export", "Write a snapshot to a file, for hosts without a daemon", Export);
+  write->add_option("FILE", flags->file, "To write; for several files a folder")->required();
+  write->add_option("--snapshot", flags->snapshot, kSnapshotHelp);
+  write->add_option("--format", flags->format, FormatHelp())
+      ->check(CLI::IsMember(FormatNames()))
+      ->capture_default_str();
+  write->add_option("--kernel", flags->kernel, "Whose records; for all formats but json");
+  write->add_option("--device", flags->device,
+                    "Name; for all formats but json, if there are several");
+  CLI::App* read = verb("import", "Take a snapshot from a file, and pin it", Import);
+  read->add_option("FILE", flags->file, "To read")->required();
+  read->add_option("--note", flags->note, "Of the pin");
+  verb("prune", "Remove snapshots that are neither pinned nor new", Prune)
+      ->add_option("--keep", flags->keep, "How many of the newest are kept; as tunerd was told")
+      ->check(CLI::Range(1, 10000));
+}
+
+}  // namespace tune::client

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/export/export_format.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace tune::client {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const Json& Member(const Json& object, const char* name) {
+  static const Json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string TextOf(const Json& object, const char* name) {
+  const Json& member = Member(object, name);
+  return member.is_string() ? member.get<std::string>() : "";
+}
+
+double NumberOf(const Json& object, const char* name) {
+  const Json& member = Member(object, name);
+  return member.is_number() ? member.get<double>() : 0;
+}
+
+// Nothing if it lacks what every record has.
+std::optional<ExportRecord> ToRecord(const Json& json) {
+  const Json& hard = Member(json, "hard");
+  ExportRecord record{.dtype = TextOf(hard, "dtype"),
+                      .config = Member(json, "config"),
+                      .confidence = TextOf(json, "confidence"),
+                      .latency_ns = NumberOf(Member(json, "latency_ns"), "median"),
+                      .default_latency_ns = NumberOf(json, "default_latency_ns")};
+  const Json& dims = Member(hard, "dims");
+  if (!dims.is_object() || !record.config.is_object()) return std::nullopt;
+  for (const auto& [name, value] : dims.items()) {
+    if (!value.is_number_integer()) return std::nullopt;
+    record.dims.emplace_back(name, value.get<int64_t>());
+  }
+  for (const auto& [name, value] : record.config.items()) {
+    if (!value.is_primitive() || value.is_null()) return std::nullopt;
+  }
+  return record;
+}
+
+}  // namespace
+
+const std::vector<ExportFormat>& ExportFormats() {
+  static const auto* const kFormats = new std::vector<ExportFormat>{
+      {"triton", "a Python file with a triton.Config for each problem", WriteTritonConfigs},
+      {"cpp", "a C++ header with a table of the configs", WriteCppHeader},
+      {"moe", "the tables of vLLM's and SGLang's fused MoE kernels, in a folder", WriteMoeTables},
+  };
+  return *kFormats;
+}
+
+absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std::string& digest,
+                                              const std::string& kernel,
+                                              const std::string& device) {
+  const Json snapshot = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json& records = Member(snapshot, "records");
+  if (!records.is_array()) return absl::InvalidArgumentError("this is no snapshot");
+  ExportSource source{.kernel = kernel, .device = device, .digest = digest};
+  std::set<std::string> devices;
+  for (const Json& json : records) {
+    const Json& hard = Member(json, "hard");
+    if (TextOf(json, "kernel") != kernel || TextOf(hard, "cache_mode") == "warm") continue;
+    const std::string there = TextOf(hard, "device");
+    devices.insert(there);
+    if (!device.empty() && there != device) continue;
+    if (std::optional<ExportRecord> record = ToRecord(json)) {
+      source.records.push_back(*std::move(record));
+    }
+  }
+  if (device.empty() && devices.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("the snapshot has records of ", kernel, " on ",
+                                                   absl::StrJoin(devices, ", "),
+                                                   ": choose one with --device"));
+  }
+  if (source.records.empty()) {
+    const std::string where = device.empty() ? "" : absl::StrCat(" on ", device);
+    const std::string others =
+        devices.empty() ? "" : absl::StrCat(", only on ", absl::StrJoin(devices, ", "));
+    return absl::NotFoundError(absl::StrCat("the snapshot has no record of ", kernel, where, others,
+                                            "; see `tunectl snapshot show`"));
+  }
+  source.device = device.empty() ? *devices.begin() : device;
+  std::sort(source.records.begin(), source.records.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.dtype, a.dims) < std::tie(b.dtype, b.dims);
+  });
+  return source;
+}
+
+}  // namespace tune::client

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Other tuners' scripts as kernels. A script is read by Python's own parser in a process that ends;
+// none of it is run.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tune::client {
+
+struct ImportedKernel {
+  std::string name;
+  std::map<std::string, std::string> files;  // a spec named after the kernel, its source, headers
+  std::vector<std::string> left;             // to be written before it sweeps
+  std::vector<std::string> notes;            // what its author should know
+};
+
+// A Kernel Tuner script: its call number `call`, from 1, of tune_kernel. INVALID_ARGUMENT: there is
+// none, or nothing can be made of it, and why; or there is no python3.
+absl::StatusOr<ImportedKernel> ImportScript(const std::string& path, int call);
+
+}  // namespace tune::client

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuned configs for training jobs.
+
+    import tunectl
+
+    tuned = tunectl.best("attention", seq=4096, causal=1, dtype="bf16")
+    block_m = tuned.get("BLOCK_M", 128)
+    print(tuned.match, tuned.reason)
+
+The first call finds a snapshot: TUNE_SNAPSHOT's, else the newest that the host's daemon has written,
+else the node cache's, else the daemon's over gRPC, else one that the package bundles. All further calls
+are answered from it: no call waits for a daemon again, tunes, or throws because nobody is there.
+
+Importing this imports the standard library only. docs/training-jobs.md is the guide.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from ._answer import Answer, NoExactRecord, Value
+from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_client, pin, use
+
+if TYPE_CHECKING:
+    from ._explain import Explanation
+    from ._work import Rows, jobs, submit, sweeps, wait
+
+__all__ = ["Answer", "Client", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
+           "best_many", "digest", "explain", "jobs", "open", "pin", "submit", "sweeps", "wait"]
+__version__ = "0.1.0"
+
+
+def open(snapshot: Union[str, os.PathLike[str], None] = None, *, deadline: float = DEADLINE_SECONDS,
+         address: Optional[str] = None) -> Client:
+    """Finds a snapshot and makes it the one that this process answers from.
+
+    snapshot  "sha256:<64 hex digits>", the path of an exported file, or "latest"; by default
+              TUNE_SNAPSHOT's. A digest or a path is that one or nothing, never another.
+    deadline  seconds that the daemon has to answer, where it is asked at all
+    address   of the daemon, "unix:/path" or "host:port" (TLS); by default TUNE_ADDRESS, else the host's
+
+    Never raises because something is missing: the client then answers with defaults, and its `notes`
+    say why. ValueError: a digest that cannot be one. UnpinnedError: WORLD_SIZE is above one and no
+    snapshot is named.
+    """
+    return use(open_client(snapshot, deadline, address))
+
+
+def best(kernel: str, *, dtype: object = None, device: object = None,
+         default: Optional[Mapping[str, Value]] = None, require_exact: bool = False,
+         **dims: int) -> Answer:
+    """The best known config of a kernel for a problem, and why it is the answer.
+
+    dims           the kernel's, as its spec names them; those not given take its defaults
+    dtype          "bf16", or torch's or numpy's; by default the spec's first
+    device         a name ("NVIDIA H200"), an id ("cuda:0", "cpu"), or torch's; by default this process's
+                   first GPU, else its CPU
+    default        the config to answer with where no record fits, instead of the spec's
+    require_exact  raise NoExactRecord unless this very problem was tuned on this device
+
+    ValueError: the kernel has no such dim or dtype, or the value is out of its bounds.
+    """
+    return current().best(kernel, dtype=dtype, device=device, default=default,
+                          require_exact=require_exact, **dims)
+
+
+async def best_async(kernel: str, **question: Any) -> Answer:
+    """best, without keeping an event loop waiting while the snapshot is being found."""
+    import asyncio
+
+    return await asyncio.to_thread(best, kernel, **question)
+
+
+def best_many(questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
+    """An answer to each question, which is best's arguments by name, "kernel" among them.
+
+    best_many([{"kernel": "rope", "seq": n} for n in (512, 1024)]): all are of one snapshot.
+    """
+    return current().best_many(questions)
+
+
+def explain(kernel: str, *, most: int = 5, **question: Any) -> Explanation:
+    """Field by field, why the answer is the answer: best's arguments. print() it.
+
+    most  how many records are compared with the question, the most alike first
+    """
+    return current().explain(kernel, most=most, **question)
+
+
+def digest() -> str:
+    """Of the snapshot that this process answers from: print it on every rank. "" without one."""
+    return current().digest
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Rows", "jobs", "submit", "sweeps", "wait"):
+        from . import _work
+
+        return getattr(_work, name)
+    raise AttributeError(f"module 'tunectl' has no attribute '{name}'")

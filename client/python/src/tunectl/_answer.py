@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a look-up answers."""
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Optional, Union
+
+Value = Union[bool, int, float, str]
+
+
+class NoExactRecord(LookupError):
+    """The caller asked for an exact record, and there is none. `answer` is what there is."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"no exact record: {answer.reason}")
+        self.answer = answer
+
+
+class Answer(Mapping[str, Value]):
+    """A config by the names of its params, and why it is the answer. Immutable.
+
+    match     "exact", "bucketed", "nearest", "other_device", or "default": no record fits
+    reason    one sentence: which field differed, and what was used instead
+    kernel, device, target, dims, dtype    what was asked for, defaults filled in
+    latency_ns, latency_ns_low, latency_ns_high    of the record: median and its 95 % interval, in
+              nanoseconds; 0 for a default
+    confidence "confirmed", "tied" (others cannot be told from it), "noisy"; "" for a default
+    record    the number of the record that answers; 0 for a default
+    published_unix_ms    of the record; 0 for a default
+    evidence  the digest of the record's measurement, "sha256:..."; "" for a default
+    snapshot  the digest of the snapshot that answered; "" without one
+    source    where that came from: "file", "cache", "daemon", "bundled", "none"
+    """
+
+    __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype",
+                 "latency_ns", "latency_ns_low", "latency_ns_high", "confidence", "record",
+                 "published_unix_ms", "evidence", "snapshot", "source")
+
+    match: str
+    reason: str
+    kernel: str
+    device: str
+    target: str
+    dims: Mapping[str, int]
+    dtype: str
+    latency_ns: float
+    latency_ns_low: float
+    latency_ns_high: float
+    confidence: str
+    record: int
+    published_unix_ms: int
+    evidence: str
+    snapshot: str
+    source: str
+
+    def __init__(self, config: Mapping[str, Value], match: str, reason: str, *, kernel: str,
+                 device: str = "", target: str = "", dims: Optional[Mapping[str, int]] = None,
+                 dtype: str = "", record: Optional[Mapping[str, Any]] = None, snapshot: str = "",
+                 source: str = "none") -> None:
+        measured = record["latency_ns"] if record is not None else {}
+        for name, value in {
+            "_config": MappingProxyType(dict(config)), "match": match, "reason": reason,
+            "kernel": kernel, "device": device, "target": target,
+            "dims": MappingProxyType(dict(dims or {})), "dtype": dtype,
+            "latency_ns": measured.get("median", 0.0), "latency_ns_low": measured.get("low", 0.0),
+            "latency_ns_high": measured.get("high", 0.0),
+            "confidence": record["confidence"] if record is not None else "",
+            "record": record["id"] if record is not None else 0,
+            "published_unix_ms": record["published_unix_ms"] if record is not None else 0,
+            "evidence": record["evidence"] if record is not None else "",
+            "snapshot": snapshot, "source": source,
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("an answer does not change")
+
+    @property
+    def config(self) -> Mapping[str, Value]:
+        """The config alone; empty where nothing is known of the kernel."""
+        return self._config  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def age_seconds(self) -> Optional[float]:
+        """Since the record was published; None for a default."""
+        if not self.published_unix_ms:
+            return None
+        return max(0.0, time.time() - self.published_unix_ms / 1000)
+
+    def __getitem__(self, param: str) -> Value:
+        try:
+            return self.config[param]
+        except KeyError:
+            raise KeyError(f"{param}: the answer for {self.kernel} has "
+                           f"{', '.join(self.config) or 'no params'} ({self.reason})") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.config)
+
+    def __len__(self) -> int:
+        return len(self.config)
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.match, self.reason, self.snapshot))
+
+    def __repr__(self) -> str:
+        config = " ".join(f"{name}={value}" for name, value in self.config.items())
+        return f"<{self.kernel}: {config or 'no config'}; {self.match}: {self.reason}>"

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers from one snapshot, which is found once and never changes afterwards."""
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from ._answer import Answer, NoExactRecord, Value
+
+if TYPE_CHECKING:
+    from ._explain import Explanation
+    from ._sources import Fetched
+
+DEADLINE_SECONDS = 0.25
+
+class UnpinnedError(RuntimeError):
+    """A job of several ranks named no snapshot: each rank might read another one."""
+
+
+class Client:
+    """A snapshot, and the answers that it gave. Thread-safe; a forked child goes on with it."""
+
+    def __init__(self, fetched: Fetched) -> None:
+        self._snapshot = fetched.snapshot
+        self._source = fetched.source
+        self._notes = fetched.notes
+        # By what was asked. A dict is safe among threads: at worst an answer is worked out twice.
+        self._table: dict[Any, Answer] = {}
+
+    @property
+    def digest(self) -> str:
+        """Of the snapshot, "sha256:..."; equal on all ranks that read the same. "" without one."""
+        return self._snapshot.digest if self._snapshot is not None else ""
+
+    @property
+    def number(self) -> int:
+        """Grows with every publish of a daemon; 0 without a snapshot."""
+        return self._snapshot.number if self._snapshot is not None else 0
+
+    @property
+    def source(self) -> str:
+        """Where the snapshot came from: "file", "cache", "daemon", "bundled", "none"."""
+        return self._source
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What failed while the snapshot was looked for, a sentence each."""
+        return self._notes
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the kernels that the snapshot knows."""
+        return self._snapshot.kernel_names if self._snapshot is not None else []
+
+    def best(self, kernel: str, *, dtype: object = None, device: object = None,
+             default: Optional[Mapping[str, Value]] = None, require_exact: bool = False,
+             **dims: int) -> Answer:
+        """See tunectl.best."""
+        key = (kernel, dtype, device, *dims.items())
+        answer = self._table.get(key)
+        if answer is None:
+            answer = self._table[key] = self._answer(kernel, dtype, device, dims)
+        if answer.match != "exact":
+            if require_exact:
+                raise NoExactRecord(answer)
+            if default is not None and answer.match == "default":
+                return Answer(default, "default", f"the caller's default; {answer.reason}",
+                              kernel=kernel, device=answer.device, target=answer.target,
+                              dims=answer.dims, dtype=answer.dtype, snapshot=answer.snapshot,
+                              source=answer.source)
+        return answer
+
+    def explain(self, kernel: str, *, most: int = 5, **question: Any) -> Explanation:
+        """See tunectl.explain."""
+        from . import _explain
+
+        answer = self.best(kernel, **question)
+        if self._snapshot is None:
+            return _explain.Explanation(answer, ())
+        return _explain.explain(self._snapshot, answer, most)
+
+    def best_many(self, questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
+        """An answer to each question: best's arguments by name, "kernel" among them."""
+        return [self.best(**question) for question in questions]
+
+    def _answer(self, kernel: str, dtype: object, device: object,
+                dims: Mapping[str, int]) -> Answer:
+        if self._snapshot is None:
+            return Answer({}, "default", f"there is no snapshot: {'; '.join(self._notes)}",
+                          kernel=kernel, source=self._source)
+        from . import _resolve
+
+        return _resolve.answer(self._snapshot, self._source, kernel, _resolve.dtype_name(dtype),
+                               "" if device is None else str(device), dims)
+
+
+def _world_size() -> int:
+    text = os.environ.get("WORLD_SIZE", "")
+    return int(text) if text.isdigit() else 1
+
+
+def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address: Optional[str],
+         ask_daemon: bool = True) -> Client:
+    """See tunectl.open."""
+    from . import _sources
+
+    wanted = os.environ.get("TUNE_SNAPSHOT", "") if snapshot is None else os.fspath(snapshot)
+    wish = _sources.parse_wish(wanted)
+    if not wish.pinned and wanted != "latest" and _world_size() > 1:
+        raise UnpinnedError(
+            f"this job has {_world_size()} ranks and names no snapshot, so they may read different "
+            f"ones; start it with TUNE_SNAPSHOT=sha256:..., which `tunectl snapshot pin` prints, or "
+            f"say TUNE_SNAPSHOT=latest if the ranks may differ")
+    fetched = _sources.find(wish, address or _sources.default_address(), _sources.cache_folder(),
+                            max(0.0, deadline), ask_daemon)
+    if fetched.snapshot is None or fetched.source == "bundled":
+        import logging
+
+        logging.getLogger("tunectl").warning(
+            "%s, so configs are %s: %s", "no snapshot was found",
+            "those that the package bundles" if fetched.snapshot is not None else "defaults",
+            "; ".join(fetched.notes))
+    return Client(fetched)
+
+
+_lock = threading.Lock()
+_process: Optional[Client] = None
+_is_forked = False
+_pinned: contextvars.ContextVar[Optional[Client]] = contextvars.ContextVar("tunectl", default=None)
+
+
+def _after_fork() -> None:
+    """A child answers from what its parent had opened, else from files. It asks no daemon."""
+    global _lock, _is_forked
+    _lock = threading.Lock()
+    _is_forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def current() -> Client:
+    """What answers here: of the `pin` around, else of the process, which is opened now if need be."""
+    client = _pinned.get()
+    if client is not None:
+        return client
+    client = _process
+    return client if client is not None else _open_once()
+
+
+def _open_once() -> Client:
+    global _process
+    with _lock:
+        if _process is None:
+            _process = find(None, DEADLINE_SECONDS, None, ask_daemon=not _is_forked)
+        return _process
+
+
+def use(client: Client) -> Client:
+    """Makes it what the whole process answers from."""
+    global _process
+    with _lock:
+        _process = client
+    return client
+
+
+def open_client(snapshot: Union[str, os.PathLike[str], None], deadline: float,
+                address: Optional[str]) -> Client:
+    return find(snapshot, deadline, address, ask_daemon=not _is_forked)
+
+
+@contextlib.contextmanager
+def pin(snapshot: Union[str, os.PathLike[str], Client], *,
+        deadline: float = DEADLINE_SECONDS) -> Iterator[Client]:
+    """See tunectl.pin."""
+    client = snapshot if isinstance(snapshot, Client) else open_client(snapshot, deadline, None)
+    token = _pinned.set(client)
+    try:
+        yield client
+    finally:
+        _pinned.reset(token)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a daemon for a snapshot, in a process of its own.
+
+The job's process never imports gRPC for this: it would pay its import, could not fork safely
+afterwards, and could not be sure to come back in time. A raw connection first tells a daemon that is
+not there, not ours or not a daemon from one that is worth starting the process for.
+"""
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import sys
+import time
+
+from ._snapshot import BYTES_MAX, SnapshotError
+
+_SETTINGS_FRAME = 4
+_FRAME_HEADER_BYTES = 9
+# Where a test or an operator puts another program.
+_FETCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_fetch.py")
+
+
+def socket_path(address: str) -> str:
+    """Of "unix:/run/x.sock" and "unix:///run/x.sock"; empty for anything else."""
+    if not address.startswith("unix:"):
+        return ""
+    path = address[len("unix:"):]
+    return path[2:] if path.startswith("//") else path
+
+
+def _trusted_users() -> set[int]:
+    users = {os.geteuid(), 0}
+    name = os.environ.get("TUNE_DAEMON_USER", "")
+    if name.isdigit():
+        users.add(int(name))
+    elif name:
+        import pwd
+
+        try:
+            users.add(pwd.getpwnam(name).pw_uid)
+        except KeyError:
+            raise SnapshotError(f"TUNE_DAEMON_USER: there is no user '{name}'") from None
+    return users
+
+
+def _check_peer(connection: socket.socket, path: str) -> None:
+    """gRPC connects again by the path, so nobody else may be able to exchange the socket."""
+    import struct
+
+    trusted = _trusted_users()
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    uid = struct.unpack("3i", credentials)[1]
+    if uid not in trusted:
+        raise SnapshotError(f"the process that listens at {path} runs as user {uid}, not as us or "
+                            f"root; if you trust it: TUNE_DAEMON_USER={uid}")
+    folder = os.stat(os.path.dirname(path) or ".")
+    others_may_write = folder.st_mode & 0o022 and not folder.st_mode & stat.S_ISVTX
+    if folder.st_uid not in trusted or others_may_write:
+        raise SnapshotError(f"others may exchange the socket {path}: its folder is not ours alone")
+
+
+def _left(ends_at: float) -> float:
+    left = ends_at - time.monotonic()
+    if left <= 0:
+        raise SnapshotError("no answer in time")
+    return left
+
+
+def _probe(address: str, ends_at: float) -> None:
+    """Is there a daemon that greets? HTTP/2 servers send their settings first."""
+    path = socket_path(address)
+    try:
+        if path:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.setblocking(False)  # a queue of connections that is full is an error
+            with connection:
+                connection.connect(path)
+                _check_peer(connection, path)
+                connection.settimeout(_left(ends_at))
+                greeting = connection.recv(_FRAME_HEADER_BYTES)
+                if len(greeting) < 4 or greeting[3] != _SETTINGS_FRAME:
+                    raise SnapshotError(f"what answers at {address} is no daemon")
+            return
+        host, colon, port = address.rpartition(":")
+        if not colon or not port.isdigit():
+            raise SnapshotError(f"'{address}' is no address: unix:/path or host:port")
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_left(ends_at)).close()
+    except (OSError, ValueError) as error:
+        raise SnapshotError(f"no daemon answers at {address}: {error}") from None
+
+
+def fetch(address: str, digest: str, ends_at: float) -> bytes:
+    """The snapshot's file; of an empty digest the newest. SnapshotError: there is none in time."""
+    _probe(address, ends_at)
+    import json
+    import subprocess
+
+    order = {"path": sys.path, "address": address, "digest": digest,
+             "seconds": _left(ends_at), "bytes_max": BYTES_MAX}
+    try:
+        helper = subprocess.Popen([sys.executable, "-I", _FETCH], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        raise SnapshotError(f"cannot ask the daemon: {error}") from None
+    with helper:
+        try:
+            data, said = helper.communicate(json.dumps(order).encode(), timeout=_left(ends_at))
+        except (subprocess.TimeoutExpired, SnapshotError):
+            helper.kill()
+            raise SnapshotError(f"{address} does not answer in time") from None
+        except BaseException:  # an interrupt, say
+            helper.kill()
+            raise
+    if helper.returncode != 0:
+        lines = said.decode(errors="replace").strip().splitlines()
+        raise SnapshotError(f"{address}: {lines[-1][:300] if lines else 'no answer'}")
+    return data

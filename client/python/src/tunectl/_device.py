@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which devices this process has, by the names that records have. Imports no framework."""
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, NamedTuple, Optional
+
+_CPU_KEYS = ("model name", "Model", "Hardware")
+
+
+class Device(NamedTuple):
+    id: str  # "cuda:0", "cpu"
+    name: str  # "NVIDIA H200", "cpu:AMD EPYC 9654"
+    target: str  # "sm_90a", "cpu"; empty: not known
+
+
+def target_of(major: int, minor: int) -> str:
+    """What kernels are compiled for on a GPU of a compute capability."""
+    return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+
+
+def _of_torch() -> Optional[list[Device]]:
+    """The GPUs that PyTorch sees, where the job has imported it already."""
+    torch: Any = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None:
+        return None
+    try:
+        if not cuda.is_available():
+            return []
+        current = cuda.current_device() if cuda.is_initialized() else 0
+        order = [current, *(i for i in range(cuda.device_count()) if i != current)]
+        return [Device(f"cuda:{i}", cuda.get_device_name(i),
+                       target_of(*cuda.get_device_capability(i))) for i in order]
+    except Exception:  # a driver that is half there is as good as none
+        return None
+
+
+def _visible(count: int, uuids: list[str]) -> list[int]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, in its order."""
+    import os
+
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return list(range(count))
+    order: list[int] = []
+    for item in (part.strip() for part in text.split(",")):
+        if item.isdigit() and int(item) < count:
+            order.append(int(item))
+            continue
+        named = [i for i, uuid in enumerate(uuids) if item and uuid.startswith(item)]
+        if len(named) != 1:
+            break  # CUDA stops at the first that it does not know
+        order.append(named[0])
+    return order
+
+
+def _of_nvml() -> list[Device]:
+    """The GPUs that the driver tells of, without making a CUDA context."""
+    import ctypes
+    import os
+
+    if not os.path.exists("/proc/driver/nvidia/version"):
+        return []
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        if nvml.nvmlInit_v2() != 0:
+            return []
+    except (OSError, AttributeError):
+        return []
+    devices: list[tuple[str, str]] = []
+    uuids: list[str] = []
+    try:
+        count = ctypes.c_uint()
+        nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
+        for i in range(count.value):
+            handle, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
+            uuid, major, minor = ctypes.create_string_buffer(96), ctypes.c_int(), ctypes.c_int()
+            if nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(handle)) != 0:
+                continue
+            nvml.nvmlDeviceGetName(handle, name, 96)
+            nvml.nvmlDeviceGetUUID(handle, uuid, 96)
+            nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
+            devices.append((name.value.decode(errors="replace"),
+                            target_of(major.value, minor.value) if major.value else ""))
+            uuids.append(uuid.value.decode(errors="replace"))
+    finally:
+        nvml.nvmlShutdown()
+    return [Device(f"cuda:{place}", *devices[i])
+            for place, i in enumerate(_visible(len(devices), uuids))]
+
+
+def _cpu() -> Device:
+    import platform
+
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                key, colon, value = line.partition(":")
+                if colon and key.strip() in _CPU_KEYS and value.strip():
+                    return Device("cpu", "cpu:" + " ".join(value.split()), "cpu")
+    except OSError:
+        pass
+    return Device("cpu", "cpu:" + platform.machine(), "cpu")
+
+
+@functools.lru_cache(maxsize=1)
+def _without_torch() -> tuple[Device, ...]:
+    return (*_of_nvml(), _cpu())
+
+
+def local_devices() -> tuple[Device, ...]:
+    """The first is what a job uses by default: a GPU before the CPU."""
+    seen_by_torch = _of_torch()
+    if seen_by_torch is None:
+        return _without_torch()
+    return (*seen_by_torch, _cpu())

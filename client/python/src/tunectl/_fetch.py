@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program: reads what is wanted from stdin, asks the daemon, writes the snapshot to stdout.
+
+The job's process starts it and kills it at the deadline (_daemon.py), so all that gRPC does happens
+here.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> int:
+    order = json.load(sys.stdin)
+    sys.path[:] = order["path"]
+    try:
+        from tunectl import _rpc
+    except ImportError as error:
+        print(f"gRPC is not installed: pip install 'tunectl[rpc]' ({error})", file=sys.stderr)
+        return 1
+    try:
+        with _rpc.Connection(order["address"], order["seconds"]) as daemon:
+            data = daemon.read_snapshot(order["digest"], order["bytes_max"])
+    except _rpc.DaemonError as error:
+        print(error, file=sys.stderr)
+        return 1
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # gRPC's threads have nothing left to do

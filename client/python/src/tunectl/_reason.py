@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where dims lie, and the sentence that comes with an answer: as server/records/lookup/reason.cc."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def axis_position(value: int) -> float:
+    """Log2, carried on below 1 so that different values stay different."""
+    return math.log2(value) if value >= 1 else float(value) - 1
+
+
+def bucket_of(value: int) -> tuple[int, int]:
+    """The values that count as the same when bucketed, both inclusive."""
+    if value <= 1:
+        return value, value
+    high = 1 << (value - 1).bit_length()
+    return high // 2 + 1, min(high, 2**63 - 1)
+
+
+def _describe(name: str, asked: int, there: int, bucketed: bool) -> str:
+    text = f"{name} is {asked} and the record's {there}"
+    low, high = bucket_of(asked)
+    if bucketed and low <= there <= high:
+        return f"{text} (both in {low} to {high})"
+    return f"{text} (a factor of {2 ** abs(axis_position(asked) - axis_position(there)):.3g})"
+
+
+def _opening(match: str, query: Any, hard: Mapping[str, Any]) -> str:
+    device = hard["device"]
+    if match == "exact":
+        return f"exact: this problem was tuned on {device}"
+    if match == "bucketed":
+        return f"bucketed: on {device}"
+    if match == "nearest":
+        return f"nearest on {device}"
+    return f"other device: asked for {query.device}, tuned on {device} (both {hard['target']})"
+
+
+def explain(match: str, query: Any, record: Mapping[str, Any], rules: Mapping[str, str],
+            wanted_hash: str) -> str:
+    """Why this record: which fields differ, both values, and how far apart they are."""
+    hard = record["hard"]
+    differences: list[str] = []
+    ignored: list[str] = []
+    distance = 0.0
+    for name, asked in query.dims.items():
+        there = hard["dims"].get(name, asked)
+        if there == asked:
+            continue
+        rule = rules.get(name, "nearest")
+        if rule == "ignored":
+            ignored.append(f"{name} ({asked}, the record's {there})")
+            continue
+        differences.append(_describe(name, asked, there, rule == "bucketed"))
+        distance += abs(axis_position(asked) - axis_position(there))
+    reason = _opening(match, query, hard)
+    if differences:
+        reason += ": " + ", ".join(differences)
+        if len(differences) > 1:
+            reason += f", a factor of {2 ** distance:.3g} in all"
+    elif match == "nearest":
+        reason += ": the same problem"
+    if ignored:
+        reason += f"; {', '.join(ignored)} does not matter to this kernel"
+    if wanted_hash and wanted_hash != hard["kernel_hash"]:
+        reason += (f"; the kernel's source differs: tuned {hard['kernel_hash'][:12]}, "
+                   f"asked for {wanted_hash[:12]}")
+    if hard["cache_mode"] == "warm":
+        reason += "; measured with warm caches"
+    return reason
+
+
+def explain_missing(query: Any, dtypes_by_target: Mapping[str, set[str]], rules: Mapping[str, str],
+                    refused: int) -> str:
+    """Why no record answers."""
+    name = query.kernel
+    if not dtypes_by_target:
+        return f"no record of {name}"
+    dtypes = dtypes_by_target.get(query.target)
+    if dtypes is None:
+        return (f"no record of {name} for {query.target}, only for "
+                f"{', '.join(sorted(dtypes_by_target))}")
+    if query.dtype not in dtypes:
+        return f"no record of {name} in {query.dtype}, only in {', '.join(sorted(dtypes))}"
+    if refused:
+        return f"the configs of the nearest records of {name} are not valid for this problem"
+    exact = [f"{dim}={value}" for dim, value in query.dims.items() if rules.get(dim) == "exact"]
+    return (f"no record of {name} on {query.device}{' with ' if exact else ''}{' '.join(exact)}"
+            f", nor of this problem on another device")

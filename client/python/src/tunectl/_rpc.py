@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls to a daemon. Needs grpcio and protobuf, which `pip install 'tunectl[rpc]'` brings.
+
+The messages are those of proto/tune/v1, described by one file that protoc writes when the package
+is built. They live in a pool of their own, so that nobody else's messages are in the way, and any
+protobuf from 4.21 on reads them.
+"""
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Optional
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_MESSAGE_BYTES_MAX = 64 << 20
+_OPTIONS = [
+    ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.enable_http_proxy", 0),
+]
+
+
+class DaemonError(Exception):
+    """A daemon that does not answer or refuses; `code` is gRPC's name, "UNAVAILABLE"."""
+
+    def __init__(self, message: str, code: str = "UNKNOWN") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@functools.lru_cache(maxsize=1)
+def _pool() -> Any:
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tune.protoset")
+    path = os.environ.get("TUNE_PROTO_SET", path)
+    try:
+        with open(path, "rb") as file:
+            described = descriptor_pb2.FileDescriptorSet.FromString(file.read())
+    except OSError as error:
+        raise DaemonError(f"the package was built without protoc, so it knows no messages: "
+                          f"{error}") from None
+    pool = descriptor_pool.DescriptorPool()
+    for one in described.file:
+        pool.AddSerializedFile(one.SerializeToString())
+    return pool
+
+
+@functools.lru_cache(maxsize=None)
+def message(name: str) -> Any:
+    """The class of "SubmitSweepRequest"."""
+    descriptor = _pool().FindMessageTypeByName(f"tune.v1.{name}")
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(descriptor)
+    factory: Any = message_factory.MessageFactory(_pool())  # protobuf 4.21
+    return factory.GetPrototype(descriptor)
+
+
+def _read_file(variable: str) -> Optional[bytes]:
+    path = os.environ.get(variable)
+    if not path:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise DaemonError(f"{variable}: {path}: {error.strerror}") from None
+
+
+class Connection:
+    """A channel that is closed at the end. Each call has a deadline, none waits for a daemon."""
+
+    def __init__(self, address: str, seconds: float) -> None:
+        """`seconds`: for all calls together."""
+        self._address = address
+        self._ends_at = time.monotonic() + seconds
+        if address.startswith("unix:"):
+            self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        else:
+            credentials = grpc.ssl_channel_credentials(
+                root_certificates=_read_file("TUNE_TLS_CA"), private_key=_read_file("TUNE_TLS_KEY"),
+                certificate_chain=_read_file("TUNE_TLS_CERT"))
+            self._channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self._channel.close()
+
+    def call(self, service: str, method: str, **fields: Any) -> Any:
+        """call("JobService", "ListJobs", limit=20): the response."""
+        _, request, response = self._described(service, method)
+        send = self._channel.unary_unary(
+            f"/tune.v1.{service}/{method}", request_serializer=request.SerializeToString,
+            response_deserializer=response.FromString)
+        return self._answered(lambda: send(request(**fields), timeout=self._left()))
+
+    def watch(self, service: str, method: str, **fields: Any) -> Iterator[Any]:
+        """The responses of a call that streams them."""
+        _, request, response = self._described(service, method)
+        send = self._channel.unary_stream(
+            f"/tune.v1.{service}/{method}", request_serializer=request.SerializeToString,
+            response_deserializer=response.FromString)
+        answers = send(request(**fields), timeout=self._left())
+        while True:
+            one = self._answered(lambda: next(answers, None))
+            if one is None:
+                return
+            yield one
+
+    def read_snapshot(self, digest: str, bytes_max: int) -> bytes:
+        """The file of a snapshot; of an empty digest the newest."""
+        data = bytearray()
+        while True:
+            answer = self.call("SnapshotService", "ReadSnapshot", snapshot=digest, offset=len(data))
+            digest = answer.snapshot.digest  # the newest may be another by now
+            data += answer.piece
+            if len(data) > bytes_max:
+                raise DaemonError(f"the snapshot has more than {bytes_max} bytes")
+            if not answer.piece or len(data) >= answer.snapshot.bytes:
+                return bytes(data)
+
+    def _described(self, service: str, method: str) -> tuple[Any, Any, Any]:
+        described = _pool().FindServiceByName(f"tune.v1.{service}").methods_by_name[method]
+        return described, message(described.input_type.name), message(described.output_type.name)
+
+    def _left(self) -> float:
+        return max(0.001, self._ends_at - time.monotonic())
+
+    def _answered(self, ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        except grpc.RpcError as error:
+            code, details = error.code().name, error.details()
+            raise DaemonError(f"{self._address}: {details or code}", code) from None
+
+
+def as_rows(messages: Iterable[Any]) -> list[dict[str, Any]]:
+    """Messages as plain dicts: every field by its proto name, enums in lower case without prefix."""
+    return [_as_dict(one) for one in messages]
+
+
+def _is_repeated(field: Any) -> bool:
+    known = getattr(field, "is_repeated", None)  # from protobuf 6 on, which has no label from 7 on
+    return bool(field.label == field.LABEL_REPEATED) if known is None else bool(known)
+
+
+def _as_dict(one: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for field in one.DESCRIPTOR.fields:
+        value = getattr(one, field.name)
+        if _is_repeated(field):
+            is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+            row[field.name] = dict(value) if is_map else [_plain(field, item) for item in value]
+        elif field.message_type is not None and not one.HasField(field.name):
+            row[field.name] = None
+        else:
+            row[field.name] = _plain(field, value)
+    return row
+
+
+def _plain(field: Any, value: Any) -> Any:
+    if field.enum_type is not None:
+        names = field.enum_type.values_by_number
+        prefix = "".join(f"_{c}" if c.isupper() else c.upper() for c in field.enum_type.name)[1:]
+        name = names[value].name if value in names else str(value)
+        return name.removeprefix(prefix.upper() + "_").lower()
+    if field.message_type is None:
+        return value
+    if field.message_type.name in ("Config", "Problem"):
+        return _NAMED[field.message_type.name](value)
+    return _as_dict(value)
+
+
+def _config(config: Any) -> dict[str, Any]:
+    return {entry.param: getattr(entry.value, entry.value.WhichOneof("kind") or "text")
+            for entry in config.entries}
+
+
+def _problem(problem: Any) -> dict[str, Any]:
+    return {**{dim.name: dim.value for dim in problem.dims}, "dtype": problem.dtype}
+
+
+_NAMED = {"Config": _config, "Problem": _problem}

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a snapshot comes from, in this order, each tried at most once:
+
+1. a file: what `snapshot` or TUNE_SNAPSHOT names, or the folder that the host's daemon writes;
+2. the node's cache, which processes share;
+3. the daemon, asked by a process of its own that is killed at the deadline;
+4. what the package bundles.
+
+Whatever fails on the way is remembered and told, never raised.
+"""
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Optional
+
+from ._snapshot import BYTES_MAX, Snapshot, SnapshotError, is_digest
+
+# How long the processes of a node take what one of them has fetched for the newest, in seconds.
+_FRESH_SECONDS = 60.0
+
+
+class Wish(NamedTuple):
+    """Which snapshot is wanted."""
+
+    digest: str = ""  # empty: the newest
+    path: str = ""  # a file; not empty: this and no other
+
+    @property
+    def pinned(self) -> bool:
+        return bool(self.digest or self.path)
+
+
+class Fetched(NamedTuple):
+    snapshot: Optional[Snapshot]
+    source: str  # "file", "cache", "daemon", "bundled", "none"
+    notes: tuple[str, ...]  # what failed on the way, a sentence each
+
+
+def parse_wish(text: str) -> Wish:
+    """Of "sha256:<hex>", "latest", "" or a path. ValueError for a digest that is none."""
+    if text in ("", "latest"):
+        return Wish()
+    if is_digest(text):
+        return Wish(digest=text)
+    if text.startswith("sha256:"):
+        raise ValueError(f"'{text}' is no digest: sha256: and 64 hex digits in lower case")
+    return Wish(path=text)
+
+
+def _home(variable: str, fallback: str) -> str:
+    folder = os.environ.get(variable)
+    if folder:
+        return folder
+    home = os.environ.get("HOME")
+    return os.path.join(home, fallback) if home else ""
+
+
+def state_folder() -> str:
+    """The daemon's, by its own rule; empty: none."""
+    folder = os.environ.get("TUNE_STATE_DIR")
+    if folder:
+        return folder
+    state = os.environ.get("XDG_STATE_HOME")
+    if state:
+        return os.path.join(state, "tunectl")
+    if os.geteuid() == 0:
+        return "/var/lib/tunectl"
+    home = os.environ.get("HOME")
+    return os.path.join(home, ".local/state/tunectl") if home else ""
+
+
+def snapshot_folder() -> str:
+    """Where the daemon of this host writes snapshots; empty: nowhere."""
+    folder = os.environ.get("TUNE_SNAPSHOT_DIR")
+    state = state_folder()
+    return folder or (os.path.join(state, "snapshots") if state else "")
+
+
+def cache_folder() -> str:
+    """Of this node and user; empty: none."""
+    folder = os.environ.get("TUNE_CACHE_DIR")
+    if folder:
+        return folder
+    cache = _home("XDG_CACHE_HOME", ".cache")
+    return os.path.join(cache, "tunectl") if cache else ""
+
+
+def default_address() -> str:
+    """Where the host's daemon listens, by its own rule."""
+    address = os.environ.get("TUNE_ADDRESS")
+    if address:
+        return address
+    if os.getuid() == 0:
+        return "unix:/run/tunerd/tunerd.sock"
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return f"unix:{runtime}/tunerd.sock"
+    return f"unix:/tmp/tunerd-{os.getuid()}/tunerd.sock"
+
+
+def _read(path: str, bytes_max: int) -> bytes:
+    """SnapshotError for what is no regular file of a sane size."""
+    import stat
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise SnapshotError(f"{path} is no regular file")
+            if status.st_size > bytes_max:
+                raise SnapshotError(f"{path} has more than {bytes_max} bytes")
+            return file.read(bytes_max + 1)
+    except OSError as error:
+        raise SnapshotError(f"{path}: {error.strerror}") from None
+
+
+def _load(path: str, digest: str) -> Snapshot:
+    try:
+        return Snapshot(_read(path, BYTES_MAX), digest)
+    except SnapshotError as error:
+        text = str(error)
+        raise SnapshotError(text if text.startswith(path) else f"{path}: {text}") from None
+
+
+def _file_name(digest: str) -> str:
+    return f"{digest.replace(':', '-')}.json"
+
+
+def _from_folder(folder: str, wish: Wish) -> Snapshot:
+    """Of the host's daemon."""
+    digest = wish.digest
+    if not digest:
+        digest = _read(os.path.join(folder, "latest"), 128).decode("ascii", "replace").strip()
+        if not is_digest(digest):
+            raise SnapshotError(f"{folder}/latest names no snapshot")
+    return _load(os.path.join(folder, _file_name(digest)), digest)
+
+
+class NodeCache:
+    """Files that the processes of a user on a node share: written whole, checked when read."""
+
+    def __init__(self, folder: str, address: str) -> None:
+        import hashlib
+
+        self._folder = os.path.join(folder, "snapshots") if folder else ""
+        name = hashlib.sha256(address.encode()).hexdigest()[:16]
+        self._latest = os.path.join(self._folder, f"latest-{name}")
+
+    def _is_ours(self) -> bool:
+        """Nobody else can have put a file there."""
+        try:
+            status = os.stat(self._folder)
+        except OSError:
+            return False
+        return status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
+
+    def load(self, digest: str) -> Snapshot:
+        if not self._folder or not self._is_ours():
+            raise SnapshotError("there is no cache of our own")
+        return _load(os.path.join(self._folder, _file_name(digest)), digest)
+
+    def latest(self) -> tuple[str, float]:
+        """The digest that the daemon last named as the newest, and how many seconds ago."""
+        if not self._folder or not self._is_ours():
+            return "", 0.0
+        try:
+            digest = _read(self._latest, 128).decode("ascii", "replace").strip()
+            age = time.time() - os.stat(self._latest).st_mtime
+        except (SnapshotError, OSError):
+            return "", 0.0
+        return (digest, age) if is_digest(digest) else ("", 0.0)
+
+    def keep(self, digest: str, data: bytes, newest: bool) -> None:
+        """A cache that cannot be written to is none; nothing fails."""
+        if not self._folder:
+            return
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            if not self._is_ours():
+                return
+            self._write(os.path.join(self._folder, _file_name(digest)), data)
+            if newest:
+                self._write(self._latest, digest.encode() + b"\n")
+        except OSError:
+            pass
+
+    def _write(self, path: str, data: bytes) -> None:
+        fresh = f"{path}.{os.getpid()}.{time.monotonic_ns()}"
+        try:
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(fresh, path)
+        except OSError:
+            try:
+                os.unlink(fresh)
+            except OSError:
+                pass
+            raise
+
+
+def _bundled(wish: Wish) -> Snapshot:
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled", "snapshot.json")
+    if not os.path.exists(path):
+        raise SnapshotError("the package bundles no snapshot")
+    return _load(path, wish.digest)
+
+
+def _folder_is_of(address: str) -> bool:
+    """Does the daemon at an address write this host's snapshot folder? Not one of another host, nor,
+    unless its folder is named, one of another address than the host's."""
+    if not address.startswith("unix:"):
+        return False
+    named = any(os.environ.get(name) for name in ("TUNE_SNAPSHOT_DIR", "TUNE_STATE_DIR"))
+    return named or (not os.environ.get("TUNE_ADDRESS") and address == default_address())
+
+
+def _from_daemon(wish: Wish, address: str, cache: NodeCache, ends_at: float) -> Snapshot:
+    """SnapshotError: nobody answers in time, or nobody that is trusted."""
+    from . import _daemon
+
+    data = _daemon.fetch(address, wish.digest, ends_at)
+    snapshot = Snapshot(data, wish.digest)
+    cache.keep(snapshot.digest, data, newest=not wish.digest)
+    return snapshot
+
+
+def _from_cache(wish: Wish, cache: NodeCache, age_max: float) -> Snapshot:
+    digest, age = (wish.digest, 0.0) if wish.digest else cache.latest()
+    if not digest or age > age_max:
+        raise SnapshotError("the node's cache has nothing" + (" that is new" if digest else ""))
+    return cache.load(digest)
+
+
+def find(wish: Wish, address: str, cache_dir: str, deadline: float, ask_daemon: bool) -> Fetched:
+    """Waits no longer than `deadline` seconds for the daemon, and for nobody else."""
+    ends_at = time.monotonic() + deadline
+    cache, folder = NodeCache(cache_dir, address), snapshot_folder()
+    tries: list[tuple[str, Callable[[], Snapshot]]] = []
+    if wish.path:
+        tries.append(("file", lambda: _load(wish.path, "")))
+    else:
+        if folder and (wish.digest or _folder_is_of(address)):
+            tries.append(("file", lambda: _from_folder(folder, wish)))
+        tries.append(("cache", lambda: _from_cache(wish, cache, _FRESH_SECONDS)))
+        if ask_daemon:
+            tries.append(("daemon", lambda: _from_daemon(wish, address, cache, ends_at)))
+        if not wish.digest:
+            tries.append(("cache", lambda: _from_cache(wish, cache, math.inf)))
+        tries.append(("bundled", lambda: _bundled(wish)))
+    notes: list[str] = []
+    for source, load in tries:
+        try:
+            return Fetched(load(), source, tuple(notes))
+        except SnapshotError as error:
+            notes.append(str(error))
+    return Fetched(None, "none", tuple(notes))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a notebook does with a daemon: submit sweeps, see jobs, read results as rows.
+
+These calls need the `rpc` extra, and unlike look-ups they raise: DaemonError, with gRPC's `code`, where
+the daemon does not answer or refuses.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+from . import _rpc, _sources
+from ._resolve import dtype_name
+from ._rpc import DaemonError
+
+__all__ = ["DaemonError", "Rows", "jobs", "submit", "sweeps", "wait"]
+
+_TIMEOUT_SECONDS = 10.0
+_FILES_MAX = 256
+_FILE_BYTES_MAX = 1 << 20
+
+
+class Rows(list[dict[str, Any]]):
+    """Plain dicts, the newest first; in a notebook with pandas they show as a table."""
+
+    def to_pandas(self) -> Any:
+        """A DataFrame; ImportError where pandas is not installed."""
+        import pandas
+
+        return pandas.DataFrame(list(self))
+
+    def _repr_html_(self) -> Optional[str]:
+        try:
+            return str(self.to_pandas()._repr_html_())
+        except ImportError:
+            return None
+
+
+def _connect(address: Optional[str], timeout: float) -> _rpc.Connection:
+    return _rpc.Connection(address or _sources.default_address(), timeout)
+
+
+def jobs(*, limit: int = 20, unfinished: bool = False, address: Optional[str] = None,
+         timeout: float = _TIMEOUT_SECONDS) -> Rows:
+    """All work for devices: sweeps, gates, profiles, ... As `tunectl job list`."""
+    with _connect(address, timeout) as daemon:
+        answer = daemon.call("JobService", "ListJobs", limit=limit, unfinished=unfinished)
+    return Rows(_rpc.as_rows(answer.jobs))
+
+
+def sweeps(*, limit: int = 20, address: Optional[str] = None,
+           timeout: float = _TIMEOUT_SECONDS) -> Rows:
+    """The sweeps, with what they found. As `tunectl sweep list`."""
+    with _connect(address, timeout) as daemon:
+        answer = daemon.call("SweepService", "ListSweeps", limit=limit)
+    return Rows(_rpc.as_rows(answer.sweeps))
+
+
+def _source_of(spec: str) -> Any:
+    """A kernel's spec with the files of its folder that the spec names."""
+    folder = os.path.dirname(os.path.abspath(spec))
+    with open(spec, encoding="utf-8") as file:
+        source = _rpc.message("KernelSource")(spec_name=os.path.basename(spec), spec_text=file.read())
+    names = sorted(os.listdir(folder))
+    for name in names:
+        path = os.path.join(folder, name)
+        if f'"{name}"' not in source.spec_text or not os.path.isfile(path):
+            continue
+        if os.path.islink(path) or os.path.getsize(path) > _FILE_BYTES_MAX:
+            raise ValueError(f"{path}: a kernel's file is no link and has at most 1 MiB")
+        with open(path, "rb") as data:
+            source.files[name] = data.read()
+        if len(source.files) > _FILES_MAX:
+            raise ValueError(f"{spec} names more than {_FILES_MAX} files")
+    return source
+
+
+def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int = 0,
+           seconds: float = 0.0, strategy: str = "", seed: int = 0, background: bool = False,
+           idempotency_key: str = "", address: Optional[str] = None,
+           timeout: float = _TIMEOUT_SECONDS, **dims: int) -> dict[str, Any]:
+    """Asks the daemon for a sweep and returns it as a row; `wait` follows it.
+
+    kernel  a name of the catalogue, or the path of a spec (.textproto)
+    trials, seconds  the budget; 0: no limit
+    device  an id of `tunectl device list`; by default the daemon's first GPU, else its CPU
+    background  let interactive jobs go first
+    """
+    request: dict[str, Any] = {
+        "dims": {name: int(value) for name, value in dims.items()},
+        "dtype": dtype_name(dtype), "device": device, "strategy": strategy, "seed": seed,
+        "idempotency_key": idempotency_key, "budget": {"trials": trials, "seconds": seconds},
+        "priority": "JOB_PRIORITY_BACKGROUND" if background else "JOB_PRIORITY_INTERACTIVE"}
+    if kernel.endswith(".textproto"):
+        request["kernel_source"] = _source_of(kernel)
+    else:
+        request["kernel_name"] = kernel
+    with _connect(address, timeout) as daemon:
+        sweep = daemon.call("SweepService", "SubmitSweep", **request)
+    return _rpc.as_rows([sweep])[0]
+
+
+def wait(sweep: Mapping[str, Any], *, timeout: float = 3600.0, address: Optional[str] = None,
+         progress: Optional[Callable[[dict[str, Any]], None]] = None) -> dict[str, Any]:
+    """Follows a sweep to its end and returns it as it is then.
+
+    progress  called with the sweep as a row, a few times a second at most
+    DaemonError with code DEADLINE_EXCEEDED after `timeout` seconds: the sweep goes on.
+    """
+    last = dict(sweep)
+    with _connect(address, timeout) as daemon:
+        for event in daemon.watch("SweepService", "WatchSweep", sweep_id=int(sweep["id"])):
+            last = _rpc.as_rows([event.sweep])[0]
+            if progress is not None:
+                progress(last)
+    return last

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/format.h"
+#include "client/report/comparison_view.h"
+#include "client/report/markdown.h"
+#include "client/report/svg_chart.h"
+#include "client/terminal.h"
+
+namespace tune::client {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// A wider interval tells nothing.
+constexpr double kNoisyShare = 0.2;
+
+std::string RatioText(const v1::ComparedKernel& kernel) {
+  if (kernel.ratio() <= 0) return "";
+  if (kernel.ratio_high() <= kernel.ratio_low()) return fmt::format("{:.3f}", kernel.ratio());
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", kernel.ratio(), kernel.ratio_low(),
+                     kernel.ratio_high());
+}
+
+std::string IntervalText(const v1::Measurement& measurement) {
+  return fmt::format("[{}, {}]", LatencyText(measurement.latency_ns_low()),
+                     LatencyText(measurement.latency_ns_high()));
+}
+
+bool IsRight(const v1::ComparedKernel& kernel) {
+  return kernel.outcome() == v1::OUTCOME_OK && kernel.agreement() == v1::OUTCOME_OK;
+}
+
+// What is wrong, in a word; empty: nothing.
+std::string VerdictText(const v1::ComparedKernel& kernel) {
+  if (kernel.outcome() != v1::OUTCOME_OK) return ToText(kernel.outcome());
+  if (kernel.agreement() == v1::OUTCOME_WRONG_RESULT) return "differs";
+  return kernel.agreement() == v1::OUTCOME_OK ? "" : "not compared";
+}
+
+std::string SweptValue(const v1::Comparison& comparison, const v1::ComparedProblem& problem) {
+  for (const v1::DimValue& dim : problem.problem().dims()) {
+    if (dim.name() == comparison.sweep_dim()) return absl::StrCat(dim.value());
+  }
+  return "";
+}
+
+Row TitlesOf(const v1::Comparison& comparison) {
+  Row titles = {"kernel", "median", "95 % interval", "ratio", RateOf(comparison).unit, "of roof",
+                "config"};
+  if (!comparison.sweep_dim().empty()) titles.insert(titles.begin(), comparison.sweep_dim());
+  return titles;
+}
+
+std::vector<Row> RowsOf(const v1::Comparison& comparison) {
+  const WorkRate rate = RateOf(comparison);
+  std::vector<Row> rows;
+  for (const v1::ComparedProblem& problem : comparison.problems()) {
+    for (const v1::ComparedKernel& kernel : problem.kernels()) {
+      Row& row = rows.emplace_back();
+      if (!comparison.sweep_dim().empty()) row.push_back(SweptValue(comparison, problem));
+      const std::string verdict = VerdictText(kernel);
+      row.push_back(verdict.empty() ? kernel.label() : absl::StrCat(kernel.label(), " !", verdict));
+      if (kernel.rounds() == 0) {
+        row.insert(row.end(), {"", "", "", "", "", ToText(kernel.config())});
+        continue;
+      }
+      const v1::Measurement& measured = kernel.measurement();
+      const double median = measured.latency_ns_median();
+      row.insert(row.end(),
+                 {LatencyText(median), IntervalText(measured), RatioText(kernel),
+                  SiText(rate.Of(problem, median), rate.unit),
+                  measured.peak_fraction() > 0 ? PercentText(measured.peak_fraction()) : "",
+                  ToText(kernel.config())});
+    }
+  }
+  return rows;
+}
+
+// What a reader must know beside the table, each thing once.
+std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
+  std::vector<std::string> notes;
+  const auto add = [&](const std::string& note) {
+    if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+  };
+  for (const v1::ComparedProblem& problem : comparison.problems()) {
+    for (const v1::ComparedKernel& kernel : problem.kernels()) {
+      const std::string which = absl::StrCat(
+          kernel.label(), comparison.sweep_dim().empty()
+                              ? ""
+                              : absl::StrCat(" at ", comparison.sweep_dim(), "=",
+                                             SweptValue(comparison, problem)));
+      if (kernel.outcome() != v1::OUTCOME_OK) {
+        add(absl::StrCat(which, ": ", ToText(kernel.outcome()), ": ", kernel.message()));
+      }
+      const v1::Measurement& measured = kernel.measurement();
+      const double width = measured.latency_ns_high() - measured.latency_ns_low();
+      if (width > kNoisyShare * measured.latency_ns_median()) {
+        add(absl::StrCat(which, ": its interval is ",
+                         PercentText(width / measured.latency_ns_median()),
+                         " of the latency wide; compare again when the host is quiet"));
+      }
+      if (kernel.agreement() != v1::OUTCOME_OK) {
+        add(absl::StrCat(which, ": its results ",
+                         kernel.agreement() == v1::OUTCOME_WRONG_RESULT ? "differ "
+                                                                        : "were not compared ",
+                         kernel.agreement_message()));
+      }
+    }
+  }
+  for (const v1::ComparedProblem& problem : comparison.problems()) {
+    for (const v1::ComparedKernel& kernel : problem.kernels()) {
+      add(absl::StrCat(kernel.label(), ": config: ", kernel.config_source()));
+      for (const std::string& note : kernel.notes()) add(absl::StrCat(kernel.label(), ": ", note));
+    }
+  }
+  return notes;
+}
+
+std::string CompilersText(const v1::Comparison& comparison) {
+  std::vector<std::string> compilers;
+  for (const v1::ComparedProblem& problem : comparison.problems()) {
+    for (const v1::ComparedKernel& kernel : problem.kernels()) {
+      const bool seen = std::find(compilers.begin(), compilers.end(), kernel.compiler()) !=
+                        compilers.end();
+      if (!seen && !kernel.compiler().empty()) compilers.push_back(kernel.compiler());
+    }
+  }
+  return absl::StrJoin(compilers, ", ");
+}
+
+std::string MadeWith(const v1::Comparison& comparison) {
+  return fmt::format("comparison {}, {} rounds by turns, {} cache, on {} ({}), driver {}, {}",
+                     comparison.id(), comparison.rounds(),
+                     comparison.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold",
+                     comparison.device_name(), comparison.target(), comparison.driver(),
+                     CompilersText(comparison));
+}
+
+// Of one that did not end well, with why.
+std::string StateText(const v1::Comparison& comparison) {
+  if (comparison.state() == v1::JOB_STATE_FAILED) return "failed: " + comparison.message();
+  if (comparison.state() == v1::JOB_STATE_CANCELLED) return "cancelled: what was measured is here";
+  return comparison.state() == v1::JOB_STATE_DONE ? "" : "not finished";
+}
+
+std::string RoofText(const v1::Comparison& comparison) {
+  if (comparison.problems().empty() || !(comparison.problems(0).floor_ns() > 0)) return "";
+  const v1::ComparedProblem& problem = comparison.problems(0);
+  return fmt::format("roof: {} of {}, {}",
+                     SiText(problem.ceiling(), problem.bound() == v1::BOUND_COMPUTE ? "FLOP/s"
+                                                                                    : "B/s"),
+                     ToText(problem.bound()), ToText(problem.ceiling_source()));
+}
+
+std::string CsvCell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+std::string CsvLine(const Row& cells) {
+  return absl::StrCat(absl::StrJoin(cells, ",",
+                                    [](std::string* out, const std::string& cell) {
+                                      out->append(CsvCell(cell));
+                                    }),
+                      "\n");
+}
+
+std::string Number(double value) { return value > 0 ? fmt::format("{:.6g}", value) : ""; }
+
+}  // namespace
+
+double WorkRate::Of(const v1::ComparedProblem& problem, double nanoseconds) const {
+  if (!(nanoseconds > 0)) return 0;
+  const double work = unit == "FLOP/s" ? problem.work_flops()
+                      : unit == "B/s"  ? problem.work_bytes()
+                                       : 1;
+  return work / nanoseconds * 1e9;
+}
+
+WorkRate RateOf(const v1::Comparison& comparison) {
+  int compute = 0;
+  bool bytes = true;
+  for (const v1::ComparedProblem& problem : comparison.problems()) {
+    compute += problem.bound() == v1::BOUND_COMPUTE ? 1 : -1;
+    bytes = bytes && problem.work_bytes() > 0;
+  }
+  if (compute > 0) return {"FLOP/s"};
+  return {bytes ? "B/s" : "1/s"};
+}
+
+bool AllRight(const v1::Comparison& comparison) {
+  return std::all_of(comparison.problems().begin(), comparison.problems().end(),
+                     [](const v1::ComparedProblem& problem) {
+                       return std::all_of(problem.kernels().begin(), problem.kernels().end(),
+                                          IsRight);
+                     });
+}
+
+std::string TerminalText(const v1::Comparison& comparison) {
+  std::string text = absl::StrCat(Bold(comparison.subject()), "\n", MadeWith(comparison), "\n");
+  if (const std::string state = StateText(comparison); !state.empty()) {
+    absl::StrAppend(&text, state, "\n");
+  }
+  Table table(TitlesOf(comparison));
+  for (Row& row : RowsOf(comparison)) table.Add(std::move(row));
+  absl::StrAppend(&text, "\n", table.Text(), "\n");
+  absl::StrAppend(&text, "ratio: time over the first's, round by round; ", RoofText(comparison),
+                  "\n");
+  for (const std::string& note : NotesOf(comparison)) absl::StrAppend(&text, note, "\n");
+  return text;
+}
+
+std::string CsvText(const v1::Comparison& comparison) {
+  Row titles = {"comparison", "device", "target", "driver", "dtype"};
+  if (!comparison.problems().empty()) {
+    for (const v1::DimValue& dim : comparison.problems(0).problem().dims()) {
+      titles.push_back(dim.name());
+    }
+  }
+  const Row figures = {"kernel",      "language",     "compiler",   "config",
+                       "outcome",     "agreement",    "rounds",     "median_ns",
+                       "low_ns",      "high_ns",      "ratio",      "ratio_low",
+                       "ratio_high",  "bytes_per_second", "flops_per_second", "roof_share"};
+  titles.insert(titles.end(), figures.begin(), figures.end());
+  std::string text = CsvLine(titles);
+  for (const v1::ComparedProblem& problem : comparison.problems()) {
+    for (const v1::ComparedKernel& kernel : problem.kernels()) {
+      Row row = {absl::StrCat(comparison.id()), comparison.device_name(), comparison.target(),
+                 comparison.driver(), problem.problem().dtype()};
+      for (const v1::DimValue& dim : problem.problem().dims()) {
+        row.push_back(absl::StrCat(dim.value()));
+      }
+      const v1::Measurement& measured = kernel.measurement();
+      const Row cells = {kernel.label(),
+                         kernel.language(),
+                         kernel.compiler(),
+                         ToText(kernel.config()),
+                         ToText(kernel.outcome()),
+                         ToText(kernel.agreement()),
+                         absl::StrCat(kernel.rounds()),
+                         Number(measured.latency_ns_median()),
+                         Number(measured.latency_ns_low()),
+                         Number(measured.latency_ns_high()),
+                         Number(kernel.ratio()),
+                         Number(kernel.ratio_low()),
+                         Number(kernel.ratio_high()),
+                         Number(measured.bytes_per_second()),
+                         Number(measured.flops_per_second()),
+                         Number(measured.peak_fraction())};
+      row.insert(row.end(), cells.begin(), cells.end());
+      absl::StrAppend(&text, CsvLine(row));
+    }
+  }
+  return text;
+}
+
+std::string MarkdownText(const v1::Comparison& comparison, const std::string& image) {
+  std::string text = absl::StrCat("## ", MarkdownCell(comparison.subject()), "\n\n");
+  if (!image.empty()) absl::StrAppend(&text, "![Comparison](", image, ")\n\n");
+  if (const std::string state = StateText(comparison); !state.empty()) {
+    absl::StrAppend(&text, "State: ", MarkdownCell(state), "\n\n");
+  }
+  absl::StrAppend(&text, MarkdownTable(TitlesOf(comparison), RowsOf(comparison)));
+  absl::StrAppend(&text, "\nRatio: time over the first's, round by round, with its 95 % interval. ",
+                  MarkdownCell(RoofText(comparison)), "\n\n", MarkdownCell(MadeWith(comparison)),
+                  ".\n");
+  for (const std::string& note : NotesOf(comparison)) {
+    absl::StrAppend(&text, "\n> ", MarkdownCell(note), "\n");
+  }
+  return text;
+}
+
+}  // namespace tune::client

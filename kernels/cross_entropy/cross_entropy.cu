@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-entropy of the rows of a [rows, COLS] matrix of logits, with a target for each row, and
+// if GRADIENT the gradient of the logits, in one pass: each logit is read once from device memory
+// (unless KEEP is `none`: see README.md). A row whose target is no column is ignored: its loss and
+// gradient are zero, and its logits are not read.
+#if TUNE_REFERENCE
+
+#if DTYPE_BF16
+#include <cuda_bf16.h>
+#elif DTYPE_F16
+#include <cuda_fp16.h>
+#endif
+
+// What the 256 threads of a block have, merged.
+template <typename Merge>
+__device__ double InBlock(double mine, Merge merge) {
+  __shared__ double partial[256];
+  partial[threadIdx.x] = mine;
+  __syncthreads();
+  double all = partial[0];
+  for (int i = 1; i < 256; ++i) all = merge(all, partial[i]);
+  __syncthreads();
+  return all;
+}
+
+// One block a row, in double precision.
+extern "C" __global__ void cross_entropy_reference(const DTYPE* logits, const long long* targets,
+                                                   const float* dloss, double* loss, double* lse,
+                                                   double* dlogits, long long rows,
+                                                   float smoothing) {
+  const auto add = [](double a, double b) { return a + b; };
+  const auto larger = [](double a, double b) { return a > b ? a : b; };
+  const int thread = threadIdx.x;
+  for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+    const DTYPE* in = logits + row * COLS;
+    const long long target = targets[row];
+    const bool ignored = target < 0 || target >= COLS;
+    const auto at = [&](int col) { return static_cast<double>(static_cast<float>(in[col])); };
+
+    double largest = at(0);
+    for (int col = thread; col < COLS; col += 256) largest = larger(largest, at(col));
+    largest = InBlock(largest, larger);
+    double exponentials = 0;
+    double sum = 0;
+    for (int col = thread; col < COLS; col += 256) {
+      exponentials += exp(at(col) - largest);
+      sum += at(col);
+    }
+    exponentials = InBlock(exponentials, add);
+    const double mean = InBlock(sum, add) / COLS;
+
+    const double log_sum = largest + log(exponentials);
+    if (thread == 0) {
+      lse[row] = ignored ? 0 : log_sum;
+      loss[row] = ignored ? 0 : log_sum - (1.0 - smoothing) * at(target) - smoothing * mean;
+    }
+    for (int col = thread; GRADIENT && col < COLS; col += 256) {
+      const double expected = (col == target ? 1.0 - smoothing : 0.0) + smoothing / double(COLS);
+      dlogits[row * COLS + col] =
+          ignored ? 0 : dloss[row] * (exp(at(col) - log_sum) - expected);
+    }
+    if (!GRADIENT && row == 0 && thread == 0) dlogits[0] = 0;
+  }
+}
+
+#else
+
+#include "rows.cuh"
+
+constexpr float kLog2e = 1.44269504f;
+constexpr float kLowest = -3.402823466e38f;
+
+__device__ __forceinline__ float Exp2(float value) {
+#if TUNE_CPU
+  return exp2f(value);
+#else
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+#endif
+}
+
+// exp(value - largest). The difference first: exact for neighbours of any size, and never NaN for
+// finite values.
+__device__ __forceinline__ float Exp(float value, float largest) {
+  return Exp2((value - largest) * kLog2e);
+}
+
+// The largest of some logits, the sum of exp(logit - largest), and the sum of the logits.
+using Seen = Partial<3>;
+
+struct MergeSeen {
+  __device__ __forceinline__ void operator()(Seen& to, const Seen& other) const {
+    const float largest = fmaxf(to.value[0], other.value[0]);
+    to.value[1] = to.value[1] * Exp(to.value[0], largest) +
+                  other.value[1] * Exp(other.value[0], largest);
+    to.value[2] += other.value[2];
+    to.value[0] = largest;
+  }
+};
+
+// Of a thread's part of a row, in one pass with a running maximum.
+__device__ __forceinline__ Seen SeenIn(const Share<kMinusInfinity>& share, const Row& row) {
+  Seen seen = {{kLowest, 0, 0}};
+#pragma unroll kUnroll
+  for (int i = 0; i < kItems; ++i) {
+    const int v = VectorOf(row, i);
+    if (!IsInside(row, v)) continue;
+    float value[kVector];
+    share.Get(row, i, value);
+    float largest = seen.value[0];
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) largest = fmaxf(largest, value[e]);
+    float exponentials = seen.value[1] * Exp(seen.value[0], largest);
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) exponentials += Exp(value[e], largest);
+    seen.value[0] = largest;
+    seen.value[1] = exponentials;
+    const bool part = MayBePart(i) && IsPart(row, v);
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) {
+      if (!part || (e >= FirstOf(row, v) && e < EndOf(row, v))) seen.value[2] += value[e];
+    }
+  }
+  return seen;
+}
+
+// scale * (softmax - expected), where `everywhere` is expected of each column and `more` of the
+// target besides.
+__device__ __forceinline__ void StoreGradient(Bits* dlogits, const Share<kMinusInfinity>& share,
+                                              const Row& row, const Row& read, float log_sum,
+                                              int target, float scale, float everywhere,
+                                              float more) {
+  const int place = row.offset + target;
+#pragma unroll kUnroll
+  for (int i = 0; i < kItems; ++i) {
+    float value[kVector];
+    share.Get(read, i, value);
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) value[e] = scale * (Exp(value[e], log_sum) - everywhere);
+    const int element = place - VectorOf(row, i) * kVector;
+    if (element >= 0 && element < kVector) {
+#pragma unroll
+      for (int e = 0; e < kVector; ++e) value[e] -= e == element ? scale * more : 0.0f;
+    }
+    Store(dlogits, row, i, read.exists ? Rounded(value) : Filled(0));
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
+    cross_entropy(const Bits* __restrict__ logits, const long long* __restrict__ targets,
+                  const float* __restrict__ dloss, float* __restrict__ loss,
+                  float* __restrict__ lse, Bits* __restrict__ dlogits, long long rows,
+                  float smoothing) {
+  ArriveAtCluster();
+  const Row row = RowOfThread(rows);
+  const long long target = row.exists ? targets[row.index] : -1;
+  Row read = row;
+  read.exists = target >= 0 && target < COLS;
+  Share<kMinusInfinity> share;
+  share.Fetch(logits, read, 0);
+  Bits target_bits = 0;
+  float scale = 0;
+  if (read.exists) {
+    target_bits = logits[row.index * COLS + target];
+    if constexpr (GRADIENT) scale = dloss[row.index];
+  }
+  if constexpr (KEEP == async) WaitForCopies();
+
+  Seen seen = SeenIn(share, read);
+  WaitForClusterStart();
+  MergeInRow(seen, row, 0, MergeSeen());
+  const float log_sum = seen.value[0] + logf(seen.value[1]);
+
+  if (Leads(row)) {
+    const float expected = At(Filled(target_bits), 0);
+    const float mean = smoothing > 0 ? smoothing * (seen.value[2] * (1.0f / COLS)) : 0.0f;
+    const float distance = log_sum - (1.0f - smoothing) * expected - mean;
+    lse[row.index] = read.exists ? log_sum : 0.0f;
+    loss[row.index] = read.exists ? distance : 0.0f;
+  }
+  if constexpr (GRADIENT) {
+    StoreGradient(dlogits, share, row, read, log_sum, static_cast<int>(read.exists ? target : 0),
+                  scale, smoothing * (1.0f / COLS), 1.0f - smoothing);
+  } else if (Leads(row) && row.index == 0) {
+    dlogits[0] = 0;
+  }
+}
+
+#endif  // TUNE_REFERENCE

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a norm is taken of: the rows of x or, if RESIDUAL, of x + residual. Each kernel that
+// includes this file has a copy of it, and a test holds the copies alike.
+#pragma once
+
+#include "rows.cuh"
+
+class Summed {
+ public:
+  // Starts to fetch a thread's part of a row.
+  __device__ __forceinline__ void Fetch(const Bits* x, const Bits* residual, const Row& row) {
+    x_.Fetch(x, row, 0);
+    if constexpr (RESIDUAL) residual_.Fetch(residual, row, 1);
+  }
+
+  // Item i, not rounded.
+  __device__ __forceinline__ void Get(const Row& row, int i, float (&value)[kVector]) const {
+    x_.Get(row, i, value);
+    if constexpr (RESIDUAL) {
+      float other[kVector];
+      residual_.Get(row, i, other);
+#pragma unroll
+      for (int e = 0; e < kVector; ++e) value[e] += other[e];
+    }
+  }
+
+  // The same, and a sum goes to memory.
+  __device__ __forceinline__ void GetAndStore(const Row& row, int i, float (&value)[kVector],
+                                              Bits* sum) const {
+    Get(row, i, value);
+    if constexpr (RESIDUAL) Store(sum, row, i, Rounded(value));
+  }
+
+ private:
+  Share<> x_;
+  Share<> residual_;
+};

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradients of a norm: of RMS norm or, if CENTRED, of layer norm. Resident blocks walk over the
+// rows; a thread has the same columns of every row, and keeps their sums over rows, which are the
+// gradients of the weight and the bias. Each kernel that includes this file has a copy of it, and a
+// test holds the copies alike.
+#pragma once
+
+#include "rows.cuh"
+
+// Values of WEIGHT and SUMS.
+enum Weight { early, late };
+enum SumsPlace { registers, memory };
+
+constexpr int kSums = CENTRED ? 2 : 1;  // of a column: for the weight, and for the bias
+
+struct NormTensors {
+  const Bits* __restrict__ x;
+  const Bits* __restrict__ weight;
+  const Bits* __restrict__ dy;
+  const float* __restrict__ mean;  // if CENTRED
+  const float* __restrict__ rstd;
+  Bits* __restrict__ dx;
+  float* __restrict__ partials;  // [groups, kSums, COLS]
+  long long rows;
+};
+
+// ---- Rows ---------------------------------------------------------------------------------------
+
+// The blocks of a cluster are a group: they share its rows, ROWS at a time.
+__device__ __forceinline__ long long Group() { return blockIdx.x / CLUSTER; }
+__device__ __forceinline__ long long Groups() { return gridDim.x / CLUSTER; }
+
+__device__ __forceinline__ Row RowIn(long long tile, long long rows) {
+  Row row = RowAt(tile * ROWS + threadIdx.x / ROW_THREADS, rows);
+  row.exists = row.index < rows;
+  return row;
+}
+
+// What a thread reads of one row.
+class Inputs {
+ public:
+  __device__ __forceinline__ void Fetch(const NormTensors& t, const Row& row, int stage) {
+    x_.Fetch(t.x, row, 2 * stage);
+    dy_.Fetch(t.dy, row, 2 * stage + 1);
+    scale_ = row.exists ? t.rstd[row.index] : 0.0f;
+    if constexpr (CENTRED) mean_ = row.exists ? t.mean[row.index] : 0.0f;
+  }
+
+  // Item i: x normalised, and the gradient of what came of it.
+  __device__ __forceinline__ void Get(const Row& row, int i, float (&normal)[kVector],
+                                      float (&dy)[kVector]) const {
+    x_.Get(row, i, normal);
+    dy_.Get(row, i, dy);
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) {
+      normal[e] = (CENTRED ? normal[e] - mean_ : normal[e]) * scale_;
+    }
+  }
+
+  __device__ __forceinline__ float Scale() const { return scale_; }
+
+ private:
+  Share<> x_;
+  Share<> dy_;
+  float scale_;
+  float mean_;
+};
+
+class Weights {
+ public:
+  __device__ __forceinline__ Weights(const Bits* weight, const Row& row) : weight_(weight) {
+    if constexpr (WEIGHT == early) {
+#pragma unroll
+      for (int i = 0; i < kItems; ++i) kept_[i] = LoadColumns(weight, row, i);
+    }
+  }
+  __device__ __forceinline__ Vector Get(const Row& row, int i) const {
+    return WEIGHT == early ? Forgotten(kept_[i]) : LoadColumns(weight_, row, i);
+  }
+
+ private:
+  const Bits* weight_;
+  Vector kept_[WEIGHT == early ? kItems : 1];
+};
+
+// ---- Sums over rows -----------------------------------------------------------------------------
+
+// kVector floats, as wide as they are aligned.
+constexpr int kFloats = Min(kVector, 4);
+struct alignas(4 * kFloats) Floats {
+  float of[kFloats];
+};
+
+__device__ __forceinline__ void LoadFloats(const float* from, float (&value)[kVector]) {
+#pragma unroll
+  for (int i = 0; i < kVector; i += kFloats) {
+    const Floats floats = *reinterpret_cast<const Floats*>(from + i);
+#pragma unroll
+    for (int e = 0; e < kFloats; ++e) value[i + e] = floats.of[e];
+  }
+}
+
+__device__ __forceinline__ void StoreFloats(float* to, const float (&value)[kVector]) {
+#pragma unroll
+  for (int i = 0; i < kVector; i += kFloats) {
+    Floats floats;
+#pragma unroll
+    for (int e = 0; e < kFloats; ++e) floats.of[e] = value[i + e];
+    *reinterpret_cast<Floats*>(to + i) = floats;
+  }
+}
+
+// Of a thread's columns, over the rows of its group: in registers until the last row, or in the
+// group's own row of `partials`, where L2 has it.
+class ColumnSums {
+ public:
+  __device__ __forceinline__ explicit ColumnSums(float* partials)
+      : own_(partials + Group() * kSums * COLS) {
+#pragma unroll
+    for (auto& column : sum_) {
+#pragma unroll
+      for (float& value : column) value = 0;
+    }
+  }
+
+  // Adds to sum `which` of item i. `first`: of the first row of the group.
+  __device__ __forceinline__ void Add(const Row& row, int i, int which, bool first,
+                                      const float (&value)[kVector]) {
+    if constexpr (SUMS == registers) {
+#pragma unroll
+      for (int e = 0; e < kVector; ++e) sum_[i * kSums + which][e] += value[e];
+    } else {
+      const int v = VectorOf(row, i);
+      if (!IsInside(row, v)) return;
+      float* at = own_ + which * COLS + v * kVector;
+      float sum[kVector] = {};
+      if (!first) LoadFloats(at, sum);
+#pragma unroll
+      for (int e = 0; e < kVector; ++e) sum[e] += value[e];
+      StoreFloats(at, sum);
+    }
+  }
+
+  // After the last row.
+  __device__ __forceinline__ void Store(const Row& row) {
+    if constexpr (SUMS == memory) return;
+    if constexpr (ROWS > 1) AddUpRows(row);
+    if (threadIdx.x >= ROW_THREADS) return;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+      const int v = VectorOf(row, i);
+      if (!kExact && v >= kRowVectors) continue;
+#pragma unroll
+      for (int which = 0; which < kSums; ++which) {
+        StoreFloats(own_ + which * COLS + v * kVector, sum_[i * kSums + which]);
+      }
+    }
+  }
+
+ private:
+  // The threads of the block's first row take over what those of the others have.
+  __device__ __forceinline__ void AddUpRows(const Row& row) {
+    __shared__ float others[kItems * kSums * kVector * ROW_THREADS];
+    for (int r = 1; r < ROWS; ++r) {
+      __syncthreads();
+      if (threadIdx.x / ROW_THREADS == r) {
+#pragma unroll
+        for (int k = 0; k < kItems * kSums * kVector; ++k) {
+          others[k * ROW_THREADS + row.lane] = sum_[k / kVector][k % kVector];
+        }
+      }
+      __syncthreads();
+      if (threadIdx.x >= ROW_THREADS) continue;
+#pragma unroll
+      for (int k = 0; k < kItems * kSums * kVector; ++k) {
+        sum_[k / kVector][k % kVector] += others[k * ROW_THREADS + row.lane];
+      }
+    }
+  }
+
+  float* own_;
+  float sum_[SUMS == registers ? kItems * kSums : 1][kVector];
+};
+
+// ---- The two steps ------------------------------------------------------------------------------
+
+// The gradient of a row, and what the row adds to the columns' sums.
+__device__ __forceinline__ void OneRow(const NormTensors& t, const Row& row, const Inputs& inputs,
+                                       const Weights& weights, ColumnSums& sums, int turn) {
+  Partial<kSums> means = {};
+#pragma unroll kUnroll
+  for (int i = 0; i < kItems; ++i) {
+    float normal[kVector];
+    float dy[kVector];
+    inputs.Get(row, i, normal, dy);
+    const Vector weight = weights.Get(row, i);
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) {
+      const float weighted = dy[e] * At(weight, e);
+      means.value[0] += weighted * normal[e];
+      if constexpr (CENTRED) means.value[kSums - 1] += weighted;
+    }
+  }
+  MergeInRow(means, row, turn);
+  const float slope = means.value[0] * (1.0f / COLS);
+  const float middle = CENTRED ? means.value[kSums - 1] * (1.0f / COLS) : 0.0f;
+
+#pragma unroll kUnroll
+  for (int i = 0; i < kItems; ++i) {
+    float normal[kVector];
+    float dy[kVector];
+    float dx[kVector];
+    inputs.Get(row, i, normal, dy);
+    const Vector weight = weights.Get(row, i);
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) {
+      const float weighted = dy[e] * At(weight, e);
+      dx[e] = inputs.Scale() * ((CENTRED ? weighted - middle : weighted) - normal[e] * slope);
+      normal[e] *= dy[e];
+    }
+    Store(t.dx, row, i, Rounded(dx));
+    sums.Add(row, i, 0, turn == 0, normal);
+    if constexpr (CENTRED) sums.Add(row, i, kSums - 1, turn == 0, dy);
+  }
+}
+
+// First step: the gradient of x, and each group's sums of columns.
+__device__ __forceinline__ void NormBackward(const NormTensors& t, int* groups) {
+  ArriveAtCluster();
+  Row row = RowIn(Group(), t.rows);
+  Inputs inputs;
+  inputs.Fetch(t, row, 0);
+  const Weights weights(t.weight, row);
+  ColumnSums sums(t.partials);
+  WaitForClusterStart();
+
+  const long long tiles = (t.rows + ROWS - 1) / ROWS;
+  int turn = 0;
+  for (long long tile = Group(); tile < tiles; ++turn) {
+    tile += Groups();
+    const Row next_row = RowIn(tile, t.rows);
+    Inputs next;
+    if constexpr (AHEAD) next.Fetch(t, next_row, (turn + 1) % 2);
+    if constexpr (KEEP == async) WaitForCopies<AHEAD ? 2 : 0>();
+    OneRow(t, row, inputs, weights, sums, turn);
+    if constexpr (!AHEAD) next.Fetch(t, next_row, 0);
+    inputs = next;
+    row = next_row;
+  }
+  if constexpr (KEEP == async) WaitForCopies();
+  sums.Store(row);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *groups = static_cast<int>(Groups());
+}
+
+__device__ __forceinline__ Bits BitsOf(float value) {
+#if DTYPE_F32
+  return __float_as_uint(value);
+#else
+  return static_cast<Bits>(RoundedPair(value, 0.0f));
+#endif
+}
+
+// Second step: adds the groups' sums. A block has 32 columns and COMBINE_LANES threads for each.
+__device__ __forceinline__ void CombineSums(const float* __restrict__ partials, Bits* dweight,
+                                            Bits* dbias, int groups) {
+  constexpr int kColumns = kSums * COLS;
+  __shared__ float sums[COMBINE_LANES][33];
+  const int column = blockIdx.x * 32 + threadIdx.x % 32;
+  const int lane = threadIdx.x / 32;
+  float sum = 0;
+  if (column < kColumns) {
+#pragma unroll 8
+    for (int group = lane; group < groups; group += COMBINE_LANES) {
+      sum += partials[static_cast<long long>(group) * kColumns + column];
+    }
+  }
+  sums[lane][threadIdx.x % 32] = sum;
+  __syncthreads();
+  if (lane != 0 || column >= kColumns) return;
+#pragma unroll
+  for (int other = 1; other < COMBINE_LANES; ++other) sum += sums[other][threadIdx.x % 32];
+  Bits* gradient = column < COLS ? dweight : dbias;
+  gradient[column % COLS] = BitsOf(sum);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/comparison/comparison_evidence.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/roofline/roofline.h"
+#include "tuner/statistics/median.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+bool Counts(const db::ComparisonLegRow& leg) {
+  return leg.outcome == Outcome::kOk && leg.median_ns > 0;
+}
+
+// A round is worth one figure: launches within a process tell of that process alone.
+void Summarise(CacheMode cache_mode, ComparedFindings& findings) {
+  std::vector<double> medians;
+  uint64_t samples = 0;
+  for (const db::ComparisonLegRow& leg : findings.legs) {
+    if (!Counts(leg)) continue;
+    medians.push_back(leg.median_ns);
+    samples += leg.samples_ns.size();
+    findings.measurement.clock = leg.clock;
+  }
+  findings.rounds = static_cast<uint32_t>(medians.size());
+  const Clock clock = findings.measurement.clock;
+  Measurement measurement = tune::Summarise(std::move(medians));
+  measurement.clock = clock;
+  measurement.cache_mode = cache_mode;
+  measurement.sample_count = samples;
+  measurement.samples_ns.clear();
+  findings.measurement = std::move(measurement);
+}
+
+void Conclude(ComparedFindings& findings) {
+  findings.outcome = findings.row.outcome;
+  findings.message = findings.row.message;
+  for (const db::ComparisonLegRow& leg : findings.legs) {
+    if (findings.outcome != Outcome::kOk || leg.outcome == Outcome::kOk) continue;
+    findings.outcome = leg.outcome;
+    findings.message = leg.message;
+  }
+  const db::ComparedRow& row = findings.row;
+  if (!ApplyRoofline(row.work, row.roof, findings.measurement)) return;
+  if (findings.outcome != Outcome::kOk) return;
+  findings.outcome = Outcome::kAboveRoof;
+  findings.message = absl::StrCat("faster than the measured ", ToText(row.roof.bound),
+                                  " ceiling allows for the declared work: not believed");
+}
+
+// Round by round: what a round does to all cancels.
+RatioInterval RatioOf(const ComparedFindings& findings, const ComparedFindings& first) {
+  std::map<uint32_t, double> of_first;
+  for (const db::ComparisonLegRow& leg : first.legs) {
+    if (Counts(leg)) of_first[leg.round] = leg.median_ns;
+  }
+  std::vector<double> own;
+  std::vector<double> theirs;
+  for (const db::ComparisonLegRow& leg : findings.legs) {
+    const auto paired = of_first.find(leg.round);
+    if (!Counts(leg) || paired == of_first.end()) continue;
+    own.push_back(leg.median_ns);
+    theirs.push_back(paired->second);
+  }
+  if (own.empty()) return {.ratio = 0};
+  if (&findings == &first) return {.ratio = 1, .low = 1, .high = 1};
+  return EstimateRatio(own, theirs);
+}
+
+}  // namespace
+
+absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id) {
+  ComparisonEvidence evidence;
+  ASSIGN_OR_RETURN(evidence.run, store.GetComparison(id));
+  ASSIGN_OR_RETURN(std::vector<db::ComparedRow> rows, store.ComparedOf(id));
+  for (db::ComparedRow& row : rows) {
+    if (evidence.problems.size() <= row.place) evidence.problems.resize(row.place + 1);
+    ComparedFindings& findings = evidence.problems[row.place].emplace_back();
+    findings.row = std::move(row);
+    ASSIGN_OR_RETURN(findings.legs, store.ComparisonLegs(findings.row.id));
+    Summarise(evidence.run.cache_mode, findings);
+    Conclude(findings);
+    findings.ratio = RatioOf(findings, evidence.problems[findings.row.place].front());
+  }
+  return evidence;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks what a client wants compared before anything is stored or started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "db/comparison.h"
+#include "server/devices/devices.h"
+#include "server/kernels/catalogue.h"
+#include "server/records/record_book.h"
+#include "server/workload/workload.h"
+#include "tune/v1/comparison.pb.h"
+
+namespace tune::server {
+
+// A kernel on a problem, and the config that stands for it.
+struct ComparedWorkload {
+  std::string label;
+  Workload workload;
+  Config config;
+  std::string config_source;  // why this config
+};
+
+struct ComparisonPlan {
+  db::ComparisonRow run;                // without what only the opened device tells
+  std::vector<std::string> device_ids;  // that it may run on, the preferred first
+  // For each problem the kernels, in the request's order.
+  std::vector<std::vector<ComparedWorkload>> problems;
+  double leg_seconds = 0;  // 0: the default of the device
+
+  // "softmax, mine: rows=8192 cols=4096 bf16".
+  std::string Subject() const;
+};
+
+struct ComparisonTools {
+  const Catalogue& catalogue;
+  const Devices& devices;
+  const RecordBook& records;
+};
+
+// Errors are those of RunComparison in comparison.proto. Waits until the devices are known, at most
+// until `deadline`.
+absl::StatusOr<ComparisonPlan> CheckComparison(const v1::RunComparisonRequest& request,
+                                               const ComparisonTools& tools, absl::Time deadline,
+                                               const Cancelled& cancelled);
+
+}  // namespace tune::server

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/comparison/comparison_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/comparison/comparison_convert.h"
+#include "server/comparison/comparison_evidence.h"
+#include "server/comparison/comparison_work.h"
+#include "server/rpc/caller.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/unary.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kCheckCap = absl::Seconds(60);
+constexpr uint32_t kListed = 50;
+constexpr uint32_t kListedMax = 1000;
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
+    grpc::CallbackServerContext* context, const v1::RunComparisonRequest* request) {
+  using Reactor = FeedReactor<v1::ComparisonEvent>;
+  std::shared_ptr<Reactor> reactor = Reactor::Make(jobs_.ticker);
+  const absl::Time deadline = DeadlineOf(*context, kCheckCap);
+  StartJobCall<Reactor>(
+      jobs_, reactor,
+      [=, this, owner = CallerOf(*context), wanted = *request](
+          const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
+        ASSIGN_OR_RETURN(ComparisonPlan plan,
+                         CheckComparison(wanted, tools_, deadline, cancelled));
+        const db::JobRow row{
+            .kind = db::JobKind::kComparison, .owner = owner, .subject = plan.Subject()};
+        const std::vector<std::string> devices = plan.device_ids;
+        ASSIGN_OR_RETURN(
+            std::shared_ptr<Job> job,
+            jobs_.scheduler.Submit(
+                row, devices, std::make_shared<ComparisonWork>(store_, workers_, std::move(plan))));
+        return Followed<Reactor>{job,
+                                 StepsAndResults(job, &v1::ComparisonEvent::mutable_comparison)};
+      });
+  return reactor.get();
+}
+
+grpc::ServerUnaryReactor* ComparisonService::ListComparisons(
+    grpc::CallbackServerContext* context, const v1::ListComparisonsRequest* request,
+    v1::ListComparisonsResponse* response) {
+  return AnswerOn(jobs_.executors.reads, context, [=, this]() -> absl::Status {
+    if (request->limit() > kListedMax) {
+      return absl::InvalidArgumentError(absl::StrCat("limit is at most ", kListedMax));
+    }
+    const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
+    ASSIGN_OR_RETURN(const std::vector<db::ComparisonRow> rows, store_.ListComparisons(limit));
+    for (const db::ComparisonRow& row : rows) *response->add_comparisons() = ToProto(row);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ComparisonService::GetComparison(grpc::CallbackServerContext* context,
+                                                           const v1::GetComparisonRequest* request,
+                                                           v1::Comparison* response) {
+  return AnswerOn(jobs_.executors.reads, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const ComparisonEvidence evidence,
+                     LoadComparison(store_, request->comparison_id()));
+    *response = ToProto(evidence, request->with_rounds() ? Turns::kInclude : Turns::kOmit);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace tune::server

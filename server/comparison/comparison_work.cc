@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/comparison/comparison_work.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <future>
+#include <numeric>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/comparison/comparison_convert.h"
+#include "server/comparison/comparison_evidence.h"
+#include "tuner/device/program_checks.h"
+#include "tuner/device_profile.h"
+#include "tuner/statistics/median.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+std::string Shortened(const std::string& text) { return text.substr(0, kMaxTrialMessageBytes); }
+
+// What the first kernel fills, the others get with the same values.
+void ShareFills(const ProblemPlan& first, ProblemPlan& plan, std::vector<std::string>& notes) {
+  for (BufferPlan& buffer : plan.buffers) {
+    const BufferPlan* shared = FindBuffer(first, buffer.name);
+    if (shared == nullptr) {
+      if (buffer.role == Role::kInput) {
+        notes.push_back(absl::StrCat("the first kernel has no input '", buffer.name, "'"));
+      }
+      continue;
+    }
+    const bool filled = buffer.role == Role::kInput || buffer.role == Role::kInOut;
+    const bool differs = shared->fill.kind != buffer.fill.kind ||
+                         shared->fill.low != buffer.fill.low ||
+                         shared->fill.high != buffer.fill.high;
+    if (filled && differs) {
+      notes.push_back(absl::StrCat("'", buffer.name,
+                                   "' is filled as the first kernel's spec says"));
+    }
+    buffer.fill = shared->fill;
+  }
+}
+
+void NoteWork(const WorkPlan& first, const WorkPlan& own, std::vector<std::string>& notes) {
+  for (const auto& [what, theirs, ours] :
+       {std::tuple("bytes", first.bytes, own.bytes), std::tuple("FLOPs", first.flops, own.flops)}) {
+    if (theirs == ours) continue;
+    notes.push_back(absl::StrFormat("its spec declares %.4g %s, the first kernel's %.4g, which "
+                                    "count here", ours, what, theirs));
+  }
+}
+
+SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double leg_seconds) {
+  SamplePolicy policy = With(cache_mode, ProfileOfTarget(target).leg);
+  if (leg_seconds > 0) policy.seconds_max = leg_seconds;
+  return policy;
+}
+
+}  // namespace
+
+JobWork::End ComparisonWork::Run(JobContext& context) {
+  feed_ = &context.feed();
+  cancelled_ = context.cancelled();
+  const auto run = [&]() -> absl::Status {
+    RETURN_IF_ERROR(OpenDevice(context));
+    const absl::Cleanup close = [this] { bench_->Close(); };
+    for (size_t place = 0; place < plan_.problems.size(); ++place) {
+      RETURN_IF_ERROR(Compare(place, context));
+    }
+    return absl::OkStatus();
+  };
+  return {.status = run()};
+}
+
+void ComparisonWork::Ended(const absl::Status&) {
+  if (plan_.run.id == 0) return;
+  const absl::StatusOr<ComparisonEvidence> evidence = LoadComparison(store_, plan_.run.id);
+  if (!evidence.ok()) {
+    spdlog::error("comparison {} cannot be read: {}", plan_.run.id, evidence.status().ToString());
+    return;
+  }
+  feed_->AddResult(std::make_shared<v1::Comparison>(ToProto(*evidence, Turns::kOmit)));
+}
+
+absl::Status ComparisonWork::OpenDevice(JobContext& context) {
+  ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context.device_id()));
+  {
+    context.Say("measuring the ceilings of the device");
+    ASSIGN_OR_RETURN(const CompilePause quiet, context.Quiet());
+    absl::StatusOr<std::vector<Ceiling>> ceilings = device->Ceilings(cancelled_);
+    if (absl::IsCancelled(ceilings.status())) return ceilings.status();
+    // Without ceilings there are no shares of them, but there are times.
+    if (ceilings.ok()) ceilings_ = *std::move(ceilings);
+  }
+  device->Close();  // one more process on the device would be a stranger there
+  info_ = device->Status().info;
+  traits_ = TraitsOf(info_);
+  db::ComparisonRow& run = plan_.run;
+  run.job.id = context.job_id();
+  run.device_name = info_.name;
+  run.device_uuid = info_.uuid;
+  run.target = info_.target;
+  run.driver = info_.driver;
+  ASSIGN_OR_RETURN(run.id, store_.AddComparison(run));
+  random_.seed(run.seed);
+  bench_ = std::make_unique<ComparisonBench>(
+      *device, plan_.problems.front().size(),
+      LegPolicy(info_.target, run.cache_mode, plan_.leg_seconds), run.seed, cancelled_);
+  return absl::OkStatus();
+}
+
+std::string ComparisonWork::Which(size_t place) const {
+  if (plan_.run.sweep_dim.empty()) return "";
+  const Problem& problem = plan_.problems[place].front().workload.problem;
+  for (const auto& [dim, value] : problem.dims) {
+    if (dim != plan_.run.sweep_dim) continue;
+    return absl::StrCat(dim, "=", value, " (", place + 1, " of ", plan_.problems.size(), "): ");
+  }
+  return "";
+}
+
+absl::Status ComparisonWork::Compare(size_t place, JobContext& context) {
+  Candidates candidates(plan_.problems[place].size());
+  context.Say(Which(place) + "compiling");
+  RETURN_IF_ERROR(Plan(place, candidates));
+  RETURN_IF_ERROR(Compile(candidates, cancelled_));
+  ASSIGN_OR_RETURN(const CompilePause quiet, context.Quiet());
+  context.Say(Which(place) + "checking the results against each other");
+  RETURN_IF_ERROR(Agree(candidates));
+  RETURN_IF_ERROR(StoreCandidates(place, candidates));
+  for (uint32_t round = 0; round < plan_.run.rounds; ++round) {
+    context.Say(absl::StrCat(Which(place), "round ", round + 1, " of ", plan_.run.rounds));
+    RETURN_IF_ERROR(MeasureRound(round, candidates));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
+  const Workload& first = plan_.problems[place].front().workload;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const ComparedWorkload& item = plan_.problems[place][i];
+    const Kernel& kernel = item.workload.kernel();
+    ComparedProgram& program = candidates[i].program;
+    db::ComparedRow& row = candidates[i].row;
+    row.comparison_id = plan_.run.id;
+    row.place = static_cast<uint32_t>(place);
+    row.label = item.label;
+    row.kernel_hash = kernel.hash();
+    row.kernel_name = kernel.spec().name();
+    row.language = ToText(kernel.language());
+    row.problem = item.workload.problem;
+    row.config = item.config;
+    row.config_source = item.config_source;
+    // With what the opened device says of itself.
+    ASSIGN_OR_RETURN(program.problem, kernel.PlanProblem(row.problem, traits_));
+    const ProblemPlan& shared = i == 0 ? program.problem : candidates[0].program.problem;
+    const double written = WrittenBytes(shared);
+    row.work = shared.work;
+    row.roof = RoofFor(row.work, ceilings_,
+                       std::min(written, static_cast<double>(info_.l2_bytes)), written);
+    if (i > 0) {
+      ShareFills(first.plan, program.problem, row.notes);
+      NoteWork(row.work, program.problem.work, row.notes);
+    }
+    absl::StatusOr<ProgramPlan> planned =
+        kernel.PlanProgram(row.problem, traits_, row.config);
+    if (planned.ok()) {
+      program.plan = *std::move(planned);
+      continue;
+    }
+    candidates[i].runs = false;
+    row.outcome = Outcome::kInvalidConfig;
+    row.message = Shortened(std::string(planned.status().message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ComparisonWork::CompileOne(Candidate& candidate, const Cancelled& cancelled) const {
+  ComparedProgram& program = candidate.program;
+  db::ComparedRow& row = candidate.row;
+  const Compilers& compilers = workers_.compilers();
+  ASSIGN_OR_RETURN(const CompilerInfo info, compilers.Info(program.plan.compile.language,
+                                                           program.plan.compile.target, cancelled));
+  row.compiler = info.version;
+  const auto compile = [&](ProgramPlan& plan, const std::string& what,
+                           std::string& binary) -> absl::Status {
+    ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(plan, cancelled));
+    row.outcome = result.artifact.outcome;
+    row.message = row.outcome == Outcome::kOk ? "" : Shortened(what + result.artifact.log);
+    plan.steps = std::move(result.steps);
+    plan.symbols = std::move(result.symbols);
+    binary = std::move(result.artifact.binary);
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(compile(program.plan, "", program.binary));
+  if (row.outcome == Outcome::kOk && !program.problem.reference.steps.empty()) {
+    RETURN_IF_ERROR(
+        compile(program.problem.reference, "the reference: ", program.reference_binary));
+  }
+  candidate.runs = row.outcome == Outcome::kOk;
+  return absl::OkStatus();
+}
+
+absl::Status ComparisonWork::Compile(Candidates& candidates, const Cancelled& cancelled) const {
+  std::vector<std::future<absl::Status>> compiling;
+  for (Candidate& candidate : candidates) {
+    if (!candidate.runs) continue;
+    compiling.push_back(std::async(std::launch::async, [this, &candidate, &cancelled] {
+      return CompileOne(candidate, cancelled);
+    }));
+  }
+  absl::Status status;
+  for (std::future<absl::Status>& compiled : compiling) status.Update(compiled.get());
+  return status;
+}
+
+// Against the first that runs: as a rule the first of all.
+absl::Status ComparisonWork::Agree(Candidates& candidates) {
+  std::vector<Candidate*> running;
+  for (Candidate& candidate : candidates) {
+    if (candidate.runs) {
+      running.push_back(&candidate);
+    } else {
+      candidate.row.agreement = Outcome::kInvalidConfig;
+      candidate.row.agreement_message = "because it does not run";
+    }
+  }
+  if (running.size() < 2) return absl::OkStatus();
+  std::vector<const ComparedProgram*> others;
+  for (size_t i = 1; i < running.size(); ++i) others.push_back(&running[i]->program);
+  ASSIGN_OR_RETURN(const std::vector<RunReport> reports,
+                   bench_->Agree(running[0]->program, others));
+  for (size_t i = 0; i < reports.size(); ++i) {
+    db::ComparedRow& row = running[i + 1]->row;
+    row.agreement = reports[i].outcome;
+    row.error = reports[i].error;
+    if (row.agreement == Outcome::kOk) continue;
+    row.agreement_message = Shortened(
+        absl::StrCat("against the reference of ", running[0]->row.label, ": ", reports[i].message));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ComparisonWork::StoreCandidates(size_t place, Candidates& candidates) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    RETURN_IF_ERROR(store_.PutKernel(ToRow(plan_.problems[place][i].workload.named)));
+    ASSIGN_OR_RETURN(candidates[i].row.id, store_.AddCompared(candidates[i].row));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ComparisonWork::MeasureRound(uint32_t round, Candidates& candidates) {
+  std::vector<size_t> order(candidates.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::shuffle(order.begin(), order.end(), random_);
+  RETURN_IF_ERROR(bench_->Renew());
+  for (const size_t i : order) {
+    Candidate& candidate = candidates[i];
+    if (!candidate.runs) continue;
+    ASSIGN_OR_RETURN(RunReport report, bench_->Measure(i, candidate.program));
+    db::ComparisonLegRow leg{.compared_id = candidate.row.id,
+                             .round = round,
+                             .outcome = report.outcome,
+                             .message = Shortened(report.message),
+                             .clock = report.clock,
+                             .telemetry = report.telemetry,
+                             .samples_ns = std::move(report.samples_ns)};
+    if (!leg.samples_ns.empty()) leg.median_ns = EstimateMedian(leg.samples_ns).median;
+    RETURN_IF_ERROR(store_.AppendComparisonLeg(leg));
+    candidate.runs = leg.outcome == Outcome::kOk;  // one that fails once would fail again
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tune::server

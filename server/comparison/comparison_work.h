@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A comparison as a job: problem after problem is compiled, checked and measured in rounds, and
+// everything is stored on the way.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "db/store.h"
+#include "server/comparison/comparison_bench.h"
+#include "server/comparison/comparison_plan.h"
+#include "server/jobs/job.h"
+#include "server/supervision/workers.h"
+
+namespace tune::server {
+
+// Not thread-safe: one run.
+class ComparisonWork : public JobWork {
+ public:
+  // Both must outlive the work.
+  ComparisonWork(db::Store& store, Workers& workers, ComparisonPlan plan)
+      : store_(store), workers_(workers), plan_(std::move(plan)) {}
+
+  End Run(JobContext& context) override;
+  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
+  // Its result is the finished comparison, a v1::Comparison without its rounds.
+  void Ended(const absl::Status& status) override;
+  std::string Name() const override { return "a comparison"; }
+  // Its size is the request's, which has limits of its own.
+  absl::Duration time_max() const override { return absl::InfiniteDuration(); }
+
+ private:
+  // One kernel on the problem that is being measured.
+  struct Candidate {
+    db::ComparedRow row;
+    ComparedProgram program;
+    bool runs = true;
+  };
+  using Candidates = std::vector<Candidate>;
+
+  absl::Status OpenDevice(JobContext& context);
+  absl::Status Compare(size_t place, JobContext& context);
+  absl::Status Plan(size_t place, Candidates& candidates) const;
+  absl::Status Compile(Candidates& candidates, const Cancelled& cancelled) const;
+  absl::Status CompileOne(Candidate& candidate, const Cancelled& cancelled) const;
+  absl::Status Agree(Candidates& candidates);
+  absl::Status StoreCandidates(size_t place, Candidates& candidates);
+  absl::Status MeasureRound(uint32_t round, Candidates& candidates);
+  // Which problem, for people: "seq=1024 (2 of 6): ".
+  std::string Which(size_t place) const;
+
+  db::Store& store_;
+  Workers& workers_;
+  ComparisonPlan plan_;
+  Feed* feed_ = nullptr;  // of its job, once it runs
+  DeviceInfo info_;
+  TargetTraits traits_;
+  std::vector<Ceiling> ceilings_;
+  std::unique_ptr<ComparisonBench> bench_;
+  std::mt19937_64 random_;
+  Cancelled cancelled_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of snapshots: sha256-<hex>.json, written once and never changed; beside it
+// sha256-<hex>.pin if it is pinned, with a note; and `latest`, the digest of the newest. Processes
+// of the host read the files without asking anybody.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/snapshots/snapshot_text.h"
+
+namespace tune::server {
+
+inline constexpr size_t kSnapshotBytesMax = size_t{256} << 20;
+inline constexpr size_t kImportBytesMax = size_t{64} << 20;
+inline constexpr size_t kPinNoteBytesMax = 200;
+
+struct StoredSnapshot {
+  std::string digest;  // "sha256:<hex>"
+  SnapshotHeader header;
+  uint64_t bytes = 0;
+  bool newest = false;
+  std::optional<std::string> note;  // of the pin; nothing: not pinned
+};
+
+// Thread-safe. Errors as of Store: RESOURCE_EXHAUSTED (the disk is full), UNAVAILABLE, NOT_FOUND.
+class SnapshotFolder {
+ public:
+  enum class Use { kWrite, kRead };
+
+  // To write it makes the folder, which its owner and group may read, and keeps `kept` snapshots
+  // besides those that are pinned. To read, it need not be there.
+  static absl::StatusOr<std::unique_ptr<SnapshotFolder>> Open(const std::string& path, Use use,
+                                                              uint32_t kept);
+
+  // Durable when it returns; then removes what is beyond `kept`. Returns the digest.
+  absl::StatusOr<std::string> PutNewest(absl::string_view text);
+  // Of somebody else's, pinned. REQUIRES: CheckSnapshotText.
+  absl::StatusOr<StoredSnapshot> PutPinned(absl::string_view text, const std::string& note);
+
+  // Newest first.
+  std::vector<StoredSnapshot> List() const;
+  // What is meant by a digest, the first 6 or more digits of one, a number, or "" for the newest.
+  absl::StatusOr<StoredSnapshot> Find(const std::string& snapshot) const;
+  // Bytes of a file from an offset on; empty at the end.
+  absl::StatusOr<std::string> Read(const std::string& digest, uint64_t offset, size_t most) const;
+
+  absl::StatusOr<StoredSnapshot> Pin(const std::string& digest, const std::string& note);
+  absl::StatusOr<StoredSnapshot> Unpin(const std::string& digest);
+  // All but those that are pinned and the newest `keep`. Returns what was removed.
+  absl::StatusOr<std::vector<StoredSnapshot>> Prune(uint32_t keep);
+
+  const std::string& path() const { return path_; }
+  bool writable() const { return use_ == Use::kWrite; }
+  uint32_t kept() const { return kept_; }
+
+ private:
+  SnapshotFolder(std::string path, Use use, uint32_t kept)
+      : path_(std::move(path)), use_(use), kept_(kept) {}
+
+  absl::StatusOr<std::string> Put(absl::string_view text);
+  absl::Status CheckWritable() const;
+  std::vector<StoredSnapshot> ListLocked() const;
+  std::vector<StoredSnapshot> PruneLocked(uint32_t keep);
+  std::string FileOf(const std::string& digest, absl::string_view suffix) const;
+  absl::Status WriteFile(const std::string& path, absl::string_view text) const;
+
+  const std::string path_;
+  const Use use_;
+  const uint32_t kept_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_: of files that were read before, by digest.
+  mutable std::map<std::string, SnapshotHeader> headers_;
+};
+
+}  // namespace tune::server

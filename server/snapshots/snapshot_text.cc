@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/snapshots/snapshot_text.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "server/records/record_convert.h"
+#include "tuner/device_profile.h"
+#include "tuner/sha256.h"
+#include "tuner/status_macros.h"
+#include "tuner/sweep/winner.h"
+
+namespace tune::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Texts = google::protobuf::RepeatedPtrField<std::string>;
+
+constexpr char kFormat[] = "tunectl snapshot";
+constexpr int kVersion = 1;
+
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+Json ToJson(const Texts& texts) {
+  return Json(std::vector<std::string>(texts.begin(), texts.end()));
+}
+
+Json ToJson(const Config& config) {
+  Json json = Json::object();
+  for (const auto& [name, value] : config.entries) {
+    std::visit([&, &key = name](const auto& plain) { json[key] = plain; }, value);
+  }
+  return json;
+}
+
+const char* RuleOf(v1::DimMatch match) {
+  switch (match) {
+    case v1::DIM_MATCH_EXACT:
+      return "exact";
+    case v1::DIM_MATCH_BUCKETED:
+      return "bucketed";
+    case v1::DIM_MATCH_IGNORED:
+      return "ignored";
+    default:
+      return "nearest";
+  }
+}
+
+Json ToJson(const v1::Dim& dim) {
+  Json on = Json::array();
+  for (const v1::DimOn& other : dim.on()) on.push_back({other.target(), other.default_value()});
+  return {{"name", dim.name()},
+          {"match", RuleOf(dim.match())},
+          {"default", dim.default_value()},
+          {"on", std::move(on)},
+          {"min", dim.min()},
+          {"max", dim.max() == 0 ? int64_t{1} << 40 : dim.max()},
+          {"values", std::vector<int64_t>(dim.values().begin(), dim.values().end())}};
+}
+
+// The choices of a param, the first that fits a target counts.
+Json ToJson(const v1::Param& param) {
+  Json choices = Json::array();
+  const auto add = [&](const std::string& target, const std::string& values,
+                       const std::string& default_value) {
+    choices.push_back({{"target", target}, {"values", values}, {"default", default_value}});
+  };
+  for (const v1::ParamOn& on : param.on()) {
+    add(on.target(), on.values(), on.default_value());
+  }
+  add("*", param.values(), param.default_value());
+  return {{"name", param.name()}, {"choices", std::move(choices)}};
+}
+
+Json ToJson(const v1::Launch& launch, const std::string& when) {
+  return {{"when", when},
+          {"grid", ToJson(launch.grid())},
+          {"block", ToJson(launch.block())},
+          {"cluster", ToJson(launch.cluster())},
+          {"shared_bytes", launch.shared_bytes()}};
+}
+
+// What decides which config answers for a problem: how its dims match, and which configs are valid.
+Json ToJson(const Kernel& kernel) {
+  const v1::KernelSpec& spec = kernel.spec();
+  Json json = {{"name", spec.name()},
+               {"hash", kernel.hash()},
+               {"on_host", TraitsOf(kernel.language()).on_host},
+               {"targets", ToJson(spec.targets())},
+               {"dtypes", ToJson(spec.dtypes())}};
+  for (const char* list : {"dims", "params", "lets", "constraints", "steps"}) {
+    json[list] = Json::array();
+  }
+  for (const v1::Dim& dim : spec.dims()) json["dims"].push_back(ToJson(dim));
+  for (const v1::Param& param : spec.params()) json["params"].push_back(ToJson(param));
+  for (const v1::Let& let : spec.lets()) json["lets"].push_back({let.name(), let.value()});
+  for (const v1::Constraint& constraint : spec.constraints()) {
+    json["constraints"].push_back(constraint.expression());
+  }
+  if (spec.steps().empty()) json["steps"].push_back(ToJson(spec.launch(), ""));
+  for (const v1::Step& step : spec.steps()) {
+    json["steps"].push_back(ToJson(step.launch(), step.when()));
+  }
+  return json;
+}
+
+// Of a target, whichever device has it. The processors of this host are nobody else's business.
+Json ToJson(const TargetTraits& traits) {
+  return {{"is_host", ProfileOfTarget(traits.target).is_host},
+          {"sm", traits.sm},
+          {"sm_count", ProfileOfTarget(traits.target).is_host ? 1 : traits.sm_count},
+          {"max_threads_per_block", traits.max_threads_per_block},
+          {"max_shared_bytes", traits.max_shared_bytes}};
+}
+
+Json TargetsOf(const std::vector<LookupIndex::Record>& records) {
+  std::set<std::string> targets;
+  for (const DeviceProfile* profile : DeviceProfiles()) {
+    targets.insert(profile->common_targets.begin(), profile->common_targets.end());
+  }
+  for (const LookupIndex::Record& record : records) targets.insert(record->key.target);
+  Json json = Json::object();
+  for (const std::string& target : targets) {
+    const absl::StatusOr<TargetTraits> traits = TargetTraitsFor(target);
+    if (traits.ok()) json[target] = ToJson(*traits);
+  }
+  return json;
+}
+
+// How far the figures can be believed.
+const char* ConfidenceOf(const db::RecordRow& record) {
+  if (TooNoisyToTell(record.trial.measurement)) return "noisy";
+  return record.tie_count > 0 ? "tied" : "confirmed";
+}
+
+Json ToJson(const db::RecordRow& record) {
+  const db::TrialKey& key = record.key;
+  const Measurement& measured = record.trial.measurement;
+  Json dims = Json::object();
+  for (const auto& [name, value] : key.problem.dims) dims[name] = value;
+  return {{"id", record.id},
+          {"kernel", record.kernel_name},
+          {"hard",
+           {{"kernel_hash", key.kernel_hash},
+            {"target", key.target},
+            {"device", key.device_name},
+            {"dtype", ToText(key.problem.dtype)},
+            {"dims", std::move(dims)},
+            {"cache_mode", key.cache_mode == CacheMode::kWarm ? "warm" : "cold"}}},
+          {"soft", {{"driver", key.driver}, {"compiler", key.compiler}}},
+          {"config", ToJson(record.trial.config)},
+          {"confidence", ConfidenceOf(record)},
+          {"latency_ns",
+           {{"median", measured.latency_ns_median},
+            {"low", measured.latency_ns_low},
+            {"high", measured.latency_ns_high}}},
+          {"default_latency_ns", record.default_latency_ns},
+          {"published_unix_ms", record.published_unix_ms},
+          {"binary_sha256", record.trial.resources.binary_sha256},
+          {"evidence", absl::StrCat("sha256:", Sha256Hex(ToProto(record).SerializeAsString()))}};
+}
+
+// By kernel and key, so that two snapshots can be compared line by line.
+void Sort(std::vector<LookupIndex::Record>& records) {
+  const auto key = [](const LookupIndex::Record& record) {
+    const db::TrialKey& of = record->key;
+    return std::tuple(absl::string_view(record->kernel_name), absl::string_view(of.kernel_hash),
+                      absl::string_view(of.target), absl::string_view(of.device_name),
+                      ToText(of.problem), of.cache_mode);
+  };
+  std::sort(records.begin(), records.end(),
+            [&](const auto& a, const auto& b) { return key(a) < key(b); });
+}
+
+// A JSON array, one element on a line.
+class Lines {
+ public:
+  Lines(std::string& text, size_t bytes_max) : text_(text), bytes_max_(bytes_max) {
+    text_ += "[";
+  }
+  // RESOURCE_EXHAUSTED: the text is too long.
+  absl::Status Add(const Json& json) {
+    absl::StrAppend(&text_, first_ ? "\n" : ",\n", Line(json));
+    first_ = false;
+    if (text_.size() <= bytes_max_) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a snapshot of these records has more than ", bytes_max_ >> 20, " MiB"));
+  }
+  void End() { text_ += first_ ? "]" : "\n]"; }
+
+ private:
+  std::string& text_;
+  const size_t bytes_max_;
+  bool first_ = true;
+};
+
+absl::Status NoSnapshot(absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("this is no snapshot of version ", kVersion, ": ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t bytes_max) {
+  std::vector<LookupIndex::Record> records = knowledge.index->Records();
+  // The newest is the first.
+  Json header = {{"format", kFormat},
+                 {"version", kVersion},
+                 {"number", knowledge.index->snapshot_id()},
+                 {"published_unix_ms", records.empty() ? 0 : records.front()->published_unix_ms},
+                 {"record_count", records.size()}};
+  std::string text = Line(header);
+  text.back() = ',';
+  absl::StrAppend(&text, "\n\"targets\":", Line(TargetsOf(records)), ",\n\"kernels\":");
+  Lines kernels(text, bytes_max);
+  for (const auto& [name, kernel] : *knowledge.kernels) {
+    RETURN_IF_ERROR(kernels.Add(ToJson(*kernel)));
+  }
+  kernels.End();
+  text += ",\n\"records\":";
+  Sort(records);
+  Lines lines(text, bytes_max);
+  for (const LookupIndex::Record& record : records) RETURN_IF_ERROR(lines.Add(ToJson(*record)));
+  lines.End();
+  text += "}\n";
+  return text;
+}
+
+absl::StatusOr<SnapshotHeader> ParseSnapshotHeader(absl::string_view first_line) {
+  if (!absl::ConsumeSuffix(&first_line, ",")) return NoSnapshot("its first line is no header");
+  const auto json = nlohmann::json::parse(absl::StrCat(first_line, "}"), nullptr,
+                                          /*allow_exceptions=*/false);
+  const auto integer = [&](const char* name) -> std::optional<int64_t> {
+    if (!json.is_object() || !json.contains(name) || !json[name].is_number_integer()) {
+      return std::nullopt;
+    }
+    return json[name].get<int64_t>();
+  };
+  if (!json.is_object() || json.value("format", nlohmann::json()) != kFormat) {
+    return NoSnapshot("its first line is no header");
+  }
+  if (integer("version") != kVersion) return NoSnapshot("it is of another version");
+  const auto number = integer("number");
+  const auto published = integer("published_unix_ms");
+  const auto count = integer("record_count");
+  if (!number || !published || !count || *number < 0 || *published < 0 || *count < 0) {
+    return NoSnapshot("its header lacks a field");
+  }
+  return SnapshotHeader{*number, *published, static_cast<uint64_t>(*count)};
+}
+
+absl::Status CheckSnapshotText(absl::string_view text) {
+  RETURN_IF_ERROR(ParseSnapshotHeader(text.substr(0, text.find('\n'))).status());
+  if (!nlohmann::json::accept(text.begin(), text.end())) return NoSnapshot("it is no JSON");
+  return absl::OkStatus();
+}
+
+}  // namespace tune::server

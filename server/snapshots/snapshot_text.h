@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A snapshot as a file: what a look-up needs, so that it can be answered without a daemon. The same
+// records and kernels always give the same bytes. docs/snapshots.md describes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/records/record_book.h"
+
+namespace tune::server {
+
+// What the first line of a snapshot says.
+struct SnapshotHeader {
+  int64_t number = 0;  // of the newest record
+  int64_t published_unix_ms = 0;
+  uint64_t record_count = 0;
+};
+
+// RESOURCE_EXHAUSTED: it would have more than `bytes_max` bytes.
+absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t bytes_max);
+
+// INVALID_ARGUMENT: not the first line of a snapshot of this version.
+absl::StatusOr<SnapshotHeader> ParseSnapshotHeader(absl::string_view first_line);
+
+// INVALID_ARGUMENT: not a snapshot.
+absl::Status CheckSnapshotText(absl::string_view text);
+
+}  // namespace tune::server

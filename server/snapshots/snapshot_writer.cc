@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/snapshots/snapshot_writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "server/rpc/executor.h"
+#include "tuner/steady_time.h"
+
+namespace tune::server {
+namespace {
+
+constexpr absl::Duration kRest = absl::Milliseconds(200);
+constexpr absl::Duration kRestAfterFault = absl::Seconds(10);
+// A writer that is always needed takes at most a tenth of a processor.
+constexpr int kRestFactor = 9;
+constexpr std::chrono::milliseconds kPatience(20);
+
+}  // namespace
+
+void SnapshotWriter::Notice() {
+  std::lock_guard lock(mutex_);
+  if (stopping_ || !folder_.writable()) return;
+  ++noticed_;
+  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  changed_.notify_all();
+}
+
+absl::Status SnapshotWriter::Flush(const Cancelled& cancelled) {
+  std::unique_lock lock(mutex_);
+  if (!problem_.ok() && !stopping_) ++noticed_;  // worth another try at once
+  const uint64_t wanted = noticed_;
+  ++flushing_;
+  changed_.notify_all();
+  absl::Status status;
+  while (tried_ < wanted && status.ok()) {
+    changed_.wait_for(lock, kPatience);
+    if (cancelled && cancelled()) status = absl::CancelledError("nobody waits any more");
+  }
+  --flushing_;
+  return status.ok() ? problem_ : status;
+}
+
+absl::Status SnapshotWriter::problem() const {
+  std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+bool SnapshotWriter::MayWrite() const {
+  const bool rested = SteadyNow() >= rest_until_;
+  if (tried_ < noticed_) return stopping_ || flushing_ > 0 || rested;
+  return !problem_.ok() && !stopping_ && rested;
+}
+
+void SnapshotWriter::Loop() {
+  LowerThisThread();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    while (!MayWrite()) {
+      if (stopping_) return;
+      if (tried_ < noticed_ || !problem_.ok()) {
+        changed_.wait_for(lock, absl::ToChronoNanoseconds(rest_until_ - SteadyNow()));
+      } else {
+        changed_.wait(lock);
+      }
+    }
+    const uint64_t noticed = noticed_;
+    lock.unlock();
+    const absl::Time start = SteadyNow();
+    absl::StatusOr<std::string> text = text_();
+    absl::Status status = text.status();
+    if (status.ok()) status = folder_.PutNewest(*text).status();
+    text = std::string();
+    const absl::Duration took = SteadyNow() - start;
+    lock.lock();
+    if (!status.ok() && status != problem_) {
+      spdlog::error("no snapshot is written: {}", status.ToString());
+    }
+    tried_ = noticed;
+    problem_ = std::move(status);
+    rest_until_ = SteadyNow() + std::max(problem_.ok() ? kRest : kRestAfterFault,
+                                         took * kRestFactor);
+    changed_.notify_all();
+  }
+}
+
+void SnapshotWriter::Stop() {
+  std::thread thread;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    thread = std::move(thread_);
+    changed_.notify_all();
+  }
+  if (thread.joinable()) thread.join();
+}
+
+}  // namespace tune::server

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what is published as snapshots, on a thread of its own that gives way to all others. A
+// publish never waits for it: publishes that come faster than they can be written share a file.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/snapshots/snapshot_folder.h"
+#include "tuner/cancelled.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class SnapshotWriter {
+ public:
+  // `text` gives the snapshot of now. Both must outlive the writer.
+  SnapshotWriter(SnapshotFolder& folder, std::function<absl::StatusOr<std::string>()> text)
+      : folder_(folder), text_(std::move(text)) {}
+  ~SnapshotWriter() { Stop(); }
+
+  // Something was published. Returns at once.
+  void Notice();
+  // What was noticed before the call is in a file when it returns, or the reason why not.
+  absl::Status Flush(const Cancelled& cancelled);
+  // Why the last try failed; OK if it did not.
+  absl::Status problem() const;
+  // Writes what is not written, then ends. Idempotent.
+  void Stop();
+
+ private:
+  void Loop();
+  bool MayWrite() const;  // REQUIRES: mutex_ is held
+
+  SnapshotFolder& folder_;
+  const std::function<absl::StatusOr<std::string>()> text_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::thread thread_;        // started by the first notice
+  uint64_t noticed_ = 0;      // publishes
+  uint64_t tried_ = 0;        // of them: in a file, or in one that could not be written
+  int flushing_ = 0;          // calls that wait
+  absl::Time rest_until_;     // before the next file, unless somebody waits for it
+  absl::Status problem_;
+  bool stopping_ = false;
+};
+
+}  // namespace tune::server

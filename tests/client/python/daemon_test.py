@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package against a real daemon on the CPU device. Run by ctest; needs TUNE_BIN."""
+import importlib.util
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+import unittest
+import unittest.mock
+
+import kit
+import tunectl
+
+BIN = pathlib.Path(os.environ["TUNE_BIN"])
+SAXPY = str(kit.ROOT / "docs/examples/saxpy/saxpy.textproto")
+TIMEOUT_SECONDS = 240
+NEEDS_GRPC = unittest.skipUnless(
+    importlib.util.find_spec("grpc") and importlib.util.find_spec("google.protobuf"),
+    "grpcio or protobuf is not installed")
+# Prints the digest and a config, as a rank of a job would at its start.
+RANK = ("import json, tunectl; answer = tunectl.best('saxpy', n=65536, device='cpu'); "
+        "print(json.dumps([tunectl.digest(), dict(answer), answer.match]))")
+
+
+class DaemonTest(kit.PackageTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="tune-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.home = pathlib.Path(folder.name)
+        cls.address = f"unix:{cls.home}/d.sock"
+        cls.environ = {**os.environ, "TUNE_STATE_DIR": str(cls.home / "state"), "TUNE_ADDRESS": cls.address,
+                       "XDG_RUNTIME_DIR": str(cls.home), "NO_COLOR": "1"}
+        cls.daemon = None
+        cls.addClassCleanup(lambda: cls.kill(signal.SIGKILL))
+        cls.start()
+        for size in (4096, 65536, 1048576):
+            cls.sweep(size)
+
+    @classmethod
+    def start(cls, *flags):
+        cls.daemon = subprocess.Popen([str(BIN / "tunerd"), *flags], env={**cls.environ, "TUNE_ADDRESS": cls.address},
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(200):
+            with socket.socket(socket.AF_UNIX) as probe:
+                if probe.connect_ex(str(cls.home / "d.sock")) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError("tunerd does not answer")
+
+    @classmethod
+    def kill(cls, how):
+        if cls.daemon is not None:
+            cls.daemon.send_signal(how)
+            cls.daemon.wait(timeout=60)
+            cls.daemon = None
+
+    @classmethod
+    def tunectl(cls, *arguments, ok=True, **more):
+        done = subprocess.run([str(BIN / "tunectl"), *map(str, arguments)], env={**cls.environ, **more},
+                              capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
+        if ok and done.returncode != 0:
+            raise AssertionError(f"{arguments}: {done.stdout}{done.stderr}")
+        return done
+
+    @classmethod
+    def sweep(cls, size, *flags):
+        cls.tunectl("sweep", SAXPY, "--n", size, "--device", "cpu", "--budget", "2", *flags)
+
+    @classmethod
+    def snapshots(cls):
+        return json.loads(cls.tunectl("snapshot", "list", "--json").stdout)["snapshots"]
+
+    @classmethod
+    def newest(cls):
+        return next(one["digest"] for one in cls.snapshots() if one.get("newest"))
+
+    def environment(self):
+        return {"TUNE_STATE_DIR": str(self.home / "state"), "TUNE_ADDRESS": self.address,
+                "TUNE_CACHE_DIR": str(self.path / "cache")}
+
+
+class Answers(DaemonTest):
+    def test_python_answers_as_the_daemon_does(self):
+        newest = self.newest()
+        client = tunectl.open()
+        self.assertEqual((client.digest, client.source), (newest, "file"))
+        draw = random.Random(20)
+        questions = [("saxpy", {"n": n}) for n in (4096, 65536, 5000, 1, 1 << 30)]
+        questions += [("saxpy", {"n": draw.randint(1, 1 << draw.randint(1, 34))}) for _ in range(20)]
+        questions += [("softmax", {"rows": 64, "cols": 512}), ("rope", {}), ("attention", {"seq": 300})]
+        matches = set()
+        for kernel, dims in questions:
+            with self.subTest(kernel, dims=dims):
+                flags = [part for name, value in dims.items() for part in (f"--{name}", value)]
+                theirs = json.loads(self.tunectl("best", kernel, *flags, "--device", "cpu", "--json").stdout)
+                ours = tunectl.best(kernel, device="cpu", **dims)
+                self.assertEqual(ours.match, theirs["match"].removeprefix("MATCH_").lower())
+                self.assertEqual(dict(ours), theirs["config"])
+                self.assertTrue(ours.reason.startswith(theirs["reason"]), (ours.reason, theirs["reason"]))
+                matches.add(ours.match)
+        self.assertEqual(matches, {"exact", "nearest", "default"})
+
+    def test_the_device_is_the_daemons(self):
+        device = next(one for one in json.loads(self.tunectl("device", "list", "--json").stdout)["devices"]
+                      if one["id"] == "cpu")
+        answer = tunectl.best("saxpy", n=65536, device="cpu")
+        self.assertEqual((answer.device, answer.target), (device["name"], "cpu"))
+        self.assertEqual(tunectl.best("saxpy", n=65536, device=device["name"]).match, "exact")
+
+    @NEEDS_GRPC
+    def test_a_host_without_the_files_asks_the_daemon(self):
+        os.environ["TUNE_STATE_DIR"] = str(self.path / "elsewhere")
+        client = tunectl.open(deadline=30)
+        self.assertEqual((client.source, client.digest), ("daemon", self.newest()), client.notes)
+        self.assertEqual(tunectl.best("saxpy", n=65536, device="cpu").match, "exact")
+        self.assertNotIn("grpc", sys.modules)
+        self.assertEqual(tunectl.open(deadline=0).source, "cache", "another process of the node")
+        pinned = tunectl.open(client.digest, deadline=0)
+        self.assertEqual((pinned.source, pinned.digest), ("cache", client.digest))
+
+    @NEEDS_GRPC
+    def test_work_as_rows(self):
+        sweep = tunectl.submit(SAXPY, n=2048, device="cpu", trials=3)
+        states = []
+        done = tunectl.wait(sweep, timeout=120, progress=lambda row: states.append(row["state"]))
+        self.assertEqual((done["id"], done["state"]), (sweep["id"], "done"))
+        self.assertEqual(states[-1], "done")
+        self.assertEqual(done["problem"], {"n": 2048, "dtype": "f32"})
+        self.assertIn("THREADS", done["result"]["best"]["config"])
+        rows = tunectl.sweeps(limit=2)
+        self.assertEqual(rows[0]["id"], sweep["id"])
+        self.assertEqual(len(rows), 2)
+        self.assertIn("sweep", {row["kind"] for row in tunectl.jobs()})
+        with self.assertRaisesRegex(Exception, "no kernel") as caught:
+            tunectl.submit("no_such_kernel")
+        self.assertIn(caught.exception.code, ("NOT_FOUND", "INVALID_ARGUMENT"))
+        tunectl.open()
+        self.assertEqual(tunectl.best("saxpy", n=2048, device="cpu").match, "exact")
+
+
+class Files(DaemonTest):
+    def test_the_life_of_a_snapshot(self):
+        first = self.tunectl("snapshot", "pin", "--note", "run 17").stdout.strip()
+        self.assertEqual(first, self.newest())
+        self.sweep(16384)
+        second = self.newest()
+        self.assertNotEqual(first, second)
+        listed = {one["digest"]: one for one in self.snapshots()}
+        self.assertEqual(listed[first]["note"], "run 17")
+        self.assertGreater(listed[second]["number"], listed[first]["number"])
+        diff = self.tunectl("snapshot", "diff", first, second)
+        self.assertIn("n=16384", diff.stdout)
+        self.assertIn("1 of ", diff.stderr)
+        self.assertIn("n=16384", self.tunectl("snapshot", "show", "--kernel", "saxpy").stdout)
+        self.assertNotIn("n=16384", self.tunectl("snapshot", "show", first[7:15]).stdout)
+
+        os.environ["TUNE_SNAPSHOT"] = first
+        self.assertEqual(tunectl.best("saxpy", n=16384, device="cpu").match, "nearest")
+        with tunectl.pin(second):
+            self.assertEqual(tunectl.best("saxpy", n=16384, device="cpu").match, "exact")
+
+        exported = self.path / "tuned.json"
+        self.tunectl("snapshot", "export", exported, "--snapshot", first)
+        self.assertEqual(kit.digest_of(exported.read_bytes()), first)
+        self.assertEqual(tunectl.open(exported).digest, first)
+
+        self.tunectl("snapshot", "unpin", first)
+        self.tunectl("snapshot", "prune", "--keep", 1)
+        self.assertNotIn(first, {one["digest"] for one in self.snapshots()})
+        self.assertIn(second, {one["digest"] for one in self.snapshots()})
+
+        self.tunectl("snapshot", "import", exported, "--note", "from afar")
+        listed = {one["digest"]: one for one in self.snapshots()}
+        self.assertTrue(listed[first]["pinned"])
+        self.assertEqual(self.newest(), second, "what is imported is not the newest")
+
+    def export(self, form, kernel, *flags, name="out"):
+        self.tunectl("snapshot", "export", self.path / name, "--format", form, "--kernel", kernel, *flags)
+        return self.path / name
+
+    def test_exports_for_triton_and_cpp(self):
+        exact = tunectl.best("saxpy", n=65536, device="cpu")
+        triton = types.ModuleType("triton")
+        triton.Config = lambda kwargs, **options: {**kwargs, **options}
+        exported = {}
+        with unittest.mock.patch.dict(sys.modules, triton=triton):
+            exec(self.export("triton", "saxpy").read_text(), exported)
+        self.assertEqual(exported["BY_PROBLEM"]["f32", ("n", 65536)], dict(exact))
+        self.assertIn(dict(exact), exported["CONFIGS"])
+
+        self.export("cpp", "saxpy", name="tuned.h")
+        (self.path / "use.cc").write_text(f"""#include "tuned.h"
+            static_assert(tuned_saxpy::Find("f32", 65536)->THREADS == {exact["THREADS"]});
+            static_assert(tuned_saxpy::Find("f32", 65537) == nullptr);""")
+        subprocess.run(["c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Werror", self.path / "use.cc"], check=True)
+
+        for wrong, why in ((("--format", "cpp"), "--kernel"), (("--format", "triton", "--kernel", "none"), "no record"),
+                           (("--format", "moe", "--kernel", "saxpy"), "no fused MoE kernel"),
+                           (("--format", "nonsense"), "nonsense")):
+            with self.subTest(wrong):
+                done = self.tunectl("snapshot", "export", self.path / "bad", *wrong, ok=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(why, done.stderr)
+
+    def test_tables_of_fused_moe_kernels(self):
+        config = {"BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 128, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 8, "num_warps": 4,
+                  "num_stages": 3}
+        records = []
+        for number, tokens in enumerate((1, 64, 4096)):
+            one = {**kit.record(number + 1, config={**config, "num_warps": 4 << (number & 1)}), "kernel": "fused_moe"}
+            one["hard"] = {**one["hard"], "dims": {"E": 8, "N": 14336, "K": 4096, "M": tokens}}
+            records.append(one)
+        records[2]["default_latency_ns"] = 1000.0  # faster than what was found
+        file = self.path / "moe.json"
+        file.write_bytes(kit.snapshot_bytes(records, number=4))
+        self.tunectl("snapshot", "import", file)
+        digest = kit.digest_of(file.read_bytes())
+        folder = self.export("moe", "fused_moe", "--snapshot", digest)
+        self.assertEqual(os.listdir(folder), ["E=8,N=14336,device_name=NVIDIA_H200.json"])
+        table = json.loads(next(folder.iterdir()).read_text())
+        self.assertEqual(table, {"1": {**config}, "64": {**config, "num_warps": 8}})
+        # As the engines choose a row.
+        nearest = min(table, key=lambda key: abs(int(key) - 48))
+        self.assertEqual(table[nearest]["num_warps"], 8)
+        self.tunectl("snapshot", "unpin", digest)
+
+    def test_what_is_no_snapshot_is_not_imported(self):
+        for what, data in (("empty", b""), ("text", b"hello"), ("cut", kit.snapshot_bytes()[:-20]),
+                           ("another version", kit.snapshot_bytes(version=9))):
+            with self.subTest(what):
+                file = self.path / "bad.json"
+                file.write_bytes(data)
+                done = self.tunectl("snapshot", "import", file, ok=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("no snapshot", done.stderr)
+
+    def test_a_strange_import_is_shown_and_breaks_nothing(self):
+        odd = [{"kernel": 7, "hard": [], "config": "x", "latency_ns": {"median": "y"}}, 3, None, []]
+        file = self.path / "odd.json"
+        file.write_bytes(kit.snapshot_bytes(odd, number=3))
+        self.tunectl("snapshot", "import", file)
+        digest = kit.digest_of(file.read_bytes())
+        self.tunectl("snapshot", "show", digest)
+        self.tunectl("snapshot", "diff", digest, self.newest())
+        self.assertEqual(tunectl.open(digest).digest, "", "and to a job it is none")
+        self.tunectl("snapshot", "unpin", digest)
+
+    def test_names_that_mean_nothing(self):
+        for name in ("sha256:" + "0" * 64, "99999", "nonsense", "../../etc/passwd"):
+            with self.subTest(name):
+                self.assertNotEqual(self.tunectl("snapshot", "show", name, ok=False).returncode, 0)
+
+    def test_without_a_daemon_tunectl_writes_and_reads_them(self):
+        home = self.path / "own"
+        environ = {"TUNE_STATE_DIR": str(home), "XDG_RUNTIME_DIR": str(self.path)}
+        with unittest.mock.patch.dict(self.environ):
+            del self.environ["TUNE_ADDRESS"]
+            self.tunectl("sweep", SAXPY, "--n", 4096, "--device", "cpu", "--budget", 2, **environ)
+            listed = json.loads(self.tunectl("snapshot", "list", "--json", **environ).stdout)["snapshots"]
+            self.assertEqual([one["record_count"] for one in listed if one.get("newest")], [1])
+            pinned = self.tunectl("snapshot", "pin", **environ).stdout.strip()
+        os.environ.update(environ)
+        del os.environ["TUNE_ADDRESS"]
+        client = tunectl.open()
+        self.assertEqual((client.digest, client.source), (pinned, "file"))
+        self.assertEqual(tunectl.best("saxpy", n=4096, device="cpu").match, "exact")
+
+
+class Ranks(DaemonTest):
+    def run_ranks(self, count):
+        """Many processes, started at once; what each printed."""
+        environ = {**os.environ, "PYTHONPATH": str(kit.PACKAGE), "WORLD_SIZE": str(count)}
+        ranks = [subprocess.Popen([sys.executable, "-c", RANK], env=environ, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) for _ in range(count)]
+        return [rank.communicate(timeout=120) for rank in ranks]
+
+    def test_ranks_agree_while_others_publish_and_the_daemon_dies(self):
+        os.environ["TUNE_SNAPSHOT"] = self.tunectl("snapshot", "pin").stdout.strip()
+        before = tunectl.best("saxpy", n=65536, device="cpu")
+        stop = threading.Event()
+
+        def publish():
+            size = 3000
+            while not stop.is_set():
+                size += 1
+                self.tunectl("sweep", SAXPY, "--n", size, "--device", "cpu", "--budget", "1", ok=False)
+
+        publisher = threading.Thread(target=publish)
+        publisher.start()
+        try:
+            answers = self.run_ranks(12)
+            self.kill(signal.SIGKILL)
+            answers += self.run_ranks(12)
+        finally:
+            stop.set()
+            publisher.join()
+            self.start()
+        self.assertEqual({out.strip() for out, _ in answers},
+                         {json.dumps([before.snapshot, dict(before), "exact"])}, answers[0][1])
+
+    def test_a_daemon_that_was_killed_writes_what_it_had_published(self):
+        self.sweep(7777)
+        self.kill(signal.SIGKILL)
+        self.start()
+        self.assertTrue(self.newest())
+        tunectl.open()
+        self.assertEqual(tunectl.best("saxpy", n=7777, device="cpu").match, "exact")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The look-up rule, by the table that the daemon's own test reads, and what answers carry."""
+import json
+import unittest
+
+import kit
+import tunectl
+from tunectl._lookup import KernelRecords, Query
+from tunectl._snapshot import Snapshot, SnapshotError
+
+CASES = json.loads((kit.ROOT / "tests/data/lookup_cases.json").read_text())
+
+
+class Rule(unittest.TestCase):
+    def test_every_case_of_the_table(self):
+        for case in CASES["cases"]:
+            with self.subTest(case["name"]):
+                records = [{"id": one["id"], "hard": one} for one in case["records"]]
+                asked = case["query"]
+                found = KernelRecords(records, CASES["rules"], CASES["kernel_hash"]).find(
+                    Query(CASES["kernel"], asked["kernel_hash"], asked["dims"], asked["dtype"],
+                          asked["device"], asked["target"]),
+                    lambda record: record["id"] not in case["refuse"])  # noqa: B023
+                self.assertEqual(found.match, case["match"])
+                self.assertEqual(found.record["id"] if found.record else 0, case["record"])
+                self.assertEqual(found.reason, case["reason"])
+
+
+class Answers(kit.PackageTest):
+    def open(self, *records, **fields):
+        self.put(kit.snapshot_bytes(records, **fields))
+        return tunectl.open()
+
+    def test_an_exact_record_with_its_evidence(self):
+        client = self.open(kit.record(3))
+        answer = tunectl.best("scale", n=4096, device=kit.H200)
+        self.assertEqual(answer.match, "exact")
+        self.assertEqual(dict(answer), {"THREADS": 128, "PATH": "mma"})
+        self.assertEqual(answer["THREADS"], 128)
+        self.assertEqual(answer.get("NO_SUCH", 5), 5)
+        self.assertEqual((answer.latency_ns, answer.latency_ns_low, answer.latency_ns_high), (1500, 1490, 1520))
+        self.assertEqual(answer.confidence, "confirmed")
+        self.assertGreater(answer.age_seconds, 0)
+        self.assertEqual(answer.evidence, "sha256:" + "0" * 64)
+        self.assertEqual(answer.snapshot, client.digest)
+        self.assertEqual(answer.source, "file")
+        self.assertEqual((answer.device, answer.target, answer.dtype), (kit.H200, "sm_90a", "bf16"))
+        self.assertIs(tunectl.best("scale", n=4096, device=kit.H200), answer, "from the table")
+        with self.assertRaises(AttributeError):
+            answer.match = "other"
+
+    def test_a_config_that_is_not_valid_for_the_problem_does_not_answer(self):
+        self.open(kit.record(1, n=4096, config={"THREADS": 1024, "PATH": "mma"}),
+                  kit.record(2, n=65536, config={"THREADS": 64, "PATH": "mma"}))
+        answer = tunectl.best("scale", n=512, device=kit.H200)
+        self.assertEqual((answer.match, answer["THREADS"]), ("nearest", 64), "1024 threads are more than n")
+
+    def test_the_default_where_no_record_fits(self):
+        self.open()
+        answer = tunectl.best("scale", device=kit.H200, n=4096)
+        self.assertEqual(answer.match, "default")
+        self.assertIsNone(answer.age_seconds)
+        cpu = tunectl.best("scale", device="cpu")
+        self.assertEqual(cpu.dims, {"n": 64, "mode": 0}, "the target's own default")
+        self.assertEqual(dict(cpu), {"THREADS": 32, "PATH": "plain"}, "256 threads are more than n")
+        self.assertIn("the kernel's default breaks 'THREADS <= n'", cpu.reason)
+
+    def test_the_callers_default(self):
+        self.open(kit.record(1))
+        answer = tunectl.best("scale", default={"THREADS": 77}, device=kit.H200, mode=1)
+        self.assertEqual((answer.match, dict(answer)), ("default", {"THREADS": 77}))
+        answer = tunectl.best("scale", default={"THREADS": 77}, device=kit.H200, n=4096)
+        self.assertEqual(answer.match, "exact")
+        self.assertEqual(dict(tunectl.best("unheard", default={"X": 1})), {"X": 1})
+
+    def test_exact_or_an_error(self):
+        self.open(kit.record(1))
+        with self.assertRaises(tunectl.NoExactRecord) as caught:
+            tunectl.best("scale", n=5000, device=kit.H200, require_exact=True)
+        self.assertEqual(caught.exception.answer.match, "nearest")
+        self.assertEqual(tunectl.best("scale", n=4096, device=kit.H200, require_exact=True).match, "exact")
+
+    def test_a_question_that_the_kernel_does_not_understand(self):
+        self.open()
+        for wrong, why in (({"no_such": 1}, "its dims are n, mode"), ({"mode": 2}, "one of 0, 1"),
+                           ({"n": 0}, "goes from 1"), ({"dtype": "f64"}, "it takes bf16, f32")):
+            with self.subTest(wrong), self.assertRaisesRegex(ValueError, why):
+                tunectl.best("scale", **wrong)
+
+    def test_types_of_frameworks(self):
+        self.open(kit.record(1, dtype="f32"))
+
+        class Name:
+            def __init__(self, name):
+                self.name = name
+
+            def __str__(self):
+                return self.name
+
+        self.assertEqual(tunectl.best("scale", dtype=Name("torch.float32"), device=kit.H200).dtype, "f32")
+        self.assertEqual(tunectl.best("scale", dtype=Name("torch.bfloat16"), device=kit.H200).dtype, "bf16")
+
+    def test_a_batch_is_of_one_snapshot(self):
+        client = self.open(kit.record(1), kit.record(2, n=64, config={"THREADS": 32, "PATH": "mma"}))
+        answers = tunectl.best_many({"kernel": "scale", "n": n, "device": kit.H200} for n in (64, 4096))
+        self.assertEqual([answer["THREADS"] for answer in answers], [32, 128])
+        self.assertEqual({answer.snapshot for answer in answers}, {client.digest})
+
+    def test_an_answer_is_explained_field_by_field(self):
+        self.open(kit.record(1, n=8192), kit.record(2, n=4096, mode=1), kit.record(3, n=65536, device="NVIDIA H100"),
+                  kit.record(4, n=2048, config={"THREADS": 4096, "PATH": "mma"}))
+        explanation = tunectl.explain("scale", n=4000, device=kit.H200)
+        first, second, third, fourth = explanation.candidates
+        self.assertEqual((first.record, first.answers, first.blocked_by), (1, True, []))
+        self.assertEqual({field.name: field.verdict for field in first.fields},
+                         {"kernel_hash": "same", "target": "same", "device": "same", "dtype": "same", "n": "near",
+                          "mode": "same", "cache_mode": "same"})
+        self.assertEqual((second.record, second.blocked_by), (2, ["mode"]))
+        self.assertEqual((third.record, third.blocked_by), (4, ["config"]))
+        self.assertEqual((fourth.record, fourth.blocked_by), (3, ["device"]))
+        text = str(explanation)
+        for part in ("record 1: answers", "near        n (nearest) = 4000  the record's 8192",
+                     "record 2: differs in mode", "not valid for this problem"):
+            self.assertIn(part, text)
+        self.assertEqual(tunectl.explain("unheard").candidates, ())
+
+    def test_the_async_form(self):
+        import asyncio
+
+        self.open(kit.record(1))
+        answer = asyncio.run(tunectl.best_async("scale", n=4096, device=kit.H200))
+        self.assertEqual(answer.match, "exact")
+
+    def test_damaged_snapshots_are_refused(self):
+        good = kit.snapshot_bytes([kit.record(1)])
+        Snapshot(good)
+        spoiled = {
+            "empty": b"", "no JSON": good[:-30], "another version": kit.snapshot_bytes(version=2),
+            "another format": kit.snapshot_bytes(format="wisdom"), "a list": b"[]",
+            "a record that is none": kit.snapshot_bytes(["x"]),
+            "a record without a key": kit.snapshot_bytes([{**kit.record(1), "hard": {}}]),
+            "a number that is text": kit.snapshot_bytes([{**kit.record(1), "id": "1"}]),
+            "a kernel that is none": kit.snapshot_bytes(kernels=[{"name": "x"}]),
+            "deep": b"[" * 100_000,
+        }
+        for what, data in spoiled.items():
+            with self.subTest(what), self.assertRaises(SnapshotError):
+                Snapshot(data)
+        with self.assertRaises(SnapshotError):
+            Snapshot(good, "sha256:" + "0" * 64)
+
+
+if __name__ == "__main__":
+    unittest.main()

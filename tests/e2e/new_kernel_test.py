@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where kernels come from: `tunectl kernel new` and `tunectl import`, on the CPU device. Needs TUNE_BIN."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BIN = pathlib.Path(os.environ["TUNE_BIN"])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TIMEOUT_SECONDS = 240
+
+
+class EndToEnd(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="tune-new-")
+        self.addCleanup(self.dir.cleanup)
+        self.path = pathlib.Path(self.dir.name)
+        self.env = {**os.environ, "TUNE_STATE_DIR": str(self.path / "state"),
+                    "XDG_RUNTIME_DIR": str(self.path), "NO_COLOR": "1"}
+        self.env.pop("TUNE_ADDRESS", None)
+
+    def run_tunectl(self, *arguments, expect=0):
+        done = subprocess.run([str(BIN / "tunectl"), *map(str, arguments)], env=self.env,
+                              capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False,
+                              cwd=self.path)
+        self.assertEqual(done.returncode, expect,
+                         f"{arguments}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+
+class New(EndToEnd):
+    def test_a_new_kernel_sweeps_as_it_stands(self):
+        done = self.run_tunectl("kernel", "new", "rms-norm")
+        self.assertIn("rms-norm/rms-norm.textproto", done.stdout)
+        self.run_tunectl("kernel", "check", "rms-norm/rms-norm.textproto", "--target", "cpu", "--all")
+        done = self.run_tunectl("sweep", "rms-norm/rms-norm.textproto", "--device", "cpu", "--n", "8192",
+                                "--budget", "3")
+        self.assertIn("3 ok", done.stdout)
+
+    def test_every_language_has_a_template_that_parses(self):
+        for language in sorted(p.name for p in (ROOT / "client/templates").iterdir()):
+            with self.subTest(language=language):
+                self.run_tunectl("kernel", "new", "k", "--language", language, "--folder", language)
+                self.run_tunectl("kernel", "show", f"{language}/k.textproto")
+                texts = "".join(p.read_text() for p in (self.path / language).iterdir())
+                self.assertNotRegex(texts, "my.kernel")
+
+    def test_what_is_there_is_not_written_over(self):
+        self.run_tunectl("kernel", "new", "mine")
+        done = self.run_tunectl("kernel", "new", "mine", expect=1)
+        self.assertIn("is there already", done.stderr)
+        self.assertIn("kernel name", self.run_tunectl("kernel", "new", "No Name", expect=2).stderr)
+        self.assertIn("cuda", self.run_tunectl("kernel", "new", "x", "--language", "sql", expect=2).stderr)
+
+
+VECTOR_ADD = '''
+import numpy
+from kernel_tuner import tune_kernel
+
+def tune():
+    kernel_string = """
+    __global__ void vector_add(float *c, const float *a, const float *b, int n) {
+        int i = blockIdx.x * block_size_x + threadIdx.x;
+        if (i < n) { c[i] = a[i] + b[i]; }
+    }
+    """
+    size = 10000000
+    a = numpy.random.randn(size).astype(numpy.float32)
+    b = numpy.random.uniform(-1, 1, size).astype(numpy.float32)
+    c = numpy.zeros_like(b)
+    args = [c, a, b, numpy.int32(size)]
+    tune_params = dict()
+    tune_params["block_size_x"] = [32 * i for i in range(1, 33)]
+    open("marker", "w").write("the script was run")
+    tune_kernel("vector_add", kernel_string, size, args, tune_params, answer=[a + b, None, None, None],
+                restrictions=[lambda p: p["block_size_x"] % 64 == 0, "block_size_x <= 512"])
+
+if __name__ == "__main__":
+    tune()
+'''
+
+MATMUL = '''
+import os
+from collections import OrderedDict
+import numpy as np
+import kernel_tuner as kt
+
+problem_size = (512, 256)
+A = np.random.randn(*problem_size).astype(np.float32)
+B = np.random.randn(problem_size[1], problem_size[0]).astype(np.float32)
+C = np.zeros((problem_size[1], problem_size[1]), dtype=np.float32)
+params = OrderedDict()
+params["block_size_x"] = [16 * 2**i for i in range(3)]
+params["block_size_y"] = [2**i for i in range(6)]
+params["tile"] = [1, 2, 4]
+kernel = os.path.join(os.path.dirname(__file__), "matmul.cu")
+kt.tune_kernel("matmul", kernel, (problem_size[1], problem_size[1]), [C, A, B, np.int32(512)], params,
+               grid_div_x=["block_size_x", "tile"], grid_div_y=["block_size_y"],
+               restrictions=["block_size_x * block_size_y <= 256"], answer=[np.dot(B, A), None, None, None],
+               atol=1e-3, verbose=True, strategy="random_sample")
+'''
+
+MATMUL_CU = '''
+#include "matmul.h"
+__global__ void matmul(float *C, const float *A, const float *B, int k) {
+  int y = blockIdx.y * block_size_y + threadIdx.y;
+  for (int t = 0; t < tile; ++t) {
+    int x = (blockIdx.x * tile + t) * block_size_x + threadIdx.x;
+    if (x >= WIDTH || y >= WIDTH) continue;
+    float sum = 0;
+    for (int i = 0; i < k; ++i) sum += A[i * WIDTH + x] * B[y * k + i];
+    C[y * WIDTH + x] = sum;
+  }
+}
+'''
+
+
+class Import(EndToEnd):
+    def test_a_call_becomes_a_kernel_that_sweeps(self):
+        (self.path / "vector_add.py").write_text(VECTOR_ADD)
+        done = self.run_tunectl("import", "vector_add.py")
+        self.assertIn("vector_add/vector_add.textproto", done.stdout)
+        self.assertNotIn("left to write", done.stderr)
+        self.assertFalse((self.path / "marker").exists(), "the script is read, not run")
+        spec = (self.path / "vector_add/vector_add.textproto").read_text()
+        self.assertIn('name: "c" buffer { dtype: "f32" shape: "size" role: ROLE_OUTPUT', spec)
+        self.assertIn("fill { kind: UNIFORM low: -1 high: 1 }", spec)
+        self.assertIn('grid: "ceil_div(size, block_size_x)"', spec)
+        count = json.loads(self.run_tunectl("space", "count", "vector_add/vector_add.textproto", "--target",
+                                            "cpu", "--json").stdout)
+        self.assertEqual(count["valid"], 8)
+        done = self.run_tunectl("sweep", "vector_add/vector_add.textproto", "--device", "cpu", "--budget",
+                                "2")
+        self.assertIn("2 ok", done.stdout)
+
+    def test_files_tiles_and_sizes_are_read(self):
+        (self.path / "matmul.py").write_text(MATMUL)
+        (self.path / "matmul.cu").write_text(MATMUL_CU)
+        (self.path / "matmul.h").write_text("#define WIDTH 256\n")
+        done = self.run_tunectl("import", "matmul.py", "--folder", "out")
+        self.assertNotIn("left to write", done.stderr)
+        spec = (self.path / "out/matmul.textproto").read_text()
+        self.assertIn('headers: "matmul.h"', spec)
+        self.assertIn('grid: "ceil_div(problem_size_y, block_size_x * tile)"', spec)
+        self.assertIn('shape: "problem_size_x" shape: "problem_size_y"', spec)
+        self.run_tunectl("kernel", "check", "out/matmul.textproto", "--target", "cpu")
+
+    def test_what_was_not_understood_is_left_to_write(self):
+        script = VECTOR_ADD.replace("args = [c, a, b, numpy.int32(size)]",
+                                    "args = [c, load(), b, numpy.int32(size)]")
+        (self.path / "s.py").write_text(script)
+        done = self.run_tunectl("import", "s.py")
+        self.assertIn("left to write: arg a: 'load()' was not understood", done.stderr)
+        (self.path / "t.py").write_text(VECTOR_ADD.replace('tune_params["block_size_x"]',
+                                                           'tune_params[name()]'))
+        done = self.run_tunectl("import", "t.py", "--folder", "t")
+        self.assertIn("left to write: params: a name was not understood: (line ", done.stderr)
+
+    def test_what_is_no_such_script_is_exit_code_2(self):
+        for name, text, word in (("a.py", "print('hello')", "no call of tune_kernel"),
+                                 ("b.py", "def f(:", "no Python 3"),
+                                 ("c.py", VECTOR_ADD.replace("restrictions", 'lang="OpenCL", restrictions'),
+                                  "only CUDA kernels")):
+            with self.subTest(name=name):
+                (self.path / name).write_text(text)
+                self.assertIn(word, self.run_tunectl("import", name, expect=2).stderr)
+        self.assertIn("No such file", self.run_tunectl("import", "none.py", expect=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

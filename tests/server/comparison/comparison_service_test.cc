@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparisons as clients use them, on the CPU device with the real workers. Times of a shared host
+// are noise, so what is asserted about them is what no noise can hide.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "tests/server/test_server.h"
+#include "tune/v1/comparison.grpc.pb.h"
+#include "tune/v1/job.grpc.pb.h"
+
+namespace tune::server {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+// The scale kernel under another name; `changes` are made to its source, then to its spec.
+v1::KernelSource Scale(const std::string& name,
+                       const std::vector<std::pair<std::string, std::string>>& source = {},
+                       const std::vector<std::pair<std::string, std::string>>& spec = {}) {
+  v1::KernelSource kernel = ScaleKernel();
+  std::string& code = kernel.mutable_files()->at("scale.cu");
+  std::string& text = *kernel.mutable_spec_text();
+  for (const auto& [from, to] : source) {
+    EXPECT_THAT(code, HasSubstr(from));
+    absl::StrReplaceAll({{from, to}}, &code);
+  }
+  for (const auto& [from, to] : spec) {
+    EXPECT_THAT(text, HasSubstr(from));
+    absl::StrReplaceAll({{from, to}}, &text);
+  }
+  absl::StrReplaceAll({{"name: \"scale\"", absl::StrCat("name: \"", name, "\"")}}, &text);
+  return kernel;
+}
+
+const std::string kStore = "if (i < n) y[i] = (FAULTY ? 2.0f : 3.0f) * x[i];";
+const std::string kSlow =
+    "for (int k = 0; k < 3000; ++k) { volatile float* out = y; if (i < n) out[i] = 3.0f * x[i]; }";
+
+class ComparisonServiceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start({.state_dir = dir_.path(),
+                       .worker_dir = TUNE_BIN_DIR,
+                       .limits = {.compile_workers = 2},
+                       .compile_deadline = absl::Minutes(5)});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    comparisons_ = v1::CompareService::NewStub(server_->InProcessChannel());
+    jobs_ = v1::JobService::NewStub(server_->InProcessChannel());
+  }
+
+  static v1::RunComparisonRequest Request(const std::vector<v1::KernelSource>& kernels) {
+    v1::RunComparisonRequest request;
+    for (const v1::KernelSource& kernel : kernels) {
+      *request.add_entries()->mutable_kernel_source() = kernel;
+    }
+    request.set_device("cpu");
+    request.set_rounds(3);
+    request.set_leg_seconds(0.002);
+    return request;
+  }
+
+  grpc::Status Run(const v1::RunComparisonRequest& request, v1::Comparison* comparison) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
+    auto reader = comparisons_->RunComparison(&context, request);
+    for (v1::ComparisonEvent event; reader->Read(&event);) {
+      if (event.has_comparison()) *comparison = event.comparison();
+      if (event.has_step()) steps_.push_back(event.step());
+    }
+    return reader->Finish();
+  }
+  v1::Comparison RunOk(const v1::RunComparisonRequest& request) {
+    v1::Comparison comparison;
+    const grpc::Status status = Run(request, &comparison);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return comparison;
+  }
+  std::string RefusalOf(const v1::RunComparisonRequest& request) {
+    v1::Comparison comparison;
+    const grpc::Status status = Run(request, &comparison);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  }
+
+  const TempDir dir_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::CompareService::Stub> comparisons_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::vector<std::string> steps_;
+};
+
+TEST_F(ComparisonServiceTest, RatiosAreToTheFirstAndEverythingIsStored) {
+  const v1::Comparison run = RunOk(Request({Scale("plain"), Scale("slow", {{kStore, kSlow}})}));
+  EXPECT_EQ(run.state(), v1::JOB_STATE_DONE);
+  ASSERT_EQ(run.problems_size(), 1);
+  const v1::ComparedProblem& problem = run.problems(0);
+  EXPECT_EQ(problem.work_bytes(), 2 * 4 * 4096);
+  EXPECT_GT(problem.floor_ns(), 0);
+  ASSERT_EQ(problem.kernels_size(), 2);
+  const v1::ComparedKernel& first = problem.kernels(0);
+  const v1::ComparedKernel& second = problem.kernels(1);
+  EXPECT_EQ(first.label(), "plain");
+  EXPECT_EQ(first.ratio(), 1);
+  EXPECT_EQ(second.outcome(), v1::OUTCOME_OK) << second.message();
+  EXPECT_EQ(second.agreement(), v1::OUTCOME_OK) << second.agreement_message();
+  EXPECT_GT(second.ratio(), 3);
+  EXPECT_LT(second.ratio_low(), second.ratio());
+  EXPECT_EQ(second.rounds(), 3);
+  EXPECT_FALSE(second.compiler().empty());
+  EXPECT_THAT(second.config_source(), HasSubstr("never tuned"));
+
+  v1::GetComparisonRequest get;
+  get.set_comparison_id(run.id());
+  get.set_with_rounds(true);
+  v1::Comparison stored;
+  ASSERT_TRUE(Call(*comparisons_, &v1::CompareService::Stub::GetComparison, get, &stored).ok());
+  EXPECT_EQ(stored.problems(0).kernels(1).ratio(), second.ratio());
+  EXPECT_EQ(stored.problems(0).kernels(1).round_results_size(), 3);
+  EXPECT_GT(stored.problems(0).kernels(1).round_results(0).samples_ns_size(), 0);
+  v1::ListComparisonsResponse list;
+  ASSERT_TRUE(Call(*comparisons_, &v1::CompareService::Stub::ListComparisons, {}, &list).ok());
+  ASSERT_EQ(list.comparisons_size(), 1);
+  EXPECT_THAT(list.comparisons(0).subject(), HasSubstr("plain, slow: n=4096"));
+  v1::GetJobRequest job;
+  job.set_job_id(run.job_id());
+  v1::Job row;
+  ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::GetJob, job, &row).ok());
+  EXPECT_EQ(row.kind(), v1::JOB_KIND_COMPARISON);
+}
+
+TEST_F(ComparisonServiceTest, AKernelThatComputesSomethingElseDiffers) {
+  // Right by its own reference, and not what the first computes.
+  const v1::KernelSource other = Scale("double", {{kStore, "if (i < n) y[i] = 2.0f * x[i];"},
+                                                  {"3.0 * x[i]", "2.0 * x[i]"}});
+  const v1::Comparison run = RunOk(Request({Scale("triple"), other}));
+  const v1::ComparedKernel& kernel = run.problems(0).kernels(1);
+  EXPECT_EQ(kernel.outcome(), v1::OUTCOME_OK) << kernel.message();
+  EXPECT_EQ(kernel.agreement(), v1::OUTCOME_WRONG_RESULT);
+  EXPECT_THAT(kernel.agreement_message(), HasSubstr("against the reference of triple: y["));
+  EXPECT_GT(kernel.agreement_error().bad_elements(), 0);
+}
+
+TEST_F(ComparisonServiceTest, AWrongKernelKeepsNobodyElseFromItsTurn) {
+  const v1::KernelSource wrong = Scale("wrong", {{kStore, "if (i < n) y[i] = 2.0f * x[i];"}});
+  const v1::KernelSource broken = Scale("broken", {{kStore, "y[i] = lost;"}});
+  const v1::Comparison run = RunOk(Request({wrong, broken, Scale("right")}));
+  EXPECT_EQ(run.problems(0).kernels(0).outcome(), v1::OUTCOME_WRONG_RESULT);
+  EXPECT_EQ(run.problems(0).kernels(1).outcome(), v1::OUTCOME_COMPILE_FAILED);
+  EXPECT_THAT(run.problems(0).kernels(1).message(), HasSubstr("lost"));
+  EXPECT_EQ(run.problems(0).kernels(2).outcome(), v1::OUTCOME_OK);
+  EXPECT_EQ(run.problems(0).kernels(2).rounds(), 3);
+  EXPECT_EQ(run.problems(0).kernels(2).ratio(), 0) << "the first has no time";
+}
+
+TEST_F(ComparisonServiceTest, ASweptDimGivesAProblemForEachOfItsValues) {
+  v1::RunComparisonRequest request = Request({Scale("one"), Scale("two")});
+  request.set_sweep_dim("n");
+  for (const int64_t n : {1024, 2048, 4096}) request.add_sweep_values(n);
+  request.set_rounds(1);
+  const v1::Comparison run = RunOk(request);
+  ASSERT_EQ(run.problems_size(), 3);
+  EXPECT_EQ(run.problems(2).problem().dims(0).value(), 4096);
+  EXPECT_EQ(run.problems(2).kernels(1).rounds(), 1);
+  EXPECT_EQ(run.problems(2).kernels(1).ratio_high(), 0) << "one round has no interval";
+  EXPECT_THAT(steps_, Contains(HasSubstr("(3 of 3): round 1 of 1")));
+}
+
+TEST_F(ComparisonServiceTest, ConfigsAreGivenOrTheDefault) {
+  v1::RunComparisonRequest request = Request({Scale("given"), Scale("default")});
+  v1::ConfigEntry* entry = request.mutable_entries(0)->mutable_config()->add_entries();
+  entry->set_param("THREADS");
+  entry->mutable_value()->set_integer(128);
+  request.mutable_entries(1)->set_default_config(true);
+  const v1::Comparison run = RunOk(request);
+  EXPECT_EQ(run.problems(0).kernels(0).config().entries(0).value().integer(), 128);
+  EXPECT_EQ(run.problems(0).kernels(0).config_source(), "given");
+  EXPECT_EQ(run.problems(0).kernels(1).config().entries(0).value().integer(), 64);
+}
+
+TEST_F(ComparisonServiceTest, TheFirstsFillsAndWorkHoldForAll) {
+  const v1::KernelSource other =
+      Scale("other", {}, {{"role: ROLE_INPUT", "role: ROLE_INPUT fill { kind: CONSTANT low: 1 }"},
+                          {"bytes: \"2 * n * dtype_bytes\"", "bytes: \"n\""}});
+  const v1::Comparison run = RunOk(Request({Scale("first"), other}));
+  const v1::ComparedKernel& kernel = run.problems(0).kernels(1);
+  EXPECT_EQ(kernel.agreement(), v1::OUTCOME_OK) << kernel.agreement_message();
+  EXPECT_THAT(kernel.notes(), Contains(HasSubstr("'x' is filled as the first kernel's spec says")));
+  EXPECT_THAT(kernel.notes(), Contains(HasSubstr("declares 4096 bytes")));
+}
+
+TEST_F(ComparisonServiceTest, WhatCannotBeComparedIsRefusedWithWhatToDo) {
+  EXPECT_THAT(RefusalOf(Request({})), HasSubstr("1 to 16 kernels"));
+  EXPECT_THAT(RefusalOf(Request({Scale("same"), Scale("same")})), HasSubstr("label of its own"));
+  const v1::KernelSource renamed = Scale("renamed", {}, {{"name: \"y\"", "name: \"z\""}});
+  EXPECT_THAT(RefusalOf(Request({Scale("scale"), renamed})),
+              HasSubstr("scale writes y; renamed writes z"));
+  const v1::KernelSource no_mode =
+      Scale("fixed", {}, {{"dims { name: \"mode\"", "dims { name: \"other\""}});
+  EXPECT_THAT(RefusalOf(Request({Scale("scale"), no_mode})), HasSubstr("fixed: "));
+  v1::RunComparisonRequest twice = Request({Scale("scale")});
+  twice.set_sweep_dim("n");
+  twice.add_sweep_values(64);
+  (*twice.mutable_dims())["n"] = 128;
+  EXPECT_THAT(RefusalOf(twice), HasSubstr("n is swept and has one value too"));
+}
+
+}  // namespace
+}  // namespace tune::server

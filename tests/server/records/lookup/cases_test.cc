@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The look-up rule by a table of cases, which the Python package answers from, too
+// (tests/client/python/lookup_test.py): what both must say alike.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/records/lookup/index.h"
+
+namespace tune::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Problem ProblemOf(const Json& json) {
+  Problem problem{.dtype = ParseDType(json.at("dtype").get<std::string>()).value()};
+  for (const auto& [name, value] : json.at("dims").items()) {
+    problem.dims.emplace_back(name, value.get<int64_t>());
+  }
+  return problem;
+}
+
+KernelPolicy PolicyOf(const Json& table) {
+  const std::map<std::string, DimMatch> rules = {{"nearest", DimMatch::kNearest},
+                                                 {"exact", DimMatch::kExact},
+                                                 {"bucketed", DimMatch::kBucketed},
+                                                 {"ignored", DimMatch::kIgnored}};
+  KernelPolicy policy{.kernel_name = table.at("kernel"), .kernel_hash = table.at("kernel_hash")};
+  for (const auto& [name, rule] : table.at("rules").items()) {
+    policy.dims[name] = rules.at(rule.get<std::string>());
+  }
+  return policy;
+}
+
+db::RecordRow RecordOf(const Json& json, const std::string& kernel) {
+  db::RecordRow record{.id = json.at("id"), .kernel_name = kernel};
+  record.key = {.kernel_hash = json.at("kernel_hash"),
+                .problem = ProblemOf(json),
+                .device_name = json.at("device"),
+                .target = json.at("target"),
+                .cache_mode =
+                    json.at("cache_mode") == "warm" ? CacheMode::kWarm : CacheMode::kCold};
+  return record;
+}
+
+std::string ToText(Match match) {
+  const std::vector<std::string> names = {"", "exact", "bucketed", "nearest", "other_device",
+                                          "none"};
+  return names.at(static_cast<size_t>(match));
+}
+
+TEST(LookupCasesTest, EveryCaseOfTheTable) {
+  std::ifstream file(LOOKUP_CASES);
+  const Json table = Json::parse(file);
+  const std::string kernel = table.at("kernel");
+  ASSERT_GT(table.at("cases").size(), 30u);
+  for (const Json& one : table.at("cases")) {
+    SCOPED_TRACE(one.at("name").get<std::string>());
+    std::vector<db::RecordRow> records;
+    for (const Json& record : one.at("records")) records.push_back(RecordOf(record, kernel));
+    const auto index = LookupIndex::Build(records, {PolicyOf(table)});
+    const Json& asked = one.at("query");
+    const std::set<int64_t> refused = one.at("refuse");
+    const LookupAnswer answer = index->Lookup(
+        {.kernel_name = kernel,
+         .kernel_hash = asked.at("kernel_hash"),
+         .problem = ProblemOf(asked),
+         .device_name = asked.at("device"),
+         .target = asked.at("target")},
+        [&](const db::RecordRow& record) { return !refused.contains(record.id); });
+    EXPECT_EQ(ToText(answer.match), one.at("match").get<std::string>());
+    EXPECT_EQ(answer.record == nullptr ? 0 : answer.record->id, one.at("record").get<int64_t>());
+    EXPECT_EQ(answer.reason, one.at("reason").get<std::string>());
+  }
+}
+
+}  // namespace
+}  // namespace tune::server

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Triton as it is installed: from Python to a cubin, without a GPU. Skipped where there is none.
+#include "tuner/device/triton/triton_compiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tuner/device/compile_request.h"
+#include "tuner/device/program_checks.h"
+#include "tuner/device/triton/installation.h"
+
+namespace tune::triton {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr char kSource[] = R"python(import triton
+import triton.language as tl
+
+
+@triton.jit
+def scaled(value, factor):
+    return value * factor
+
+
+@triton.jit
+def scale(x, y, n, BLOCK: tl.constexpr, FACTOR: tl.constexpr = 2):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, scaled(tl.load(x + at, mask=at < n), FACTOR), mask=at < n)
+)python";
+
+class TritonCompilerTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    std::string folder = testing::TempDir() + "tune-triton-XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) return;
+    folder_ = new std::string(folder);
+    absl::StatusOr<Installation> found = FindTriton();
+    if (!found.ok()) {
+      why_not_ = new std::string(found.status().message());
+      return;
+    }
+    front_ = MakeFrontEnd(*found, folder).release();
+    back_ = MakeTtirCompiler(*found, folder).release();
+  }
+  static void TearDownTestSuite() {
+    delete front_;
+    delete back_;
+    if (folder_ != nullptr) std::filesystem::remove_all(*folder_);
+  }
+  void SetUp() override {
+    if (front_ == nullptr) GTEST_SKIP() << (why_not_ == nullptr ? "no folder" : *why_not_);
+  }
+
+  static CompilePlan Plan(const std::string& source = kSource,
+                          const std::string& target = "sm_90a") {
+    return {.language = Language::kTriton,
+            .target = target,
+            .source_name = "scale.py",
+            .source_text = source,
+            .defines = {{"BLOCK", "1024"}},
+            .options = {"num_warps=4", "num_ctas=1", "num_stages=3", "enable_fp_fusion=True"},
+            .entries = {"scale"},
+            .arguments = {{"n", "i32", 16}, {"x", "*fp32", 16}, {"y", "*fp32", 16}}};
+  }
+  static std::string With(const std::string& from, const std::string& to) {
+    return absl::StrReplaceAll(kSource, {{from, to}});
+  }
+  static Artifact Front(const CompilePlan& plan) {
+    absl::StatusOr<Artifact> artifact = front_->Compile(plan);
+    EXPECT_TRUE(artifact.ok()) << artifact.status();
+    return artifact.ok() ? *std::move(artifact) : Artifact{};
+  }
+  static Artifact Back(const CompilePlan& plan) {
+    absl::StatusOr<Artifact> artifact = back_->Compile(plan);
+    EXPECT_TRUE(artifact.ok()) << artifact.status();
+    return artifact.ok() ? *std::move(artifact) : Artifact{};
+  }
+  // Through both compilers.
+  static Artifact Whole(const CompilePlan& plan) {
+    Artifact front = Front(plan);
+    if (front.outcome != Outcome::kOk) return front;
+    return Back(Lowered(plan, Language::kTtir, std::move(front)));
+  }
+  static void ExpectFailure(const std::string& source, const std::string& message) {
+    const Artifact artifact = Front(Plan(source));
+    EXPECT_EQ(artifact.outcome, Outcome::kCompileFailed);
+    EXPECT_THAT(artifact.log, StartsWith(message));
+  }
+
+  static inline Compiler* front_ = nullptr;
+  static inline Compiler* back_ = nullptr;
+  static inline std::string* folder_ = nullptr;
+  static inline std::string* why_not_ = nullptr;
+};
+
+TEST_F(TritonCompilerTest, MakesCubinsForEveryGeneration) {
+  EXPECT_THAT(front_->Version(), StartsWith("Triton 3."));
+  EXPECT_THAT(front_->Version(), HasSubstr("ptxas 1"));
+  for (const std::string target : {"sm_80", "sm_90", "sm_90a", "sm_100"}) {
+    const Artifact artifact = Whole(Plan(kSource, target));
+    ASSERT_EQ(artifact.outcome, Outcome::kOk) << target << ": " << artifact.log;
+    EXPECT_TRUE(absl::StartsWith(artifact.binary, "\x7f" "ELF")) << target;
+    EXPECT_GT(artifact.resources.registers, 0) << target;
+    ASSERT_EQ(artifact.entries.size(), 1u);
+    const EntryFacts& entry = artifact.entries[0];
+    EXPECT_EQ(entry.name, "scale");
+    ASSERT_TRUE(entry.launch.has_value());
+    EXPECT_EQ(entry.launch->threads, 128);
+    EXPECT_EQ(entry.launch->cluster, 1);
+    EXPECT_EQ(entry.launch->scratch.size(), 2u);
+    // In the function's order, which is not the args'.
+    EXPECT_THAT(*entry.parameters,
+                ElementsAre(ParameterFact{8, "*fp32", "x", 16}, ParameterFact{8, "*fp32", "y", 16},
+                            ParameterFact{4, "i32", "n", 16}));
+  }
+}
+
+TEST_F(TritonCompilerTest, AStepIsLaunchedAsTheArtifactSays) {
+  CompilePlan plan = Plan();
+  plan.options[0] = "num_warps=8";
+  plan.options[1] = "num_ctas=2";
+  ProgramPlan program = {.compile = plan};
+  const BufferPlan x = {.name = "x", .count = 4096, .role = Role::kInput};
+  const BufferPlan y = {.name = "y", .count = 4096, .role = Role::kOutput};
+  const ScalarPlan n = {"n", DType::kI32, int64_t{4096}};
+  program.steps.push_back({.launch = {.entry = "scale", .grid = {4, 1, 1}}, .args = {n, x, y}});
+  const Artifact artifact = Whole(plan);
+  ASSERT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
+  ASSERT_TRUE(FitSteps(artifact, program).ok());
+  const LaunchPlan& launch = program.steps[0].launch;
+  EXPECT_THAT(launch.block, ElementsAre(256, 1, 1));
+  EXPECT_THAT(launch.cluster, ElementsAre(2, 1, 1));
+  EXPECT_THAT(launch.grid, ElementsAre(8, 1, 1));
+  ASSERT_EQ(program.steps[0].args.size(), 5u);
+  EXPECT_EQ(std::get<BufferPlan>(program.steps[0].args[0]).name, "x");
+  EXPECT_EQ(std::get<ScalarPlan>(program.steps[0].args[2]).name, "n");
+  EXPECT_EQ(std::get<ScalarPlan>(program.steps[0].args[4]).value, Value(int64_t{0}));
+}
+
+TEST_F(TritonCompilerTest, PlacesAndNamesOfFilesDoNotMatter) {
+  CompilePlan moved = Plan(std::string("# a comment\n\n\n") + kSource);
+  moved.source_name = "other.py";
+  EXPECT_EQ(Front(Plan()).binary, Front(moved).binary);
+  EXPECT_NE(Front(Plan()).binary, Front(Plan(With("FACTOR)", "FACTOR + 1)"))).binary);
+}
+
+TEST_F(TritonCompilerTest, WhatIsKnownOfArgumentsReachesTheKernel) {
+  CompilePlan plan = Plan();
+  const std::string hinted = Front(plan).binary;
+  EXPECT_THAT(hinted, HasSubstr("tt.divisibility = 16"));
+  for (ArgumentHint& hint : plan.arguments) hint.divisor = 1;
+  EXPECT_THAT(Front(plan).binary, Not(HasSubstr("tt.divisibility")));
+  // An integer that is 1 is a constant, unless the source does not want it.
+  plan.arguments[0].is_one = true;
+  EXPECT_EQ(Front(plan).entries[0].parameters->size(), 2u);
+  CompilePlan unspecialized = Plan(With("@triton.jit\ndef scale(",
+                                        "@triton.jit(do_not_specialize=[\"n\"])\ndef scale("));
+  unspecialized.arguments = plan.arguments;
+  EXPECT_EQ(Front(unspecialized).entries[0].parameters->size(), 3u);
+  // Options are compiled with, the default of a parameter too.
+  CompilePlan four = Plan();
+  four.defines.emplace_back("FACTOR", "4");
+  EXPECT_NE(Front(four).binary, hinted);
+  CompilePlan two = Plan();
+  two.defines.emplace_back("FACTOR", "2");
+  EXPECT_EQ(Front(two).binary, hinted);
+}
+
+TEST_F(TritonCompilerTest, MistakesOfASourceAreToldWithTheirLine) {
+  ExpectFailure(With("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK"), "scale.py:12: SyntaxError");
+  ExpectFailure(With("tl.program_id", "tl.programme_id"), "scale.py:12: ");
+  ExpectFailure(With("value * factor", "value * nothing"), "scale.py:7: ");
+  ExpectFailure(With("import triton.language", "import no_such_module\nimport triton.language"),
+                "scale.py:2: ModuleNotFoundError");
+  ExpectFailure(With("def scale(", "def scale_it("),
+                "scale.py: no @triton.jit function 'scale'; it has: scaled, scale_it");
+  ExpectFailure(With("x, y, n,", "x, y, count,"),
+                "scale.py:11: 'scale' has no parameter 'n', which is an arg of the spec");
+  ExpectFailure(With("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, WIDTH: tl.constexpr"),
+                "scale.py:11: parameter 'WIDTH' of 'scale' is no arg, no param and no define");
+  ExpectFailure(With("x, y, n,", "x, y, n: tl.constexpr,"),
+                "scale.py:11: parameter 'n' of 'scale' is a tl.constexpr, and an arg");
+  ExpectFailure("import os\nos.abort()\n", "Triton's process ended by signal 6");
+  ExpectFailure("raise SystemExit(0)\n", "Triton's process ended by exit code 1");
+}
+
+TEST_F(TritonCompilerTest, HelpersMayBeInFilesOfTheirOwn) {
+  const std::string source = kSource;
+  const size_t begin = source.find("@triton.jit\ndef scaled");
+  const size_t end = source.find("@triton.jit\ndef scale(");
+  const std::string imports = source.substr(0, begin);
+  CompilePlan plan = Plan(imports + "from parts import scaled\n\n\n" + source.substr(end));
+  plan.headers = {{"parts.py", imports + source.substr(begin, end - begin)}};
+  const Artifact artifact = Front(plan);
+  EXPECT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
+  EXPECT_EQ(artifact.binary, Front(Plan()).binary);
+  plan.headers[0].text = absl::StrReplaceAll(plan.headers[0].text, {{"* factor", "* lost"}});
+  EXPECT_THAT(Front(plan).log, StartsWith("parts.py:7: "));
+}
+
+TEST_F(TritonCompilerTest, ASourceThatLeavesProcessesBehindCostsTheWorker) {
+  // In the background of the source's own process, with its end of no pipe.
+  const std::string source = absl::StrCat(
+      "import os, time\nif os.fork() == 0:\n    os.closerange(0, 64)\n    time.sleep(2)\n",
+      "    os._exit(0)\n", kSource);
+  std::unique_ptr<Compiler> front = MakeFrontEnd(FindTriton().value(), *folder_ + "/left");
+  const absl::StatusOr<Artifact> artifact = front->Compile(Plan(source));
+  EXPECT_EQ(artifact.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(artifact.status().message()), HasSubstr("left processes running"));
+  EXPECT_GT(waitpid(-1, nullptr, 0), 0) << "an orphan comes to the process that adopts it";
+}
+
+TEST_F(TritonCompilerTest, OptionsAndArgumentsThatDoNotFitAreRefused) {
+  const auto refused = [](const std::string& option, const std::string& why) {
+    CompilePlan plan = Plan();
+    plan.options.push_back(option);
+    const Artifact artifact = Front(plan);
+    EXPECT_EQ(artifact.outcome, Outcome::kInvalidConfig) << option;
+    EXPECT_THAT(artifact.log, HasSubstr(why));
+  };
+  refused("num_warp=4", "no option 'num_warp'");
+  refused("num_warps=3", "no power of two");
+  refused("num_stages=0", "from 1 to");
+  refused("maxnreg=1000", "from 16 to 255");
+  CompilePlan old = Plan(kSource, "sm_80");
+  old.options[1] = "num_ctas=2";
+  EXPECT_EQ(Front(old).outcome, Outcome::kInvalidConfig);
+
+  CompilePlan ttir = Lowered(Plan(), Language::kTtir, Front(Plan()));
+  ttir.arguments.pop_back();
+  EXPECT_THAT(Back(ttir).log, HasSubstr("has 3 parameters; there are 2 args"));
+  ttir.arguments.push_back({"n", "i64"});
+  EXPECT_THAT(Back(ttir).log, HasSubstr("is i32; arg 'n' is i64"));
+  ttir.arguments.back().type = "i32";
+  EXPECT_EQ(Back(ttir).outcome, Outcome::kOk);
+  ttir.source_text = absl::StrReplaceAll(ttir.source_text, {{"tt.store", "tt.stroe"}});
+  const Artifact broken = Back(ttir);
+  EXPECT_EQ(broken.outcome, Outcome::kCompileFailed);
+  EXPECT_THAT(broken.log, HasSubstr("tt.stroe"));
+}
+
+TEST_F(TritonCompilerTest, TooFewRegistersAreACompileThatFails) {
+  CompilePlan plan = Plan(R"python(import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x, y, n, SIZE: tl.constexpr):
+    row = tl.arange(0, SIZE)[:, None]
+    col = tl.arange(0, SIZE)[None, :]
+    at = row * n + col
+    total = tl.dot(tl.load(x + at).to(tl.bfloat16), tl.load(x + at).to(tl.bfloat16))
+    tl.store(y + at, total)
+)python");
+  plan.defines = {{"SIZE", "128"}};
+  plan.options.push_back("maxnreg=64");
+  const Artifact artifact = Whole(plan);
+  EXPECT_EQ(artifact.outcome, Outcome::kCompileFailed);
+  EXPECT_THAT(artifact.log, HasSubstr("ptxas"));
+}
+
+TEST(InstallationTest, APythonWithoutTritonIsASentence) {
+  setenv("TUNE_TRITON_PYTHON", "/bin/false", 1);
+  const absl::Status none = FindTriton().status();
+  unsetenv("TUNE_TRITON_PYTHON");
+  EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("/bin/false does not run"));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("--triton-python"));
+}
+
+}  // namespace
+}  // namespace tune::triton

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels written in Triton: what a spec may say of them, and what a config becomes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "absl/strings/str_replace.h"
+#include "tuner/device/program_checks.h"
+#include "tuner/kernel/kernel.h"
+
+namespace tune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr char kSpec[] = R"spec(name: "scale"
+language: TRITON
+source: "scale.py"
+headers: "parts.py"
+entry: "scale"
+dims { name: "n" default_value: 4096 min: 1 }
+dtypes: ["bf16", "f32"]
+params { name: "BLOCK" values: "[256, 1024]" default_value: "256" }
+params { name: "KIND" values: "['plain', 'wide']" default_value: "'plain'" }
+params { name: "num_warps" values: "[4, 8]" default_value: "4" }
+defines { name: "HALF" value: "n / 2 > 4" }
+defines { name: "num_stages" value: "2" }
+args { name: "x" buffer { dtype: "dtype" shape: "n" role: ROLE_INPUT } }
+args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
+args { name: "n" scalar { dtype: "i32" value: "n" } }
+args { name: "a" scalar { dtype: "f32" value: "0.5" } }
+launch { grid: "ceil_div(n, BLOCK)" }
+reference { source: "scale.cu" entry: "scale_reference" launch { grid: "1" block: "128" } }
+)spec";
+
+using Changes = std::map<std::string, std::string>;
+
+absl::StatusOr<std::shared_ptr<const Kernel>> Make(const Changes& changes = {}) {
+  return Kernel::Create("scale.textproto", absl::StrReplaceAll(kSpec, changes),
+                        {{"scale.py", "python"}, {"parts.py", "more"}, {"scale.cu", "c++"}});
+}
+
+ProgramPlan PlanFor(const Kernel& kernel, int64_t n, const std::string& target = "sm_90a") {
+  const TargetTraits traits = TargetTraitsFor(target).value();
+  const Problem problem = kernel.MakeProblem({{"n", n}}, "", target).value();
+  const Config config = kernel.DefaultConfig(problem, traits).value();
+  return kernel.PlanProgram(problem, traits, config).value();
+}
+
+TEST(KernelTritonTest, ParamsAreConstantsAndOptions) {
+  const auto kernel = Make();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const ProgramPlan program = PlanFor(**kernel, 4096);
+  const CompilePlan& plan = program.compile;
+  EXPECT_EQ(plan.language, Language::kTriton);
+  EXPECT_THAT(plan.defines, ElementsAre(Pair("BLOCK", "256"), Pair("KIND", "'plain'"),
+                                        Pair("HALF", "True")));
+  // In full, whatever this version's defaults are.
+  EXPECT_THAT(plan.options, ElementsAre("num_warps=4", "num_ctas=1", "num_stages=2",
+                                        "enable_fp_fusion=True"));
+  ASSERT_EQ(plan.headers.size(), 1u);
+  EXPECT_EQ(plan.headers[0].name, "parts.py");
+  EXPECT_THAT(plan.arguments, ElementsAre(ArgumentHint{"x", "*bf16", 16},
+                                          ArgumentHint{"y", "*fp32", 16},
+                                          ArgumentHint{"n", "i32", 16}, ArgumentHint{"a", "fp32"}));
+  EXPECT_THAT(program.steps[0].launch.grid, ElementsAre(16, 1, 1));
+}
+
+TEST(KernelTritonTest, HintsFollowFromValues) {
+  const auto kernel = Make();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ(PlanFor(**kernel, 100).compile.arguments[2], (ArgumentHint{"n", "i32", 1}));
+  EXPECT_EQ(PlanFor(**kernel, 1).compile.arguments[2], (ArgumentHint{"n", "i32", 1, true}));
+}
+
+TEST(KernelTritonTest, TheReferenceIsOfAnotherLanguage) {
+  const auto kernel = Make();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const Problem problem = (*kernel)->MakeProblem({}, "", "sm_90a").value();
+  const ProblemPlan plan =
+      (*kernel)->PlanProblem(problem, TargetTraitsFor("sm_90a").value()).value();
+  EXPECT_EQ(plan.reference.compile.language, Language::kCuda);
+  EXPECT_EQ(plan.reference.compile.source_name, "scale.cu");
+  EXPECT_THAT(plan.reference.compile.headers, IsEmpty()) << "Python is no header of C++";
+  EXPECT_THAT(plan.reference.compile.options, IsEmpty());
+  EXPECT_THAT(plan.reference.steps[0].launch.block, ElementsAre(128, 1, 1));
+}
+
+TEST(KernelTritonTest, ASpecThatSaysTooMuchIsRefused) {
+  const std::pair<Changes, std::string> cases[] = {
+      {{{"launch { grid: \"ceil_div(n, BLOCK)\" }", "launch { grid: \"1\" block: \"128\" }"}},
+       "launch.block[0]: Triton decides it"},
+      {{{"launch { grid: \"ceil_div(n, BLOCK)\" }", "launch { grid: \"1\" shared_bytes: \"8\" }"}},
+       "launch.shared_bytes: Triton decides it"},
+      {{{"entry: \"scale\"\n", ""},
+        {"launch { grid: \"ceil_div(n, BLOCK)\" }",
+         "steps { entry: \"scale\" launch { grid: \"1\" } }"}},
+       "a kernel in Triton has one entry"},
+      {{{"source: \"scale.cu\" ", ""}}, "a reference is not written in Triton"},
+      {{{"dtypes:", "nvrtc_options: \"-lineinfo\"\ndtypes:"}}, "without options of NVRTC"},
+  };
+  for (const auto& [changes, message] : cases) {
+    const absl::Status status = Make(changes).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
+TEST(KernelTritonTest, ItRunsOnNoHost) {
+  const auto kernel = Make();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_FALSE((*kernel)->RunsOn("cpu"));
+  EXPECT_EQ(std::string((*kernel)->WhyNotOn("cpu").message()),
+            "kernel 'scale' is written in Triton, which runs on GPUs, not on cpu");
+}
+
+// An artifact as the compiler of TTIR makes them.
+Artifact Compiled() {
+  Artifact artifact;
+  EntryFacts& entry = artifact.entries.emplace_back();
+  entry.name = "scale";
+  entry.threads = 128;
+  entry.parameters = {{8, "*fp32", "y", 16}, {8, "*bf16", "x", 16}, {4, "i32", "n", 16}};
+  entry.launch = LaunchFacts{
+      .threads = 128, .cluster = 2, .shared_bytes = 512, .scratch = {{384, 128}, {0, 1}}};
+  return artifact;
+}
+
+TEST(FitStepsTest, TheArtifactDecidesHowAStepIsLaunched) {
+  const auto kernel = Make();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  ProgramPlan program = PlanFor(**kernel, 4096);
+  const absl::Status fits = FitSteps(Compiled(), program);
+  ASSERT_TRUE(fits.ok()) << fits;
+  const StepPlan& step = program.steps[0];
+  EXPECT_THAT(step.launch.grid, ElementsAre(32, 1, 1)) << "two blocks for each of the spec's grid";
+  EXPECT_THAT(step.launch.block, ElementsAre(128, 1, 1));
+  EXPECT_THAT(step.launch.cluster, ElementsAre(2, 1, 1));
+  EXPECT_EQ(step.launch.shared_bytes, 512);
+  ASSERT_EQ(step.args.size(), 5u) << "'a' is not taken, two pointers to scratch are";
+  EXPECT_EQ(std::get<BufferPlan>(step.args[0]).name, "y");
+  EXPECT_EQ(std::get<BufferPlan>(step.args[1]).name, "x");
+  const BufferPlan& scratch = std::get<BufferPlan>(step.args[3]);
+  EXPECT_EQ(scratch.role, Role::kScratch);
+  EXPECT_EQ(scratch.count, 32 * 384);
+  EXPECT_EQ(std::get<ScalarPlan>(step.args[4]).value, Value(int64_t{0}));
+}
+
+TEST(FitStepsTest, WhatTheEntryTakesMustBeThere) {
+  const auto kernel = Make();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Artifact artifact = Compiled();
+  artifact.entries[0].parameters->at(0).name = "z";
+  ProgramPlan program = PlanFor(**kernel, 4096);
+  EXPECT_THAT(std::string(FitSteps(artifact, program).message()),
+              HasSubstr("takes a parameter 'z', which no arg of the spec is called"));
+  artifact = Compiled();
+  artifact.entries[0].parameters->at(0).bytes = 4;
+  program = PlanFor(**kernel, 4096);
+  EXPECT_THAT(std::string(FitSteps(artifact, program).message()), HasSubstr("arg 1 'y'"));
+  artifact = Compiled();
+  artifact.entries[0].launch->scratch[0].bytes = int64_t{1} << 33;
+  program = PlanFor(**kernel, 4096);
+  EXPECT_THAT(std::string(FitSteps(artifact, program).message()), HasSubstr("of scratch"));
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/scalar_bytes.h"
+
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace tune {
+namespace {
+
+// A value of another kind is converted as C++ does.
+template <class T>
+size_t Store(const Value& value, unsigned char* bytes) {
+  T converted = {};
+  std::visit(
+      [&converted](const auto& held) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
+          converted = static_cast<T>(held);
+        }
+      },
+      value);
+  std::memcpy(bytes, &converted, sizeof(converted));
+  return sizeof(converted);
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* bytes) {
+  if (!std::holds_alternative<std::string>(scalar.value)) {
+    switch (scalar.dtype) {
+      case DType::kF64: return Store<double>(scalar.value, bytes);
+      case DType::kF32: return Store<float>(scalar.value, bytes);
+      case DType::kI8: return Store<int8_t>(scalar.value, bytes);
+      case DType::kU8: return Store<uint8_t>(scalar.value, bytes);
+      case DType::kI32: return Store<int32_t>(scalar.value, bytes);
+      case DType::kU32: return Store<uint32_t>(scalar.value, bytes);
+      case DType::kI64: return Store<int64_t>(scalar.value, bytes);
+      case DType::kF16:
+      case DType::kBF16: break;
+    }
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "scalar '", scalar.name, "' cannot be ", ToText(scalar.dtype), " ", ToText(scalar.value)));
+}
+
+}  // namespace tune

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python half of a worker for Triton: one process that has imported Triton, and a fork of it for
+each request, which is gone afterwards. It is started inside the walls, and never uses stdout to answer.
+
+Arguments: `lower` or `compile`, the two pipes' numbers, a folder for each request's files.
+
+lower    runs a kernel's Python for one config, as far as TTIR. The text that it makes names no places,
+         so that configs and sources which mean the same are the same.
+compile  makes a cubin of TTIR. It runs nobody's Python.
+
+A frame is 4 bytes of length, little endian, and as many bytes. A request is one frame of JSON; a reply
+is one of JSON and one of the text or the binary that was made.
+"""
+import ast
+import gc
+import importlib.util
+import json
+import os
+import shutil
+import struct
+import sys
+import traceback
+
+FRAME_BYTES_MAX = 40 << 20
+LOG_BYTES_MAX = 64 << 10
+WARP_THREADS = 32
+
+
+class Refused(Exception):
+    """What is wrong with a request, in words for people. `outcome` as tune::Outcome calls it."""
+
+    def __init__(self, message, outcome="compile_failed"):
+        super().__init__(message)
+        self.outcome = outcome
+
+
+# ---- Frames -------------------------------------------------------------------------------------
+
+
+def read_exactly(fd, size):
+    parts = []
+    while size > 0:
+        part = os.read(fd, min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def read_frame(fd):
+    (size,) = struct.unpack("<I", read_exactly(fd, 4))
+    if size > FRAME_BYTES_MAX:
+        raise EOFError
+    return read_exactly(fd, size)
+
+
+def write_frame(fd, payload):
+    data = memoryview(struct.pack("<I", len(payload)) + payload)
+    while data:
+        data = data[os.write(fd, data):]
+
+
+# ---- Python to TTIR -----------------------------------------------------------------------------
+
+
+class Lowered(Exception):
+    """Ends triton.compile once the TTIR is there."""
+
+
+def stop_after_ttir(backend):
+    """Makes a backend's compiler end before what depends on more than the TTIR."""
+    add_stages = backend.add_stages
+
+    def add(self, stages, *args, **kwargs):
+        add_stages(self, stages, *args, **kwargs)
+
+        def stop(module, metadata):
+            raise Lowered(module.str_nodebug())
+
+        stages["ttgir"] = stop
+
+    backend.add_stages = add
+
+
+def line_in(files, function_source, line):
+    """(file, line) of a line of a function's own text; None for a library's."""
+    for name, text in files.items():
+        at = text.find(function_source)
+        if at >= 0:
+            return name, text.count("\n", 0, at) + line
+    return None
+
+
+def causes(error):
+    chain = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return chain
+
+
+def described(error):
+    text = getattr(error, "error_message", None) or str(error)
+    name = type(error).__name__
+    return text if name in ("CompilationError", "CompileTimeAssertionFailure") and text else f"{name}: {text}"
+
+
+def explain(error, folder, files, source_name):
+    """"softmax.py:12: what is wrong": the innermost place that is of the kernel's own files."""
+    from triton.compiler.errors import CompilationError
+    chain = causes(error)
+    place = None
+    if isinstance(error, SyntaxError) and error.filename:
+        place = os.path.basename(error.filename), error.lineno
+    for each in chain:
+        if isinstance(each, CompilationError) and each.src and each.node is not None:
+            place = line_in(files, each.src, each.node.lineno) or place
+    for frame in traceback.extract_tb(chain[-1].__traceback__) if place is None else ():
+        if frame.filename.startswith(folder + "/"):
+            place = os.path.basename(frame.filename), frame.lineno
+    file, line = place or (source_name, None)
+    message = described(chain[-1]) if not isinstance(error, SyntaxError) else f"SyntaxError: {error.msg}"
+    return f"{file}:{line}: {message}" if line else f"{file}: {message}"
+
+
+def load_module(folder, name):
+    spec = importlib.util.spec_from_file_location("tune_kernel", os.path.join(folder, name))
+    if spec is None or not name.endswith(".py"):
+        raise Refused(f"{name}: a Triton source is a file of Python, NAME.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["tune_kernel"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_function(module, entry, source_name):
+    from triton.runtime.autotuner import Autotuner, Heuristics
+    from triton.runtime.jit import JITFunction
+
+    def is_function(value):
+        return isinstance(value, (Autotuner, Heuristics, JITFunction))
+
+    found = getattr(module, entry, None)
+    if not is_function(found):
+        known = [name for name, value in vars(module).items() if is_function(value)]
+        raise Refused(f"{source_name}: no @triton.jit function '{entry}'; it has: " +
+                      (", ".join(known) or "none"))
+    while isinstance(found, Autotuner):  # the spec says what there is to try
+        found = found.fn
+    if isinstance(found, Heuristics):
+        raise Refused(f"{source_name}: '{entry}' has @triton.heuristics, which run at a launch of "
+                      "Triton's own; give their values as defines of the spec")
+    return found
+
+
+def signature_of(function, request):
+    """What triton.compile wants to know of each parameter, and those that the kernel will have."""
+    entry, arguments = request["entry"], {each["name"]: each for each in request["arguments"]}
+    constants = {name: ast.literal_eval(value) for name, value in request["constants"]}
+    place = line_in(request["files"], function.src, 1)
+    where = f"{place[0]}:{place[1]}" if place else request["source_name"]
+    names = [each.name for each in function.params]
+    for name in arguments:
+        if name not in names:
+            raise Refused(f"{where}: '{entry}' has no parameter '{name}', which is an arg of the spec; "
+                          f"it has {', '.join(names)}")
+    signature, values, attributes, taken = {}, {}, {}, []
+    for i, each in enumerate(function.params):
+        argument = arguments.get(each.name)
+        if argument is None:
+            signature[each.name] = "constexpr"
+            if each.name in constants:
+                values[each.name] = constants[each.name]
+            elif each.has_default:
+                values[each.name] = each.default
+            else:
+                raise Refused(f"{where}: parameter '{each.name}' of '{entry}' is no arg, no param and no "
+                              "define of the spec")
+            continue
+        if each.is_constexpr:
+            raise Refused(f"{where}: parameter '{each.name}' of '{entry}' is a tl.constexpr, and an arg of "
+                          "the spec; make it a param or a define")
+        specialize = not each.do_not_specialize
+        if argument["is_one"] and specialize:
+            signature[each.name], values[each.name] = "constexpr", 1
+            continue
+        signature[each.name] = argument["type"]
+        aligned = specialize and not getattr(each, "do_not_specialize_on_alignment", False)
+        divisor = argument["divisor"] if aligned else 1
+        if divisor % 16 == 0:
+            attributes[(i,)] = [["tt.divisibility", 16]]
+        taken.append({"name": each.name, "type": argument["type"], "divisor": 16 if divisor % 16 == 0 else 1})
+    return signature, values, attributes, taken
+
+
+def lower(request, folder, triton):
+    files = request["files"]
+    for name, text in files.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    sys.path.insert(0, folder)
+    try:
+        module = load_module(folder, request["source_name"])
+        function = find_function(module, request["entry"], request["source_name"])
+        signature, values, attributes, taken = signature_of(function, request)
+        source = triton.compiler.ASTSource(function, signature, values, attributes)
+        triton.compile(source, target=target_of(request, triton), options=options_of(request))
+    except Lowered as lowered:
+        return {"entry": function.__name__, "parameters": taken}, str(lowered).encode()
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(explain(error, folder, files, request["source_name"])) from error
+    raise Refused("Triton went on behind the TTIR")
+
+
+# ---- TTIR to a cubin ----------------------------------------------------------------------------
+
+
+def target_of(request, triton):
+    return triton.backends.compiler.GPUTarget("cuda", request["sm"], WARP_THREADS)
+
+
+def options_of(request):
+    """The options by value; Triton itself takes any name and most values without a word."""
+    from triton.backends.nvidia.compiler import CUDAOptions
+    options = {name: ast.literal_eval(value) for name, value in request["options"]}
+    known = CUDAOptions.__dataclass_fields__
+    for name, value in options.items():
+        if name not in known:
+            raise Refused(f"this Triton has no option '{name}'", "invalid_config")
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        limits = {"num_warps": (1, 32), "num_ctas": (1, 16), "num_stages": (1, 64), "maxnreg": (16, 255)}
+        if name in limits:
+            low, high = limits[name]
+            if not whole or not low <= value <= high:
+                raise Refused(f"{name}={value}: it is a whole number from {low} to {high}", "invalid_config")
+        if name in ("num_warps", "num_ctas") and value & (value - 1):
+            raise Refused(f"{name}={value} is no power of two", "invalid_config")
+    if options.get("num_ctas", 1) > 1 and request["sm"] < 90:
+        raise Refused("num_ctas above 1 needs sm_90 or later", "invalid_config")
+    return options
+
+
+def parameters_of(module_text, entry):
+    """[(type, divisor)] of the function, from TTIR as Triton prints it."""
+    head = f"tt.func public @{entry}("
+    begin = module_text.find(head)
+    if begin < 0:
+        raise Refused(f"the TTIR has no function '{entry}' that is public")
+    text = module_text[begin + len(head):]
+    depth, parts, part = 0, [], ""
+    for i, char in enumerate(text):
+        if char in "(<{[":
+            depth += 1
+        elif char in ")>}]":
+            depth -= 1
+        if depth < 0 or (depth == 0 and char == ","):
+            parts.append(part.strip())
+            part = ""
+            if depth < 0:
+                break
+            continue
+        part += char
+    parameters = []
+    for part in filter(None, parts):
+        kind = part.split(":", 1)[1].strip()
+        divisor = 1
+        if "tt.divisibility = " in kind:
+            divisor = int(kind.split("tt.divisibility = ", 1)[1].split(" ", 1)[0])
+        kind = kind.split(" {", 1)[0].split(" loc(", 1)[0]
+        parameters.append((kind.replace("!tt.ptr<", "*").rstrip(">") if kind.startswith("!tt.ptr<") else kind,
+                           divisor))
+    return parameters
+
+
+def same_type(declared, given):
+    """TTIR's word for a type against Triton's: signs are not in TTIR."""
+    pointer = declared.startswith("*")
+    if pointer != given.startswith("*"):
+        return False
+    declared, given = declared.lstrip("*"), given.lstrip("*").removeprefix("k")
+    names = {"fp64": "f64", "fp32": "f32", "fp16": "f16", "u1": "i1", "u8": "i8", "u16": "i16", "u32": "i32",
+             "u64": "i64"}
+    return declared == names.get(given, given)
+
+
+def check_parameters(parameters, request):
+    arguments = request["arguments"]
+    if len(parameters) != len(arguments):
+        raise Refused(f"the TTIR's function '{request['entry']}' has {len(parameters)} parameters; there are "
+                      f"{len(arguments)} args")
+    for i, ((declared, _), given) in enumerate(zip(parameters, arguments)):
+        if not same_type(declared, given["type"]):
+            raise Refused(f"parameter {i + 1} of the TTIR's function '{request['entry']}' is {declared}; arg "
+                          f"'{given['name']}' is {given['type']}")
+
+
+def launch_of(metadata, request):
+    threads = metadata.num_warps * WARP_THREADS  # of warps that a pass has added, too
+    clusters = tuple(getattr(metadata, "cluster_dims", (metadata.num_ctas, 1, 1)))
+    if clusters != (metadata.num_ctas, 1, 1):
+        raise Refused(f"clusters of {clusters} blocks are not launched", "invalid_config")
+    if metadata.profile_scratch_size:
+        raise Refused("kernels with instrumentation are not launched", "invalid_config")
+    if metadata.launch_cooperative_grid or metadata.launch_pdl or metadata.tensordesc_meta:
+        raise Refused("cooperative and dependent launches, and descriptors made by the host, are not "
+                      "launched", "invalid_config")
+    return {
+        "entry": metadata.name,
+        "threads": threads,
+        "cluster": metadata.num_ctas,
+        "shared_bytes": metadata.shared,
+        "scratch": [{"bytes": metadata.global_scratch_size, "alignment": metadata.global_scratch_align},
+                    {"bytes": 0, "alignment": 1}],
+    }
+
+
+def compile_ttir(request, folder, triton):
+    from triton.runtime.errors import PTXASError
+    path = os.path.join(folder, "kernel.ttir")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(request["ttir"])
+    options = options_of(request)
+    parameters = parameters_of(request["ttir"], request["entry"])
+    check_parameters(parameters, request)
+    try:
+        kernel = triton.compile(path, target=target_of(request, triton), options=options)
+    except PTXASError as error:
+        raise Refused(str(error).split("Repro command:", 1)[0].strip()) from error
+    except Exception as error:
+        raise Refused(f"Triton: {described(causes(error)[-1])}") from error
+    reply = launch_of(kernel.metadata, request)
+    reply["divisors"] = [divisor for _, divisor in parameters]
+    return reply, kernel.asm["cubin"]
+
+
+# ---- Requests -----------------------------------------------------------------------------------
+
+
+def read_log(folder):
+    try:
+        with open(os.path.join(folder, "log"), "rb") as file:
+            return file.read(LOG_BYTES_MAX).decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def answer(handle, request, folder, triton):
+    """(reply, what was made)."""
+    try:
+        reply, made = handle(request, folder, triton)
+        reply["outcome"] = "ok"
+    except Refused as refused:
+        reply, made = {"outcome": refused.outcome, "message": str(refused)}, b""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    reply["log"] = read_log(folder)
+    return reply, made
+
+
+def fork_and_answer(handle, request, folder, triton, ours):
+    """In the child: what others' code prints goes to a file, and the pipes of this worker are closed."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(write_end)
+        return child, read_end
+    status = 1
+    try:
+        os.close(read_end)
+        for fd in ours:
+            os.close(fd)
+        log = os.open(os.path.join(folder, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        reply, made = answer(handle, request, folder, triton)
+        write_frame(write_end, json.dumps(reply).encode())
+        write_frame(write_end, made)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def read_answer(child, read_end):
+    """None if the child ended without a whole one; its end besides."""
+    try:
+        frames = (read_frame(read_end), read_frame(read_end))
+        json.loads(frames[0])
+    except (EOFError, ValueError):
+        frames = None
+    os.close(read_end)
+    return frames, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def serve(handle, requests, replies, folder, triton):
+    while True:
+        try:
+            request = json.loads(read_frame(requests))
+        except EOFError:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        frames, code = read_answer(*fork_and_answer(handle, request, folder, triton, (requests, replies)))
+        if frames is None:
+            end = f"signal {-code}" if code < 0 else f"exit code {code}"
+            reply = {"outcome": "compile_failed", "log": read_log(folder),
+                     "message": f"Triton's process ended by {end}"}
+            frames = (json.dumps(reply).encode(), b"")
+        shutil.rmtree(folder, ignore_errors=True)
+        for frame in frames:
+            write_frame(replies, frame)
+
+
+WARM_SOURCE = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def warm(x, SIZE: tl.constexpr):
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(x + at, tl.exp(tl.load(x + at)))
+"""
+WARM_TTIR = "module {\n  tt.func public @warm(%arg0: !tt.ptr<f32>) {\n    tt.return\n  }\n}\n"
+
+
+def warm(handle, folder, triton):
+    """What the first compile of a process costs more than others is spent before there is a fork."""
+    os.makedirs(folder, exist_ok=True)
+    argument = {"name": "x", "type": "*fp32", "divisor": 16, "is_one": False}
+    request = {"entry": "warm", "sm": 90, "options": [], "arguments": [argument]}
+    request |= {"files": {"warm.py": WARM_SOURCE}, "source_name": "warm.py", "constants": [["SIZE", "32"]]}
+    request |= {"ttir": WARM_TTIR}
+    handle(request, folder, triton)
+    sys.path.remove(folder) if folder in sys.path else None
+    sys.modules.pop("tune_kernel", None)
+    gc.collect()
+    gc.freeze()
+
+
+def main():
+    kind, requests, replies, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    os.makedirs(folder, exist_ok=True)
+    os.environ.update(TRITON_CACHE_DIR=os.path.join(folder, "cache"), TMPDIR=folder, HOME=folder,
+                      TRITON_DISABLE_LINE_INFO="1", TRITON_DUMP_PTXAS_LOG="1", TRITON_DEFAULT_FP_FUSION="1")
+    sys.dont_write_bytecode = True
+    try:
+        import triton
+        import triton.compiler
+        from triton.backends.nvidia.compiler import CUDABackend
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if kind == "lower":
+            stop_after_ttir(CUDABackend)
+        handle = lower if kind == "lower" else compile_ttir
+        warm(handle, folder, triton)
+        ready = {"outcome": "ok"}
+    except Exception as error:
+        ready = {"outcome": "failed", "message": f"{type(error).__name__}: {error}"}
+    write_frame(replies, json.dumps(ready).encode())
+    write_frame(replies, b"")
+    if ready["outcome"] == "ok":
+        serve(handle, requests, replies, folder, triton)
+    os._exit(0)  # nothing is left to be tidied up, and Triton's bindings would say so at length
+
+
+main()
