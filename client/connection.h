@@ -41,7 +41,10 @@ enum class Need {
 
 // What tunectl can start in its own process.
 struct EmbeddedServers {
-  std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>(Need)> daemon;
+  // `include_roots`: NAME=DIR, as tunerd's flag.
+  std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>(
+      Need, const std::vector<std::string>& include_roots)>
+      daemon;
   StartEmbedded replay;  // recorded spaces; holds no state and no device
 };
 

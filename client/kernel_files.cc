@@ -15,6 +15,7 @@ namespace tune::client {
 namespace {
 
 constexpr size_t kMaxSourceBytes = 1 << 20;
+constexpr size_t kMaxDataBytes = 16 << 20;
 constexpr size_t kMaxFiles = 256;
 
 // The server reports errors, with everything it knows; this parse only looks for file names.
@@ -22,6 +23,30 @@ class IgnoreErrors : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int, int, const std::string&) override {}
 };
+
+// What buffers are filled with or compared with.
+std::set<std::string> DataFilesOf(const v1::KernelSpec& spec) {
+  std::set<std::string> names;
+  for (const v1::Arg& arg : spec.args()) {
+    names.insert({arg.buffer().file(), arg.buffer().expected(), arg.symbol().file()});
+  }
+  names.erase("");
+  return names;
+}
+
+// Adds the files, which may have so many bytes in all.
+absl::Status AddFiles(const std::string& folder, const std::set<std::string>& names,
+                      size_t bytes_left, const ReadFile& read, v1::KernelSource& source) {
+  for (const std::string& name : names) {
+    // A name that leaves the folder is refused by the server; nothing outside is read for it here.
+    if (name == ".." || absl::StrContains(name, '/')) continue;
+    absl::StatusOr<std::string> text = read(folder, name, bytes_left);
+    if (!text.ok()) return text.status();
+    bytes_left -= text->size();
+    (*source.mutable_files())[name] = *std::move(text);
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -50,19 +75,15 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
   std::set<std::string> names(spec.headers().begin(), spec.headers().end());
   names.insert({spec.source(), spec.reference().source()});
   names.erase("");
-  if (names.size() > kMaxFiles) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' names ", names.size(), " files; at most ", kMaxFiles));
+  const std::set<std::string> data = DataFilesOf(spec);
+  if (names.size() + data.size() > kMaxFiles) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", path, "' names ", names.size() + data.size(), " files; at most ", kMaxFiles));
   }
-  size_t bytes_left = kMaxSourceBytes - spec_text->size();
-  for (const std::string& name : names) {
-    // A name that leaves the folder is refused by the server; nothing outside is read for it here.
-    if (name == ".." || absl::StrContains(name, '/')) continue;
-    absl::StatusOr<std::string> text = read(folder, name, bytes_left);
-    if (!text.ok()) return text.status();
-    bytes_left -= text->size();
-    (*kernel.source.mutable_files())[name] = *std::move(text);
-  }
+  absl::Status added =
+      AddFiles(folder, names, kMaxSourceBytes - spec_text->size(), read, kernel.source);
+  if (added.ok()) added = AddFiles(folder, data, kMaxDataBytes, read, kernel.source);
+  if (!added.ok()) return added;
   return kernel;
 }
 

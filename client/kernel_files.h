@@ -19,9 +19,9 @@ struct KernelFiles {
 using ReadFile = std::function<absl::StatusOr<std::string>(
     const std::string& folder, const std::string& name, size_t bytes_max)>;
 
-// The spec at `path` with the source and headers it names, from the spec's folder.
+// The spec at `path` with the source, headers and data it names, from the spec's folder.
 // INVALID_ARGUMENT: a file that cannot be read, that is no regular file or that a link leads to out
-// of the folder; more than 256 files, or more than 1 MiB in all.
+// of the folder; more than 256 files, 1 MiB of text, or 16 MiB of what buffers hold.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path);
 // The same from where `read` reads: a commit, say.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read);

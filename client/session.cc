@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "client/json.h"
 #include "client/rpc.h"
 
@@ -11,8 +12,15 @@ namespace tune::client {
 absl::StatusOr<Connection*> Session::Connect(Need need) {
   if (connection_ == nullptr) {
     auto connection =
-        Connection::Open(address, tls, daemon_user, [&] { return embedded_.daemon(need); });
+        Connection::Open(address, tls, daemon_user,
+                         [&] { return embedded_.daemon(need, include_roots); });
     if (!connection.ok()) return connection.status();
+    if (!(*connection)->embedded() && !include_roots.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the daemon at ", (*connection)->address(),
+                       " decides what kernels may include: start it with --include-root ",
+                       include_roots[0], ", and leave the flag out here"));
+    }
     connection_ = *std::move(connection);
   }
   return connection_.get();

@@ -28,9 +28,11 @@ std::string HowToShare(const std::string& owner, const std::string& state_dir) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(StoreUse store_use) {
+absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(
+    StoreUse store_use, const std::vector<std::string>& include_roots) {
   RETURN_IF_ERROR(StartLog("error", LogFormat::kText));
-  ServerOptions options{.store_use = store_use, .embedded = true};
+  ServerOptions options{
+      .store_use = store_use, .embedded = true, .include_roots = include_roots};
   ASSIGN_OR_RETURN(options.state_dir, DefaultStateDir());
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
   if (!absl::IsFailedPrecondition(server.status())) return server;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/server.h"
@@ -12,6 +14,7 @@ namespace tune::server {
 // Starts it on the default state folder, reachable through InProcessChannel only, logging nothing
 // below warnings. FAILED_PRECONDITION if it is to own the folder and another process does; says how
 // to share.
-absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(StoreUse store_use);
+absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(
+    StoreUse store_use, const std::vector<std::string>& include_roots);
 
 }  // namespace tune::server

@@ -46,7 +46,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
-constexpr int kReceiveBytesMax = 4 << 20;   // a kernel's sources have at most 1 MiB
+constexpr int kReceiveBytesMax = 20 << 20;  // a kernel's files have at most 17 MiB
 constexpr int kConcurrentStreamsMax = 256;  // of one connection
 constexpr uint32_t kLeftJobsMax = 100000;
 
@@ -148,10 +148,12 @@ absl::Status Server::Parts::OpenState() {
   if (options.store_use != StoreUse::kOwn) {
     ASSIGN_OR_RETURN(scratch, PrivateFolder::Make());
   }
+  ASSIGN_OR_RETURN(IncludeRoots include_roots, IncludeRoots::Read(options.include_roots));
   ASSIGN_OR_RETURN(workers, Workers::Create({.state_dir = options.state_dir,
                                              .scratch_dir = scratch ? scratch->path() : "",
                                              .worker_dir = options.worker_dir,
                                              .limits = options.limits,
+                                             .include_roots = std::move(include_roots),
                                              .triton_python = options.triton_python,
                                              .allow_weak_walls = options.allow_weak_walls,
                                              .compile_deadline = options.compile_deadline,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,7 @@ struct ServerOptions {
   std::string snapshot_dir;
   std::string worker_dir;   // of the workers' programs; empty: beside this program or in ../libexec
   Limits limits;
+  std::vector<std::string> include_roots;  // NAME=DIR: folders that kernels may include from
   bool drop_damaged_log = false;  // see db::StoreOptions
   std::string triton_python;  // a Python that has Triton; empty: the first that is found
   bool allow_weak_walls = false;  // kernels may run where walls around workers are missing

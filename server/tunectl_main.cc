@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl. Its main is here because only server/ may start a server in process.
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "client/commands/app.h"
 #include "server/embedded.h"
@@ -44,8 +46,8 @@ int main(int argc, char** argv) {
   return tune::client::RunTunectl(
       argc, argv,
       {.daemon =
-           [](tune::client::Need need) {
-             return Embed(tune::server::StartEmbedded(StoreUseFor(need)));
+           [](tune::client::Need need, const std::vector<std::string>& include_roots) {
+             return Embed(tune::server::StartEmbedded(StoreUseFor(need), include_roots));
            },
        .replay = [] { return Embed(tune::server::ReplayServer::Start()); }});
 }

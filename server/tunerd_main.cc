@@ -124,6 +124,11 @@ int main(int argc, char** argv) {
   app.add_flag("--drop-damaged-log", options.drop_damaged_log,
                "Go on without the unreadable part of a damaged write-ahead log; a copy is kept");
   AddLimits(app, options.limits);
+  app.add_option("--include-root", options.include_roots,
+                 "NAME=DIR: a folder of headers that kernels may include from, by include_roots of "
+                 "their specs; may be given several times")
+      ->type_name("NAME=DIR")
+      ->allow_extra_args(false);
   app.add_flag("--allow-weak-walls", options.allow_weak_walls,
                "Run kernels even where walls around workers are missing; for trusted kernels only");
   app.add_option("--triton-python", options.triton_python,

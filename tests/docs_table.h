@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
@@ -32,6 +33,15 @@ inline std::vector<std::vector<std::string>> TableRows(const std::string& path) 
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+// A source with the header or the statement of a row of docs/sources.md.
+inline std::string SampleOf(const std::string& row) {
+  const bool header = absl::StartsWith(row, "<");
+  return absl::StrCat(header ? "#include " + row : "#include <cooperative_groups.h>",
+                      "\nnamespace cooperative_groups {}\nnamespace cg = cooperative_groups;\n",
+                      "extern \"C\" __global__ void sample(int* i, float* f, double* d) {\n",
+                      header ? "i[0] = 1;" : row, "\n}\n");
 }
 
 }  // namespace tune

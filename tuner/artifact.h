@@ -53,22 +53,37 @@ struct EntryFacts {
   int64_t threads = 0;      // of a block: exactly so many, as the kernel was compiled for
   int64_t threads_max = 0;  // of a block: no more
   std::optional<LaunchFacts> launch;
+  std::string symbol;       // what the binary calls it; empty: as the plan does
+  int unit = 0;
 
   friend bool operator==(const EntryFacts&, const EntryFacts&) = default;
 };
-TUNE_FIELDS(EntryFacts, name, parameters, threads, threads_max, launch);
+TUNE_FIELDS(EntryFacts, name, parameters, threads, threads_max, launch, symbol, unit);
+
+// A variable of an artifact that programs fill.
+struct SymbolFacts {
+  std::string variable;  // as the plan names it
+  std::string symbol;    // what the binary calls it
+  int unit = 0;
+
+  friend bool operator==(const SymbolFacts&, const SymbolFacts&) = default;
+};
+TUNE_FIELDS(SymbolFacts, variable, symbol, unit);
 
 struct Artifact {
   // kOk, kCompileFailed, kCompileTimeout or kInvalidConfig (an option or include that is not
   // allowed).
   Outcome outcome = Outcome::kOk;
   std::string log;      // the compiler's own words
-  std::string binary;   // a cubin, a shared object for the CPU, or text that the driver compiles
+  // A cubin, a shared object for the CPU, or text that the driver compiles; of several units, all
+  // of them in one (tuner/bundle.h).
+  std::string binary;
   Resources resources;  // of each kind, the most that an entry takes
   std::vector<EntryFacts> entries;  // those that were asked for, in that order
+  std::vector<SymbolFacts> symbols;
   double seconds = 0;
 };
-TUNE_FIELDS(Artifact, outcome, log, binary, resources, entries, seconds);
+TUNE_FIELDS(Artifact, outcome, log, binary, resources, entries, symbols, seconds);
 
 // Each resource of an entry where it takes more than those before.
 void AddResources(const Resources& entry, Resources& resources);

@@ -31,6 +31,11 @@ const std::vector<LanguageTraits>& Languages() {
        .launched_as_compiled = true,
        .options = triton_options,
        .suffix = ".ttir"},
+      {.language = Language::kCubin,
+       .name = "cubin",
+       .has_macros = false,
+       .is_text = false,
+       .on_host = false},
   };
   return *kLanguages;
 }

@@ -11,7 +11,7 @@
 namespace tune {
 
 // Sent between the daemon and its workers: do not renumber.
-enum class Language { kCuda = 1, kPtx = 2, kTriton = 3, kTtir = 4 };
+enum class Language { kCuda = 1, kPtx = 2, kTriton = 3, kTtir = 4, kCubin = 5 };
 
 struct LanguageTraits {
   Language language = Language::kCuda;

@@ -23,6 +23,22 @@ struct SourceFile {
 };
 TUNE_FIELDS(SourceFile, name, text);
 
+// A variable of a source that programs fill.
+struct CompileSymbol {
+  std::string variable;  // as C++ names it
+  int64_t bytes = 0;     // exactly so many
+};
+TUNE_FIELDS(CompileSymbol, variable, bytes);
+
+// A further source of a compilation, which is compiled by itself.
+struct CompileUnit {
+  std::string source_name;
+  std::string source_text;
+  std::vector<std::string> entries;
+  std::vector<CompileSymbol> symbols;
+};
+TUNE_FIELDS(CompileUnit, source_name, source_text, entries, symbols);
+
 // What a compiler may take for granted of an argument of the launch, where the language compiles
 // for each kind of arguments.
 struct ArgumentHint {
@@ -45,22 +61,41 @@ struct CompilePlan {
   // -Dname=value, in order; in a language with constants, their values as Python writes them.
   std::vector<std::pair<std::string, std::string>> defines;
   std::vector<std::string> options;  // on the allow-list only
-  std::vector<std::string> entries;  // kernels of the artifact that are launched, each once
+  // Kernels of the artifact that are launched, each once: "softmax", "ops::sum<128, float>".
+  std::vector<std::string> entries;
   std::vector<ArgumentHint> arguments;  // of the entry, where the language compiles for them
+  std::vector<CompileSymbol> symbols;
+  std::vector<std::string> include_roots;  // names that the operator gave to folders
+  std::vector<CompileUnit> more;           // units 1, 2, ...; the source above is unit 0
 };
 TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
-            entries, arguments);
+            entries, arguments, symbols, include_roots, more);
 
 // Sent between the daemon and its workers, as Fill::Kind is: do not renumber.
 enum class Role { kInput = 1, kOutput = 2, kInOut = 3, kScratch = 4 };
 
 struct Fill {
-  enum class Kind { kNormal = 1, kUniform = 2, kConstant = 3, kIota = 4 };
+  enum class Kind {
+    kNormal = 1,
+    kUniform = 2,
+    kConstant = 3,
+    kIota = 4,
+    kPermutation = 5,
+    kSorted = 6,
+    kOneHot = 7,
+    kLowerTriangular = 8,
+    kUpperTriangular = 9,
+    kCsrOffsets = 10,
+    kCsrColumns = 11
+  };
   Kind kind = Kind::kNormal;
   double low = 0;
-  double high = 1;
+  double high = 1;      // of the two of CSR, the number of nonzeros
+  int64_t rows = 1;     // of a matrix
+  int64_t columns = 1;  // of a row
+  std::string key;      // the buffer that random numbers are drawn for; empty: the one itself
 };
-TUNE_FIELDS(Fill, kind, low, high);
+TUNE_FIELDS(Fill, kind, low, high, rows, columns, key);
 
 struct BufferPlan {
   std::string name;
@@ -94,13 +129,17 @@ TUNE_FIELDS(TensorMapPlan, name, buffer, dims, strides_bytes, box, swizzle_bytes
 using ArgPlan = std::variant<BufferPlan, ScalarPlan, TensorMapPlan>;
 
 struct LaunchPlan {
-  std::string entry;  // of the artifact
+  std::string entry;  // of the artifact: as the plan names it, until the program is bound
   std::array<int64_t, 3> grid = {1, 1, 1};     // blocks
   std::array<int64_t, 3> block = {1, 1, 1};    // threads
   std::array<int64_t, 3> cluster = {1, 1, 1};  // blocks
   int64_t shared_bytes = 0;                    // dynamic
+  bool cooperative = false;                    // all blocks run at the same time
+  bool programmatic_dependent_launch = false;  // may begin before the step ahead of it has ended
+  int unit = 0;                                // of the artifact
 };
-TUNE_FIELDS(LaunchPlan, entry, grid, block, cluster, shared_bytes);
+TUNE_FIELDS(LaunchPlan, entry, grid, block, cluster, shared_bytes, cooperative,
+            programmatic_dependent_launch, unit);
 
 struct WorkPlan {
   double flops = 0;
@@ -112,8 +151,10 @@ TUNE_FIELDS(WorkPlan, flops, bytes, peak);
 struct TolerancePlan {
   double rtol = 0;
   double atol = 0;
+  double relative_norm = 0;  // bound of the relative L2 error of the whole output; 0: none
+  double mismatches = 0;     // the share of elements that may be beyond rtol and atol
 };
-TUNE_FIELDS(TolerancePlan, rtol, atol);
+TUNE_FIELDS(TolerancePlan, rtol, atol, relative_norm, mismatches);
 
 // One launch of a program, and what happens before it.
 struct StepPlan {
@@ -123,28 +164,57 @@ struct StepPlan {
 };
 TUNE_FIELDS(StepPlan, launch, args, zero);
 
+// A variable of the artifact that is set before every launch.
+struct SymbolPlan {
+  std::string variable;  // as the plan names it, until the program is bound
+  int unit = 0;          // of the artifact
+  BufferPlan buffer;     // of the problem, which has its bytes
+};
+TUNE_FIELDS(SymbolPlan, variable, unit, buffer);
+
 // What a config becomes: one compilation, and steps that run back to back. Timed from the first
 // start, be it of a launch or of a zeroing, to the last end.
 struct ProgramPlan {
   CompilePlan compile;
   std::vector<StepPlan> steps;  // at least one
+  std::vector<SymbolPlan> symbols;
 };
 
 // What runs.
 struct Program {
   std::vector<StepPlan> steps;
   std::string binary;  // of the artifact that the steps launch entries of
+  std::vector<SymbolPlan> symbols;
 };
-TUNE_FIELDS(Program, steps, binary);
+TUNE_FIELDS(Program, steps, binary, symbols);
+
+// Elements of a buffer that the user sent, or that are right for it.
+struct BufferFile {
+  std::string buffer;
+  DType dtype = DType::kF32;
+  std::string elements;   // little endian
+  bool expected = false;  // what is right; else what the buffer is filled with
+};
+TUNE_FIELDS(BufferFile, buffer, dtype, elements, expected);
 
 // What stays the same for every variant of a problem on one device: buffers, reference, work.
 struct ProblemPlan {
   std::vector<BufferPlan> buffers;
-  ProgramPlan reference;  // of one step; its output buffers have the reference's dtype
+  // Of one step; its output buffers have the reference's dtype. Without steps where files hold all
+  // that is right.
+  ProgramPlan reference;
   // By the dtype of the tuned kernel's buffer.
   std::vector<std::pair<DType, TolerancePlan>> tolerances;
+  std::vector<std::pair<std::string, TolerancePlan>> buffer_tolerances;  // these go first
+  std::vector<BufferFile> files;
   WorkPlan work;
 };
+
+// A unit of a compilation as one of its own; 0 is the source, others are those of `more`.
+CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit);
+
+// With what a compiler made of it.
+Program WithBinary(const ProgramPlan& plan, std::string binary);
 
 // The problem's buffer of a name; null: it has none such.
 const BufferPlan* FindBuffer(const ProblemPlan& plan, const std::string& name);

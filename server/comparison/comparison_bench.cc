@@ -98,7 +98,7 @@ absl::StatusOr<RunReport> ComparisonBench::Measure(size_t kernel, const Compared
   ASSIGN_OR_RETURN(const std::string fault,
                    Prepare(kernel, program.problem, program.reference_binary));
   if (!fault.empty()) return NotRun(fault);
-  return twins_[kernel]->Run({{program.plan.steps, program.binary}, policy_}, cancelled_);
+  return twins_[kernel]->Run({WithBinary(program.plan, program.binary), policy_}, cancelled_);
 }
 
 absl::StatusOr<std::vector<RunReport>> ComparisonBench::Agree(

@@ -192,11 +192,12 @@ absl::Status ComparisonWork::CompileOne(Candidate& candidate, const Cancelled& c
     row.outcome = result.artifact.outcome;
     row.message = row.outcome == Outcome::kOk ? "" : Shortened(what + result.artifact.log);
     plan.steps = std::move(result.steps);
+    plan.symbols = std::move(result.symbols);
     binary = std::move(result.artifact.binary);
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(compile(program.plan, "", program.binary));
-  if (row.outcome == Outcome::kOk) {
+  if (row.outcome == Outcome::kOk && !program.problem.reference.steps.empty()) {
     RETURN_IF_ERROR(
         compile(program.problem.reference, "the reference: ", program.reference_binary));
   }

@@ -70,7 +70,7 @@ absl::StatusOr<bool> GateBench::MeasureLeg(Side side, const GateVariant& variant
   DeviceSupervisor& supervisor = SupervisorOf(side);
   const uint64_t restarts = supervisor.Status().worker_restarts;
   ASSIGN_OR_RETURN(RunReport report,
-                   supervisor.Run({{variant.plan.steps, variant.binary}, policy_}, cancelled_));
+                   supervisor.Run({WithBinary(variant.plan, variant.binary), policy_}, cancelled_));
   db::GateLegRow& row = outcome.legs.emplace_back();
   row.outcome = report.outcome;
   row.leg.revision = side;

@@ -17,6 +17,7 @@
 #include "server/gate/gate_bench.h"
 #include "server/supervision/machine_code.h"
 #include "server/workload/workload.h"
+#include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
 #include "tuner/status_macros.h"
@@ -58,6 +59,16 @@ struct Candidate {
   db::GateKernelRow row;
 };
 
+// Those that have a reference.
+std::vector<GateVariant*> SidesOf(Candidate& candidate) {
+  std::vector<GateVariant*> sides;
+  if (candidate.base) sides.push_back(&*candidate.base);
+  sides.push_back(&candidate.head);
+  std::erase_if(sides,
+                [](const GateVariant* side) { return side->problem.reference.steps.empty(); });
+  return sides;
+}
+
 // One run while it lasts. Not thread-safe.
 class GateRun {
  public:
@@ -80,7 +91,8 @@ class GateRun {
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
-  void Keep(std::string& binary, Artifact& artifact);
+  // What is launched, and how.
+  void Keep(CompileResult& result, ProgramPlan& plan, std::string& binary);
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
   absl::Status StoreKernels();
   absl::Status Decide();
@@ -215,16 +227,15 @@ absl::Status GateRun::CompileVariants() {
     if (!candidate.row.fault.empty()) continue;
     CompileResult* base = candidate.base ? &results[next++] : nullptr;
     CompileResult& head = results[next++];
-    if (base != nullptr) candidate.base->plan.steps = std::move(base->steps);
-    candidate.head.plan.steps = std::move(head.steps);
+    if (base != nullptr) candidate.base->plan.steps = base->steps;
+    candidate.head.plan.steps = head.steps;
     NoteCode(candidate, base, head);
-    if (base != nullptr) Keep(candidate.base->binary, base->artifact);
-    Keep(candidate.head.binary, head.artifact);
+    if (base != nullptr) Keep(*base, candidate.base->plan, candidate.base->binary);
+    Keep(head, candidate.head.plan, candidate.head.binary);
     if (!candidate.recovery) continue;
     CompileResult& recovery = results[next++];
     if (recovery.artifact.outcome == Outcome::kOk) {
-      candidate.recovery->plan.steps = std::move(recovery.steps);
-      Keep(candidate.recovery->binary, recovery.artifact);
+      Keep(recovery, candidate.recovery->plan, candidate.recovery->binary);
     } else {
       candidate.recovery.reset();
     }
@@ -232,7 +243,10 @@ absl::Status GateRun::CompileVariants() {
   return absl::OkStatus();
 }
 
-void GateRun::Keep(std::string& binary, Artifact& artifact) {
+void GateRun::Keep(CompileResult& result, ProgramPlan& plan, std::string& binary) {
+  Artifact& artifact = result.artifact;
+  plan.steps = std::move(result.steps);
+  plan.symbols = std::move(result.symbols);
   binary_bytes_ += static_cast<int64_t>(artifact.binary.size());
   binary = std::move(artifact.binary);
 }
@@ -261,19 +275,17 @@ absl::Status GateRun::CompileReferences() {
     const bool skipped = candidate.row.identical && plan_.run.kind == db::GateKind::kGate;
     return candidate.row.fault.empty() && !skipped;
   };
-  for (const Candidate& candidate : candidates_) {
+  for (Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    if (candidate.base) batch.Add(candidate.base->problem.reference);
-    batch.Add(candidate.head.problem.reference);
+    for (GateVariant* side : SidesOf(candidate)) batch.Add(side->problem.reference);
   }
   ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
   size_t next = 0;
   for (Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head}) {
-      if (side == nullptr) continue;
+    for (GateVariant* side : SidesOf(candidate)) {
       CompileResult& result = results[next++];
-      Keep(side->reference_binary, result.artifact);
+      Keep(result, side->problem.reference, side->reference_binary);
       if (result.artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
         candidate.row.fault = ReferenceFault(side->problem, result);
       }

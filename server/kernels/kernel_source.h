@@ -11,7 +11,8 @@
 
 namespace tune::server {
 
-inline constexpr size_t kSourceBytesMax = 1 << 20;  // of a submitted kernel, all files together
+// Of a submitted kernel, all files together: 1 MiB of text, and what buffers hold.
+inline constexpr size_t kSourceBytesMax = 17 << 20;
 inline constexpr int kSourceFilesMax = 64;
 
 // INVALID_ARGUMENT has the file, line and column.

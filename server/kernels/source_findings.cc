@@ -37,14 +37,17 @@ absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, con
     if (!finding.message.empty()) findings.push_back(std::move(finding));
   };
   const auto check = [&](const ProgramPlan& program) {
-    add({.message = WhyNoKernel(program.compile), .of_entry = true});
+    for (size_t unit = 0; unit <= program.compile.more.size(); ++unit) {
+      add({.message = WhyNoKernel(PlanOfUnit(program.compile, unit)), .of_entry = true});
+    }
     for (const StepPlan& step : program.steps) {
-      add({.message = WhyOrderIsDoubtful(program.compile, step.launch.entry, step.args),
-           .certain = false});
+      const CompilePlan unit =
+          PlanOfUnit(program.compile, static_cast<size_t>(step.launch.unit));
+      add({.message = WhyOrderIsDoubtful(unit, step.launch.entry, step.args), .certain = false});
     }
   };
   add({.message = WhyWorkIsTooLittle(plan), .certain = false});
-  check(plan.reference);
+  if (!plan.reference.steps.empty()) check(plan.reference);
   ASSIGN_OR_RETURN(const Config config, kernel.Defaults(problem, traits));
   ASSIGN_OR_RETURN(const ProgramPlan program, kernel.PlanProgram(problem, traits, config));
   check(program);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "server/profile/profile_convert.h"
 #include "server/wire/nouns.h"
+#include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
@@ -219,6 +220,7 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
     item.plan = *std::move(plan);
     ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(item.plan, context.cancelled()));
     item.plan.steps = std::move(result.steps);
+    item.plan.symbols = std::move(result.symbols);
     item.profile.outcome = result.artifact.outcome;
     item.profile.resources = result.artifact.resources;
     item.profile.resources.dynamic_shared_bytes = DynamicSharedBytes(item.plan.steps);
@@ -249,7 +251,7 @@ absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item,
                                  const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(
       RunReport report,
-      device.Run({{item.plan.steps, item.binary},
+      device.Run({WithBinary(item.plan, item.binary),
                  With(key_.cache_mode, ProfileOfTarget(key_.target).profile)},
                 cancelled));
   Profile& profile = item.profile;
@@ -305,7 +307,7 @@ absl::Status ProfileJob::CountAll(JobContext& context) {
     if (!Runs(item)) continue;
     context.Say(absl::StrCat("counting ", ToText(item.profile.config), " (", i + 1, " of ",
                              items_.size(), ")"));
-    CountRequest request{.program = {item.plan.steps, item.binary},
+    CountRequest request{.program = WithBinary(item.plan, item.binary),
                          .set = set_,
                          .cache_mode = key_.cache_mode,
                          .readings = kReadings};

@@ -38,6 +38,18 @@ void AppendField(std::string& text, absl::string_view field) {
   absl::StrAppend(&text, field.size(), ":", field, "\n");
 }
 
+void AppendUnit(std::string& text, const CompileUnit& unit) {
+  AppendField(text, unit.source_name);
+  AppendField(text, unit.source_text);
+  AppendField(text, absl::StrCat(unit.entries.size()));
+  for (const std::string& entry : unit.entries) AppendField(text, entry);
+  AppendField(text, absl::StrCat(unit.symbols.size()));
+  for (const CompileSymbol& symbol : unit.symbols) {
+    AppendField(text, symbol.variable);
+    AppendField(text, absl::StrCat(symbol.bytes));
+  }
+}
+
 absl::Status Failed(const std::string& what, const std::string& path, int error) {
   const std::string message = absl::StrCat(what, " ", path, ": ", strerror(error));
   return error == ENOSPC || error == EDQUOT || error == EFBIG
@@ -127,10 +139,9 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
   AppendField(text, ToText(plan.language));
   AppendField(text, compiler_version);
   AppendField(text, plan.target);
-  AppendField(text, plan.source_name);
-  AppendField(text, plan.source_text);
-  AppendField(text, absl::StrCat(plan.entries.size()));
-  for (const std::string& entry : plan.entries) AppendField(text, entry);
+  AppendUnit(text, {plan.source_name, plan.source_text, plan.entries, plan.symbols});
+  AppendField(text, absl::StrCat(plan.more.size()));
+  for (const CompileUnit& unit : plan.more) AppendUnit(text, unit);
   AppendField(text, absl::StrCat(plan.headers.size()));
   for (const SourceFile& header : plan.headers) {
     AppendField(text, header.name);
@@ -141,6 +152,8 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
     AppendField(text, name);
     AppendField(text, value);
   }
+  AppendField(text, absl::StrCat(plan.include_roots.size()));
+  for (const std::string& name : plan.include_roots) AppendField(text, name);
   AppendField(text, absl::StrCat(plan.options.size()));
   for (const std::string& option : plan.options) AppendField(text, option);
   for (const ArgumentHint& argument : plan.arguments) {

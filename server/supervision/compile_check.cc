@@ -109,10 +109,10 @@ absl::StatusOr<uint64_t> CompileOnly(const Kernel& kernel, const Problem& proble
   const size_t in_flight_max = kQueuedPerWorker * static_cast<size_t>(pool->workers());
   Collector collector(compilers, hooks);
   absl::StatusOr<ProblemPlan> problem_plan = kernel.PlanProblem(problem, traits);
-  if (problem_plan.ok()) {
-    collector.Submit(kReference, problem_plan->reference);
-  } else {
+  if (!problem_plan.ok()) {
     collector.Skip(kReference, std::string(problem_plan.status().message()));
+  } else if (!problem_plan->reference.steps.empty()) {
+    collector.Submit(kReference, problem_plan->reference);
   }
   for (const Config& config : configs) {
     absl::StatusOr<ProgramPlan> plan = kernel.PlanProgram(problem, traits, config);

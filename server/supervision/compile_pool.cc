@@ -216,11 +216,17 @@ absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
   if (!job.plan) return result;
   if (options_.cache != nullptr) {
     std::optional<Artifact> hit =
-        options_.cache->Get(CompileKey(*job.plan, VersionOf(job.plan->language)));
+        options_.cache->Get(KeyOf(*job.plan, VersionOf(job.plan->language)));
     if (hit) return CompileResult{*std::move(hit), true};
   }
   ASSIGN_OR_RETURN(result.artifact, CompileInWorker(slot, *job.plan, cancelled));
   return result;
+}
+
+// Headers that the operator offers are not in the plan, but in the digest of their folder.
+std::string CompilePool::KeyOf(const CompilePlan& plan, const std::string& version) const {
+  return CompileKey(plan, absl::StrCat(version, "\n",
+                                       options_.include_roots.DigestOf(plan.include_roots)));
 }
 
 absl::StatusOr<Artifact> CompilePool::CompileInWorker(Slot& slot, const CompilePlan& plan,
@@ -275,7 +281,7 @@ std::optional<Artifact> CompilePool::Answered(Slot& slot, const CompilePlan& pla
   // A cache that cannot be written to costs time later on, not this variant.
   if (options_.cache != nullptr) {
     options_.cache
-        ->Put(CompileKey(plan, VersionIn(slot.compilers, plan.language)), reply.compiled())
+        ->Put(KeyOf(plan, VersionIn(slot.compilers, plan.language)), reply.compiled())
         .IgnoreError();
   }
   absl::StatusOr<Artifact> artifact = FromWire(std::move(*reply.mutable_compiled()));
@@ -312,6 +318,10 @@ absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
   command.args.insert(command.args.end(),
                       {"--binary-bytes", absl::StrCat(options_.binary_bytes_max), "--log-bytes",
                        absl::StrCat(options_.log_bytes_max)});
+  for (const IncludeRoot& root : options_.include_roots.all()) {
+    command.args.insert(command.args.end(),
+                        {"--include-root", absl::StrCat(root.name, "=", root.dir)});
+  }
   ASSIGN_OR_RETURN(slot.process, WorkerProcess::Start(command));
   // Compilers keep every core busy: the daemon, and what measures, comes first.
   (void)setpriority(PRIO_PGRP, static_cast<id_t>(slot.process->pid()), kNiceness);

@@ -24,6 +24,7 @@
 #include "server/supervision/wall_book.h"
 #include "server/supervision/worker_process.h"
 #include "tuner/device/compiler.h"
+#include "tuner/device/include_roots.h"
 #include "tuner/plan.h"
 
 namespace tune::server {
@@ -41,6 +42,7 @@ struct CompilePoolOptions {
   int workers = 1;
   int64_t binary_bytes_max = Limits().binary_bytes;
   int64_t log_bytes_max = Limits().log_bytes;
+  IncludeRoots include_roots;
   CompileCache* cache = nullptr;  // must outlive the pool; null: none
   absl::Duration deadline = absl::Seconds(60);
   absl::Duration start_deadline = absl::Seconds(30);
@@ -56,7 +58,9 @@ struct CompileResult {
   // It compiled, but the steps of its program cannot launch it: kInvalidConfig, and the log says
   // why. Set by Compilers.
   bool misfit = false;
-  std::vector<StepPlan> steps;  // of its program, as they launch the artifact. Set by Compilers
+  // Of its program, as they launch the artifact. Set by Compilers.
+  std::vector<StepPlan> steps;
+  std::vector<SymbolPlan> symbols;
 };
 
 // Thread-safe.
@@ -114,6 +118,7 @@ class CompilePool {
   absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
   void Loop(Slot& slot);
   absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
+  std::string KeyOf(const CompilePlan& plan, const std::string& version) const;
   absl::StatusOr<Artifact> CompileInWorker(Slot& slot, const CompilePlan& plan,
                                                   const Cancelled& cancelled);
   std::optional<Artifact> Answered(Slot& slot, const CompilePlan& plan,

@@ -24,7 +24,7 @@ bool Takes(const Toolchain& toolchain, Language language) {
 std::string PairsText(const std::vector<Toolchain>& toolchains) {
   return absl::StrJoin(toolchains, "; ", [](std::string* out, const Toolchain& toolchain) {
     absl::StrAppend(out,
-                    absl::StrJoin(toolchain.languages, " and ",
+                    absl::StrJoin(toolchain.languages, ", ",
                                   [](std::string* text, Language language) {
                                     absl::StrAppend(text, ToText(language));
                                   }),
@@ -35,6 +35,7 @@ std::string PairsText(const std::vector<Toolchain>& toolchains) {
 void HoldAgainstSteps(ProgramPlan program, CompileResult& result) {
   const absl::Status fits = FitSteps(result.artifact, program);
   result.steps = std::move(program.steps);
+  result.symbols = std::move(program.symbols);
   if (fits.ok()) return;
   result.misfit = true;
   result.artifact.outcome = Outcome::kInvalidConfig;
@@ -192,9 +193,12 @@ void Compilers::Withdraw(const void* owner) const {
   }
 }
 
-absl::StatusOr<std::string> Compilers::CompileReference(const ProblemPlan& problem,
+absl::StatusOr<std::string> Compilers::CompileReference(ProblemPlan& problem,
                                                         const Cancelled& cancelled) const {
+  if (problem.reference.steps.empty()) return "";
   ASSIGN_OR_RETURN(CompileResult result, Compile(problem.reference, cancelled));
+  problem.reference.steps = std::move(result.steps);
+  problem.reference.symbols = std::move(result.symbols);
   Artifact& artifact = result.artifact;
   if (artifact.outcome == Outcome::kOk) return std::move(artifact.binary);
   return absl::InvalidArgumentError(ReferenceFault(problem, result));

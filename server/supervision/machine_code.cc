@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/worker/convert.h"
+#include "tuner/bundle.h"
 #include "tuner/sha256.h"
 
 namespace tune::server {
@@ -91,11 +92,16 @@ std::optional<std::string> CodeOf(absl::string_view bytes) {
 }  // namespace
 
 std::string MachineCodeHash(const Artifact& artifact) {
-  const std::optional<std::string> code = CodeOf(artifact.binary);
   const Resources& resources = artifact.resources;
-  return Sha256Hex(absl::StrCat(resources.registers, " ", resources.stack_bytes, " ",
-                                resources.static_shared_bytes, " ",
-                                code ? *code : artifact.binary));
+  std::string all = absl::StrCat(resources.registers, " ", resources.stack_bytes, " ",
+                                 resources.static_shared_bytes, " ");
+  const auto binaries = Unbundle(artifact.binary);
+  if (!binaries.ok()) return Sha256Hex(absl::StrCat(all, artifact.binary));
+  for (const absl::string_view binary : *binaries) {
+    const std::optional<std::string> code = CodeOf(binary);
+    absl::StrAppend(&all, code ? absl::string_view(*code) : binary);
+  }
+  return Sha256Hex(all);
 }
 
 std::string StepsKey(const std::vector<StepPlan>& steps) {

@@ -279,6 +279,7 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
   }
   if (result->cached) ++compile_cache_hits_;
   item->plan.steps = std::move(result->steps);
+  item->plan.symbols = std::move(result->symbols);
   Artifact& artifact = result->artifact;
   item->trial.compile_seconds = artifact.seconds;
   item->trial.compile_cached = result->cached;
@@ -396,7 +397,7 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
   }
   RETURN_IF_ERROR(FetchBinary(item));
   RunRequest request = {
-      .program = {item.plan.steps, std::move(item.binary)}, .policy = options_.policy};
+      .program = WithBinary(item.plan, std::move(item.binary)), .policy = options_.policy};
   request.policy.rival_latency_ns = rival_latency_ns_;
   const absl::Time start = SteadyNow();
   ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, run_cancelled_));

@@ -114,7 +114,7 @@ absl::StatusOr<Trial> WorkerEvaluator::MeasureAgain(const Item& item, DeviceSupe
   const absl::Time start = SteadyNow();
   ASSIGN_OR_RETURN(
       const RunReport report,
-      device.Run({{item.plan.steps, item.binary}, options_.confirm_policy}, cancelled_));
+      device.Run({WithBinary(item.plan, item.binary), options_.confirm_policy}, cancelled_));
   again.trial.evaluate_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   Judge(report, again);
   return std::move(again.trial);

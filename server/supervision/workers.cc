@@ -43,7 +43,9 @@ struct CompilerProgram {
 const std::vector<CompilerProgram>& CompilerPrograms() {
   static const auto* const kPrograms = new std::vector<CompilerProgram>{
       {"tune-compile-cpu", /*for_host=*/true, {Language::kCuda}},
-      {"tune-compile-cuda", /*for_host=*/false, {Language::kCuda, Language::kPtx}},
+      {"tune-compile-cuda",
+       /*for_host=*/false,
+       {Language::kCuda, Language::kPtx, Language::kCubin}},
       {"tune-compile-triton",
        /*for_host=*/false,
        {Language::kTriton, Language::kTtir},
@@ -76,6 +78,7 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::
   pool.workers = options.limits.compile_workers;
   pool.binary_bytes_max = options.limits.binary_bytes;
   pool.log_bytes_max = options.limits.log_bytes;
+  pool.include_roots = options.include_roots;
   pool.cache = cache;
   pool.walls = walls;
   pool.command.limits = {.resident_bytes = kCompilerResidentBytes,

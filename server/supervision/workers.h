@@ -18,6 +18,7 @@
 #include "server/supervision/limits.h"
 #include "server/supervision/wall_book.h"
 #include "server/supervision/worker_evaluator.h"
+#include "tuner/device/include_roots.h"
 
 namespace tune::server {
 
@@ -27,6 +28,7 @@ struct WorkersOptions {
   std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
   std::string gpus_dir = "/proc/driver/nvidia/gpus";  // the driver has an entry of each GPU there
   Limits limits;
+  IncludeRoots include_roots;  // that kernels may include from
   std::string triton_python;  // a Python that has Triton; empty: the first that is found
   bool allow_weak_walls = false;  // kernels may run where walls are missing
   absl::Duration compile_deadline = absl::Seconds(60);

@@ -27,12 +27,15 @@ absl::StatusOr<WorkerArguments> ParseWorkerArguments(int argc, char** argv) {
       known = absl::SimpleAtoi(value, &arguments.binary_bytes_max);
     } else if (name == "--log-bytes") {
       known = absl::SimpleAtoi(value, &arguments.log_bytes_max);
+    } else if (name == "--include-root") {
+      arguments.include_roots.push_back(value);
+      known = !value.empty();
     }
     if (known) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("unexpected argument '", name, " ", value,
                      "': this program is started by tunerd, with --scratch DIR, --ordinal N, "
-                     "--binary-bytes N or --log-bytes N"));
+                     "--binary-bytes N, --log-bytes N or --include-root NAME=DIR"));
   }
   return arguments;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -15,9 +16,11 @@ struct WorkerArguments {
   // Of what a compile worker may answer with.
   int64_t binary_bytes_max = int64_t{16} << 20;
   int64_t log_bytes_max = int64_t{64} << 10;
+  std::vector<std::string> include_roots;  // NAME=DIR
 };
 
-// Takes "--scratch DIR", "--ordinal N", "--binary-bytes N" and "--log-bytes N".
+// Takes "--scratch DIR", "--ordinal N", "--binary-bytes N", "--log-bytes N" and, any number of
+// times, "--include-root NAME=DIR".
 absl::StatusOr<WorkerArguments> ParseWorkerArguments(int argc, char** argv);
 
 // Makes the folder the place for temporary files, of this process and of those it starts.

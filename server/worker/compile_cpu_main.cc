@@ -5,5 +5,5 @@
 
 int main(int argc, char** argv) {
   return tune::server::RunCompileWorker(argc, argv, tune::server::WorkerRole::kProgramCompiler,
-                                        {[] { return tune::cpu::MakeCompiler(); }});
+                                        {tune::cpu::MakeCompiler});
 }

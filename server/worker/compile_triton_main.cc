@@ -22,6 +22,10 @@ absl::StatusOr<std::unique_ptr<Compiler>> Make(Maker maker) {
 
 int main(int argc, char** argv) {
   return tune::server::RunCompileWorker(argc, argv, tune::server::WorkerRole::kInterpreter,
-                                        {[] { return Make(tune::triton::MakeFrontEnd); },
-                                         [] { return Make(tune::triton::MakeTtirCompiler); }});
+                                        {[](const tune::IncludeRoots&) {
+                                           return Make(tune::triton::MakeFrontEnd);
+                                         },
+                                         [](const tune::IncludeRoots&) {
+                                           return Make(tune::triton::MakeTtirCompiler);
+                                         }});
 }

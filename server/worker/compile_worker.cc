@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/worker/arguments.h"
+#include "server/worker/compile_units.h"
 #include "server/worker/convert.h"
 #include "server/worker/serve.h"
 #include "server/worker/wall_trial.h"
@@ -24,13 +25,21 @@ constexpr int kNiceness = 10;
 
 using Compilers = std::vector<std::unique_ptr<Compiler>>;
 
-absl::StatusOr<Compilers> MakeAll(const std::vector<CompilerFactory>& factories) {
+absl::StatusOr<Compilers> MakeAll(const std::vector<CompilerFactory>& factories,
+                                  const absl::StatusOr<IncludeRoots>& include_roots) {
+  RETURN_IF_ERROR(include_roots.status());
   Compilers compilers;
   for (const CompilerFactory& factory : factories) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Compiler> compiler, factory());
+    ASSIGN_OR_RETURN(std::unique_ptr<Compiler> compiler, factory(*include_roots));
     compilers.push_back(std::move(compiler));
   }
   return compilers;
+}
+
+absl::StatusOr<IncludeRoots> RootsOf(const WorkerArguments& arguments) {
+  IncludeRoots roots;
+  for (const std::string& root : arguments.include_roots) RETURN_IF_ERROR(roots.Add(root));
+  return roots;
 }
 
 class CompileWorker {
@@ -73,7 +82,7 @@ class CompileWorker {
   absl::StatusOr<Artifact> CompileIn(const CompilePlan& plan) {
     LimitCpuSeconds(kCpuSecondsPerCompile);
     for (const auto& compiler : *compilers_) {
-      if (compiler->language() == plan.language) return compiler->Compile(plan);
+      if (compiler->language() == plan.language) return CompileUnits(*compiler, plan);
     }
     return absl::UnimplementedError(
         absl::StrCat("this worker has no compiler of ", ToText(plan.language)));
@@ -122,8 +131,12 @@ int RunCompileWorker(int argc, char** argv, WorkerRole role,
   }
   UseScratchDir(arguments->scratch_dir);
   setpriority(PRIO_PROCESS, 0, kNiceness);
-  absl::StatusOr<Compilers> compilers = MakeAll(factories);
+  const absl::StatusOr<IncludeRoots> include_roots = RootsOf(*arguments);
+  absl::StatusOr<Compilers> compilers = MakeAll(factories, include_roots);
   Walls walls(role, arguments->scratch_dir);
+  if (include_roots.ok()) {
+    for (const IncludeRoot& root : include_roots->all()) walls.Admit({.readable = {root.dir}});
+  }
   if (compilers.ok()) {
     for (const auto& compiler : *compilers) walls.Admit(compiler->Files());
   }

@@ -61,12 +61,18 @@ worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference
                            uint64_t seed) {
   worker::v1::Prepare proto;
   for (const BufferPlan& buffer : plan.buffers) Encode(buffer, *proto.add_buffers());
-  *proto.mutable_reference() = ToWire(Program{plan.reference.steps, reference_binary});
+  *proto.mutable_reference() = ToWire(WithBinary(plan.reference, reference_binary));
   for (const auto& [dtype, bounds] : plan.tolerances) {
     worker::v1::Tolerance* tolerance = proto.add_tolerances();
     tolerance->set_dtype(static_cast<worker::v1::DType>(dtype));
     Encode(bounds, *tolerance->mutable_bounds());
   }
+  for (const auto& [buffer, bounds] : plan.buffer_tolerances) {
+    worker::v1::Tolerance* tolerance = proto.add_tolerances();
+    tolerance->set_buffer(buffer);
+    Encode(bounds, *tolerance->mutable_bounds());
+  }
+  for (const BufferFile& file : plan.files) Encode(file, *proto.add_files());
   proto.set_seed(seed);
   return proto;
 }
@@ -79,7 +85,19 @@ absl::StatusOr<ProblemPlan> FromWire(const worker::v1::Prepare& proto) {
   for (const auto& step : proto.reference().steps()) {
     RETURN_IF_ERROR(Decode(step, plan.reference.steps.emplace_back()));
   }
+  for (const auto& symbol : proto.reference().symbols()) {
+    RETURN_IF_ERROR(Decode(symbol, plan.reference.symbols.emplace_back()));
+  }
+  for (const auto& file : proto.files()) {
+    RETURN_IF_ERROR(Decode(file, plan.files.emplace_back()));
+  }
   for (const auto& tolerance : proto.tolerances()) {
+    if (!tolerance.buffer().empty()) {
+      auto& [buffer, bounds] = plan.buffer_tolerances.emplace_back();
+      buffer = tolerance.buffer();
+      RETURN_IF_ERROR(Decode(tolerance.bounds(), bounds));
+      continue;
+    }
     if (!worker::v1::DType_IsValid(tolerance.dtype())) {
       return absl::InvalidArgumentError(absl::StrCat("no such data type: ", tolerance.dtype()));
     }

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/compile_request.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tuner/compile_options.h"
 #include "tuner/sha256.h"
+#include "tuner/source/constructs.h"
+#include "tuner/source/entry_name.h"
 #include "tuner/source/source_check.h"
 
 namespace tune {
-
-bool IsPlainIdentifier(const std::string& name) {
-  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
-}
 
 std::string WhyNotAllowed(const CompilePlan& plan) {
   constexpr absl::string_view kEnds("\r\n\0", 3);
@@ -28,10 +22,30 @@ std::string WhyNotAllowed(const CompilePlan& plan) {
       return absl::StrCat("the value of macro ", name, " has a line break");
     }
   }
+  for (const std::string& entry : plan.entries) {
+    if (!IsEntryName(entry)) return absl::StrCat("'", entry, "' is not a kernel's name");
+  }
+  for (const CompileSymbol& symbol : plan.symbols) {
+    if (!IsQualifiedName(symbol.variable)) {
+      return absl::StrCat("'", symbol.variable, "' is not a variable's name");
+    }
+  }
+  if (std::string why = WhyNoSuchParameter(plan); !why.empty()) return why;
   for (const std::string& option : plan.options) {
     if (std::string why = WhyNotAllowedOption(option, plan.target); !why.empty()) return why;
   }
   return std::string(CheckIncludes(plan).message());
+}
+
+std::string SymbolChecks(const CompilePlan& plan) {
+  std::string text;
+  for (const CompileSymbol& symbol : plan.symbols) {
+    absl::StrAppend(&text, "\n#line 1 \"symbol ", symbol.variable, " of ", plan.source_name,
+                    "\"\nstatic_assert(sizeof(", symbol.variable, ") == ", symbol.bytes,
+                    ", \"the spec's symbol '", symbol.variable, "' has ", symbol.bytes,
+                    " bytes, the source's variable has not\");\n");
+  }
+  return text;
 }
 
 Artifact Refused(Outcome outcome, std::string log) {

@@ -10,11 +10,13 @@
 
 namespace tune {
 
-// Names and values of macros, options, and what the sources include; empty if nothing is wrong.
+// Names and values of macros, names of entries and symbols, options, and what the sources include;
+// empty if nothing is wrong.
 std::string WhyNotAllowed(const CompilePlan& plan);
 
-// A C identifier: a macro's name, a kernel's.
-bool IsPlainIdentifier(const std::string& name);
+// Empty without symbols. What follows a source of CUDA C++, so that its compiler finds those that
+// are not as large as the spec says.
+std::string SymbolChecks(const CompilePlan& plan);
 
 Artifact Refused(Outcome outcome, std::string log);
 

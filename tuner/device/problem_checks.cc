@@ -9,11 +9,30 @@ namespace tune {
 namespace {
 
 const BufferPlan* FindReferenceArg(const ProblemPlan& plan, const std::string& name) {
+  if (plan.reference.steps.empty()) return nullptr;
   for (const ArgPlan& arg : plan.reference.steps[0].args) {
     const auto* buffer = std::get_if<BufferPlan>(&arg);
     if (buffer != nullptr && buffer->name == name) return buffer;
   }
   return nullptr;
+}
+
+absl::Status CheckFiles(const ProblemPlan& plan, const BufferPlan& buffer) {
+  const BufferFile* right = FileOf(plan, buffer.name, /*expected=*/true);
+  if (plan.reference.steps.empty() && IsChecked(buffer.role) && right == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("neither a reference nor a file tells what is right of '", buffer.name, "'"));
+  }
+  for (const BufferFile& file : plan.files) {
+    if (file.buffer != buffer.name) continue;
+    const int64_t bytes = buffer.count * SizeInBytes(file.dtype);
+    const bool fits = static_cast<int64_t>(file.elements.size()) == bytes;
+    if (fits && (file.expected || file.dtype == buffer.dtype)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the file of buffer '", buffer.name, "' has ",
+                                                   file.elements.size(), " bytes of ",
+                                                   ToText(file.dtype), ", which do not fit it"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckCount(const BufferPlan& buffer) {
@@ -26,25 +45,38 @@ absl::Status CheckCount(const BufferPlan& buffer) {
 
 bool IsChecked(Role role) { return role == Role::kOutput || role == Role::kInOut; }
 
+bool IsFilled(Role role) { return role == Role::kInput || role == Role::kInOut; }
+
 size_t DataBytes(const BufferPlan& buffer) {
   return static_cast<size_t>(buffer.count) * static_cast<size_t>(SizeInBytes(buffer.dtype));
 }
 
-TolerancePlan ToleranceFor(const ProblemPlan& plan, DType dtype) {
+TolerancePlan ToleranceFor(const ProblemPlan& plan, const BufferPlan& buffer) {
+  for (const auto& [of, tolerance] : plan.buffer_tolerances) {
+    if (of == buffer.name) return tolerance;
+  }
   for (const auto& [of, tolerance] : plan.tolerances) {
-    if (of == dtype) return tolerance;
+    if (of == buffer.dtype) return tolerance;
   }
   return {};
 }
 
+const BufferFile* FileOf(const ProblemPlan& plan, const std::string& buffer, bool expected) {
+  for (const BufferFile& file : plan.files) {
+    if (file.buffer == buffer && file.expected == expected) return &file;
+  }
+  return nullptr;
+}
+
 absl::StatusOr<double> BytesNeeded(const ProblemPlan& plan) {
-  if (plan.reference.steps.size() != 1) {
+  if (plan.reference.steps.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("a reference of ", plan.reference.steps.size(), " steps, not of one"));
   }
   double needed = 0;
   for (const BufferPlan& buffer : plan.buffers) {
     RETURN_IF_ERROR(CheckCount(buffer));
+    RETURN_IF_ERROR(CheckFiles(plan, buffer));
     const double count = static_cast<double>(buffer.count);
     const double bytes = count * static_cast<double>(SizeInBytes(buffer.dtype));
     needed += bytes * (buffer.role == Role::kInOut ? 2 : 1);

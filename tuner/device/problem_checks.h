@@ -18,12 +18,18 @@ namespace tune {
 
 // Is it compared with the reference?
 bool IsChecked(Role role);
+// Is it filled before a launch? Others are poisoned.
+bool IsFilled(Role role);
 size_t DataBytes(const BufferPlan& buffer);
-TolerancePlan ToleranceFor(const ProblemPlan& plan, DType dtype);
+TolerancePlan ToleranceFor(const ProblemPlan& plan, const BufferPlan& buffer);
+
+// What a file holds of a buffer, to be filled with or to be right; null: there is none.
+const BufferFile* FileOf(const ProblemPlan& plan, const std::string& buffer, bool expected);
 
 // Of all buffers, the reference's outputs and the copies that in-outs are restored from. In
 // floating point: counts are a user's, and their sum may not fit in 64 bits. INVALID_ARGUMENT: a
-// count below zero, or a reference that is not of one step.
+// count below zero, a file of another size than its buffer, a reference that is not of one step, or
+// none where not all that is right is in files.
 absl::StatusOr<double> BytesNeeded(const ProblemPlan& plan);
 
 // The reference's own buffer of a checked one. INVALID_ARGUMENT: it has none such, or of another
@@ -61,18 +67,36 @@ class OutputJudge {
       error.worst = absl::StrFormat("%s: %.9g, reference %.9g", element, compare.worst_value,
                                     compare.worst_reference);
     }
-    if (compare.bad == 0 || !verdict.right) return;
+    if (!verdict.right) return;
+    const double norm = RelativeNorm(compare);
+    if (tolerance.relative_norm > 0 && !(norm <= tolerance.relative_norm)) {
+      verdict.right = false;
+      verdict.message = absl::StrFormat("%s: the relative L2 error is %.3g, more than %g",
+                                        buffer.name, norm, tolerance.relative_norm);
+      return;
+    }
+    const double allowed = tolerance.mismatches * static_cast<double>(buffer.count);
+    if (compare.nan == 0 && static_cast<double>(compare.bad) <= allowed) return;
     verdict.right = false;
     verdict.message = absl::StrFormat(
         "%s is %.9g, the reference %.9g (rtol %g, atol %g); %u of %d elements are wrong", element,
         compare.worst_value, compare.worst_reference, tolerance.rtol, tolerance.atol, compare.bad,
         buffer.count);
+    if (tolerance.mismatches > 0) {
+      absl::StrAppend(&verdict.message, ", more than ", tolerance.mismatches * 100, "%");
+    }
     if (compare.nan > 0) {
       absl::StrAppend(&verdict.message, ", ", compare.nan, " of them NaN or never written");
     }
   }
 
  private:
+  template <typename CompareResult>
+  static double RelativeNorm(const CompareResult& compare) {
+    if (compare.error_squares == 0) return 0;
+    return std::sqrt(compare.error_squares / compare.reference_squares);  // may be infinite
+  }
+
   double error_squares_ = 0;
   double reference_squares_ = 0;
   double worst_excess_ = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <variant>
@@ -24,6 +25,16 @@ std::string WhyBlockDoesNotFit(const CompilePlan& plan, const LaunchPlan& launch
   return absl::StrCat(PlaceOf(plan, EntryOf(plan, entry.name)), ": '", entry.name,
                       "' is launched with ", threads, " threads a block; it was compiled for ",
                       exact ? "exactly " : "at most ", exact ? entry.threads : entry.threads_max);
+}
+
+// A plan that is bound has the binary's names.
+const EntryFacts* FindEntry(const Artifact& artifact, const LaunchPlan& launch) {
+  for (const EntryFacts& known : artifact.entries) {
+    const bool named = known.name == launch.entry ||
+                       (!known.symbol.empty() && known.symbol == launch.entry);
+    if (named && known.unit == launch.unit) return &known;
+  }
+  return nullptr;
 }
 
 const std::string& NameOf(const ArgPlan& arg) {
@@ -100,16 +111,28 @@ absl::Status FitStep(const CompilePlan& compile, const EntryFacts& entry, StepPl
   return entry.launch.has_value() ? AddScratch(entry.launch->scratch, step) : absl::OkStatus();
 }
 
+void BindSymbols(const Artifact& artifact, ProgramPlan& program) {
+  for (SymbolPlan& symbol : program.symbols) {
+    for (const SymbolFacts& known : artifact.symbols) {
+      if (known.variable != symbol.variable || known.unit != symbol.unit) continue;
+      symbol.variable = known.symbol;
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status FitSteps(const Artifact& artifact, ProgramPlan& program) {
   if (artifact.outcome != Outcome::kOk) return absl::OkStatus();
   for (StepPlan& step : program.steps) {
-    const auto entry =
-        std::find_if(artifact.entries.begin(), artifact.entries.end(),
-                     [&](const EntryFacts& known) { return known.name == step.launch.entry; });
-    if (entry != artifact.entries.end()) RETURN_IF_ERROR(FitStep(program.compile, *entry, step));
+    const EntryFacts* entry = FindEntry(artifact, step.launch);
+    if (entry == nullptr) continue;
+    const CompilePlan plan = PlanOfUnit(program.compile, static_cast<size_t>(entry->unit));
+    RETURN_IF_ERROR(FitStep(plan, *entry, step));
+    if (!entry->symbol.empty()) step.launch.entry = entry->symbol;
   }
+  BindSymbols(artifact, program);
   return absl::OkStatus();
 }
 

@@ -9,7 +9,8 @@
 namespace tune {
 namespace {
 
-constexpr size_t kMaxTotalBytes = 1 << 20;
+constexpr size_t kMaxTextBytes = 1 << 20;
+constexpr size_t kMaxDataBytes = 16 << 20;
 
 // Lengths keep the boundaries: moving text from one file to another changes the hash.
 std::string HashOf(const v1::KernelSpec& spec, const std::map<std::string, std::string>& files) {
@@ -21,16 +22,30 @@ std::string HashOf(const v1::KernelSpec& spec, const std::map<std::string, std::
   return Sha256Hex(all);
 }
 
+absl::Status TooLarge(const std::string& spec_name, const std::string& what, size_t bytes,
+                      size_t most = kMaxTextBytes) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(spec_name, ": ", what, " have ", bytes, " bytes; the most is ", most));
+}
+
+absl::Status CheckSizes(const std::string& spec_name, const ParsedSpec& parsed) {
+  size_t text = parsed.spec_text.size();
+  size_t data = 0;
+  for (const auto& [name, bytes] : parsed.files) {
+    (parsed.data_files.count(name) > 0 ? data : text) += name.size() + bytes.size();
+  }
+  if (text > kMaxTextBytes) return TooLarge(spec_name, "spec and files", text);
+  if (data <= kMaxDataBytes) return absl::OkStatus();
+  return TooLarge(spec_name, "the files that buffers hold", data, kMaxDataBytes);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
     const std::string& spec_name, const std::string& spec_text,
     const std::map<std::string, std::string>& files) {
-  size_t bytes = spec_text.size();
-  for (const auto& [name, text] : files) bytes += name.size() + text.size();
-  if (bytes > kMaxTotalBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(spec_name, ": spec and files have ", bytes,
-                                                   " bytes; the most is ", kMaxTotalBytes));
+  if (spec_text.size() > kMaxTextBytes) {
+    return TooLarge(spec_name, "spec and files", spec_text.size());
   }
   auto parsed = std::make_unique<ParsedSpec>();
   parsed->spec_text = spec_text;
@@ -38,6 +53,7 @@ absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
   RETURN_IF_ERROR(ParseSpecText(spec_name, spec_text, &parsed->spec, &tree));
   const SpecPlace root(spec_name, parsed->spec, &tree);
   RETURN_IF_ERROR(SpecChecker(root, files, parsed.get()).Check());
+  RETURN_IF_ERROR(CheckSizes(spec_name, *parsed));
   parsed->hash = HashOf(parsed->spec, parsed->files);
   return parsed;
 }

@@ -5,12 +5,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "tune/v1/kernel.pb.h"
 #include "tuner/expression/expression.h"
+#include "tuner/kernel/entry_text.h"
 #include "tuner/language.h"
 
 namespace tune {
@@ -35,13 +37,16 @@ struct ParsedLaunch {
   std::vector<Expression> block;
   std::vector<Expression> cluster;
   std::optional<Expression> shared_bytes;
+  bool cooperative = false;
+  bool programmatic_dependent_launch = false;
 };
 
 // A launch with what it takes: a step of the spec, the only one of a spec without steps, or the
 // reference's.
 struct ParsedStep {
   std::string field;  // where its launch stands: "launch", "steps[1].launch"
-  std::string entry;
+  EntryText entry;
+  std::string source;  // empty: the kernel's
   std::optional<Expression> when;
   ParsedLaunch launch;
   std::vector<size_t> args;  // indices of the spec's, in the order of the entry's parameters
@@ -50,7 +55,12 @@ struct ParsedStep {
 
 // The expressions of one arg; which are set depends on its kind.
 struct ParsedArg {
+  v1::Buffer buffer;     // also of a symbol
+  std::string variable;  // of a symbol, as C++ names it
   std::vector<Expression> shape;
+  std::optional<Expression> fill_low;
+  std::optional<Expression> fill_high;
+  std::optional<Expression> fill_columns;
   std::optional<Expression> value;
   std::vector<Expression> dims;
   std::vector<Expression> strides;
@@ -62,6 +72,7 @@ struct ParsedSpec {
   v1::KernelSpec spec;
   std::string spec_text;
   std::map<std::string, std::string> files;
+  std::set<std::string> data_files;  // those of them that buffers are filled or compared with
   std::string hash;
   std::vector<ParsedParam> params;
   std::vector<ParsedLet> lets;
@@ -71,7 +82,7 @@ struct ParsedSpec {
   Language language = Language::kCuda;
   std::optional<Expression> source_choice;
   std::vector<ParsedStep> steps;  // at least one
-  ParsedStep reference;
+  std::optional<ParsedStep> reference;  // not set where files hold what is right
   std::string reference_source;
   Language reference_language = Language::kCuda;
   std::optional<Expression> flops;

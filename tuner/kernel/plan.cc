@@ -6,18 +6,19 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "tuner/compile_options.h"
 #include "tuner/device_profile.h"
-#include "tuner/kernel/kernel.h"
+#include "tuner/kernel/arg_planner.h"
 #include "tuner/kernel/evaluation.h"
+#include "tuner/kernel/kernel.h"
 #include "tuner/kernel/parsed_spec.h"
+#include "tuner/source/entry_name.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 40;
-constexpr int kFirstSmWithTensorMaps = 90;
 constexpr size_t kMaxMacroText = 256;
 
 std::string Indexed(const std::string& field, size_t index) {
@@ -44,50 +45,35 @@ TolerancePlan DefaultTolerance(DType dtype) {
   }
 }
 
-Role ToRole(v1::Role role) {
-  switch (role) {
-    case v1::ROLE_OUTPUT:
-      return Role::kOutput;
-    case v1::ROLE_INOUT:
-      return Role::kInOut;
-    case v1::ROLE_SCRATCH:
-      return Role::kScratch;
-    default:
-      return Role::kInput;
-  }
-}
-
-Fill ToFill(const v1::Fill& fill, DType dtype) {
-  Fill plan;
-  plan.low = fill.low();
-  plan.high = fill.high();
-  switch (fill.kind()) {
-    case v1::Fill::NORMAL:
-      plan.kind = Fill::Kind::kNormal;
-      break;
-    case v1::Fill::UNIFORM:
-      plan.kind = Fill::Kind::kUniform;
-      break;
-    case v1::Fill::CONSTANT:
-      plan.kind = Fill::Kind::kConstant;
-      break;
-    case v1::Fill::IOTA:
-      plan.kind = Fill::Kind::kIota;
-      break;
-    default:
-      plan.kind = IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
-  }
-  if (plan.kind == Fill::Kind::kNormal && plan.high == 0) plan.high = 1;
-  if (plan.kind == Fill::Kind::kUniform && plan.low == 0 && plan.high == 0) plan.high = 1;
-  return plan;
-}
-
 // Keeps the compiler's command line and the source's line structure out of a define's reach.
 bool IsMacroText(const std::string& text) {
   return !text.empty() && text.size() <= kMaxMacroText &&
          std::all_of(text.begin(), text.end(), [](char c) {
            return absl::ascii_isalnum(c) || absl::StrContains("_ :<>,.*&()+-", std::string(1, c));
          });
+}
+
+// The sources of a program's steps, each once.
+struct ProgramUnits {
+  std::vector<CompileUnit> all;
+
+  // Gives the unit that has the entry.
+  int Add(const std::string& source, const std::string& entry) {
+    auto unit = std::find_if(all.begin(), all.end(),
+                             [&](const CompileUnit& known) { return known.source_name == source; });
+    if (unit == all.end()) unit = all.insert(all.end(), CompileUnit{.source_name = source});
+    std::vector<std::string>& entries = unit->entries;
+    if (std::find(entries.begin(), entries.end(), entry) == entries.end()) {
+      entries.push_back(entry);
+    }
+    return static_cast<int>(unit - all.begin());
+  }
+};
+
+bool IsUnit(const CompilePlan& plan, const std::string& source) {
+  return plan.source_name == source ||
+         std::any_of(plan.more.begin(), plan.more.end(),
+                     [&](const CompileUnit& unit) { return unit.source_name == source; });
 }
 
 std::string TritonName(DType dtype) {
@@ -131,12 +117,15 @@ class Planner {
         spec_(parsed.spec),
         problem_(problem),
         traits_(traits),
-        evaluation_(parsed, problem, traits) {}
+        evaluation_(parsed, problem, traits),
+        args_(parsed, problem, traits, evaluation_) {}
 
   void SetConfig(const Config& config) {
     config_ = config;
     evaluation_.SetConfig(config);
   }
+
+  const ArgPlanner& args() const { return args_; }
 
   // Values come from the spec's lists, so that nothing else reaches a compiler's command line.
   absl::Status CheckConfig(const Config& config) const {
@@ -191,13 +180,14 @@ class Planner {
   }
 
   // Params and defines, as the language writes values; without those that are options.
-  absl::Status AddDefines(const LanguageTraits& language, CompilePlan& plan) const {
+  absl::StatusOr<Macros> Defines(const LanguageTraits& language) const {
+    Macros defines;
     const auto add = [&](const std::string& name, const Value& value) {
       const bool is_option =
           std::any_of(language.options.begin(), language.options.end(),
                       [&name](const auto& option) { return option.first == name; });
       if (is_option) return;
-      plan.defines.emplace_back(name, language.has_macros ? ToMacro(value) : ToPython(value));
+      defines.emplace_back(name, language.has_macros ? ToMacro(value) : ToPython(value));
     };
     for (const auto& [name, value] : config_.entries) add(name, value);
     for (size_t i = 0; i < parsed_.defines.size(); ++i) {
@@ -209,7 +199,11 @@ class Planner {
       }
       add(name, value);
     }
-    return absl::OkStatus();
+    if (!language.has_macros) return defines;
+    defines.emplace_back("DTYPE", CppName(problem_.dtype));
+    defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
+                         "1");
+    return defines;
   }
 
   // Of `source`, with every other file as a header where the language has such.
@@ -226,34 +220,41 @@ class Planner {
       if (header == source || IsForeignFile(language, header)) continue;
       plan.headers.push_back({header, parsed_.files.at(header)});
     }
-    RETURN_IF_ERROR(AddDefines(traits, plan));
+    ASSIGN_OR_RETURN(plan.defines, Defines(traits));
     if (!traits.has_macros) return plan;
-    plan.defines.emplace_back("DTYPE", CppName(problem_.dtype));
-    plan.defines.emplace_back(absl::StrCat("DTYPE_", absl::AsciiStrToUpper(ToText(problem_.dtype))),
-                              "1");
     for (const std::string& option : spec_.nvrtc_options()) {
       if (WhyNotAllowedOption(option, traits_.target).empty()) plan.options.push_back(option);
     }
+    plan.include_roots.assign(spec_.include_roots().begin(), spec_.include_roots().end());
     return plan;
   }
 
-  absl::StatusOr<StepPlan> Step(const ParsedStep& step) const {
+  absl::StatusOr<StepPlan> Step(const ParsedStep& step, const Macros& macros) const {
     StepPlan plan;
-    ASSIGN_OR_RETURN(plan.launch, Launch(step.entry, step.field, step.launch));
-    ASSIGN_OR_RETURN(plan.args, Args(step.args));
+    const std::string field = absl::StrCat(absl::StripSuffix(step.field, "launch"), "entry");
+    const auto evaluate = [&](const Expression& expression) {
+      return evaluation_.Any(field, expression);
+    };
+    const absl::StatusOr<std::string> entry = step.entry.With(evaluate, macros);
+    if (!entry.ok()) {
+      const bool placed = absl::StartsWith(entry.status().message(), "kernel '");
+      return placed ? entry.status()
+                    : evaluation_.Error(field, std::string(entry.status().message()));
+    }
+    ASSIGN_OR_RETURN(plan.launch, Launch(*entry, step.field, step.launch));
+    ASSIGN_OR_RETURN(plan.args, args_.Args(step.args));
     for (const size_t i : step.zero) {
-      ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
+      ASSIGN_OR_RETURN(BufferPlan buffer, args_.Buffer(i));
       plan.zero.push_back(std::move(buffer));
     }
     return plan;
   }
 
-  // Of the steps that the config has.
   absl::StatusOr<ProgramPlan> Program() const {
+    ASSIGN_OR_RETURN(const std::string chosen, ChosenSource());
+    ASSIGN_OR_RETURN(const Macros macros, Defines(TraitsOf(parsed_.language)));
     ProgramPlan program;
-    ASSIGN_OR_RETURN(const std::string source, ChosenSource());
-    ASSIGN_OR_RETURN(program.compile, Compile(parsed_.language, source));
-    std::vector<std::string>& entries = program.compile.entries;
+    ProgramUnits units;
     for (size_t i = 0; i < parsed_.steps.size(); ++i) {
       const ParsedStep& step = parsed_.steps[i];
       if (step.when.has_value()) {
@@ -261,23 +262,60 @@ class Planner {
                          evaluation_.Boolean(Indexed("steps", i) + ".when", *step.when));
         if (!runs) continue;
       }
-      ASSIGN_OR_RETURN(StepPlan plan, Step(step));
+      ASSIGN_OR_RETURN(StepPlan plan, Step(step, macros));
+      // Nothing is left for it to overlap with.
+      if (program.steps.empty()) plan.launch.programmatic_dependent_launch = false;
+      plan.launch.unit = units.Add(step.source.empty() ? chosen : step.source, plan.launch.entry);
       program.steps.push_back(std::move(plan));
-      if (std::find(entries.begin(), entries.end(), step.entry) == entries.end()) {
-        entries.push_back(step.entry);
-      }
     }
     if (program.steps.empty()) return evaluation_.Error("steps", "the config leaves out all");
+    ASSIGN_OR_RETURN(program.compile, Compile(parsed_.language, units.all[0].source_name));
+    program.compile.entries = units.all[0].entries;
+    for (size_t unit = 1; unit < units.all.size(); ++unit) {
+      units.all[unit].source_text = parsed_.files.at(units.all[unit].source_name);
+      program.compile.more.push_back(std::move(units.all[unit]));
+    }
     if (TraitsOf(parsed_.language).launched_as_compiled) {
       program.compile.arguments = HintsOf(program.steps.front().args);
     }
+    RETURN_IF_ERROR(AddSymbols(program));
     return program;
+  }
+
+  // Each unit has its own variable of the name, if its files mention one.
+  absl::Status AddSymbols(ProgramPlan& program) const {
+    CompilePlan& compile = program.compile;
+    for (size_t i = 0; i < parsed_.args.size(); ++i) {
+      if (!spec_.args(static_cast<int>(i)).has_symbol()) continue;
+      ASSIGN_OR_RETURN(const BufferPlan buffer, args_.Buffer(i));
+      const CompileSymbol symbol = {.variable = parsed_.args[i].variable,
+                                    .bytes = buffer.count * SizeInBytes(buffer.dtype)};
+      const std::string word = BaseNameOf(symbol.variable);
+      const bool in_header =
+          std::any_of(compile.headers.begin(), compile.headers.end(), [&](const SourceFile& file) {
+            return !IsUnit(compile, file.name) && HasWord(file.text, word);
+          });
+      if (in_header || HasWord(compile.source_text, word)) {
+        compile.symbols.push_back(symbol);
+        program.symbols.push_back({.variable = symbol.variable, .unit = 0, .buffer = buffer});
+      }
+      for (size_t unit = 0; unit < compile.more.size(); ++unit) {
+        if (!in_header && !HasWord(compile.more[unit].source_text, word)) continue;
+        compile.more[unit].symbols.push_back(symbol);
+        program.symbols.push_back({.variable = symbol.variable,
+                                   .unit = static_cast<int>(unit) + 1,
+                                   .buffer = buffer});
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<LaunchPlan> Launch(const std::string& entry, const std::string& field,
                                     const ParsedLaunch& launch) const {
     LaunchPlan plan;
     plan.entry = entry;
+    plan.cooperative = launch.cooperative;
+    plan.programmatic_dependent_launch = launch.programmatic_dependent_launch;
     RETURN_IF_ERROR(Axes(field + ".grid", launch.grid, &plan.grid));
     RETURN_IF_ERROR(Axes(field + ".block", launch.block, &plan.block));
     RETURN_IF_ERROR(Axes(field + ".cluster", launch.cluster, &plan.cluster));
@@ -289,59 +327,6 @@ class Planner {
       }
     }
     return plan;
-  }
-
-  absl::StatusOr<BufferPlan> Buffer(size_t i) const {
-    const v1::Arg& arg = spec_.args(static_cast<int>(i));
-    BufferPlan plan;
-    plan.name = arg.name();
-    plan.dtype = problem_.dtype;
-    if (arg.buffer().dtype() != "dtype") {
-      ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.buffer().dtype()));
-    }
-    plan.count = 1;
-    for (size_t axis = 0; axis < parsed_.args[i].shape.size(); ++axis) {
-      const std::string field = Indexed(absl::StrCat(arg.name(), ".shape"), axis);
-      ASSIGN_OR_RETURN(const int64_t extent,
-                       evaluation_.Integer(field, parsed_.args[i].shape[axis]));
-      if (extent < 1) return evaluation_.Error(field, absl::StrCat(extent, " is below one"));
-      if (extent > kMaxElements / plan.count) {
-        return evaluation_.Error(arg.name(), "the buffer has more than 2^40 elements");
-      }
-      plan.count *= extent;
-    }
-    plan.role = ToRole(arg.buffer().role());
-    plan.fill = ToFill(arg.buffer().fill(), plan.dtype);
-    return plan;
-  }
-
-  absl::StatusOr<std::vector<ArgPlan>> Args(const std::vector<size_t>& indices) const {
-    std::vector<ArgPlan> args;
-    for (const size_t i : indices) {
-      const v1::Arg& arg = spec_.args(static_cast<int>(i));
-      if (arg.has_buffer()) {
-        ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
-        args.emplace_back(std::move(buffer));
-      } else if (arg.has_scalar()) {
-        ASSIGN_OR_RETURN(ScalarPlan scalar, Scalar(i));
-        args.emplace_back(std::move(scalar));
-      } else if (traits_.sm >= kFirstSmWithTensorMaps) {
-        ASSIGN_OR_RETURN(TensorMapPlan map, TensorMap(i));
-        args.emplace_back(std::move(map));
-      }
-    }
-    return args;
-  }
-
-  // Every buffer of the spec, once.
-  absl::StatusOr<std::vector<BufferPlan>> Buffers() const {
-    std::vector<BufferPlan> buffers;
-    for (size_t i = 0; i < parsed_.args.size(); ++i) {
-      if (!spec_.args(static_cast<int>(i)).has_buffer()) continue;
-      ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
-      buffers.push_back(std::move(buffer));
-    }
-    return buffers;
   }
 
   absl::StatusOr<WorkPlan> Work() const {
@@ -376,65 +361,28 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<ScalarPlan> Scalar(size_t i) const {
-    const v1::Arg& arg = spec_.args(static_cast<int>(i));
-    ScalarPlan plan;
-    plan.name = arg.name();
-    ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.scalar().dtype()));
-    if (IsFloat(plan.dtype)) {
-      ASSIGN_OR_RETURN(plan.value, evaluation_.Number(arg.name(), *parsed_.args[i].value));
-      return plan;
-    }
-    ASSIGN_OR_RETURN(const int64_t value, evaluation_.Integer(arg.name(), *parsed_.args[i].value));
-    const bool is_signed = plan.dtype == DType::kI32;
-    const int64_t low = is_signed ? std::numeric_limits<int32_t>::min() : 0;
-    const int64_t high = is_signed ? std::numeric_limits<int32_t>::max()
-                                   : int64_t{std::numeric_limits<uint32_t>::max()};
-    if (plan.dtype != DType::kI64 && (value < low || value > high)) {
-      return evaluation_.Error(arg.name(),
-                               absl::StrCat(value, " does not fit ", arg.scalar().dtype()));
-    }
-    plan.value = value;
-    return plan;
-  }
-
-  absl::StatusOr<std::vector<int64_t>> Sizes(const std::string& field,
-                                             const std::vector<Expression>& expressions) const {
-    std::vector<int64_t> sizes;
-    for (size_t i = 0; i < expressions.size(); ++i) {
-      ASSIGN_OR_RETURN(const int64_t size, evaluation_.Integer(Indexed(field, i), expressions[i]));
-      if (size < 1)
-        return evaluation_.Error(Indexed(field, i), absl::StrCat(size, " is below one"));
-      sizes.push_back(size);
-    }
-    return sizes;
-  }
-
-  absl::StatusOr<TensorMapPlan> TensorMap(size_t i) const {
-    const v1::Arg& arg = spec_.args(static_cast<int>(i));
-    const ParsedArg& parsed = parsed_.args[i];
-    TensorMapPlan plan;
-    plan.name = arg.name();
-    plan.buffer = arg.tensor_map().buffer();
-    ASSIGN_OR_RETURN(plan.dims, Sizes(arg.name() + ".dims", parsed.dims));
-    ASSIGN_OR_RETURN(plan.strides_bytes, Sizes(arg.name() + ".strides", parsed.strides));
-    ASSIGN_OR_RETURN(plan.box, Sizes(arg.name() + ".box", parsed.box));
-    plan.swizzle_bytes = static_cast<int>(arg.tensor_map().swizzle_bytes());
-    plan.l2_promotion_bytes = static_cast<int>(arg.tensor_map().l2_promotion_bytes());
-    return plan;
-  }
-
   const ParsedSpec& parsed_;
   const v1::KernelSpec& spec_;
   const Problem& problem_;
   const TargetTraits& traits_;
   Evaluation evaluation_;
+  const ArgPlanner args_;
   Config config_;
 };
 
+TolerancePlan ToPlan(const v1::Tolerance& tolerance) {
+  TolerancePlan plan = {.rtol = tolerance.rtol(),
+                        .atol = tolerance.atol(),
+                        .relative_norm = tolerance.relative_norm(),
+                        .mismatches = tolerance.mismatches()};
+  const bool by_norm_alone = plan.relative_norm > 0 && plan.rtol == 0 && plan.atol == 0;
+  if (by_norm_alone) plan.atol = std::numeric_limits<double>::infinity();
+  return plan;
+}
+
 TolerancePlan ToleranceFor(const v1::KernelSpec& spec, DType dtype) {
   for (const v1::Tolerance& tolerance : spec.tolerances()) {
-    if (tolerance.dtype() == ToText(dtype)) return {tolerance.rtol(), tolerance.atol()};
+    if (tolerance.dtype() == ToText(dtype)) return ToPlan(tolerance);
   }
   return DefaultTolerance(dtype);
 }
@@ -447,11 +395,11 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
   ProgramPlan plan;
   ASSIGN_OR_RETURN(plan.compile,
                    planner.Compile(parsed.reference_language, parsed.reference_source));
-  plan.compile.entries = {parsed.reference.entry};
   if (TraitsOf(parsed.reference_language).has_macros) {
     plan.compile.defines.emplace_back("TUNE_REFERENCE", "1");
   }
-  ASSIGN_OR_RETURN(StepPlan step, planner.Step(parsed.reference));
+  ASSIGN_OR_RETURN(StepPlan step, planner.Step(*parsed.reference, plan.compile.defines));
+  plan.compile.entries = {step.launch.entry};
   std::erase_if(step.args,
                 [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); });
   const DType wide = parsed.spec.reference().dtype() == "f32" ? DType::kF32 : DType::kF64;
@@ -460,6 +408,7 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
     if (buffer != nullptr && IsCompared(*buffer) && IsFloat(buffer->dtype)) buffer->dtype = wide;
   }
   plan.steps.push_back(std::move(step));
+  RETURN_IF_ERROR(planner.AddSymbols(plan));
   return plan;
 }
 
@@ -472,9 +421,12 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
   Planner planner(*parsed_, problem, traits);
   planner.SetConfig(config);
   ProblemPlan plan;
-  ASSIGN_OR_RETURN(plan.buffers, planner.Buffers());
+  ASSIGN_OR_RETURN(plan.buffers, planner.args().Buffers());
   ASSIGN_OR_RETURN(plan.work, planner.Work());
-  ASSIGN_OR_RETURN(plan.reference, PlanReference(*parsed_, planner));
+  ASSIGN_OR_RETURN(plan.files, planner.args().Files());
+  if (parsed_->reference.has_value()) {
+    ASSIGN_OR_RETURN(plan.reference, PlanReference(*parsed_, planner));
+  }
   for (const BufferPlan& buffer : plan.buffers) {
     const DType dtype = buffer.dtype;
     const bool known = std::any_of(plan.tolerances.begin(), plan.tolerances.end(),
@@ -482,6 +434,10 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
     if (IsCompared(buffer) && !known) {
       plan.tolerances.emplace_back(dtype, ToleranceFor(spec(), dtype));
     }
+  }
+  for (const v1::Tolerance& tolerance : spec().tolerances()) {
+    if (tolerance.arg().empty()) continue;
+    plan.buffer_tolerances.emplace_back(tolerance.arg(), ToPlan(tolerance));
   }
   return plan;
 }

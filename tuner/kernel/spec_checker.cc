@@ -66,6 +66,7 @@ absl::Status SpecChecker::Check() {
   RETURN_IF_ERROR(CheckConstraints());
   RETURN_IF_ERROR(CheckDefines());
   RETURN_IF_ERROR(CheckOptions());
+  RETURN_IF_ERROR(CheckIncludeRoots());
   RETURN_IF_ERROR(CheckArgs());
   RETURN_IF_ERROR(CheckSteps());
   RETURN_IF_ERROR(CheckWork());
@@ -91,6 +92,7 @@ absl::Status SpecChecker::CheckCounts() const {
       {"targets", spec_.targets_size(), 32},
       {"nvrtc_options", spec_.nvrtc_options_size(), 16},
       {"steps", spec_.steps_size(), 16},
+      {"include_roots", spec_.include_roots_size(), 8},
   };
   for (const auto& limit : kLimits) {
     if (limit.count <= limit.most) continue;
@@ -355,6 +357,20 @@ absl::Status SpecChecker::CheckOptions() const {
     const std::string& gpu_target = DeviceProfiles().front()->common_targets.front();
     const std::string why = WhyNotAllowedOption(spec_.nvrtc_options(i), gpu_target);
     if (!why.empty()) return root_.Error("nvrtc_options", i, why);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckIncludeRoots() const {
+  const LanguageTraits& language = TraitsOf(parsed_.language);
+  for (int i = 0; i < spec_.include_roots_size(); ++i) {
+    if (!language.has_macros) {
+      return root_.Error("include_roots", i, absl::StrCat(language.name, " includes nothing"));
+    }
+    if (IsKernelName(spec_.include_roots(i))) continue;
+    return root_.Error("include_roots", i,
+                       absl::StrCat("'", spec_.include_roots(i), "' is no name: it is the NAME of ",
+                                    "an operator's --include-root NAME=DIR"));
   }
   return absl::OkStatus();
 }

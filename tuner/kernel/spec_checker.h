@@ -46,12 +46,25 @@ class SpecChecker {
 
   // spec_checker_run.cc: what runs.
   absl::Status CheckArgs();
+  absl::Status CheckArg(const v1::Arg& arg, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckBuffer(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckFill(const v1::Fill& fill, const SpecPlace& place) const;
+  absl::Status CheckSymbol(const v1::Arg& arg, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckScalar(const v1::Scalar& scalar, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckTensorMap(const v1::TensorMap& map, const SpecPlace& place, ParsedArg* parsed);
+  // spec_checker_data.cc: what buffers hold, and what results are held to.
+  absl::Status CheckFill(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckFillBounds(const v1::Fill& fill, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckMatrixFill(const v1::Buffer& buffer, const SpecPlace& place);
+  absl::Status CheckDataFiles(const v1::Buffer& buffer, const SpecPlace& place);
+  absl::Status CheckDataFile(const SpecPlace& place, const char* field, const std::string& name);
+  absl::Status CheckExpected() const;
+  absl::Status CheckTolerances() const;
+  absl::Status CheckTolerance(const v1::Tolerance& tolerance, const SpecPlace& place) const;
+
   absl::Status CheckLaunch(const v1::Launch& launch, const SpecPlace& place, Language language,
                            ParsedLaunch* parsed);
+  absl::StatusOr<EntryText> CheckEntry(const std::string& entry, Language language,
+                                       const SpecPlace& place) const;
   absl::Status CheckSteps();
   absl::Status CheckStep(const v1::Step& step, const SpecPlace& place, Language language,
                          ParsedStep* parsed);
@@ -63,7 +76,9 @@ class SpecChecker {
   absl::Status CheckWork();
   absl::Status CheckReference();
   absl::Status CheckReferenceSource(const v1::Reference& reference, const SpecPlace& place);
-  absl::Status CheckTolerances() const;
+  absl::Status CheckIncludeRoots() const;
+  // Is there a file that the word stands in?
+  bool IsMentioned(const std::string& word) const;
 
   // Takes a name that expressions can use.
   absl::Status TakeName(const SpecPlace& place, const std::string& name);

@@ -2,12 +2,13 @@
 // The second half of SpecChecker: args, launch, work, reference.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/kernel/spec_checker.h"
 #include "tuner/problem.h"
+#include "tuner/source/entry_name.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
@@ -16,6 +17,7 @@ namespace {
 constexpr std::array<const char*, 8> kPeaks = {
     "f64", "f32", "f16", "tensor_bf16", "tensor_f16", "tensor_tf32", "tensor_f8", "tensor_i8"};
 constexpr std::array<const char*, 5> kScalarTypes = {"i32", "u32", "i64", "f32", "f64"};
+constexpr char kNoStepBefore[] = "there is no step before it to overlap with";
 
 template <size_t kCount>
 bool IsOneOf(const std::string& text, const std::array<const char*, kCount>& known) {
@@ -38,31 +40,37 @@ absl::Status SpecChecker::CheckArgs() {
     if (!seen.insert(arg.name()).second) {
       return place.Error("name", absl::StrCat("two args are called '", arg.name(), "'"));
     }
-    ParsedArg parsed;
-    switch (arg.kind_case()) {
-      case v1::Arg::kBuffer:
-        RETURN_IF_ERROR(CheckBuffer(arg.buffer(), place.Nested("buffer"), &parsed));
-        has_output |=
-            arg.buffer().role() == v1::ROLE_OUTPUT || arg.buffer().role() == v1::ROLE_INOUT;
-        break;
-      case v1::Arg::kScalar:
-        RETURN_IF_ERROR(CheckScalar(arg.scalar(), place.Nested("scalar"), &parsed));
-        break;
-      case v1::Arg::kTensorMap:
-        if (TraitsOf(parsed_.language).launched_as_compiled) {
-          return place.Error("tensor_map", absl::StrCat(ToText(parsed_.language),
-                                                        " takes no tensor maps of a spec: make "
-                                                        "descriptors in the kernel"));
-        }
-        RETURN_IF_ERROR(CheckTensorMap(arg.tensor_map(), place.Nested("tensor_map"), &parsed));
-        break;
-      case v1::Arg::KIND_NOT_SET:
-        return place.Error("name", "the arg needs a buffer, a scalar or a tensor_map");
-    }
-    parsed_.args.push_back(std::move(parsed));
+    RETURN_IF_ERROR(CheckArg(arg, place, &parsed_.args.emplace_back()));
+    has_output |= arg.buffer().role() == v1::ROLE_OUTPUT || arg.buffer().role() == v1::ROLE_INOUT;
   }
   if (!has_output) return root_.Error("args", "no buffer has the role ROLE_OUTPUT or ROLE_INOUT");
   return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckArg(const v1::Arg& arg, const SpecPlace& place, ParsedArg* parsed) {
+  switch (arg.kind_case()) {
+    case v1::Arg::kBuffer:
+      parsed->buffer = arg.buffer();
+      return CheckBuffer(parsed->buffer, place.Nested("buffer"), parsed);
+    case v1::Arg::kScalar:
+      return CheckScalar(arg.scalar(), place.Nested("scalar"), parsed);
+    case v1::Arg::kTensorMap:
+      if (TraitsOf(parsed_.language).launched_as_compiled) {
+        return place.Error("tensor_map",
+                           absl::StrCat(ToText(parsed_.language), " takes no tensor maps of a ",
+                                        "spec: make descriptors in the kernel"));
+      }
+      return CheckTensorMap(arg.tensor_map(), place.Nested("tensor_map"), parsed);
+    case v1::Arg::kSymbol:
+      if (TraitsOf(parsed_.language).launched_as_compiled) {
+        return place.Error("symbol", absl::StrCat(ToText(parsed_.language),
+                                                  " has no variables that a spec could fill"));
+      }
+      return CheckSymbol(arg, place.Nested("symbol"), parsed);
+    case v1::Arg::KIND_NOT_SET:
+      break;
+  }
+  return place.Error("name", "the arg needs a buffer, a scalar, a tensor_map or a symbol");
 }
 
 absl::Status SpecChecker::CheckBuffer(const v1::Buffer& buffer, const SpecPlace& place,
@@ -76,25 +84,40 @@ absl::Status SpecChecker::CheckBuffer(const v1::Buffer& buffer, const SpecPlace&
   if (buffer.shape_size() == 0 || buffer.shape_size() > 8) {
     return place.Error("shape", "a buffer has 1 to 8 dimensions");
   }
-  // Buffers are allocated once for all configs, so their sizes cannot depend on params.
-  RETURN_IF_ERROR(ParseAll(place, "shape", buffer.shape(), problem_names_, &parsed->shape));
+  // Buffers are allocated once for all configs, so their sizes cannot depend on params, but for
+  // scratch: that is a variant's own.
+  const Names& in_scope = buffer.role() == v1::ROLE_SCRATCH ? config_names_ : problem_names_;
+  RETURN_IF_ERROR(ParseAll(place, "shape", buffer.shape(), in_scope, &parsed->shape));
   if (buffer.role() == v1::ROLE_UNSPECIFIED || !v1::Role_IsValid(buffer.role())) {
     return place.Error("role", "name one: ROLE_INPUT, ROLE_OUTPUT, ROLE_INOUT or ROLE_SCRATCH");
   }
-  return buffer.has_fill() ? CheckFill(buffer.fill(), place.Nested("fill")) : absl::OkStatus();
+  RETURN_IF_ERROR(CheckDataFiles(buffer, place));
+  return buffer.has_fill() ? CheckFill(buffer, place.Nested("fill"), parsed) : absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckFill(const v1::Fill& fill, const SpecPlace& place) const {
-  if (!std::isfinite(fill.low())) return place.Error("low", "not a finite number");
-  if (!std::isfinite(fill.high())) return place.Error("high", "not a finite number");
-  const bool given = fill.low() != 0 || fill.high() != 0;
-  if (fill.kind() == v1::Fill::UNIFORM && given && fill.low() >= fill.high()) {
-    return place.Error("high", "low must be below high");
+// Inside the kernel's files a symbol is a buffer that is only read.
+absl::Status SpecChecker::CheckSymbol(const v1::Arg& arg, const SpecPlace& place,
+                                      ParsedArg* parsed) {
+  const v1::Symbol& symbol = arg.symbol();
+  parsed->variable = symbol.variable().empty() ? arg.name() : symbol.variable();
+  if (!IsQualifiedName(parsed->variable)) {
+    return place.Error("variable", absl::StrCat("'", parsed->variable, "' is no variable's name"));
   }
-  if (fill.kind() == v1::Fill::NORMAL && fill.high() < 0) {
-    return place.Error("high", "the standard deviation is below zero");
+  if (!IsMentioned(BaseNameOf(parsed->variable))) {
+    return place.Error("variable", absl::StrCat("no file of the kernel has a variable '",
+                                                parsed->variable, "'"));
   }
-  return absl::OkStatus();
+  parsed->buffer.set_dtype(symbol.dtype());
+  *parsed->buffer.mutable_shape() = symbol.shape();
+  if (symbol.has_fill()) *parsed->buffer.mutable_fill() = symbol.fill();
+  parsed->buffer.set_file(symbol.file());
+  parsed->buffer.set_role(v1::ROLE_INPUT);
+  return CheckBuffer(parsed->buffer, place, parsed);
+}
+
+bool SpecChecker::IsMentioned(const std::string& word) const {
+  return std::any_of(parsed_.files.begin(), parsed_.files.end(),
+                     [&](const auto& file) { return HasWord(file.second, word); });
 }
 
 absl::Status SpecChecker::CheckScalar(const v1::Scalar& scalar, const SpecPlace& place,
@@ -166,6 +189,12 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
     }
     RETURN_IF_ERROR(ParseAll(place, axes.field, axes.texts, in_scope, axes.parsed));
   }
+  if (compiled && (launch.cooperative() || launch.programmatic_dependent_launch())) {
+    return place.Error(launch.cooperative() ? "cooperative" : "programmatic_dependent_launch",
+                       absl::StrCat("not of a kernel in ", traits.name));
+  }
+  parsed->cooperative = launch.cooperative();
+  parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch();
   if (!launch.shared_bytes().empty()) {
     if (compiled) return place.Error("shared_bytes", absl::StrCat(traits.name, " decides it"));
     ASSIGN_OR_RETURN(parsed->shared_bytes,
@@ -200,13 +229,17 @@ absl::StatusOr<std::vector<size_t>> SpecChecker::ArgsNamed(const SpecPlace& plac
                                                            const List& names) const {
   std::vector<size_t> indices;
   for (int i = 0; i < spec_.args_size() && names.empty(); ++i) {
-    indices.push_back(static_cast<size_t>(i));
+    if (!spec_.args(i).has_symbol()) indices.push_back(static_cast<size_t>(i));
   }
   for (int i = 0; i < names.size(); ++i) {
     const auto arg = std::find_if(spec_.args().begin(), spec_.args().end(),
                                   [&](const v1::Arg& known) { return known.name() == names[i]; });
     if (arg == spec_.args().end()) {
       return place.Error("args", i, absl::StrCat("no arg is called '", names[i], "'"));
+    }
+    if (arg->has_symbol()) {
+      return place.Error("args", i, absl::StrCat("symbol '", names[i], "' is a variable, not a ",
+                                                 "parameter: leave it out here"));
     }
     indices.push_back(static_cast<size_t>(arg - spec_.args().begin()));
     const std::string& buffer = arg->tensor_map().buffer();
@@ -235,12 +268,33 @@ absl::StatusOr<std::vector<size_t>> SpecChecker::ScratchNamed(const v1::Step& st
   return indices;
 }
 
+absl::StatusOr<EntryText> SpecChecker::CheckEntry(const std::string& entry, Language language,
+                                                  const SpecPlace& place) const {
+  const auto parse = [&](const std::string& text) -> absl::StatusOr<Expression> {
+    return Parse(place, "entry", -1, text, config_names_);
+  };
+  absl::StatusOr<EntryText> parsed = EntryText::Read(entry, parse);
+  if (!parsed.ok()) {
+    const bool placed = absl::StartsWith(parsed.status().message(), root_.spec_name());
+    return placed ? parsed.status() : place.Error("entry", parsed.status().message());
+  }
+  if (parsed->is_instance() && !TraitsOf(language).has_macros) {
+    return place.Error("entry", absl::StrCat("'", entry, "': ", ToText(language),
+                                             " has no templates"));
+  }
+  return parsed;
+}
+
 absl::Status SpecChecker::CheckStep(const v1::Step& step, const SpecPlace& place,
                                     Language language, ParsedStep* parsed) {
-  if (!IsIdentifier(step.entry())) {
-    return place.Error("entry", absl::StrCat("'", step.entry(), "' is no C identifier"));
+  ASSIGN_OR_RETURN(parsed->entry, CheckEntry(step.entry(), language, place));
+  parsed->source = step.source();
+  const auto& headers = spec_.headers();
+  if (!step.source().empty() && step.source() != spec_.source() &&
+      std::find(headers.begin(), headers.end(), step.source()) == headers.end()) {
+    return place.Error("source", absl::StrCat("'", step.source(), "' is neither the source nor a ",
+                                              "header: add it to headers"));
   }
-  parsed->entry = step.entry();
   if (!step.has_launch()) return place.Error("launch", "missing");
   RETURN_IF_ERROR(CheckLaunch(step.launch(), place.Nested("launch"), language, &parsed->launch));
   if (step.args_size() > 64) return place.Error("args", 64, "one too many; the most is 64");
@@ -266,6 +320,9 @@ absl::Status SpecChecker::CheckSteps() {
     if (spec_.has_launch()) *step.mutable_launch() = spec_.launch();
     ParsedStep& parsed = parsed_.steps.emplace_back();
     parsed.field = "launch";
+    if (step.launch().programmatic_dependent_launch()) {
+      return root_.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
+    }
     return CheckStep(step, root_, parsed_.language, &parsed);
   }
   if (TraitsOf(parsed_.language).launched_as_compiled) {
@@ -283,6 +340,9 @@ absl::Status SpecChecker::CheckSteps() {
     }
     ParsedStep& parsed = parsed_.steps.emplace_back();
     parsed.field = absl::StrCat("steps[", i, "].launch");
+    if (i == 0 && step.launch().programmatic_dependent_launch()) {
+      return place.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
+    }
     RETURN_IF_ERROR(CheckStep(step, place, parsed_.language, &parsed));
   }
   return absl::OkStatus();
@@ -307,9 +367,7 @@ absl::Status SpecChecker::CheckReferenceSource(const v1::Reference& reference,
 }
 
 absl::Status SpecChecker::CheckReference() {
-  if (!spec_.has_reference()) {
-    return root_.Error("reference", "missing: results are checked against it");
-  }
+  if (!spec_.has_reference()) return CheckExpected();
   const v1::Reference& reference = spec_.reference();
   const SpecPlace place = root_.Nested("reference");
   RETURN_IF_ERROR(CheckReferenceSource(reference, place));
@@ -319,32 +377,16 @@ absl::Status SpecChecker::CheckReference() {
   if (reference.launch().cluster_size() > 0) {
     return place.Nested("launch").Error("cluster", 0, "the reference runs without clusters");
   }
+  if (reference.launch().programmatic_dependent_launch()) {
+    return place.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
+  }
   v1::Step step;
   step.set_entry(reference.entry());
   *step.mutable_args() = reference.args();
   if (reference.has_launch()) *step.mutable_launch() = reference.launch();
-  parsed_.reference.field = "reference.launch";
-  return CheckStep(step, place, parsed_.reference_language, &parsed_.reference);
-}
-
-absl::Status SpecChecker::CheckTolerances() const {
-  Names seen;
-  for (int i = 0; i < spec_.tolerances_size(); ++i) {
-    const v1::Tolerance& tolerance = spec_.tolerances(i);
-    const SpecPlace place = root_.Nested("tolerances", i);
-    const absl::StatusOr<DType> dtype = ParseDType(tolerance.dtype());
-    if (!dtype.ok()) return place.Error("dtype", dtype.status().message());
-    if (!seen.insert(tolerance.dtype()).second) {
-      return place.Error("dtype", absl::StrCat("'", tolerance.dtype(), "' is there twice"));
-    }
-    if (!(tolerance.rtol() >= 0 && tolerance.rtol() <= 1)) {
-      return place.Error("rtol", "not within 0 and 1");
-    }
-    if (!(tolerance.atol() >= 0 && std::isfinite(tolerance.atol()))) {
-      return place.Error("atol", "not a finite number of zero or more");
-    }
-  }
-  return absl::OkStatus();
+  ParsedStep& parsed = parsed_.reference.emplace();
+  parsed.field = "reference.launch";
+  return CheckStep(step, place, parsed_.reference_language, &parsed);
 }
 
 }  // namespace tune

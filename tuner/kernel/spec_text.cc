@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -21,8 +22,11 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
     if (!status_.ok()) return;
-    status_ = absl::InvalidArgumentError(absl::StrCat(spec_name_, ":", std::max(line, 0) + 1, ":",
-                                                      std::max(column, 0) + 1, ": ", message));
+    // A number is expected of all fields in a fill's bounds alone.
+    const bool of_number = absl::StartsWith(message, "Expected double, got: \"");
+    status_ = absl::InvalidArgumentError(absl::StrCat(
+        spec_name_, ":", std::max(line, 0) + 1, ":", std::max(column, 0) + 1, ": ", message,
+        of_number ? "; an expression goes into low_expression or high_expression" : ""));
   }
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 

@@ -21,6 +21,8 @@ class SpecPlace {
             const Tree* tree)
       : spec_name_(spec_name), descriptor_(message.GetDescriptor()), tree_(tree) {}
 
+  const std::string& spec_name() const { return spec_name_; }
+
   // The message in a field; `index` for repeated ones.
   SpecPlace Nested(const char* field, int index = -1) const;
 

@@ -132,7 +132,9 @@ absl::Status Checker::Name(const std::string& quoted) {
       });
   bool inside = plain && name[0] != '/';
   for (absl::string_view part : absl::StrSplit(name, '/')) inside = inside && part != "..";
-  const bool folder = absl::StrContains(name, '/');
+  // The system's folders are not for kernels on the CPU; those of an include root may be.
+  const bool folder = absl::StrContains(name, '/') && plan_.include_roots.empty() &&
+                      !absl::StartsWith(name, "cooperative_groups/");
   if (inside && !(folder && cpu_)) return absl::OkStatus();
   return Refuse(absl::StrCat(quoted, " may not be included", Allowed()));
 }

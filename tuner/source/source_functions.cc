@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "tuner/source/entry_name.h"
 #include "tuner/source/source_lines.h"
 
 namespace tune {
@@ -304,7 +305,8 @@ size_t Mentions(const Source& source, const std::string& word) {
 }
 
 std::string WhyNoKernel(const CompilePlan& plan, const Source& source,
-                        const std::vector<SourceFunction>& all, const std::string& entry) {
+                        const std::vector<SourceFunction>& all, const std::string& name) {
+  const std::string entry = BaseNameOf(name);
   std::vector<SourceFunction> found;
   std::copy_if(all.begin(), all.end(), std::back_inserter(found),
                [&](const SourceFunction& function) { return function.name == entry; });
@@ -346,8 +348,9 @@ std::string WhyNoKernel(const CompilePlan& plan) {
 
 SourceFunction EntryOf(const CompilePlan& plan, const std::string& entry) {
   SourceFunction best;
+  const std::string name = BaseNameOf(entry);
   for (SourceFunction& function : FunctionsOf(plan)) {
-    if (function.name != entry) continue;
+    if (function.name != name) continue;
     if (best.line == 0 || (function.defined && !best.defined)) best = std::move(function);
   }
   return best;

@@ -341,7 +341,7 @@ int Main(int argc, char** argv) {
   const int count = static_cast<int>(rest.size());
   if (compile) {
     const auto compiler_of = [&](Language language) -> CompilerFactory {
-      return [=]() -> absl::StatusOr<std::unique_ptr<Compiler>> {
+      return [=](const IncludeRoots&) -> absl::StatusOr<std::unique_ptr<Compiler>> {
         if (!broken.empty()) return absl::FailedPreconditionError(broken);
         return std::make_unique<ScriptedCompiler>(language);
       };

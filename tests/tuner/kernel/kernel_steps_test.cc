@@ -136,7 +136,8 @@ TEST(KernelSteps, NamesWhatIsWrong) {
       {step + "name: \"a\" }\n" + step + "name: \"a\" }\n",
        "steps[1].name: two steps are called 'a'"},
       {"steps { entry: \"a b\" launch { grid: \"1\" block: \"1\" } }\n",
-       "steps[0].entry: 'a b' is no C identifier"},
+       "steps[0].entry: 'a b' is neither a kernel's name nor an instance of a template such as "
+       "'softmax<THREADS, float>'"},
       {"steps { entry: \"scale\" }\n", "steps[0].launch: missing"},
       {many, "steps[16]: one too many; the most is 16"},
       {step + "}\nentry: \"scale\"\n", "entry: each of the steps has its own"},

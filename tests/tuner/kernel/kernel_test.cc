@@ -284,8 +284,18 @@ constexpr WrongSpec kWrongSpecs[] = {
      "and '.', no folder"},
     {"headers: \"vec.h\"", "headers: \"mat.h\"",
      "scale.textproto:4:1: headers[0]: file 'mat.h' was not given"},
-    {"entry: \"scale\"", "entry: \"scale<int>\"",
-     "scale.textproto:5:1: entry: 'scale<int>' is no C identifier"},
+    {"entry: \"scale\"", "entry: \"scale<int\"",
+     "scale.textproto:5:1: entry: 'scale<int' is neither a kernel's name nor an instance of a "
+     "template such as 'softmax<THREADS, float>'"},
+    {"entry: \"scale\"", "entry: \"scale_{WAY}\"",
+     "scale.textproto:5:1: entry: unknown name 'WAY' at column 1 of 'WAY'; in scope: "
+     "CLUSTER, PATH, THREADS, VEC, chunks, cols, dtype, dtype_bytes, elements, mode, rows, sm, "
+     "target, vec_bytes"},
+    {"entry: \"scale\"", "entry: \"scale<{THREADS>\"",
+     "scale.textproto:5:1: entry: 'scale<{THREADS>' has a '{' without a '}'"},
+    {"entry: \"scale\"", "entry: \"scale<\\\"a\\\">\"",
+     "scale.textproto:5:1: entry: 'scale<\"a\">' is neither a kernel's name nor an instance of a "
+     "template such as 'softmax<THREADS, float>'"},
     {"name: \"cols\"", "name: \"rows\"",
      "scale.textproto:7:8: dims[1].name: the name 'rows' is taken twice"},
     {"name: \"cols\"", "name: \"min\"",
@@ -358,7 +368,8 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:42:8: work.flops: unknown name 'chunks' at column 1 of 'chunks'; in scope: "
      "cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
     {"entry: \"scale_reference\"", "",
-     "scale.textproto:44:1: reference.entry: '' is no C identifier"},
+     "scale.textproto:44:1: reference.entry: '' is neither a kernel's name nor an instance of a "
+     "template such as 'softmax<THREADS, float>'"},
     {"tolerances { dtype: \"bf16\"", "tolerances { dtype: \"dtype\"",
      "scale.textproto:48:14: tolerances[0].dtype: unknown data type 'dtype'; known: f64, f32, f16, "
      "bf16, i8, u8, i32, u32, i64"},

@@ -31,6 +31,8 @@
 #include "tuner/device/cpu/subprocess.h"
 #include "tuner/device_profile.h"
 #include "tuner/sha256.h"
+#include "tuner/source/constructs.h"
+#include "tuner/source/entry_name.h"
 #include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
 
@@ -39,6 +41,7 @@ extern const std::string_view prelude_abi;
 extern const std::string_view prelude_assert;
 extern const std::string_view prelude_atomics;
 extern const std::string_view prelude_functions;
+extern const std::string_view prelude_groups;
 extern const std::string_view prelude_half;
 extern const std::string_view prelude_launch;
 extern const std::string_view prelude_prelude;
@@ -59,13 +62,13 @@ constexpr char kNative[] = "-mcpu=native";
 
 // What the prelude already has.
 constexpr std::string_view kShim = "#pragma once\n";
+constexpr std::string_view kGroups = "#pragma once\n#include <cooperative_groups.h>\n";
 // Headers of CUDA that the prelude has nothing of. Where the host has CUDA's own they could be
 // found, and a kernel would compile on one host and not on the next.
 constexpr const char* kNotHere[] = {
-    "cooperative_groups.h", "cuComplex.h",        "cuda.h",           "cuda_awbarrier.h",
-    "cuda_fp4.h",           "cuda_fp6.h",         "cuda_fp8.h",       "cuda_pipeline.h",
-    "curand_kernel.h",      "device_functions.h", "math_constants.h", "mma.h",
-    "vector_functions.h",   "vector_types.h"};
+    "cuComplex.h",          "cuda.h",         "cuda_awbarrier.h",   "cuda_fp4.h",
+    "cuda_fp6.h",           "cuda_fp8.h",     "cuda_pipeline.h",    "curand_kernel.h",
+    "device_functions.h",   "math_constants.h", "mma.h",            "vector_functions.h"};
 
 // A private folder that is gone, with all in it, when this is.
 class ScratchFolder {
@@ -139,8 +142,10 @@ std::string ForbiddenDirective(const std::string& assembly) {
 
 class CpuCompiler : public Compiler {
  public:
-  CpuCompiler(std::string program, std::string version, bool is_gcc, bool sanitize)
-      : program_(std::move(program)),
+  CpuCompiler(const IncludeRoots& include_roots, std::string program, std::string version,
+              bool is_gcc, bool sanitize)
+      : include_roots_(include_roots),
+        program_(std::move(program)),
         version_(std::move(version)),
         is_gcc_(is_gcc),
         sanitize_(sanitize) {}
@@ -154,6 +159,7 @@ class CpuCompiler : public Compiler {
   std::vector<std::string> CompileArguments(const CompilePlan& plan) const;
   std::vector<std::string> LinkArguments() const;
 
+  const IncludeRoots include_roots_;
   const std::string program_;
   const std::string version_;
   const bool is_gcc_;
@@ -164,9 +170,6 @@ class CpuCompiler : public Compiler {
 std::string WhyNotForCpu(const CompilePlan& plan) {
   if (!ProfileOfTarget(plan.target).is_host) {
     return absl::StrCat("this compiler compiles for 'cpu', not for '", plan.target, "'");
-  }
-  for (const std::string& entry : plan.entries) {
-    if (!IsPlainIdentifier(entry)) return absl::StrCat("'", entry, "' is not a kernel's name");
   }
   if (!IsInnerPath(plan.source_name)) {
     return absl::StrCat("the source cannot be called '", plan.source_name, "'");
@@ -194,12 +197,25 @@ std::string EntryName(const CompilePlan& plan, const std::string& entry) {
   return absl::StrCat("kernel ", entry, " of ", plan.source_name);
 }
 
+// What the binary calls an entry: its own name, where it has one that C takes.
+std::string SymbolOf(const CompilePlan& plan, size_t entry) {
+  const std::string& name = plan.entries[entry];
+  return IsPlainIdentifier(name) ? name : absl::StrCat("instance_", entry);
+}
+
+std::string PointerTo(size_t symbol) { return absl::StrCat("tune_cpu_symbol_", symbol); }
+
 // What follows the source.
 std::string EntriesText(const CompilePlan& plan) {
-  std::string text = "\nTUNE_CPU_ARTIFACT()";
-  for (const std::string& entry : plan.entries) {
-    absl::StrAppend(&text, "\n#line 1 \"", EntryName(plan, entry), "\"\nTUNE_CPU_ENTRY(", entry,
-                    ", ", entry, ")\n");
+  std::string text = absl::StrCat(SymbolChecks(plan), "\nTUNE_CPU_ARTIFACT()");
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    absl::StrAppend(&text, "\n#line 1 \"", EntryName(plan, plan.entries[i]),
+                    "\"\nTUNE_CPU_ENTRY(", SymbolOf(plan, i), ", ", plan.entries[i], ")\n");
+  }
+  for (size_t i = 0; i < plan.symbols.size(); ++i) {
+    const std::string& variable = plan.symbols[i].variable;
+    absl::StrAppend(&text, "\n#line 1 \"symbol ", variable, " of ", plan.source_name,
+                    "\"\nTUNE_CPU_SYMBOL(", PointerTo(i), ", ", variable, ")\n");
   }
   return text;
 }
@@ -218,7 +234,15 @@ absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) 
       {"shims/cassert", embedded::prelude_assert},
       {"shims/cuda_bf16.h", kShim},
       {"shims/cuda_fp16.h", kShim},
+      {"shims/cooperative_groups.h", embedded::prelude_groups},
+      {"shims/cooperative_groups/memcpy_async.h", kGroups},
+      {"shims/cooperative_groups/reduce.h", kGroups},
+      {"shims/cooperative_groups/scan.h", kGroups},
+      {"shims/cuda_device_runtime_api.h", kShim},
       {"shims/cuda_runtime.h", kShim},
+      {"shims/cuda_runtime_api.h", kShim},
+      {"shims/device_launch_parameters.h", kShim},
+      {"shims/vector_types.h", kShim},
   };
   for (const auto& [name, text] : ours) RETURN_IF_ERROR(folder.Write(name, text));
   for (const char* name : kNotHere) {
@@ -290,6 +314,9 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
                              "../shims/assert.h", "-S", "-o", "../kernel.s"}) {
     arguments.push_back(option);
   }
+  for (const std::string& dir : include_roots_.DirsOf(plan.include_roots)) {
+    arguments.insert(arguments.end(), {"-idirafter", dir});
+  }
   arguments.push_back(plan.source_name);
   return arguments;
 }
@@ -314,8 +341,9 @@ absl::StatusOr<Artifact> CpuCompiler::CompileIn(const ScratchFolder& folder,
   const std::string beside = absl::StrCat(folder.path(), "/source");
   ASSIGN_OR_RETURN(ProgramResult compiled, RunProgram(CompileArguments(plan), beside));
   if (compiled.exit_code != 0) {
-    return Refused(Outcome::kCompileFailed, absl::StrCat(EntryNote(plan, compiled.output),
-                                                         compiled.output));
+    std::string note = WhyNotOnHost(compiled.output);
+    if (note.empty()) note = EntryNote(plan, compiled.output);
+    return Refused(Outcome::kCompileFailed, absl::StrCat(note, compiled.output));
   }
   const std::string assembly = folder.Read("kernel.s");
   if (const std::string word = ForbiddenDirective(assembly); !word.empty()) {
@@ -332,9 +360,14 @@ absl::StatusOr<Artifact> CpuCompiler::CompileIn(const ScratchFolder& folder,
   if (artifact.binary.empty()) {
     return absl::UnavailableError(absl::StrCat(program_, " left no shared object"));
   }
-  for (const std::string& entry : plan.entries) {
-    artifact.entries.push_back(
-        {.name = entry, .parameters = ReadParameterFacts(artifact.binary, entry)});
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    const std::string symbol = SymbolOf(plan, i);
+    artifact.entries.push_back({.name = plan.entries[i],
+                                .parameters = ReadParameterFacts(artifact.binary, symbol),
+                                .symbol = symbol});
+  }
+  for (size_t i = 0; i < plan.symbols.size(); ++i) {
+    artifact.symbols.push_back({.variable = plan.symbols[i].variable, .symbol = PointerTo(i)});
   }
   DescribeBinary(artifact);
   return artifact;
@@ -343,6 +376,9 @@ absl::StatusOr<Artifact> CpuCompiler::CompileIn(const ScratchFolder& folder,
 absl::StatusOr<Artifact> CpuCompiler::Compile(const CompilePlan& plan) {
   if (std::string why = WhyNotForCpu(plan); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, std::move(why));
+  }
+  if (const absl::Status known = include_roots_.Check(plan.include_roots); !known.ok()) {
+    return Refused(Outcome::kInvalidConfig, std::string(known.message()));
   }
   if (std::string why = WhyNoKernel(plan); !why.empty()) {
     return Refused(Outcome::kCompileFailed, std::move(why));
@@ -420,7 +456,7 @@ std::string CpuName(const std::string& macros) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() {
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler(const IncludeRoots& include_roots) {
   ASSIGN_OR_RETURN(std::string program, FindCompiler());
   ASSIGN_OR_RETURN(std::string version, OutputOf({program, "--version"}));
   ASSIGN_OR_RETURN(std::string macros,
@@ -430,7 +466,7 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() {
   const char* wanted = getenv("TUNE_CPU_SANITIZE");
   const bool sanitize = wanted != nullptr && absl::string_view(wanted) == "1";
   return std::make_unique<CpuCompiler>(
-      program,
+      include_roots, program,
       absl::StrCat(ShortVersion(version, is_gcc), " ", CpuName(macros),
                    sanitize ? " sanitized" : ""),
       is_gcc, sanitize);

@@ -7,12 +7,13 @@
 
 #include "absl/status/statusor.h"
 #include "tuner/device/compiler.h"
+#include "tuner/device/include_roots.h"
 
 namespace tune::cpu {
 
 // Uses $TUNE_CXX, else c++, g++ or clang++ on the PATH. With TUNE_CPU_SANITIZE=1 in the environment
 // kernels are built with address and undefined-behaviour sanitizers. FAILED_PRECONDITION: no
 // compiler.
-absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler();
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler(const IncludeRoots& include_roots = {});
 
 }  // namespace tune::cpu

@@ -106,7 +106,7 @@ absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report)
       LoadedProgram program,
       LoadedProgram::Load(request.program,
                           [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); }));
-  program.guards().Fill(*launcher_);
+  program.FillGuards(*launcher_);
   const SamplePolicy& policy = request.policy;
   ASSIGN_OR_RETURN(double first_ns, CheckedLaunch(program, report));
   if (first_ns < kOrderedNsMax) RETURN_IF_ERROR(CheckOrder(program, report));
@@ -131,7 +131,7 @@ absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedProgram& program, Ru
 void CpuRunner::JudgeLaunch(const LoadedProgram& program, RunReport& report) {
   Verdict verdict = problem_->Check();
   // What was written over may be why an element is wrong.
-  if (std::string damage = program.guards().DescribeDamage(*launcher_); !damage.empty()) {
+  if (std::string damage = program.DescribeDamage(*launcher_); !damage.empty()) {
     verdict.right = false;
     verdict.message = std::move(damage);
   }

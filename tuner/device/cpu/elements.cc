@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tuner/device/fill.h"
+#include "tuner/device/narrow_floats.h"
 
 namespace tune::cpu {
 namespace {
@@ -17,12 +18,6 @@ float Bfloat16ToFloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-// Rounds to nearest even. Fills hold no NaN.
-uint16_t FloatToBfloat16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
 float HalfToFloat(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
@@ -30,22 +25,6 @@ float HalfToFloat(uint16_t half) {
   // Moves the exponent by 112 exactly, and makes subnormal numbers normal.
   const float scaled = std::bit_cast<float>(rest) * 0x1p112f;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled));
-}
-
-// Rounds to nearest even.
-uint16_t FloatToHalf(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
-  const uint32_t size = bits & 0x7fffffffu;
-  if (size >= 0x47800000u) {  // 65536 and above
-    return static_cast<uint16_t>(sign | (size > 0x7f800000u ? 0x7e00u : 0x7c00u));
-  }
-  if (size < 0x38800000u) {  // subnormal: an addition shifts and rounds
-    const float shifted = std::bit_cast<float>(size) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
-  }
-  const uint32_t rounded = size + 0xfffu + ((size >> 13) & 1u);
-  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
 template <class T>

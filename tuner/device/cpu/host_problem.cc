@@ -10,6 +10,7 @@
 #include "tuner/device/cpu/elements.h"
 #include "tuner/device/cpu/loaded_program.h"
 #include "tuner/device/fill.h"
+#include "tuner/device/structured_fill.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cpu {
@@ -32,7 +33,10 @@ absl::StatusOr<std::unique_ptr<HostProblem>> HostProblem::Create(
   RETURN_IF_ERROR(problem->CheckFits(plan));
   RETURN_IF_ERROR(problem->Allocate(plan));
   problem->FillAll(seed);
-  RETURN_IF_ERROR(problem->RunReference(plan, reference_binary));
+  if (!plan.reference.steps.empty()) {
+    RETURN_IF_ERROR(problem->RunReference(plan, reference_binary));
+  }
+  RETURN_IF_ERROR(problem->TakeExpected(plan));
   RETURN_IF_ERROR(problem->CheckReference());
   return problem;
 }
@@ -50,14 +54,17 @@ absl::Status HostProblem::Allocate(const ProblemPlan& plan) {
   for (const BufferPlan& buffer : plan.buffers) {
     Slot slot;
     slot.plan = buffer;
-    slot.tolerance = ToleranceFor(plan, buffer.dtype);
+    slot.tolerance = ToleranceFor(plan, buffer);
+    if (const BufferFile* file = FileOf(plan, buffer.name, /*expected=*/false); file != nullptr) {
+      slot.file = file->elements;
+    }
     const auto index = static_cast<unsigned>(slots_.size());
     ASSIGN_OR_RETURN(slot.memory, GuardedBuffer::Allocate(DataBytes(buffer), index));
     slot.memory.Name(absl::StrCat("buffer '", buffer.name, "'"));
     if (buffer.role == Role::kInOut) {
       ASSIGN_OR_RETURN(slot.pristine, GuardedBuffer::Allocate(DataBytes(buffer), index));
     }
-    if (IsChecked(buffer.role)) {
+    if (IsChecked(buffer.role) && !plan.reference.steps.empty()) {
       ASSIGN_OR_RETURN(const BufferPlan reference, ReferenceBuffer(plan, buffer));
       ASSIGN_OR_RETURN(slot.reference_memory, GuardedBuffer::Allocate(DataBytes(reference), index));
       slot.reference_memory.Name(absl::StrCat("the reference's buffer '", buffer.name, "'"));
@@ -84,9 +91,10 @@ void HostProblem::CopyBytes(void* to, const void* from, size_t bytes) {
 }
 
 void HostProblem::FillSlot(Slot& slot) {
-  if (slot.plan.role == Role::kOutput || slot.plan.role == Role::kScratch) {
+  if (!IsFilled(slot.plan.role)) {
     return SetBytes(slot.memory.data(), slot.memory.bytes(), PoisonByte(slot.plan.dtype));
   }
+  if (!slot.file.empty()) return CopyBytes(slot.memory.data(), slot.file.data(), slot.file.size());
   launcher_.ForPieces(slot.plan.count, kGrain, [&](unsigned, int64_t begin, int64_t end) {
     FillElements(slot.plan.dtype, slot.plan.fill, slot.fill_key, begin, end, slot.memory.data());
   });
@@ -94,18 +102,22 @@ void HostProblem::FillSlot(Slot& slot) {
 
 void HostProblem::FillAll(uint64_t seed) {
   for (Slot& slot : slots_) {
-    slot.fill_key = FillKey(seed, slot.plan.name.c_str());
+    slot.fill_key = FillKey(seed, KeyNameOf(slot.plan).c_str());
+    if (IsFilled(slot.plan.role) && slot.file.empty() && IsStructured(slot.plan.fill.kind)) {
+      slot.file = StructuredElements(slot.plan, slot.fill_key);
+    }
     FillSlot(slot);
     if (slot.plan.role == Role::kInput) {
       slot.input_hash = Hash(launcher_, slot.memory.data(), slot.memory.bytes());
     }
-    if (slot.plan.role == Role::kOutput) {
+    if (slot.plan.role == Role::kOutput && slot.reference.data != nullptr) {
       SetBytes(slot.reference.data, slot.reference_memory.bytes(),
                PoisonByte(slot.reference.dtype));
     }
     if (slot.plan.role != Role::kInOut) continue;
     CopyBytes(slot.pristine.data(), slot.memory.data(), slot.memory.bytes());
     slot.pristine.MakeReadOnly();
+    if (slot.reference.data == nullptr) continue;
     // Both kernels start from equal numbers: the reference from the narrow ones, made wide.
     if (slot.reference.dtype == slot.plan.dtype) {
       CopyBytes(slot.reference.data, slot.memory.data(), slot.memory.bytes());
@@ -120,20 +132,34 @@ void HostProblem::FillAll(uint64_t seed) {
 
 absl::Status HostProblem::RunReference(const ProblemPlan& plan, const std::string& binary) {
   absl::StatusOr<LoadedProgram> reference =
-      LoadedProgram::Load({.steps = plan.reference.steps, .binary = binary},
+      LoadedProgram::Load(WithBinary(plan.reference, binary),
                           [this](const BufferPlan& wanted) { return ResolveReference(wanted); });
   if (absl::IsResourceExhausted(reference.status())) return reference.status();
   absl::Status status = reference.status();
   if (status.ok()) {
-    reference->guards().Fill(launcher_);
+    reference->FillGuards(launcher_);
     status = reference->Launch(launcher_).status();
   }
   if (status.ok()) {
-    const std::string damage = reference->guards().DescribeDamage(launcher_);
+    const std::string damage = reference->DescribeDamage(launcher_);
     if (damage.empty()) return status;
     return absl::InvalidArgumentError(absl::StrCat("the reference ", damage));
   }
   return absl::InvalidArgumentError(absl::StrCat("the reference failed: ", status.message()));
+}
+
+// What a file says is right goes before what the reference wrote.
+absl::Status HostProblem::TakeExpected(const ProblemPlan& plan) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    const BufferFile* file = FileOf(plan, slot.plan.name, /*expected=*/true);
+    if (file == nullptr || !IsChecked(slot.plan.role)) continue;
+    ASSIGN_OR_RETURN(slot.reference_memory,
+                     GuardedBuffer::Allocate(file->elements.size(), static_cast<unsigned>(i)));
+    slot.reference = {file->dtype, slot.reference_memory.data(), slot.plan.count};
+    CopyBytes(slot.reference.data, file->elements.data(), file->elements.size());
+  }
+  return absl::OkStatus();
 }
 
 // The reference's outputs against themselves: only a NaN differs, and what was never written is

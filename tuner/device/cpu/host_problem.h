@@ -55,6 +55,7 @@ class HostProblem {
     GuardedBuffer reference_memory;  // of an OUTPUT or INOUT; read-only once the reference has run
     GuardedBuffer pristine;          // of an INOUT; read-only
     HostArray reference;
+    std::string file;  // the elements it is filled with; empty: by its fill
     uint64_t fill_key = 0;
     uint64_t input_hash = 0;  // of an INPUT
 
@@ -69,6 +70,7 @@ class HostProblem {
   void SetBytes(void* data, size_t bytes, unsigned char byte);
   void CopyBytes(void* to, const void* from, size_t bytes);
   absl::Status RunReference(const ProblemPlan& plan, const std::string& binary);
+  absl::Status TakeExpected(const ProblemPlan& plan);
   absl::Status CheckReference();
   absl::StatusOr<void*> ResolveReference(const BufferPlan& wanted);
   absl::StatusOr<void*> ResolveScratch(const BufferPlan& wanted, Slot* slot);

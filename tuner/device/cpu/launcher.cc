@@ -69,6 +69,10 @@ absl::Status CheckLaunch(const LaunchPlan& plan, uint64_t shared_bytes_max) {
       return absl::InvalidArgumentError("the CPU device has no clusters of blocks");
     }
   }
+  if (plan.cooperative) {
+    return absl::InvalidArgumentError(
+        "the CPU device has no cooperative launches: its blocks do not all run at the same time");
+  }
   const int64_t threads = plan.block[0] * plan.block[1] * plan.block[2];
   if (threads > tune_cpu::kThreadsPerBlockMax) {
     return absl::InvalidArgumentError(absl::StrCat("a block of ", threads, " threads; at most ",

@@ -16,6 +16,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tuner/bundle.h"
 #include "tuner/device/cpu/block_scheduler.h"
 #include "tuner/device/cpu/prelude/abi.h"
 #include "tuner/device/problem_checks.h"
@@ -104,32 +106,39 @@ absl::StatusOr<LoadedProgram> LoadedProgram::Load(const Program& program,
   if (program.steps.empty()) return absl::InvalidArgumentError("a program without steps");
   LoadedProgram loaded;
   RETURN_IF_ERROR(CheckSanitizer(program.binary));
-  RETURN_IF_ERROR(loaded.Open(program.binary));
+  ASSIGN_OR_RETURN(const std::vector<absl::string_view> units, Unbundle(program.binary));
+  // Of several steps, the one with the most dynamic memory says where its guard begins.
+  for (const absl::string_view unit : units) {
+    RETURN_IF_ERROR(loaded.Open(std::string(unit), DynamicSharedBytes(program.steps)));
+  }
   for (const StepPlan& plan : program.steps) {
     ASSIGN_OR_RETURN(Step step, loaded.LoadStep(plan, resolve));
     loaded.steps_.push_back(std::move(step));
   }
-  // Of several steps, the one with the most dynamic memory says where its guard begins.
-  loaded.guards_ =
-      SharedGuards::Find(program.binary, loaded.library_, DynamicSharedBytes(program.steps));
+  for (const SymbolPlan& plan : program.symbols) {
+    ASSIGN_OR_RETURN(const Symbol symbol, loaded.LoadSymbol(plan, resolve));
+    loaded.symbols_.push_back(symbol);
+  }
   return loaded;
 }
 
 LoadedProgram::LoadedProgram(LoadedProgram&& other) noexcept
-    : library_(std::exchange(other.library_, nullptr)),
-      set_shared_(other.set_shared_),
-      guards_(std::move(other.guards_)),
-      steps_(std::move(other.steps_)) {}
+    : libraries_(std::exchange(other.libraries_, {})),
+      steps_(std::move(other.steps_)),
+      symbols_(std::move(other.symbols_)) {}
 
 LoadedProgram::~LoadedProgram() {
-  if (library_ != nullptr) dlclose(library_);
+  for (const Library& library : libraries_) dlclose(library.handle);
 }
 
-absl::Status LoadedProgram::Open(const std::string& binary) {
-  ASSIGN_OR_RETURN(library_, OpenLibrary(binary));
-  const auto* abi = static_cast<const unsigned*>(dlsym(library_, "tune_cpu_abi"));
-  set_shared_ = reinterpret_cast<decltype(set_shared_)>(dlsym(library_, "tune_cpu_set_shared"));
-  const auto bind = reinterpret_cast<void (*)(long)>(dlsym(library_, "tune_cpu_bind"));
+absl::Status LoadedProgram::Open(const std::string& binary, int64_t dynamic_bytes) {
+  ASSIGN_OR_RETURN(void* handle, OpenLibrary(binary));
+  Library& library = libraries_.emplace_back();
+  library.handle = handle;
+  const auto* abi = static_cast<const unsigned*>(dlsym(handle, "tune_cpu_abi"));
+  library.set_shared =
+      reinterpret_cast<decltype(library.set_shared)>(dlsym(handle, "tune_cpu_set_shared"));
+  const auto bind = reinterpret_cast<void (*)(long)>(dlsym(handle, "tune_cpu_bind"));
   if (abi == nullptr || bind == nullptr) {
     return absl::FailedPreconditionError("the binary is not a kernel of the CPU device");
   }
@@ -140,16 +149,50 @@ absl::Status LoadedProgram::Open(const std::string& binary) {
                      "one release"));
   }
   bind(BlockScheduler::StateOffset());
+  library.guards = SharedGuards::Find(binary, handle, dynamic_bytes);
   return absl::OkStatus();
+}
+
+absl::StatusOr<const LoadedProgram::Library*> LoadedProgram::LibraryOf(int unit) const {
+  if (unit >= 0 && static_cast<size_t>(unit) < libraries_.size()) {
+    return &libraries_[static_cast<size_t>(unit)];
+  }
+  return absl::FailedPreconditionError(absl::StrCat("the artifact has no unit ", unit));
+}
+
+void LoadedProgram::FillGuards(Launcher& launcher) const {
+  for (const Library& library : libraries_) library.guards.Fill(launcher);
+}
+
+std::string LoadedProgram::DescribeDamage(Launcher& launcher) const {
+  for (const Library& library : libraries_) {
+    std::string damage = library.guards.DescribeDamage(launcher);
+    if (!damage.empty()) return damage;
+  }
+  return "";
+}
+
+absl::StatusOr<LoadedProgram::Symbol> LoadedProgram::LoadSymbol(
+    const SymbolPlan& plan, const BufferResolver& resolve) const {
+  ASSIGN_OR_RETURN(const Library* library, LibraryOf(plan.unit));
+  // A pointer to the variable, whose size the compiler has checked.
+  void* const* pointer = static_cast<void* const*>(dlsym(library->handle, plan.variable.c_str()));
+  if (pointer == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the binary has no symbol '", plan.variable, "'"));
+  }
+  ASSIGN_OR_RETURN(const void* elements, resolve(plan.buffer));
+  return Symbol{.variable = *pointer, .elements = elements, .bytes = DataBytes(plan.buffer)};
 }
 
 absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan,
                                                             const BufferResolver& resolve) const {
   Step step;
   step.launch = plan.launch;
-  step.code.set_shared = set_shared_;
+  ASSIGN_OR_RETURN(const Library* library, LibraryOf(plan.launch.unit));
+  step.code.set_shared = library->set_shared;
   step.code.threads = reinterpret_cast<decltype(step.code.threads)>(
-      dlsym(library_, absl::StrCat("tune_cpu_threads_", plan.launch.entry).c_str()));
+      dlsym(library->handle, absl::StrCat("tune_cpu_threads_", plan.launch.entry).c_str()));
   if (step.code.threads == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("the binary has no kernel '", plan.launch.entry, "'"));
@@ -173,14 +216,14 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
     ASSIGN_OR_RETURN(void* data, resolve(buffer));
     step.zero.push_back({data, DataBytes(buffer)});
   }
-  RETURN_IF_ERROR(CheckParameters(step));
+  RETURN_IF_ERROR(CheckParameters(*library, step));
   return step;
 }
 
 // The kernel reads as many arguments as it declares, of the sizes it declares.
-absl::Status LoadedProgram::CheckParameters(const Step& step) const {
+absl::Status LoadedProgram::CheckParameters(const Library& library, const Step& step) const {
   const auto* list = static_cast<const unsigned*>(
-      dlsym(library_, absl::StrCat("tune_cpu_parameters_", step.launch.entry).c_str()));
+      dlsym(library.handle, absl::StrCat("tune_cpu_parameters_", step.launch.entry).c_str()));
   if (list == nullptr) {
     return absl::FailedPreconditionError("the binary is not a kernel of the CPU device");
   }
@@ -202,6 +245,9 @@ absl::Status LoadedProgram::CheckParameters(const Step& step) const {
 }
 
 absl::StatusOr<double> LoadedProgram::Launch(Launcher& launcher) const {
+  for (const Symbol& symbol : symbols_) {
+    std::memcpy(symbol.variable, symbol.elements, symbol.bytes);
+  }
   std::optional<int64_t> begin_ns;
   const auto began = [&] {
     if (!begin_ns.has_value()) begin_ns = launcher.begin_ns();

@@ -28,12 +28,15 @@ class LoadedProgram {
   LoadedProgram(LoadedProgram&& other) noexcept;
   LoadedProgram& operator=(LoadedProgram&&) = delete;
 
-  // Runs the steps one after the other; the nanoseconds from the first start to the last end.
+  // Sets the symbols, then runs the steps one after the other; the nanoseconds from the first start
+  // to the last end.
   // Errors as Launcher::Launch, of the step that failed.
   absl::StatusOr<double> Launch(Launcher& launcher) const;
 
-  // Zones beside its shared memory. They are filled once, before the first launch.
-  const SharedGuards& guards() const { return guards_; }
+  // Zones beside its shared memory: filled once, before the first launch.
+  void FillGuards(Launcher& launcher) const;
+  // As SharedGuards'.
+  std::string DescribeDamage(Launcher& launcher) const;
 
  private:
   struct Argument {
@@ -44,6 +47,17 @@ class LoadedProgram {
     void* data = nullptr;
     size_t bytes = 0;
   };
+  // One of each unit of the artifact.
+  struct Library {
+    void* handle = nullptr;
+    void (*set_shared)(unsigned char* base) = nullptr;
+    SharedGuards guards;
+  };
+  struct Symbol {
+    void* variable = nullptr;
+    const void* elements = nullptr;
+    size_t bytes = 0;
+  };
   struct Step {
     KernelCode code;
     LaunchPlan launch;
@@ -52,14 +66,15 @@ class LoadedProgram {
   };
 
   LoadedProgram() = default;
-  absl::Status Open(const std::string& binary);
+  absl::Status Open(const std::string& binary, int64_t dynamic_bytes);
+  absl::StatusOr<const Library*> LibraryOf(int unit) const;
   absl::StatusOr<Step> LoadStep(const StepPlan& plan, const BufferResolver& resolve) const;
-  absl::Status CheckParameters(const Step& step) const;
+  absl::StatusOr<Symbol> LoadSymbol(const SymbolPlan& plan, const BufferResolver& resolve) const;
+  absl::Status CheckParameters(const Library& library, const Step& step) const;
 
-  void* library_ = nullptr;
-  void (*set_shared_)(unsigned char* base) = nullptr;
-  SharedGuards guards_;
+  std::vector<Library> libraries_;
   std::vector<Step> steps_;
+  std::vector<Symbol> symbols_;
 };
 
 }  // namespace tune::cpu

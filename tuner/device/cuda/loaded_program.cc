@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/artifact.h"
+#include "tuner/bundle.h"
 #include "tuner/device/cuda/tensor_map.h"
 #include "tuner/device/scalar_bytes.h"
 #include "tuner/status_macros.h"
@@ -43,50 +44,95 @@ absl::StatusOr<LoadedProgram> LoadedProgram::Load(const DeviceContext& context,
                                                   const BufferResolver& resolve) {
   if (program.steps.empty()) return absl::InvalidArgumentError("a program without steps");
   LoadedProgram loaded(context);
-  RETURN_IF_ERROR(loaded.LoadModule(program.binary));
+  ASSIGN_OR_RETURN(const std::vector<absl::string_view> units, Unbundle(program.binary));
+  for (const absl::string_view unit : units) {
+    RETURN_IF_ERROR(loaded.LoadModule(std::string(unit)));
+  }
   for (const StepPlan& plan : program.steps) {
     int64_t shared_bytes_max = 0;
     for (const StepPlan& other : program.steps) {
-      if (other.launch.entry != plan.launch.entry) continue;
-      shared_bytes_max = std::max(shared_bytes_max, other.launch.shared_bytes);
+      const bool same =
+          other.launch.entry == plan.launch.entry && other.launch.unit == plan.launch.unit;
+      if (same) shared_bytes_max = std::max(shared_bytes_max, other.launch.shared_bytes);
     }
     ASSIGN_OR_RETURN(Step step, loaded.LoadStep(plan, shared_bytes_max, resolve));
     loaded.steps_.push_back(std::move(step));
+  }
+  for (const SymbolPlan& plan : program.symbols) {
+    ASSIGN_OR_RETURN(const Symbol symbol, loaded.LoadSymbol(plan, resolve));
+    loaded.symbols_.push_back(symbol);
   }
   return loaded;
 }
 
 LoadedProgram::LoadedProgram(LoadedProgram&& other) noexcept
     : context_(other.context_),
-      module_(std::exchange(other.module_, nullptr)),
+      modules_(std::exchange(other.modules_, {})),
       steps_(std::move(other.steps_)),
+      symbols_(std::move(other.symbols_)),
       resources_(std::move(other.resources_)) {}
 
 LoadedProgram::~LoadedProgram() {
-  if (module_ != nullptr) context_->driver.cuModuleUnload(module_);
+  for (CUmodule module : modules_) context_->driver.cuModuleUnload(module);
 }
 
 absl::Status LoadedProgram::LoadModule(const std::string& binary) {
   const bool text = !absl::StartsWith(binary, "\x7f" "ELF");
-  absl::Status status = text ? CompileText(binary)
-                             : context_->Check(
-                                   context_->driver.cuModuleLoadData(&module_, binary.data()),
-                                   "cuModuleLoadData");
+  CUmodule module = nullptr;
+  absl::Status status =
+      text ? CompileText(binary, module)
+           : context_->Check(context_->driver.cuModuleLoadData(&module, binary.data()),
+                             "cuModuleLoadData");
   if (absl::IsInternal(status)) return absl::FailedPreconditionError(status.message());
+  if (status.ok()) modules_.push_back(module);
   return status;
 }
 
 // PTX that no compile worker could make a cubin of.
-absl::Status LoadedProgram::CompileText(const std::string& text) {
+absl::Status LoadedProgram::CompileText(const std::string& text, CUmodule& module) const {
   char log[4096] = {};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof(log))};
   const absl::Status status = context_->Check(
-      context_->driver.cuModuleLoadDataEx(&module_, text.c_str(), std::size(options), options,
+      context_->driver.cuModuleLoadDataEx(&module, text.c_str(), std::size(options), options,
                                           values),
       "cuModuleLoadDataEx");
   if (status.ok() || log[0] == '\0') return status;
   return absl::Status(status.code(), absl::StrCat(status.message(), ": ", log));
+}
+
+absl::StatusOr<CUmodule> LoadedProgram::ModuleOf(int unit) const {
+  if (unit >= 0 && static_cast<size_t>(unit) < modules_.size()) {
+    return modules_[static_cast<size_t>(unit)];
+  }
+  return absl::FailedPreconditionError(absl::StrCat("the artifact has no unit ", unit));
+}
+
+absl::StatusOr<LoadedProgram::Symbol> LoadedProgram::LoadSymbol(
+    const SymbolPlan& plan, const BufferResolver& resolve) const {
+  ASSIGN_OR_RETURN(CUmodule module, ModuleOf(plan.unit));
+  Symbol symbol;
+  size_t bytes = 0;
+  const absl::Status status = context_->Check(
+      context_->driver.cuModuleGetGlobal(&symbol.variable, &bytes, module, plan.variable.c_str()),
+      absl::StrCat("cuModuleGetGlobal of '", plan.variable, "'"));
+  if (absl::IsInternal(status)) return absl::FailedPreconditionError(status.message());
+  RETURN_IF_ERROR(status);
+  ASSIGN_OR_RETURN(symbol.elements, resolve(plan.buffer));
+  if (symbol.elements.bytes() == bytes) return symbol;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "symbol '", plan.buffer.name, "' has ", symbol.elements.bytes(), " bytes; the variable has ",
+      bytes));
+}
+
+absl::Status LoadedProgram::SetSymbols() const {
+  for (const Symbol& symbol : symbols_) {
+    RETURN_IF_ERROR(context_->Check(
+        context_->driver.cuMemcpyDtoDAsync(symbol.variable, symbol.elements.address,
+                                           symbol.elements.bytes(), context_->stream),
+        "cuMemcpyDtoDAsync to a symbol"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan,
@@ -95,8 +141,9 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
   Step step;
   step.launch = plan.launch;
   const std::string& entry = plan.launch.entry;
+  ASSIGN_OR_RETURN(CUmodule module, ModuleOf(plan.launch.unit));
   const absl::Status status = context_->Check(
-      context_->driver.cuModuleGetFunction(&step.function, module_, entry.c_str()),
+      context_->driver.cuModuleGetFunction(&step.function, module, entry.c_str()),
       absl::StrCat("cuModuleGetFunction of '", entry, "'"));
   if (absl::IsInternal(status)) return absl::FailedPreconditionError(status.message());
   RETURN_IF_ERROR(status);
@@ -158,7 +205,46 @@ absl::Status LoadedProgram::CheckLaunch(const Step& step, int64_t shared_bytes_m
                                       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                       static_cast<int>(shared_bytes_max)),
                                   "cuFuncSetAttribute of the dynamic shared memory"));
-  return CheckCluster(step);
+  RETURN_IF_ERROR(CheckCluster(step));
+  if (launch.programmatic_dependent_launch && context_->sm < 90) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("programmatic dependent launch needs sm_90 or later; ", context_->name,
+                     " is sm_", context_->sm));
+  }
+  return CheckCooperative(step);
+}
+
+absl::StatusOr<int64_t> LoadedProgram::BlocksAtOnce(const Step& step) const {
+  const LaunchPlan& launch = step.launch;
+  const DriverApi& driver = context_->driver;
+  int active = 0;
+  if (const int64_t in_cluster = Product(launch.cluster); in_cluster > 1) {
+    Attributes attributes = {};
+    const CUlaunchConfig config = Config(launch, attributes);
+    RETURN_IF_ERROR(
+        context_->Check(driver.cuOccupancyMaxActiveClusters(&active, step.function, &config),
+                        "cuOccupancyMaxActiveClusters"));
+    return active * in_cluster;
+  }
+  RETURN_IF_ERROR(context_->Check(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                                      &active, step.function,
+                                      static_cast<int>(Product(launch.block)),
+                                      static_cast<size_t>(launch.shared_bytes)),
+                                  "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
+  return active * context_->sm_count;
+}
+
+absl::Status LoadedProgram::CheckCooperative(const Step& step) const {
+  const LaunchPlan& launch = step.launch;
+  if (!launch.cooperative) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t at_once, BlocksAtOnce(step));
+  double blocks = 1;  // of three lengths, each below 2^31
+  for (const int64_t length : launch.grid) blocks *= static_cast<double>(length);
+  if (blocks <= static_cast<double>(at_once)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a cooperative grid of ", Text(launch.grid), " blocks; ", context_->name, " runs ", at_once,
+      " blocks of ", Text(launch.block), " threads with ", launch.shared_bytes,
+      " bytes of dynamic shared memory at once: let the grid use sm_count"));
 }
 
 absl::Status LoadedProgram::CheckCluster(const Step& step) const {
@@ -188,8 +274,8 @@ absl::Status LoadedProgram::CheckCluster(const Step& step) const {
                             step.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
                         "cuFuncSetAttribute of the cluster size"));
   }
-  CUlaunchAttribute cluster = {};
-  const CUlaunchConfig config = Config(launch, &cluster);
+  Attributes attributes = {};
+  const CUlaunchConfig config = Config(launch, attributes);
   int active = 0;
   const CUresult result = driver.cuOccupancyMaxActiveClusters(&active, step.function, &config);
   if (result == CUDA_SUCCESS && active > 0) return absl::OkStatus();
@@ -253,7 +339,7 @@ absl::Status LoadedProgram::CheckParameters(const Step& step) const {
 }
 
 CUlaunchConfig LoadedProgram::Config(const LaunchPlan& launch,
-                                     CUlaunchAttribute* cluster) const {
+                                     Attributes& attributes) const {
   CUlaunchConfig config = {};
   config.gridDimX = static_cast<unsigned>(launch.grid[0]);
   config.gridDimY = static_cast<unsigned>(launch.grid[1]);
@@ -263,13 +349,24 @@ CUlaunchConfig LoadedProgram::Config(const LaunchPlan& launch,
   config.blockDimZ = static_cast<unsigned>(launch.block[2]);
   config.sharedMemBytes = static_cast<unsigned>(launch.shared_bytes);
   config.hStream = context_->stream;
-  if (Product(launch.cluster) == 1) return config;
-  cluster->id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  cluster->value.clusterDim.x = static_cast<unsigned>(launch.cluster[0]);
-  cluster->value.clusterDim.y = static_cast<unsigned>(launch.cluster[1]);
-  cluster->value.clusterDim.z = static_cast<unsigned>(launch.cluster[2]);
-  config.attrs = cluster;
-  config.numAttrs = 1;
+  config.attrs = attributes.data();
+  if (Product(launch.cluster) > 1) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = static_cast<unsigned>(launch.cluster[0]);
+    attribute.value.clusterDim.y = static_cast<unsigned>(launch.cluster[1]);
+    attribute.value.clusterDim.z = static_cast<unsigned>(launch.cluster[2]);
+  }
+  if (launch.cooperative) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+  }
+  if (launch.programmatic_dependent_launch) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+  }
   return config;
 }
 
@@ -285,8 +382,8 @@ absl::Status LoadedProgram::Launch(const Step& step) const {
   for (const Parameter& parameter : step.parameters) {
     pointers.push_back(const_cast<unsigned char*>(parameter.bytes));
   }
-  CUlaunchAttribute cluster = {};
-  const CUlaunchConfig config = Config(step.launch, &cluster);
+  Attributes attributes = {};
+  const CUlaunchConfig config = Config(step.launch, attributes);
   absl::Status status = context_->Check(
       driver.cuLaunchKernelEx(&config, step.function, pointers.data(), nullptr),
       "cuLaunchKernelEx");

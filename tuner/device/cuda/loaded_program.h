@@ -31,11 +31,13 @@ class LoadedProgram {
   LoadedProgram(LoadedProgram&& other) noexcept;
   LoadedProgram& operator=(LoadedProgram&&) = delete;
 
+  // Enqueues the filling of its symbols, ahead of every launch. ABORTED: a fault.
+  absl::Status SetSymbols() const;
   // Enqueues the steps, one after the other. INVALID_ARGUMENT: the driver refuses a launch;
   // ABORTED: a fault.
   absl::Status Launch() const;
-  // Forgets the module without unloading it: after a fault the driver only answers errors.
-  void Abandon() { module_ = nullptr; }
+  // Forgets the modules without unloading them: after a fault the driver only answers errors.
+  void Abandon() { modules_.clear(); }
 
   // What the driver says of it: of each kind, the most that a step takes.
   const Resources& resources() const { return resources_; }
@@ -57,24 +59,36 @@ class LoadedProgram {
     std::vector<Harness::Array> zero;
   };
 
+  struct Symbol {
+    CUdeviceptr variable = 0;
+    Harness::Array elements;
+  };
+  // What a launch asks of the driver besides its sizes.
+  using Attributes = std::array<CUlaunchAttribute, 3>;
+
   explicit LoadedProgram(const DeviceContext& context) : context_(&context) {}
   absl::Status LoadModule(const std::string& binary);
-  absl::Status CompileText(const std::string& text);
+  absl::Status CompileText(const std::string& text, CUmodule& module) const;
+  absl::StatusOr<CUmodule> ModuleOf(int unit) const;
+  absl::StatusOr<Symbol> LoadSymbol(const SymbolPlan& plan, const BufferResolver& resolve) const;
   // `shared_bytes_max`: of all launches of its entry.
   absl::StatusOr<Step> LoadStep(const StepPlan& plan, int64_t shared_bytes_max,
                                 const BufferResolver& resolve);
   absl::Status CheckLaunch(const Step& step, int64_t shared_bytes_max);
   absl::Status CheckCluster(const Step& step) const;
+  absl::Status CheckCooperative(const Step& step) const;
+  absl::StatusOr<int64_t> BlocksAtOnce(const Step& step) const;
   absl::Status SetArguments(const std::vector<ArgPlan>& args, const BufferResolver& resolve,
                             Step& step) const;
   absl::Status CheckParameters(const Step& step) const;
   absl::StatusOr<int> Attribute(const Step& step, CUfunction_attribute attribute) const;
-  CUlaunchConfig Config(const LaunchPlan& launch, CUlaunchAttribute* cluster) const;
+  CUlaunchConfig Config(const LaunchPlan& launch, Attributes& attributes) const;
   absl::Status Launch(const Step& step) const;
 
   const DeviceContext* context_;
-  CUmodule module_ = nullptr;
+  std::vector<CUmodule> modules_;  // one of each unit of the artifact
   std::vector<Step> steps_;
+  std::vector<Symbol> symbols_;
   Resources resources_;
 };
 

@@ -9,12 +9,14 @@
 #include "tuner/device/cuda/toolkit.h"
 
 #define TUNE_NVRTC_FUNCTIONS(X) \
+  X(nvrtcAddNameExpression)     \
   X(nvrtcCompileProgram)        \
   X(nvrtcCreateProgram)         \
   X(nvrtcDestroyProgram)        \
   X(nvrtcGetCUBIN)              \
   X(nvrtcGetCUBINSize)          \
   X(nvrtcGetErrorString)        \
+  X(nvrtcGetLoweredName)        \
   X(nvrtcGetNumSupportedArchs)  \
   X(nvrtcGetPTX)                \
   X(nvrtcGetPTXSize)            \

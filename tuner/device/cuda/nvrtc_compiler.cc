@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cuda/nvrtc_compiler.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,10 +14,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptx_parameters.h"
+#include "tuner/device/cuda/standard_headers.h"
 #include "tuner/device/ptxas_log.h"
 #include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
@@ -22,6 +27,9 @@
 namespace tune::cuda {
 namespace {
 
+// Where the source is said to lie, since NVRTC looks beside it for headers: nothing lies there.
+// (Told not to look, it would not find what CUDA's own headers include beside them, either.)
+constexpr char kNoFolder[] = "/dev/null/";
 // A template recursion can print megabytes; the first errors are the ones that help.
 constexpr size_t kLogBytesMax = 64 * 1024;
 
@@ -41,12 +49,39 @@ std::set<std::string> EntriesIn(const std::string& ptx) {
   return entries;
 }
 
+// "softmax" of "void ops::softmax<128, float>(float*)"; of a name that is not mangled, itself.
+std::string NameIn(const std::string& mangled) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  if (text == nullptr) return mangled;
+  std::string name(text);
+  free(text);
+  return name.substr(0, name.find('('));
+}
+
+// What a PTX text calls a kernel that the spec names without arguments of a template: by itself, or
+// as C++ does, where it is not extern "C".
+std::vector<std::string> SymbolsOf(const std::string& entry, const std::set<std::string>& symbols) {
+  if (symbols.count(entry) > 0) return {entry};
+  std::vector<std::string> found;
+  for (const std::string& symbol : symbols) {
+    if (NameIn(symbol) == entry) found.push_back(symbol);
+  }
+  return found;
+}
+
+bool IsInstance(const std::string& entry) { return entry.back() == '>'; }
+
+std::string AddressOf(const CompileSymbol& symbol) { return absl::StrCat("&", symbol.variable); }
+
 class NvrtcCompiler : public Compiler {
  public:
-  NvrtcCompiler(const NvrtcApi& nvrtc, std::string include_dir, std::vector<std::string> targets,
-                std::string version)
+  NvrtcCompiler(const NvrtcApi& nvrtc, const Toolkit& toolkit, const IncludeRoots& include_roots,
+                std::vector<std::string> targets, std::string version)
       : nvrtc_(nvrtc),
-        include_dir_(std::move(include_dir)),
+        toolkit_(toolkit),
+        include_roots_(include_roots),
+        headers_(StandardHeaders(toolkit)),
         targets_(std::move(targets)),
         version_(std::move(version)) {}
 
@@ -55,13 +90,23 @@ class NvrtcCompiler : public Compiler {
   absl::StatusOr<Artifact> Compile(const CompilePlan& plan) override;
 
  private:
+  std::vector<SourceFile> HeadersFor(const CompilePlan& plan) const;
+  nvrtcResult AddNames(const CompilePlan& plan, nvrtcProgram program) const;
   absl::StatusOr<Artifact> CompileProgram(const CompilePlan& plan, nvrtcProgram program);
+  std::string WhyFailed(const CompilePlan& plan, const std::string& log) const;
+  // By name, what NVRTC made of an instance or a variable; empty if it does not tell.
+  std::string LoweredName(nvrtcProgram program, const std::string& name) const;
+  // INVALID_ARGUMENT: the compiled source has no such kernel, or several.
+  absl::StatusOr<std::vector<EntryFacts>> EntriesOf(const CompilePlan& plan, nvrtcProgram program,
+                                                    const std::string& ptx) const;
   std::vector<std::string> OptionsFor(const CompilePlan& plan) const;
   std::string LogOf(nvrtcProgram program) const;
   std::string PtxOf(nvrtcProgram program) const;
 
   const NvrtcApi nvrtc_;
-  const std::string include_dir_;
+  const Toolkit toolkit_;
+  const IncludeRoots include_roots_;
+  const std::vector<SourceFile> headers_;
   const std::vector<std::string> targets_;
   const std::string version_;
 };
@@ -75,9 +120,23 @@ std::string WhyNotForNvrtc(const CompilePlan& plan, const std::vector<std::strin
   return WhyNotAllowed(plan);
 }
 
+// The request's own first: they may be called as one of ours.
+std::vector<SourceFile> NvrtcCompiler::HeadersFor(const CompilePlan& plan) const {
+  std::vector<SourceFile> headers = plan.headers;
+  for (const SourceFile& header : headers_) {
+    const bool own = std::any_of(plan.headers.begin(), plan.headers.end(),
+                                 [&](const SourceFile& file) { return file.name == header.name; });
+    if (!own) headers.push_back(header);
+  }
+  return headers;
+}
+
 absl::StatusOr<Artifact> NvrtcCompiler::Compile(const CompilePlan& plan) {
   if (std::string why = WhyNotForNvrtc(plan, targets_); !why.empty()) {
     return Refused(Outcome::kInvalidConfig, why);
+  }
+  if (const absl::Status known = include_roots_.Check(plan.include_roots); !known.ok()) {
+    return Refused(Outcome::kInvalidConfig, std::string(known.message()));
   }
   if (std::string why = WhyNoKernel(plan); !why.empty()) {
     return Refused(Outcome::kCompileFailed, why);
@@ -85,15 +144,21 @@ absl::StatusOr<Artifact> NvrtcCompiler::Compile(const CompilePlan& plan) {
   auto begin = std::chrono::steady_clock::now();
   std::vector<const char*> texts;
   std::vector<const char*> names;
-  for (const SourceFile& header : plan.headers) {
+  const std::vector<SourceFile> headers = HeadersFor(plan);
+  for (const SourceFile& header : headers) {
     texts.push_back(header.text.c_str());
     names.push_back(header.name.c_str());
   }
+  const std::string source =
+      absl::StrCat("#line 1 \"", plan.source_name, "\"\n", plan.source_text, SymbolChecks(plan));
+  const std::string source_path = kNoFolder + plan.source_name;
   nvrtcProgram program = nullptr;
   nvrtcResult result =
-      nvrtc_.nvrtcCreateProgram(&program, plan.source_text.c_str(), plan.source_name.c_str(),
-                                static_cast<int>(plan.headers.size()), texts.data(), names.data());
+      nvrtc_.nvrtcCreateProgram(&program, source.c_str(), source_path.c_str(),
+                                static_cast<int>(headers.size()), texts.data(), names.data());
+  if (result == NVRTC_SUCCESS) result = AddNames(plan, program);
   if (result != NVRTC_SUCCESS) {
+    if (program != nullptr) nvrtc_.nvrtcDestroyProgram(&program);
     return Refused(Outcome::kCompileFailed, absl::StrCat("NVRTC did not take the source: ",
                                                          nvrtc_.nvrtcGetErrorString(result)));
   }
@@ -104,6 +169,19 @@ absl::StatusOr<Artifact> NvrtcCompiler::Compile(const CompilePlan& plan) {
   artifact->seconds = elapsed.count();
   if (artifact->log.size() > kLogBytesMax) artifact->log.resize(kLogBytesMax);
   return artifact;
+}
+
+nvrtcResult NvrtcCompiler::AddNames(const CompilePlan& plan, nvrtcProgram program) const {
+  nvrtcResult result = NVRTC_SUCCESS;
+  for (const std::string& entry : plan.entries) {
+    if (result != NVRTC_SUCCESS || !IsInstance(entry)) continue;
+    result = nvrtc_.nvrtcAddNameExpression(program, entry.c_str());
+  }
+  for (const CompileSymbol& symbol : plan.symbols) {
+    if (result != NVRTC_SUCCESS) continue;
+    result = nvrtc_.nvrtcAddNameExpression(program, AddressOf(symbol).c_str());
+  }
+  return result;
 }
 
 absl::StatusOr<Artifact> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
@@ -127,19 +205,18 @@ absl::StatusOr<Artifact> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
       absl::StrAppend(&artifact.log, artifact.log.empty() ? "" : "\n",
                       nvrtc_.nvrtcGetErrorString(result));
     }
+    artifact.log = absl::StrCat(WhyFailed(plan, artifact.log), artifact.log);
     return artifact;
   }
-  // A missing extern "C" is the commonest slip of a new kernel; the loader's "not found" would hide
-  // what there is instead.
   const std::string ptx = PtxOf(program);
-  const std::set<std::string> entries = EntriesIn(ptx);
-  for (const std::string& entry : plan.entries) {
-    if (ptx.empty() || entries.count(entry) > 0) continue;
-    return Refused(Outcome::kCompileFailed,
-                   absl::StrCat(PlaceOf(plan, EntryOf(plan, entry)),
-                                ": the compiled source has no kernel extern \"C\" __global__ '",
-                                entry, "'; it has: ",
-                                entries.empty() ? "none" : absl::StrJoin(entries, ", ")));
+  absl::StatusOr<std::vector<EntryFacts>> entries = EntriesOf(plan, program, ptx);
+  if (!entries.ok()) {
+    return Refused(Outcome::kCompileFailed, std::string(entries.status().message()));
+  }
+  artifact.entries = *std::move(entries);
+  for (const CompileSymbol& symbol : plan.symbols) {
+    artifact.symbols.push_back({.variable = symbol.variable,
+                                .symbol = LoweredName(program, AddressOf(symbol))});
   }
   size_t size = 0;
   result = nvrtc_.nvrtcGetCUBINSize(program, &size);
@@ -151,21 +228,70 @@ absl::StatusOr<Artifact> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
     return Refused(Outcome::kCompileFailed,
                    absl::StrCat("NVRTC gave no cubin: ", nvrtc_.nvrtcGetErrorString(result)));
   }
-  for (const std::string& entry : plan.entries) {
-    AddResources(ParsePtxasLog(artifact.log, entry), artifact.resources);
-    artifact.entries.push_back({.name = entry, .parameters = ParsePtxParameters(ptx, entry)});
+  for (const EntryFacts& entry : artifact.entries) {
+    AddResources(ParsePtxasLog(artifact.log, entry.symbol), artifact.resources);
   }
   DescribeBinary(artifact);
   return artifact;
 }
 
+// The compiler talks of the list of names that we gave it.
+std::string NvrtcCompiler::WhyFailed(const CompilePlan& plan, const std::string& log) const {
+  if (std::string why = WhyNoHeader(log, plan.include_roots); !why.empty()) return why;
+  if (!absl::StrContains(log, "__nv_name_map")) return "";
+  for (const std::string& entry : plan.entries) {
+    if (!IsInstance(entry)) continue;
+    return absl::StrCat(PlaceOf(plan, EntryOf(plan, entry)), ": '", entry,
+                        "' is no instance of a kernel that is a template:\n");
+  }
+  return absl::StrCat(plan.source_name, ": a symbol of the spec is no variable:\n");
+}
+
+std::string NvrtcCompiler::LoweredName(nvrtcProgram program, const std::string& name) const {
+  const char* lowered = nullptr;
+  const nvrtcResult result = nvrtc_.nvrtcGetLoweredName(program, name.c_str(), &lowered);
+  return result == NVRTC_SUCCESS && lowered != nullptr ? lowered : "";
+}
+
+absl::StatusOr<std::vector<EntryFacts>> NvrtcCompiler::EntriesOf(const CompilePlan& plan,
+                                                                 nvrtcProgram program,
+                                                                 const std::string& ptx) const {
+  const std::set<std::string> symbols = EntriesIn(ptx);
+  std::vector<EntryFacts> entries;
+  for (const std::string& name : plan.entries) {
+    EntryFacts entry = {.name = name};
+    if (IsInstance(name)) {
+      entry.symbol = LoweredName(program, name);
+    } else if (ptx.empty()) {
+      entry.symbol = name;
+    } else {
+      const std::vector<std::string> found = SymbolsOf(name, symbols);
+      if (found.size() != 1) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            PlaceOf(plan, EntryOf(plan, name)), ": the compiled source has ",
+            found.empty() ? "no kernel '" : "several kernels '", name,
+            found.empty() ? "'" : "', which must have names of their own", "; it has: ",
+            symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
+      }
+      entry.symbol = found[0];
+    }
+    entry.parameters = ParsePtxParameters(ptx, entry.symbol);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
 std::vector<std::string> NvrtcCompiler::OptionsFor(const CompilePlan& plan) const {
-  // Headers come from the request and from CUDA's folder only.
+  // Headers come from the request, CUDA's folders and the operator's.
   std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", plan.target),
-                                      "--no-source-include",
-                                      absl::StrCat("-I", include_dir_),
+                                      absl::StrCat("--pre-include=", kNumbersHeader),
+                                      absl::StrCat("-I", toolkit_.include_dir),
                                       "-default-device",
                                       "--ptxas-options=-v"};
+  if (!toolkit_.cccl_dir.empty()) options.push_back(absl::StrCat("-I", toolkit_.cccl_dir));
+  for (const std::string& dir : include_roots_.DirsOf(plan.include_roots)) {
+    options.push_back(absl::StrCat("-I", dir));
+  }
   bool has_standard = std::any_of(plan.options.begin(), plan.options.end(), [](const auto& text) {
     return absl::StartsWith(text, "--std") || absl::StartsWith(text, "-std");
   });
@@ -186,7 +312,7 @@ std::string NvrtcCompiler::LogOf(nvrtcProgram program) const {
   std::string log(size, '\0');
   if (nvrtc_.nvrtcGetProgramLog(program, log.data()) != NVRTC_SUCCESS) return "";
   log.resize(log.find_last_not_of('\0') + 1);  // the size counts one final NUL or two
-  return log;
+  return absl::StrReplaceAll(log, {{kNoFolder, ""}});
 }
 
 // Empty if there is none.
@@ -219,19 +345,22 @@ absl::StatusOr<std::vector<std::string>> TargetsOf(const NvrtcApi& nvrtc) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const Toolkit& toolkit) {
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const Toolkit& toolkit,
+                                                            const IncludeRoots& include_roots) {
   ASSIGN_OR_RETURN(NvrtcApi nvrtc, NvrtcApi::Load(toolkit));
   ASSIGN_OR_RETURN(std::vector<std::string> targets, TargetsOf(nvrtc));
   int major = 0;
   int minor = 0;
   nvrtc.nvrtcVersion(&major, &minor);
-  return std::make_unique<NvrtcCompiler>(nvrtc, toolkit.include_dir, std::move(targets),
-                                         absl::StrCat("NVRTC ", major, ".", minor));
+  return std::make_unique<NvrtcCompiler>(
+      nvrtc, toolkit, include_roots, std::move(targets),
+      absl::StrCat("NVRTC ", major, ".", minor,
+                   toolkit.cccl_version.empty() ? "" : ", CCCL ", toolkit.cccl_version));
 }
 
-absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler() {
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const IncludeRoots& include_roots) {
   ASSIGN_OR_RETURN(Toolkit toolkit, FindToolkit());
-  return MakeNvrtcCompiler(toolkit);
+  return MakeNvrtcCompiler(toolkit, include_roots);
 }
 
 }  // namespace tune::cuda

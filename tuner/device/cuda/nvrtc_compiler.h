@@ -8,13 +8,15 @@
 #include "absl/status/statusor.h"
 #include "tuner/device/compiler.h"
 #include "tuner/device/cuda/toolkit.h"
+#include "tuner/device/include_roots.h"
 
 namespace tune::cuda {
 
 // FAILED_PRECONDITION if NVRTC cannot be opened; says what to install.
-absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const Toolkit& toolkit);
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const Toolkit& toolkit,
+                                                            const IncludeRoots& include_roots = {});
 
 // With the toolkit of FindToolkit().
-absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler();
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const IncludeRoots& include_roots = {});
 
 }  // namespace tune::cuda

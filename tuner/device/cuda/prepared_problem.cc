@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/fill.h"
+#include "tuner/device/structured_fill.h"
 #include "tuner/status_macros.h"
 
 namespace tune::cuda {
@@ -33,7 +34,10 @@ absl::StatusOr<std::unique_ptr<PreparedProblem>> PreparedProblem::Create(
   RETURN_IF_ERROR(problem->Allocate(plan));
   RETURN_IF_ERROR(problem->SetGuards());
   RETURN_IF_ERROR(problem->FillAll(seed));
-  RETURN_IF_ERROR(problem->RunReference(plan, reference_binary));
+  if (!plan.reference.steps.empty()) {
+    RETURN_IF_ERROR(problem->RunReference(plan, reference_binary));
+  }
+  RETURN_IF_ERROR(problem->TakeExpected(plan));
   RETURN_IF_ERROR(problem->CheckReference());
   return problem;
 }
@@ -60,14 +64,17 @@ absl::Status PreparedProblem::Allocate(const ProblemPlan& plan) {
   for (const BufferPlan& buffer : plan.buffers) {
     Slot slot;
     slot.plan = buffer;
-    slot.tolerance = ToleranceFor(plan, buffer.dtype);
+    slot.tolerance = ToleranceFor(plan, buffer);
+    if (const BufferFile* file = FileOf(plan, buffer.name, /*expected=*/false); file != nullptr) {
+      slot.file = file->elements;
+    }
     ASSIGN_OR_RETURN(slot.memory, DeviceMemory::Allocate(context_, GuardedBytes(buffer)));
     slot.data = {buffer.dtype, slot.memory.address() + kGuardBytes, buffer.count};
     if (buffer.role == Role::kInOut) {
       ASSIGN_OR_RETURN(slot.pristine,
                        DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(buffer), 1)));
     }
-    if (IsChecked(buffer.role)) {
+    if (IsChecked(buffer.role) && !plan.reference.steps.empty()) {
       ASSIGN_OR_RETURN(const BufferPlan reference, ReferenceBuffer(plan, buffer));
       ASSIGN_OR_RETURN(
           slot.reference_memory,
@@ -95,25 +102,53 @@ absl::Status PreparedProblem::SetGuards() {
 absl::Status PreparedProblem::FillSlot(Slot& slot) {
   if (slot.plan.role == Role::kOutput) return harness_.Poison(slot.data);
   if (slot.plan.role == Role::kScratch || slot.plan.count == 0) return absl::OkStatus();
+  if (!slot.file.empty()) return Upload(slot.file, slot.data.address);
   return harness_.Fill(slot.data, slot.plan.fill, slot.fill_key);
+}
+
+absl::Status PreparedProblem::Upload(const std::string& elements, CUdeviceptr address) {
+  return context_.Check(
+      context_.driver.cuMemcpyHtoDAsync(address, elements.data(), elements.size(), context_.stream),
+      "cuMemcpyHtoDAsync");
+}
+
+// What a file says is right goes before what the reference wrote.
+absl::Status PreparedProblem::TakeExpected(const ProblemPlan& plan) {
+  for (Slot& slot : slots_) {
+    const BufferFile* file = FileOf(plan, slot.plan.name, /*expected=*/true);
+    if (file == nullptr || !IsChecked(slot.plan.role)) continue;
+    ASSIGN_OR_RETURN(slot.reference_memory,
+                     DeviceMemory::Allocate(context_, std::max<size_t>(file->elements.size(), 1)));
+    slot.reference = {file->dtype, slot.reference_memory.address(), slot.plan.count};
+    RETURN_IF_ERROR(Upload(file->elements, slot.reference.address));
+  }
+  return context_.Synchronize();  // the bytes are the caller's
 }
 
 absl::Status PreparedProblem::FillAll(uint64_t seed) {
   RETURN_IF_ERROR(harness_.BeginCheck());
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
-    slot.fill_key = FillKey(seed, slot.plan.name.c_str());
+    slot.fill_key = FillKey(seed, KeyNameOf(slot.plan).c_str());
+    if (IsFilled(slot.plan.role) && slot.file.empty() && IsStructured(slot.plan.fill.kind)) {
+      slot.file = StructuredElements(slot.plan, slot.fill_key);
+    }
     RETURN_IF_ERROR(FillSlot(slot));
     if (slot.plan.role == Role::kInput || slot.plan.role == Role::kInOut) {
       RETURN_IF_ERROR(harness_.Hash(static_cast<int>(i), slot.data.address, slot.data.bytes()));
     }
-    if (slot.plan.role == Role::kOutput) RETURN_IF_ERROR(harness_.Poison(slot.reference));
+    // There is none yet where a file holds what is right.
+    const bool referenced = slot.reference_memory.address() != 0;
+    if (slot.plan.role == Role::kOutput && referenced) {
+      RETURN_IF_ERROR(harness_.Poison(slot.reference));
+    }
     if (slot.plan.role != Role::kInOut || slot.plan.count == 0) continue;
     const DriverApi& driver = context_.driver;
     RETURN_IF_ERROR(
         context_.Check(driver.cuMemcpyDtoDAsync(slot.pristine.address(), slot.data.address,
                                                 slot.data.bytes(), context_.stream),
                        "cuMemcpyDtoDAsync"));
+    if (!referenced) continue;
     // Both kernels start from equal numbers: the reference from the narrow ones, made wide.
     if (slot.reference.dtype != slot.data.dtype) {
       RETURN_IF_ERROR(harness_.Widen(slot.reference, slot.data));
@@ -135,13 +170,14 @@ absl::Status PreparedProblem::RunReference(const ProblemPlan& plan, const std::s
     return absl::InvalidArgumentError(absl::StrCat("the reference failed: ", status.message()));
   };
   absl::StatusOr<LoadedProgram> reference =
-      LoadedProgram::Load(context_, {.steps = plan.reference.steps, .binary = binary},
+      LoadedProgram::Load(context_, WithBinary(plan.reference, binary),
                           [this](const BufferPlan& wanted) { return ResolveReference(wanted); });
   if (absl::IsUnavailable(reference.status()) || absl::IsResourceExhausted(reference.status())) {
     return reference.status();
   }
   if (!reference.ok()) return at_fault(reference.status());
-  absl::Status status = reference->Launch();
+  absl::Status status = reference->SetSymbols();
+  if (status.ok()) status = reference->Launch();
   if (status.ok()) status = context_.Synchronize();
   if (status.ok() || absl::IsUnavailable(status)) return status;
   reference->Abandon();

@@ -50,6 +50,7 @@ class PreparedProblem {
     DeviceMemory pristine;          // of an INOUT
     Harness::Array data;
     Harness::Array reference;
+    std::string file;  // the elements it is filled with; empty: by its fill
     uint64_t fill_key = 0;
     uint64_t input_hash = 0;  // of an INPUT
     uint64_t reference_hash = 0;
@@ -63,6 +64,8 @@ class PreparedProblem {
   absl::Status FillAll(uint64_t seed);
   absl::Status FillSlot(Slot& slot);
   absl::Status RunReference(const ProblemPlan& plan, const std::string& binary);
+  absl::Status Upload(const std::string& elements, CUdeviceptr address);
+  absl::Status TakeExpected(const ProblemPlan& plan);
   absl::Status CheckReference();
   absl::StatusOr<Harness::Array> ResolveReference(const BufferPlan& wanted);
   absl::StatusOr<Harness::Array> ResolveScratch(const BufferPlan& wanted, Slot* slot);

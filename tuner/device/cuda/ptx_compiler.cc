@@ -90,6 +90,9 @@ absl::StatusOr<Artifact> PtxCompiler::Compile(const CompilePlan& plan) {
   Artifact artifact = Link(plan);
   if (artifact.outcome != Outcome::kOk) return artifact;
   artifact.entries = *std::move(entries);
+  for (const CompileSymbol& symbol : plan.symbols) {
+    artifact.symbols.push_back({.variable = symbol.variable, .symbol = symbol.variable});
+  }
   DescribeBinary(artifact);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   artifact.seconds = elapsed.count();

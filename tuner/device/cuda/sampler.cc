@@ -97,6 +97,7 @@ absl::StatusOr<double> Sampler::CheckLaunch(const LoadedProgram& program, Prepar
                                             RunReport& report) {
   RETURN_IF_ERROR(problem.RestoreInOuts());
   RETURN_IF_ERROR(problem.PoisonOutputs());
+  RETURN_IF_ERROR(program.SetSymbols());
   RETURN_IF_ERROR(Launch(program, 0));
   RETURN_IF_ERROR(problem.EnqueueCheck());
   RETURN_IF_ERROR(context_->Synchronize());
@@ -115,10 +116,12 @@ absl::Status Sampler::EnqueueBatch(const LoadedProgram& program, PreparedProblem
   if (mode == CacheMode::kWarm) {
     RETURN_IF_ERROR(problem.RestoreInOuts());
     RETURN_IF_ERROR(problem.PoisonOutputs());
+    RETURN_IF_ERROR(program.SetSymbols());
     RETURN_IF_ERROR(program.Launch());
   }
   for (int i = 0; i < count; ++i) {
     RETURN_IF_ERROR(problem.RestoreInOuts());
+    RETURN_IF_ERROR(program.SetSymbols());
     if (mode == CacheMode::kCold) {
       if (i + 1 == count) RETURN_IF_ERROR(problem.PoisonOutputs());
       RETURN_IF_ERROR(harness_->FlushCache());

@@ -2,14 +2,18 @@
 #include "tuner/device/cuda/toolkit.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 namespace tune::cuda {
 namespace {
@@ -35,6 +39,30 @@ std::vector<std::string> WheelRoots(const fs::path& venv) {
   return roots;
 }
 
+// A folder of its own from CUDA 13 on, among the others before, and where pip put it for 12.
+std::string FindCccl(const fs::path& include) {
+  const fs::path wheels = include.parent_path().parent_path();
+  std::error_code error;
+  for (const fs::path& dir : {include / "cccl", include, wheels / "cuda_cccl" / "include"}) {
+    if (fs::exists(dir / "cuda" / "std" / "type_traits", error)) return dir.string();
+  }
+  return "";
+}
+
+// As cuda/std/__cccl/version.h has it: "#define CCCL_VERSION 3000001" is "3.0.1".
+std::string CcclVersion(const std::string& dir) {
+  std::ifstream header(fs::path(dir) / "cuda" / "std" / "__cccl" / "version.h");
+  for (std::string line; std::getline(header, line);) {
+    absl::string_view rest = line;
+    int64_t number = 0;
+    if (!absl::ConsumePrefix(&rest, "#define CCCL_VERSION ") || !absl::SimpleAtoi(rest, &number)) {
+      continue;
+    }
+    return absl::StrCat(number / 1000000, ".", number / 1000 % 1000, ".", number % 1000);
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<Toolkit> FindToolkitIn(const std::vector<std::string>& roots) {
@@ -52,6 +80,8 @@ absl::StatusOr<Toolkit> FindToolkitIn(const std::vector<std::string>& roots) {
     }
     std::error_code error;
     if (has_nvrtc && fs::exists(fs::path(toolkit.include_dir) / "cuda_bf16.h", error)) {
+      toolkit.cccl_dir = FindCccl(toolkit.include_dir);
+      toolkit.cccl_version = CcclVersion(toolkit.cccl_dir);
       return toolkit;
     }
   }

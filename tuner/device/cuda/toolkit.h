@@ -12,6 +12,8 @@ namespace tune::cuda {
 struct Toolkit {
   std::string root;
   std::string include_dir;                // holds cuda_bf16.h
+  std::string cccl_dir;                   // holds cuda/std and cub; empty: there is none
+  std::string cccl_version;               // "3.0.1"
   std::vector<std::string> library_dirs;  // hold libnvrtc.so.* and libcupti.so.*
 };
 

@@ -21,8 +21,10 @@ bool IsOfTheVariant(const absl::Status& status) {
 absl::Status VariantCounter::Prepare(const LoadedProgram& program, CacheMode mode) {
   RETURN_IF_ERROR(problem_.RestoreInOuts());
   RETURN_IF_ERROR(problem_.PoisonOutputs());
+  RETURN_IF_ERROR(program.SetSymbols());
   if (mode == CacheMode::kCold) return harness_.FlushCache();
   RETURN_IF_ERROR(program.Launch());
+  RETURN_IF_ERROR(program.SetSymbols());
   return problem_.RestoreInOuts();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/sources.md says which headers a kernel may include on a GPU.
+// docs/sources.md says which headers a kernel may include, and what it may do, on a GPU.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -23,8 +23,7 @@ TEST(NvrtcHeaders, AreThoseOfThePage) {
       plan.target = target;
       plan.source_name = "sample.cu";
       plan.entries = {"sample"};
-      plan.source_text = absl::StrCat(
-          "#include ", row[0], "\nextern \"C\" __global__ void sample(int* x) { x[0] = 1; }\n");
+      plan.source_text = SampleOf(row[0]);
       const absl::StatusOr<Artifact> variant = (*compiler)->Compile(plan);
       ASSERT_TRUE(variant.ok()) << variant.status();
       EXPECT_EQ(variant->outcome == Outcome::kOk, row[2] == "yes") << row[0] << variant->log;

@@ -87,5 +87,19 @@ TUNE_CPU_ATOMIC_FLOAT(double)
 
 #define atomicAdd_block atomicAdd
 #define atomicAdd_system atomicAdd
+#define atomicAnd_block atomicAnd
+#define atomicAnd_system atomicAnd
+#define atomicCAS_block atomicCAS
+#define atomicCAS_system atomicCAS
+#define atomicExch_block atomicExch
+#define atomicExch_system atomicExch
 #define atomicMax_block atomicMax
+#define atomicMax_system atomicMax
 #define atomicMin_block atomicMin
+#define atomicMin_system atomicMin
+#define atomicOr_block atomicOr
+#define atomicOr_system atomicOr
+#define atomicSub_block atomicSub
+#define atomicSub_system atomicSub
+#define atomicXor_block atomicXor
+#define atomicXor_system atomicXor

@@ -201,6 +201,34 @@ TUNE_CPU_INLINE float __fadd_rn(float a, float b) {
   return a + b;
 }
 TUNE_CPU_INLINE float __fsub_rn(float a, float b) { return __fadd_rn(a, -b); }
+TUNE_CPU_INLINE double __dmul_rn(double a, double b) {
+  double product = a * b;
+  TUNE_CPU_KEEP(product);
+  return product;
+}
+TUNE_CPU_INLINE double __dadd_rn(double a, double b) {
+  TUNE_CPU_KEEP(a);
+  return a + b;
+}
+TUNE_CPU_INLINE double __dsub_rn(double a, double b) { return __dadd_rn(a, -b); }
+TUNE_CPU_INLINE double __drcp_rn(double a) { return 1.0 / a; }
+TUNE_CPU_INLINE double __dsqrt_rn(double a) { return __builtin_sqrt(a); }
+
+// Sums of products of four bytes each.
+TUNE_CPU_INLINE int __dp4a(int a, int b, int sum) {
+  for (int byte = 0; byte < 32; byte += 8) {
+    sum += static_cast<signed char>(a >> byte) * static_cast<signed char>(b >> byte);
+  }
+  return sum;
+}
+TUNE_CPU_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+  for (unsigned byte = 0; byte < 32; byte += 8) sum += (a >> byte & 255u) * (b >> byte & 255u);
+  return sum;
+}
+
+// Steps run one after the other: what the step before it wrote is there.
+TUNE_CPU_INLINE void cudaGridDependencySynchronize() {}
+TUNE_CPU_INLINE void cudaTriggerProgrammaticLaunchCompletion() {}
 
 // Conversions.
 TUNE_CPU_INLINE int __float2int_rn(float x) { return static_cast<int>(__builtin_rintf(x)); }
@@ -214,3 +242,14 @@ TUNE_CPU_INLINE unsigned __float2uint_rz(float x) { return static_cast<unsigned>
 TUNE_CPU_INLINE float __int2float_rn(int x) { return static_cast<float>(x); }
 TUNE_CPU_INLINE float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 TUNE_CPU_INLINE float __double2float_rn(double x) { return static_cast<float>(x); }
+TUNE_CPU_INLINE int __double2int_rn(double x) { return static_cast<int>(__builtin_rint(x)); }
+TUNE_CPU_INLINE int __double2int_rz(double x) { return static_cast<int>(x); }
+TUNE_CPU_INLINE int __double2int_rd(double x) { return static_cast<int>(__builtin_floor(x)); }
+TUNE_CPU_INLINE int __double2int_ru(double x) { return static_cast<int>(__builtin_ceil(x)); }
+TUNE_CPU_INLINE long long __double2ll_rn(double x) {
+  return static_cast<long long>(__builtin_rint(x));
+}
+TUNE_CPU_INLINE long long __double2ll_rz(double x) { return static_cast<long long>(x); }
+TUNE_CPU_INLINE double __int2double_rn(int x) { return x; }
+TUNE_CPU_INLINE double __uint2double_rn(unsigned x) { return x; }
+TUNE_CPU_INLINE double __ll2double_rn(long long x) { return static_cast<double>(x); }

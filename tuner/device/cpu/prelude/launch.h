@@ -21,7 +21,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static
+#define __constant__
 #define __managed__
 #define __grid_constant__
 #define __shared__ static thread_local
@@ -199,14 +199,14 @@ inline constexpr int warpSize = 32;
   extern "C" __attribute__((visibility("default"))) const unsigned tune_cpu_abi =          \
       ::tune_cpu::kAbiVersion;
 
-// `name` is `entry` as the spec has it, where a macro may call the kernel otherwise.
-// `TuneCpuThread` is not inlined, so that what the optimiser knows of one thread's indices is not
-// taken for the next one's.
-#define TUNE_CPU_ENTRY(name, entry)                                                            \
+// `name` is what the binary calls it; then the entry as the spec has it, which may have commas and
+// be a macro's name. `TuneCpuThread` is not inlined, so that what the optimiser knows of one
+// thread's indices is not taken for the next one's.
+#define TUNE_CPU_ENTRY(name, ...)                                                              \
   namespace {                                                                                  \
-  using TuneCpuParameters_##name = decltype(::tune_cpu::ParametersOf(&entry));                 \
+  using TuneCpuParameters_##name = decltype(::tune_cpu::ParametersOf(&__VA_ARGS__));           \
   __attribute__((noinline)) void TuneCpuThread_##name(void* const* args) {                     \
-    ::tune_cpu::Call(&entry, args,                                                             \
+    ::tune_cpu::Call(&__VA_ARGS__, args,                                                       \
                      std::make_index_sequence<TuneCpuParameters_##name::kCount>());            \
     __asm__ volatile("" ::: "memory");                                                         \
   }                                                                                            \
@@ -218,3 +218,9 @@ inline constexpr int warpSize = 32;
   extern "C" __attribute__((visibility("default"))) const ::tune_cpu::ParameterList<           \
       TuneCpuParameters_##name::kCount> tune_cpu_parameters_##name =                           \
       TuneCpuParameters_##name::kList;
+
+// Where a variable is that programs fill.
+#define TUNE_CPU_SYMBOL(pointer, ...)                                                     \
+  static_assert(!std::is_const_v<std::remove_all_extents_t<decltype(__VA_ARGS__)>>,      \
+                "a symbol of the spec cannot be const: nothing could be written to it"); \
+  extern "C" __attribute__((visibility("default"))) void* const pointer = &__VA_ARGS__;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/device/include_roots.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/sha256.h"
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFilesMax = 200'000;
+
+bool IsName(const std::string& name) {
+  return !name.empty() && name.size() <= 64 && absl::ascii_islower(name[0]) &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
+         });
+}
+
+// Of every file below: its name, size and time. What was written anew counts as changed.
+absl::StatusOr<std::string> DigestOfFiles(const std::string& dir) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator it(dir, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    if (!it->is_regular_file(gone)) continue;
+    if (files.size() == kFilesMax) {
+      return absl::InvalidArgumentError(absl::StrCat("include root ", dir, " has more than ",
+                                                     kFilesMax, " files: name a folder within"));
+    }
+    const auto time = it->last_write_time(gone).time_since_epoch().count();
+    files.push_back(absl::StrCat(it->path().string(), " ", it->file_size(gone), " ", time));
+  }
+  std::sort(files.begin(), files.end());
+  return Sha256Hex(absl::StrJoin(files, "\n"));
+}
+
+}  // namespace
+
+absl::StatusOr<IncludeRoots> IncludeRoots::Read(const std::vector<std::string>& texts) {
+  IncludeRoots roots;
+  for (const std::string& text : texts) {
+    RETURN_IF_ERROR(roots.Add(text));
+    IncludeRoot& root = roots.roots_.back();
+    ASSIGN_OR_RETURN(root.digest, DigestOfFiles(root.dir));
+  }
+  return roots;
+}
+
+absl::Status IncludeRoots::Add(const std::string& text) {
+  const size_t equals = std::min(text.find('='), text.size());
+  IncludeRoot root = {.name = text.substr(0, equals)};
+  if (!IsName(root.name) || equals + 1 >= text.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is no NAME=DIR: a name of lower case letters, digits, '_' and ",
+                     "'-', and a folder, as cutlass=/opt/cutlass/include"));
+  }
+  if (Find(root.name) != nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("two include roots are called '", root.name,
+                                                   "'"));
+  }
+  std::error_code error;
+  root.dir = fs::canonical(text.substr(equals + 1), error).string();
+  if (error || !fs::is_directory(root.dir, error) || root.dir == "/") {
+    return absl::InvalidArgumentError(absl::StrCat("include root '", root.name, "': no folder ",
+                                                   text.substr(equals + 1)));
+  }
+  roots_.push_back(std::move(root));
+  return absl::OkStatus();
+}
+
+const IncludeRoot* IncludeRoots::Find(const std::string& name) const {
+  const auto root = std::find_if(roots_.begin(), roots_.end(),
+                                 [&](const IncludeRoot& known) { return known.name == name; });
+  return root == roots_.end() ? nullptr : &*root;
+}
+
+absl::Status IncludeRoots::Check(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    if (Find(name) != nullptr) continue;
+    const auto append = [](std::string* out, const IncludeRoot& root) { *out += root.name; };
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the kernel includes from '", name, "', which this host does not offer (it has: ",
+        roots_.empty() ? "none" : absl::StrJoin(roots_, ", ", append),
+        "): start tunerd, or tunectl where none runs, with --include-root ", name, "=DIR"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> IncludeRoots::DirsOf(const std::vector<std::string>& names) const {
+  std::vector<std::string> dirs;
+  for (const std::string& name : names) {
+    if (const IncludeRoot* root = Find(name); root != nullptr) dirs.push_back(root->dir);
+  }
+  return dirs;
+}
+
+std::string IncludeRoots::DigestOf(const std::vector<std::string>& names) const {
+  std::string text;
+  for (const std::string& name : names) {
+    const IncludeRoot* root = Find(name);
+    absl::StrAppend(&text, name, " ", root == nullptr ? "" : root->digest, "\n");
+  }
+  return text;
+}
+
+}  // namespace tune

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders of headers that an operator lets kernels include from: `--include-root NAME=DIR`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tune {
+
+struct IncludeRoot {
+  std::string name;    // as specs say
+  std::string dir;     // absolute
+  std::string digest;  // of what it holds: a part of the compile cache's key
+};
+
+// Immutable once it is made.
+class IncludeRoots {
+ public:
+  // "cutlass=/opt/cutlass/include" once for each. Reads names, sizes and times of all files.
+  // INVALID_ARGUMENT: no name, one that is taken, or no folder there.
+  static absl::StatusOr<IncludeRoots> Read(const std::vector<std::string>& texts);
+  // Adds one whose digest does not matter here.
+  absl::Status Add(const std::string& text);
+
+  const std::vector<IncludeRoot>& all() const { return roots_; }
+  // INVALID_ARGUMENT names one that is not there, those that are, and the flag.
+  absl::Status Check(const std::vector<std::string>& names) const;
+  // In the order of the names. REQUIRES: Check passes.
+  std::vector<std::string> DirsOf(const std::vector<std::string>& names) const;
+  // Of the roots named: equal where their files are. Names that are not there count as such.
+  std::string DigestOf(const std::vector<std::string>& names) const;
+
+ private:
+  const IncludeRoot* Find(const std::string& name) const;
+  std::vector<IncludeRoot> roots_;
+};
+
+}  // namespace tune

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/kernel/arg_planner.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/kernel/data_file.h"
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+constexpr int kFirstSmWithTensorMaps = 90;
+
+std::string Indexed(const std::string& field, size_t index) {
+  return absl::StrCat(field, "[", index, "]");
+}
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
+         dtype == DType::kBF16;
+}
+
+Role ToRole(v1::Role role) {
+  switch (role) {
+    case v1::ROLE_OUTPUT:
+      return Role::kOutput;
+    case v1::ROLE_INOUT:
+      return Role::kInOut;
+    case v1::ROLE_SCRATCH:
+      return Role::kScratch;
+    default:
+      return Role::kInput;
+  }
+}
+
+Fill::Kind ToKind(const v1::Fill& fill, DType dtype) {
+  if (fill.kind() != v1::Fill::KIND_UNSPECIFIED) return static_cast<Fill::Kind>(fill.kind());
+  return IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
+}
+
+}  // namespace
+
+absl::StatusOr<BufferPlan> ArgPlanner::Buffer(size_t i) const {
+  const v1::Buffer& buffer = parsed_.args[i].buffer;
+  BufferPlan plan;
+  plan.name = spec_.args(static_cast<int>(i)).name();
+  plan.dtype = problem_.dtype;
+  if (buffer.dtype() != "dtype") {
+    ASSIGN_OR_RETURN(plan.dtype, ParseDType(buffer.dtype()));
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> shape, Shape(i));
+  plan.count = 1;
+  for (const int64_t extent : shape) {
+    if (extent > kMaxElements / plan.count) {
+      return evaluation_.Error(plan.name, "the buffer has more than 2^40 elements");
+    }
+    plan.count *= extent;
+  }
+  plan.role = ToRole(buffer.role());
+  ASSIGN_OR_RETURN(plan.fill, FillOf(i, plan, shape));
+  return plan;
+}
+
+absl::StatusOr<std::vector<int64_t>> ArgPlanner::Shape(size_t i) const {
+  return Sizes(absl::StrCat(spec_.args(static_cast<int>(i)).name(), ".shape"),
+               parsed_.args[i].shape);
+}
+
+absl::StatusOr<Fill> ArgPlanner::FillOf(size_t i, const BufferPlan& buffer,
+                            const std::vector<int64_t>& shape) const {
+  const ParsedArg& parsed = parsed_.args[i];
+  const v1::Fill& fill = parsed.buffer.fill();
+  Fill plan = {.kind = ToKind(fill, buffer.dtype), .low = fill.low(), .high = fill.high()};
+  if (parsed.fill_low.has_value()) {
+    ASSIGN_OR_RETURN(plan.low, evaluation_.Number(buffer.name + ".fill.low", *parsed.fill_low));
+  }
+  if (parsed.fill_high.has_value()) {
+    ASSIGN_OR_RETURN(plan.high,
+                     evaluation_.Number(buffer.name + ".fill.high", *parsed.fill_high));
+  }
+  plan.columns = shape.back();
+  plan.rows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
+  if (plan.kind == Fill::Kind::kCsrOffsets || plan.kind == Fill::Kind::kCsrColumns) {
+    return SparseFill(i, buffer, plan);
+  }
+  const bool ranged = parsed.fill_low.has_value() || parsed.fill_high.has_value();
+  if (ranged && plan.kind == Fill::Kind::kUniform && plan.low >= plan.high) {
+    return evaluation_.Error(buffer.name + ".fill", absl::StrCat("low, ", plan.low,
+                                                                 ", must be below high, ",
+                                                                 plan.high));
+  }
+  const bool normal = plan.kind == Fill::Kind::kNormal ||
+                      (IsFloat(buffer.dtype) && (plan.kind == Fill::Kind::kLowerTriangular ||
+                                                 plan.kind == Fill::Kind::kUpperTriangular));
+  if (normal && plan.high == 0) plan.high = 1;
+  if (!normal && plan.low == 0 && plan.high == 0) plan.high = 1;
+  return plan;
+}
+
+// Of both buffers: rows and nonzeros as the offsets have them.
+absl::StatusOr<Fill> ArgPlanner::SparseFill(size_t i, const BufferPlan& buffer, Fill plan) const {
+  const std::string field = buffer.name + ".fill";
+  ASSIGN_OR_RETURN(plan.columns,
+                   evaluation_.Integer(field + ".columns", *parsed_.args[i].fill_columns));
+  plan.key = buffer.name;
+  plan.rows = buffer.count - 1;
+  if (plan.kind == Fill::Kind::kCsrColumns) {
+    plan.key = parsed_.args[i].buffer.fill().offsets();
+    for (size_t other = 0; other < parsed_.args.size(); ++other) {
+      if (spec_.args(static_cast<int>(other)).name() != plan.key) continue;
+      ASSIGN_OR_RETURN(const BufferPlan offsets, Buffer(other));
+      plan.rows = offsets.count - 1;
+      plan.high = offsets.fill.high;
+    }
+    if (static_cast<double>(buffer.count) != plan.high) {
+      return evaluation_.Error(field, absl::StrCat("the buffer has ", buffer.count,
+                                                   " elements, its offsets '", plan.key,
+                                                   "' end with ", plan.high));
+    }
+  }
+  const double places = static_cast<double>(plan.rows) * static_cast<double>(plan.columns);
+  if (plan.rows >= 1 && plan.columns >= 1 && plan.high >= 1 && plan.high <= places &&
+      plan.high == std::floor(plan.high)) {
+    return plan;
+  }
+  return evaluation_.Error(field, absl::StrCat("no matrix of ", plan.rows, " rows and ",
+                                               plan.columns, " columns has ", plan.high,
+                                               " nonzeros"));
+}
+
+absl::StatusOr<std::vector<ArgPlan>> ArgPlanner::Args(const std::vector<size_t>& indices) const {
+  std::vector<ArgPlan> args;
+  for (const size_t i : indices) {
+    const v1::Arg& arg = spec_.args(static_cast<int>(i));
+    if (arg.has_buffer()) {
+      ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
+      args.emplace_back(std::move(buffer));
+    } else if (arg.has_scalar()) {
+      ASSIGN_OR_RETURN(ScalarPlan scalar, Scalar(i));
+      args.emplace_back(std::move(scalar));
+    } else if (traits_.sm >= kFirstSmWithTensorMaps) {
+      ASSIGN_OR_RETURN(TensorMapPlan map, TensorMap(i));
+      args.emplace_back(std::move(map));
+    }
+  }
+  return args;
+}
+
+// Every buffer of the spec, once.
+absl::StatusOr<std::vector<BufferPlan>> ArgPlanner::Buffers() const {
+  std::vector<BufferPlan> buffers;
+  for (size_t i = 0; i < parsed_.args.size(); ++i) {
+    const v1::Arg& arg = spec_.args(static_cast<int>(i));
+    if (!arg.has_buffer() && !arg.has_symbol()) continue;
+    ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
+    buffers.push_back(std::move(buffer));
+  }
+  return buffers;
+}
+
+absl::StatusOr<std::vector<BufferFile>> ArgPlanner::Files() const {
+  std::vector<BufferFile> files;
+  for (size_t i = 0; i < parsed_.args.size(); ++i) {
+    const v1::Buffer& buffer = parsed_.args[i].buffer;
+    for (const bool expected : {false, true}) {
+      const std::string& name = expected ? buffer.expected() : buffer.file();
+      if (name.empty()) continue;
+      ASSIGN_OR_RETURN(const BufferPlan plan, Buffer(i));
+      ASSIGN_OR_RETURN(const std::vector<int64_t> shape, Shape(i));
+      const absl::StatusOr<DataFile> file =
+          ReadDataFile(name, parsed_.files.at(name), plan.dtype, shape,
+                       /*or_wider=*/expected && IsFloat(plan.dtype));
+      if (!file.ok()) {
+        return evaluation_.Error(plan.name, std::string(file.status().message()));
+      }
+      files.push_back({.buffer = plan.name,
+                       .dtype = file->dtype,
+                       .elements = std::string(file->elements),
+                       .expected = expected});
+    }
+  }
+  return files;
+}
+
+absl::StatusOr<ScalarPlan> ArgPlanner::Scalar(size_t i) const {
+  const v1::Arg& arg = spec_.args(static_cast<int>(i));
+  ScalarPlan plan;
+  plan.name = arg.name();
+  ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.scalar().dtype()));
+  if (IsFloat(plan.dtype)) {
+    ASSIGN_OR_RETURN(plan.value, evaluation_.Number(arg.name(), *parsed_.args[i].value));
+    return plan;
+  }
+  ASSIGN_OR_RETURN(const int64_t value, evaluation_.Integer(arg.name(), *parsed_.args[i].value));
+  const bool is_signed = plan.dtype == DType::kI32;
+  const int64_t low = is_signed ? std::numeric_limits<int32_t>::min() : 0;
+  const int64_t high = is_signed ? std::numeric_limits<int32_t>::max()
+                                 : int64_t{std::numeric_limits<uint32_t>::max()};
+  if (plan.dtype != DType::kI64 && (value < low || value > high)) {
+    return evaluation_.Error(arg.name(),
+                             absl::StrCat(value, " does not fit ", arg.scalar().dtype()));
+  }
+  plan.value = value;
+  return plan;
+}
+
+absl::StatusOr<std::vector<int64_t>> ArgPlanner::Sizes(const std::string& field,
+                                           const std::vector<Expression>& expressions) const {
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < expressions.size(); ++i) {
+    ASSIGN_OR_RETURN(const int64_t size, evaluation_.Integer(Indexed(field, i), expressions[i]));
+    if (size < 1)
+      return evaluation_.Error(Indexed(field, i), absl::StrCat(size, " is below one"));
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+absl::StatusOr<TensorMapPlan> ArgPlanner::TensorMap(size_t i) const {
+  const v1::Arg& arg = spec_.args(static_cast<int>(i));
+  const ParsedArg& parsed = parsed_.args[i];
+  TensorMapPlan plan;
+  plan.name = arg.name();
+  plan.buffer = arg.tensor_map().buffer();
+  ASSIGN_OR_RETURN(plan.dims, Sizes(arg.name() + ".dims", parsed.dims));
+  ASSIGN_OR_RETURN(plan.strides_bytes, Sizes(arg.name() + ".strides", parsed.strides));
+  ASSIGN_OR_RETURN(plan.box, Sizes(arg.name() + ".box", parsed.box));
+  plan.swizzle_bytes = static_cast<int>(arg.tensor_map().swizzle_bytes());
+  plan.l2_promotion_bytes = static_cast<int>(arg.tensor_map().l2_promotion_bytes());
+  return plan;
+}
+
+}  // namespace tune

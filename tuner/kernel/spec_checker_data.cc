@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The third part of SpecChecker: what buffers hold, and what results are held to.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/kernel/spec_checker.h"
+#include "tuner/problem.h"
+#include "tuner/status_macros.h"
+
+namespace tune {
+namespace {
+
+bool IsChecked(const v1::Buffer& buffer) {
+  return buffer.role() == v1::ROLE_OUTPUT || buffer.role() == v1::ROLE_INOUT;
+}
+
+bool IsSparse(const v1::Fill& fill) {
+  return fill.kind() == v1::Fill::CSR_OFFSETS || fill.kind() == v1::Fill::CSR_COLUMNS;
+}
+
+}  // namespace
+
+absl::Status SpecChecker::CheckFill(const v1::Buffer& buffer, const SpecPlace& place,
+                                    ParsedArg* parsed) {
+  if (!v1::Fill::Kind_IsValid(buffer.fill().kind())) return place.Error("kind", "no such kind");
+  RETURN_IF_ERROR(CheckFillBounds(buffer.fill(), place, parsed));
+  if (!buffer.fill().columns().empty()) {
+    ASSIGN_OR_RETURN(parsed->fill_columns,
+                     Parse(place, "columns", -1, buffer.fill().columns(), problem_names_));
+  }
+  return CheckMatrixFill(buffer, place);
+}
+
+absl::Status SpecChecker::CheckFillBounds(const v1::Fill& fill, const SpecPlace& place,
+                                          ParsedArg* parsed) {
+  if (!std::isfinite(fill.low())) return place.Error("low", "not a finite number");
+  if (!std::isfinite(fill.high())) return place.Error("high", "not a finite number");
+  if (!fill.low_expression().empty()) {
+    if (fill.low() != 0) return place.Error("low", "low_expression is there, too: give one");
+    ASSIGN_OR_RETURN(parsed->fill_low,
+                     Parse(place, "low_expression", -1, fill.low_expression(), problem_names_));
+  }
+  if (!fill.high_expression().empty()) {
+    if (fill.high() != 0) return place.Error("high", "high_expression is there, too: give one");
+    ASSIGN_OR_RETURN(parsed->fill_high,
+                     Parse(place, "high_expression", -1, fill.high_expression(), problem_names_));
+  }
+  const bool computed = parsed->fill_low.has_value() || parsed->fill_high.has_value();
+  const bool given = fill.low() != 0 || fill.high() != 0;
+  if (fill.kind() == v1::Fill::UNIFORM && given && !computed && fill.low() >= fill.high()) {
+    return place.Error("high", "low must be below high");
+  }
+  if (fill.kind() == v1::Fill::NORMAL && fill.high() < 0) {
+    return place.Error("high", "the standard deviation is below zero");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckMatrixFill(const v1::Buffer& buffer, const SpecPlace& place) {
+  const v1::Fill& fill = buffer.fill();
+  const bool triangular = fill.kind() == v1::Fill::LOWER_TRIANGULAR ||
+                          fill.kind() == v1::Fill::UPPER_TRIANGULAR;
+  if (triangular && buffer.shape_size() < 2) {
+    return place.Error("kind", "a triangular matrix is the last two dimensions of a shape");
+  }
+  if (!IsSparse(fill)) {
+    if (fill.columns().empty() && fill.offsets().empty()) return absl::OkStatus();
+    return place.Error(fill.columns().empty() ? "offsets" : "columns",
+                       "only fills CSR_OFFSETS and CSR_COLUMNS take it");
+  }
+  if (fill.columns().empty()) {
+    return place.Error("columns", "an expression is needed: the columns of the matrix");
+  }
+  if (fill.kind() == v1::Fill::CSR_OFFSETS) {
+    if (fill.high() > 0 || !fill.high_expression().empty()) return absl::OkStatus();
+    return place.Error("high", "the number of nonzeros is needed, as high or high_expression");
+  }
+  const auto offsets = std::find_if(spec_.args().begin(), spec_.args().end(), [&](const auto& arg) {
+    return arg.name() == fill.offsets() && arg.buffer().fill().kind() == v1::Fill::CSR_OFFSETS;
+  });
+  if (offsets != spec_.args().end()) return absl::OkStatus();
+  return place.Error("offsets", absl::StrCat("no buffer '", fill.offsets(),
+                                             "' has the fill CSR_OFFSETS: name the one with the ",
+                                             "offsets of these columns"));
+}
+
+absl::Status SpecChecker::CheckDataFiles(const v1::Buffer& buffer, const SpecPlace& place) {
+  const bool filled = buffer.role() == v1::ROLE_INPUT || buffer.role() == v1::ROLE_INOUT;
+  if (!buffer.file().empty()) {
+    if (!filled) return place.Error("file", "only an INPUT or INOUT is filled");
+    if (buffer.has_fill()) return place.Error("file", "fill is there, too: give one");
+    RETURN_IF_ERROR(CheckDataFile(place, "file", buffer.file()));
+  }
+  if (buffer.expected().empty()) return absl::OkStatus();
+  if (!IsChecked(buffer)) return place.Error("expected", "only an OUTPUT or INOUT is compared");
+  return CheckDataFile(place, "expected", buffer.expected());
+}
+
+absl::Status SpecChecker::CheckDataFile(const SpecPlace& place, const char* field,
+                                        const std::string& name) {
+  parsed_.data_files.insert(name);
+  if (parsed_.files.count(name) > 0) return absl::OkStatus();
+  return CheckFile(place, field, -1, name, Language::kCubin);  // which is no text either
+}
+
+// Of a spec without a reference.
+absl::Status SpecChecker::CheckExpected() const {
+  for (const v1::Arg& arg : spec_.args()) {
+    if (!arg.has_buffer() || !IsChecked(arg.buffer()) || !arg.buffer().expected().empty()) continue;
+    return root_.Error("reference",
+                       absl::StrCat("missing: results are checked against it; or give a file with ",
+                                    "what is right of '", arg.name(),
+                                    "', and of every other output, as `expected`"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckTolerances() const {
+  Names seen;
+  for (int i = 0; i < spec_.tolerances_size(); ++i) {
+    const v1::Tolerance& tolerance = spec_.tolerances(i);
+    const SpecPlace place = root_.Nested("tolerances", i);
+    RETURN_IF_ERROR(CheckTolerance(tolerance, place));
+    const bool of_arg = !tolerance.arg().empty();
+    const std::string& of = of_arg ? tolerance.arg() : tolerance.dtype();
+    if (!seen.insert(absl::StrCat(of_arg ? "arg " : "", of)).second) {
+      return place.Error(of_arg ? "arg" : "dtype", absl::StrCat("'", of, "' is there twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckTolerance(const v1::Tolerance& tolerance,
+                                         const SpecPlace& place) const {
+  if (!tolerance.arg().empty()) {
+    if (!tolerance.dtype().empty()) return place.Error("dtype", "arg is there, too: give one");
+    const bool found = std::any_of(spec_.args().begin(), spec_.args().end(), [&](const auto& arg) {
+      return arg.name() == tolerance.arg() && arg.has_buffer() && IsChecked(arg.buffer());
+    });
+    if (!found) {
+      return place.Error("arg", absl::StrCat("no OUTPUT or INOUT buffer is called '",
+                                             tolerance.arg(), "'"));
+    }
+  } else if (const absl::StatusOr<DType> dtype = ParseDType(tolerance.dtype()); !dtype.ok()) {
+    return place.Error("dtype", dtype.status().message());
+  }
+  if (!(tolerance.rtol() >= 0 && tolerance.rtol() <= 1)) {
+    return place.Error("rtol", "not within 0 and 1");
+  }
+  if (!(tolerance.atol() >= 0 && std::isfinite(tolerance.atol()))) {
+    return place.Error("atol", "not a finite number of zero or more");
+  }
+  if (!(tolerance.relative_norm() >= 0 && tolerance.relative_norm() <= 1)) {
+    return place.Error("relative_norm", "not within 0 and 1");
+  }
+  if (!(tolerance.mismatches() >= 0 && tolerance.mismatches() < 1)) {
+    return place.Error("mismatches", "a share of elements: not within 0 and 1");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tune
