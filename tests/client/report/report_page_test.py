@@ -144,8 +144,8 @@ class ReportPage(unittest.TestCase):
         _, dom = self.dataset(self.page("comparison"))
         self.assertEqual(dom.count("<canvas"), 1)
         self.assertIn("Rate over rows", dom)
-        self.assertEqual(dom.count("5 TB/s"), 0)
-        self.assertEqual(dom.count("4 TB/s"), 3)
+        self.assertEqual(dom.count(">5 TB/s</td>"), 0)
+        self.assertEqual(dom.count(">4 TB/s</td>"), 3)
         self.assertIn("wrong_result", dom)
 
     def test_tables_are_whole_on_a_phone(self):

@@ -70,7 +70,18 @@ const char* Verb(void* context) {
 #endif
 }
 
+// The default action returns, and a fault that returns faults again: the process ends as it would
+// without a report.
+void LetFaultsEnd() {
+  signal(SIGSEGV, SIG_DFL);
+  signal(SIGBUS, SIG_DFL);
+}
+
 void OnFault(int, siginfo_t* info, void* context) {
+  // Blocks run on several threads: who faults beside the first waits for the end that it brings,
+  // so that it ends the process with its line written.
+  static std::atomic_flag reported = ATOMIC_FLAG_INIT;
+  while (reported.test_and_set()) pause();
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   Line line;
   line << "the kernel " << Verb(context);
@@ -92,7 +103,7 @@ void OnFault(int, siginfo_t* info, void* context) {
   const tune_cpu::State& state = BlockScheduler::ThreadState();
   line << ", in block " << state.block << ", thread " << state.thread;
   line.Write();
-  // The default action is back: returning faults again, and ends the process as a fault does.
+  LetFaultsEnd();
 }
 
 }  // namespace
@@ -128,7 +139,7 @@ void DescribeFaults() {
   if (dlsym(RTLD_DEFAULT, "__asan_poison_memory_region") != nullptr) return;  // it says more
   struct sigaction action = {};
   action.sa_sigaction = &OnFault;
-  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &action, nullptr);
   sigaction(SIGBUS, &action, nullptr);
 }
