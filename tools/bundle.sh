@@ -15,10 +15,12 @@ for cuda in "${TUNE_CUDA_PATH:-/usr/local/cuda}" .venv/lib/python3*/site-package
     find -L "$cuda/lib64" "$cuda/lib" "$cuda/extras/CUPTI/lib64" -maxdepth 1 -name "$library.so.*" \
       -exec cp -L -n {} "$out/cuda/lib/" \; 2>/dev/null || true
   done
-  for header in cuda_bf16.h cuda_bf16.hpp cuda_fp16.h cuda_fp16.hpp cuda_fp8.h cuda_fp8.hpp vector_types.h \
-    vector_functions.h vector_functions.hpp builtin_types.h device_types.h driver_types.h host_defines.h \
-    surface_types.h texture_types.h nv crt; do
-    [ -e "$cuda/include/$header" ] && cp -rL "$cuda/include/$header" "$out/cuda/include/"
+  # What a kernel may include (docs/sources.md), with what these include: not the headers of host libraries.
+  for header in "$cuda"/include/{builtin_types,cuda,cuda_awbarrier*,cuda_bf16,cuda_device_runtime_api,cuda_fp*,cuda_pipeline*}.h* \
+      "$cuda"/include/{cuda_runtime*,cuComplex,cooperative_groups,curand*,device_*,driver_types,host_*,library_types}.h* \
+      "$cuda"/include/{math_constants,mma,sm_*,surface_*,texture_*,vector_*}.h* \
+      "$cuda"/include/{cccl,cooperative_groups,crt,nv}; do
+    [ -e "$header" ] && cp -rL "$header" "$out/cuda/include/"
   done
   for needed in include/cuda_bf16.h include/crt "lib/libnvrtc.so.*" "lib/libcupti.so.*"; do
     compgen -G "$out/cuda/$needed" > /dev/null || { echo "$cuda has no $needed to bundle" >&2; exit 1; }

@@ -66,7 +66,8 @@ ensure_cuda() {
   [ -e build/.no-cuda ] && return
   say "no CUDA toolkit found; installing NVIDIA's wheels from PyPI into .venv (about 150 MB, log in build/pip.log)"
   if quietly build/pip.log python3 -m venv .venv && quietly build/pip.log .venv/bin/pip install --disable-pip-version-check \
-      'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*'; then
+      'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*' \
+      'nvidia-cuda-crt==13.0.*' 'nvidia-cuda-cccl==13.0.*'; then
     return
   fi
   rm -rf .venv

@@ -90,7 +90,7 @@ absl::StatusOr<Toolkit> FindToolkitIn(const std::vector<std::string>& roots) {
       absl::StrJoin(roots, ", "),
       "; install a CUDA toolkit of 12.8 or later, or NVIDIA's wheels (pip install "
       "nvidia-cuda-nvrtc==13.0.* nvidia-cuda-cupti==13.0.* nvidia-cuda-runtime==13.0.* "
-      "nvidia-cuda-crt==13.0.*), or set TUNE_CUDA_PATH"));
+      "nvidia-cuda-crt==13.0.* nvidia-cuda-cccl==13.0.*), or set TUNE_CUDA_PATH"));
 }
 
 absl::StatusOr<Toolkit> FindToolkit() {
