@@ -76,7 +76,7 @@ struct RecordTie {
 TUNE_FIELDS(RecordTie, config, latency_ns_median);
 
 struct RecordRow {
-  int64_t id = 0;
+  int64_t id = 0;  // 0: of no store, it came with the program
   TrialKey key;
   std::string kernel_name;
   // The winner, as confirmed; id and sweep_id set. Stored already: only its id is used to publish.

@@ -37,4 +37,12 @@ absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue() {
   return entries;
 }
 
+std::vector<RecordsFile> CatalogueRecords() {
+  std::vector<RecordsFile> records;
+  for (const CatalogueFile* file = RecordsFiles(); file->folder != nullptr; ++file) {
+    records.push_back({file->name, *file->text});
+  }
+  return records;
+}
+
 }  // namespace tune

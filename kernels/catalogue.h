@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,5 +23,12 @@ struct CatalogueEntry {
 // Every folder of kernels/, by name. Nothing is parsed here. INTERNAL: a folder without its spec,
 // which the build should have refused.
 absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue();
+
+// The records that were measured of them, a file of records/ for each device.
+struct RecordsFile {
+  std::string name;  // "nvidia-h200.json"
+  std::string_view text;
+};
+std::vector<RecordsFile> CatalogueRecords();
 
 }  // namespace tune

@@ -13,5 +13,6 @@ struct CatalogueFile {
 };
 
 const CatalogueFile* CatalogueFiles();
+const CatalogueFile* RecordsFiles();  // those of records/
 
 }  // namespace tune

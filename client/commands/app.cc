@@ -144,6 +144,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddJob(app, session);
   AddTrial(app, session);
   AddProfile(app, session);
+  AddRecord(app, session);
   AddRecording(app, session);
   AddStrategy(app, session);
   AddReport(app, session);

@@ -21,6 +21,7 @@ void AddBest(CLI::App& app, Session& session);  // best KERNEL
 void AddImport(CLI::App& app, Session& session);  // import SCRIPT
 void AddJob(CLI::App& app, Session& session);    // job list|watch|cancel
 void AddTrial(CLI::App& app, Session& session);  // trial list
+void AddRecord(CLI::App& app, Session& session);     // record list
 void AddRecording(CLI::App& app, Session& session);  // recording show|convert|from-sweep|spec
 void AddStrategy(CLI::App& app, Session& session);  // strategy list|compare
 void AddBench(CLI::App& app, Session& session);   // bench KERNEL...

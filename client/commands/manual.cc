@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -13,6 +14,21 @@ namespace {
 // CLI11's help() of a command that has been called is that of the verb it was called with.
 std::string HelpOf(const CLI::App& command, const std::string& path) {
   return command.get_formatter()->make_help(&command, path, CLI::AppFormatMode::Normal);
+}
+
+std::string HelpOfCommand(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  std::string path = "tunectl";
+  for (const std::string& word : words) {
+    try {
+      command = command->get_subcommand(word);
+    } catch (const CLI::OptionNotFound&) {
+      throw CLI::ValidationError(
+          absl::StrCat(path, " has no command '", word, "'; see: ", path, " --help"));
+    }
+    absl::StrAppend(&path, " ", word);
+  }
+  return HelpOf(*command, path);
 }
 
 void AppendCommand(const CLI::App& command, const std::string& path, std::string& text) {
@@ -26,11 +42,13 @@ void AppendCommand(const CLI::App& command, const std::string& path, std::string
 
 void AddManual(CLI::App& app) {
   auto markdown = std::make_shared<bool>(false);
-  CLI::App* help = app.add_subcommand("help", "This manual");
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* help = app.add_subcommand("help", "This manual, or what is said of one command");
+  help->add_option("COMMAND", *words, "Such as: sweep, or: kernel check");
   help->add_flag("--markdown", *markdown, "All commands, as docs/cli.md");
-  help->callback([&app, markdown] {
+  help->callback([&app, markdown, words] {
     if (!*markdown) {
-      std::fputs(HelpOf(app, "tunectl").c_str(), stdout);
+      std::fputs(HelpOfCommand(app, *words).c_str(), stdout);
       return;
     }
     std::string text =

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/profile/profile_convert.h"
+#include "server/records/shipped_records.h"
 #include "server/wire/nouns.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
@@ -125,7 +126,8 @@ absl::Status ProfileJob::AddBest(const Cancelled& cancelled) {
         " yet; tune it with `tunectl sweep ", workload_.kernel().spec().name(), "` first"));
   }
   const db::RecordRow& record = *answer->record;
-  if (record.key.cache_mode != key_.cache_mode || record.key.driver != key_.driver) {
+  const bool measured_here = !IsShipped(record) && record.key.driver == key_.driver;
+  if (!measured_here || record.key.cache_mode != key_.cache_mode) {
     Add(record.trial.config);
     return absl::OkStatus();
   }

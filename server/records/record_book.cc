@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/records/shipped_records.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 
@@ -56,6 +57,7 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
       spdlog::info("{} records published that a crash had held back", *published);
     }
   }
+  ASSIGN_OR_RETURN(book->shipped_, LoadShippedRecords());
   RETURN_IF_ERROR(book->Load());
   return book;
 }
@@ -79,19 +81,20 @@ absl::Status RecordBook::Learn(const db::RecordRow& newest, Kernels& kernels) co
 }
 
 absl::Status RecordBook::Load() {
-  ASSIGN_OR_RETURN(std::vector<db::RecordRow> records, store_.CurrentRecords());
+  ASSIGN_OR_RETURN(std::vector<db::RecordRow> own, store_.CurrentRecords());
+  std::vector<db::RecordRow> records = WithShipped(shipped_, std::move(own));
   auto kernels = std::make_shared<Kernels>(*state().known.kernels);
   auto devices = std::make_shared<SeenDevices>();
   std::set<std::string> learned;
   for (auto record = records.rbegin(); record != records.rend(); ++record) {
-    if (learned.insert(record->kernel_name).second) {
+    if (!IsShipped(*record) && learned.insert(record->kernel_name).second) {
       if (const absl::Status status = Learn(*record, *kernels); !status.ok()) {
         spdlog::error("records of {} are not used: {}", record->kernel_name, status.ToString());
         store_.NoteUnreadable({"record", record->id, std::string(status.message())});
       }
     }
     SeenDevice& device = (*devices)[record->key.device_name];
-    if (device.newest_record_id == 0) device = {record->key.target, record->id};
+    if (device.target.empty()) device = {record->key.target, record->id};
   }
   std::vector<KernelPolicy> policies;
   for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
@@ -147,8 +150,9 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
   int fitting = 0;
   for (const auto& entry : seen) {
     const auto& [name, other] = entry;
-    const bool fits = device.empty() || name == device ||
-                      absl::StartsWith(device, ProfileOfTarget(other.target).family);
+    const bool was_here = other.newest_record_id != 0;
+    const bool like_it = absl::StartsWith(device, ProfileOfTarget(other.target).family);
+    const bool fits = name == device || (was_here && (device.empty() || like_it));
     if (!fits) continue;
     ++fitting;
     const auto rank = [](const SeenDevice& of) {

@@ -85,7 +85,7 @@ class RecordBook {
   // A device as the records know it.
   struct SeenDevice {
     std::string target;
-    int64_t newest_record_id = 0;
+    int64_t newest_record_id = 0;  // 0: only shipped records are of it
   };
   using SeenDevices = std::map<std::string, SeenDevice>;  // by name
   struct State {
@@ -121,6 +121,7 @@ class RecordBook {
   const Catalogue& catalogue_;
   const Devices& devices_;
   mutable SafeConfigs safe_configs_;
+  std::vector<db::RecordRow> shipped_;  // under the store's own
   std::function<void()> published_;
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;

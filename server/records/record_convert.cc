@@ -2,6 +2,7 @@
 #include "server/records/record_convert.h"
 
 #include "server/wire/nouns.h"
+#include "tuner/status_macros.h"
 #include "tuner/sweep/winner.h"
 
 namespace tune::server {
@@ -18,6 +19,20 @@ v1::Record ToProto(const db::RecordRow& record) {
   Encode(trial.telemetry, *proto.mutable_telemetry());
   proto.set_too_noisy(TooNoisyToTell(trial.measurement));
   return proto;
+}
+
+absl::StatusOr<db::RecordRow> FromProto(const v1::Record& proto) {
+  ASSIGN_OR_RETURN(db::RecordRow record, Decoded<db::RecordRow>(proto, {"key", "trial"}));
+  RETURN_IF_ERROR(Decode(proto, record.key));
+  Trial& trial = record.trial;
+  trial.id = proto.trial_id();
+  trial.sweep_id = proto.sweep_id();
+  trial.config = FromProto(proto.config());
+  trial.outcome = Outcome::kOk;
+  RETURN_IF_ERROR(Decode(proto.measurement(), trial.measurement));
+  RETURN_IF_ERROR(Decode(proto.resources(), trial.resources));
+  RETURN_IF_ERROR(Decode(proto.telemetry(), trial.telemetry));
+  return record;
 }
 
 }  // namespace tune::server

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the shipped kernels on the CPU device, at the small and odd problems that their specs name:
-// every variant, or as many as TUNE_TEST_VARIANTS says, drawn at random. Built with the sanitizers'
-// runtimes, it runs kernels that TUNE_CPU_SANITIZE=1 has had instrumented.
+// the default config and others drawn at random, as many as TUNE_TEST_VARIANTS says in all; every
+// config with TUNE_TEST_ALL_VARIANTS=1. Built with the sanitizers' runtimes, it runs kernels that
+// TUNE_CPU_SANITIZE=1 has had instrumented.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -47,7 +48,9 @@ std::vector<Config> ConfigsOf(const CheckedProblem& checked, const TargetTraits&
   EXPECT_TRUE(space.ok()) << space.status();
   if (!space.ok()) return {};
   size_t limit = space->size();
-  if (const char* text = std::getenv("TUNE_TEST_VARIANTS")) limit = std::strtoul(text, nullptr, 10);
+  const char* variants = std::getenv("TUNE_TEST_VARIANTS");
+  const bool all = std::getenv("TUNE_TEST_ALL_VARIANTS") != nullptr;
+  if (variants != nullptr && !all) limit = std::strtoul(variants, nullptr, 10);
   std::optional<uint64_t> first;
   auto default_config = checked.kernel->DefaultConfig(checked.problem, traits);
   if (default_config.ok()) first = space->IndexOf(*default_config);

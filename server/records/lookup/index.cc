@@ -11,8 +11,8 @@ namespace tune::server {
 
 std::shared_ptr<const LookupIndex> LookupIndex::Build(std::vector<db::RecordRow> records,
                                                       const std::vector<KernelPolicy>& policies) {
-  std::sort(records.begin(), records.end(),
-            [](const db::RecordRow& a, const db::RecordRow& b) { return a.id < b.id; });
+  std::stable_sort(records.begin(), records.end(),
+                   [](const db::RecordRow& a, const db::RecordRow& b) { return a.id < b.id; });
   std::shared_ptr<LookupIndex> index(new LookupIndex());
   if (!records.empty()) index->snapshot_id_ = records.back().id;
   absl::flat_hash_map<std::string, std::vector<Record>> by_kernel;
@@ -55,8 +55,8 @@ std::vector<LookupIndex::Record> LookupIndex::Records() const {
     const std::vector<Record> of_kernel = kernel->CurrentRecords();
     records.insert(records.end(), of_kernel.begin(), of_kernel.end());
   }
-  std::sort(records.begin(), records.end(),
-            [](const Record& a, const Record& b) { return a->id > b->id; });
+  std::stable_sort(records.begin(), records.end(),
+                   [](const Record& a, const Record& b) { return a->id > b->id; });
   return records;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 
 namespace tune::server {
 namespace {
@@ -110,6 +111,11 @@ std::string ExplainMatch(Match match, const LookupQuery& query, const db::Record
   }
   if (record.key.cache_mode == CacheMode::kWarm) {
     absl::StrAppend(&reason, "; measured with warm caches");
+  }
+  if (record.id == 0) {
+    absl::StrAppend(&reason, "; a record that came with tunectl, of ",
+                    absl::FormatTime("%Y-%m-%d", absl::FromUnixMillis(record.published_unix_ms),
+                                     absl::UTCTimeZone()));
   }
   return reason;
 }

@@ -74,7 +74,8 @@ TEST(TunectlTest, WhatIsMistypedIsSuggested) {
       {{"device", "lst"}, "did you mean 'tunectl device list'?"},
       {{"device", "frobnicate"}, "there is: list, show"},
       {{"device", "list", "--jsn"}, "did you mean --json?"},
-      {{"frobnicate"}, "there is: sweep, best"}};
+      {{"frobnicate"}, "there is: sweep, best"},
+      {{"help", "device", "frobnicate"}, "tunectl device has no command 'frobnicate'"}};
   for (const auto& [words, suggestion] : cases) {
     const Ran ran = Tunectl(words);
     EXPECT_EQ(ran.code, 2) << suggestion;
@@ -93,6 +94,9 @@ TEST(TunectlTest, EveryCommandHasHelp) {
     const Ran ran = Tunectl(words);
     EXPECT_EQ(ran.code, 0) << line << ": " << ran.err;
     EXPECT_THAT(ran.out, HasSubstr(absl::StrCat("Usage: tunectl ", title, " ")));
+    words.pop_back();
+    words.insert(words.begin(), "help");
+    EXPECT_EQ(Tunectl(words).out, ran.out) << line;
     ++commands;
   }
   EXPECT_GT(commands, 30);

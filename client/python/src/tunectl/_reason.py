@@ -2,6 +2,7 @@
 """Where dims lie, and the sentence that comes with an answer: as server/records/lookup/reason.cc."""
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -70,6 +71,9 @@ def explain(match: str, query: Any, record: Mapping[str, Any], rules: Mapping[st
                    f"asked for {wanted_hash[:12]}")
     if hard["cache_mode"] == "warm":
         reason += "; measured with warm caches"
+    if record["id"] == 0:
+        day = datetime.datetime.fromtimestamp(record["published_unix_ms"] / 1e3, datetime.timezone.utc)
+        reason += f"; a record that came with tunectl, of {day:%Y-%m-%d}"
     return reason
 
 

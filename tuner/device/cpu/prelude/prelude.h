@@ -2,6 +2,10 @@
 // Included ahead of every kernel on the CPU device.
 #pragma once
 
+// Headers of the system that <string>, <thread> and <iostream> include, and that cannot come later:
+#include <time.h>   // has a clock() of its own
+#include <wchar.h>  // renames its functions by assembly
+
 #include "launch.h"
 #include "sync.h"
 #include "atomics.h"
