@@ -29,7 +29,8 @@ struct ThreadState {
   float sum[ROWS];
 };
 
-__device__ __forceinline__ void Begin(const Problem& problem, const Task& task, ThreadState& state) {
+__device__ __forceinline__ void Begin(const Problem& problem, const Task& task,
+                                      ThreadState& state) {
   const int lane = threadIdx.x % LANES;
 #pragma unroll
   for (int row = 0; row < ROWS; ++row) {
