@@ -67,6 +67,15 @@ __device__ __forceinline__ void BarrierWait(unsigned barrier, unsigned parity) {
 #endif
 }
 
+// Named barriers: Sync waits for `threads` arrivals, its own included; Signal only arrives.
+__device__ __forceinline__ void NamedSync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void NamedSignal(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 // All threads of all blocks of the cluster.
 __device__ __forceinline__ void ClusterSync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");

@@ -16,6 +16,8 @@ constexpr int kThreads = (kGroups + 1) * 128;
 constexpr int kBlocksPerSm = CTAS;
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
 
+constexpr int kTurnBarrier = 1;  // the named barriers 1 and 2 pass the turn between groups
+
 // A tile of an operand lies in slabs of 64 elements (128 bytes, which the swizzle spans) of its
 // contiguous axis. kRows are those of one slab; kParts blocks of the cluster load a part each.
 template <bool kAcross, int kSize, int kShared>
@@ -60,6 +62,7 @@ struct Cursor {
       phase ^= 1;
     }
   }
+  __device__ __forceinline__ int Before() const { return slot == 0 ? STAGES - 1 : slot - 1; }
   __device__ __forceinline__ void Skip(int steps) {
     slot += steps;
     phase ^= slot / STAGES & 1;
@@ -162,25 +165,37 @@ __device__ __forceinline__ void StartSlot(const Arena& arena, int slot, int row,
   MmaCommit();
 }
 
+// With PINGPONG the groups take turns to wait for slots: a parity tells a slot's filling from the one
+// before only, so nobody may wait for one that is further ahead.
+__device__ __forceinline__ void TakeTurn(int group) {
+  if (PINGPONG) NamedSync(kTurnBarrier + group, 256);
+}
+__device__ __forceinline__ void PassTurn(int group) {
+  if (PINGPONG) NamedSignal(kTurnBarrier + 1 - group, 256);
+}
+
 // A consumer warpgroup's share of a tile: multiplies as slots fill, and gives each back once the
 // multiplication after it has started.
 __device__ __forceinline__ void SumTile(const Arena& arena, const Tile& tile, int row, Cursor& at,
                                         float (&sums)[kStrips][BLOCK_N / 2]) {
-  int last = 0;
   for (int step = tile.first; step < tile.end; ++step) {
     BarrierWait(arena.Full(at.slot), at.phase);
     StartSlot(arena, at.slot, row, step > tile.first, sums);
     if (step > tile.first) {
       MmaWait<1>();
-      Release(arena.Free(last));
+      Release(arena.Free(at.Before()));
     }
-    last = at.slot;
     at.Advance();
   }
+}
+
+// Waits for the last multiplication of a tile.
+__device__ __forceinline__ void FinishSums(const Arena& arena, const Cursor& at,
+                                           float (&sums)[kStrips][BLOCK_N / 2]) {
   MmaWait<0>();
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) Pin(sums[strip]);
-  Release(arena.Free(last));
+  Release(arena.Free(at.Before()));
 }
 
 __device__ void Consume(const Problem& problem, const Arena& arena, const Output& output,
@@ -189,6 +204,7 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Output
   const int row_in_strip = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
   Cursor at;
   int turn = 0;
+  if (group == 1) PassTurn(group);  // the first is group 0's
   for (int index = walk.first; index < walk.end; index += walk.stride, ++turn) {
     const Tile tile = TileAt(problem, index, walk.rank);
     if (PINGPONG && turn % 2 != group) {
@@ -196,7 +212,10 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Output
       continue;
     }
     float sums[kStrips][BLOCK_N / 2];
+    TakeTurn(group);
     SumTile(arena, tile, first_row, at, sums);
+    if (index + walk.stride < walk.end) PassTurn(group);
+    FinishSums(arena, at, sums);
 #pragma unroll
     for (int strip = 0; strip < kStrips; ++strip) {
       StoreSums(problem, output, tile.split, tile.row + first_row + strip * 64 + row_in_strip,
