@@ -165,7 +165,7 @@ __device__ __forceinline__ void StartSlot(const Arena& arena, int slot, int row,
   MmaCommit();
 }
 
-// With PINGPONG the groups take turns to wait for slots: a parity tells a slot's filling from the one
+// With PINGPONG the groups take turns to wait for slots: a parity tells a filling from the one
 // before only, so nobody may wait for one that is further ahead.
 __device__ __forceinline__ void TakeTurn(int group) {
   if (PINGPONG) NamedSync(kTurnBarrier + group, 256);
