@@ -140,32 +140,37 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
               Bits* __restrict__ y, Bits* __restrict__ sum, float* __restrict__ mean,
               float* __restrict__ rstd, long long rows, float epsilon) {
   ArriveAtCluster();
-  const Row row = RowOfThread(rows);
+  Row row = RowOfTurn(0, rows);
   Summed share;
   share.Fetch(x, residual, row);
   const Affine affine(weight, bias, row);
-  if constexpr (KEEP == async) WaitForCopies();
-
-  Moments moments = MomentsOf(share, row, sum);
-  WaitForClusterStart();
-  MergeInRow(moments, row, 0, MergeMoments());
-  const float middle = moments.value[1];
-  const float scale = rsqrtf(moments.value[2] * (1.0f / COLS) + epsilon);
+  for (int turn = 0;;) {
+    if constexpr (KEEP == async) WaitForCopies();
+    Moments moments = MomentsOf(share, row, sum);
+    if (turn == 0) WaitForClusterStart();
+    MergeInRow(moments, row, turn, MergeMoments());
+    const float middle = moments.value[1];
+    const float scale = rsqrtf(moments.value[2] * (1.0f / COLS) + epsilon);
 
 #pragma unroll kUnroll
-  for (int i = 0; i < kItems; ++i) {
-    float value[kVector];
-    share.Get(row, i, value);
+    for (int i = 0; i < kItems; ++i) {
+      float value[kVector];
+      share.Get(row, i, value);
 #pragma unroll
-    for (int e = 0; e < kVector; ++e) value[e] = (value[e] - middle) * scale;
-    affine.Apply(row, i, value);
-    Store(y, row, i, Rounded(value));
+      for (int e = 0; e < kVector; ++e) value[e] = (value[e] - middle) * scale;
+      affine.Apply(row, i, value);
+      Store(y, row, i, Rounded(value));
+    }
+    if (Leads(row)) {
+      mean[row.index] = middle;
+      rstd[row.index] = scale;
+    }
+    if (!RESIDUAL && Leads(row) && row.index == 0) sum[0] = 0;
+    if (++turn == TURNS) return;
+    row = RowOfTurn(turn, rows);
+    if (row.index >= rows) return;
+    share.Fetch(x, residual, row);
   }
-  if (Leads(row)) {
-    mean[row.index] = middle;
-    rstd[row.index] = scale;
-  }
-  if (!RESIDUAL && Leads(row) && row.index == 0) sum[0] = 0;
 }
 
 #endif  // TUNE_REFERENCE

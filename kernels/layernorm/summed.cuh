@@ -5,6 +5,14 @@
 
 #include "rows.cuh"
 
+// The row of a thread in turn `turn`: a block, or a cluster, takes TURNS times ROWS rows, one after
+// the other, so that it loads the weights once for all of them.
+__device__ __forceinline__ Row RowOfTurn(int turn, long long rows) {
+  return RowAt((blockIdx.x / CLUSTER * static_cast<long long>(TURNS) + turn) * ROWS +
+                   threadIdx.x / ROW_THREADS,
+               rows);
+}
+
 class Summed {
  public:
   // Starts to fetch a thread's part of a row.

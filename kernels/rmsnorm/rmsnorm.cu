@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
             const Bits* __restrict__ weight, Bits* __restrict__ y, Bits* __restrict__ sum,
             float* __restrict__ rstd, long long rows, float epsilon) {
   ArriveAtCluster();
-  const Row row = RowOfThread(rows);
+  Row row = RowOfTurn(0, rows);
   Summed share;
   share.Fetch(x, residual, row);
   Vector early_weight[WEIGHT == early ? kItems : 1];
@@ -63,31 +63,37 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 #pragma unroll
     for (int i = 0; i < kItems; ++i) early_weight[i] = LoadColumns(weight, row, i);
   }
-  if constexpr (KEEP == async) WaitForCopies();
-  Partial<1> squares = {};
+  for (int turn = 0;;) {
+    if constexpr (KEEP == async) WaitForCopies();
+    Partial<1> squares = {};
 #pragma unroll kUnroll
-  for (int i = 0; i < kItems; ++i) {
-    float value[kVector];
-    share.GetAndStore(row, i, value, sum);
+    for (int i = 0; i < kItems; ++i) {
+      float value[kVector];
+      share.GetAndStore(row, i, value, sum);
 #pragma unroll
-    for (int e = 0; e < kVector; ++e) squares.value[0] += value[e] * value[e];
-  }
-  WaitForClusterStart();
-  MergeInRow(squares, row, 0);
-  const float scale = rsqrtf(squares.value[0] * (1.0f / COLS) + epsilon);
+      for (int e = 0; e < kVector; ++e) squares.value[0] += value[e] * value[e];
+    }
+    if (turn == 0) WaitForClusterStart();
+    MergeInRow(squares, row, turn);
+    const float scale = rsqrtf(squares.value[0] * (1.0f / COLS) + epsilon);
 
 #pragma unroll kUnroll
-  for (int i = 0; i < kItems; ++i) {
-    float value[kVector];
-    float factor[kVector];
-    share.Get(row, i, value);
-    Unpack(WEIGHT == early ? early_weight[i] : LoadColumns(weight, row, i), factor);
+    for (int i = 0; i < kItems; ++i) {
+      float value[kVector];
+      float factor[kVector];
+      share.Get(row, i, value);
+      Unpack(WEIGHT == early ? early_weight[i] : LoadColumns(weight, row, i), factor);
 #pragma unroll
-    for (int e = 0; e < kVector; ++e) value[e] *= scale * factor[e];
-    Store(y, row, i, Rounded(value));
+      for (int e = 0; e < kVector; ++e) value[e] *= scale * factor[e];
+      Store(y, row, i, Rounded(value));
+    }
+    if (Leads(row)) rstd[row.index] = scale;
+    if (!RESIDUAL && Leads(row) && row.index == 0) sum[0] = 0;
+    if (++turn == TURNS) return;
+    row = RowOfTurn(turn, rows);
+    if (row.index >= rows) return;
+    share.Fetch(x, residual, row);
   }
-  if (Leads(row)) rstd[row.index] = scale;
-  if (!RESIDUAL && Leads(row) && row.index == 0) sum[0] = 0;
 }
 
 #endif  // TUNE_REFERENCE

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second step where keys are split: O and LSE from those of the splits. A block has one row.
+#pragma once
+
+#include "cache.h"
+
+#if SPLIT > 1
+
+extern "C" __global__ void attention_decode_combine(const float* __restrict__ split_out,
+                                                    const float* __restrict__ split_lse,
+                                                    Element* __restrict__ out,
+                                                    float* __restrict__ lse, int rows) {
+  const int row = blockIdx.x;
+  float max = kNone;
+#pragma unroll
+  for (int s = 0; s < SPLIT; ++s) {
+    max = fmaxf(max, split_lse[static_cast<long long>(s) * rows + row]);
+  }
+  for (int d = threadIdx.x; d < HEAD_DIM; d += blockDim.x) {
+    float sum = 0.0f;
+    float o = 0.0f;
+#pragma unroll
+    for (int s = 0; s < SPLIT; ++s) {
+      const long long at = static_cast<long long>(s) * rows + row;
+      const float weight = Exp2(split_lse[at] - max);
+      sum += weight;
+      o += weight * split_out[at * HEAD_DIM + d];
+    }
+    out[static_cast<long long>(row) * HEAD_DIM + d] = static_cast<Element>(o / sum);
+    if (d == 0) lse[row] = (max + log2f(sum)) * kLn2;
+  }
+}
+
+#endif

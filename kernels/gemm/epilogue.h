@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// From sums to C: alpha, what is added, the activation, one rounding, and the stores.
+#pragma once
+
+#include "tiles.h"
+
+// The epilogues of the problem's dim of that name.
+#define EPILOGUE_NONE 0
+#define EPILOGUE_BIAS 1
+#define EPILOGUE_BIAS_GELU 2
+#define EPILOGUE_BIAS_SILU 3
+#define EPILOGUE_RESIDUAL 4
+
+constexpr bool kHasBias = EPILOGUE >= EPILOGUE_BIAS && EPILOGUE <= EPILOGUE_BIAS_SILU;
+constexpr bool kHasResidual = EPILOGUE == EPILOGUE_RESIDUAL;
+
+// Where the sums go: C, or with SPLIT > 1 a partial sum of each split, [SPLIT, m, n].
+struct Output {
+  const Element* bias;      // [n]
+  const Element* residual;  // [m, n]
+  Element* out;             // [m, n]
+  float* partials;
+  float alpha;
+};
+
+// x / (1 + e^-y).
+__device__ __forceinline__ float TimesSigmoid(float x, float y) {
+#ifdef TUNE_CPU
+  return x / (1.0f + expf(-y));
+#else
+  return __fdividef(x, 1.0f + __expf(-y));
+#endif
+}
+
+__device__ __forceinline__ float Activate(float x) {
+#if EPILOGUE == EPILOGUE_BIAS_GELU
+  // x (1 + tanh(u)) / 2 = x / (1 + e^-2u), with u = sqrt(2 / pi) (x + 0.044715 x^3).
+  return TimesSigmoid(x, 1.59576912160573071f * (x + 0.044715f * x * x * x));
+#elif EPILOGUE == EPILOGUE_BIAS_SILU
+  return TimesSigmoid(x, x);
+#else
+  return x;
+#endif
+}
+
+// One element of C.
+__device__ __forceinline__ void StoreOne(const Problem& problem, const Output& output, int split,
+                                         int row, int column, float sum) {
+  const long long at = static_cast<long long>(row) * problem.n + column;
+#if SPLIT > 1
+  output.partials[static_cast<long long>(split) * problem.m * problem.n + at] = sum;
+#else
+  float x = output.alpha * sum;
+  if (kHasBias) x += static_cast<float>(output.bias[column]);
+  if (kHasResidual) x += static_cast<float>(output.residual[at]);
+  output.out[at] = static_cast<Element>(Activate(x));
+#endif
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores the sums of tensor cores. They spread a row over four neighbouring lanes: of each 8
+// columns a lane has two, for rows lane / 4 and lane / 4 + 8.
+#pragma once
+
+#include "epilogue.h"
+
+// Two neighbouring elements in one word; `low` has the lower column.
+__device__ __forceinline__ unsigned Pack(float low, float high) {
+  unsigned packed;
+#ifdef DTYPE_BF16
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#else
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#endif
+  return packed;
+}
+
+__device__ __forceinline__ void Unpack(unsigned packed, float& low, float& high) {
+#ifdef DTYPE_BF16
+  low = __uint_as_float(packed << 16);
+  high = __uint_as_float(packed & 0xffff0000u);
+#else
+  const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&packed));
+  low = both.x;
+  high = both.y;
+#endif
+}
+
+// Among four neighbouring lanes, gives lane i the i-th word of each, in the order of the lanes. It
+// is its own inverse.
+__device__ __forceinline__ void TransposeQuad(unsigned (&w)[4]) {
+#pragma unroll
+  for (int step = 1; step <= 2; step *= 2) {
+    const bool upper = threadIdx.x & step;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      unsigned& low = w[step == 1 ? 2 * i : i];
+      unsigned& high = w[step == 1 ? 2 * i + 1 : i + 2];
+      const unsigned got = __shfl_xor_sync(0xffffffffu, upper ? low : high, step);
+      low = upper ? got : low;
+      high = upper ? high : got;
+    }
+  }
+}
+
+// Rows of C that are no whole number of 16 bytes: element by element.
+template <int kCount>
+__device__ __forceinline__ void StoreEach(const Problem& problem, const Output& output, int split,
+                                          int row, int column, const float (&sums)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const int r = row + i / 2 % 2 * 8;
+    const int c = column + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+    if (r < problem.m && c < problem.n) StoreOne(problem, output, split, r, c, sums[i]);
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void StorePartials(const Problem& problem, const Output& output,
+                                              int split, int row, int column,
+                                              const float (&sums)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 2) {
+    const int r = row + i / 2 % 2 * 8;
+    const int c = column + i / 4 * 8 + threadIdx.x % 4 * 2;
+    const long long at = (static_cast<long long>(split) * problem.m + r) * problem.n + c;
+    if (r < problem.m && c < problem.n) {
+      *reinterpret_cast<float2*>(output.partials + at) = make_float2(sums[i], sums[i + 1]);
+    }
+  }
+}
+
+// 32 columns from `column` of one row: each lane stores 8 of them as 16 bytes. `sums` has those of
+// this lane at 0, 4, 8 and 12, two each.
+__device__ __forceinline__ void StoreVectors(const Problem& problem, const Output& output, int row,
+                                             int column, const float* sums) {
+  const int lane = threadIdx.x % 4;
+  const bool inside = row < problem.m && column + lane * 8 < problem.n;
+  const long long at = static_cast<long long>(row) * problem.n + column + lane * 8;
+  unsigned residual[4] = {};
+  if (kHasResidual) {
+    if (inside) {
+      const uint4 got = *reinterpret_cast<const uint4*>(output.residual + at);
+      residual[0] = got.x;
+      residual[1] = got.y;
+      residual[2] = got.z;
+      residual[3] = got.w;
+    }
+    TransposeQuad(residual);
+  }
+  unsigned w[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    float low = output.alpha * sums[4 * e];
+    float high = output.alpha * sums[4 * e + 1];
+    float add_low = 0.0f, add_high = 0.0f;
+    if (kHasResidual) Unpack(residual[e], add_low, add_high);
+    const int c = column + e * 8 + lane * 2;
+    if (kHasBias && c < problem.n) {
+      Unpack(*reinterpret_cast<const unsigned*>(output.bias + c), add_low, add_high);
+    }
+    w[e] = Pack(Activate(low + add_low), Activate(high + add_high));
+  }
+  TransposeQuad(w);
+  if (inside) *reinterpret_cast<uint4*>(output.out + at) = make_uint4(w[0], w[1], w[2], w[3]);
+}
+
+// 16 rows by 2 kCount columns of a tile. `row` is this lane's first, `column` the first of all.
+// The whole warp takes part.
+template <int kCount>
+__device__ __forceinline__ void StoreSums(const Problem& problem, const Output& output, int split,
+                                          int row, int column, const float (&sums)[kCount]) {
+#if !C_VECTOR
+  StoreEach(problem, output, split, row, column, sums);
+#elif SPLIT > 1
+  StorePartials(problem, output, split, row, column, sums);
+#else
+#pragma unroll
+  for (int i = 0; i < kCount / 16; ++i) {
+    StoreVectors(problem, output, row, column + i * 32, sums + 16 * i);
+    StoreVectors(problem, output, row + 8, column + i * 32, sums + 16 * i + 2);
+  }
+#endif
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every path shares: the problem's sizes, how the work is cut, the order of the tiles.
+#pragma once
+
+#if defined(DTYPE_BF16)
+#include <cuda_bf16.h>
+#elif defined(DTYPE_F16)
+#include <cuda_fp16.h>
+#endif
+
+using Element = DTYPE;
+
+// op(A) is [m, k], op(B) is [k, n], C is [m, n]; all row-major. A is stored [m, k], or [k, m] with
+// TRANSPOSE_A; B is stored [k, n], or [n, k] with TRANSPOSE_B.
+struct Problem {
+  int m;
+  int n;
+  int k;
+
+  __device__ int RowTiles() const { return (m + BLOCK_M - 1) / BLOCK_M; }
+  __device__ int ColumnTiles() const { return (n + BLOCK_N - 1) / BLOCK_N; }
+  __device__ int Steps() const { return (k + BLOCK_K - 1) / BLOCK_K; }
+};
+
+// A tile of C, or of one of its SPLIT partial sums, which takes the steps [first, end) of k.
+struct Tile {
+  int row;
+  int column;
+  int split;
+  int first;
+  int end;
+};
+
+// Clusters of tiles: CLUSTER_M x CLUSTER_N of them are worked on at the same time.
+__device__ __forceinline__ int ClusterRows(const Problem& problem) {
+  return (problem.RowTiles() + CLUSTER_M - 1) / CLUSTER_M;
+}
+__device__ __forceinline__ int ClusterColumns(const Problem& problem) {
+  return (problem.ColumnTiles() + CLUSTER_N - 1) / CLUSTER_N;
+}
+__device__ __forceinline__ int Clusters(const Problem& problem) {
+  return ClusterRows(problem) * ClusterColumns(problem) * SPLIT;
+}
+
+// The tile of block `rank` of a cluster. Clusters go down GROUP rows of C, then to the next column,
+// so that those at work at the same time share what they read of A and B in L2.
+__device__ __forceinline__ Tile TileAt(const Problem& problem, int index, int rank) {
+  const int rows = ClusterRows(problem);
+  const int columns = ClusterColumns(problem);
+  const int split = index / (rows * columns);
+  const int place = index % (rows * columns);
+  const int first_row = place / (GROUP * columns) * GROUP;
+  const int rest = place % (GROUP * columns);
+  const int count = rows - first_row < GROUP ? rows - first_row : GROUP;
+  const int row = (first_row + rest % count) * CLUSTER_M + rank % CLUSTER_M;
+  const int column = rest / count * CLUSTER_N + rank / CLUSTER_M;
+  const long long steps = problem.Steps();
+  return {row * BLOCK_M, column * BLOCK_N, split, static_cast<int>(steps * split / SPLIT),
+          static_cast<int>(steps * (split + 1) / SPLIT)};
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sm_90a path. One warpgroup, the producer, copies A and B by TMA through a ring of STAGES
+// slots; the consumer warpgroups multiply with WGMMA and keep their sums in registers. Blocks stay
+// and walk over tiles, and the copies run ahead into the next tile.
+//
+// Without PINGPONG the consumers share a tile. With it each has a tile of its own, every other one
+// of the block: while one stores its tile, the other multiplies.
+#pragma once
+
+#include "sm90.h"
+#include "sums.h"
+
+constexpr int kStrips = PINGPONG ? BLOCK_M / 64 : BLOCK_M > 128 ? 2 : 1;  // of 64 rows a group
+constexpr int kGroups = PINGPONG ? 2 : BLOCK_M / 64 / kStrips;
+constexpr int kThreads = (kGroups + 1) * 128;
+constexpr int kBlocksPerSm = CTAS;
+constexpr int kCluster = CLUSTER_M * CLUSTER_N;
+
+constexpr int kTurnBarrier = 1;  // the named barriers 1 and 2 pass the turn between groups
+
+// A tile of an operand lies in slabs of 64 elements (128 bytes, which the swizzle spans) of its
+// contiguous axis. kRows are those of one slab; kParts blocks of the cluster load a part each.
+template <bool kAcross, int kSize, int kShared>
+struct Operand {
+  static constexpr int kSlabs = kAcross ? (kSize + 63) / 64 : BLOCK_K / 64;
+  static constexpr int kRows = kAcross ? BLOCK_K : kSize;
+  static constexpr int kSlabBytes = kRows * 128;
+  static constexpr int kBytes = kSlabs * kSlabBytes;
+  static constexpr int kStripBytes = kAcross ? kSlabBytes : 64 * 128;  // to the next 64 rows
+  static constexpr int kParts = kShared;
+
+  // The descriptor of the tile from row `row` on, and what is added to it for each of the summed
+  // axis from `step`.
+  __device__ static unsigned long long At(unsigned tile, int row) {
+    return kAcross ? Descriptor(tile + row / 64 * kSlabBytes, kSlabBytes)
+                   : Descriptor(tile + row * 128, 16);
+  }
+  __device__ static constexpr int Further(int step) {
+    return (kAcross ? step * 128 : step / 64 * kSlabBytes + step % 64 * 2) / 16;
+  }
+};
+using OperandA = Operand<TRANSPOSE_A, BLOCK_M, CLUSTER_N>;
+using OperandB = Operand<!TRANSPOSE_B, BLOCK_N, CLUSTER_M>;
+constexpr int kStageBytes = OperandA::kBytes + OperandB::kBytes;
+
+// Addresses in shared memory: the ring of A, that of B, then the mbarriers.
+struct Arena {
+  unsigned base;
+  __device__ unsigned A(int slot) const { return base + slot * OperandA::kBytes; }
+  __device__ unsigned B(int slot) const { return A(STAGES) + slot * OperandB::kBytes; }
+  __device__ unsigned Full(int slot) const { return B(STAGES) + slot * 8; }
+  __device__ unsigned Free(int slot) const { return Full(STAGES + slot); }
+};
+
+// A position in the ring.
+struct Cursor {
+  int slot = 0;
+  unsigned phase = 0;
+  __device__ __forceinline__ void Advance() {
+    if (++slot == STAGES) {
+      slot = 0;
+      phase ^= 1;
+    }
+  }
+  __device__ __forceinline__ int Before() const { return slot == 0 ? STAGES - 1 : slot - 1; }
+  __device__ __forceinline__ void Skip(int steps) {
+    slot += steps;
+    phase ^= slot / STAGES & 1;
+    slot %= STAGES;
+  }
+};
+
+struct Maps {
+  const CUtensorMap* a;
+  const CUtensorMap* b;
+};
+
+__device__ __forceinline__ void InitBarriers(const Arena& arena) {
+  for (int i = 0; i < STAGES; ++i) {
+    BarrierInit(arena.Full(i), 1);
+    // One arrival of each warp that reads the slot, in every block that shares what is in it.
+    BarrierInit(arena.Free(i), 4 * (PINGPONG ? 1 : kGroups) * kCluster);
+  }
+  BarrierInitFence();
+}
+
+// One operand's tile, or this block's part of it for all blocks of the cluster. `first` is on the
+// contiguous axis, `row` on the other.
+template <typename OperandOf>
+__device__ __forceinline__ void LoadTile(unsigned to, const CUtensorMap* map, unsigned barrier,
+                                         int first, int row, int part) {
+  constexpr int kPartRows = OperandOf::kRows / OperandOf::kParts;
+#pragma unroll
+  for (int slab = 0; slab < OperandOf::kSlabs; ++slab) {
+    if (OperandOf::kParts == 1) {
+      LoadBox(to + slab * OperandOf::kSlabBytes, map, barrier, first + slab * 64, row);
+    } else {
+      LoadBoxForAll(to + slab * OperandOf::kSlabBytes + part * kPartRows * 128, map, barrier,
+                    first + slab * 64, row + part * kPartRows, (1 << kCluster) - 1);
+    }
+  }
+}
+
+// The clusters of tiles that this block's cluster has: every `stride`-th from `first`.
+struct Walk {
+  int first;
+  int stride;
+  int end;
+  int rank;
+};
+
+__device__ __forceinline__ Walk WalkOf(const Problem& problem) {
+  const int rank = kCluster > 1 ? ClusterRank() : 0;
+  return {static_cast<int>(blockIdx.x) / kCluster, static_cast<int>(gridDim.x) / kCluster,
+          Clusters(problem), rank};
+}
+
+// One thread. Runs ahead of the consumers as far as the ring allows, into the next tile too.
+__device__ void Produce(const Problem& problem, const Arena& arena, const Maps& maps,
+                        const Walk& walk) {
+  Cursor at;
+  PrefetchMap(maps.a);
+  PrefetchMap(maps.b);
+  for (int index = walk.first; index < walk.end; index += walk.stride) {
+    const Tile tile = TileAt(problem, index, walk.rank);
+    for (int step = tile.first; step < tile.end; ++step) {
+      const int k = step * BLOCK_K;
+      const unsigned full = arena.Full(at.slot);
+      BarrierWait(arena.Free(at.slot), at.phase ^ 1);
+      BarrierExpect(full, kStageBytes);
+      LoadTile<OperandA>(arena.A(at.slot), maps.a, full, TRANSPOSE_A ? tile.row : k,
+                         TRANSPOSE_A ? k : tile.row, walk.rank);
+      LoadTile<OperandB>(arena.B(at.slot), maps.b, full, TRANSPOSE_B ? k : tile.column,
+                         TRANSPOSE_B ? tile.column : k, walk.rank);
+      at.Advance();
+    }
+  }
+}
+
+// Gives a slot back to the producers of all blocks that load into it.
+__device__ __forceinline__ void Release(unsigned barrier) {
+  const int lane = threadIdx.x % 32;
+  if (kCluster == 1) {
+    if (lane == 0) BarrierArrive(barrier);
+  } else if (lane < kCluster) {
+    BarrierArriveAt(barrier, lane);
+  }
+}
+
+// Starts sums += A B for the slot's BLOCK_K of the summed axis; `row` is the group's first.
+__device__ __forceinline__ void StartSlot(const Arena& arena, int slot, int row, bool accumulate,
+                                          float (&sums)[kStrips][BLOCK_N / 2]) {
+  const unsigned long long a = OperandA::At(arena.A(slot), row);
+  const unsigned long long b = OperandB::At(arena.B(slot), 0);
+  constexpr int kStrip = OperandA::kStripBytes / 16;
+  MmaFence();
+#pragma unroll
+  for (int step = 0; step < BLOCK_K; step += 16) {
+#pragma unroll
+    for (int strip = 0; strip < kStrips; ++strip) {
+      SharedMma(sums[strip], a + strip * kStrip + OperandA::Further(step),
+                b + OperandB::Further(step), accumulate || step > 0);
+    }
+  }
+  MmaCommit();
+}
+
+// With PINGPONG the groups take turns to wait for slots: a parity tells a filling from the one
+// before only, so nobody may wait for one that is further ahead.
+__device__ __forceinline__ void TakeTurn(int group) {
+  if (PINGPONG) NamedSync(kTurnBarrier + group, 256);
+}
+__device__ __forceinline__ void PassTurn(int group) {
+  if (PINGPONG) NamedSignal(kTurnBarrier + 1 - group, 256);
+}
+
+// A consumer warpgroup's share of a tile: multiplies as slots fill, and gives each back once the
+// multiplication after it has started.
+__device__ __forceinline__ void SumTile(const Arena& arena, const Tile& tile, int row, Cursor& at,
+                                        float (&sums)[kStrips][BLOCK_N / 2]) {
+  for (int step = tile.first; step < tile.end; ++step) {
+    BarrierWait(arena.Full(at.slot), at.phase);
+    StartSlot(arena, at.slot, row, step > tile.first, sums);
+    if (step > tile.first) {
+      MmaWait<1>();
+      Release(arena.Free(at.Before()));
+    }
+    at.Advance();
+  }
+}
+
+// Waits for the last multiplication of a tile.
+__device__ __forceinline__ void FinishSums(const Arena& arena, const Cursor& at,
+                                           float (&sums)[kStrips][BLOCK_N / 2]) {
+  MmaWait<0>();
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) Pin(sums[strip]);
+  Release(arena.Free(at.Before()));
+}
+
+__device__ void Consume(const Problem& problem, const Arena& arena, const Output& output,
+                        const Walk& walk, int group) {
+  const int first_row = PINGPONG ? 0 : group * kStrips * 64;
+  const int row_in_strip = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+  Cursor at;
+  int turn = 0;
+  if (group == 1) PassTurn(group);  // the first is group 0's
+  for (int index = walk.first; index < walk.end; index += walk.stride, ++turn) {
+    const Tile tile = TileAt(problem, index, walk.rank);
+    if (PINGPONG && turn % 2 != group) {
+      at.Skip(tile.end - tile.first);
+      continue;
+    }
+    float sums[kStrips][BLOCK_N / 2];
+    TakeTurn(group);
+    SumTile(arena, tile, first_row, at, sums);
+    if (index + walk.stride < walk.end) PassTurn(group);
+    FinishSums(arena, at, sums);
+#pragma unroll
+    for (int strip = 0; strip < kStrips; ++strip) {
+      StoreSums(problem, output, tile.split, tile.row + first_row + strip * 64 + row_in_strip,
+                tile.column, sums[strip]);
+    }
+  }
+}
+
+__device__ __forceinline__ void Multiply(const Problem& problem, const Maps& maps,
+                                         const Output& output) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const Arena arena = {SharedAddress(shared)};
+  const Walk walk = WalkOf(problem);
+  if (threadIdx.x == 0) InitBarriers(arena);
+  if (kCluster > 1) {
+    ClusterSync();
+  } else {
+    __syncthreads();
+  }
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+  if (group == kGroups) {
+    if (kGroups == 2) RegistersLower<24>();
+    if (threadIdx.x % 128 == 0) Produce(problem, arena, maps, walk);
+    __syncwarp();
+  } else {
+    if (kGroups == 2) RegistersRaise<240>();
+    Consume(problem, arena, output, walk, group);
+  }
+  // No block leaves while another may still write to its memory or arrive at its barriers.
+  if (kCluster > 1) ClusterSync();
+}

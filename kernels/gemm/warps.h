@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path for sm_80 and later: mma.sync, ldmatrix and cp.async. A block has one tile; each warp
+// owns WARP_M x WARP_N of it and keeps the sums in registers. Rows of any length: those that are
+// not aligned to 16 bytes are copied element by element.
+#pragma once
+
+#include "sums.h"
+
+constexpr int kWarpsM = BLOCK_M / WARP_M;
+constexpr int kWarpsN = BLOCK_N / WARP_N;
+constexpr int kThreads = kWarpsM * kWarpsN * 32;
+constexpr int kBlocksPerSm = CTAS;
+constexpr int kStrips = WARP_M / 16;
+
+// A tile of an operand as memory has it: kRows rows of the contiguous axis, in chunks of 16 bytes.
+template <bool kAcross, int kSize>
+struct Operand {
+  static constexpr int kRows = kAcross ? BLOCK_K : kSize;
+  static constexpr int kChunks = (kAcross ? kSize : BLOCK_K) / 8;
+  static constexpr int kBytes = kRows * kChunks * 16;
+
+  // Byte offset of a chunk; swizzled, so that 8 rows of a column of chunks lie in different banks.
+  __device__ static unsigned Offset(int row, int chunk) {
+    const int swizzle = kChunks >= 8 ? row & 7 : row >> 1 & 3;
+    return (row * kChunks + (chunk ^ swizzle)) * 16;
+  }
+};
+using OperandA = Operand<TRANSPOSE_A, BLOCK_M>;
+using OperandB = Operand<!TRANSPOSE_B, BLOCK_N>;
+constexpr int kStageBytes = OperandA::kBytes + OperandB::kBytes;
+
+__device__ __forceinline__ void CopyCommit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int kPending>
+__device__ __forceinline__ void CopyWait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+// A matrix in memory: rows of `length` elements each.
+struct Matrix {
+  const Element* data;
+  int rows;
+  int length;
+};
+
+// Eight elements that need not be aligned; zero past the end of the row.
+__device__ __forceinline__ uint4 Gather(const Element* from, int left) {
+  unsigned short e[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    e[i] = i < left ? reinterpret_cast<const unsigned short*>(from)[i] : 0;
+  }
+  return make_uint4(e[0] | e[1] << 16, e[2] | e[3] << 16, e[4] | e[5] << 16, e[6] | e[7] << 16);
+}
+
+// Starts copying a tile to shared memory, from `first` of row `row`; zero outside of the matrix.
+template <typename OperandOf, bool kAligned>
+__device__ __forceinline__ void CopyTile(unsigned to, const Matrix& matrix, int row, int first) {
+  constexpr int kTotal = OperandOf::kRows * OperandOf::kChunks;
+#pragma unroll
+  for (int i = 0; i < kTotal; i += kThreads) {
+    const int index = i + threadIdx.x;
+    if (kTotal % kThreads != 0 && index >= kTotal) break;
+    const int y = row + index / OperandOf::kChunks;
+    const int x = first + index % OperandOf::kChunks * 8;
+    const unsigned at = to + OperandOf::Offset(index / OperandOf::kChunks,
+                                               index % OperandOf::kChunks);
+    const bool inside = y < matrix.rows && x < matrix.length;
+    const Element* from = matrix.data + static_cast<long long>(y) * matrix.length + x;
+    if (kAligned) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at),
+                   "l"(inside ? from : matrix.data), "r"(inside ? 16 : 0)
+                   : "memory");
+    } else {
+      const uint4 chunk = Gather(from, inside ? matrix.length - x : 0);
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(chunk.x),
+                   "r"(chunk.y), "r"(chunk.z), "r"(chunk.w)
+                   : "memory");
+    }
+  }
+}
+
+template <bool kTransposed>
+__device__ __forceinline__ void LoadMatrices(unsigned (&r)[4], unsigned address) {
+  if (kTransposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+  }
+}
+
+// 16 rows from `row` and 16 of k from `k`, as the first operand.
+__device__ __forceinline__ void LoadA(unsigned (&r)[4], unsigned tile, int row, int k) {
+  const int lane = threadIdx.x % 32;
+  const unsigned offset =
+      TRANSPOSE_A ? OperandA::Offset(k + lane % 8 + lane / 16 * 8, row / 8 + lane / 8 % 2)
+                  : OperandA::Offset(row + lane % 16, k / 8 + lane / 16);
+  LoadMatrices<TRANSPOSE_A>(r, tile + offset);
+}
+
+// 16 columns from `column` and 16 of k from `k`: two second operands of 8 columns.
+__device__ __forceinline__ void LoadB(unsigned (&r)[4], unsigned tile, int column, int k) {
+  const int lane = threadIdx.x % 32;
+  const unsigned offset =
+      TRANSPOSE_B ? OperandB::Offset(column + lane % 8 + lane / 16 * 8, k / 8 + lane / 8 % 2)
+                  : OperandB::Offset(k + lane % 16, column / 8 + lane / 16);
+  LoadMatrices<!TRANSPOSE_B>(r, tile + offset);
+}
+
+// d[0..3] += a (16 x 16) b (16 x 8).
+__device__ __forceinline__ void WarpMma(float* d, const unsigned* a, unsigned b0, unsigned b1) {
+#ifdef DTYPE_BF16
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
+      " {%8, %9}, {%0, %1, %2, %3};"
+#else
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
+      " {%8, %9}, {%0, %1, %2, %3};"
+#endif
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// sums += A B for one slot, for the warp at (row, column) of the tile.
+__device__ __forceinline__ void SumSlot(unsigned a_tile, unsigned b_tile, int row, int column,
+                                        float (&sums)[kStrips][WARP_N / 2]) {
+#pragma unroll
+  for (int k = 0; k < BLOCK_K; k += 16) {
+    unsigned a[kStrips][4];
+#pragma unroll
+    for (int strip = 0; strip < kStrips; ++strip) LoadA(a[strip], a_tile, row + strip * 16, k);
+#pragma unroll
+    for (int n = 0; n < WARP_N; n += 16) {
+      unsigned b[4];
+      LoadB(b, b_tile, column + n, k);
+#pragma unroll
+      for (int strip = 0; strip < kStrips; ++strip) {
+        WarpMma(sums[strip] + n / 2, a[strip], b[0], b[1]);
+        WarpMma(sums[strip] + n / 2 + 4, a[strip], b[2], b[3]);
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ void Multiply(const Problem& problem, const Element* a,
+                                         const Element* b, const Output& output) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  const Tile tile = TileAt(problem, blockIdx.x, 0);
+  const Matrix of_a = {a, TRANSPOSE_A ? problem.k : problem.m, TRANSPOSE_A ? problem.m : problem.k};
+  const Matrix of_b = {b, TRANSPOSE_B ? problem.n : problem.k, TRANSPOSE_B ? problem.k : problem.n};
+  const auto start_copy = [&](int step) {
+    if (step < tile.end) {
+      const unsigned slot = base + (step - tile.first) % STAGES * kStageBytes;
+      const int k = step * BLOCK_K;
+      CopyTile<OperandA, A_VECTOR>(slot, of_a, TRANSPOSE_A ? k : tile.row,
+                                   TRANSPOSE_A ? tile.row : k);
+      CopyTile<OperandB, B_VECTOR>(slot + OperandA::kBytes, of_b, TRANSPOSE_B ? tile.column : k,
+                                   TRANSPOSE_B ? k : tile.column);
+    }
+    CopyCommit();
+  };
+  const int warp = threadIdx.x / 32;
+  const int row = warp / kWarpsN * WARP_M;
+  const int column = warp % kWarpsN * WARP_N;
+  float sums[kStrips][WARP_N / 2] = {};
+#pragma unroll
+  for (int i = 0; i < STAGES - 1; ++i) start_copy(tile.first + i);
+  for (int step = tile.first; step < tile.end; ++step) {
+    CopyWait<STAGES - 2>();
+    __syncthreads();
+    start_copy(step + STAGES - 1);
+    const unsigned slot = base + (step - tile.first) % STAGES * kStageBytes;
+    SumSlot(slot, slot + OperandA::kBytes, row, column, sums);
+  }
+  CopyWait<0>();
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) {
+    StoreSums(problem, output, tile.split, tile.row + row + strip * 16 + threadIdx.x % 32 / 4,
+              tile.column + column, sums[strip]);
+  }
+}
