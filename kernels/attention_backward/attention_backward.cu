@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention backward: dQ, dK and dV, for one of three instruction sets. See README.md for the
+// layouts, the steps and what each param does.
+#if TUNE_REFERENCE
+
+#include "backward_reference.h"
+
+#else
+
+#if PATH_WGMMA
+#include "backward_wgmma.h"
+#elif PATH_MMA
+#include "backward_mma.h"
+#else
+#include "backward_plain.h"
+#endif
+#include "row_facts.h"
+
+// Targets with the bulk copy engine pass tensor maps, whether or not the path uses them.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if !PATH_WGMMA
+struct alignas(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+#endif
+#define TENSOR_MAPS                                                                       \
+  , const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUtensorMap k_map, \
+      const __grid_constant__ CUtensorMap v_map, const __grid_constant__ CUtensorMap dout_map
+#else
+#define TENSOR_MAPS
+#endif
+
+// Step 1: what the other steps need to know of each row of Q.
+extern "C" __global__ void __launch_bounds__(kFactThreads)
+    row_facts(const Element* __restrict__ out, const Element* __restrict__ dout,
+              const float* __restrict__ lse, float* __restrict__ facts, int batch, int heads,
+              int kv_heads, int seq, float scale) {
+  StoreFacts({batch, heads, kv_heads, seq, scale}, out, dout, lse, facts);
+}
+
+// Step 2: dK and dV and, but for DQ_PASS, the sums of dQ.
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
+    dk_dv(const Element* __restrict__ q, const Element* __restrict__ k,
+          const Element* __restrict__ v, const Element* __restrict__ dout,
+          const float* __restrict__ facts, Element* __restrict__ dk, Element* __restrict__ dv,
+          float* __restrict__ dq_sums, int batch, int heads, int kv_heads, int seq,
+          float scale TENSOR_MAPS) {
+  const Problem problem = {batch, heads, kv_heads, seq, scale};
+#if PATH_WGMMA
+  Walk<true>(problem, {&k_map, &v_map}, {&q_map, &dout_map}, facts, dk, dv, dq_sums);
+#elif PATH_MMA
+  Walk<true>(problem, {k, v}, {q, dout}, facts, dk, dv, dq_sums);
+#else
+  Walk<true>(problem, {k, v}, {q, dout}, facts, dk, dv);
+#endif
+}
+
+#if DQ_PASS
+
+// Step 3: dQ by a walk of its own over K and V.
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
+    dq_pass(const Element* __restrict__ q, const Element* __restrict__ k,
+            const Element* __restrict__ v, const Element* __restrict__ dout,
+            const float* __restrict__ facts, Element* __restrict__ dq, int batch, int heads,
+            int kv_heads, int seq, float scale TENSOR_MAPS) {
+  const Problem problem = {batch, heads, kv_heads, seq, scale};
+#if PATH_WGMMA
+  Walk<false>(problem, {&q_map, &dout_map}, {&k_map, &v_map}, facts, dq, nullptr, nullptr);
+#elif PATH_MMA
+  Walk<false>(problem, {q, dout}, {k, v}, facts, dq, nullptr, nullptr);
+#else
+  Walk<false>(problem, {q, dout}, {k, v}, facts, dq, nullptr);
+#endif
+}
+
+#else
+
+// Step 3: dQ from its sums.
+extern "C" __global__ void __launch_bounds__(kRoundThreads)
+    round_dq(const float* __restrict__ dq_sums, Element* __restrict__ dq, int batch, int heads,
+             int kv_heads, int seq, float scale) {
+  RoundSums({batch, heads, kv_heads, seq, scale}, dq_sums, dq);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every step and path shares: the problem's sizes, which rows a block has, and their order.
+#pragma once
+
+#if defined(DTYPE_BF16)
+#include <cuda_bf16.h>
+#elif defined(DTYPE_F16)
+#include <cuda_fp16.h>
+#endif
+
+using Element = DTYPE;
+
+constexpr float kLog2E = 1.44269504088896341f;
+
+// Q, O and their gradients are [batch, heads, seq, HEAD_DIM], K, V and theirs
+// [batch, kv_heads, seq, HEAD_DIM], LSE is [batch, heads, seq].
+struct Problem {
+  int batch;
+  int heads;
+  int kv_heads;
+  int seq;
+  float scale;  // of the scores, before the softmax
+
+  __device__ int Group() const { return heads / kv_heads; }
+  __device__ int KvHeadOf(int head) const {
+    return head / heads * kv_heads + head % heads / Group();
+  }
+  __device__ int FirstHeadOf(int kv_head) const {
+    return kv_head / kv_heads * heads + kv_head % kv_heads * Group();
+  }
+};
+
+// What the first step leaves of each row of Q: its log-sum-exp in units of log2 and the sum of
+// dO * O. Rows are kept in blocks of 64: 64 of the one, then 64 of the other. Rows past the end,
+// two blocks more than there can be, have an infinite log-sum-exp and so weights of zero.
+constexpr int kFactRows = 64;
+constexpr int kFactFloats = 2 * kFactRows;
+
+__device__ __forceinline__ int FactBlocks(int seq) { return (seq + kFactRows - 1) / kFactRows + 2; }
+
+__device__ __forceinline__ long long FactIndex(const Problem& problem, int head, int row) {
+  const long long block = static_cast<long long>(head) * FactBlocks(problem.seq) + row / kFactRows;
+  return block * kFactFloats + row % kFactRows;
+}
+
+// A block holds kHeld rows of one pair of matrices and streams the other pair past them, BLOCK_M
+// rows at a time. It holds K and V for dK and dV (kKeys), and Q and dO for dQ.
+constexpr int kHeld = BLOCK_N;
+
+struct Held {
+  int head;  // of what it holds: batch * kv_heads if kKeys, else batch * heads
+  int row;
+};
+
+// Rows go section by section, SECTION heads at a time, so that what is streamed stays in L2. Within
+// a section the heads take turns and, under the causal mask, the longest streams come first.
+template <bool kKeys>
+__device__ __forceinline__ Held HeldBy(const Problem& problem, int index) {
+  const int blocks = (problem.seq + kHeld - 1) / kHeld;
+  const int first = index / (SECTION * blocks) * SECTION;
+  const int rest = index - first * blocks;
+  const int left = problem.batch * (kKeys ? problem.kv_heads : problem.heads) - first;
+  const int count = left < SECTION ? left : SECTION;
+  const int block = CAUSAL && !kKeys ? blocks - 1 - rest / count : rest / count;
+  return {first + rest % count, block * kHeld};
+}
+
+// The blocks that are streamed past: of one head of K and V, or of each head of Q that K and V
+// serve. Under the causal mask those that see nothing of what is held are left out.
+template <bool kKeys>
+struct Stream {
+  int first_head;
+  int first_block;
+  int blocks;  // of a head
+  int count;   // of all heads
+  int turn;    // the first head's blocks begin with this one
+
+  __device__ __forceinline__ Stream(const Problem& problem, const Held& held) {
+    int end = problem.seq;
+    if (CAUSAL && !kKeys && held.row + kHeld < end) end = held.row + kHeld;
+    first_head = kKeys ? problem.FirstHeadOf(held.head) : problem.KvHeadOf(held.head);
+    first_block = CAUSAL && kKeys ? held.row / BLOCK_M : 0;
+    blocks = (end + BLOCK_M - 1) / BLOCK_M - first_block;
+    count = kKeys ? blocks * problem.Group() : blocks;
+    turn = STAGGER && kKeys ? held.row / BLOCK_M % blocks : 0;
+  }
+  __device__ __forceinline__ int Head(int i) const { return first_head + i / blocks; }
+  __device__ __forceinline__ int Row(int i) const {
+    int block = i % blocks + turn;
+    if (STAGGER && block >= blocks) block -= blocks;
+    return (first_block + block) * BLOCK_M;
+  }
+};
+
+// One past the last key that a row of Q sees.
+__device__ __forceinline__ int KeyEnd(const Problem& problem, int row) {
+  return CAUSAL && row + 1 < problem.seq ? row + 1 : problem.seq;
+}

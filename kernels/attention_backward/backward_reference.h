@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference, all sums in f64. A block owns 16 rows: of K and V for dK and dV, or of Q and dO
+// for dQ. It walks over all rows of the other pair, 16 at a time, and shares nothing with the tuned
+// paths but the names of the problem's sizes.
+#pragma once
+
+#include "backward_problem.h"
+
+constexpr int kOwned = 16;
+constexpr int kOthers = 16;
+#ifdef TUNE_CPU
+constexpr int kColumns = 1;  // threads that share a row
+#else
+constexpr int kColumns = 8;
+#endif
+constexpr int kReferenceThreads = kOwned * kColumns;
+constexpr int kDimsEach = HEAD_DIM / kColumns;
+constexpr int kPitch = HEAD_DIM + 1;
+
+struct ReferenceTiles {
+  float owned[2][kOwned][kPitch];  // K and V, or Q and dO
+  float other[2][kOthers][kPitch];
+  double weight[kOwned][kOthers];
+  double slope[kOwned][kOthers];  // of the scores
+  double lse[kOwned];             // of the rows of Q
+  double delta[kOwned];
+};
+
+__device__ inline void LoadRows(float (&to)[kOwned][kPitch], const Element* head, int first,
+                                int seq) {
+  for (int i = threadIdx.x; i < kOwned * HEAD_DIM; i += kReferenceThreads) {
+    const int row = first + i / HEAD_DIM;
+    const long long at = static_cast<long long>(row) * HEAD_DIM + i % HEAD_DIM;
+    to[i / HEAD_DIM][i % HEAD_DIM] = row < seq ? static_cast<float>(head[at]) : 0.0f;
+  }
+}
+
+// For 16 rows of Q: the log-sum-exp, and the sum of dO * O.
+__device__ inline void LoadFacts(ReferenceTiles& tiles, const Element* out, const Element* dout,
+                                 const float* lse, int first, int seq) {
+  for (int i = threadIdx.x; i < kOwned; i += kReferenceThreads) {
+    if (first + i >= seq) continue;
+    const long long at = static_cast<long long>(first + i) * HEAD_DIM;
+    double sum = 0.0;
+    for (int d = 0; d < HEAD_DIM; ++d) {
+      sum += static_cast<double>(static_cast<float>(out[at + d])) *
+             static_cast<double>(static_cast<float>(dout[at + d]));
+    }
+    tiles.lse[i] = lse[first + i];
+    tiles.delta[i] = sum;
+  }
+}
+
+// The weights of the tile and the slopes of its scores.
+__device__ inline void Slopes(ReferenceTiles& tiles, bool keys, int owned, int others, int seq,
+                              float scale) {
+  const int row = threadIdx.x / kColumns;
+  for (int other = threadIdx.x % kColumns; other < kOthers; other += kColumns) {
+    const int key = keys ? owned + row : others + other;
+    const int query = keys ? others + other : owned + row;
+    double weight = 0.0, slope = 0.0;
+    if (key < seq && query < seq && (!CAUSAL || key <= query)) {
+      double score = 0.0, dweight = 0.0;
+      for (int d = 0; d < HEAD_DIM; ++d) {
+        // The product of two 16-bit floats is exact in f32.
+        score += tiles.owned[0][row][d] * tiles.other[0][other][d];
+        dweight += tiles.owned[1][row][d] * tiles.other[1][other][d];
+      }
+      const int fact = keys ? other : row;
+      weight = exp(score * scale - tiles.lse[fact]);
+      slope = weight * (dweight - tiles.delta[fact]);
+    }
+    tiles.weight[row][other] = weight;
+    tiles.slope[row][other] = slope;
+  }
+}
+
+// What a thread sums: its part of a row of dK and dV, or of dQ and nothing.
+struct ReferenceSums {
+  double slopes[kDimsEach];
+  double weights[kDimsEach];
+};
+
+__device__ inline void AddRows(const ReferenceTiles& tiles, ReferenceSums& sums) {
+  const int row = threadIdx.x / kColumns;
+  const int column = threadIdx.x % kColumns;
+  for (int i = 0; i < kOthers; ++i) {
+    for (int d = 0; d < kDimsEach; ++d) {
+      sums.slopes[d] += tiles.slope[row][i] * tiles.other[0][i][column + d * kColumns];
+      sums.weights[d] += tiles.weight[row][i] * tiles.other[1][i][column + d * kColumns];
+    }
+  }
+}
+
+// blockIdx.z is 0 for dK and dV, and 1 for dQ.
+extern "C" __global__ void attention_backward_reference(
+    const Element* q, const Element* k, const Element* v, const Element* out, const Element* dout,
+    const float* lse, float* dq, float* dk, float* dv, int batch, int heads, int kv_heads, int seq,
+    float scale) {
+  __shared__ ReferenceTiles tiles;
+  const Problem problem = {batch, heads, kv_heads, seq, scale};
+  const bool keys = blockIdx.z == 0;
+  const int head = blockIdx.y;
+  const int first = blockIdx.x * kOwned;
+  if (head >= batch * (keys ? kv_heads : heads)) return;
+  const long long size = static_cast<long long>(seq) * HEAD_DIM;
+  LoadRows(tiles.owned[0], (keys ? k : q) + head * size, first, seq);
+  LoadRows(tiles.owned[1], (keys ? v : dout) + head * size, first, seq);
+  const auto load_facts = [&](int at, int row) {
+    LoadFacts(tiles, out + at * size, dout + at * size, lse + static_cast<long long>(at) * seq, row,
+              seq);
+  };
+  if (!keys) load_facts(head, first);
+
+  ReferenceSums sums = {};
+  const int first_other = keys ? problem.FirstHeadOf(head) : problem.KvHeadOf(head);
+  const int others = keys ? problem.Group() : 1;
+  for (int other = first_other; other < first_other + others; ++other) {
+    for (int row = 0; row < seq; row += kOthers) {
+      const bool hidden = CAUSAL && (keys ? row + kOthers <= first : row >= first + kOwned);
+      if (hidden) continue;
+      __syncthreads();
+      LoadRows(tiles.other[0], (keys ? q : k) + other * size, row, seq);
+      LoadRows(tiles.other[1], (keys ? dout : v) + other * size, row, seq);
+      if (keys) load_facts(other, row);
+      __syncthreads();
+      Slopes(tiles, keys, first, row, seq, scale);
+      __syncthreads();
+      AddRows(tiles, sums);
+    }
+  }
+  const int row = first + threadIdx.x / kColumns;
+  if (row >= seq) return;
+  for (int d = 0; d < kDimsEach; ++d) {
+    const long long at = head * size + static_cast<long long>(row) * HEAD_DIM +
+                         threadIdx.x % kColumns + d * kColumns;
+    (keys ? dk : dq)[at] = static_cast<float>(sums.slopes[d] * scale);
+    if (keys) dv[at] = static_cast<float>(sums.weights[d]);
+  }
+}

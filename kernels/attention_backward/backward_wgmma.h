@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sm_90a path. One warpgroup, the producer, copies by TMA; each consumer warpgroup owns 64 of
+// the held rows, multiplies with WGMMA and keeps their scores and gradients in registers. Scores
+// have held rows down and streamed rows across, so that the weights are at once the operand of the
+// next product. Their gradient also goes to shared memory, for dQ, which needs all held rows.
+#pragma once
+
+struct alignas(64) CUtensorMap {
+  unsigned long long opaque[16];
+};
+
+#include "dq_sums.h"
+#include "hopper_backward.h"
+
+constexpr int kGroups = BLOCK_N / 64;
+constexpr int kThreads = (kGroups + 1) * 128;
+constexpr int kBlocksPerSm = CTAS;
+constexpr int kSlabs = HEAD_DIM / 64;
+constexpr int kSlabBytes = 64 * 128;  // 64 rows of 64 elements
+constexpr int kBoxBytes = kSlabs * kSlabBytes;
+constexpr int kBoxes = BLOCK_M / 64;  // of a streamed tile
+constexpr int kStreamBytes = kBoxes * kBoxBytes;
+constexpr int kFactBytes = BLOCK_M * 8;
+constexpr int kSlopeBytes = DS_BUFFERS * BLOCK_M * BLOCK_N * 2;
+constexpr int kBulkBytes = 4096;  // of a warp: 16 rows of 64 sums
+constexpr int kScores = BLOCK_M / 2;  // registers a thread
+constexpr int kSums = HEAD_DIM / 2;
+
+// dQ of a streamed tile in pieces of 64 x 64: some for each warpgroup, or all by one in turn.
+constexpr int kTilePieces = kBoxes * kSlabs;
+constexpr bool kTurns = kTilePieces < kGroups;
+constexpr int kPieces = kTurns ? kTilePieces : kTilePieces / kGroups;  // that a warpgroup makes
+
+// The named barriers of the consumers, around the scores' gradient in shared memory.
+constexpr int kSlopesWritten = 1;
+constexpr int kSlopesRead = 2;
+
+// Addresses in shared memory. What swizzles comes first, since it is aligned to 1024 bytes.
+struct Arena {
+  unsigned base;
+  __device__ unsigned Held(int matrix, int group) const {
+    return base + (matrix * kGroups + group) * kBoxBytes;
+  }
+  __device__ unsigned Streamed(int slot, int matrix) const {
+    return Held(2, 0) + (slot * 2 + matrix) * kStreamBytes;
+  }
+  __device__ unsigned Slopes(int buffer) const {
+    return Streamed(STAGES, 0) + buffer * (BLOCK_M * BLOCK_N * 2);
+  }
+  __device__ unsigned Bulk(int warp) const {
+    return Streamed(STAGES, 0) + kSlopeBytes + warp * kBulkBytes;
+  }
+  __device__ unsigned Facts(int slot) const {
+    return Bulk(DQ_BULK ? kGroups * 4 : 0) + slot * kFactBytes;
+  }
+  __device__ unsigned HeldFull() const { return Facts(STAGES); }
+  __device__ unsigned Full(int slot) const { return HeldFull() + 8 + slot * 8; }
+  __device__ unsigned Free(int slot) const { return Full(STAGES + slot); }
+};
+
+// A position in the ring of STAGES slots.
+struct Cursor {
+  int slot = 0;
+  unsigned phase = 0;
+  __device__ void Advance() {
+    if (++slot == STAGES) {
+      slot = 0;
+      phase ^= 1;
+    }
+  }
+};
+
+__device__ __forceinline__ void InitBarriers(const Arena& arena) {
+  BarrierInit(arena.HeldFull(), 1);
+  for (int i = 0; i < STAGES; ++i) {
+    BarrierInit(arena.Full(i), 1);
+    BarrierInit(arena.Free(i), 4 * kGroups);
+  }
+  BarrierInitFence();
+}
+
+// One thread. Runs ahead of the consumers as far as the ring allows.
+template <bool kKeys>
+__device__ void Produce(const Problem& problem, const Arena& arena, const Held& at,
+                        const CUtensorMap* const (&held)[2],
+                        const CUtensorMap* const (&streamed)[2], const float* facts) {
+  BarrierExpect(arena.HeldFull(), 2 * kGroups * kBoxBytes);
+  for (int i = 0; i < 2 * kGroups; ++i) {
+    const int matrix = i / kGroups, group = i % kGroups;
+    LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), at.row + group * 64,
+            at.head);
+  }
+  const Stream<kKeys> stream(problem, at);
+  Cursor stage;
+  for (int i = 0; i < stream.count; ++i) {
+    const int head = stream.Head(i), row = stream.Row(i);
+    const unsigned full = arena.Full(stage.slot);
+    BarrierWait(arena.Free(stage.slot), stage.phase ^ 1);
+    BarrierExpect(full, 2 * kStreamBytes + (kKeys ? kFactBytes : 0));
+    for (int j = 0; j < 2 * kBoxes; ++j) {
+      const int matrix = j / kBoxes, box = j % kBoxes;
+      LoadBox(arena.Streamed(stage.slot, matrix) + box * kBoxBytes, streamed[matrix], full,
+              row + box * 64, head);
+    }
+    if (kKeys) {
+      BulkLoad(arena.Facts(stage.slot), facts + FactIndex(problem, head, row), kFactBytes, full);
+    }
+    stage.Advance();
+  }
+}
+
+// A consumer warpgroup.
+struct Group {
+  Arena arena;
+  int index;
+  Cursor stage;
+
+  // Starts s = the group's held rows by the streamed rows, of one of the two pairs of matrices.
+  __device__ __forceinline__ void StartScores(float (&s)[kScores], int matrix) const {
+    const unsigned long long held = Descriptor(arena.Held(matrix, index), 16);
+    const unsigned long long streamed = Descriptor(arena.Streamed(stage.slot, matrix), 16);
+    Pin(s);
+    MmaFence();
+#pragma unroll
+    for (int d = 0; d < HEAD_DIM; d += 16) {
+      SharedMma<BLOCK_M>(s, held + (d / 64 * kSlabBytes + d % 64 * 2) / 16,
+                         streamed + (d / 64 * (BLOCK_M * 128) + d % 64 * 2) / 16, d != 0);
+    }
+    MmaCommit();
+  }
+
+  // Starts sums += p by the streamed rows.
+  __device__ __forceinline__ void StartSums(float (&sums)[kSums], const unsigned (&p)[kScores / 2],
+                                            int matrix) const {
+    const unsigned long long streamed =
+        Descriptor(arena.Streamed(stage.slot, matrix), BLOCK_M * 128);
+    Pin(sums);
+    MmaFence();
+#pragma unroll
+    for (int m = 0; m < BLOCK_M; m += 16) {
+      RegisterMma<HEAD_DIM>(sums, p + m / 4, streamed + m * 128 / 16);
+    }
+    MmaCommit();
+  }
+
+  // Leaves the group's part of dS where all groups read it: a row of 128 bytes for each key and 64
+  // queries, swizzled as TMA does.
+  __device__ __forceinline__ void ShareSlopes(const unsigned (&ds)[kScores / 2], int buffer) const {
+    const int lane = threadIdx.x % 32;
+    const int row = index * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
+    if (DS_BUFFERS == 1) NamedSync(kSlopesRead, kGroups * 128);
+#pragma unroll
+    for (int i = 0; i < kScores / 8; ++i) {
+      const int chunk = i * 2 + lane / 16;
+      StoreMatrices(arena.Slopes(buffer) + (chunk / 8 * BLOCK_N + row) * 128 +
+                        (chunk % 8 ^ row % 8) * 16,
+                    ds + i * 4);
+    }
+    AsyncFence();
+    NamedSync(kSlopesWritten, kGroups * 128);
+  }
+
+  __device__ __forceinline__ bool MakesQueries(int i) const {
+    return !kTurns || i % kGroups == index;
+  }
+  __device__ __forceinline__ int PieceBox(int piece) const {
+    return (kTurns ? piece : index * kPieces + piece) / kSlabs;
+  }
+  __device__ __forceinline__ int PieceSlab(int piece) const {
+    return (kTurns ? piece : index * kPieces + piece) % kSlabs;
+  }
+
+  // Starts the group's pieces of dS K.
+  __device__ __forceinline__ void StartQueries(float (&dq)[kPieces][32], int buffer) const {
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      const unsigned long long ds =
+          Descriptor(arena.Slopes(buffer) + PieceBox(piece) * BLOCK_N * 128, 16);
+      const unsigned long long keys =
+          Descriptor(arena.Held(0, 0) + PieceSlab(piece) * kSlabBytes, 16);
+      Pin(dq[piece]);
+      MmaFence();
+#pragma unroll
+      for (int n = 0; n < BLOCK_N; n += 16) {
+        TransposedMma(dq[piece], ds + n * 128 / 16, keys + (n / 64 * kBoxBytes + n % 64 * 128) / 16,
+                      n != 0);
+      }
+    }
+    MmaCommit();
+  }
+
+  // Adds the pieces of the streamed tile from `first`; each warp has 16 rows of them.
+  __device__ __forceinline__ void AddQueries(const Problem& problem, int head, int first,
+                                             const float (&dq)[kPieces][32], float* dq_sums) const {
+    const int warp = threadIdx.x % 128 / 32;
+    const unsigned bulk = arena.Bulk(index * 4 + warp);
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      float* to = dq_sums + FragmentIndex(problem, head, first + PieceBox(piece) * 64 + warp * 16,
+                                          PieceSlab(piece) * 64);
+      if (!DQ_BULK) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) AddFragment(to + i * kFragment, dq[piece] + i * 4);
+        continue;
+      }
+      if (threadIdx.x % 32 == 0) BulkWaitRead();
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        StoreFour(bulk + (i * kFragment + SumIndex(0)) * 4, dq[piece] + i * 4);
+      }
+      AsyncFence();
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) BulkAdd(to, bulk, kBulkBytes);
+    }
+  }
+
+  // One arrival a warp: each has finished its own share of the multiplication.
+  __device__ __forceinline__ void Release() {
+    if (threadIdx.x % 32 == 0) BarrierArrive(arena.Free(stage.slot));
+    stage.Advance();
+  }
+};
+
+template <bool kKeys>
+__device__ void Consume(const Problem& problem, const Arena& arena, const unsigned char* shared,
+                        const Held& at, int index, const float* facts, Element* slopes_out,
+                        Element* weights_out, float* dq_sums) {
+  constexpr int kBuffers = DS_BUFFERS > 0 ? DS_BUFFERS : 1;
+  Group group{arena, index};
+  const Stream<kKeys> stream(problem, at);
+  const int group_row = at.row + index * 64;
+  const int row = group_row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+  float slopes[kSums], weights[kSums];  // by the scores' slopes: dK or dQ; by the weights: dV
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) slopes[i] = weights[i] = 0.0f;
+  RowFacts own;
+  if (!kKeys) LoadFacts(problem, at.head, row, facts, own);
+  BarrierWait(arena.HeldFull(), 0);
+  for (int i = 0; i < stream.count; ++i) {
+    const int first = stream.Row(i);
+    const float* streamed_facts =
+        reinterpret_cast<const float*>(shared + (arena.Facts(group.stage.slot) - arena.base));
+    float p[kScores], t[kScores];
+    unsigned packed[kScores / 2], ds[kScores / 2];
+    BarrierWait(arena.Full(group.stage.slot), group.stage.phase);
+    group.StartScores(p, 0);
+    group.StartScores(t, 1);
+    MmaWait<1>();
+    Pin(p);
+    if (NeedsMask<kKeys, 64>(problem, group_row, first)) {
+      int bound[2];
+      Bounds<kKeys>(problem, row, first, bound);
+      Mask<kKeys>(p, bound);
+    }
+    Weigh<kKeys>(p, problem.scale * kLog2E, streamed_facts, own);
+    if (kKeys) {
+      PackAll(p, packed);
+      group.StartSums(weights, packed, 1);
+    }
+    MmaWait<kKeys ? 1 : 0>();
+    Pin(t);
+    Slope<kKeys>(t, p, streamed_facts, own);
+    PackAll(t, ds);
+    if (kKeys && !DQ_PASS) group.ShareSlopes(ds, i % kBuffers);
+    if (kKeys && !DQ_PASS && group.MakesQueries(i)) {
+      float dq[kPieces][32];
+      group.StartQueries(dq, i % kBuffers);
+      group.StartSums(slopes, ds, 0);
+      MmaWait<1>();
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) Pin(dq[piece]);
+      group.AddQueries(problem, stream.Head(i), first, dq, dq_sums);
+    } else {
+      group.StartSums(slopes, ds, 0);
+    }
+    MmaWait<0>();
+    Pin(slopes);
+    if (kKeys) Pin(weights);
+    group.Release();
+  }
+  if (kKeys && DQ_BULK && threadIdx.x % 32 == 0) BulkWait();
+  StoreRows(problem, at.head, row, problem.scale, slopes, slopes_out);
+  if (kKeys) StoreRows(problem, at.head, row, 1.0f, weights, weights_out);
+}
+
+template <bool kKeys>
+__device__ __forceinline__ void Walk(const Problem& problem, const CUtensorMap* const (&held)[2],
+                                     const CUtensorMap* const (&streamed)[2], const float* facts,
+                                     Element* slopes_out, Element* weights_out, float* dq_sums) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const Arena arena = {SharedAddress(shared)};
+  const Held at = HeldBy<kKeys>(problem, blockIdx.x);
+  if (threadIdx.x == 0) InitBarriers(arena);
+  __syncthreads();
+  const int index = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+  if (index == kGroups) {
+    RegistersLower<kGroups == 3 ? 32 : 24>();
+    if (threadIdx.x % 128 == 0) Produce<kKeys>(problem, arena, at, held, streamed, facts);
+  } else {
+    RegistersRaise<kGroups == 3 ? 160 : kGroups == 2 ? 240 : 232>();
+    Consume<kKeys>(problem, arena, shared, at, index, facts, slopes_out, weights_out, dq_sums);
+  }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The f32 sums of dQ, to which every block that holds keys adds. They lie as a warp has them: for
+// 16 rows and 8 columns, the four sums of each lane. Rows are padded as the facts are.
+#pragma once
+
+#include "fragments.h"
+
+constexpr int kRoundThreads = 256;
+constexpr int kFragment = 128;            // sums of 16 rows and 8 columns
+constexpr int kFragments = HEAD_DIM / 8;  // of 16 rows
+
+// The first of a fragment: 16 rows from `row`, 8 columns from `column`.
+__device__ __forceinline__ long long FragmentIndex(const Problem& problem, int head, int row,
+                                                   int column) {
+  const long long strip =
+      static_cast<long long>(head) * FactBlocks(problem.seq) * (kFactRows / 16) + row / 16;
+  return (strip * kFragments + column / 8) * kFragment;
+}
+
+// Where a lane's i-th sum of a fragment is: together where four can be added by one instruction.
+__device__ __forceinline__ int SumIndex(int i) {
+  return kAddsFour ? threadIdx.x % 32 * 4 + i : i * 32 + threadIdx.x % 32;
+}
+
+__device__ __forceinline__ void AddFragment(float* fragment, const float* sums) {
+  if (kAddsFour) {
+    AddFour(fragment + SumIndex(0), sums);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) AddOne(fragment + SumIndex(i), sums[i]);
+  }
+}
+
+// Each warp rounds 16 rows and 32 columns at a time.
+__device__ __forceinline__ void RoundSums(const Problem& problem,
+                                          const float* __restrict__ dq_sums,
+                                          Element* __restrict__ dq) {
+  constexpr int kParts = HEAD_DIM / 32;
+  const int strips = (problem.seq + 15) / 16;
+  const long long index =
+      static_cast<long long>(blockIdx.x) * (kRoundThreads / 32) + threadIdx.x / 32;
+  const int head = static_cast<int>(index / (strips * kParts));
+  if (head >= problem.batch * problem.heads) return;
+  const int rest = static_cast<int>(index % (strips * kParts));
+  const int row = rest / kParts * 16;
+  const int column = rest % kParts * 32;
+  const float* from = dq_sums + FragmentIndex(problem, head, row, column);
+  float sums[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) sums[i] = from[i / 4 * kFragment + SumIndex(i % 4)];
+  StoreRows(problem, head, row + threadIdx.x % 32 / 4, problem.scale, sums, dq + column);
+}

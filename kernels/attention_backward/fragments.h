@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work on the accumulators of a tensor-core multiplication, which spreads a row over four
+// neighbouring lanes: of each 8 columns a lane holds two, for rows lane / 4 and lane / 4 + 8.
+#pragma once
+
+#include "backward_problem.h"
+#include "tensor_cores.h"
+
+constexpr float kHidden = -1e30f;  // a score without weight
+
+// Where a lane's two rows see the columns of a block. Keys (kKeys) are seen by the queries from
+// `bound` on, queries see the keys before it.
+template <bool kKeys, int kCount>
+__device__ __forceinline__ void Mask(float (&s)[kCount], const int (&bound)[2]) {
+  const int column = threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const int at = i / 4 * 8 + i % 2;
+    const int limit = bound[i / 2 % 2] - column;
+    if (kKeys ? at < limit : at >= limit) s[i] = kHidden;
+  }
+}
+
+// The bounds of held rows `row` and `row + 8` in the streamed block from `first`.
+template <bool kKeys>
+__device__ __forceinline__ void Bounds(const Problem& problem, int row, int first,
+                                       int (&bound)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int own = row + r * 8;
+    if (kKeys) {
+      bound[r] = own >= problem.seq ? BLOCK_M : CAUSAL ? own - first : 0;
+    } else {
+      bound[r] = KeyEnd(problem, own) - first;
+    }
+  }
+}
+
+// Whether the block from `first` has anything to mask for the kCount held rows from `row`.
+template <bool kKeys, int kCount>
+__device__ __forceinline__ bool NeedsMask(const Problem& problem, int row, int first) {
+  if (kKeys) return row + kCount > problem.seq || (CAUSAL && first < row + kCount - 1);
+  return first + BLOCK_M > KeyEnd(problem, row);
+}
+
+// The facts of a lane's rows of Q: of two held rows, or two at a time of the streamed ones.
+struct RowFacts {
+  float lse[2];
+  float delta[2];
+};
+
+__device__ __forceinline__ void LoadFacts(const Problem& problem, int head, int row,
+                                          const float* facts, RowFacts& rows) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const long long at = FactIndex(problem, head, row + r * 8);
+    rows.lse[r] = facts[at];
+    rows.delta[r] = facts[at + kFactRows];
+  }
+}
+
+__device__ __forceinline__ float2 StreamedPair(const float* facts, int i) {
+  const int at = i / 4 * 8 + threadIdx.x % 4 * 2;
+  return *reinterpret_cast<const float2*>(facts + at / kFactRows * kFactFloats + at % kFactRows);
+}
+
+// From scores to weights. `facts` are the streamed rows' (kKeys), `rows` the held ones'.
+template <bool kKeys, int kCount>
+__device__ __forceinline__ void Weigh(float (&s)[kCount], float scale_log2, const float* facts,
+                                      const RowFacts& rows) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    const float2 lse = kKeys ? StreamedPair(facts, i) : make_float2(rows.lse[0], rows.lse[1]);
+    s[i] = Exp2(s[i] * scale_log2 - lse.x);
+    s[i + 1] = Exp2(s[i + 1] * scale_log2 - (kKeys ? lse.y : lse.x));
+    s[i + 2] = Exp2(s[i + 2] * scale_log2 - (kKeys ? lse.x : lse.y));
+    s[i + 3] = Exp2(s[i + 3] * scale_log2 - lse.y);
+  }
+}
+
+// From the weights' slopes `t` and the weights `p` to the scores' slopes.
+template <bool kKeys, int kCount>
+__device__ __forceinline__ void Slope(float (&t)[kCount], const float (&p)[kCount],
+                                      const float* facts, const RowFacts& rows) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    const float2 delta =
+        kKeys ? StreamedPair(facts + kFactRows, i) : make_float2(rows.delta[0], rows.delta[1]);
+    t[i] = p[i] * (t[i] - delta.x);
+    t[i + 1] = p[i + 1] * (t[i + 1] - (kKeys ? delta.y : delta.x));
+    t[i + 2] = p[i + 2] * (t[i + 2] - (kKeys ? delta.x : delta.y));
+    t[i + 3] = p[i + 3] * (t[i + 3] - delta.y);
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[kCount / 2]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) p[i] = Pack(s[2 * i], s[2 * i + 1]);
+}
+
+// Among four neighbouring lanes, gives lane i the i-th word of each, in the order of the lanes.
+__device__ __forceinline__ void TransposeQuad(unsigned (&w)[4]) {
+#pragma unroll
+  for (int step = 1; step <= 2; step *= 2) {
+    const bool upper = threadIdx.x & step;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      unsigned& low = w[step == 1 ? 2 * i : i];
+      unsigned& high = w[step == 1 ? 2 * i + 1 : i + 2];
+      const unsigned got = __shfl_xor_sync(0xffffffffu, upper ? low : high, step);
+      low = upper ? got : low;
+      high = upper ? high : got;
+    }
+  }
+}
+
+// Writes rows `row` and `row + 8` of a head times `scale`, 16 bytes a lane at a time.
+template <int kCount>
+__device__ __forceinline__ void StoreRows(const Problem& problem, int head, int row, float scale,
+                                          const float (&sums)[kCount], Element* __restrict__ to) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const long long at = static_cast<long long>(head) * problem.seq + row + r * 8;
+    uint4* line = reinterpret_cast<uint4*>(to + at * HEAD_DIM) + threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < kCount / 16; ++i) {
+      unsigned w[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float* pair = sums + 16 * i + 4 * e + 2 * r;
+        w[e] = Pack(pair[0] * scale, pair[1] * scale);
+      }
+      TransposeQuad(w);
+      if (row + r * 8 < problem.seq) line[i * 4] = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+  }
+}
