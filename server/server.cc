@@ -46,7 +46,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
-constexpr int kReceiveBytesMax = 4 << 20;   // a kernel's sources have at most 1 MiB
+constexpr int kReceiveBytesMax = 8 << 20;   // a kernel's sources have at most 4 MiB
 constexpr int kConcurrentStreamsMax = 256;  // of one connection
 constexpr uint32_t kLeftJobsMax = 100000;
 

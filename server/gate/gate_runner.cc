@@ -274,11 +274,14 @@ absl::Status GateRun::CompileReferences() {
       if (side == nullptr) continue;
       CompileResult& result = results[next++];
       Keep(side->reference_binary, result.artifact);
+      side->problem.reference.steps = result.steps;
       if (result.artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
         candidate.row.fault = ReferenceFault(side->problem, result);
       }
     }
-    if (candidate.recovery) candidate.recovery->reference_binary = candidate.head.reference_binary;
+    if (!candidate.recovery) continue;
+    candidate.recovery->reference_binary = candidate.head.reference_binary;
+    candidate.recovery->problem.reference.steps = candidate.head.problem.reference.steps;
   }
   return absl::OkStatus();
 }

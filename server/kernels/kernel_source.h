@@ -11,8 +11,8 @@
 
 namespace tune::server {
 
-inline constexpr size_t kSourceBytesMax = 1 << 20;  // of a submitted kernel, all files together
-inline constexpr int kSourceFilesMax = 64;
+inline constexpr size_t kSourceBytesMax = 4 << 20;  // of a submitted kernel, all files together
+inline constexpr int kSourceFilesMax = 256;
 
 // INVALID_ARGUMENT has the file, line and column.
 absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source);

@@ -192,11 +192,14 @@ void Compilers::Withdraw(const void* owner) const {
   }
 }
 
-absl::StatusOr<std::string> Compilers::CompileReference(const ProblemPlan& problem,
+absl::StatusOr<std::string> Compilers::CompileReference(ProblemPlan& problem,
                                                         const Cancelled& cancelled) const {
   ASSIGN_OR_RETURN(CompileResult result, Compile(problem.reference, cancelled));
   Artifact& artifact = result.artifact;
-  if (artifact.outcome == Outcome::kOk) return std::move(artifact.binary);
+  if (artifact.outcome == Outcome::kOk) {
+    problem.reference.steps = std::move(result.steps);
+    return std::move(artifact.binary);
+  }
   return absl::InvalidArgumentError(ReferenceFault(problem, result));
 }
 

@@ -64,9 +64,9 @@ class Compilers {
   absl::StatusOr<CompileResult> Compile(const ProgramPlan& program,
                                         const Cancelled& cancelled) const;
   void Withdraw(const void* owner) const;
-  // The binary of a problem's reference. INVALID_ARGUMENT, with the log: it does not compile, or
-  // its steps do not fit it.
-  absl::StatusOr<std::string> CompileReference(const ProblemPlan& problem,
+  // The binary of a problem's reference, whose steps become those that launch it. INVALID_ARGUMENT,
+  // with the log: it does not compile, or its steps do not fit it.
+  absl::StatusOr<std::string> CompileReference(ProblemPlan& problem,
                                                const Cancelled& cancelled) const;
 
   // Holds still whoever compiles for the CPU while a device of a host's target measures. Compilers
