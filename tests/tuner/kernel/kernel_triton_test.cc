@@ -96,7 +96,8 @@ TEST(KernelTritonTest, AReferenceInTritonHasOutputsAsTheyAre) {
   const auto kernel = Make(
       {{"source: \"scale.cu\" entry: \"scale_reference\" launch { grid: \"1\" block: \"128\" }",
         "entry: \"scale\" launch { grid: \"ceil_div(n, BLOCK)\" }"},
-       {"dtype: \"f32\" shape: \"n\" role: ROLE_OUTPUT", "dtype: \"dtype\" shape: \"n\" role: ROLE_OUTPUT"}});
+       {"dtype: \"f32\" shape: \"n\" role: ROLE_OUTPUT",
+        "dtype: \"dtype\" shape: \"n\" role: ROLE_OUTPUT"}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const Problem problem = (*kernel)->MakeProblem({}, "", "sm_90a").value();
   const ProgramPlan plan =

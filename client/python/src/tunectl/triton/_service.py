@@ -10,6 +10,7 @@ import atexit
 import logging
 import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -68,6 +69,21 @@ def why_absent() -> str:
     return ""
 
 
+def _check_version(daemon: Any) -> None:
+    """Texts of one version of Triton are for compilers of the same. DaemonError; silent where the daemon
+    tells no version, as before its first device is known."""
+    import triton
+
+    from .._rpc import DaemonError
+
+    for device in daemon.call("DeviceService", "ListDevices").devices:
+        for compiler in device.compilers:
+            version = compiler.version.partition(",")[0]
+            if compiler.language == "TTIR" and version not in ("", f"Triton {triton.__version__}"):
+                raise DaemonError(f"the daemon has {version}, this process Triton {triton.__version__}: "
+                                  f"tunerd --triton-python {sys.executable}", "FAILED_PRECONDITION")
+
+
 def submit(kernel: Kernel, seconds: float, background: bool) -> dict[str, Any]:
     """The sweep as a row. Two submissions of the same kernel are the same sweep. DaemonError."""
     from .. import _rpc
@@ -75,6 +91,7 @@ def submit(kernel: Kernel, seconds: float, background: bool) -> dict[str, Any]:
     source = _rpc.message("KernelSource")(spec_name=f"{kernel.name}.textproto", spec_text=kernel.spec,
                                           files=kernel.files)
     with _rpc.Connection(_sources.default_address(), _SUBMIT_SECONDS) as daemon:
+        _check_version(daemon)
         sweep = daemon.call(
             "SweepService", "SubmitSweep", kernel_source=source, budget={"seconds": seconds},
             strategy="" if seconds else "exhaustive",
