@@ -46,7 +46,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
-constexpr int kReceiveBytesMax = 20 << 20;  // a kernel's files have at most 17 MiB
+constexpr int kReceiveBytesMax = 24 << 20;  // a kernel's files have at most 20 MiB
 constexpr int kConcurrentStreamsMax = 256;  // of one connection
 constexpr uint32_t kLeftJobsMax = 100000;
 

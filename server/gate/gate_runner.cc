@@ -290,7 +290,9 @@ absl::Status GateRun::CompileReferences() {
         candidate.row.fault = ReferenceFault(side->problem, result);
       }
     }
-    if (candidate.recovery) candidate.recovery->reference_binary = candidate.head.reference_binary;
+    if (!candidate.recovery) continue;
+    candidate.recovery->reference_binary = candidate.head.reference_binary;
+    candidate.recovery->problem.reference.steps = candidate.head.problem.reference.steps;
   }
   return absl::OkStatus();
 }

@@ -11,9 +11,9 @@
 
 namespace tune::server {
 
-// Of a submitted kernel, all files together: 1 MiB of text, and what buffers hold.
-inline constexpr size_t kSourceBytesMax = 17 << 20;
-inline constexpr int kSourceFilesMax = 64;
+// Of a submitted kernel, all files together: 4 MiB of text, and what buffers hold.
+inline constexpr size_t kSourceBytesMax = 20 << 20;
+inline constexpr int kSourceFilesMax = 256;
 
 // INVALID_ARGUMENT has the file, line and column.
 absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source);

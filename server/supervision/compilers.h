@@ -64,9 +64,9 @@ class Compilers {
   absl::StatusOr<CompileResult> Compile(const ProgramPlan& program,
                                         const Cancelled& cancelled) const;
   void Withdraw(const void* owner) const;
-  // The binary of a problem's reference, whose steps are given what was made of it; empty where
-  // files hold all that is right. INVALID_ARGUMENT, with the log: it does not compile, or its steps
-  // do not fit it.
+  // The binary of a problem's reference, whose steps become those that launch it; empty where files
+  // hold all that is right. INVALID_ARGUMENT, with the log: it does not compile, or its steps do
+  // not fit it.
   absl::StatusOr<std::string> CompileReference(ProblemPlan& problem,
                                                const Cancelled& cancelled) const;
 

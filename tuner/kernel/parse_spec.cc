@@ -9,7 +9,8 @@
 namespace tune {
 namespace {
 
-constexpr size_t kMaxTextBytes = 1 << 20;
+constexpr size_t kMaxSpecBytes = 1 << 20;
+constexpr size_t kMaxTextBytes = 4 << 20;  // a program that makes sources may make one of a config
 constexpr size_t kMaxDataBytes = 16 << 20;
 
 // Lengths keep the boundaries: moving text from one file to another changes the hash.
@@ -44,8 +45,8 @@ absl::Status CheckSizes(const std::string& spec_name, const ParsedSpec& parsed) 
 absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
     const std::string& spec_name, const std::string& spec_text,
     const std::map<std::string, std::string>& files) {
-  if (spec_text.size() > kMaxTextBytes) {
-    return TooLarge(spec_name, "spec and files", spec_text.size());
+  if (spec_text.size() > kMaxSpecBytes) {
+    return TooLarge(spec_name, "the spec", spec_text.size(), kMaxSpecBytes);
   }
   auto parsed = std::make_unique<ParsedSpec>();
   parsed->spec_text = spec_text;

@@ -395,13 +395,17 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
   ProgramPlan plan;
   ASSIGN_OR_RETURN(plan.compile,
                    planner.Compile(parsed.reference_language, parsed.reference_source));
-  if (TraitsOf(parsed.reference_language).has_macros) {
-    plan.compile.defines.emplace_back("TUNE_REFERENCE", "1");
-  }
+  const LanguageTraits& language = TraitsOf(parsed.reference_language);
+  if (language.has_macros) plan.compile.defines.emplace_back("TUNE_REFERENCE", "1");
   ASSIGN_OR_RETURN(StepPlan step, planner.Step(*parsed.reference, plan.compile.defines));
   plan.compile.entries = {step.launch.entry};
   std::erase_if(step.args,
                 [](const ArgPlan& arg) { return std::holds_alternative<TensorMapPlan>(arg); });
+  if (language.launched_as_compiled) {  // its types are its own: nothing is widened
+    plan.compile.arguments = HintsOf(step.args);
+    plan.steps.push_back(std::move(step));
+    return plan;
+  }
   const DType wide = parsed.spec.reference().dtype() == "f32" ? DType::kF32 : DType::kF64;
   for (ArgPlan& arg : step.args) {
     BufferPlan* buffer = std::get_if<BufferPlan>(&arg);
@@ -416,7 +420,8 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
 
 absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
                                                 const TargetTraits& traits) const {
-  // Which config the reference is compiled with does not matter to it, valid or not.
+  // A reference that sees params does not care for their values, valid or not. One in Triton is
+  // launched at them.
   ASSIGN_OR_RETURN(const Config config, UncheckedDefault(*parsed_, problem, traits));
   Planner planner(*parsed_, problem, traits);
   planner.SetConfig(config);

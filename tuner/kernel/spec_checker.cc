@@ -80,7 +80,7 @@ absl::Status SpecChecker::CheckCounts() const {
     int count;
     int most;
   } kLimits[] = {
-      {"headers", spec_.headers_size(), 64},
+      {"headers", spec_.headers_size(), 255},
       {"dims", spec_.dims_size(), 32},
       {"dtypes", spec_.dtypes_size(), 16},
       {"params", spec_.params_size(), 32},

@@ -356,12 +356,6 @@ absl::Status SpecChecker::CheckReferenceSource(const v1::Reference& reference,
   if (reference.language() != v1::LANGUAGE_UNSPECIFIED) {
     ASSIGN_OR_RETURN(parsed_.reference_language, CheckLanguage(place, reference.language()));
   }
-  if (TraitsOf(parsed_.reference_language).launched_as_compiled) {
-    return place.Error(own ? "language" : "source",
-                       absl::StrCat("a reference is not written in ",
-                                    ToText(parsed_.reference_language),
-                                    ": name a file of its own, in CUDA C++"));
-  }
   if (!own || parsed_.files.count(reference.source()) > 0) return absl::OkStatus();
   return CheckFile(place, "source", -1, reference.source(), parsed_.reference_language);
 }
@@ -371,6 +365,11 @@ absl::Status SpecChecker::CheckReference() {
   const v1::Reference& reference = spec_.reference();
   const SpecPlace place = root_.Nested("reference");
   RETURN_IF_ERROR(CheckReferenceSource(reference, place));
+  const LanguageTraits& language = TraitsOf(parsed_.reference_language);
+  if (language.launched_as_compiled && !reference.dtype().empty()) {
+    return place.Error("dtype", absl::StrCat("a reference in ", language.name,
+                                             " has outputs of the args' own dtypes; leave it out"));
+  }
   if (!reference.dtype().empty() && reference.dtype() != "f32" && reference.dtype() != "f64") {
     return place.Error("dtype", absl::StrCat("'", reference.dtype(), "' is not f32 or f64"));
   }

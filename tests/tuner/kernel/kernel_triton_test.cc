@@ -91,6 +91,26 @@ TEST(KernelTritonTest, TheReferenceIsOfAnotherLanguage) {
   EXPECT_THAT(plan.reference.steps[0].launch.block, ElementsAre(128, 1, 1));
 }
 
+// The kernel itself at its default config, for what nobody has written a second time.
+TEST(KernelTritonTest, AReferenceInTritonHasOutputsAsTheyAre) {
+  const auto kernel = Make(
+      {{"source: \"scale.cu\" entry: \"scale_reference\" launch { grid: \"1\" block: \"128\" }",
+        "entry: \"scale\" launch { grid: \"ceil_div(n, BLOCK)\" }"},
+       {"dtype: \"f32\" shape: \"n\" role: ROLE_OUTPUT",
+        "dtype: \"dtype\" shape: \"n\" role: ROLE_OUTPUT"}});
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const Problem problem = (*kernel)->MakeProblem({}, "", "sm_90a").value();
+  const ProgramPlan plan =
+      (*kernel)->PlanProblem(problem, TargetTraitsFor("sm_90a").value()).value().reference;
+  EXPECT_EQ(plan.compile.language, Language::kTriton);
+  EXPECT_EQ(plan.compile.source_name, "scale.py");
+  EXPECT_EQ(plan.compile.arguments, PlanFor(**kernel, 4096).compile.arguments);
+  EXPECT_EQ(plan.compile.options, PlanFor(**kernel, 4096).compile.options);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_EQ(std::get<BufferPlan>(plan.steps[0].args[1]).dtype, DType::kBF16);
+  EXPECT_THAT(plan.steps[0].launch.grid, ElementsAre(16, 1, 1));
+}
+
 TEST(KernelTritonTest, ASpecThatSaysTooMuchIsRefused) {
   const std::pair<Changes, std::string> cases[] = {
       {{{"launch { grid: \"ceil_div(n, BLOCK)\" }", "launch { grid: \"1\" block: \"128\" }"}},
@@ -101,7 +121,12 @@ TEST(KernelTritonTest, ASpecThatSaysTooMuchIsRefused) {
         {"launch { grid: \"ceil_div(n, BLOCK)\" }",
          "steps { entry: \"scale\" launch { grid: \"1\" } }"}},
        "a kernel in Triton has one entry"},
-      {{{"source: \"scale.cu\" ", ""}}, "a reference is not written in Triton"},
+      {{{"source: \"scale.cu\" entry: \"scale_reference\" launch { grid: \"1\" block: \"128\" }",
+         "entry: \"scale\" launch { grid: \"1\" block: \"128\" }"}},
+       "launch.block[0]: Triton decides it"},
+      {{{"source: \"scale.cu\" entry: \"scale_reference\" launch { grid: \"1\" block: \"128\" }",
+         "entry: \"scale\" dtype: \"f32\" launch { grid: \"1\" }"}},
+       "reference.dtype: a reference in Triton has outputs of the args' own dtypes"},
       {{{"dtypes:", "nvrtc_options: \"-lineinfo\"\ndtypes:"}}, "without options of NVRTC"},
   };
   for (const auto& [changes, message] : cases) {

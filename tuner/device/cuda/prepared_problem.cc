@@ -224,12 +224,12 @@ PreparedProblem::Slot* PreparedProblem::Find(const std::string& name) {
 }
 
 absl::StatusOr<Harness::Array> PreparedProblem::ResolveReference(const BufferPlan& wanted) {
-  Slot* slot = Find(wanted.name);
-  if (slot == nullptr) {
+  const Slot* slot = Find(wanted.name);
+  if (slot == nullptr && wanted.role != Role::kScratch) {
     return absl::InvalidArgumentError(
         absl::StrCat("the problem has no buffer '", wanted.name, "'"));
   }
-  if (IsChecked(slot->plan.role)) return slot->reference;
+  if (slot != nullptr && IsChecked(slot->plan.role)) return slot->reference;
   return Resolve(wanted);
 }
 

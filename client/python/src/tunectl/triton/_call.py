@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A launch as Triton's compiler sees it: the type of each argument and what may be assumed of it, by the
+rules of Triton's own launcher. And what the service must know to make inputs like the launch's."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Optional
+
+ALIGNMENT = 16  # what Triton assumes of a pointer or an integer, or nothing
+_SORTED_ELEMENTS_MAX = 1 << 20
+
+# A tensor's dtype, by torch's name: the service's name and Triton's.
+_DTYPES = {"float64": ("f64", "fp64"), "float32": ("f32", "fp32"), "float16": ("f16", "fp16"),
+           "bfloat16": ("bf16", "bf16"), "int8": ("i8", "i8"), "uint8": ("u8", "u8"),
+           "int32": ("i32", "i32"), "uint32": ("u32", "u32"), "int64": ("i64", "i64")}
+_SCALARS = {"i32": "i32", "u32": "u32", "i64": "i64", "fp32": "f32", "f32": "f32", "fp64": "f64"}
+
+
+class Unsupported(Exception):
+    """The service cannot run this launch; the sentence says what of it."""
+
+
+class Fill(NamedTuple):
+    kind: str  # as tune.v1.Fill.Kind
+    low: float
+    high: float
+
+
+class Buffer(NamedTuple):
+    name: str
+    dtype: str
+    count: int  # elements from the first to the last that the tensor reaches
+    fill: Fill
+
+
+class Scalar(NamedTuple):
+    name: str
+    dtype: str
+    value: float
+
+
+class Call(NamedTuple):
+    """What is the same for every config."""
+
+    signature: dict[str, str]  # of each parameter but the configs' own
+    constants: dict[str, Any]
+    attributes: dict[tuple[int, ...], list[list[Any]]]
+    arguments: list[Any]  # Buffer or Scalar, in the order of the parameters
+
+
+def is_tensor(value: object) -> bool:
+    return hasattr(value, "data_ptr") and hasattr(value, "dtype")
+
+
+def _dtype_of(name: str, tensor: Any) -> tuple[str, str]:
+    text = str(tensor.dtype).rpartition(".")[2]
+    if text not in _DTYPES:
+        raise Unsupported(f"'{name}' is a tensor of {text}, which the service has no buffers of")
+    return _DTYPES[text]
+
+
+def _count_of(tensor: Any) -> int:
+    """Elements of the memory from the first to the last that the tensor reaches."""
+    last = 0
+    for size, stride in zip(tensor.shape, tensor.stride()):
+        if size == 0:
+            return 0
+        if stride < 0:
+            raise Unsupported("a tensor has a negative stride")
+        last += (int(size) - 1) * int(stride)
+    return last + 1
+
+
+def _range_of(tensor: Any) -> Optional[tuple[float, float]]:
+    """Smallest and largest element; None where the tensor cannot say, or it is not finite."""
+    try:
+        low, high = (float(one.item()) for one in tensor.aminmax())
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+        return None
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _integers_like(name: str, tensor: Any, low: float, high: float) -> Fill:
+    """Numbers within the same bounds. What holds a rising sequence is told, not guessed."""
+    if low == high:
+        return Fill("CONSTANT", low, 0)
+    count = _count_of(tensor)
+    if 1 < count <= _SORTED_ELEMENTS_MAX and count == math.prod(tensor.shape):
+        values = tensor.flatten().tolist()
+        if values == list(range(count)):
+            return Fill("IOTA", 0, 0)
+        if all(a <= b for a, b in zip(values, values[1:])):
+            raise Unsupported(f"'{name}' holds integers in rising order, as offsets are; random ones in "
+                              f"their place would be wrong; say fill={{'{name}': ...}}")
+    return Fill("UNIFORM", low, high + 1)
+
+
+def fill_like(name: str, tensor: Any, dtype: str) -> Fill:
+    """Numbers of the live ones' range: roots, logarithms and indices stay what they are."""
+    is_float = dtype in ("f64", "f32", "f16", "bf16")
+    bounds = _range_of(tensor)
+    if bounds is None:
+        return Fill("NORMAL", 0, 1) if is_float else Fill("UNIFORM", 0, 1)
+    low, high = bounds
+    if not is_float:
+        return _integers_like(name, tensor, low, high)
+    if low == high:  # nothing was written yet, as a rule
+        return Fill("NORMAL", 0, 1) if low == 0 else Fill("CONSTANT", low, 0)
+    if low >= 0 or high <= 0:
+        return Fill("UNIFORM", low, high)
+    return Fill("NORMAL", 0, max(abs(low), abs(high)) / 4)
+
+
+def _given_fill(wanted: Any) -> Fill:
+    """Of (low, high), a number for all elements, or "iota"."""
+    if wanted == "iota":
+        return Fill("IOTA", 0, 0)
+    if isinstance(wanted, (int, float)):
+        return Fill("CONSTANT", float(wanted), 0)
+    low, high = wanted
+    return Fill("UNIFORM", float(low), float(high))
+
+
+def _integer_type(value: int) -> str:
+    if -(2**31) <= value < 2**31:
+        return "i32"
+    if -(2**63) <= value < 2**63:
+        return "i64"
+    raise Unsupported(f"the integer {value} has more than 64 bits")
+
+
+class _Reader:
+    def __init__(self, fills: Mapping[str, Any], zeroed: Sequence[str]) -> None:
+        self._fills = fills
+        self._zeroed = zeroed
+        self.call = Call({}, {}, {}, [])
+
+    def constant(self, name: str, value: object) -> None:
+        self.call.signature[name] = "constexpr"
+        self.call.constants[name] = value
+
+    def take(self, place: int, param: Any, value: Any) -> None:
+        if param.is_constexpr or value is None or callable(value) or isinstance(value, str):
+            self.constant(param.name, value)
+        elif is_tensor(value):
+            self._tensor(place, param, value)
+        elif isinstance(value, bool):
+            raise Unsupported(f"'{param.name}' is a bool that is no tl.constexpr")
+        elif isinstance(value, (int, float)):
+            self._scalar(place, param, value)
+        else:
+            raise Unsupported(f"'{param.name}' is a {type(value).__name__}, which is neither a tensor nor "
+                              "a number")
+
+    def _align(self, place: int, param: Any, is_aligned: bool) -> None:
+        hinted = not param.do_not_specialize
+        hinted = hinted and not getattr(param, "do_not_specialize_on_alignment", False)
+        if is_aligned and hinted:
+            self.call.attributes[(place,)] = [["tt.divisibility", ALIGNMENT]]
+
+    def _tensor(self, place: int, param: Any, tensor: Any) -> None:
+        name = param.name
+        dtype, triton_dtype = _dtype_of(name, tensor)
+        count = _count_of(tensor)
+        if count == 0:
+            raise Unsupported(f"'{name}' has no elements")
+        self.call.signature[name] = f"*{triton_dtype}"
+        self._align(place, param, tensor.data_ptr() % ALIGNMENT == 0)
+        if name in self._zeroed:
+            fill = Fill("CONSTANT", 0, 0)
+        elif name in self._fills:
+            fill = _given_fill(self._fills[name])
+        else:
+            fill = fill_like(name, tensor, dtype)
+        self.call.arguments.append(Buffer(name, dtype, count, fill))
+
+    def _scalar(self, place: int, param: Any, value: float) -> None:
+        name, declared = param.name, getattr(param, "annotation_type", "")
+        if isinstance(value, int) and value == 1 and not param.do_not_specialize and not declared:
+            self.constant(name, 1)
+            return
+        kind = declared or (_integer_type(value) if isinstance(value, int) else "fp32")
+        if kind not in _SCALARS:
+            raise Unsupported(f"'{name}' is a scalar of {kind}")
+        self.call.signature[name] = kind
+        if isinstance(value, int):
+            self._align(place, param, value % ALIGNMENT == 0)
+        self.call.arguments.append(Scalar(name, _SCALARS[kind], value))
+
+
+def read_call(params: Sequence[Any], bound: Mapping[str, Any], tuned: set[str],
+              fills: Mapping[str, Any], zeroed: Sequence[str]) -> Call:
+    """Of a launch's arguments by name. `tuned`: the parameters that configs set. Unsupported."""
+    reader = _Reader(fills, zeroed)
+    for place, param in enumerate(params):
+        if param.name in tuned:
+            reader.call.signature[param.name] = "constexpr"
+        elif param.name in bound:
+            reader.take(place, param, bound[param.name])
+        elif param.has_default:
+            reader.take(place, param, param.default)
+        else:
+            raise Unsupported(f"the launch gives no '{param.name}'")
+    return reader.call

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tunectl.triton without a GPU: what is made of a live call, which config is launched, what is sent.
+
+Run by ctest with any Python; goes on in one that has Triton (TUNE_TRITON_PYTHON names it), else is skipped.
+"""
+import importlib.util
+import itertools
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+import unittest.mock
+
+if importlib.util.find_spec("triton") is None:
+    named = os.environ.get("TUNE_TRITON_PYTHON")
+    if not named or os.environ.get("TUNE_TEST_AGAIN"):
+        print("no Triton in this Python; TUNE_TRITON_PYTHON names another")
+        sys.exit(77)
+    os.environ["TUNE_TEST_AGAIN"] = "1"
+    os.execv(named, [named, *sys.argv])
+
+import kit
+import triton
+import triton.language as tl
+from tunectl import _device
+from tunectl.triton import _autotuner, _lower, _service, autotune, flush
+from tunectl.triton._call import Buffer, Unsupported, read_call
+from tunectl.triton._identity import name_of
+from tunectl.triton._spec import Table
+from tunectl.triton._writes import written_parameters
+
+BIN = pathlib.Path(os.environ["TUNE_BIN"])
+FACTOR = tl.constexpr(2.0)
+GPU = _device.Device("cuda:0", kit.H200, "sm_90a")
+
+
+class DType:
+    def __init__(self, name):
+        self.name = name
+
+    def __str__(self):
+        return f"torch.{self.name}"
+
+
+F32, F16, I32, F8 = DType("float32"), DType("float16"), DType("int32"), DType("float8_e4m3fn")
+
+
+class Tensor:
+    """What Triton and the package ask of a tensor."""
+
+    def __init__(self, *shape, dtype=F32, address=4096, stride=None, values=None):
+        self.shape, self.dtype, self.address, self.values = shape, dtype, address, values
+        self.strides = stride or tuple(reversed([*itertools.accumulate(reversed((*shape[1:], 1)), int.__mul__)]))
+
+    def stride(self):
+        return self.strides
+
+    def data_ptr(self):
+        return self.address
+
+    def flatten(self):
+        return self
+
+    def tolist(self):
+        return self.values
+
+    def aminmax(self):
+        if self.values is None:
+            raise NotImplementedError
+        return tuple(unittest.mock.Mock(item=lambda value=value: value)
+                     for value in (min(self.values), max(self.values)))
+
+
+@triton.jit
+def twice(value):
+    return value * FACTOR
+
+
+@triton.jit
+def scale(x, y, n, step, BLOCK: tl.constexpr):
+    at = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) * step
+    tl.store(y + at, twice(tl.load(x + at, mask=at < n)), mask=at < n)
+
+
+@triton.jit
+def walk(x, y, sums, n, BLOCK: tl.constexpr):
+    to = y + tl.arange(0, BLOCK)
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        value = tl.load(x + start + tl.arange(0, BLOCK))
+        if n > 64:
+            tl.store(to, value)
+        to += BLOCK
+        total += tl.sum(value, axis=0)
+    tl.atomic_add(sums, total)
+
+
+@triton.jit
+def add_into(x, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at) + tl.load(y + at))
+
+
+CONFIGS = [triton.Config({"BLOCK": block}, num_warps=warps)
+           for block, warps in itertools.product((128, 256, 512), (1, 2, 4)) if block > 128 or warps == 4]
+
+
+def grid(meta):
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def written(function, *values, **constants):
+    text, call = ttir(function, *values, **constants)
+    return written_parameters(text, [i for i, one in enumerate(call.arguments) if isinstance(one, Buffer)])
+
+
+def ttir(function, *values, **constants):
+    """(TTIR, the call) of a function on such arguments."""
+    bound = dict(zip(function.arg_names, values))
+    call = read_call(function.params, bound, set(constants), {}, ())
+    return _lower.lower(function, call, constants, {}, _lower.target_of(90))[0], call
+
+
+class CallTest(kit.PackageTest):
+    def test_types_and_what_is_assumed(self):
+        call = read_call(scale.params, {"x": Tensor(64), "y": Tensor(64, address=4100), "n": 100, "step": 1},
+                         {"BLOCK"}, {}, ())
+        self.assertEqual(call.signature, {"x": "*fp32", "y": "*fp32", "n": "i32", "step": "constexpr",
+                                          "BLOCK": "constexpr"})
+        self.assertEqual(call.constants, {"step": 1})
+        self.assertEqual(call.attributes, {(0,): [["tt.divisibility", 16]]}, "y is not aligned, 100 is no multiple")
+        self.assertEqual([argument.name for argument in call.arguments], ["x", "y", "n"])
+
+    def test_buffers_reach_as_far_as_their_tensors(self):
+        call = read_call(scale.params, {"x": Tensor(4, 8, stride=(16, 1)), "y": Tensor(32), "n": 2**40, "step": 16},
+                         {"BLOCK"}, {}, ())
+        self.assertEqual([call.arguments[0].count, call.arguments[1].count], [3 * 16 + 7 + 1, 32])
+        self.assertEqual(call.arguments[2].dtype, "i64")
+
+    def test_integers_are_of_the_live_range(self):
+        def fill(*values, **fills):
+            tensor = Tensor(len(values), dtype=I32, values=list(values))
+            call = read_call(scale.params, {"x": tensor, "y": Tensor(1), "n": 2, "step": 2}, {"BLOCK"}, fills, ())
+            return call.arguments[0].fill
+
+        self.assertEqual(fill(5, 2, 9), ("UNIFORM", 2.0, 10.0))
+        self.assertEqual(fill(7, 7, 7), ("CONSTANT", 7.0, 0))
+        self.assertEqual(fill(0, 1, 2, 3), ("IOTA", 0, 0))
+        with self.assertRaisesRegex(Unsupported, "'x' holds integers in rising order"):
+            fill(0, 4, 4, 11)
+        self.assertEqual(fill(0, 4, 4, 11, x=(0, 3)), ("UNIFORM", 0.0, 3.0))
+
+    def test_what_the_service_has_no_args_for(self):
+        for value, text in ((Tensor(4, dtype=F8), "tensor of float8_e4m3fn"), (True, "a bool"),
+                            (2**64, "more than 64 bits"), (Tensor(0), "no elements"), ((1, 2), "a tuple")):
+            with self.assertRaisesRegex(Unsupported, text):
+                read_call(scale.params, {"x": value, "y": Tensor(4), "n": 2, "step": 2}, {"BLOCK"}, {}, ())
+
+
+class TextTest(unittest.TestCase):
+    def test_what_is_written(self):
+        self.assertEqual(written(scale, Tensor(64), Tensor(64), 64, 2, BLOCK=64), {1})
+        self.assertEqual(written(walk, Tensor(64), Tensor(64), Tensor(1), 64, BLOCK=64), {1, 2})
+        self.assertEqual(written(add_into, Tensor(64), Tensor(64), BLOCK=64), {0})
+
+    def test_names_say_what_a_function_is(self):
+        def made(source, helper="return value * 2"):
+            module = {"tl": tl}
+            for i, text in enumerate((f"def helper(value):\n    {helper}\n", source)):
+                path = f"<kernel {i} {hash((source, helper))}>"
+                import linecache
+                linecache.cache[path] = (len(text), None, text.splitlines(True), path)
+                exec(compile(text, path, "exec"), module)
+                name = "helper" if i == 0 else "one"
+                module[name] = triton.jit(module[name])
+            return name_of(module["one"], CONFIGS, ["n=4"])
+
+        one = "def one(x, BLOCK: tl.constexpr):\n    tl.store(x, helper(tl.load(x)))\n"
+        self.assertEqual(made(one), made("\n\n\n" + one), "its line does not matter")
+        self.assertNotEqual(made(one), made(one, helper="return value * 3"))
+        self.assertRegex(made(one), r"^one-[0-9a-f]{20}$")
+        names = {name_of(scale, CONFIGS[:count], key) for count in (2, 3) for key in (["n=1"], ["n=2"])}
+        self.assertEqual(len(names), 4)
+
+
+class AutotuneTest(kit.PackageTest):
+    def setUp(self):
+        super().setUp()
+        self.launched = []
+        for target, name, value in ((_autotuner, "_live_target", lambda: _lower.target_of(90)),
+                                    (_device, "_of_torch", lambda: [GPU])):
+            patch = unittest.mock.patch.object(target, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        logging.getLogger("tunectl").setLevel(logging.ERROR)
+
+    def tuned(self, function=scale, configs=CONFIGS, **more):
+        """A function whose launches are written down instead."""
+        made = autotune(configs, key=["n"], **more)(function)
+        made._run = lambda *args, grid, warmup, **kwargs: self.launched.append(kwargs)
+        return made
+
+    def arguments(self, n=4096):
+        return Tensor(n), Tensor(n), n, 2
+
+    def service(self, **more):
+        """A daemon that takes everything."""
+        self.sent = []
+        patch = unittest.mock.patch.multiple(
+            _service, why_absent=lambda: "",
+            submit=lambda kernel, *rest, **named: self.sent.append(kernel) or {"id": 1}, **more)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def record_of(self, function, config, n=4096):
+        key = [f"n={n}", f"x: {F32}", f"y: {F32}"]
+        name = name_of(function, CONFIGS, key)
+        kernel = {**kit.KERNEL, "name": name, "on_host": False, "dtypes": ["f32"], "dims": [], "lets": [],
+                  "constraints": [], "params": [], "steps": []}
+        record = {**kit.record(1, dtype="f32", config=config, dims={}), "kernel": name}
+        return kit.snapshot_bytes([record], kernels=[kernel])
+
+    def test_a_record_is_launched(self):
+        self.put(self.record_of(scale, Table(CONFIGS).params_of(CONFIGS[5])))
+        tuned = self.tuned()
+        tuned[grid](*self.arguments())
+        self.assertEqual(self.launched, [CONFIGS[5].all_kwargs()])
+        self.assertIs(tuned.best_config, CONFIGS[5])
+        self.assertRegex([*tuned.sources.values()][0], "the record of scale-")
+
+    def test_all_ranks_of_a_pinned_job_launch_the_same(self):
+        digest = self.put(self.record_of(scale, Table(CONFIGS).params_of(CONFIGS[3])), newest=False)
+        for rank in "0", "1":
+            from tunectl import _client
+            _client._process = None
+            os.environ.update(TUNE_SNAPSHOT=digest, WORLD_SIZE="2", RANK=rank)
+            tuned = self.tuned()
+            tuned[grid](*self.arguments())
+            tuned[grid](*self.arguments(n=512))  # no record: the first on every rank, and nobody tunes
+        self.assertEqual(self.launched, [CONFIGS[3].all_kwargs(), CONFIGS[0].all_kwargs()] * 2)
+
+    def test_a_miss_launches_the_first_and_asks_once(self):
+        self.service()
+        tuned = self.tuned()
+        for _ in range(3):
+            tuned[grid](*self.arguments())
+            tuned.run(*self.arguments(), grid=grid, warmup=False)
+            x, y, n, step = self.arguments()
+            tuned[grid](x, y, n=n, step=step)
+        self.assertTrue(flush(30))
+        self.assertEqual(self.launched[0], CONFIGS[0].all_kwargs())
+        # A way to give the arguments is a key of its own here, and one name at the service.
+        self.assertEqual(len({kernel.name for kernel in self.sent}), 1)
+
+    def test_keys_are_triton_s(self):
+        self.service()
+        tuned = self.tuned()
+        tuned[grid](*self.arguments(4096))
+        tuned[grid](Tensor(4096), Tensor(4096), 4096, 32)  # `step` is not in the key
+        self.assertEqual(len(tuned.sources), 1)
+        tuned[grid](*self.arguments(512))
+        tuned[grid](Tensor(512, dtype=F16), Tensor(512), 512, 2)
+        tuned[grid](None, Tensor(512), 512, 2)
+        tuned[grid](Tensor(512, dtype=F16), Tensor(512), 512, 2)
+        self.assertEqual(len(tuned.sources), 4)
+        flush(30)
+
+    def test_wait_takes_what_the_sweep_found(self):
+        wanted = CONFIGS[4]
+        self.service(tune=lambda kernel, *rest: self.sent.append(kernel) or Table(CONFIGS).params_of(wanted))
+        tuned = self.tuned(wait=True)
+        tuned[grid](*self.arguments())
+        self.assertEqual(self.launched, [wanted.all_kwargs()])
+        self.assertEqual(len(self.sent), 1)
+        os.environ["WORLD_SIZE"], os.environ["TUNE_SNAPSHOT"] = "4", "latest"
+        tuned[grid](*self.arguments(512))
+        self.assertEqual(self.launched[1], CONFIGS[0].all_kwargs(), "a job of several ranks does not wait")
+
+    def test_without_a_service_triton_tunes(self):
+        with unittest.mock.patch.object(_autotuner.TritonAutotuner, "run", autospec=True) as run:
+            def tune(tuner, *args, **kwargs):
+                tuner.best_config = CONFIGS[2]
+
+            run.side_effect = tune
+            tuned = self.tuned()
+            tuned[grid](*self.arguments())
+            tuned[grid](*self.arguments())
+        self.assertEqual(run.call_count, 1)
+        self.assertEqual(self.launched, [CONFIGS[2].all_kwargs()])
+        self.assertRegex([*tuned.sources.values()][0], "^Triton: no daemon answers")
+
+    def test_what_the_service_cannot_run_triton_tunes(self):
+        self.service()
+        with unittest.mock.patch.object(_autotuner.TritonAutotuner, "run", autospec=True) as run:
+            run.side_effect = lambda tuner, *args, **kwargs: setattr(tuner, "best_config", CONFIGS[0])
+            tuned = self.tuned()
+            tuned[grid](Tensor(64, dtype=F8), Tensor(64), 64, 2)
+        self.assertEqual(run.call_count, 1)
+        self.assertRegex([*tuned.sources.values()][0], "'x' is a tensor of float8_e4m3fn")
+
+    def test_configs_are_pruned_as_in_triton(self):
+        self.service()
+        last = {"early_config_prune": lambda configs, named, **kwargs: configs[-2:]}
+        self.tuned(prune_configs_by=last)[grid](*self.arguments())
+        self.assertTrue(flush(30))
+        self.assertEqual(self.launched, [CONFIGS[-2].all_kwargs()])
+        self.assertIn('name: "num_warps" values: "[2, 4]"', self.sent[0].spec)
+
+    def test_hooks_are_refused_with_a_way_out(self):
+        for more in ({"pre_hook": print}, {"post_hook": print}):
+            with self.assertRaisesRegex(ValueError, "reset_to_zero or restore_value, or keep triton.autotune"):
+                self.tuned(**more)
+        with self.assertRaisesRegex(ValueError, "a config's pre_hook"):
+            self.tuned(configs=[triton.Config({"BLOCK": 64}, pre_hook=print)])
+
+    def spec(self, **more):
+        self.service()
+        self.tuned(**more)[grid](*self.arguments())
+        self.assertTrue(flush(30))
+        return self.sent[0]
+
+    def test_the_spec_says_what_is_restored(self):
+        spec = self.spec(reset_to_zero=["y"]).spec
+        self.assertRegex(spec, r'name: "y" buffer .* role: ROLE_INOUT fill { kind: CONSTANT low: 0')
+        self.assertRegex(spec, r'name: "x" buffer .* role: ROLE_INPUT fill { kind: NORMAL')
+
+    def test_the_service_compiles_each_config_of_the_spec(self):
+        kernel = self.spec()
+        (self.path / "k.textproto").write_text(kernel.spec)
+        for name, data in kernel.files.items():
+            (self.path / name).write_bytes(data)
+        environment = {**os.environ, "TUNE_TRITON_PYTHON": sys.executable, "NO_COLOR": "1"}
+        del environment["TUNE_ADDRESS"]  # no daemon: tunectl serves itself
+        done = subprocess.run([BIN / "tunectl", "kernel", "check", self.path / "k.textproto", "--target", "sm_90a",
+                               "--all"], capture_output=True, text=True, timeout=240, check=False,
+                              env=environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn(f"configs: {len(CONFIGS)} on sm_90a; {len(CONFIGS)} compiled", done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
