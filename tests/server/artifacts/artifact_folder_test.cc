@@ -109,7 +109,7 @@ TEST(ArtifactTextTest, SaysHowToLaunchAndHasTheBinariesBehind) {
                 .zero = {BufferPlan{.name = "sums", .count = 3, .role = Role::kScratch}}};
   Program program{.steps = {step}, .binary = Bundle({"first", "second"})};
   const std::string text =
-      ArtifactText({.target = "cpu", .problem = {.dims = {{"n", 448}}}}, "scale",
+      ArtifactText({.problem = {.dims = {{"n", 448}}}, .target = "cpu"}, "scale",
                    {.entries = {{"THREADS", int64_t{64}}}}, program)
           .value();
   const std::string line = text.substr(0, text.find('\n'));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuned configs for training jobs.
+"""Tuned configs and kernels for training jobs.
 
     import tunectl
 
@@ -25,9 +25,10 @@ from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_clie
 if TYPE_CHECKING:
     from ._callable import TunedKernel
     from ._explain import Explanation
+    from ._program import LaunchError
     from ._work import Rows, jobs, submit, sweeps, wait
 
-__all__ = ["Answer", "Client", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
+__all__ = ["Answer", "Client", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
            "best_many", "digest", "explain", "jobs", "kernel", "open", "pin", "submit", "sweeps", "wait"]
 __version__ = "0.1.0"
 
@@ -116,6 +117,10 @@ def digest() -> str:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "LaunchError":
+        from ._program import LaunchError
+
+        return LaunchError
     if name in ("Rows", "jobs", "submit", "sweeps", "wait"):
         from . import _work
 

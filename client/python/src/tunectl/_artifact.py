@@ -24,7 +24,7 @@ _REST_SECONDS = 60.0
 _STEP = {"entry": str, "unit": int, "grid": list, "block": list, "cluster": list, "shared_bytes": int,
          "cooperative": bool, "programmatic_dependent_launch": bool, "args": list, "zero": list}
 _BUFFER = {"kind": str, "name": str, "dtype": str, "count": int, "role": str}
-_ARG = {
+_ARG: dict[str, dict[str, Any]] = {
     "buffer": _BUFFER,
     "scalar": {"kind": str, "name": str, "dtype": str, "value": (bool, int, float)},
     "tensor_map": {"kind": str, "name": str, "buffer": str, "dims": list, "strides_bytes": list,

@@ -225,7 +225,7 @@ class TunedKernel:
                              f"arrays, and {len(signature.outputs)} as out=; got {count} and "
                              f"{len(seen) - count}")
         args = signature.inputs + signature.outputs
-        found = _workload.dims_of(kernel, args, seen, {**self.dims, **dims})
+        found: Any = _workload.dims_of(kernel, args, seen, {**self.dims, **dims})
         answer = client.best(self.name, dtype=_workload.dtype_of(kernel, args, seen) or None,
                              device=seen[0].device, **found)
         return answer, signature

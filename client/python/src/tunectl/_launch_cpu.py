@@ -115,7 +115,7 @@ class CpuProgram:
             place = _address(kernels[symbol["unit"]], symbol["variable"])
             if not place:
                 raise ArtifactError(f"the binary has no symbol '{symbol['variable']}'")
-            variable = ctypes.c_void_p.from_address(place).value
+            variable = ctypes.c_void_p.from_address(place).value or 0
             self._symbols.append((variable, slot, self._layout.bytes_of(symbol["buffer"]["name"])))
         self._local = threading.local()
         self._lock = threading.Lock()  # symbols are the program's, not a thread's

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ._artifact import Artifact, ArtifactError
 
 DTYPE_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8}
-_SCALARS = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i8": ctypes.c_int8, "u8": ctypes.c_uint8,
+_SCALARS: dict[str, Any] = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i8": ctypes.c_int8, "u8": ctypes.c_uint8,
             "i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64}
 # As the device aligns buffers, so that vector accesses of scratch are aligned, too.
 _ALIGNMENT = 256
