@@ -348,10 +348,10 @@ absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record) {
   return writer_.Compute<int64_t>([record](Connection& connection) -> absl::StatusOr<int64_t> {
     RETURN_IF_ERROR(CheckRecord(connection, record));
     Statement insert = connection.Prepare(
-        "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
-        "VALUES (?, ?, ?, ?)");
+        "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms, artifact) "
+        "VALUES (?, ?, ?, ?, ?)");
     insert.Bind(record.trial.id, record.default_latency_ns, record.tie_count,
-                record.published_unix_ms);
+                record.published_unix_ms, record.artifact);
     RETURN_IF_ERROR(insert.Run());
     return connection.last_insert_id();
   });

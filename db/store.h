@@ -87,9 +87,10 @@ struct RecordRow {
   // Of the trial's sweep; not needed to publish, since its row has them.
   uint64_t seed = 0;  // of the inputs
   std::vector<RecordTie> ties;
+  std::string artifact;  // the digest of its file, "sha256:<hex>"; empty: none is kept
 };
 TUNE_FIELDS(RecordRow, id, key, kernel_name, trial, default_latency_ns, tie_count,
-            published_unix_ms, seed, ties);
+            published_unix_ms, seed, ties, artifact);
 
 struct CeilingRow {
   std::string device_name;

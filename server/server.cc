@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/address.h"
 #include "db/store.h"
+#include "server/artifacts/artifact_folder.h"
 #include "server/bench/bench_service.h"
 #include "server/comparison/comparison_service.h"
 #include "server/device_service.h"
@@ -85,6 +86,7 @@ struct Server::Parts {
   SpaceSolver solver;
   std::unique_ptr<RecordBook> records;
   std::unique_ptr<SnapshotFolder> snapshots;
+  std::unique_ptr<ArtifactFolder> artifacts;
   std::unique_ptr<SnapshotWriter> snapshot_writer;
   std::unique_ptr<WatchTicker> ticker;
   std::unique_ptr<SweepRunner> runner;
@@ -180,7 +182,7 @@ absl::Status Server::Parts::StartWork() {
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver));
   RETURN_IF_ERROR(OpenSnapshots());
-  runner = std::make_unique<SweepRunner>(*store, *workers, *records, solver);
+  runner = std::make_unique<SweepRunner>(*store, *workers, *records, *artifacts, solver);
   scheduler = std::make_unique<Scheduler>(
       Scheduler::Options{.unfinished_max = options.limits.unfinished_jobs,
                          .embedded = options.embedded},
@@ -208,6 +210,11 @@ absl::Status Server::Parts::OpenSnapshots() {
                                         store->writable() ? SnapshotFolder::Use::kWrite
                                                           : SnapshotFolder::Use::kRead,
                                         options.limits.snapshots));
+  ASSIGN_OR_RETURN(artifacts,
+                   ArtifactFolder::Open(folder,
+                                        store->writable() ? ArtifactFolder::Use::kWrite
+                                                          : ArtifactFolder::Use::kRead,
+                                        options.limits.artifact_bytes));
   snapshot_writer = std::make_unique<SnapshotWriter>(*snapshots, [this] {
     return SnapshotText(records->knowledge(), kSnapshotBytesMax);
   });
@@ -272,7 +279,7 @@ absl::Status Server::Parts::Serve() {
   device_service = std::make_unique<DeviceService>(*store, *workers, *devices, tools);
   profile_service = std::make_unique<ProfileService>(
       ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
-  record_service = std::make_unique<RecordService>(*records, executors);
+  record_service = std::make_unique<RecordService>(*records, *artifacts, executors);
   snapshot_service = std::make_unique<SnapshotService>(*snapshots, *snapshot_writer, executors);
   bench_service =
       std::make_unique<BenchService>(*store, catalogue, *devices, *workers, *records, tools);

@@ -88,6 +88,8 @@ void AddLimits(CLI::App& app, tune::server::Limits& limits) {
            "Of a compiler's log of a variant; the rest is cut");
   AddBytes(app, "--cache-bytes", limits.cache_bytes, kMiB, 1024 * kGiB,
            "Of the compile cache on disk; the least used goes");
+  AddBytes(app, "--artifact-bytes", limits.artifact_bytes, kMiB, 1024 * kGiB,
+           "Of the artifacts of records on disk; those that no snapshot names go");
   AddCount(app, "--queue", limits.unfinished_jobs, 1u, 100000u, "Jobs that wait or run");
   AddCount(app, "--job-deaths", limits.job_deaths, 1u, 1000u,
            "A sweep fails once the daemon died so often while it ran");

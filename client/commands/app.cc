@@ -55,9 +55,9 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {
-    "bench",       "best",         "compare", "gate",        "history",
-    "history add", "kernel check", "profile", "space count", "space show",
-    "space sample", "sweep"};
+    "bench",       "best",         "compare", "explain",     "gate",       "history",
+    "history add", "kernel check", "profile", "space count", "space show", "space sample",
+    "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -137,6 +137,7 @@ void AddCommands(CLI::App& app, Session& session) {
   app.footer(kFooter);
   AddSweep(app, session);
   AddBest(app, session);
+  AddExplain(app, session);
   AddKernel(app, session);
   AddImport(app, session);
   AddSpace(app, session);

@@ -18,6 +18,7 @@ void AddDevice(CLI::App& app, Session& session);  // device list|show
 void AddDeviceMeasures(CLI::App& device, Session& session);  // device ceilings|calibrate
 void AddProfile(CLI::App& app, Session& session);  // profile KERNEL
 void AddBest(CLI::App& app, Session& session);  // best KERNEL
+void AddExplain(CLI::App& app, Session& session);  // explain KERNEL
 void AddImport(CLI::App& app, Session& session);  // import SCRIPT
 void AddJob(CLI::App& app, Session& session);    // job list|watch|cancel
 void AddTrial(CLI::App& app, Session& session);  // trial list

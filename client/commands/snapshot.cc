@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/export/export_format.h"
 #include "client/format.h"
@@ -36,6 +38,7 @@ struct SnapshotFlags {
   std::string device;
   std::string format = "json";
   uint32_t keep = 0;
+  bool artifacts = false;
   bool json = false;
 };
 
@@ -251,6 +254,54 @@ absl::StatusOr<Exported> Convert(const WholeSnapshot& whole, const SnapshotFlags
   return Exported{.files = {{"", whole.text}}};
 }
 
+absl::StatusOr<std::string> ReadArtifact(Connection& connection, const std::string& artifact) {
+  std::string text;
+  while (true) {
+    grpc::ClientContext context;
+    SetDeadline(context, kTimeout);
+    v1::ReadArtifactRequest request;
+    request.set_artifact(artifact);
+    request.set_offset(text.size());
+    v1::ReadArtifactResponse response;
+    absl::Status status =
+        FromGrpc(connection.records().ReadArtifact(&context, request, &response));
+    if (!status.ok()) return status;
+    text += response.piece();
+    if (response.piece().empty() || text.size() >= response.bytes()) return text;
+  }
+}
+
+// Those that the snapshot names, into the folder `artifacts` beside its file. One that is not kept
+// any more is said and left out.
+absl::Status ExportArtifacts(Connection& connection, const WholeSnapshot& whole,
+                             const SnapshotFlags& flags) {
+  const auto json = nlohmann::json::parse(whole.text, nullptr, /*allow_exceptions=*/false);
+  std::set<std::string> wanted;
+  for (const nlohmann::json& record : Member(json, "records")) {
+    const bool ours = flags.kernel.empty() || TextOf(record, "kernel") == flags.kernel;
+    const std::string artifact = TextOf(record, "artifact");
+    if (ours && !artifact.empty()) wanted.insert(artifact);
+  }
+  const std::filesystem::path folder =
+      std::filesystem::path(flags.file).parent_path() / "artifacts";
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  for (const std::string& artifact : wanted) {
+    auto text = ReadArtifact(connection, artifact);
+    if (absl::IsNotFound(text.status()) || absl::IsInvalidArgument(text.status())) {
+      std::fprintf(stderr, "left out: %s\n", std::string(text.status().message()).c_str());
+      continue;
+    }
+    if (!text.ok()) return text.status();
+    const std::string hex = std::string(absl::StripPrefix(artifact, "sha256:"));
+    const std::string path = folder / absl::StrCat("sha256-", hex, ".artifact");
+    const absl::Status written = WriteFile(path, *text);
+    if (!written.ok()) return written;
+    std::printf("%s\n", path.c_str());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Export(Session& session, const SnapshotFlags& flags) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
@@ -266,6 +317,10 @@ absl::Status Export(Session& session, const SnapshotFlags& flags) {
     const absl::Status written = WriteFile(path, file.text);
     if (!written.ok()) return written;
     std::printf("%s\n", path.c_str());
+  }
+  if (flags.artifacts) {
+    const absl::Status status = ExportArtifacts(**connection, *whole, flags);
+    if (!status.ok()) return status;
   }
   for (const std::string& note : exported->notes) std::fprintf(stderr, "%s\n", note.c_str());
   std::fprintf(stderr, "of %s\n", LineOf(whole->snapshot).c_str());
@@ -370,9 +425,13 @@ void AddSnapshot(CLI::App& app, Session& session) {
   write->add_option("--format", flags->format, FormatHelp())
       ->check(CLI::IsMember(FormatNames()))
       ->capture_default_str();
-  write->add_option("--kernel", flags->kernel, "Whose records; for all formats but json");
+  write->add_option("--kernel", flags->kernel,
+                    "Whose records, for all formats but json; whose artifacts");
   write->add_option("--device", flags->device,
                     "Name; for all formats but json, if there are several");
+  write->add_flag("--artifacts", flags->artifacts,
+                  "Also what the records' configs were compiled to, into the folder `artifacts` "
+                  "beside FILE: for tunectl.kernel of the Python package");
   CLI::App* read = verb("import", "Take a snapshot from a file, and pin it", Import);
   read->add_option("FILE", flags->file, "To read")->required();
   read->add_option("--note", flags->note, "Of the pin");

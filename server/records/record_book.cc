@@ -29,13 +29,13 @@ DimMatch FromSpec(v1::DimMatch match) {
   }
 }
 
+}  // namespace
+
 KernelPolicy PolicyOf(const Kernel& kernel) {
   KernelPolicy policy{.kernel_name = kernel.spec().name(), .kernel_hash = kernel.hash()};
   for (const v1::Dim& dim : kernel.spec().dims()) policy.dims[dim.name()] = FromSpec(dim.match());
   return policy;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
                                                              const Catalogue& catalogue,
@@ -200,11 +200,15 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) con
   Found result{.answer = {.match = match.match,
                           .reason = match.reason,
                           .record = match.record,
-                          .snapshot = state.known.index}};
+                          .snapshot = state.known.index,
+                          .kernel = found->second,
+                          .problem = std::move(problem),
+                          .device_name = std::move(place.device_name),
+                          .traits = place.traits}};
   if (match.config != nullptr) {
     result.answer.config = *match.config;
   } else {
-    result.wanted = {found->second, std::move(problem), place.traits};
+    result.wanted = {found->second, result.answer.problem, place.traits};
   }
   if (!place.note.empty()) absl::StrAppend(&result.answer.reason, "; ", place.note);
   return result;

@@ -32,6 +32,9 @@ struct RecordQuery {
   std::string kernel_hash;  // empty: the catalogue's
 };
 
+// How a look-up matches the kernel's dims.
+KernelPolicy PolicyOf(const Kernel& kernel);
+
 // Of this very source.
 RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device);
 
@@ -41,6 +44,11 @@ struct RecordAnswer {
   std::string reason;
   const db::RecordRow* record = nullptr;  // of `snapshot`; null for kNone
   std::shared_ptr<const LookupIndex> snapshot;
+  // What was asked for, defaults filled in.
+  std::shared_ptr<const Kernel> kernel;
+  Problem problem;
+  std::string device_name;
+  TargetTraits traits;
 };
 
 // What look-ups are answered from. Never changes.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/record_service.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
+#include "server/records/explanation.h"
 #include "server/records/record_convert.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
@@ -13,6 +15,9 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kLookupCap = absl::Minutes(2);
+constexpr uint32_t kComparedRecords = 5;
+constexpr uint32_t kComparedRecordsMax = 1000;
+constexpr size_t kPieceBytes = size_t{2} << 20;
 
 RecordQuery QueryOf(const v1::LookupRequest& request) {
   return {.kernel_name = request.kernel_name(),
@@ -57,6 +62,37 @@ grpc::ServerUnaryReactor* RecordService::ListRecords(grpc::CallbackServerContext
       }
     }
     response->set_snapshot_id(snapshot->snapshot_id());
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* RecordService::Explain(grpc::CallbackServerContext* context,
+                                                 const v1::ExplainRequest* request,
+                                                 v1::ExplainResponse* response) {
+  return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
+    const absl::StatusOr<RecordAnswer> answer =
+        records_.Lookup(QueryOf(request->question()), cancelled);
+    RETURN_IF_ERROR(Fill(answer, *response->mutable_answer()));
+    *response->mutable_problem() = ToProto(answer->problem);
+    response->set_device_name(answer->device_name);
+    response->set_target(answer->traits.target);
+    const uint32_t most = request->most() == 0 ? kComparedRecords : request->most();
+    for (const Candidate& one :
+         CompareWithRecords(*answer, std::min(most, kComparedRecordsMax))) {
+      Encode(one, *response->add_candidates());
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* RecordService::ReadArtifact(grpc::CallbackServerContext* context,
+                                                      const v1::ReadArtifactRequest* request,
+                                                      v1::ReadArtifactResponse* response) {
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(ArtifactFolder::Piece piece,
+                     artifacts_.Read(request->artifact(), request->offset(), kPieceBytes));
+    response->set_piece(std::move(piece.bytes));
+    response->set_bytes(piece.whole_bytes);
     return absl::OkStatus();
   });
 }

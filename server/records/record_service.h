@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "server/artifacts/artifact_folder.h"
 #include "server/rpc/executor.h"
 #include "server/records/record_book.h"
 #include "tune/v1/record.grpc.pb.h"
@@ -11,8 +12,9 @@ namespace tune::server {
 // to be sought. Thread-safe.
 class RecordService : public v1::RecordService::CallbackService {
  public:
-  RecordService(const RecordBook& records, Executors& executors)
-      : records_(records), executors_(executors) {}
+  // All must outlive the service.
+  RecordService(const RecordBook& records, const ArtifactFolder& artifacts, Executors& executors)
+      : records_(records), artifacts_(artifacts), executors_(executors) {}
 
   grpc::ServerUnaryReactor* Lookup(grpc::CallbackServerContext* context,
                                    const v1::LookupRequest* request,
@@ -20,9 +22,16 @@ class RecordService : public v1::RecordService::CallbackService {
   grpc::ServerUnaryReactor* ListRecords(grpc::CallbackServerContext* context,
                                         const v1::ListRecordsRequest* request,
                                         v1::ListRecordsResponse* response) override;
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const v1::ExplainRequest* request,
+                                    v1::ExplainResponse* response) override;
+  grpc::ServerUnaryReactor* ReadArtifact(grpc::CallbackServerContext* context,
+                                         const v1::ReadArtifactRequest* request,
+                                         v1::ReadArtifactResponse* response) override;
 
  private:
   const RecordBook& records_;
+  const ArtifactFolder& artifacts_;
   Executors& executors_;
 };
 

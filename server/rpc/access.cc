@@ -36,6 +36,8 @@ constexpr std::pair<absl::string_view, Needs> kCalls[] = {
     {"/tune.v1.ProfileService/GetCalibration", Needs::kReading},
     {"/tune.v1.RecordService/Lookup", Needs::kReading},
     {"/tune.v1.RecordService/ListRecords", Needs::kReading},
+    {"/tune.v1.RecordService/Explain", Needs::kReading},
+    {"/tune.v1.RecordService/ReadArtifact", Needs::kReading},
     {"/tune.v1.SnapshotService/ListSnapshots", Needs::kReading},
     {"/tune.v1.SnapshotService/ReadSnapshot", Needs::kReading},
     {"/tune.v1.SnapshotService/PinSnapshot", Needs::kTrust},

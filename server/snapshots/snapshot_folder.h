@@ -71,7 +71,6 @@ class SnapshotFolder {
   std::vector<StoredSnapshot> ListLocked() const;
   std::vector<StoredSnapshot> PruneLocked(uint32_t keep);
   std::string FileOf(const std::string& digest, absl::string_view suffix) const;
-  absl::Status WriteFile(const std::string& path, absl::string_view text) const;
 
   const std::string path_;
   const Use use_;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "server/records/lookup/reason.h"
 #include "server/records/record_convert.h"
 #include "tuner/device_profile.h"
 #include "tuner/sha256.h"
@@ -42,24 +43,11 @@ Json ToJson(const Config& config) {
   return json;
 }
 
-const char* RuleOf(v1::DimMatch match) {
-  switch (match) {
-    case v1::DIM_MATCH_EXACT:
-      return "exact";
-    case v1::DIM_MATCH_BUCKETED:
-      return "bucketed";
-    case v1::DIM_MATCH_IGNORED:
-      return "ignored";
-    default:
-      return "nearest";
-  }
-}
-
-Json ToJson(const v1::Dim& dim) {
+Json ToJson(const v1::Dim& dim, DimMatch match) {
   Json on = Json::array();
   for (const v1::DimOn& other : dim.on()) on.push_back({other.target(), other.default_value()});
   return {{"name", dim.name()},
-          {"match", RuleOf(dim.match())},
+          {"match", ToText(match)},
           {"default", dim.default_value()},
           {"on", std::move(on)},
           {"min", dim.min()},
@@ -89,6 +77,38 @@ Json ToJson(const v1::Launch& launch, const std::string& when) {
           {"shared_bytes", launch.shared_bytes()}};
 }
 
+const char* RoleOf(v1::Role role) {
+  switch (role) {
+    case v1::ROLE_OUTPUT:
+      return "output";
+    case v1::ROLE_INOUT:
+      return "inout";
+    case v1::ROLE_SCRATCH:
+      return "scratch";
+    default:
+      return "input";
+  }
+}
+
+// What a caller passes, and of which shape: scratch and tensor maps are no business of his.
+Json ToJson(const v1::Arg& arg) {
+  Json json = {{"name", arg.name()}};
+  if (arg.has_buffer()) {
+    const v1::Buffer& buffer = arg.buffer();
+    json.update({{"kind", "buffer"},
+                 {"dtype", buffer.dtype()},
+                 {"shape", ToJson(buffer.shape())},
+                 {"role", RoleOf(buffer.role())}});
+  } else if (arg.has_symbol()) {
+    json.update({{"kind", "symbol"},
+                 {"dtype", arg.symbol().dtype()},
+                 {"shape", ToJson(arg.symbol().shape())}});
+  } else {
+    json["kind"] = arg.has_scalar() ? "scalar" : "tensor_map";
+  }
+  return json;
+}
+
 // What decides which config answers for a problem: how its dims match, and which configs are valid.
 Json ToJson(const Kernel& kernel) {
   const v1::KernelSpec& spec = kernel.spec();
@@ -97,15 +117,19 @@ Json ToJson(const Kernel& kernel) {
                {"on_host", TraitsOf(kernel.language()).on_host},
                {"targets", ToJson(spec.targets())},
                {"dtypes", ToJson(spec.dtypes())}};
-  for (const char* list : {"dims", "params", "lets", "constraints", "steps"}) {
+  for (const char* list : {"dims", "params", "lets", "constraints", "args", "steps"}) {
     json[list] = Json::array();
   }
-  for (const v1::Dim& dim : spec.dims()) json["dims"].push_back(ToJson(dim));
+  const KernelPolicy policy = PolicyOf(kernel);
+  for (const v1::Dim& dim : spec.dims()) {
+    json["dims"].push_back(ToJson(dim, policy.dims.at(dim.name())));
+  }
   for (const v1::Param& param : spec.params()) json["params"].push_back(ToJson(param));
   for (const v1::Let& let : spec.lets()) json["lets"].push_back({let.name(), let.value()});
   for (const v1::Constraint& constraint : spec.constraints()) {
     json["constraints"].push_back(constraint.expression());
   }
+  for (const v1::Arg& arg : spec.args()) json["args"].push_back(ToJson(arg));
   if (spec.steps().empty()) json["steps"].push_back(ToJson(spec.launch(), ""));
   for (const v1::Step& step : spec.steps()) {
     json["steps"].push_back(ToJson(step.launch(), step.when()));
@@ -166,6 +190,7 @@ Json ToJson(const db::RecordRow& record) {
           {"default_latency_ns", record.default_latency_ns},
           {"published_unix_ms", record.published_unix_ms},
           {"binary_sha256", record.trial.resources.binary_sha256},
+          {"artifact", record.artifact},
           {"evidence", absl::StrCat("sha256:", Sha256Hex(ToProto(record).SerializeAsString()))}};
 }
 

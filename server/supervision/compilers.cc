@@ -200,10 +200,7 @@ absl::StatusOr<std::string> Compilers::CompileReference(ProblemPlan& problem,
   problem.reference.steps = std::move(result.steps);
   problem.reference.symbols = std::move(result.symbols);
   Artifact& artifact = result.artifact;
-  if (artifact.outcome == Outcome::kOk) {
-    problem.reference.steps = std::move(result.steps);
-    return std::move(artifact.binary);
-  }
+  if (artifact.outcome == Outcome::kOk) return std::move(artifact.binary);
   return absl::InvalidArgumentError(ReferenceFault(problem, result));
 }
 

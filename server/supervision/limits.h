@@ -14,6 +14,7 @@ struct Limits {
   int64_t gate_binary_bytes = int64_t{256} << 20;  // of all binaries that a gate run keeps
   int64_t log_bytes = int64_t{64} << 10;           // of a compiler's words about a variant
   int64_t cache_bytes = int64_t{2} << 30;          // of the compile cache, on disk
+  int64_t artifact_bytes = int64_t{4} << 30;       // of the artifacts of records, on disk
   // Compile workers, of each language; 0: one per hardware thread that has memory for one.
   int compile_workers = 0;
   int64_t connection_bytes = int64_t{256} << 20;  // of all clients' connections and calls

@@ -70,6 +70,9 @@ class WorkerEvaluator : public Evaluator {
   void Appraise(Trial& trial) const override;
   void SetRival(double latency_ns) override { rival_latency_ns_ = latency_ns; }
 
+  // What Remeasure has run of a config; nothing if it has not, or the config did not compile.
+  std::optional<Program> MeasuredProgram(const Config& config) const;
+
   // Of the budget.
   absl::Duration time_left() const;
   const DeviceInfo& device() const { return info_; }

@@ -108,6 +108,12 @@ absl::StatusOr<std::vector<WorkerEvaluator::ItemPtr>> WorkerEvaluator::ReadyForC
   return absl::CancelledError("cancelled while confirming the winner");
 }
 
+std::optional<Program> WorkerEvaluator::MeasuredProgram(const Config& config) const {
+  const auto found = finalists_.find(ToText(config));
+  if (found == finalists_.end() || found->second->binary.empty()) return std::nullopt;
+  return WithBinary(found->second->plan, found->second->binary);
+}
+
 absl::StatusOr<Trial> WorkerEvaluator::MeasureAgain(const Item& item, DeviceSupervisor& device) {
   if (item.trial.outcome != Outcome::kOk) return item.trial;
   Item again = item;

@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "db/store_faults.h"
+#include "server/artifacts/artifact_text.h"
 #include "server/sweep/progress_meter.h"
 #include "server/sweep/submission.h"
 #include "tuner/device_profile.h"
@@ -73,6 +74,8 @@ class SweepRun {
   JobWork::End Ended(const absl::Status& status);
   // The record to publish; nothing unless a winner was confirmed.
   std::optional<db::RecordRow> Record() const;
+  // What the record's config was compiled to, as a file.
+  absl::StatusOr<std::string> Artifact(const db::RecordRow& record) const;
 
  private:
   absl::Status LoadKernel();
@@ -460,14 +463,32 @@ std::optional<db::RecordRow> SweepRun::Record() const {
   return record;
 }
 
+absl::StatusOr<std::string> SweepRun::Artifact(const db::RecordRow& record) const {
+  const std::optional<Program> program = evaluator_->MeasuredProgram(record.trial.config);
+  if (!program) return absl::NotFoundError("its program was not kept");
+  return ArtifactText(record.key, record.kernel_name, record.trial.config, *program);
+}
+
 }  // namespace
+
+// A record without its artifact is worth having.
+void SweepRunner::KeepArtifact(absl::StatusOr<std::string> text, db::RecordRow& record) {
+  absl::StatusOr<std::string> kept = text.ok() ? artifacts_.Put(*text) : text.status();
+  if (kept.ok()) {
+    record.artifact = *std::move(kept);
+  } else {
+    spdlog::warn("the artifact of sweep {} is not kept: {}", record.trial.sweep_id,
+                 kept.status().ToString());
+  }
+}
 
 JobWork::End SweepRunner::Run(SweepWork& work, JobContext& context) {
   const int64_t id = work.view().row.id;
   const auto run = std::make_shared<SweepRun>(store_, workers_, solver_, work, context);
   const absl::Status status = run->Go();
   if (!status.ok() && !context.stop()) spdlog::warn("sweep {}: {}", id, status.ToString());
-  if (const std::optional<db::RecordRow> record = run->Record()) {
+  if (std::optional<db::RecordRow> record = run->Record()) {
+    KeepArtifact(run->Artifact(*record), *record);
     const absl::Status published = run->Persist([&] { return records_.Publish(*record); });
     if (!published.ok()) {
       spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "db/store.h"
+#include "server/artifacts/artifact_folder.h"
 #include "server/supervision/workers.h"
 #include "server/records/record_book.h"
 #include "server/kernels/space_solver.h"
@@ -15,16 +16,24 @@ namespace tune::server {
 class SweepRunner {
  public:
   // All must outlive the runner.
-  SweepRunner(db::Store& store, Workers& workers, RecordBook& records, SpaceSolver& solver)
-      : store_(store), workers_(workers), records_(records), solver_(solver) {}
+  SweepRunner(db::Store& store, Workers& workers, RecordBook& records, ArtifactFolder& artifacts,
+              SpaceSolver& solver)
+      : store_(store),
+        workers_(workers),
+        records_(records),
+        artifacts_(artifacts),
+        solver_(solver) {}
 
   // See RunSweepJob.
   JobWork::End Run(SweepWork& work, JobContext& context);
 
  private:
+  void KeepArtifact(absl::StatusOr<std::string> text, db::RecordRow& record);
+
   db::Store& store_;
   Workers& workers_;
   RecordBook& records_;
+  ArtifactFolder& artifacts_;
   SpaceSolver& solver_;
 };
 

@@ -60,7 +60,8 @@ TEST_F(WholeRowsTest, Records) {
                    .tie_count = 1,
                    .published_unix_ms = 8,
                    .seed = sweep_.seed,
-                   .ties = {{trial.config, trial.measurement.latency_ns_median}}};
+                   .ties = {{trial.config, trial.measurement.latency_ns_median}},
+                   .artifact = "sha256:a"};
   record.id = opened_.PublishRecord(record).value();
   EXPECT_THAT(Differences(record, opened_.CurrentRecords()->at(0)), IsEmpty());
 }

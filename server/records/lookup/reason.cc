@@ -77,6 +77,20 @@ std::string Opening(Match match, const LookupQuery& query, const db::RecordRow& 
 
 }  // namespace
 
+const char* ToText(DimMatch match) {
+  switch (match) {
+    case DimMatch::kExact:
+      return "exact";
+    case DimMatch::kBucketed:
+      return "bucketed";
+    case DimMatch::kIgnored:
+      return "ignored";
+    case DimMatch::kNearest:
+      break;
+  }
+  return "nearest";
+}
+
 double AxisPosition(int64_t value) {
   return value >= 1 ? std::log2(static_cast<double>(value)) : static_cast<double>(value) - 1;
 }

@@ -19,6 +19,9 @@ struct Bucket {
 };
 Bucket BucketOf(int64_t value);
 
+// "exact", "bucketed", "nearest", "ignored".
+const char* ToText(DimMatch match);
+
 // Why this record: which fields differ, both values, and how far apart they are.
 std::string ExplainMatch(Match match, const LookupQuery& query, const db::RecordRow& record,
                          const std::map<std::string, DimMatch>& dims,

@@ -1,91 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package against a real daemon on the CPU device. Run by ctest; needs TUNE_BIN."""
-import importlib.util
 import json
 import os
-import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import types
 import unittest
 import unittest.mock
 
+import daemon_kit
 import kit
 import tunectl
+from daemon_kit import NEEDS_GRPC, SAXPY
 
-BIN = pathlib.Path(os.environ["TUNE_BIN"])
-SAXPY = str(kit.ROOT / "docs/examples/saxpy/saxpy.textproto")
-TIMEOUT_SECONDS = 240
-NEEDS_GRPC = unittest.skipUnless(
-    importlib.util.find_spec("grpc") and importlib.util.find_spec("google.protobuf"),
-    "grpcio or protobuf is not installed")
 # Prints the digest and a config, as a rank of a job would at its start.
 RANK = ("import json, tunectl; answer = tunectl.best('saxpy', n=65536, device='cpu'); "
         "print(json.dumps([tunectl.digest(), dict(answer), answer.match]))")
 
 
-class DaemonTest(kit.PackageTest):
+class DaemonTest(daemon_kit.DaemonTest):
     @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="tune-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.home = pathlib.Path(folder.name)
-        cls.address = f"unix:{cls.home}/d.sock"
-        cls.environ = {**os.environ, "TUNE_STATE_DIR": str(cls.home / "state"), "TUNE_ADDRESS": cls.address,
-                       "XDG_RUNTIME_DIR": str(cls.home), "NO_COLOR": "1"}
-        cls.daemon = None
-        cls.addClassCleanup(lambda: cls.kill(signal.SIGKILL))
-        cls.start()
+    def prepare(cls):
         for size in (4096, 65536, 1048576):
             cls.sweep(size)
-
-    @classmethod
-    def start(cls, *flags):
-        cls.daemon = subprocess.Popen([str(BIN / "tunerd"), *flags], env={**cls.environ, "TUNE_ADDRESS": cls.address},
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(200):
-            with socket.socket(socket.AF_UNIX) as probe:
-                if probe.connect_ex(str(cls.home / "d.sock")) == 0:
-                    return
-            time.sleep(0.05)
-        raise AssertionError("tunerd does not answer")
-
-    @classmethod
-    def kill(cls, how):
-        if cls.daemon is not None:
-            cls.daemon.send_signal(how)
-            cls.daemon.wait(timeout=60)
-            cls.daemon = None
-
-    @classmethod
-    def tunectl(cls, *arguments, ok=True, **more):
-        done = subprocess.run([str(BIN / "tunectl"), *map(str, arguments)], env={**cls.environ, **more},
-                              capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
-        if ok and done.returncode != 0:
-            raise AssertionError(f"{arguments}: {done.stdout}{done.stderr}")
-        return done
-
-    @classmethod
-    def sweep(cls, size, *flags):
-        cls.tunectl("sweep", SAXPY, "--n", size, "--device", "cpu", "--budget", "2", *flags)
-
-    @classmethod
-    def snapshots(cls):
-        return json.loads(cls.tunectl("snapshot", "list", "--json").stdout)["snapshots"]
-
-    @classmethod
-    def newest(cls):
-        return next(one["digest"] for one in cls.snapshots() if one.get("newest"))
-
-    def environment(self):
-        return {"TUNE_STATE_DIR": str(self.home / "state"), "TUNE_ADDRESS": self.address,
-                "TUNE_CACHE_DIR": str(self.path / "cache")}
 
 
 class Answers(DaemonTest):

@@ -14,6 +14,8 @@ PACKAGE = ROOT / "client/python/src"
 sys.path.insert(0, str(PACKAGE))
 
 H200 = "NVIDIA H200"
+# Where the build is; all else of the environment is the test's own.
+KEPT = ("TUNE_BIN", "TUNE_PROTO_SET", "TUNE_LAUNCH_LIBRARY")
 TARGETS = {
     "cpu": {"is_host": True, "sm": 0, "sm_count": 1, "max_threads_per_block": 1024, "max_shared_bytes": 1 << 20},
     "sm_90a": {"is_host": False, "sm": 90, "sm_count": 132, "max_threads_per_block": 1024,
@@ -77,7 +79,7 @@ class PackageTest(unittest.TestCase):
 
         self.addCleanup(restore)
         for name in [*os.environ]:
-            if name.startswith("TUNE_") and name not in ("TUNE_BIN", "TUNE_PROTO_SET") or name == "WORLD_SIZE":
+            if name.startswith("TUNE_") and name not in KEPT or name == "WORLD_SIZE":
                 del os.environ[name]
         os.environ.update(self.environment())
         from tunectl import _client

@@ -421,8 +421,8 @@ TEST(Kernel, RejectsWhatIsTooLargeOrNoText) {
             "s:1:1: name: '' is no kernel name: a lower case letter, then lower "
             "case letters, digits, '_' and '-', at most 64");
   std::map<std::string, std::string> files = TestFiles();
-  files["scale.cu"] = std::string(1 << 20, ' ');
-  EXPECT_THAT(message(TestSpecText(), files), HasSubstr("the most is 1048576"));
+  files["scale.cu"] = std::string(4 << 20, ' ');
+  EXPECT_THAT(message(TestSpecText(), files), HasSubstr("the most is 4194304"));
   files["scale.cu"] = std::string("a\0b", 3);
   EXPECT_EQ(message(TestSpecText(), files), "s:3:1: source: file 'scale.cu' is not text: "
             "line 1 has a NUL byte");

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cpu/host_info.h"
 
-#include <errno.h>
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,29 +14,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "tuner/device/cpu/usable_cpus.h"
 #include "tuner/sha256.h"
 
 namespace tune::cpu {
 namespace {
 
-constexpr int kCpusMax = 8192;
 constexpr int kCacheLevels = 8;
 // Where the system does not tell: about what a core has to itself.
 constexpr int64_t kCacheBytesUnknown = 8 << 20;
-
-std::vector<int> UsableCpus() {
-  std::vector<int> cpus;
-  cpu_set_t* set = CPU_ALLOC(kCpusMax);
-  const size_t bytes = CPU_ALLOC_SIZE(kCpusMax);
-  CPU_ZERO_S(bytes, set);
-  if (sched_getaffinity(0, bytes, set) == 0) {
-    for (int cpu = 0; cpu < kCpusMax; ++cpu) {
-      if (CPU_ISSET_S(static_cast<size_t>(cpu), bytes, set)) cpus.push_back(cpu);
-    }
-  }
-  CPU_FREE(set);
-  return cpus;
-}
 
 std::string ModelName(const utsname& system) {
   std::ifstream file("/proc/cpuinfo");

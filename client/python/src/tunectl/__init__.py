@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuned configs for training jobs.
+"""Tuned configs and kernels for training jobs.
 
     import tunectl
 
@@ -16,18 +16,20 @@ Importing this imports the standard library only. docs/training-jobs.md is the g
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._answer import Answer, NoExactRecord, Value
 from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_client, pin, use
 
 if TYPE_CHECKING:
+    from ._callable import TunedKernel
     from ._explain import Explanation
+    from ._program import LaunchError
     from ._work import Rows, jobs, submit, sweeps, wait
 
-__all__ = ["Answer", "Client", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
-           "best_many", "digest", "explain", "jobs", "open", "pin", "submit", "sweeps", "wait"]
+__all__ = ["Answer", "Client", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
+           "best_many", "digest", "explain", "jobs", "kernel", "open", "pin", "submit", "sweeps", "wait"]
 __version__ = "0.1.0"
 
 
@@ -88,12 +90,37 @@ def explain(kernel: str, *, most: int = 5, **question: Any) -> Explanation:
     return current().explain(kernel, most=most, **question)
 
 
+def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
+           gradient: Optional[Callable[..., Any]] = None, **dims: int) -> TunedKernel:
+    """A tuned kernel as a function of tensors: the binary that the sweep measured, launched as it was.
+
+    fallback  the framework's own function of the same inputs. It runs, and that is said once, where
+              there is no record of these very sizes, no artifact, no device, or a gradient is needed
+              and `gradient` is not given. None: such a call raises LookupError
+    gradient  of (inputs, outputs, gradients of the outputs), each a tuple: the gradients of the inputs
+    dims      those that the shapes of the inputs do not tell, such as a mode
+
+        softmax = tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))
+        y = softmax(x)
+
+    Never raises because a daemon is away, and waits for none longer than the deadline of `open`.
+    docs/training-jobs.md says what is trusted.
+    """
+    from ._callable import TunedKernel
+
+    return TunedKernel(name, fallback, gradient, dims)
+
+
 def digest() -> str:
     """Of the snapshot that this process answers from: print it on every rank. "" without one."""
     return current().digest
 
 
 def __getattr__(name: str) -> Any:
+    if name == "LaunchError":
+        from ._program import LaunchError
+
+        return LaunchError
     if name in ("Rows", "jobs", "submit", "sweeps", "wait"):
         from . import _work
 

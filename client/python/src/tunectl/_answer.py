@@ -30,13 +30,14 @@ class Answer(Mapping[str, Value]):
     record    the number of the record that answers; 0 for a default
     published_unix_ms    of the record; 0 for a default
     evidence  the digest of the record's measurement, "sha256:..."; "" for a default
+    artifact  the digest of what the config was compiled to, for this very problem; "" if none is kept
     snapshot  the digest of the snapshot that answered; "" without one
     source    where that came from: "file", "cache", "daemon", "bundled", "none"
     """
 
     __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype",
                  "latency_ns", "latency_ns_low", "latency_ns_high", "confidence", "record",
-                 "published_unix_ms", "evidence", "snapshot", "source")
+                 "published_unix_ms", "evidence", "artifact", "snapshot", "source")
 
     match: str
     reason: str
@@ -52,6 +53,7 @@ class Answer(Mapping[str, Value]):
     record: int
     published_unix_ms: int
     evidence: str
+    artifact: str
     snapshot: str
     source: str
 
@@ -70,6 +72,7 @@ class Answer(Mapping[str, Value]):
             "record": record["id"] if record is not None else 0,
             "published_unix_ms": record["published_unix_ms"] if record is not None else 0,
             "evidence": record["evidence"] if record is not None else "",
+            "artifact": str(record.get("artifact", "")) if record is not None else "",
             "snapshot": snapshot, "source": source,
         }.items():
             object.__setattr__(self, name, value)

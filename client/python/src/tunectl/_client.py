@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from ._answer import Answer, NoExactRecord, Value
 
 if TYPE_CHECKING:
+    from ._artifact import Artifact, ArtifactSource
     from ._explain import Explanation
     from ._sources import Fetched
 
@@ -24,8 +25,9 @@ class UnpinnedError(RuntimeError):
 class Client:
     """A snapshot, and the answers that it gave. Thread-safe; a forked child goes on with it."""
 
-    def __init__(self, fetched: Fetched) -> None:
+    def __init__(self, fetched: Fetched, artifacts: ArtifactSource) -> None:
         self._snapshot = fetched.snapshot
+        self._artifacts = artifacts
         self._source = fetched.source
         self._notes = fetched.notes
         # By what was asked. A dict is safe among threads: at worst an answer is worked out twice.
@@ -83,6 +85,14 @@ class Client:
             return _explain.Explanation(answer, ())
         return _explain.explain(self._snapshot, answer, most)
 
+    def artifact(self, digest: str) -> Artifact:
+        """Of an answer: what its config was compiled to. ArtifactError."""
+        return self._artifacts.find(digest)
+
+    def forget_daemon(self) -> None:
+        """From here on, artifacts come from files."""
+        self._artifacts.ask_daemon = False
+
     def best_many(self, questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
         """An answer to each question: best's arguments by name, "kernel" among them."""
         return [self.best(**question) for question in questions]
@@ -106,7 +116,7 @@ def _world_size() -> int:
 def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address: Optional[str],
          ask_daemon: bool = True) -> Client:
     """See tunectl.open."""
-    from . import _sources
+    from . import _artifact, _sources
 
     wanted = os.environ.get("TUNE_SNAPSHOT", "") if snapshot is None else os.fspath(snapshot)
     wish = _sources.parse_wish(wanted)
@@ -115,8 +125,8 @@ def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address:
             f"this job has {_world_size()} ranks and names no snapshot, so they may read different "
             f"ones; start it with TUNE_SNAPSHOT=sha256:..., which `tunectl snapshot pin` prints, or "
             f"say TUNE_SNAPSHOT=latest if the ranks may differ")
-    fetched = _sources.find(wish, address or _sources.default_address(), _sources.cache_folder(),
-                            max(0.0, deadline), ask_daemon)
+    address, cache = address or _sources.default_address(), _sources.cache_folder()
+    fetched = _sources.find(wish, address, cache, max(0.0, deadline), ask_daemon)
     if fetched.snapshot is None or fetched.source == "bundled":
         import logging
 
@@ -124,7 +134,9 @@ def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address:
             "%s, so configs are %s: %s", "no snapshot was found",
             "those that the package bundles" if fetched.snapshot is not None else "defaults",
             "; ".join(fetched.notes))
-    return Client(fetched)
+    folder = os.path.join(fetched.folder, "artifacts") if fetched.folder else ""
+    return Client(fetched, _artifact.ArtifactSource(folder, cache, address, max(0.0, deadline),
+                                                    ask_daemon))
 
 
 _lock = threading.Lock()
@@ -138,6 +150,8 @@ def _after_fork() -> None:
     global _lock, _is_forked
     _lock = threading.Lock()
     _is_forked = True
+    if _process is not None:
+        _process.forget_daemon()
 
 
 if hasattr(os, "register_at_fork"):

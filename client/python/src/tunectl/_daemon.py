@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a daemon for a snapshot, in a process of its own.
+"""Asks a daemon for a snapshot or an artifact, in a process of its own.
 
 The job's process never imports gRPC for this: it would pay its import, could not fork safely
 afterwards, and could not be sure to come back in time. A raw connection first tells a daemon that is
@@ -29,7 +29,8 @@ def socket_path(address: str) -> str:
     return path[2:] if path.startswith("//") else path
 
 
-def _trusted_users() -> set[int]:
+def trusted_users() -> set[int]:
+    """Whose files and sockets count as the daemon's: ours, root's, TUNE_DAEMON_USER's."""
     users = {os.geteuid(), 0}
     name = os.environ.get("TUNE_DAEMON_USER", "")
     if name.isdigit():
@@ -48,7 +49,7 @@ def _check_peer(connection: socket.socket, path: str) -> None:
     """gRPC connects again by the path, so nobody else may be able to exchange the socket."""
     import struct
 
-    trusted = _trusted_users()
+    trusted = trusted_users()
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     uid = struct.unpack("3i", credentials)[1]
     if uid not in trusted:
@@ -92,12 +93,21 @@ def _probe(address: str, ends_at: float) -> None:
 
 def fetch(address: str, digest: str, ends_at: float) -> bytes:
     """The snapshot's file; of an empty digest the newest. SnapshotError: there is none in time."""
+    return _ask(address, "snapshot", digest, ends_at, BYTES_MAX)
+
+
+def fetch_artifact(address: str, digest: str, ends_at: float, bytes_max: int) -> bytes:
+    """An artifact's file. SnapshotError: there is none in time."""
+    return _ask(address, "artifact", digest, ends_at, bytes_max)
+
+
+def _ask(address: str, what: str, digest: str, ends_at: float, bytes_max: int) -> bytes:
     _probe(address, ends_at)
     import json
     import subprocess
 
-    order = {"path": sys.path, "address": address, "digest": digest,
-             "seconds": _left(ends_at), "bytes_max": BYTES_MAX}
+    order = {"path": sys.path, "address": address, "what": what, "digest": digest,
+             "seconds": _left(ends_at), "bytes_max": bytes_max}
     try:
         helper = subprocess.Popen([sys.executable, "-I", _FETCH], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)

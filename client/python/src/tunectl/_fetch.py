@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program: reads what is wanted from stdin, asks the daemon, writes the snapshot to stdout.
+"""A program: reads what is wanted from stdin, asks the daemon, writes the file to stdout.
 
 The job's process starts it and kills it at the deadline (_daemon.py), so all that gRPC does happens
 here.
@@ -21,7 +21,8 @@ def main() -> int:
         return 1
     try:
         with _rpc.Connection(order["address"], order["seconds"]) as daemon:
-            data = daemon.read_snapshot(order["digest"], order["bytes_max"])
+            read = daemon.read_artifact if order["what"] == "artifact" else daemon.read_snapshot
+            data = read(order["digest"], order["bytes_max"])
     except _rpc.DaemonError as error:
         print(error, file=sys.stderr)
         return 1

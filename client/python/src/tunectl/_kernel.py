@@ -98,6 +98,16 @@ class Kernel:
             found = self._expressions[text] = Expression(text)
         return found
 
+    @property
+    def args(self) -> list[Mapping[str, Any]]:
+        """What a launch takes; empty in snapshots that older daemons wrote."""
+        return [arg for arg in self._spec.get("args", []) if isinstance(arg, dict)]
+
+    def shape(self, arg: Mapping[str, Any], problem: Problem, target: Target) -> tuple[int, ...]:
+        """Of a buffer or symbol. ExpressionError."""
+        scope = self._scope(problem, target, {})
+        return tuple(operator.index(self._expression(text).evaluate(scope)) for text in arg["shape"])
+
     def why_not_on(self, target: Target) -> str:
         """A sentence about a target that the kernel does not run on; empty: it does."""
         if target.is_host and not self._spec["on_host"]:

@@ -125,6 +125,17 @@ class Connection:
             if not answer.piece or len(data) >= answer.snapshot.bytes:
                 return bytes(data)
 
+    def read_artifact(self, digest: str, bytes_max: int) -> bytes:
+        """The file of an artifact."""
+        data = bytearray()
+        while True:
+            answer = self.call("RecordService", "ReadArtifact", artifact=digest, offset=len(data))
+            data += answer.piece
+            if max(len(data), answer.bytes) > bytes_max:
+                raise DaemonError(f"the artifact has more than {bytes_max} bytes")
+            if not answer.piece or len(data) >= answer.bytes:
+                return bytes(data)
+
     def _described(self, service: str, method: str) -> tuple[Any, Any, Any]:
         described = _pool().FindServiceByName(f"tune.v1.{service}").methods_by_name[method]
         return described, message(described.input_type.name), message(described.output_type.name)

@@ -37,6 +37,7 @@ class Fetched(NamedTuple):
     snapshot: Optional[Snapshot]
     source: str  # "file", "cache", "daemon", "bundled", "none"
     notes: tuple[str, ...]  # what failed on the way, a sentence each
+    folder: str = ""  # that the snapshot's file lies in, where it is a file
 
 
 def parse_wish(text: str) -> Wish:
@@ -101,7 +102,7 @@ def default_address() -> str:
     return f"unix:/tmp/tunerd-{os.getuid()}/tunerd.sock"
 
 
-def _read(path: str, bytes_max: int) -> bytes:
+def read_file(path: str, bytes_max: int) -> bytes:
     """SnapshotError for what is no regular file of a sane size."""
     import stat
 
@@ -120,7 +121,7 @@ def _read(path: str, bytes_max: int) -> bytes:
 
 def _load(path: str, digest: str) -> Snapshot:
     try:
-        return Snapshot(_read(path, BYTES_MAX), digest)
+        return Snapshot(read_file(path, BYTES_MAX), digest)
     except SnapshotError as error:
         text = str(error)
         raise SnapshotError(text if text.startswith(path) else f"{path}: {text}") from None
@@ -134,61 +135,50 @@ def _from_folder(folder: str, wish: Wish) -> Snapshot:
     """Of the host's daemon."""
     digest = wish.digest
     if not digest:
-        digest = _read(os.path.join(folder, "latest"), 128).decode("ascii", "replace").strip()
+        digest = read_file(os.path.join(folder, "latest"), 128).decode("ascii", "replace").strip()
         if not is_digest(digest):
             raise SnapshotError(f"{folder}/latest names no snapshot")
     return _load(os.path.join(folder, _file_name(digest)), digest)
 
 
-class NodeCache:
+class NodeFolder:
     """Files that the processes of a user on a node share: written whole, checked when read."""
 
-    def __init__(self, folder: str, address: str) -> None:
-        import hashlib
-
-        self._folder = os.path.join(folder, "snapshots") if folder else ""
-        name = hashlib.sha256(address.encode()).hexdigest()[:16]
-        self._latest = os.path.join(self._folder, f"latest-{name}")
+    def __init__(self, path: str) -> None:
+        self._path = path  # empty: there is none
 
     def _is_ours(self) -> bool:
         """Nobody else can have put a file there."""
         try:
-            status = os.stat(self._folder)
+            status = os.stat(self._path)
         except OSError:
             return False
         return status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
 
-    def load(self, digest: str) -> Snapshot:
-        if not self._folder or not self._is_ours():
+    def read(self, name: str, bytes_max: int) -> bytes:
+        if not self._path or not self._is_ours():
             raise SnapshotError("there is no cache of our own")
-        return _load(os.path.join(self._folder, _file_name(digest)), digest)
+        return read_file(os.path.join(self._path, name), bytes_max)
 
-    def latest(self) -> tuple[str, float]:
-        """The digest that the daemon last named as the newest, and how many seconds ago."""
-        if not self._folder or not self._is_ours():
-            return "", 0.0
-        try:
-            digest = _read(self._latest, 128).decode("ascii", "replace").strip()
-            age = time.time() - os.stat(self._latest).st_mtime
-        except (SnapshotError, OSError):
-            return "", 0.0
-        return (digest, age) if is_digest(digest) else ("", 0.0)
+    def age(self, name: str) -> float:
+        """Seconds since it was written."""
+        return time.time() - os.stat(os.path.join(self._path, name)).st_mtime
 
-    def keep(self, digest: str, data: bytes, newest: bool) -> None:
-        """A cache that cannot be written to is none; nothing fails."""
-        if not self._folder:
-            return
+    def keep(self, name: str, data: bytes) -> bool:
+        """A folder that cannot be written to is none; nothing fails."""
+        if not self._path:
+            return False
         try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            os.makedirs(self._path, mode=0o700, exist_ok=True)
             if not self._is_ours():
-                return
-            self._write(os.path.join(self._folder, _file_name(digest)), data)
-            if newest:
-                self._write(self._latest, digest.encode() + b"\n")
+                return False
+            self._write(os.path.join(self._path, name), data)
         except OSError:
-            pass
+            return False
+        return True
 
-    def _write(self, path: str, data: bytes) -> None:
+    @staticmethod
+    def _write(path: str, data: bytes) -> None:
         fresh = f"{path}.{os.getpid()}.{time.monotonic_ns()}"
         try:
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -203,8 +193,37 @@ class NodeCache:
             raise
 
 
+class NodeCache:
+    """The snapshots of one daemon that processes of this node have fetched."""
+
+    def __init__(self, folder: str, address: str) -> None:
+        import hashlib
+
+        self._folder = NodeFolder(os.path.join(folder, "snapshots") if folder else "")
+        self._latest = "latest-" + hashlib.sha256(address.encode()).hexdigest()[:16]
+
+    def load(self, digest: str) -> Snapshot:
+        return Snapshot(self._folder.read(_file_name(digest), BYTES_MAX), digest)
+
+    def latest(self) -> tuple[str, float]:
+        """The digest that the daemon last named as the newest, and how many seconds ago."""
+        try:
+            digest = self._folder.read(self._latest, 128).decode("ascii", "replace").strip()
+            return (digest, self._folder.age(self._latest)) if is_digest(digest) else ("", 0.0)
+        except (SnapshotError, OSError):
+            return "", 0.0
+
+    def keep(self, digest: str, data: bytes, newest: bool) -> None:
+        if self._folder.keep(_file_name(digest), data) and newest:
+            self._folder.keep(self._latest, digest.encode() + b"\n")
+
+
+def _bundled_path() -> str:
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled", "snapshot.json")
+
+
 def _bundled(wish: Wish) -> Snapshot:
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled", "snapshot.json")
+    path = _bundled_path()
     if not os.path.exists(path):
         raise SnapshotError("the package bundles no snapshot")
     return _load(path, wish.digest)
@@ -252,10 +271,12 @@ def find(wish: Wish, address: str, cache_dir: str, deadline: float, ask_daemon: 
         if not wish.digest:
             tries.append(("cache", lambda: _from_cache(wish, cache, math.inf)))
         tries.append(("bundled", lambda: _bundled(wish)))
+    folders = {"file": os.path.dirname(os.path.abspath(wish.path)) if wish.path else folder,
+               "bundled": os.path.dirname(_bundled_path())}
     notes: list[str] = []
     for source, load in tries:
         try:
-            return Fetched(load(), source, tuple(notes))
+            return Fetched(load(), source, tuple(notes), folders.get(source, ""))
         except SnapshotError as error:
             notes.append(str(error))
     return Fetched(None, "none", tuple(notes))

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of any framework: their shape, dtype, device and address. Imports no framework.
+
+Torch's tensors and what looks like them (data_ptr, shape, dtype, device, is_contiguous); what has
+__array_interface__ (NumPy) or __cuda_array_interface__ (CuPy); ctypes' arrays.
+"""
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ._resolve import dtype_name
+
+_TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "u1": "u8", "i4": "i32", "u4": "u32",
+            "i8": "i64"}
+_CTYPES = {ctypes.c_float: "f32", ctypes.c_double: "f64", ctypes.c_int8: "i8", ctypes.c_uint8: "u8",
+           ctypes.c_int32: "i32", ctypes.c_uint32: "u32", ctypes.c_int64: "i64"}
+_NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
+          "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
+
+
+class Array(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: str  # "bf16"
+    device: str  # "cuda:0", "cpu"
+    address: int
+    is_contiguous: bool
+    is_writable: bool
+
+
+def _of_interface(array: Any, interface: Any, device: str) -> Array:
+    shape = tuple(interface["shape"])
+    name = dtype_name(getattr(array, "dtype", None))
+    typestr = str(interface["typestr"])
+    dtype = name if name in _NAMES else _TYPESTR.get(typestr[1:], typestr)
+    address, is_readonly = interface["data"]
+    strides, dense, expected = interface.get("strides"), True, int(typestr[2:])
+    if strides is not None:
+        for extent, stride in zip(reversed(shape), reversed(strides)):
+            dense = dense and (extent <= 1 or stride == expected)
+            expected *= extent
+    return Array(shape, dtype, device, address, dense and typestr[0] != ">", not is_readonly)
+
+
+def describe(array: Any) -> Array:
+    """TypeError: nothing that a kernel could take."""
+    if hasattr(array, "data_ptr"):
+        return Array(tuple(array.shape), dtype_name(array.dtype), str(array.device),
+                     array.data_ptr(), bool(array.is_contiguous()), True)
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is not None:
+        device = getattr(getattr(array, "device", None), "id", 0)
+        return _of_interface(array, interface, f"cuda:{device}")
+    interface = getattr(array, "__array_interface__", None)
+    if interface is not None:
+        return _of_interface(array, interface, "cpu")
+    if isinstance(array, ctypes.Array) and array._type_ in _CTYPES:
+        return Array((array._length_,), _CTYPES[array._type_], "cpu", ctypes.addressof(array), True,
+                     True)
+    raise TypeError(f"a kernel takes tensors and arrays, not {type(array).__name__}")
+
+
+def dtype_in_full(dtype: str) -> str:
+    """As frameworks call it: "bfloat16"."""
+    return _NAMES.get(dtype, dtype)
+
+
+def empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
+    """A new array of the framework and the device of another. TypeError: give the outputs."""
+    module = sys.modules.get(type(like).__module__.partition(".")[0])
+    dtype_of = getattr(module, dtype_in_full(dtype), None)
+    if dtype_of is not None and hasattr(module, "empty"):
+        more = {"device": like.device} if hasattr(like, "data_ptr") else {}
+        return module.empty(tuple(shape), dtype=dtype_of, **more)  # type: ignore[union-attr]
+    raise TypeError(f"outputs are made for PyTorch, NumPy and CuPy; of {type(like).__name__} give "
+                    f"them behind the inputs")
+
+
+def copy(source: Any, target: Any) -> None:
+    if hasattr(target, "copy_"):
+        target.copy_(source)
+    else:
+        target[...] = source

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a record's config was compiled to, and how to launch it: docs/artifacts.md describes the file.
+
+An artifact is native code, so it is taken only from where nobody else can have put it: a file of our
+own, of root's or of TUNE_DAEMON_USER's in a folder that nobody else may write, this user's cache of
+the node, or the daemon. Its bytes are checked before anything is read of them.
+"""
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from . import _sources
+from ._snapshot import SnapshotError, digest_of, is_digest
+
+VERSION = 1
+BYTES_MAX = 64 << 20
+# After a daemon did not answer, it is asked again no sooner.
+_REST_SECONDS = 60.0
+
+_STEP = {"entry": str, "unit": int, "grid": list, "block": list, "cluster": list, "shared_bytes": int,
+         "cooperative": bool, "programmatic_dependent_launch": bool, "args": list, "zero": list}
+_BUFFER = {"kind": str, "name": str, "dtype": str, "count": int, "role": str}
+_ARG: dict[str, dict[str, Any]] = {
+    "buffer": _BUFFER,
+    "scalar": {"kind": str, "name": str, "dtype": str, "value": (bool, int, float)},
+    "tensor_map": {"kind": str, "name": str, "buffer": str, "dims": list, "strides_bytes": list,
+                   "box": list, "swizzle_bytes": int, "l2_promotion_bytes": int},
+}
+
+
+class ArtifactError(Exception):
+    """An artifact that cannot be had, or bytes that are none."""
+
+
+class Artifact(NamedTuple):
+    digest: str
+    facts: Mapping[str, Any]  # the first line of the file
+    binaries: tuple[bytes, ...]  # one of each unit: a cubin, PTX, or a shared object
+
+
+def _need(value: Any, fields: Mapping[str, Any], what: str) -> None:
+    if not isinstance(value, dict):
+        raise ArtifactError(f"{what} is no object")
+    for name, kind in fields.items():
+        if not isinstance(value.get(name), kind):
+            raise ArtifactError(f"{what} has no usable '{name}'")
+
+
+def _need_integers(values: list[Any], count: int | None, what: str) -> None:
+    if count not in (None, len(values)) or not all(type(one) is int and one >= 0 for one in values):
+        raise ArtifactError(f"{what} has no usable sizes")
+
+
+def _check_step(step: Any, units: int) -> None:
+    _need(step, _STEP, "a step")
+    for name in ("grid", "block", "cluster"):
+        _need_integers(step[name], 3, "a step")
+    if not 0 <= step["unit"] < units:
+        raise ArtifactError("a step is of a unit that is not there")
+    for arg in step["args"]:
+        kind = arg.get("kind") if isinstance(arg, dict) else None
+        _need(arg, _ARG.get(str(kind), {"kind": type(None)}), "an arg")
+        for name in ("dims", "strides_bytes", "box") if kind == "tensor_map" else ():
+            _need_integers(arg[name], None, "a tensor map")
+    for buffer in step["zero"]:
+        _need(buffer, _BUFFER, "a buffer")
+
+
+def parse(data: bytes, digest: str) -> Artifact:
+    """ArtifactError: damaged, of another version, or not what `digest` names."""
+    if digest_of(data) != digest:
+        raise ArtifactError(f"its bytes are {digest_of(data)}, not {digest}")
+    line, newline, rest = data.partition(b"\n")
+    try:
+        facts = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"its first line is no JSON: {error}") from None
+    _need(facts, {"format": str, "version": int, "kernel": str, "kernel_hash": str, "target": str,
+                  "device": str, "dtype": str, "dims": dict, "config": dict, "steps": list,
+                  "symbols": list, "binary_bytes": list}, "the artifact")
+    if facts["format"] != "tunectl artifact" or facts["version"] != VERSION:
+        raise ArtifactError(f"it is of version {facts['version']}, not {VERSION}")
+    sizes = facts["binary_bytes"]
+    _need_integers(sizes, None, "the artifact")
+    if not newline or sum(sizes) != len(rest) or not facts["steps"]:
+        raise ArtifactError("its parts do not fit its size")
+    for step in facts["steps"]:
+        _check_step(step, len(sizes))
+    for symbol in facts["symbols"]:
+        _need(symbol, {"variable": str, "unit": int, "buffer": dict}, "a symbol")
+        _need(symbol["buffer"], _BUFFER, "a symbol")
+        if not 0 <= symbol["unit"] < len(sizes):
+            raise ArtifactError("a symbol is of a unit that is not there")
+    binaries, at = [], 0
+    for size in sizes:
+        binaries.append(rest[at:at + size])
+        at += size
+    return Artifact(digest, facts, tuple(binaries))
+
+
+def _check_owner(path: str) -> None:
+    """Can anybody but us, root and the daemon have put it there?"""
+    from . import _daemon
+
+    trusted = _daemon.trusted_users()
+    for place in (os.path.dirname(path), path):
+        status = os.stat(place)
+        if status.st_uid not in trusted or status.st_mode & 0o022:
+            raise ArtifactError(f"others may write {place}, so its code is not run; TUNE_DAEMON_USER "
+                                f"names a user to trust")
+
+
+class ArtifactSource:
+    """Where the artifacts of one snapshot come from. Each is sought once."""
+
+    def __init__(self, folder: str, cache: str, address: str, deadline: float,
+                 ask_daemon: bool) -> None:
+        """`folder`: beside the snapshot's file; `deadline`: seconds that the daemon has each time."""
+        self._folder = folder
+        self._cache = _sources.NodeFolder(os.path.join(cache, "artifacts") if cache else "")
+        self._address = address
+        self._deadline = deadline
+        self.ask_daemon = ask_daemon
+        self._rests_until = 0.0
+
+    def find(self, digest: str) -> Artifact:
+        """ArtifactError, with what failed everywhere."""
+        if not is_digest(digest):
+            raise ArtifactError("no artifact was kept")
+        name = f"{digest.replace(':', '-')}.artifact"
+        tries: list[Callable[[], bytes]] = []
+        if self._folder:
+            tries.append(lambda: self._from_folder(name))
+        tries.append(lambda: self._cache.read(name, BYTES_MAX))
+        if self.ask_daemon and time.monotonic() >= self._rests_until:
+            tries.append(lambda: self._from_daemon(digest, name))
+        notes = []
+        for load in tries:
+            try:
+                return parse(load(), digest)
+            except (ArtifactError, SnapshotError, OSError) as error:
+                notes.append(str(error))
+        raise ArtifactError("; ".join(notes))
+
+    def _from_folder(self, name: str) -> bytes:
+        path = os.path.join(self._folder, name)
+        _check_owner(path)
+        return _sources.read_file(path, BYTES_MAX)
+
+    def _from_daemon(self, digest: str, name: str) -> bytes:
+        from . import _daemon
+
+        try:
+            data = _daemon.fetch_artifact(self._address, digest, time.monotonic() + self._deadline,
+                                          BYTES_MAX)
+        except SnapshotError:
+            self._rests_until = time.monotonic() + _REST_SECONDS
+            raise
+        if digest_of(data) == digest:
+            self._cache.keep(name, data)
+        return data

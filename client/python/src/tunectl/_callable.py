@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tunectl.kernel: a tuned binary as a function of arrays.
+
+The first call with a shape looks the workload up, finds its artifact and prepares its launch: a plan.
+Further calls with that shape take the plan out of a table. Where there is none to launch, the plan is
+to run the fallback.
+"""
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+from . import _arrays, _client, _workload
+from ._answer import Answer
+from ._artifact import Artifact, ArtifactError
+from ._expression import ExpressionError
+
+# A wider access of a kernel is two of these.
+_ALIGNMENT = 16
+_PLANS_MAX = 4096
+
+Gradient = Callable[[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], Sequence[Any]]
+
+
+class _Untuned(Exception):
+    """Why a call runs the fallback. `is_final`: another call of this shape would, too."""
+
+    def __init__(self, why: str, is_final: bool = True) -> None:
+        super().__init__(why)
+        self.is_final = is_final
+
+
+class _Launch:
+    """Launches a loaded program on arrays of one shape, dtype and device."""
+
+    def __init__(self, program: Any, outputs: Sequence[tuple[tuple[int, ...], str]]) -> None:
+        self.program = program
+        self.outputs = outputs
+
+    def make_outputs(self, like: Any) -> tuple[Any, ...]:
+        return tuple(_arrays.empty(like, shape, dtype) for shape, dtype in self.outputs)
+
+    def __call__(self, arrays: Sequence[Any]) -> bool:
+        """False: the arrays do not lie as the kernel needs them."""
+        pointers = []
+        bits = 0
+        for array in arrays:
+            if not array.is_contiguous():
+                return False
+            pointer = array.data_ptr()
+            bits |= pointer
+            pointers.append(pointer)
+        if bits % _ALIGNMENT:
+            return False
+        self.program.launch(pointers, arrays[0])
+        return True
+
+
+class _LaunchOnAny(_Launch):
+    """The same on arrays that are no tensors."""
+
+    def __call__(self, arrays: Sequence[Any]) -> bool:
+        seen = [_arrays.describe(array) for array in arrays]
+        made = seen[len(seen) - len(self.outputs):]
+        if not all(one.is_contiguous and one.address % _ALIGNMENT == 0 for one in seen) or not all(
+                one.is_writable for one in made):
+            return False
+        self.program.launch([one.address for one in seen], arrays[0])
+        return True
+
+
+def _load(artifact: Artifact, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
+    if on_host:
+        from ._launch_cpu import CpuProgram
+
+        return CpuProgram(artifact, buffers)
+    from ._launch_cuda import CudaProgram
+
+    return CudaProgram(artifact, buffers, int(device.rpartition(":")[2] or 0))
+
+
+class TunedKernel:
+    """See tunectl.kernel. Thread-safe."""
+
+    def __init__(self, name: str, fallback: Optional[Callable[..., Any]],
+                 gradient: Optional[Gradient], dims: Mapping[str, int]) -> None:
+        self.name = name
+        self.fallback = fallback
+        self.gradient = gradient
+        self.dims = dict(dims)
+        self._plans: dict[Any, Optional[_Launch]] = {}
+        self._programs: dict[tuple[str, str], Any] = {}
+        self._notes: list[str] = []
+        self._lock = threading.Lock()
+        self._client: Optional[_client.Client] = None
+        self._ops: dict[Any, Any] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why calls ran the fallback, a sentence each; empty: all launched what was tuned."""
+        return tuple(self._notes)
+
+    def __call__(self, *inputs: Any, out: Any = None, **dims: int) -> Any:
+        """Launches on the inputs, in the spec's order, and returns the outputs: one, or a tuple.
+
+        out   arrays to write to, one or a sequence; by default new ones
+        dims  those that neither shapes nor tunectl.kernel tell
+
+        Outputs must not overlap inputs. ValueError: shapes that contradict each other, or a dim that
+        nothing tells. On a GPU it returns at once, as frameworks do: the launch is on the current
+        stream.
+        """
+        outputs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        arrays = inputs + outputs
+        try:
+            key = (*dims.items(), len(outputs), *[(one.shape, one.dtype, one.device) for one in arrays])
+            plan = self._plans[key]
+        except (AttributeError, KeyError, TypeError):
+            plan = self._plan(inputs, outputs, dims)
+        if plan is not None:
+            if self._wants_gradient(inputs):
+                return self._differentiable(inputs, outputs, dims)
+            results = outputs or plan.make_outputs(inputs[0])
+            if plan(inputs + results):
+                return results[0] if len(results) == 1 else results
+            self._note("arrays that are not contiguous and aligned to 16 bytes")
+        return self._fall_back(inputs, outputs)
+
+    def _wants_gradient(self, inputs: Sequence[Any]) -> bool:
+        torch: Any = sys.modules.get("torch")
+        return (torch is not None and torch.is_grad_enabled()
+                and any(getattr(one, "requires_grad", False) for one in inputs))
+
+    def _differentiable(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                        dims: Mapping[str, int]) -> Any:
+        if self.gradient is None or outputs:
+            self._note("inputs that need gradients, and " + (
+                "out=" if outputs else "no gradient= was given"))
+            return self._fall_back(inputs, outputs)
+        return self.op(**dims)(*inputs)
+
+    def op(self, **dims: int) -> Callable[..., Any]:
+        """The kernel as a function that torch.compile takes as it is: an operator of torch.library,
+        with the gradient if there is one. It takes torch tensors only, and makes the outputs.
+
+        RuntimeError: torch is not imported. LookupError: no snapshot describes the kernel.
+        """
+        key = tuple(sorted(dims.items()))
+        with self._lock:
+            if key not in self._ops:
+                from . import _torch_op
+
+                self._ops[key] = _torch_op.make(self, dims)
+            return self._ops[key]  # type: ignore[no-any-return]
+
+    def client(self) -> _client.Client:
+        """What was open when the first call came."""
+        if self._client is None:
+            self._client = _client.current()
+        return self._client
+
+    def _fall_back(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Any:
+        if self.fallback is None:
+            raise LookupError(f"{self.name} has nothing to launch and no fallback=: "
+                              f"{'; '.join(self._notes)}")
+        results = self.fallback(*inputs)
+        if not outputs:
+            return results
+        made = results if isinstance(results, (tuple, list)) else (results,)
+        for source, target in zip(made, outputs):
+            _arrays.copy(source, target)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _note(self, why: str) -> None:
+        """Says each reason once."""
+        with self._lock:
+            if why in self._notes or len(self._notes) >= 100:
+                return
+            self._notes.append(why)
+        import logging
+
+        logging.getLogger("tunectl").warning("%s runs its fallback: %s", self.name, why)
+
+    def _plan(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+              dims: Mapping[str, int]) -> Optional[_Launch]:
+        """None: the fallback."""
+        seen = [_arrays.describe(one) for one in inputs + outputs]
+        native = all(hasattr(one, "data_ptr") for one in inputs + outputs)
+        try:
+            key: Any = (*dims.items(), len(outputs),
+                        *[(one.shape, one.dtype, one.device) for one in inputs + outputs])
+            hash(key)
+        except (AttributeError, TypeError):
+            key = (*dims.items(), len(outputs), *[one[:3] for one in seen])
+        if key in self._plans:
+            return self._plans[key]
+        plan = None
+        try:
+            plan = self._prepare(seen, len(inputs), dims, native)
+        except _Untuned as why:
+            self._note(str(why))
+            if not why.is_final:
+                return None
+        with self._lock:
+            if len(self._plans) >= _PLANS_MAX:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
+
+    def answer(self, seen: Sequence[_arrays.Array], count: int,
+               dims: Mapping[str, int]) -> tuple[Answer, _workload.Signature]:
+        """What the snapshot answers for a call: its first `count` arrays are inputs. _Untuned."""
+        client = self.client()
+        snapshot = client._snapshot
+        kernel = snapshot.kernel(self.name) if snapshot is not None else None
+        if kernel is None:
+            raise _Untuned(client.best(self.name).reason)
+        signature = _workload.signature_of(kernel)
+        if not kernel.args:
+            raise _Untuned("the snapshot is of a daemon that kept no artifacts")
+        if count != len(signature.inputs) or len(seen) - count not in (0, len(signature.outputs)):
+            raise ValueError(f"{_workload.usage(self.name, signature)} takes {len(signature.inputs)} "
+                             f"arrays, and {len(signature.outputs)} as out=; got {count} and "
+                             f"{len(seen) - count}")
+        args = signature.inputs + signature.outputs
+        found: Any = _workload.dims_of(kernel, args, seen, {**self.dims, **dims})
+        answer = client.best(self.name, dtype=_workload.dtype_of(kernel, args, seen) or None,
+                             device=seen[0].device, **found)
+        return answer, signature
+
+    def _prepare(self, seen: Sequence[_arrays.Array], count: int, dims: Mapping[str, int],
+                 native: bool) -> _Launch:
+        answer, signature = self.answer(seen, count, dims)
+        devices = {one.device for one in seen}
+        if len(devices) > 1:
+            raise ValueError(f"{self.name}: its arrays are on {', '.join(sorted(devices))}")
+        snapshot = self.client()._snapshot
+        assert snapshot is not None
+        kernel = snapshot.kernel(self.name)
+        assert kernel is not None
+        target = snapshot.target(answer.target)
+        args = signature.inputs + signature.outputs
+        try:
+            for arg, array in zip(args, seen):
+                why = _workload.why_not_taken(kernel, arg, array, answer, target)
+                if why:
+                    raise _Untuned(why)
+            problem = _workload.Problem(dict(answer.dims), answer.dtype)
+            dtypes = {arg["name"]: answer.dtype if arg["dtype"] == "dtype" else arg["dtype"]
+                      for arg in args}
+            outputs = [(kernel.shape(arg, problem, target), dtypes[arg["name"]])
+                       for arg in signature.outputs]
+        except ExpressionError as error:
+            raise _Untuned(f"the spec's shapes cannot be read here: {error}") from None
+        program = self._program(answer, dtypes, seen[0].device, target.is_host)
+        return (_Launch if native else _LaunchOnAny)(program, outputs)
+
+    def _program(self, answer: Answer, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
+        """What is launched for an answer, loaded once. Only what was compiled for these very sizes."""
+        if answer.match != "exact":
+            raise _Untuned(f"there is no binary for {_sizes(answer)}: {answer.reason}")
+        if not answer.artifact:
+            raise _Untuned(f"the record for {_sizes(answer)} keeps no artifact: sweep it again")
+        if not on_host:
+            _refuse_while_capturing()
+        with self._lock:
+            loaded = self._programs.get((answer.artifact, device))
+            if loaded is not None:
+                return loaded
+            try:
+                artifact = self.client().artifact(answer.artifact)
+                facts = artifact.facts
+                if facts["dims"] != dict(answer.dims) or facts["dtype"] != answer.dtype or (
+                        facts["target"] != answer.target):
+                    raise ArtifactError(f"it was compiled for other sizes than {_sizes(answer)}")
+                program = _load(artifact, buffers, device, on_host)
+            except ArtifactError as error:
+                raise _Untuned(f"the artifact for {_sizes(answer)} cannot be used: {error}") from None
+            self._programs[(answer.artifact, device)] = program
+            return program
+
+
+def _sizes(answer: Answer) -> str:
+    return " ".join(f"{name}={value}" for name, value in answer.dims.items()) + f" {answer.dtype}"
+
+
+def _refuse_while_capturing() -> None:
+    """Nothing can be loaded while a CUDA graph is being captured."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_current_stream_capturing():
+        raise _Untuned("its first call with these sizes came while a CUDA graph was being captured: "
+                       "call it once before", is_final=False)

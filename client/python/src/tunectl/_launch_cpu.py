@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches the artifacts of the CPU device in this process, by libtune-launch-cpu.so.
+
+A kernel's shared object is opened from memory; the library runs its blocks as the daemon's worker
+does, on a thread for each processor.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._artifact import Artifact, ArtifactError
+from ._program import LaunchError, Layout, Slots
+
+_LIBRARY = "libtune-launch-cpu.so"
+_WHY_BYTES = 1024
+_PARAMETER_BYTES = 128
+_ALIGNMENT = 256
+
+
+def _library_path() -> str:
+    """TUNE_LAUNCH_LIBRARY, else beside the tunectl of the PATH, else where the system looks."""
+    named = os.environ.get("TUNE_LAUNCH_LIBRARY")
+    if named:
+        return named
+    program = shutil.which("tunectl")
+    if program:
+        beside = os.path.join(os.path.dirname(os.path.realpath(program)), "..", "lib", _LIBRARY)
+        if os.path.exists(beside):
+            return beside
+    return _LIBRARY
+
+
+@functools.lru_cache(maxsize=1)
+def _library() -> Any:
+    try:
+        library = ctypes.CDLL(_library_path())
+        library.tune_launch_cpu_abi.restype = ctypes.c_uint
+        library.tune_launch_cpu_state_offset.restype = ctypes.c_long
+        library.tune_launch_cpu_run.argtypes = [
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
+            ctypes.c_char_p, ctypes.c_size_t]
+    except (OSError, AttributeError) as error:
+        raise ArtifactError(f"the CPU device's launcher is not here (TUNE_LAUNCH_LIBRARY names it): "
+                            f"{error}") from None
+    return library
+
+
+def _open(binary: bytes) -> Any:
+    descriptor = os.memfd_create("kernel", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(binary)
+        kernel = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    except OSError as error:
+        os.close(descriptor)
+        raise ArtifactError(f"the kernel cannot be loaded: {error}") from None
+    # The loader knows libraries by name: the descriptor stays open, so that no other gets its number.
+    library = _library()
+    try:
+        abi = ctypes.c_uint.in_dll(kernel, "tune_cpu_abi").value
+        if abi != library.tune_launch_cpu_abi():
+            raise ArtifactError(f"the kernel is of version {abi} of the CPU device, the launcher of "
+                                f"{library.tune_launch_cpu_abi()}")
+        kernel.tune_cpu_bind.argtypes = [ctypes.c_long]
+        kernel.tune_cpu_bind(library.tune_launch_cpu_state_offset())
+    except (ValueError, AttributeError):
+        raise ArtifactError("the binary is no kernel of the CPU device") from None
+    return kernel
+
+
+def _address(kernel: Any, name: str) -> int:
+    try:
+        return ctypes.cast(getattr(kernel, name), ctypes.c_void_p).value or 0
+    except AttributeError:
+        return 0
+
+
+def _check_parameters(kernel: Any, entry: str, sizes: Sequence[int]) -> None:
+    place = _address(kernel, f"tune_cpu_parameters_{entry}")
+    count = ctypes.c_uint.from_address(place).value if place else 0
+    taken = [ctypes.c_uint.from_address(place + 4 + i * _PARAMETER_BYTES).value
+             for i in range(count)] if count == len(sizes) else None
+    if not place or taken != list(sizes):
+        raise ArtifactError(f"kernel '{entry}' takes other parameters than its launch gives it")
+
+
+class CpuProgram:
+    """An artifact, loaded. Thread-safe."""
+
+    def __init__(self, artifact: Artifact, buffers: Mapping[str, str]) -> None:
+        """ArtifactError: it cannot be loaded here. `buffers`: as Layout's."""
+        self._layout = Layout(artifact, buffers)
+        if self._layout.tensor_maps:
+            raise ArtifactError("the CPU device has no tensor maps")
+        self._run = _library().tune_launch_cpu_run
+        kernels = [_open(binary) for binary in artifact.binaries]
+        self._steps = []
+        for step, layout in zip(artifact.facts["steps"], self._layout.steps):
+            kernel = kernels[step["unit"]]
+            threads = _address(kernel, f"tune_cpu_threads_{step['entry']}")
+            if not threads:
+                raise ArtifactError(f"the binary has no kernel '{step['entry']}'")
+            _check_parameters(kernel, step["entry"], layout.sizes)
+            sizes = (ctypes.c_int64 * 6)(*step["grid"], *step["block"])
+            self._steps.append((threads, _address(kernel, "tune_cpu_set_shared"), sizes,
+                                step["shared_bytes"], layout.zero))
+        self._symbols = []
+        for symbol, slot in self._layout.symbols:
+            place = _address(kernels[symbol["unit"]], symbol["variable"])
+            if not place:
+                raise ArtifactError(f"the binary has no symbol '{symbol['variable']}'")
+            variable = ctypes.c_void_p.from_address(place).value or 0
+            self._symbols.append((variable, slot, self._layout.bytes_of(symbol["buffer"]["name"])))
+        self._local = threading.local()
+        self._lock = threading.Lock()  # symbols are the program's, not a thread's
+
+    def _make_slots(self) -> tuple[Slots, list[int], Any, Any]:
+        slots = self._layout.make_slots()
+        scratch = ctypes.create_string_buffer(self._layout.scratch_bytes + _ALIGNMENT)
+        start = -(-ctypes.addressof(scratch) // _ALIGNMENT) * _ALIGNMENT
+        pointers = [start + offset for offset in self._layout.scratch_offsets]
+        self._local.slots = (slots, pointers, scratch, ctypes.create_string_buffer(_WHY_BYTES))
+        return self._local.slots
+
+    def launch(self, pointers: Sequence[int], like: Any) -> None:
+        """Runs to the end. LaunchError, with the launcher's words."""
+        slots, scratch, _, why = getattr(self._local, "slots", None) or self._make_slots()
+        pointers = [*pointers, *scratch]
+        self._layout.pack(slots.memory, 0, *pointers)
+        with self._lock:
+            for variable, slot, size in self._symbols:
+                ctypes.memmove(variable, pointers[slot], size)
+            for (threads, set_shared, sizes, shared, zero), args in zip(self._steps, slots.arguments):
+                for one in zero:
+                    ctypes.memset(pointers[one.slot], 0, one.bytes)
+                if self._run(threads, set_shared, sizes, shared, args, why, _WHY_BYTES):
+                    raise LaunchError(why.value.decode(errors="replace"))

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches the artifacts of GPUs in this process, by the driver that the framework has open already.
+
+All that a launch needs is laid out when an artifact is loaded; a call writes the pointers and the
+stream, and calls the driver.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._artifact import Artifact, ArtifactError
+from ._program import LaunchError, Layout, Slots
+
+_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8
+_FUNCTION_NON_PORTABLE_CLUSTER = 14
+_LAUNCH_COOPERATIVE = 2
+_LAUNCH_CLUSTER = 4
+_LAUNCH_PROGRAMMATIC_SERIALIZATION = 6
+_PORTABLE_CLUSTER = 8
+_TENSOR_MAP_TYPES = {"i8": 0, "u8": 0, "u32": 2, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "f64": 8,
+                     "bf16": 9}
+_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+_PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
+_TENSOR_MAP_BYTES = 128
+_TENSOR_MAPS_KEPT = 1024
+
+
+class _Attribute(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16)]
+
+
+class _Config(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3),
+                ("shared_bytes", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.c_void_p), ("attribute_count", ctypes.c_uint)]
+
+
+@functools.lru_cache(maxsize=1)
+def _driver() -> Any:
+    """ArtifactError: there is none."""
+    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    calls = {
+        "cuLaunchKernelEx": [pointer, pointer, pointer, pointer],
+        "cuModuleLoadData": [pointer, ctypes.c_char_p],
+        "cuModuleGetFunction": [pointer, pointer, ctypes.c_char_p],
+        "cuModuleGetGlobal_v2": [pointer, pointer, pointer, ctypes.c_char_p],
+        "cuFuncSetAttribute": [pointer, number, number],
+        "cuMemsetD8Async": [ctypes.c_uint64, ctypes.c_ubyte, size, pointer],
+        "cuMemcpyDtoDAsync_v2": [ctypes.c_uint64, ctypes.c_uint64, size, pointer],
+        "cuCtxGetCurrent": [pointer],
+        "cuCtxSetCurrent": [pointer],
+        "cuDevicePrimaryCtxRetain": [pointer, number],
+        "cuTensorMapEncodeTiled": [pointer, number, ctypes.c_uint, pointer, pointer, pointer, pointer,
+                                   pointer, number, number, number, number],
+        "cuGetErrorName": [number, pointer],
+    }
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        for name, types in calls.items():
+            getattr(driver, name).argtypes = types
+    except (OSError, AttributeError) as error:
+        raise ArtifactError(f"there is no CUDA driver that could launch it: {error}") from None
+    return driver
+
+
+def _name_of(code: int) -> str:
+    text = ctypes.c_char_p()
+    _driver().cuGetErrorName(code, ctypes.byref(text))
+    return (text.value or b"error %d" % code).decode()
+
+
+def _load_check(code: int, what: str) -> None:
+    if code:
+        raise ArtifactError(f"{what}: {_name_of(code)}")
+
+
+def _launch_check(code: int, what: str) -> None:
+    if code:
+        raise LaunchError(f"{what}: {_name_of(code)}")
+
+
+def _attributes_of(step: Mapping[str, Any]) -> Any:
+    found: list[tuple[int, list[int]]] = []
+    if step["cluster"] != [1, 1, 1]:
+        found.append((_LAUNCH_CLUSTER, step["cluster"]))
+    if step["cooperative"]:
+        found.append((_LAUNCH_COOPERATIVE, [1]))
+    if step["programmatic_dependent_launch"]:
+        found.append((_LAUNCH_PROGRAMMATIC_SERIALIZATION, [1]))
+    attributes = (_Attribute * max(1, len(found)))()
+    for attribute, (number, values) in zip(attributes, found):
+        attribute.id = number
+        for i, value in enumerate(values):
+            attribute.value[i] = value
+    return attributes, len(found)
+
+
+class _Calls:
+    """What one thread's calls use."""
+
+    def __init__(self, slots: Slots, steps: Sequence[Mapping[str, Any]], functions: Sequence[Any]) -> None:
+        self.slots = slots
+        self.memory = slots.memory
+        self.configs = []
+        self.launches = []
+        self.scratch: Any = None
+        for step, function, args in zip(steps, functions, slots.arguments):
+            attributes, count = _attributes_of(step)
+            config = _Config((ctypes.c_uint * 3)(*step["grid"]), (ctypes.c_uint * 3)(*step["block"]),
+                             step["shared_bytes"], None, ctypes.addressof(attributes), count)
+            self.configs.append((config, attributes))
+            self.launches.append((config, ctypes.addressof(config), function.value,
+                                  ctypes.addressof(args)))
+
+
+class CudaProgram:
+    """An artifact, loaded on one device. Thread-safe."""
+
+    def __init__(self, artifact: Artifact, buffers: Mapping[str, str], device: int) -> None:
+        """ArtifactError: it cannot be loaded here. `buffers`: as Layout's."""
+        self._layout = Layout(artifact, buffers)
+        self._device = device
+        self._driver = _driver()
+        self._launch_kernel = self._driver.cuLaunchKernelEx
+        self._local = threading.local()
+        self._tensor_maps: dict[tuple[int, int], bytes] = {}
+        torch: Any = sys.modules.get("torch")
+        self._stream_of: Any = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+        self._is_only = torch is None or torch.cuda.device_count() == 1
+        self._context = ctypes.c_void_p()
+        _load_check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device),
+                    "cuDevicePrimaryCtxRetain")
+        before = ctypes.c_void_p()
+        self._driver.cuCtxGetCurrent(ctypes.byref(before))
+        _load_check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
+        try:
+            self._load(artifact)
+        finally:
+            self._driver.cuCtxSetCurrent(before if before.value else self._context)
+
+    def _load(self, artifact: Artifact) -> None:
+        modules = []
+        for binary in artifact.binaries:
+            modules.append(ctypes.c_void_p())
+            _load_check(self._driver.cuModuleLoadData(ctypes.byref(modules[-1]), binary),
+                        "cuModuleLoadData")
+        self._facts = artifact.facts["steps"]
+        self._functions = [self._function(modules[step["unit"]], step) for step in self._facts]
+        self._symbols = []
+        for symbol, slot in self._layout.symbols:
+            place, size = ctypes.c_uint64(), ctypes.c_size_t()
+            _load_check(self._driver.cuModuleGetGlobal_v2(
+                ctypes.byref(place), ctypes.byref(size), modules[symbol["unit"]],
+                symbol["variable"].encode()), f"symbol '{symbol['variable']}'")
+            wanted = self._layout.bytes_of(symbol["buffer"]["name"])
+            if size.value != wanted:
+                raise ArtifactError(f"symbol '{symbol['variable']}' has {size.value} bytes, not {wanted}")
+            self._symbols.append((place.value, slot, wanted))
+
+    def _function(self, module: Any, step: Mapping[str, Any]) -> Any:
+        function = ctypes.c_void_p()
+        _load_check(self._driver.cuModuleGetFunction(ctypes.byref(function), module,
+                                                     step["entry"].encode()), step["entry"])
+        _load_check(self._driver.cuFuncSetAttribute(
+            function, _FUNCTION_MAX_DYNAMIC_SHARED_BYTES, step["shared_bytes"]), "its shared memory")
+        x, y, z = step["cluster"]
+        if x * y * z > _PORTABLE_CLUSTER:
+            _load_check(self._driver.cuFuncSetAttribute(function, _FUNCTION_NON_PORTABLE_CLUSTER, 1),
+                        "its clusters")
+        if hasattr(self._driver, "cuFuncLoad"):  # now, and not at a launch that is captured
+            self._driver.cuFuncLoad(function)
+        return function
+
+    def _make_calls(self) -> _Calls:
+        current = ctypes.c_void_p()
+        self._driver.cuCtxGetCurrent(ctypes.byref(current))
+        if not current.value:  # a thread that has launched nothing yet
+            _launch_check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
+        self._local.calls = calls = _Calls(self._layout.make_slots(), self._facts, self._functions)
+        return calls
+
+    def launch(self, pointers: Sequence[int], like: Any) -> None:
+        """On the current stream of the device; returns at once. LaunchError."""
+        if self._is_only:
+            return self._launch(pointers, like)
+        torch: Any = sys.modules["torch"]
+        if torch.cuda.current_device() == self._device:
+            return self._launch(pointers, like)
+        with torch.cuda.device(self._device):
+            return self._launch(pointers, like)
+
+    def _launch(self, pointers: Sequence[int], like: Any) -> None:
+        try:
+            calls = self._local.calls
+        except AttributeError:
+            calls = self._make_calls()
+        layout = self._layout
+        stream = self._stream_of(self._device) if self._stream_of is not None else _stream_beside(like)
+        if layout.scratch_bytes:
+            scratch, start = self._scratch(like)
+            pointers = [*pointers, *(start + offset for offset in layout.scratch_offsets)]
+        layout.pack(calls.memory, 0, *pointers)
+        if layout.tensor_maps:
+            self._put_tensor_maps(calls.slots, pointers)
+        if self._symbols:
+            self._fill_symbols(pointers, stream)
+        for (config, place, function, args), step in zip(calls.launches, layout.steps):
+            for one in step.zero:
+                _launch_check(self._driver.cuMemsetD8Async(pointers[one.slot], 0, one.bytes, stream),
+                              "cuMemsetD8Async")
+            config.stream = stream
+            code = self._launch_kernel(place, function, args, None)
+            if code:
+                _launch_check(code, "cuLaunchKernelEx")
+
+    def _scratch(self, like: Any) -> tuple[Any, int]:
+        """Of the framework's allocator, which reuses it in the order of the stream."""
+        from . import _arrays
+
+        scratch = _arrays.empty(like, (self._layout.scratch_bytes,), "u8")
+        return scratch, _arrays.describe(scratch).address
+
+    def _fill_symbols(self, pointers: Sequence[int], stream: int) -> None:
+        for place, slot, size in self._symbols:
+            _launch_check(self._driver.cuMemcpyDtoDAsync_v2(place, pointers[slot], size, stream),
+                          "cuMemcpyDtoDAsync")
+
+    def _put_tensor_maps(self, slots: Slots, pointers: Sequence[int]) -> None:
+        for offset, slot, dtype, plan in self._layout.tensor_maps:
+            key = (offset, pointers[slot])
+            value = self._tensor_maps.get(key)
+            if value is None:
+                if len(self._tensor_maps) >= _TENSOR_MAPS_KEPT:
+                    self._tensor_maps.clear()
+                value = self._tensor_maps[key] = self._encode(plan, dtype, pointers[slot])
+            ctypes.memmove(slots.address + offset, value, _TENSOR_MAP_BYTES)
+
+    def _encode(self, plan: Mapping[str, Any], dtype: str, address: int) -> bytes:
+        rank = len(plan["dims"])
+        keeps = ctypes.create_string_buffer(_TENSOR_MAP_BYTES + 64)
+        place = -(-ctypes.addressof(keeps) // 64) * 64
+        strides = plan["strides_bytes"]
+        _launch_check(self._driver.cuTensorMapEncodeTiled(
+            place, _TENSOR_MAP_TYPES[dtype], rank, address, (ctypes.c_uint64 * rank)(*plan["dims"]),
+            (ctypes.c_uint64 * max(1, len(strides)))(*strides), (ctypes.c_uint32 * rank)(*plan["box"]),
+            (ctypes.c_uint32 * rank)(*([1] * rank)), 0, _SWIZZLES.get(plan["swizzle_bytes"], -1),
+            _PROMOTIONS.get(plan["l2_promotion_bytes"], -1), 0), f"tensor map '{plan['name']}'")
+        return ctypes.string_at(place, _TENSOR_MAP_BYTES)
+
+
+def _stream_beside(like: Any) -> int:
+    """Of a framework other than torch."""
+    if type(like).__module__.partition(".")[0] == "cupy":
+        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+    return 0

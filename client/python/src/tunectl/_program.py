@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of a program's launches, in memory that is laid out once and filled at each call."""
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ._artifact import Artifact, ArtifactError
+
+DTYPE_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8}
+_SCALARS: dict[str, Any] = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i8": ctypes.c_int8, "u8": ctypes.c_uint8,
+            "i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64}
+# As the device aligns buffers, so that vector accesses of scratch are aligned, too.
+_ALIGNMENT = 256
+_TENSOR_MAP_BYTES = 128
+_SCRATCH_BYTES_MAX = 1 << 36
+
+
+class LaunchError(RuntimeError):
+    """A kernel that was launched failed."""
+
+
+class Range(NamedTuple):
+    slot: int  # of the pointer
+    bytes: int
+
+
+class StepLayout(NamedTuple):
+    offsets: tuple[int, ...]  # of each arg's value
+    sizes: tuple[int, ...]  # of each arg, in bytes
+    zero: tuple[Range, ...]
+
+
+class Layout:
+    """Where each arg's value lies: pointers first, the caller's before those of scratch.
+
+    buffers  the caller's: their dtypes by name, in the order of a call
+    """
+
+    def __init__(self, artifact: Artifact, buffers: Mapping[str, str]) -> None:
+        self._places: dict[str, int] = {name: slot for slot, name in enumerate(buffers)}
+        self._bytes: dict[str, int] = {}
+        self._dtypes = dict(buffers)
+        self.scratch_bytes = 0
+        self.scratch_offsets: list[int] = []
+        steps = artifact.facts["steps"]
+        self.symbols = [(symbol, self._add_buffer(symbol["buffer"]))
+                        for symbol in artifact.facts["symbols"]]
+        for step in steps:
+            for arg in (*step["args"], *step["zero"]):
+                if arg["kind"] == "buffer":
+                    self._add_buffer(arg)
+        self.pointer_count = len(self._places)
+        self._end = 8 * self.pointer_count
+        self.constants: list[tuple[int, bytes]] = []
+        self.tensor_maps: list[tuple[int, int, str, Mapping[str, Any]]] = []
+        self.steps = [self._step(step) for step in steps]
+        self.pack = struct.Struct(f"{self.pointer_count}Q").pack_into
+
+    def bytes_of(self, name: str) -> int:
+        return self._bytes[name]
+
+    def _add_buffer(self, buffer: Mapping[str, Any]) -> int:
+        name, size = buffer["name"], DTYPE_BYTES.get(buffer["dtype"], 0)
+        if not size or not 0 <= buffer["count"] <= _SCRATCH_BYTES_MAX // size:
+            raise ArtifactError(f"buffer '{name}' has no usable size")
+        self._bytes[name] = buffer["count"] * size
+        self._dtypes[name] = buffer["dtype"]
+        if name not in self._places:
+            if buffer["role"] != "scratch":
+                raise ArtifactError(f"buffer '{name}' is none of the kernel's args")
+            self._places[name] = len(self._places)
+            self.scratch_offsets.append(self.scratch_bytes)
+            self.scratch_bytes += -(-self._bytes[name] // _ALIGNMENT) * _ALIGNMENT
+        return self._places[name]
+
+    def _step(self, step: Mapping[str, Any]) -> StepLayout:
+        offsets, sizes = [], []
+        for arg in step["args"]:
+            if arg["kind"] == "buffer":
+                offsets.append(8 * self._places[arg["name"]])
+                sizes.append(8)
+            elif arg["kind"] == "scalar":
+                offsets.append(self._add_constant(arg))
+                sizes.append(len(self.constants[-1][1]))
+            else:
+                offsets.append(self._add_tensor_map(arg))
+                sizes.append(_TENSOR_MAP_BYTES)
+        zero = tuple(Range(self._places[one["name"]], self._bytes[one["name"]])
+                     for one in step["zero"])
+        return StepLayout(tuple(offsets), tuple(sizes), zero)
+
+    def _add_constant(self, arg: Mapping[str, Any]) -> int:
+        kind, value = _SCALARS.get(arg["dtype"]), arg["value"]
+        if kind is None:
+            raise ArtifactError(f"scalar '{arg['name']}' has no usable dtype")
+        is_float = arg["dtype"] in ("f32", "f64")
+        self.constants.append((self._end, bytes(kind(float(value) if is_float else int(value)))))
+        self._end += 8
+        return self.constants[-1][0]
+
+    def _add_tensor_map(self, arg: Mapping[str, Any]) -> int:
+        place = self._places.get(arg["buffer"])
+        if place is None:
+            raise ArtifactError(f"tensor map '{arg['name']}' is of no buffer of a step")
+        offset = -(-self._end // 64) * 64
+        self.tensor_maps.append((offset, place, self._dtypes[arg["buffer"]], arg))
+        self._end = offset + _TENSOR_MAP_BYTES
+        return offset
+
+    def make_slots(self) -> Slots:
+        return Slots(self, self._end)
+
+
+class Slots:
+    """The memory of one thread's calls."""
+
+    def __init__(self, layout: Layout, size: int) -> None:
+        self._keeps = ctypes.create_string_buffer(size + 64)
+        self.address = -(-ctypes.addressof(self._keeps) // 64) * 64
+        self.memory = (ctypes.c_char * size).from_address(self.address)
+        for offset, value in layout.constants:
+            ctypes.memmove(self.address + offset, value, len(value))
+        # What the driver is given: an array of the addresses of the values.
+        self.arguments = [
+            (ctypes.c_void_p * max(1, len(step.offsets)))(*(self.address + at for at in step.offsets))
+            for step in layout.steps]

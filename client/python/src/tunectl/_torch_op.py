@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuned kernels as operators of torch.library, which torch.compile takes as they are.
+
+The look-up is inside the operator, so a graph that was compiled once holds for every shape, and for
+the fallback. The gradient is an autograd.Function around it, entered only where one is needed.
+"""
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _arrays
+from ._kernel import Problem
+from ._workload import Signature, signature_of
+
+if TYPE_CHECKING:
+    from ._callable import TunedKernel
+
+_numbers = itertools.count()
+_library: Any = None
+
+
+def make(kernel: TunedKernel, dims: Mapping[str, int]) -> Callable[..., Any]:
+    """See TunedKernel.op."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        raise RuntimeError("import torch first: an operator is one of torch's")
+    snapshot = kernel.client()._snapshot
+    known = snapshot.kernel(kernel.name) if snapshot is not None else None
+    if known is None or not known.args:
+        raise LookupError(f"no snapshot describes {kernel.name}: {kernel.client().best(kernel.name).reason}")
+    signature = signature_of(known)
+    plain = _define(torch, kernel, signature, dims)
+    return _with_gradient(torch, plain, kernel.gradient) if kernel.gradient is not None else plain
+
+
+def _schema(signature: Signature) -> str:
+    inputs = []
+    for i, arg in enumerate(signature.inputs):
+        mutated = f"({chr(ord('a') + i)}!)" if arg.get("role") == "inout" else ""
+        inputs.append(f"Tensor{mutated} {arg['name']}")
+    results = ", ".join(["Tensor"] * len(signature.outputs))
+    return f"({', '.join(inputs)}) -> ({results})"
+
+
+def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping[str, int]) -> Any:
+    global _library
+    if _library is None:
+        _library = torch.library.Library("tunectl", "FRAGMENT")
+    name = re.sub(r"\W", "_", f"{kernel.name}_{next(_numbers)}")
+    _library.define(name + _schema(signature))
+
+    def run(*inputs: Any) -> Any:
+        with torch.no_grad():
+            results = kernel(*inputs, **dims)
+        return results if signature.outputs else None
+
+    def describe(*inputs: Any) -> Any:
+        results = _shapes(torch, kernel, inputs, dims)
+        return results[0] if len(results) == 1 else results if results else None
+
+    for key in ("CPU", "CUDA"):
+        _library.impl(name, run, key)
+    torch.library.register_fake(f"tunectl::{name}", describe, lib=_library)
+    return getattr(torch.ops.tunectl, name).default
+
+
+def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mapping[str, int]) -> Any:
+    """The outputs without their elements. An axis that is a dim stays symbolic."""
+    snapshot = kernel.client()._snapshot
+    assert snapshot is not None
+    known = snapshot.kernel(kernel.name)
+    assert known is not None
+    signature = signature_of(known)
+    seen: dict[str, Any] = {**kernel.dims, **dims}
+    for arg, one in zip(signature.inputs, inputs):
+        if len(arg["shape"]) == one.dim():
+            seen |= {text: one.shape[axis] for axis, text in enumerate(arg["shape"])
+                     if text in known.rules and text not in seen}
+    dtype = next((one.dtype for arg, one in zip(signature.inputs, inputs) if arg["dtype"] == "dtype"),
+                 None)
+    target = snapshot.target(snapshot.host_target)
+    results = []
+    for arg in signature.outputs:
+        shape = [seen[text] if text in seen else
+                 known.shape({"shape": [text]}, Problem({name: int(value) for name, value in seen.items()},
+                                                        ""), target)[0] for text in arg["shape"]]
+        wanted = dtype if arg["dtype"] == "dtype" else getattr(torch, _arrays.dtype_in_full(arg["dtype"]))
+        results.append(torch.empty(shape, dtype=wanted, device=inputs[0].device))
+    return tuple(results)
+
+
+def _with_gradient(torch: Any, plain: Any, gradient: Callable[..., Any]) -> Callable[..., Any]:
+    class Differentiable(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(context: Any, *inputs: Any) -> Any:
+            results = plain(*inputs)
+            outputs = results if isinstance(results, tuple) else (results,)
+            context.count = len(inputs)
+            context.save_for_backward(*inputs, *outputs)
+            return results
+
+        @staticmethod
+        def backward(context: Any, *gradients: Any) -> Any:
+            saved = context.saved_tensors
+            dense = tuple(one.contiguous() if one is not None else None for one in gradients)
+            return tuple(gradient(saved[:context.count], saved[context.count:], dense))
+
+    def call(*inputs: Any) -> Any:
+        if torch.is_grad_enabled() and any(one.requires_grad for one in inputs):
+            return Differentiable.apply(*inputs)
+        return plain(*inputs)
+
+    return call

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/artifacts/artifact_text.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tuner/bundle.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kFormat[] = "tunectl artifact";
+constexpr int kVersion = 1;
+
+Json ToJson(const Value& value) {
+  return std::visit([](const auto& plain) { return Json(plain); }, value);
+}
+
+const char* ToJson(Role role) {
+  switch (role) {
+    case Role::kInput:
+      return "input";
+    case Role::kOutput:
+      return "output";
+    case Role::kInOut:
+      return "inout";
+    case Role::kScratch:
+      break;
+  }
+  return "scratch";
+}
+
+Json ToJson(const BufferPlan& buffer) {
+  return {{"kind", "buffer"},
+          {"name", buffer.name},
+          {"dtype", ToText(buffer.dtype)},
+          {"count", buffer.count},
+          {"role", ToJson(buffer.role)}};
+}
+
+Json ToJson(const ScalarPlan& scalar) {
+  return {{"kind", "scalar"},
+          {"name", scalar.name},
+          {"dtype", ToText(scalar.dtype)},
+          {"value", ToJson(scalar.value)}};
+}
+
+Json ToJson(const TensorMapPlan& map) {
+  return {{"kind", "tensor_map"},
+          {"name", map.name},
+          {"buffer", map.buffer},
+          {"dims", map.dims},
+          {"strides_bytes", map.strides_bytes},
+          {"box", map.box},
+          {"swizzle_bytes", map.swizzle_bytes},
+          {"l2_promotion_bytes", map.l2_promotion_bytes}};
+}
+
+Json ToJson(const StepPlan& step) {
+  const LaunchPlan& launch = step.launch;
+  Json args = Json::array();
+  for (const ArgPlan& arg : step.args) {
+    args.push_back(std::visit([](const auto& plan) { return ToJson(plan); }, arg));
+  }
+  Json zero = Json::array();
+  for (const BufferPlan& buffer : step.zero) zero.push_back(ToJson(buffer));
+  return {{"entry", launch.entry},
+          {"unit", launch.unit},
+          {"grid", launch.grid},
+          {"block", launch.block},
+          {"cluster", launch.cluster},
+          {"shared_bytes", launch.shared_bytes},
+          {"cooperative", launch.cooperative},
+          {"programmatic_dependent_launch", launch.programmatic_dependent_launch},
+          {"args", std::move(args)},
+          {"zero", std::move(zero)}};
+}
+
+Json ToJson(const SymbolPlan& symbol) {
+  return {{"variable", symbol.variable},
+          {"unit", symbol.unit},
+          {"buffer", ToJson(symbol.buffer)}};
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ArtifactText(const db::TrialKey& key, const std::string& kernel_name,
+                                         const Config& config, const Program& program) {
+  ASSIGN_OR_RETURN(const std::vector<absl::string_view> binaries, Unbundle(program.binary));
+  Json json = {{"format", kFormat},
+               {"version", kVersion},
+               {"kernel", kernel_name},
+               {"kernel_hash", key.kernel_hash},
+               {"target", key.target},
+               {"device", key.device_name},
+               {"compiler", key.compiler},
+               {"dtype", ToText(key.problem.dtype)},
+               {"dims", Json::object()},
+               {"config", Json::object()},
+               {"steps", Json::array()},
+               {"symbols", Json::array()},
+               {"binary_bytes", Json::array()}};
+  for (const auto& [name, value] : key.problem.dims) json["dims"][name] = value;
+  for (const auto& [name, value] : config.entries) json["config"][name] = ToJson(value);
+  for (const StepPlan& step : program.steps) json["steps"].push_back(ToJson(step));
+  for (const SymbolPlan& symbol : program.symbols) json["symbols"].push_back(ToJson(symbol));
+  for (const absl::string_view binary : binaries) json["binary_bytes"].push_back(binary.size());
+  std::string text = json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  text += "\n";
+  for (const absl::string_view binary : binaries) absl::StrAppend(&text, binary);
+  return text;
+}
+
+}  // namespace tune::server

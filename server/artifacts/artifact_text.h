@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// An artifact as a file: a line of JSON that says how to launch it, then its binaries. What a host
+// without a compiler needs to run a record's config. docs/artifacts.md describes it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "db/store.h"
+#include "tuner/plan.h"
+
+namespace tune::server {
+
+// The same program, key and config always give the same bytes. INVALID_ARGUMENT: a bundle that is
+// cut.
+absl::StatusOr<std::string> ArtifactText(const db::TrialKey& key, const std::string& kernel_name,
+                                         const Config& config, const Program& program);
+
+}  // namespace tune::server

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a record answered and others did not: each field of the key, of each record that came near.
+// client/python/src/tunectl/_explain.py says the same of a snapshot.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/records/record_book.h"
+#include "tuner/fields.h"
+
+namespace tune::server {
+
+// As asked for and as the record has it, in the words of tune.v1.KeyField.
+struct KeyField {
+  std::string name;
+  std::string rule;
+  std::string asked;
+  std::string there;
+  std::string verdict;
+};
+TUNE_FIELDS(KeyField, name, rule, asked, there, verdict);
+
+struct Candidate {
+  int64_t record_id = 0;
+  std::vector<KeyField> fields;
+  bool config_is_valid = false;  // for the problem that was asked for
+  bool answers = false;          // this is the record that answered
+};
+TUNE_FIELDS(Candidate, record_id, fields, config_is_valid, answers);
+
+// The `most` records of the kernel that are most like the question, the most alike first.
+std::vector<Candidate> CompareWithRecords(const RecordAnswer& answer, size_t most);
+
+}  // namespace tune::server

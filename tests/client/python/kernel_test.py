@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuned binaries as functions: swept by a real daemon on the CPU device, launched in this process."""
+import ctypes
+import importlib.util
+import json
+import logging
+import math
+import os
+import random
+import shutil
+import sys
+import threading
+import unittest
+
+import daemon_kit
+import kit
+import tunectl
+from daemon_kit import BIN, NEEDS_GRPC, SAXPY
+
+os.environ.setdefault("TUNE_LAUNCH_LIBRARY", str(BIN.parent / "lib/libtune-launch-cpu.so"))
+EXAMPLES = kit.ROOT / "docs/examples"
+NEEDS_TORCH = unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
+
+
+class Tensor:
+    """What tunectl needs of a tensor, on the CPU: floats, rows first, aligned as frameworks align."""
+
+    def __init__(self, *shape, values=None, dtype="torch.float32", shift=0):
+        self.shape, self.dtype, self.device = shape, dtype, "cpu"
+        self._count = math.prod(shape)
+        self._keeps = ctypes.create_string_buffer(4 * self._count + 128)
+        self._place = -(-ctypes.addressof(self._keeps) // 64) * 64 + shift
+        self.values = (ctypes.c_float * self._count).from_address(self._place)
+        self.values.keeps = self._keeps  # whoever has the values has the memory
+        if values is not None:
+            self.values[:] = values
+
+    def data_ptr(self):
+        return self._place
+
+    def is_contiguous(self):
+        return True
+
+    def copy_(self, other):
+        self.values[:] = other.values
+
+
+def drawn(*shape, seed=1):
+    draw = random.Random(seed)
+    return Tensor(*shape, values=[draw.uniform(-1, 1) for _ in range(math.prod(shape))])
+
+
+def saxpy_of(x, y):
+    return Tensor(*x.shape, values=[2.5 * a + b for a, b in zip(x.values, y.values)])
+
+
+class KernelTest(daemon_kit.DaemonTest):
+    """All share one daemon."""
+
+    @classmethod
+    def setUpClass(cls):
+        if KernelTest.daemon is None:
+            daemon_kit.DaemonTest.setUpClass.__func__(KernelTest)
+            unittest.addModuleCleanup(KernelTest.doClassCleanups)
+
+    @classmethod
+    def prepare(cls):
+        for n in (1000, 4096):
+            cls.sweep_kernel(SAXPY, n=n)
+
+    @classmethod
+    def sweep_kernel(cls, kernel, *flags, **dims):
+        spelled = [part for name, value in dims.items() for part in (f"--{name}", value)]
+        cls.tunectl("sweep", kernel, *spelled, "--device", "cpu", "--budget", "20s", *flags)
+
+    def setUp(self):
+        super().setUp()
+        self.said = []
+        handler = logging.Handler()
+        handler.emit = lambda record: self.said.append(record.getMessage())
+        logging.getLogger("tunectl").addHandler(handler)
+        self.addCleanup(logging.getLogger("tunectl").removeHandler, handler)
+
+    def assert_close(self, got, want, tolerance=1e-5):
+        self.assertEqual(len(got), len(want))
+        worst = max(abs(a - b) for a, b in zip(got, want))
+        self.assertLessEqual(worst, tolerance)
+
+    def check_saxpy(self, kernel, n=4096, seed=1):
+        x, y, out = drawn(n, seed=seed), drawn(n, seed=seed + 1), Tensor(n)
+        self.assertIs(kernel(x, y, out=out), out)
+        self.assert_close(out.values, saxpy_of(x, y).values)
+
+
+class Launches(KernelTest):
+    def test_a_swept_kernel_is_a_function(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        for n in (1000, 4096, 1000):
+            self.check_saxpy(saxpy, n)
+        self.assertEqual(saxpy.notes, ())
+        self.assertEqual(self.said, [])
+
+    def test_arrays_of_any_kind(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        x, y, out = (ctypes.c_float * 4096)(*[1.5] * 4096), (ctypes.c_float * 4096)(), (ctypes.c_float * 4096)()
+        aligned = [ctypes.addressof(one) % 16 == 0 for one in (x, y, out)]
+        if not all(aligned):
+            self.skipTest("ctypes did not align its arrays")
+        saxpy(x, y, out=out)
+        self.assertEqual(set(out), {3.75})
+        with self.assertRaisesRegex(TypeError, "not list"):
+            saxpy([1.0], [2.0])
+        with self.assertRaisesRegex(TypeError, "give them behind|outputs are made"):
+            saxpy(x, y)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_numpy(self):
+        import numpy
+
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y)
+        x = numpy.linspace(-1, 1, 4096, dtype=numpy.float32)
+        out = saxpy(x, x)
+        self.assertEqual((type(out), out.shape, out.dtype), (numpy.ndarray, (4096,), numpy.float32))
+        numpy.testing.assert_allclose(out, 3.5 * x, rtol=1e-6)
+        self.assertEqual(saxpy.notes, ())
+        strided = numpy.zeros(8192, dtype=numpy.float32)[::2]
+        numpy.testing.assert_allclose(saxpy(strided, x), x)
+        self.assertIn("not contiguous", saxpy.notes[0])
+
+    def test_several_outputs_and_modes_by_name(self):
+        self.sweep_kernel("rope", "--dtype", "f32", seq=8, batch=1, heads=2, kv_heads=1, head_dim=16)
+        rope = tunectl.kernel("rope", fallback=None, interleaved=0, backward=0)
+        q, k = drawn(8, 1, 2, 16), drawn(8, 1, 1, 16, seed=2)
+        cosine, sine = drawn(8, 8, seed=3), drawn(8, 8, seed=4)
+        q_out, k_out = Tensor(8, 1, 2, 16), Tensor(8, 1, 1, 16)
+        rope(q, k, cosine, sine, out=(q_out, k_out))
+        for source, target, heads in ((q, q_out, 2), (k, k_out, 1)):
+            want = [0.0] * len(source.values)
+            for row in range(8 * heads):
+                for i in range(8):
+                    c, s = cosine.values[row // heads * 8 + i], sine.values[row // heads * 8 + i]
+                    a, b = source.values[row * 16 + i], source.values[row * 16 + i + 8]
+                    want[row * 16 + i], want[row * 16 + i + 8] = a * c - b * s, b * c + a * s
+            self.assert_close(target.values, want)
+
+    def test_steps_scratch_and_zeroing(self):
+        self.sweep_kernel(EXAMPLES / "steps/split_sum.textproto", rows=3, cols=5000)
+        x, y = drawn(3, 5000), Tensor(3)
+        split_sum = tunectl.kernel("split-sum", fallback=None)
+        for _ in range(3):  # what is zeroed must be so each time
+            split_sum(x, out=y)
+            self.assert_close(y.values, [sum(x.values[row * 5000:(row + 1) * 5000]) for row in range(3)], 1e-3)
+
+    def test_symbols_are_inputs(self):
+        self.sweep_kernel(EXAMPLES / "convolve/convolve.textproto", "--dtype", "f32", n=3000)
+        convolve = tunectl.kernel("convolve", fallback=None)
+        x, y = drawn(3000), Tensor(3000)
+        for middle in (1.0, 2.0):
+            taps = Tensor(9, values=[0, 0, 0, 0, middle, 0, 0, 0, 1])
+            convolve(taps, x, out=y)
+            values = [*x.values, 0, 0, 0, 0]
+            self.assert_close(y.values, [middle * values[i] + values[i + 4] for i in range(3000)])
+
+    def test_threads_and_forked_children(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        faults = []
+
+        def work(seed):
+            try:
+                for i in range(20):
+                    self.check_saxpy(saxpy, seed=100 * seed + i)
+            except BaseException as fault:  # told below
+                faults.append(fault)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        self.assertEqual(faults, [])
+        child = os.fork()
+        if child == 0:
+            try:
+                self.check_saxpy(saxpy)
+                os._exit(0)
+            except BaseException:
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+
+class Mistakes(KernelTest):
+    def test_a_dim_that_nothing_tells_is_asked_for(self):
+        rope = tunectl.kernel("rope", fallback=None)
+        arrays = (drawn(8, 1, 2, 16), drawn(8, 1, 1, 16), drawn(8, 8), drawn(8, 8))
+        with self.assertRaisesRegex(ValueError, r"give interleaved=\.\.\., backward=\.\.\. to tunectl.kernel"):
+            rope(*arrays)
+
+    def test_shapes_that_contradict_each_other(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        with self.assertRaisesRegex(ValueError, "n is 4096 by axis 0 of y and 1000 by axis 0 of x"):
+            saxpy(Tensor(1000), Tensor(4096))
+        with self.assertRaisesRegex(ValueError, r"saxpy\(x\[n\], y\[n\]\) takes 2 arrays"):
+            saxpy(Tensor(1000))
+        with self.assertRaisesRegex(ValueError, r"out has shape \[10, 10\]"):
+            saxpy(Tensor(1000), Tensor(1000), out=Tensor(10, 10))
+        with self.assertRaisesRegex(ValueError, "n is 1000 by axis 0 of x and 7 by given by name"):
+            saxpy(Tensor(1000), Tensor(1000), n=7)
+
+
+class Fallbacks(KernelTest):
+    def assert_falls_back(self, why, n=4096, **tensor):
+        calls = []
+
+        def fallback(x, y):
+            calls.append(1)
+            return saxpy_of(x, y)
+
+        saxpy = tunectl.kernel("saxpy", fallback=fallback)
+        x, y, out = Tensor(n, values=[1] * n, **tensor), drawn(n), Tensor(n)
+        for _ in range(3):
+            saxpy(x, y, out=out)
+        self.assert_close(out.values, saxpy_of(x, y).values)
+        self.assertEqual(len(calls), 3)
+        self.assertEqual(len(saxpy.notes), 1, saxpy.notes)
+        self.assertRegex(saxpy.notes[0], why)
+        self.assertEqual(len([line for line in self.said if "fallback" in line]), 1, self.said)
+        with self.assertRaisesRegex(LookupError, "no fallback="):
+            tunectl.kernel("saxpy", fallback=None)(x, y, out=out)
+
+    def artifacts(self):
+        return sorted((self.home / "state/snapshots/artifacts").iterdir())
+
+    def test_sizes_that_were_not_tuned(self):
+        self.assert_falls_back("no binary for n=5000 f32: nearest on", n=5000)
+
+    def test_arrays_that_are_not_aligned(self):
+        self.assert_falls_back("aligned to 16 bytes", shift=4)
+
+    def test_another_dtype(self):
+        self.assert_falls_back("x is f16, and the kernel takes f32", dtype="torch.float16")
+
+    def test_a_host_without_anything(self):
+        os.environ["TUNE_STATE_DIR"] = str(self.path / "none")
+        os.environ["TUNE_ADDRESS"] = f"unix:{self.path}/none.sock"
+        self.assert_falls_back("there is no snapshot")
+
+    def test_a_host_without_the_launcher(self):
+        from tunectl import _launch_cpu
+
+        os.environ["TUNE_LAUNCH_LIBRARY"] = str(self.path / "none.so")
+        _launch_cpu._library.cache_clear()
+        self.addCleanup(_launch_cpu._library.cache_clear)
+        self.assert_falls_back("the CPU device's launcher is not here")
+
+    def copied_state(self):
+        """The daemon's files as another host has them: there is no daemon."""
+        shutil.copytree(self.home / "state/snapshots", self.path / "copy")
+        os.environ["TUNE_SNAPSHOT_DIR"] = str(self.path / "copy")
+        os.environ["TUNE_ADDRESS"] = f"unix:{self.path}/none.sock"
+        return self.path / "copy/artifacts"
+
+    def test_an_artifact_that_is_gone_damaged_or_cut(self):
+        folder = self.copied_state()
+        self.check_saxpy(tunectl.kernel("saxpy", fallback=None))
+        for what, damage in (("are sha256", lambda data: data[:-1] + b"x"), ("are sha256", lambda data: data[:100]),
+                             ("are sha256", lambda data: b""), ("No such file", None)):
+            with self.subTest(what):
+                for file in folder.iterdir():
+                    if damage is None:
+                        file.unlink()
+                    else:
+                        file.write_bytes(damage(file.read_bytes()))
+                self.said.clear()
+                self.assert_falls_back(what)
+
+    def test_a_folder_that_others_may_write_is_not_trusted(self):
+        folder = self.copied_state()
+        folder.chmod(0o777)
+        self.assert_falls_back("others may write")
+
+    def test_what_is_no_artifact_does_no_harm(self):
+        from tunectl import _artifact
+
+        data = self.artifacts()[0].read_bytes()
+        line, _, rest = data.partition(b"\n")
+        facts = json.loads(line)
+        step = facts["steps"][0]
+        for change in ({"version": 2}, {"steps": []}, {"steps": [7]}, {"binary_bytes": [1]}, {"binary_bytes": "x"},
+                       {"steps": [{**step, "unit": 9}]}, {"steps": [{**step, "grid": [1, 1]}]},
+                       {"steps": [{**step, "grid": [-1, 1, 1]}]}, {"steps": [{**step, "args": [{"kind": "x"}]}]},
+                       {"steps": [{**step, "args": [[]]}]}, {"symbols": [{}]}, {"dims": None}, {"format": "x"}):
+            with self.subTest(change):
+                bad = json.dumps({**facts, **change}).encode() + b"\n" + rest
+                with self.assertRaises(_artifact.ArtifactError):
+                    _artifact.parse(bad, kit.digest_of(bad))
+        for bad in (b"", b"\n", b"{}\n", b"[]\n", rest):
+            with self.assertRaises(_artifact.ArtifactError):
+                _artifact.parse(bad, kit.digest_of(bad))
+
+
+class Transport(KernelTest):
+    def test_a_record_names_its_artifact(self):
+        answer = tunectl.best("saxpy", n=4096, device="cpu")
+        file = self.home / "state/snapshots/artifacts" / (answer.artifact.replace(":", "-") + ".artifact")
+        data = file.read_bytes()
+        self.assertEqual(kit.digest_of(data), answer.artifact)
+        facts = json.loads(data.partition(b"\n")[0])
+        self.assertEqual((facts["kernel"], facts["dims"], facts["config"]), ("saxpy", {"n": 4096}, dict(answer)))
+        threads = int(facts["config"]["THREADS"])
+        self.assertEqual(facts["steps"][0]["block"], [threads, 1, 1])
+        self.assertEqual([arg["name"] for arg in facts["steps"][0]["args"]], ["x", "y", "out", "a", "n"])
+        self.assertEqual(file.stat().st_mode & 0o777, 0o644)
+
+    @NEEDS_GRPC
+    def test_a_host_without_the_files_asks_the_daemon(self):
+        os.environ["TUNE_STATE_DIR"] = str(self.path / "elsewhere")
+        tunectl.open(deadline=30)
+        self.check_saxpy(tunectl.kernel("saxpy", fallback=None))
+        self.assertEqual(len(list((self.path / "cache/artifacts").iterdir())), 1)
+        os.environ["TUNE_ADDRESS"] = f"unix:{self.path}/none.sock"
+        os.environ["TUNE_SNAPSHOT"] = tunectl.digest()
+        tunectl.open(deadline=0)
+        self.check_saxpy(tunectl.kernel("saxpy", fallback=None))
+        self.assertNotIn("grpc", sys.modules)
+
+    def test_a_host_that_reaches_no_daemon(self):
+        exported = self.path / "away/tuned.json"
+        exported.parent.mkdir()
+        self.tunectl("snapshot", "export", exported, "--artifacts")
+        self.assertGreaterEqual(len(list((self.path / "away/artifacts").iterdir())), 2)
+        os.environ.update(TUNE_STATE_DIR=str(self.path / "none"), TUNE_ADDRESS=f"unix:{self.path}/none.sock",
+                          TUNE_SNAPSHOT=str(exported))
+        self.check_saxpy(tunectl.kernel("saxpy", fallback=None))
+
+    def test_the_daemon_gives_out_nothing_damaged(self):
+        self.sweep_kernel(SAXPY, n=777)
+        tunectl.open()
+        artifact = tunectl.best("saxpy", n=777, device="cpu").artifact
+        file = self.home / "state/snapshots/artifacts" / (artifact.replace(":", "-") + ".artifact")
+        file.write_bytes(file.read_bytes()[:-1] + b"x")
+        done = self.tunectl("snapshot", "export", self.path / "tuned.json", "--artifacts")
+        self.assertIn("was damaged; sweep its kernel again", done.stderr)
+        self.assertFalse(file.exists())
+
+
+class Explains(KernelTest):
+    def test_tunectl_says_what_python_says(self):
+        for n in (4096, 5000):
+            theirs = json.loads(self.tunectl("explain", "saxpy", "--n", n, "--device", "cpu", "--json").stdout)
+            ours = tunectl.explain("saxpy", n=n, device="cpu")
+            self.assertEqual([int(one["record_id"]) for one in theirs["candidates"]],
+                             [one.record for one in ours.candidates])
+            for mine, yours in zip(ours.candidates, theirs["candidates"]):
+                self.assertEqual([tuple(map(str, field)) for field in mine.fields],
+                                 [tuple(field.get(name, "") for name in mine.fields[0]._fields)
+                                  for field in yours["fields"]])
+                self.assertEqual((mine.config_is_valid, mine.answers),
+                                 (yours.get("config_is_valid", False), yours.get("answers", False)))
+        text = self.tunectl("explain", "saxpy", "--n", 5000, "--device", "cpu").stdout
+        self.assertIn("answers", text)
+        self.assertRegex(text, r"near +n \(nearest\) = 5000  the record's 4096")
+        self.assertIn("farther", text)
+
+    def test_what_is_not_there(self):
+        self.assertIn("no record", self.tunectl("explain", "attention", "--device", "cpu").stdout)
+        done = self.tunectl("explain", "nonsense", ok=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no kernel 'nonsense'", done.stderr)
+
+
+@NEEDS_TORCH
+class Torch(KernelTest):
+    def test_tensors_ops_and_compile(self):
+        import torch
+
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y,
+                               gradient=lambda inputs, outputs, grads: (2.5 * grads[0], grads[0]))
+        x, y = torch.randn(4096), torch.randn(4096)
+        torch.testing.assert_close(saxpy(x, y), 2.5 * x + y)
+        op = saxpy.op()
+        torch.testing.assert_close(op(x, y), 2.5 * x + y)
+        compiled = torch.compile(lambda x, y: op(x, y) * 2, backend="aot_eager", fullgraph=True)
+        for n in (4096, 1000, 1234):
+            x, y = torch.randn(n), torch.randn(n)
+            torch.testing.assert_close(compiled(x, y), (2.5 * x + y) * 2)
+        x.requires_grad_()
+        saxpy(x, y).sum().backward()
+        torch.testing.assert_close(x.grad, torch.full_like(x, 2.5))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// libtune-launch-cpu.so: runs the kernels of CPU artifacts in a process of somebody else's, such as
+// a Python job's. Three functions with C types, which client/python/src/tunectl/_launch_cpu.py
+// calls.
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "tuner/device/cpu/block_scheduler.h"
+#include "tuner/device/cpu/host_info.h"
+#include "tuner/device/cpu/launcher.h"
+#include "tuner/device/cpu/prelude/abi.h"
+#include "tuner/device/cpu/usable_cpus.h"
+
+namespace {
+
+using tune::cpu::Launcher;
+
+// Of the process; a forked child, which has none of its parent's threads, makes another.
+struct Processors {
+  std::mutex mutex;
+  pid_t pid = 0;
+  std::unique_ptr<Launcher> launcher;
+};
+
+// Never destroyed: a program may launch until its very end.
+Processors& ThisProcess() {
+  static Processors& processors = *new Processors;
+  return processors;
+}
+
+absl::StatusOr<Launcher*> LauncherOf(Processors& processors) {
+  if (processors.launcher != nullptr && processors.pid == getpid()) {
+    return processors.launcher.get();
+  }
+  (void)processors.launcher.release();  // its threads are the parent's
+  absl::StatusOr<std::unique_ptr<Launcher>> made =
+      Launcher::Create(tune::cpu::UsableCpus(), tune::cpu::kSharedBytesMax);
+  if (!made.ok()) return made.status();
+  processors.launcher = *std::move(made);
+  processors.pid = getpid();
+  return processors.launcher.get();
+}
+
+int Tell(const absl::Status& status, char* why, size_t why_bytes) {
+  if (status.ok()) return 0;
+  std::snprintf(why, why_bytes, "%s", std::string(status.message()).c_str());
+  return 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+// What an artifact's `tune_cpu_abi` must be.
+[[gnu::visibility("default")]] unsigned tune_launch_cpu_abi() { return tune_cpu::kAbiVersion; }
+
+// What its `tune_cpu_bind` is called with.
+[[gnu::visibility("default")]] long tune_launch_cpu_state_offset() {
+  return tune::cpu::BlockScheduler::StateOffset();
+}
+
+// Runs a kernel to its end; `sizes` are those of the grid and of a block, x, y, z each. Calls from
+// several threads wait for each other. 0, or 1 with a sentence in `why`.
+[[gnu::visibility("default")]] int tune_launch_cpu_run(void (*threads)(void* const*),
+                                                       void (*set_shared)(unsigned char*),
+                                                       const int64_t* sizes, int64_t shared_bytes,
+                                                       void* const* args, char* why,
+                                                       size_t why_bytes) {
+  try {
+    Processors& processors = ThisProcess();
+    std::lock_guard lock(processors.mutex);
+    const absl::StatusOr<Launcher*> launcher = LauncherOf(processors);
+    if (!launcher.ok()) return Tell(launcher.status(), why, why_bytes);
+    tune::LaunchPlan plan{.grid = {sizes[0], sizes[1], sizes[2]},
+                          .block = {sizes[3], sizes[4], sizes[5]},
+                          .shared_bytes = shared_bytes};
+    return Tell((*launcher)->Launch({threads, set_shared}, plan, args).status(), why, why_bytes);
+  } catch (const std::exception& error) {
+    return Tell(absl::InternalError(error.what()), why, why_bytes);
+  }
+}
+
+}  // extern "C"
