@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<db::RecordRow>> LoadShippedRecords() {
       return absl::InternalError(
           absl::StrCat("kernels/records/", file.name, ": ", records.status().message()));
     }
-    all.insert(all.end(), std::move_iterator(records->begin()), std::move_iterator(records->end()));
+    for (db::RecordRow& record : *records) all.push_back(std::move(record));
   }
   return all;
 }
