@@ -49,7 +49,8 @@ absl::StatusOr<std::vector<db::RecordRow>> ParseShippedRecords(const std::string
 absl::StatusOr<std::vector<db::RecordRow>> LoadShippedRecords() {
   std::vector<db::RecordRow> all;
   for (const RecordsFile& file : CatalogueRecords()) {
-    absl::StatusOr<std::vector<db::RecordRow>> records = ParseShippedRecords(std::string(file.text));
+    const std::string text(file.text);
+    absl::StatusOr<std::vector<db::RecordRow>> records = ParseShippedRecords(text);
     if (!records.ok()) {
       return absl::InternalError(
           absl::StrCat("kernels/records/", file.name, ": ", records.status().message()));
