@@ -28,8 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Counts up when the key or the contents of an entry change their meaning.
-constexpr absl::string_view kFormat = "tune-compile-4\n";
+// Counts up when the key or the contents of an entry change their meaning, and when our own headers
+// or front ends make something else of a source.
+constexpr absl::string_view kFormat = "tune-compile-5\n";
 constexpr size_t kDigestBytes = 32;
 constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
 

@@ -13,13 +13,16 @@ is one of JSON and one of the text or the binary that was made.
 """
 import ast
 import gc
+import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import shutil
 import struct
 import sys
 import traceback
+import types
 
 FRAME_BYTES_MAX = 40 << 20
 LOG_BYTES_MAX = 64 << 10
@@ -59,6 +62,89 @@ def write_frame(fd, payload):
     data = memoryview(struct.pack("<I", len(payload)) + payload)
     while data:
         data = data[os.write(fd, data):]
+
+
+# ---- Modules that are not there -----------------------------------------------------------------
+
+
+class StandIn(types.ModuleType):
+    """In the place of a module that this Python lacks, and of all that is in it: a library's file is
+    read with its host code, of which no kernel needs anything. What needs a value of it is an error."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self.__name__}.{name}")
+
+    def __call__(self, *args, **kwargs):
+        is_decorator = len(args) == 1 and callable(args[0]) and not kwargs
+        return args[0] if is_decorator else StandIn(self.__name__)
+
+    def __getitem__(self, key):
+        return StandIn(self.__name__)
+
+    def __or__(self, other):  # of annotations, "torch.Tensor | None"
+        return self
+
+    __ror__ = __or__
+
+    def __mro_entries__(self, bases):
+        return ()
+
+    def keys(self):  # of **options
+        return ()
+
+    def __bool__(self):
+        raise Refused(f"{place_of_caller()}: what '{self.__name__}' is decides here, and there is no module "
+                      f"'{self.__name__.split('.')[0]}' for sources; write what it would be, here or in a header")
+
+    __iter__ = __len__ = __bool__
+
+
+class StandInFinder:
+    """Finds what nobody else does, or what is below `root`: `fla.ops.utils.op` is the source's own op.py,
+    if it has one, else a stand-in."""
+
+    def __init__(self, folder, root=None):
+        self.folder, self.root = folder, root
+
+    def find_spec(self, name, path=None, target=None):
+        top, last = name.partition(".")[0], name.rpartition(".")[2]
+        wanted = top == self.root if self.root else name == top or isinstance(sys.modules.get(top), StandIn)
+        file = os.path.join(self.folder, last + ".py")
+        if wanted and name != top and os.path.exists(file):
+            return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[])
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if wanted else None
+
+    def create_module(self, spec):
+        return StandIn(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+def place_of_caller():
+    frame = sys._getframe(2)
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def stand_in_for_modules(folder):
+    """torch is never looked for: importing it takes seconds for each config, and its version is in no key."""
+    sys.meta_path.insert(0, StandInFinder(folder, "torch"))
+    sys.meta_path.append(StandInFinder(folder))
+
+
+def stood_in_for():
+    return sorted(name for name, module in sys.modules.items() if type(module) is StandIn and "." not in name)
+
+
+def first_mention(files, names):
+    """(file, line) of the first that speaks of one of the modules."""
+    for file, text in files.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            if any(re.search(rf"\b{re.escape(name)}\b", line) for name in names):
+                return file, number
+    return None
 
 
 # ---- Python to TTIR -----------------------------------------------------------------------------
@@ -119,8 +205,11 @@ def explain(error, folder, files, source_name):
     for frame in traceback.extract_tb(chain[-1].__traceback__) if place is None else ():
         if frame.filename.startswith(folder + "/"):
             place = os.path.basename(frame.filename), frame.lineno
-    file, line = place or (source_name, None)
+    absent = stood_in_for()
+    named = [name for name in absent if f"<module '{name}" in described(chain[-1])]
+    file, line = place or first_mention(files, named) or (source_name, None)
     message = described(chain[-1]) if not isinstance(error, SyntaxError) else f"SyntaxError: {error.msg}"
+    message += f" (modules that are not there: {', '.join(absent)})" if absent else ""
     return f"{file}:{line}: {message}" if line else f"{file}: {message}"
 
 
@@ -146,18 +235,17 @@ def find_function(module, entry, source_name):
         known = [name for name, value in vars(module).items() if is_function(value)]
         raise Refused(f"{source_name}: no @triton.jit function '{entry}'; it has: " +
                       (", ".join(known) or "none"))
-    while isinstance(found, Autotuner):  # the spec says what there is to try
+    while isinstance(found, (Autotuner, Heuristics)):  # the spec says what there is to try, and the values
         found = found.fn
-    if isinstance(found, Heuristics):
-        raise Refused(f"{source_name}: '{entry}' has @triton.heuristics, which run at a launch of "
-                      "Triton's own; give their values as defines of the spec")
     return found
 
 
 def signature_of(function, request):
     """What triton.compile wants to know of each parameter, and those that the kernel will have."""
     entry, arguments = request["entry"], {each["name"]: each for each in request["arguments"]}
-    constants = {name: ast.literal_eval(value) for name, value in request["constants"]}
+    # A function may ask for num_warps and its like, as Triton's own launcher would give it.
+    constants = {name: ast.literal_eval(value) for name, value in request["options"] + request["constants"]}
+    constants = {name: None if value == "None" else value for name, value in constants.items()}
     place = line_in(request["files"], function.src, 1)
     where = f"{place[0]}:{place[1]}" if place else request["source_name"]
     names = [each.name for each in function.params]
@@ -200,6 +288,7 @@ def lower(request, folder, triton):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
     sys.path.insert(0, folder)
+    stand_in_for_modules(folder)
     try:
         module = load_module(folder, request["source_name"])
         function = find_function(module, request["entry"], request["source_name"])
