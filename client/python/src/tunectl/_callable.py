@@ -103,7 +103,7 @@ class TunedKernel:
         return tuple(self._notes)
 
     def __call__(self, *inputs: Any, out: Any = None, **dims: int) -> Any:
-        """Launches on the inputs, in the spec's order, and returns the outputs: one, or a tuple.
+        """Launches on the inputs, in the spec's order, and returns the outputs: None, one, or a tuple.
 
         out   arrays to write to, one or a sequence; by default new ones
         dims  those that neither shapes nor tunectl.kernel tell
@@ -124,14 +124,16 @@ class TunedKernel:
                 return self._differentiable(inputs, outputs, dims)
             results = outputs or plan.make_outputs(inputs[0])
             if plan(inputs + results):
-                return results[0] if len(results) == 1 else results
+                return _as_result(results)
             self._note("arrays that are not contiguous and aligned to 16 bytes")
         return self._fall_back(inputs, outputs)
 
-    def _wants_gradient(self, inputs: Sequence[Any]) -> bool:
-        torch: Any = sys.modules.get("torch")
-        return (torch is not None and torch.is_grad_enabled()
-                and any(getattr(one, "requires_grad", False) for one in inputs))
+    @staticmethod
+    def _wants_gradient(inputs: Sequence[Any]) -> bool:
+        for one in inputs:
+            if getattr(one, "requires_grad", False):
+                return bool(sys.modules["torch"].is_grad_enabled()) if "torch" in sys.modules else False
+        return False
 
     def _differentiable(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                         dims: Mapping[str, int]) -> Any:
@@ -171,7 +173,7 @@ class TunedKernel:
         made = results if isinstance(results, (tuple, list)) else (results,)
         for source, target in zip(made, outputs):
             _arrays.copy(source, target)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return _as_result(outputs)
 
     def _note(self, why: str) -> None:
         """Says each reason once."""
@@ -280,6 +282,11 @@ class TunedKernel:
                 raise _Untuned(f"the artifact for {_sizes(answer)} cannot be used: {error}") from None
             self._programs[(answer.artifact, device)] = program
             return program
+
+
+def _as_result(arrays: tuple[Any, ...]) -> Any:
+    """None, one, or a tuple."""
+    return arrays[0] if len(arrays) == 1 else arrays or None
 
 
 def _sizes(answer: Answer) -> str:

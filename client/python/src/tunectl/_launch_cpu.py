@@ -52,6 +52,8 @@ def _library() -> Any:
 
 
 def _open(binary: bytes) -> Any:
+    if b"__asan_init" in binary:  # its runtime ends a process that loads it late
+        raise ArtifactError("it was compiled with TUNE_CPU_SANITIZE=1")
     descriptor = os.memfd_create("kernel", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(descriptor), "wb") as file:
