@@ -18,18 +18,17 @@ constexpr int kBlocksPerSm = CTAS;
 constexpr int kSlabs = HEAD_DIM / 64;
 constexpr int kSlabBytes = 64 * 128;  // 64 rows of 64 elements
 constexpr int kBoxBytes = kSlabs * kSlabBytes;
-constexpr int kBoxes = BLOCK_M / 64;  // of a streamed tile
-constexpr int kStreamBytes = kBoxes * kBoxBytes;
+constexpr int kStreamBytes = kBoxBytes;
 constexpr int kFactBytes = BLOCK_M * 8;
 constexpr int kSlopeBytes = DS_BUFFERS * BLOCK_M * BLOCK_N * 2;
 constexpr int kBulkBytes = 4096;  // of a warp: 16 rows of 64 sums
 constexpr int kScores = BLOCK_M / 2;  // registers a thread
 constexpr int kSums = HEAD_DIM / 2;
 
-// dQ of a streamed tile in pieces of 64 x 64: some for each warpgroup, or all by one in turn.
-constexpr int kTilePieces = kBoxes * kSlabs;
-constexpr bool kTurns = kTilePieces < kGroups;
-constexpr int kPieces = kTurns ? kTilePieces : kTilePieces / kGroups;  // that a warpgroup makes
+// dQ of a streamed tile is made in pieces of 64 columns: one by each warpgroup, or the only one by
+// the warpgroups in turn.
+constexpr bool kTurns = kSlabs < kGroups;
+static_assert(BLOCK_M == 64 && (kSlabs == 1 || kSlabs == kGroups), "the tiles this is written for");
 
 // The named barriers of the consumers, around the scores' gradient in shared memory.
 constexpr int kSlopesWritten = 1;
@@ -97,10 +96,8 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
     const unsigned full = arena.Full(stage.slot);
     BarrierWait(arena.Free(stage.slot), stage.phase ^ 1);
     BarrierExpect(full, 2 * kStreamBytes + (kKeys ? kFactBytes : 0));
-    for (int j = 0; j < 2 * kBoxes; ++j) {
-      const int matrix = j / kBoxes, box = j % kBoxes;
-      LoadBox(arena.Streamed(stage.slot, matrix) + box * kBoxBytes, streamed[matrix], full,
-              row + box * 64, head);
+    for (int matrix = 0; matrix < 2; ++matrix) {
+      LoadBox(arena.Streamed(stage.slot, matrix), streamed[matrix], full, row, head);
     }
     if (kKeys) {
       BulkLoad(arena.Facts(stage.slot), facts + FactIndex(problem, head, row), kFactBytes, full);
@@ -115,10 +112,14 @@ struct Group {
   int index;
   Cursor stage;
 
+  __device__ __forceinline__ void WaitFull(const Cursor& at) const {
+    BarrierWait(arena.Full(at.slot), at.phase);
+  }
+
   // Starts s = the group's held rows by the streamed rows, of one of the two pairs of matrices.
-  __device__ __forceinline__ void StartScores(float (&s)[kScores], int matrix) const {
+  __device__ __forceinline__ void StartScores(float (&s)[kScores], int slot, int matrix) const {
     const unsigned long long held = Descriptor(arena.Held(matrix, index), 16);
-    const unsigned long long streamed = Descriptor(arena.Streamed(stage.slot, matrix), 16);
+    const unsigned long long streamed = Descriptor(arena.Streamed(slot, matrix), 16);
     Pin(s);
     MmaFence();
 #pragma unroll
@@ -143,8 +144,8 @@ struct Group {
     MmaCommit();
   }
 
-  // Leaves the group's part of dS where all groups read it: a row of 128 bytes for each key and 64
-  // queries, swizzled as TMA does.
+  // Leaves the group's part of dS where all groups read it: a row of 128 bytes for each key,
+  // swizzled as TMA does.
   __device__ __forceinline__ void ShareSlopes(const unsigned (&ds)[kScores / 2], int buffer) const {
     const int lane = threadIdx.x % 32;
     const int row = index * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
@@ -152,9 +153,7 @@ struct Group {
 #pragma unroll
     for (int i = 0; i < kScores / 8; ++i) {
       const int chunk = i * 2 + lane / 16;
-      StoreMatrices(arena.Slopes(buffer) + (chunk / 8 * BLOCK_N + row) * 128 +
-                        (chunk % 8 ^ row % 8) * 16,
-                    ds + i * 4);
+      StoreMatrices(arena.Slopes(buffer) + row * 128 + (chunk ^ row % 8) * 16, ds + i * 4);
     }
     AsyncFence();
     NamedSync(kSlopesWritten, kGroups * 128);
@@ -163,125 +162,158 @@ struct Group {
   __device__ __forceinline__ bool MakesQueries(int i) const {
     return !kTurns || i % kGroups == index;
   }
-  __device__ __forceinline__ int PieceBox(int piece) const {
-    return (kTurns ? piece : index * kPieces + piece) / kSlabs;
-  }
-  __device__ __forceinline__ int PieceSlab(int piece) const {
-    return (kTurns ? piece : index * kPieces + piece) % kSlabs;
-  }
+  __device__ __forceinline__ int Slab() const { return kTurns ? 0 : index; }
 
-  // Starts the group's pieces of dS K.
-  __device__ __forceinline__ void StartQueries(float (&dq)[kPieces][32], int buffer) const {
+  // Starts the group's piece of dS K.
+  __device__ __forceinline__ void StartQueries(float (&dq)[32], int buffer) const {
+    const unsigned long long ds = Descriptor(arena.Slopes(buffer), 16);
+    const unsigned long long keys = Descriptor(arena.Held(0, 0) + Slab() * kSlabBytes, 16);
+    Pin(dq);
+    MmaFence();
 #pragma unroll
-    for (int piece = 0; piece < kPieces; ++piece) {
-      const unsigned long long ds =
-          Descriptor(arena.Slopes(buffer) + PieceBox(piece) * BLOCK_N * 128, 16);
-      const unsigned long long keys =
-          Descriptor(arena.Held(0, 0) + PieceSlab(piece) * kSlabBytes, 16);
-      Pin(dq[piece]);
-      MmaFence();
-#pragma unroll
-      for (int n = 0; n < BLOCK_N; n += 16) {
-        TransposedMma(dq[piece], ds + n * 128 / 16, keys + (n / 64 * kBoxBytes + n % 64 * 128) / 16,
-                      n != 0);
-      }
+    for (int n = 0; n < BLOCK_N; n += 16) {
+      TransposedMma(dq, ds + n * 128 / 16, keys + (n / 64 * kBoxBytes + n % 64 * 128) / 16, n != 0);
     }
     MmaCommit();
   }
 
-  // Adds the pieces of the streamed tile from `first`; each warp has 16 rows of them.
+  // Adds the piece of the streamed tile from `first`; each warp has 16 rows of it.
   __device__ __forceinline__ void AddQueries(const Problem& problem, int head, int first,
-                                             const float (&dq)[kPieces][32], float* dq_sums) const {
+                                             const float (&dq)[32], float* dq_sums) const {
     const int warp = threadIdx.x % 128 / 32;
-    const unsigned bulk = arena.Bulk(index * 4 + warp);
+    float* to = dq_sums + FragmentIndex(problem, head, first + warp * 16, Slab() * 64);
+    if (!DQ_BULK) {
 #pragma unroll
-    for (int piece = 0; piece < kPieces; ++piece) {
-      float* to = dq_sums + FragmentIndex(problem, head, first + PieceBox(piece) * 64 + warp * 16,
-                                          PieceSlab(piece) * 64);
-      if (!DQ_BULK) {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) AddFragment(to + i * kFragment, dq[piece] + i * 4);
-        continue;
-      }
-      if (threadIdx.x % 32 == 0) BulkWaitRead();
-      __syncwarp();
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        StoreFour(bulk + (i * kFragment + SumIndex(0)) * 4, dq[piece] + i * 4);
-      }
-      AsyncFence();
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) BulkAdd(to, bulk, kBulkBytes);
+      for (int i = 0; i < 8; ++i) AddFragment(to + i * kFragment, dq + i * 4);
+      return;
     }
+    const unsigned bulk = arena.Bulk(index * 4 + warp);
+    if (threadIdx.x % 32 == 0) BulkWaitRead();
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 8; ++i) StoreFour(bulk + (i * kFragment + SumIndex(0)) * 4, dq + i * 4);
+    AsyncFence();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) BulkAdd(to, bulk, kBulkBytes);
   }
 
   // One arrival a warp: each has finished its own share of the multiplication.
-  __device__ __forceinline__ void Release() {
-    if (threadIdx.x % 32 == 0) BarrierArrive(arena.Free(stage.slot));
-    stage.Advance();
+  __device__ __forceinline__ void Release(int slot) const {
+    if (threadIdx.x % 32 == 0) BarrierArrive(arena.Free(slot));
   }
 };
 
+// What a thread sums: by the scores' slopes dK or dQ, by the weights dV.
+struct Sums {
+  float slopes[kSums];
+  float weights[kSums];
+};
+
+// From the scores of the streamed tile from `first` to their weights, in place.
+template <bool kKeys>
+__device__ __forceinline__ void WeighTile(const Problem& problem, const Group& group, int held_row,
+                                          int first, const float* facts, const RowFacts& own,
+                                          float (&p)[kScores]) {
+  const int group_row = held_row + group.index * 64;
+  if (NeedsMask<kKeys, 64>(problem, group_row, first)) {
+    int bound[2];
+    Bounds<kKeys>(problem, group_row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4, first,
+                  bound);
+    Mask<kKeys>(p, bound);
+  }
+  Weigh<kKeys>(p, problem.scale * kLog2E, facts, own);
+}
+
+// Starts the products with the scores' slopes, and with OVERLAP the next scores, `p` of `next`.
+// What this adds to dQ is added while the later products run.
+template <bool kKeys>
+__device__ __forceinline__ void FinishTile(const Problem& problem, const Group& group, int i,
+                                           int head, int first, const unsigned (&ds)[kScores / 2],
+                                           const Cursor& next, Sums& sums, float (&p)[kScores],
+                                           float (&dq)[kScores], float* dq_sums) {
+  constexpr int kBuffers = DS_BUFFERS > 0 ? DS_BUFFERS : 1;
+  const auto start = [&] {
+    group.StartSums(sums.slopes, ds, 0);
+    if (!OVERLAP) return;
+    group.WaitFull(next);
+    group.StartScores(p, next.slot, 0);
+  };
+  if (kKeys && !DQ_PASS) group.ShareSlopes(ds, i % kBuffers);
+  if (OVERLAP && kKeys) {
+    MmaWait<0>();  // The next scores take the registers of the weights.
+    Pin(sums.weights);
+  }
+  if (kKeys && !DQ_PASS && group.MakesQueries(i)) {
+    group.StartQueries(dq, i % kBuffers);
+    start();
+    MmaWait<OVERLAP ? 2 : 1>();
+    Pin(dq);
+    group.AddQueries(problem, head, first, dq, dq_sums);
+  } else {
+    start();
+  }
+}
+
+// With OVERLAP the scores of the next tile are made at the end of each one. The last one's are made
+// twice.
 template <bool kKeys>
 __device__ void Consume(const Problem& problem, const Arena& arena, const unsigned char* shared,
                         const Held& at, int index, const float* facts, Element* slopes_out,
                         Element* weights_out, float* dq_sums) {
-  constexpr int kBuffers = DS_BUFFERS > 0 ? DS_BUFFERS : 1;
   Group group{arena, index};
   const Stream<kKeys> stream(problem, at);
-  const int group_row = at.row + index * 64;
-  const int row = group_row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-  float slopes[kSums], weights[kSums];  // by the scores' slopes: dK or dQ; by the weights: dV
+  const int row = at.row + index * 64 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+  Sums sums;
 #pragma unroll
-  for (int i = 0; i < kSums; ++i) slopes[i] = weights[i] = 0.0f;
+  for (int i = 0; i < kSums; ++i) sums.slopes[i] = sums.weights[i] = 0.0f;
   RowFacts own;
   if (!kKeys) LoadFacts(problem, at.head, row, facts, own);
+  float p[kScores];
   BarrierWait(arena.HeldFull(), 0);
+  if (OVERLAP) {
+    group.WaitFull(group.stage);
+    group.StartScores(p, group.stage.slot, 0);
+    MmaWait<0>();
+    Pin(p);
+  }
   for (int i = 0; i < stream.count; ++i) {
     const int first = stream.Row(i);
-    const float* streamed_facts =
-        reinterpret_cast<const float*>(shared + (arena.Facts(group.stage.slot) - arena.base));
-    float p[kScores], t[kScores];
+    const int slot = group.stage.slot;
+    const float* tile_facts =
+        reinterpret_cast<const float*>(shared + (arena.Facts(slot) - arena.base));
+    float t[kScores];
     unsigned packed[kScores / 2], ds[kScores / 2];
-    BarrierWait(arena.Full(group.stage.slot), group.stage.phase);
-    group.StartScores(p, 0);
-    group.StartScores(t, 1);
-    MmaWait<1>();
-    Pin(p);
-    if (NeedsMask<kKeys, 64>(problem, group_row, first)) {
-      int bound[2];
-      Bounds<kKeys>(problem, row, first, bound);
-      Mask<kKeys>(p, bound);
+    if (!OVERLAP) {
+      group.WaitFull(group.stage);
+      group.StartScores(p, slot, 0);
     }
-    Weigh<kKeys>(p, problem.scale * kLog2E, streamed_facts, own);
+    group.StartScores(t, slot, 1);
+    if (!OVERLAP) {
+      MmaWait<1>();
+      Pin(p);
+    }
+    WeighTile<kKeys>(problem, group, at.row, first, tile_facts, own, p);
     if (kKeys) {
       PackAll(p, packed);
-      group.StartSums(weights, packed, 1);
+      group.StartSums(sums.weights, packed, 1);
     }
     MmaWait<kKeys ? 1 : 0>();
     Pin(t);
-    Slope<kKeys>(t, p, streamed_facts, own);
+    Slope<kKeys>(t, p, tile_facts, own);
     PackAll(t, ds);
-    if (kKeys && !DQ_PASS) group.ShareSlopes(ds, i % kBuffers);
-    if (kKeys && !DQ_PASS && group.MakesQueries(i)) {
-      float dq[kPieces][32];
-      group.StartQueries(dq, i % kBuffers);
-      group.StartSums(slopes, ds, 0);
-      MmaWait<1>();
-#pragma unroll
-      for (int piece = 0; piece < kPieces; ++piece) Pin(dq[piece]);
-      group.AddQueries(problem, stream.Head(i), first, dq, dq_sums);
-    } else {
-      group.StartSums(slopes, ds, 0);
-    }
+    Cursor next = group.stage;
+    if (i + 1 < stream.count) next.Advance();
+    FinishTile<kKeys>(problem, group, i, stream.Head(i), first, ds, next, sums, p, t, dq_sums);
     MmaWait<0>();
-    Pin(slopes);
-    if (kKeys) Pin(weights);
-    group.Release();
+    if (OVERLAP) Pin(p);
+    Pin(sums.slopes);
+    if (kKeys) Pin(sums.weights);
+    group.Release(slot);
+    group.stage = next;
   }
   if (kKeys && DQ_BULK && threadIdx.x % 32 == 0) BulkWait();
-  StoreRows(problem, at.head, row, problem.scale, slopes, slopes_out);
-  if (kKeys) StoreRows(problem, at.head, row, 1.0f, weights, weights_out);
+  StoreRows(problem, at.head, row, problem.scale, sums.slopes, slopes_out);
+  if (kKeys) StoreRows(problem, at.head, row, 1.0f, sums.weights, weights_out);
 }
 
 template <bool kKeys>
