@@ -60,8 +60,8 @@ class KernelTest(daemon_kit.DaemonTest):
     @classmethod
     def setUpClass(cls):
         if KernelTest.daemon is None:
-            daemon_kit.DaemonTest.setUpClass.__func__(KernelTest)
             unittest.addModuleCleanup(KernelTest.doClassCleanups)
+            daemon_kit.DaemonTest.setUpClass.__func__(KernelTest)
 
     @classmethod
     def prepare(cls):

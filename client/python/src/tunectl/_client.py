@@ -150,8 +150,9 @@ def _after_fork() -> None:
     global _lock, _is_forked
     _lock = threading.Lock()
     _is_forked = True
-    if _process is not None:
-        _process.forget_daemon()
+    for client in (_process, _pinned.get()):
+        if client is not None:
+            client.forget_daemon()
 
 
 if hasattr(os, "register_at_fork"):
