@@ -175,7 +175,8 @@ def main():
     torch.cuda.init()
     torch.empty(1, device="cuda")  # makes the context current, which ours is loaded into
     with tempfile.TemporaryDirectory(prefix="tune-gemm-") as state:
-        os.environ.update(TUNE_STATE_DIR=state, XDG_RUNTIME_DIR=state, NO_COLOR="1")
+        os.environ.setdefault("TUNE_STATE_DIR", state)
+        os.environ.update(XDG_RUNTIME_DIR=state, NO_COLOR="1")
         figures = {}
         for shape in shapes:
             name = "x".join(map(str, shape[:3])) + f".{shape[3]}"

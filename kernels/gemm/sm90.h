@@ -23,12 +23,14 @@ __device__ __forceinline__ void BarrierArrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// At the same barrier of block `rank` of the cluster.
+// At the same barrier of block `rank` of the cluster. What it tells is that reads of shared memory
+// are over, and WGMMA has waited for those: it takes no fence of the cluster's scope, which would
+// invalidate L1 at each step. The same goes for BarrierTest.
 __device__ __forceinline__ void BarrierArriveAt(unsigned barrier, int rank) {
   asm volatile(
       "{\n.reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
       "r"(rank)
       : "memory");
 }
@@ -38,12 +40,11 @@ __device__ __forceinline__ void BarrierExpect(unsigned barrier, unsigned bytes) 
                : "memory");
 }
 
-// Acquires at the scope of the cluster: another block's arrivals may complete the phase.
 __device__ __forceinline__ bool BarrierTest(unsigned barrier, unsigned parity) {
   unsigned done;
   asm volatile(
       "{\n.reg .pred p;\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
       "selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done)
       : "r"(barrier), "r"(parity)
@@ -85,6 +86,19 @@ __device__ __forceinline__ int ClusterRank() {
   unsigned rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
+}
+
+// Four floats from where `address` is in block `rank` of the cluster.
+__device__ __forceinline__ float4 LoadFrom(unsigned address, int rank) {
+  float4 got;
+  asm volatile(
+      "{\n.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %4, %5;\n"
+      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n}"
+      : "=f"(got.x), "=f"(got.y), "=f"(got.z), "=f"(got.w)
+      : "r"(address), "r"(rank)
+      : "memory");
+  return got;
 }
 
 // One box of a map of two axes, to this block's shared memory.

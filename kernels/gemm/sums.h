@@ -71,6 +71,15 @@ __device__ __forceinline__ void StorePartials(const Problem& problem, const Outp
   }
 }
 
+// Four neighbouring columns of one row, of which the first is inside.
+__device__ __forceinline__ void StoreFour(const Problem& problem, const Output& output, int split,
+                                          int row, int column, float4 sums) {
+  StoreOne(problem, output, split, row, column, sums.x);
+  if (column + 1 < problem.n) StoreOne(problem, output, split, row, column + 1, sums.y);
+  if (column + 2 < problem.n) StoreOne(problem, output, split, row, column + 2, sums.z);
+  if (column + 3 < problem.n) StoreOne(problem, output, split, row, column + 3, sums.w);
+}
+
 // 32 columns from `column` of one row: each lane stores 8 of them as 16 bytes. `sums` has those of
 // this lane at 0, 4, 8 and 12, two each.
 __device__ __forceinline__ void StoreVectors(const Problem& problem, const Output& output, int row,

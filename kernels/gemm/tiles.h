@@ -22,7 +22,7 @@ struct Problem {
   __device__ int Steps() const { return (k + BLOCK_K - 1) / BLOCK_K; }
 };
 
-// A tile of C, or of one of its SPLIT partial sums, which takes the steps [first, end) of k.
+// A tile of C, or of one of its SPLIT partial sums. A block takes the steps [first, end) of k.
 struct Tile {
   int row;
   int column;
@@ -31,7 +31,8 @@ struct Tile {
   int end;
 };
 
-// Clusters of tiles: CLUSTER_M x CLUSTER_N of them are worked on at the same time.
+// Clusters of tiles: CLUSTER_M x CLUSTER_N of them are worked on at the same time, and each by
+// CLUSTER_K blocks.
 __device__ __forceinline__ int ClusterRows(const Problem& problem) {
   return (problem.RowTiles() + CLUSTER_M - 1) / CLUSTER_M;
 }
@@ -53,8 +54,10 @@ __device__ __forceinline__ Tile TileAt(const Problem& problem, int index, int ra
   const int rest = place % (GROUP * columns);
   const int count = rows - first_row < GROUP ? rows - first_row : GROUP;
   const int row = (first_row + rest % count) * CLUSTER_M + rank % CLUSTER_M;
-  const int column = rest / count * CLUSTER_N + rank / CLUSTER_M;
+  const int column = rest / count * CLUSTER_N + rank / CLUSTER_M % CLUSTER_N;
+  const int part = split * CLUSTER_K + rank / (CLUSTER_M * CLUSTER_N);
   const long long steps = problem.Steps();
-  return {row * BLOCK_M, column * BLOCK_N, split, static_cast<int>(steps * split / SPLIT),
-          static_cast<int>(steps * (split + 1) / SPLIT)};
+  return {row * BLOCK_M, column * BLOCK_N, split,
+          static_cast<int>(steps * part / (SPLIT * CLUSTER_K)),
+          static_cast<int>(steps * (part + 1) / (SPLIT * CLUSTER_K))};
 }

@@ -14,7 +14,8 @@ constexpr int kStrips = PINGPONG ? BLOCK_M / 64 : BLOCK_M > 128 ? 2 : 1;  // of 
 constexpr int kGroups = PINGPONG ? 2 : BLOCK_M / 64 / kStrips;
 constexpr int kThreads = (kGroups + 1) * 128;
 constexpr int kBlocksPerSm = CTAS;
-constexpr int kCluster = CLUSTER_M * CLUSTER_N;
+constexpr int kSharers = CLUSTER_M * CLUSTER_N;  // blocks that load for each other
+constexpr int kCluster = kSharers * CLUSTER_K;
 
 constexpr int kTurnBarrier = 1;  // the named barriers 1 and 2 pass the turn between groups
 
@@ -79,7 +80,7 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   for (int i = 0; i < STAGES; ++i) {
     BarrierInit(arena.Full(i), 1);
     // One arrival of each warp that reads the slot, in every block that shares what is in it.
-    BarrierInit(arena.Free(i), 4 * (PINGPONG ? 1 : kGroups) * kCluster);
+    BarrierInit(arena.Free(i), 4 * (PINGPONG ? 1 : kGroups) * kSharers);
   }
   BarrierInitFence();
 }
@@ -96,7 +97,7 @@ __device__ __forceinline__ void LoadTile(unsigned to, const CUtensorMap* map, un
       LoadBox(to + slab * OperandOf::kSlabBytes, map, barrier, first + slab * 64, row);
     } else {
       LoadBoxForAll(to + slab * OperandOf::kSlabBytes + part * kPartRows * 128, map, barrier,
-                    first + slab * 64, row + part * kPartRows, (1 << kCluster) - 1);
+                    first + slab * 64, row + part * kPartRows, (1 << kSharers) - 1);
     }
   }
 }
@@ -140,9 +141,9 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& 
 // Gives a slot back to the producers of all blocks that load into it.
 __device__ __forceinline__ void Release(unsigned barrier) {
   const int lane = threadIdx.x % 32;
-  if (kCluster == 1) {
+  if (kSharers == 1) {
     if (lane == 0) BarrierArrive(barrier);
-  } else if (lane < kCluster) {
+  } else if (lane < kSharers) {
     BarrierArriveAt(barrier, lane);
   }
 }
@@ -198,6 +199,45 @@ __device__ __forceinline__ void FinishSums(const Arena& arena, const Cursor& at,
   Release(arena.Free(at.Before()));
 }
 
+#if CLUSTER_K > 1
+// A block's sums in its shared memory, where the ring was: rows of kPitch floats, so that those of
+// eight rows lie in different banks.
+constexpr int kPitch = BLOCK_N + 8;
+static_assert(BLOCK_M * kPitch * 4 <= STAGES * kStageBytes, "the sums fit where the ring was");
+
+__device__ __forceinline__ void ShowSums(const Arena& arena, int row,
+                                         const float (&sums)[BLOCK_N / 2]) {
+#pragma unroll
+  for (int i = 0; i < BLOCK_N / 2; i += 2) {
+    const int column = i / 4 * 8 + threadIdx.x % 4 * 2;
+    const unsigned at = arena.base + ((row + i / 2 % 2 * 8) * kPitch + column) * 4;
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(sums[i]), "f"(sums[i + 1])
+                 : "memory");
+  }
+}
+
+// Adds what the blocks of the cluster have for this block's share of the tile's rows.
+__device__ __forceinline__ void AddAndStore(const Problem& problem, const Arena& arena,
+                                            const Output& output, const Tile& tile, int rank) {
+  constexpr int kRows = BLOCK_M / CLUSTER_K;
+  for (int i = threadIdx.x * 4; i < kRows * BLOCK_N; i += kGroups * 128 * 4) {
+    const int row = i / BLOCK_N * CLUSTER_K + rank;
+    const int column = i % BLOCK_N;
+    if (tile.row + row >= problem.m || tile.column + column >= problem.n) continue;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+    for (int from = 0; from < CLUSTER_K; ++from) {
+      const float4 part = LoadFrom(arena.base + (row * kPitch + column) * 4, from);
+      sum.x += part.x;
+      sum.y += part.y;
+      sum.z += part.z;
+      sum.w += part.w;
+    }
+    StoreFour(problem, output, tile.split, tile.row + row, tile.column + column, sum);
+  }
+}
+#endif
+
 __device__ void Consume(const Problem& problem, const Arena& arena, const Output& output,
                         const Walk& walk, int group) {
   const int first_row = PINGPONG ? 0 : group * kStrips * 64;
@@ -216,6 +256,16 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Output
     SumTile(arena, tile, first_row, at, sums);
     if (index + walk.stride < walk.end) PassTurn(group);
     FinishSums(arena, at, sums);
+#if CLUSTER_K > 1
+    NamedSync(kTurnBarrier, kGroups * 128);  // Nobody reads the ring any more.
+#pragma unroll
+    for (int strip = 0; strip < kStrips; ++strip) {
+      ShowSums(arena, first_row + strip * 64 + row_in_strip, sums[strip]);
+    }
+    ClusterSync();
+    AddAndStore(problem, arena, output, tile, walk.rank);
+    return;  // A cluster has one tile.
+#endif
 #pragma unroll
     for (int strip = 0; strip < kStrips; ++strip) {
       StoreSums(problem, output, tile.split, tile.row + first_row + strip * 64 + row_in_strip,
@@ -240,6 +290,7 @@ __device__ __forceinline__ void Multiply(const Problem& problem, const Maps& map
     if (kGroups == 2) RegistersLower<24>();
     if (threadIdx.x % 128 == 0) Produce(problem, arena, maps, walk);
     __syncwarp();
+    if (CLUSTER_K > 1) ClusterSync();  // The sums are there.
   } else {
     if (kGroups == 2) RegistersRaise<240>();
     Consume(problem, arena, output, walk, group);
