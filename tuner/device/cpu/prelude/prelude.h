@@ -2,6 +2,10 @@
 // Included ahead of every kernel on the CPU device.
 #pragma once
 
+// Read before clock is a macro and assembly a mistake: <iostream> leads to them.
+#include <ctime>
+#include <cwchar>
+
 #include "launch.h"
 #include "sync.h"
 #include "atomics.h"
