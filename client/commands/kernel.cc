@@ -167,7 +167,7 @@ class CheckMeter {
   void Show(const v1::CheckProgress& progress) {
     const std::string text =
         absl::StrCat(progress.target(), ": ", progress.done(), " of ", progress.total(),
-                     progress.total() == 1 ? " config" : " configs", " compiled",
+                     progress.total() == 1 ? " config" : " configs", " tried",
                      progress.errors() > 0 ? absl::StrCat("; errors: ", progress.errors()) : "");
     if (IsInteractive()) {
       live_.Show(text);

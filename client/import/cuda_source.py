@@ -6,6 +6,10 @@ import re
 
 BYTES_MAX = 1 << 20
 FILES_MAX = 256
+# Vectors are as many of their elements.
+TYPES = {"double": "f64", "float": "f32", "half": "f16", "__half": "f16", "__nv_bfloat16": "bf16",
+         "uint": "u32", "uint32_t": "u32", "int": "i32", "int32_t": "i32", "int64_t": "i64",
+         "long": "i64", "char": "i8", "int8_t": "i8", "uint8_t": "u8"}
 
 
 @dataclasses.dataclass
@@ -14,6 +18,13 @@ class Parameter:
     text: str  # as written
     is_pointer: bool
     is_const: bool
+
+    @property
+    def dtype(self):
+        words = re.findall(r"\w+", self.text)[:-1]
+        if "unsigned" in words:
+            return "u8" if "char" in words else "u32"
+        return next((TYPES[word] for word in words if word in TYPES), "f32")
 
 
 def without_comments(text):
@@ -57,7 +68,6 @@ class CudaSource:
             if begin < 0 or ";" in between or "{" in between or body is None:
                 continue
             self.found = True
-            self.begin = begin
             self.parameters = [self.parameter(p)
                                for p in split_parameters(self.clean[match.end():end - 1])]
             brace = end + body.end() - 1
@@ -86,10 +96,14 @@ class CudaSource:
         stored = re.search(at + r"\s*\[[^;=]*\]\s*=[^=]", self.body)
         return "=" if stored else ""
 
-    def with_c_linkage(self):
-        if re.search(r'extern\s+"C"', self.clean):
-            return self.text
-        return self.text[:self.begin] + 'extern "C" ' + self.text[self.begin:]
+    def elements(self, variable):
+        """How many a `__constant__` or `__device__` array has, as an expression; "": not seen."""
+        at = r"\b__(?:constant|device)__[^;{}()]*\b" + re.escape(variable) + r"\s*\[([^\]]+)\]"
+        found = re.search(at, self.clean)
+        size = found.group(1).strip() if found else ""
+        define = re.search(r"^\s*#\s*define\s+" + re.escape(size) + r"\s+(.+)$", self.clean, re.M)
+        size = define.group(1).strip() if size.isidentifier() and define else size
+        return size if re.fullmatch(r"[\d\s()+*]+", size) else ""
 
 
 def is_readable(path, root):

@@ -2,6 +2,7 @@
 """A Kernel Tuner script's call as a spec and its files. Prints one JSON object: the folder's files,
 what is left to write before it sweeps, and what its author should know."""
 import ast
+import collections
 import itertools
 import json
 import os
@@ -30,6 +31,7 @@ FLOATS = {"f64", "f32", "f16", "bf16"}
 TRIES_MAX = 200_000
 CPU_ELEMENTS_MAX = 1 << 18
 THREADS_MAX = 1024
+TO_WRITE = "left_to_write"
 
 
 def quoted(text):
@@ -69,22 +71,24 @@ class Import:
         self.kernel = self.get("kernel_name")
         if not isinstance(self.kernel, str):
             raise Unreadable(f"{self.reader.path}:{self.line}: the kernel's name is no plain text")
-        self.entry = re.split(r"[<(]", self.kernel)[0].split("::")[-1].strip()
-        self.name = re.sub(r"[^a-z0-9_-]", "_", self.entry.lower()).strip("_-")[:60] or "kernel"
+        self.function = re.split(r"[<(]", self.kernel)[0].split("::")[-1].strip()
+        self.name = re.sub(r"[^a-z0-9_-]", "_", self.function.lower()).strip("_-")[:60] or "kernel"
         self.name = self.name if self.name[0].isalpha() else "k" + self.name
         language = self.values.get("lang", "")
         if isinstance(language, str) and language.upper() not in LANGUAGES:
             raise Unreadable(f"{self.reader.path}:{self.line}: lang={language!r}: only CUDA kernels "
-                             "can be imported")
+                             "can be imported; of a function of the host, its kernel can be "
+                             "wrapped: docs/wrapping-a-kernel.md")
         self.read_source()
         self.read_params()
         self.read_args()
+        self.read_symbols()
         self.read_launch()
         self.write_spec()
         for name in self.values:
-            if name in ("cmem_args", "texmem_args", "smem_args") and self.get(name) is not None:
-                self.left.append(f"{name}: constant, texture and shared memory arguments are not "
-                                 "read; see docs/coming-from.md")
+            if name in ("texmem_args", "smem_args") and self.get(name) is not None:
+                self.left.append(f"{name}: texture and shared memory arguments are not read; see "
+                                 "docs/coming-from.md")
             elif name == "compiler_options" and self.get(name) is not None:
                 self.notes.append(f"compiler_options {plain(self.get(name))} were left out; "
                                   "nvrtc_options takes those that docs/adding-a-kernel.md lists")
@@ -121,16 +125,14 @@ class Import:
             self.left.append(f"header {name}: put it beside the spec, by its bare name, and list it")
         self.headers = sorted(headers)
         self.files.update(headers)
-        self.source = CudaSource(text, self.entry)
+        self.source = CudaSource(text, self.function)
+        self.files[self.source_name] = text
         if not self.source.found:
-            self.left.append(f"source: no '__global__' function {self.entry} in it")
-            self.files[self.source_name] = text
+            self.left.append(f"source: no '__global__' function {self.function} in it")
             self.source = None
-            return
-        if self.source.is_template or "<" in self.kernel:
-            self.left.append(f"entry: {self.kernel} is a template; write an extern \"C\" kernel that "
-                             "calls it, see docs/wrapping-a-kernel.md")
-        self.files[self.source_name] = self.source.with_c_linkage()
+        elif self.source.is_template and "<" not in self.kernel:
+            self.left.append(f"entry: {self.kernel} is a template; name an instance of it, such as "
+                             f"{self.kernel}<float>")
 
     def read_params(self):
         value = self.get("tune_params")
@@ -225,6 +227,7 @@ class Import:
             parameter = parameters[index] if index < len(parameters) else None
             name = parameter.name if parameter else f"arg{index}"
             self.args.append(self.arg(index, name, parameter, item))
+        self.guess_output()
 
     def arg(self, index, name, parameter, item):
         if isinstance(item, Scalar):
@@ -233,34 +236,76 @@ class Import:
             item = Scalar("i32" if isinstance(item.value, int) else "f64", item)
             return self.arg(index, name, parameter, item)
         if not isinstance(item, Array):
-            why = item.why if isinstance(item, Unknown) else "it"
-            self.left.append(f"arg {name}: '{why}' was not understood; write its type, shape and role")
-            return {"name": name, "dtype": "f32", "shape": ["1"], "role": "INPUT", "fill": None}
-        if item.note:
-            self.notes.append(f"arg {name}: {item.note}; it is filled with random numbers here")
-        shape = [self.sized(num) for num in item.shape]
+            return self.unknown_arg(name, parameter, item)
         role = self.role(index, name, parameter, item)
-        fill = None if item.note or role == "OUTPUT" else item.fill
-        return {"name": name, "dtype": item.dtype, "shape": shape, "role": role, "fill": fill}
+        fill = None if role == "OUTPUT" else item.fill
+        return {"name": name, "dtype": item.dtype, "shape": self.shape(name, item), "role": role,
+                "fill": fill}
+
+    def unknown_arg(self, name, parameter, item):
+        """What its author must write has a name that `kernel check` does not let pass."""
+        why = f"'{item.why}'" if isinstance(item, Unknown) else "it"
+        dtype = parameter.dtype if parameter else "f32"
+        if parameter and not parameter.is_pointer:
+            self.left.append(f"arg {name}: {why} was not understood; write its value")
+            return {"name": name, "dtype": dtype, "value": TO_WRITE}
+        self.left.append(f"arg {name}: {why} was not understood; write its shape and fill, and "
+                         "look at its type and role")
+        role = {"=": "OUTPUT", "+=": "INOUT"}.get(self.source.writes(name), "INPUT") \
+            if self.source else "INPUT"
+        return {"name": name, "dtype": dtype, "shape": [TO_WRITE], "role": role, "fill": None}
+
+    def shape(self, name, array):
+        if array.note:
+            self.notes.append(f"arg {name}: {array.note}; it is filled with random numbers here")
+        if array.fill.high_text:
+            self.sized(Num(array.fill.high, array.fill.high_text))
+        return [self.sized(num) for num in array.shape]
 
     def role(self, index, name, parameter, item):
         written = self.source.writes(name) if self.source else ""
         answered = index < len(self.answers) and self.answers[index]
+        is_zero = item.fill.kind == "CONSTANT" and item.fill.low == 0
         if parameter is not None and parameter.is_const:
             return "INPUT"
         if written == "+=":
             return "INOUT"
         if written == "=" or answered:
-            return "OUTPUT"
-        if self.source is None and item.fill.kind == "CONSTANT" and item.fill.low == 0:
-            return "OUTPUT"
-        return "INPUT"
+            # What is filled with more than zeros may be meant to keep some of it.
+            return "OUTPUT" if is_zero or answered else "INOUT"
+        return "OUTPUT" if self.source is None and is_zero else "INPUT"
+
+    def guess_output(self):
+        """Of a kernel that hands its arguments on: the arrays that the script zeroes."""
+        if any(arg.get("role") in ("OUTPUT", "INOUT") for arg in self.args):
+            return
+        for arg in self.args:
+            fill = arg.get("fill")
+            if fill is not None and fill.kind == "CONSTANT" and fill.low == 0:
+                arg.update(role="OUTPUT", fill=None)
+                self.notes.append(f"arg {arg['name']}: taken for an output, because the script "
+                                  "fills it with zeros")
+
+    def read_symbols(self):
+        value = self.get("cmem_args")
+        for name, item in (value.items if isinstance(value, Map) else {}).items():
+            size = self.source.elements(name) if self.source else ""
+            symbol = {"name": name, "dtype": "f32", "shape": [size or TO_WRITE], "symbol": True,
+                      "fill": None}
+            if isinstance(item, Array):
+                shape = self.shape(name, item)
+                symbol.update(dtype=item.dtype, shape=[size] if size else shape, fill=item.fill)
+            else:
+                self.left.append(f"cmem_args: {name} was not understood; write its type and fill")
+            if any(arg["name"] == name for arg in self.args):
+                symbol.update(name=name + "_symbol", variable=name)
+            self.args.append(symbol)
 
     def sized(self, num):
         """The expression of a size; its names become dims."""
         names = re.findall(r"[A-Za-z_]\w*", num.show())
         for name in names:
-            if name in self.params or name in ("min", "max", "int", "float", "round", "abs", "ceil",
+            if name in self.params or name in (TO_WRITE, "min", "max", "int", "float", "round", "abs", "ceil",
                                                "floor", "sum"):
                 continue
             self.sizes.setdefault(name, None)
@@ -355,7 +400,7 @@ class Import:
                  f"name: {quoted(self.name)}", f"summary: {quoted('imported: ' + self.kernel)}",
                  f"source: {quoted(self.source_name)}"]
         lines += [f"headers: {quoted(h)}" for h in getattr(self, "headers", [])]
-        lines += [f"entry: {quoted(self.entry)}", ""]
+        lines += [f"entry: {quoted(self.kernel)}", ""]
         small = self.cpu_sizes(dims)
         for name, value in dims.items():
             on = f' on {{ target: "cpu" default_value: {small[name]} }}' \
@@ -398,14 +443,20 @@ class Import:
         if fill is not None and fill.kind:
             low = f" low: {fill.low}" if fill.low else ""
             high = f" high: {fill.high}" if fill.high else ""
+            if fill.high_text:
+                high = f" high_expression: {quoted(self.renamed(fill.high_text, dims))}"
             text = f" fill {{ kind: {fill.kind}{low}{high} }}"
+        if "symbol" in arg:
+            variable = f" variable: {quoted(arg['variable'])}" if "variable" in arg else ""
+            return (f"args {{ name: {quoted(arg['name'])} symbol {{ dtype: {quoted(arg['dtype'])} "
+                    f"{shape}{variable}{text} }} }}")
         return (f"args {{ name: {quoted(arg['name'])} buffer {{ dtype: {quoted(arg['dtype'])} "
                 f"{shape} role: ROLE_{arg['role']}{text} }} }}")
 
     def work_lines(self, dims):
         terms = []
         for arg in self.args:
-            if "shape" in arg:
+            if "role" in arg:
                 times = SIZES.get(arg["dtype"], 4) * (2 if arg["role"] == "INOUT" else 1)
                 sizes = " * ".join(s if re.fullmatch(r"\w+", s) else f"({s})" for s in arg["shape"])
                 terms.append(f"{times} * {sizes}")
@@ -434,7 +485,7 @@ class Import:
         dtype = (types or {"f32"}).pop()
         atol = plain(self.get("atol"))
         lines = ["# The kernel itself, with its default config. Write a plain one instead.",
-                 f"reference {{ entry: {quoted(self.entry)} dtype: {quoted(dtype)} "
+                 f"reference {{ entry: {quoted(self.kernel)} dtype: {quoted(dtype)} "
                  f"launch {{ {grid} {block} }} }}"]
         if dtype == "f32":
             lines.append("tolerances { dtype: \"f32\" rtol: 1e-4 atol: "
@@ -453,7 +504,9 @@ def run(path, wanted):
     made = Import(reader, line, node, {**dict(zip(POSITIONS, positional)), **by_name})
     made.make()
     if len(calls) > 1:
-        lines = ", ".join(str(call[0]) for call in calls)
+        counts = collections.Counter(call[0] for call in calls)
+        lines = ", ".join(f"{at} ({times} times)" if times > 1 else str(at)
+                          for at, times in counts.items())
         made.notes.append(f"{len(calls)} calls of tune_kernel (lines {lines}); --call N chooses one")
     return {"name": made.name, "files": made.files, "left": list(dict.fromkeys(made.left)),
             "notes": list(dict.fromkeys(made.notes))}

@@ -8,9 +8,9 @@ import math
 import operator
 import os
 
-from script_values import (DTYPES, LIST_MAX, Array, DType, Function, Generator, Map, Module, Num,
+from script_values import (DTYPES, LIST_MAX, Array, DType, Fill, Function, Generator, Map, Module, Num,
                            Scalar, Seq, Unknown, as_shape, call_library, cast, dtype_of, plain,
-                           product, unknown_at)
+                           product, snapshot, total, unknown_at)
 
 STEPS_MAX = 500_000
 DEPTH_MAX = 30
@@ -263,9 +263,8 @@ class Reader:
         left, right = self.value(node.left, scope), self.value(node.right, scope)
         left = left.num if isinstance(left, Scalar) else left
         right = right.num if isinstance(right, Scalar) else right
-        for array in (left, right):
-            if isinstance(array, Array):
-                return dataclasses.replace(array, note=f"computed: {ast.unparse(node)[:60]}")
+        if isinstance(left, Array) or isinstance(right, Array):
+            return self.array_arithmetic(node, left, right)
         if isinstance(node.op, ast.Mult) and isinstance(left, Seq) and isinstance(right, Num):
             return Seq(left.items * min(int(right.value), LIST_MAX // max(1, len(left.items))))
         if isinstance(node.op, ast.Add) and isinstance(left, Seq) and isinstance(right, Seq):
@@ -276,6 +275,17 @@ class Reader:
         if known is None or not isinstance(left, Num) or not isinstance(right, Num):
             return unknown_at(node)
         return self.arithmetic(node, known, left, right)
+
+    @staticmethod
+    def array_arithmetic(node, left, right):
+        array, other = (left, right) if isinstance(left, Array) else (right, left)
+        if isinstance(node.op, ast.Add) and isinstance(other, Seq) and len(array.shape) == 1:
+            return dataclasses.replace(array, shape=[total(array.shape[0], len(other.items))])
+        is_scaled = isinstance(node.op, ast.Mult) and isinstance(other, Num) and not array.note
+        fill = array.fill.times(other) if is_scaled and isinstance(other.value, (int, float)) else None
+        if fill is not None:
+            return dataclasses.replace(array, fill=fill)
+        return dataclasses.replace(array, fill=Fill(), note=f"computed: {ast.unparse(node)[:60]}")
 
     @staticmethod
     def arithmetic(node, known, left, right):
@@ -359,7 +369,8 @@ class Reader:
                 by_name.update({str(k): v for k, v in value.items.items()})
         name = self.name_of(node.func)
         if name == self.entry:
-            self.calls.append((node.lineno, node, positional, by_name))
+            # As they are now: a script changes its params between its calls.
+            self.calls.append((node.lineno, node, *snapshot([positional, by_name])))
             return Seq([Seq([]), Map({})])
         if isinstance(node.func, ast.Attribute):
             base = self.value(node.func.value, scope)

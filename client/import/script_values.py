@@ -49,6 +49,16 @@ class Fill:
     kind: str = ""  # "": normal; else as in a spec
     low: float = 0
     high: float = 0
+    high_text: str = ""  # how the spec says `high`, where that is more than the number
+
+    def times(self, num):
+        """Of what was filled so and then multiplied; None: no fill that a spec knows."""
+        if self.kind in ("", "NORMAL"):
+            return Fill("NORMAL", self.low * num.value, (self.high or 1) * abs(num.value))
+        if self.kind not in ("UNIFORM", "SORTED", "CONSTANT") or num.value <= 0:
+            return None
+        text = num.text and (num.text if self.high == 1 else f"{self.high} * {num.factor()}")
+        return Fill(self.kind, self.low * num.value, self.high * num.value, text)
 
 
 @dataclasses.dataclass
@@ -90,6 +100,17 @@ def plain(value):
     return value if isinstance(value, str) else None
 
 
+def snapshot(value):
+    """As it is now, whatever is done to its lists and dicts later."""
+    if isinstance(value, Map):
+        return Map(snapshot(value.items))
+    if isinstance(value, Seq):
+        return Seq(snapshot(value.items))
+    if isinstance(value, dict):
+        return {key: snapshot(item) for key, item in value.items()}
+    return [snapshot(item) for item in value] if isinstance(value, list) else value
+
+
 def product(nums):
     if not nums:
         return Num(1)
@@ -98,6 +119,10 @@ def product(nums):
         text = f"{result.factor()} * {num.factor()}" if result.text or num.text else ""
         result = Num(result.value * num.value, text, tight=False)
     return result
+
+
+def total(num, more):
+    return Num(num.value + more, f"{num.show()} + {more}" if num.text else "", tight=False)
 
 
 def as_shape(value):
@@ -142,6 +167,8 @@ def call_library(name, positional, by_name, node, folder):
             pairs = {plain(p.items[0]): p.items[1] for p in first.items
                      if isinstance(p, Seq) and len(p.items) == 2}
         return Map({**pairs, **by_name})
+    if name in ELEMENTWISE and isinstance(first, Array):
+        return elementwise(name, first, node)
     if name in ("list", "tuple", "sorted", "set"):
         if isinstance(first, Map):
             return Seq(list(first.items))
@@ -151,7 +178,8 @@ def call_library(name, positional, by_name, node, folder):
         if None in bounds or len(range(*bounds)) > LIST_MAX:
             return unknown
         return Seq([Num(i) for i in range(*bounds)])
-    if name in ("int", "float", "int_", "ceil", "floor", "round", "abs", "len", "min", "max", "sum"):
+    if name in ("int", "float", "int_", "ceil", "floor", "round", "abs", "len", "min", "max", "amin",
+                "amax", "sum"):
         return number_call(name, positional, node)
     if name in ("prod", "product") and as_shape(first):
         return product(as_shape(first))
@@ -168,6 +196,21 @@ def call_library(name, positional, by_name, node, folder):
     return array_call(name, positional, by_name) or unknown
 
 
+ELEMENTWISE = {"abs", "absolute", "fabs", "sqrt", "exp", "sin", "cos", "sort", "sorted", "copy"}
+
+
+def elementwise(name, array, node):
+    """Of the same shape; what it holds is said where a fill says it."""
+    if name == "copy":
+        return array
+    fill = array.fill
+    if name in ("sort", "sorted") and fill.kind == "UNIFORM":
+        return dataclasses.replace(array, fill=dataclasses.replace(fill, kind="SORTED"))
+    is_positive = name not in ("sin", "cos", "sort", "sorted")
+    fill = Fill("UNIFORM", 0, abs(fill.low) + (fill.high or 1)) if is_positive else Fill()
+    return dataclasses.replace(array, fill=fill, note=f"computed: {ast.unparse(node)[:60]}")
+
+
 @dataclasses.dataclass
 class File(Unknown):
     text: str = ""  # its path, which stands for what it holds
@@ -175,6 +218,8 @@ class File(Unknown):
 
 def number_call(name, positional, node):
     values = positional[0].items if len(positional) == 1 and isinstance(positional[0], Seq) else positional
+    values = [v.num if isinstance(v, Scalar) else v for v in values]
+    name = {"amin": "min", "amax": "max"}.get(name, name)
     if name == "len":
         return Num(len(values)) if isinstance(positional[0], Seq) else Unknown("len", node.lineno)
     numbers = [plain(v) for v in values]
@@ -189,10 +234,9 @@ def number_call(name, positional, node):
         return Num(value, text)
     value = functions[name](numbers[0])
     inner = values[0]
-    text = inner.text if value == inner.value or name in ("int", "int_") else ""
-    if inner.text and value != inner.value:
-        text = f"{ 'int' if name == 'int_' else name}({inner.show()})"
-    return Num(value, text, tight=inner.tight or text != inner.text)
+    if not inner.text or type(inner.value) is int or name == "float":
+        return Num(value, inner.text, inner.tight)
+    return Num(value, f"{'int' if name == 'int_' else name}({inner.show()})")
 
 
 def array_call(name, positional, by_name):
@@ -221,7 +265,7 @@ def array_call(name, positional, by_name):
         return dataclasses.replace(first, dtype=dtype or first.dtype)
     if name in ("array", "asarray") and isinstance(first, Seq):
         sizes = list(itertools.islice(iter_shape(first), 4))
-        return Array(dtype or "f64", sizes, Fill("CONSTANT"), note="its values were written out")
+        return Array(dtype or "f64", sizes, Fill(), note="its values were written out")
     return None
 
 

@@ -117,7 +117,56 @@ __global__ void matmul(float *C, const float *A, const float *B, int k) {
 '''
 
 
+CONVOLUTION = '''
+import numpy
+from kernel_tuner import tune_kernel
+
+kernel = """
+#define TAPS 9
+__constant__ float taps[TAPS];
+template <typename T> __global__ void smooth(T *out, T *image, int *order, float *sums, T *seen, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x;
+  if (i >= n) return;
+  T sum = 0;
+  for (int t = 0; t < TAPS; ++t) sum += taps[t] * image[order[i] + t];
+  if (i > 0) out[i] = sum;
+  sums[i] = sum;
+}
+"""
+size = 4096
+image = numpy.random.randn(size + 9).astype(numpy.float32)
+out = numpy.copy(image)
+order = numpy.array(numpy.random.rand(size) * size).astype(numpy.int32)
+sums = numpy.zeros(numpy.amax([size, 1])).astype(numpy.float32)
+params = dict(block_size_x=[32, 64])
+taps = numpy.absolute(0.1 * numpy.random.randn(4)).astype(numpy.float32)
+args = [out, image, order, sums, look_up(), numpy.int32(size)]
+tune_kernel("smooth<float>", kernel, size, args, params, cmem_args={"taps": taps})
+for n in (1, 2):
+    params["block_size_x"] = [n]
+    tune_kernel("smooth<float>", kernel, size, args, params, cmem_args={"taps": taps})
+'''
+
+
 class Import(EndToEnd):
+    def test_a_template_its_constant_memory_and_computed_arrays_are_read(self):
+        (self.path / "smooth.py").write_text(CONVOLUTION)
+        done = self.run_tunectl("import", "smooth.py")
+        spec = (self.path / "smooth/smooth.textproto").read_text()
+        self.assertIn('entry: "smooth<float>"', spec)
+        self.assertIn('name: "taps" symbol { dtype: "f32" shape: "9" fill { kind: UNIFORM high: 0.1 }', spec)
+        self.assertIn('values: "[32, 64]"', spec, "the params are those of the call, not of later ones")
+        self.assertIn("3 calls of tune_kernel (lines 25, 28 (2 times))", done.stderr)
+        self.assertRegex(spec, '"out" buffer .* role: ROLE_INOUT')
+        self.assertRegex(spec, '"order" buffer .* fill { kind: UNIFORM high_expression: "size" }')
+        self.assertRegex(spec, '"sums" buffer .* role: ROLE_OUTPUT')
+        self.assertIn("left to write: arg seen: 'look_up()' was not understood", done.stderr)
+        done = self.run_tunectl("kernel", "check", "smooth/smooth.textproto", expect=2)
+        self.assertIn("unknown name 'left_to_write'", done.stderr)
+        path = self.path / "smooth/smooth.textproto"
+        path.write_text(spec.replace("left_to_write", "size"))
+        self.run_tunectl("kernel", "check", "smooth/smooth.textproto", "--target", "cpu")
+
     def test_a_call_becomes_a_kernel_that_sweeps(self):
         (self.path / "vector_add.py").write_text(VECTOR_ADD)
         done = self.run_tunectl("import", "vector_add.py")

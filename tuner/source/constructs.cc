@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "tuner/source/entry_name.h"
 #include "tuner/source/source_functions.h"
 
@@ -30,10 +32,35 @@ constexpr absl::string_view kAsync =
 constexpr absl::string_view kClusters = "clusters of blocks are not there";
 constexpr absl::string_view kCubOrStd =
     "CUDA's C++ libraries are not there: use <cooperative_groups.h> or the warp functions";
-constexpr absl::string_view kLaunches =
-    "a kernel cannot call the runtime or launch kernels: let steps of the spec do so";
+constexpr absl::string_view kHostCode =
+    "a kernel's source has no code of the host; let steps of the spec launch, and cut the rest out "
+    "or put it under #if !defined(__CUDACC_RTC__) && !defined(TUNE_CPU)";
+constexpr absl::string_view kNeedsBf16 = "its header is missing: #include <cuda_bf16.h>";
+constexpr absl::string_view kNeedsHalf = "its header is missing: #include <cuda_fp16.h>";
 
-constexpr std::array<Construct, 21> kNotOnHost = {{
+constexpr std::array<Construct, 14> kNowhere = {{
+    {"cudaMalloc", kHostCode, true},
+    {"cudaMemcpy", kHostCode, true},
+    {"cudaMemset", kHostCode, true},
+    {"cudaError_t", kHostCode},
+    {"cudaStream_t", kHostCode},
+    {"cudaGetLastError", kHostCode},
+    {"cudaDeviceSynchronize", kHostCode},
+    {"checkCudaErrors", kHostCode},
+    {"getLastCudaError", kHostCode},
+    {"cudaCheck", kHostCode},
+    {"__nv_bfloat16", kNeedsBf16},
+    {"nv_bfloat16", kNeedsBf16},
+    {"__half", kNeedsHalf},
+    {"half", kNeedsHalf},
+}};
+
+constexpr std::array<Construct, 1> kNotOnGpu = {{
+    {"texture", "CUDA has no texture references any more: read the buffer, by __ldg or as const "
+                "__restrict__"},
+}};
+
+constexpr std::array<Construct, 19> kNotOnHost = {{
     {"tex1D", kTextures, true},
     {"tex2D", kTextures, true},
     {"tex3D", kTextures, true},
@@ -54,8 +81,6 @@ constexpr std::array<Construct, 21> kNotOnHost = {{
                           "tiled_partition<32>(this_thread_block())"},
     {"cub", kCubOrStd},
     {"cuda", kCubOrStd},
-    {"cudaMalloc", kLaunches, true},
-    {"cudaMemcpy", kLaunches, true},
 }};
 
 bool Mentions(absl::string_view line, const Construct& construct) {
@@ -66,11 +91,35 @@ bool Mentions(absl::string_view line, const Construct& construct) {
          HasWord(line.substr(0, at + construct.word.size()), construct.word);
 }
 
-// "blur.cu:14" of "blur.cu:14:7: error: ...".
-absl::string_view PlaceIn(absl::string_view line) {
-  const size_t file = line.find(':');
-  const size_t number = file == absl::string_view::npos ? file : line.find(':', file + 1);
-  return line.substr(0, number);
+// "blur.cu:14" of "blur.cu:14:7" and of NVRTC's "blur.cu(14)".
+std::string PlaceIn(absl::string_view place) {
+  if (absl::ConsumeSuffix(&place, ")")) {
+    const size_t open = place.rfind('(');
+    return absl::StrCat(place.substr(0, open), ":", place.substr(open + 1));
+  }
+  const size_t number = place.find(':');
+  return std::string(place.substr(0, place.find(':', number + 1)));
+}
+
+const Construct* FirstMentioned(absl::string_view line, absl::Span<const Construct> constructs) {
+  for (const Construct& construct : constructs) {
+    if (Mentions(line, construct)) return &construct;
+  }
+  return nullptr;
+}
+
+std::string Explained(const std::string& log, absl::Span<const Construct> lacking,
+                      absl::string_view where) {
+  for (absl::string_view line : absl::StrSplit(log, '\n')) {
+    const size_t error = line.find(": error: ");
+    if (error == absl::string_view::npos) continue;
+    const Construct* nowhere = FirstMentioned(line.substr(error), kNowhere);
+    const Construct* found = nowhere ? nowhere : FirstMentioned(line.substr(error), lacking);
+    if (found == nullptr) continue;
+    return absl::StrCat(PlaceIn(line.substr(0, error)), ": ", found->word,
+                        found->prefix ? "...: " : ": ", nowhere ? "" : where, found->what, "\n");
+  }
+  return "";
 }
 
 }  // namespace
@@ -89,16 +138,9 @@ std::string WhyNoSuchParameter(const CompilePlan& plan) {
 }
 
 std::string WhyNotOnHost(const std::string& log) {
-  for (absl::string_view line : absl::StrSplit(log, '\n')) {
-    const size_t error = line.find(" error: ");
-    if (error == absl::string_view::npos) continue;
-    for (const Construct& construct : kNotOnHost) {
-      if (!Mentions(line.substr(error), construct)) continue;
-      return absl::StrCat(PlaceIn(line), ": ", construct.word, construct.prefix ? "...: " : ": ",
-                          "on the CPU device ", construct.what, "\n");
-    }
-  }
-  return "";
+  return Explained(log, kNotOnHost, "on the CPU device ");
 }
+
+std::string WhyNotOnGpu(const std::string& log) { return Explained(log, kNotOnGpu, ""); }
 
 }  // namespace tune

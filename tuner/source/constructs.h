@@ -12,8 +12,10 @@ namespace tune {
 // that no arg of a spec can be. Empty if none has.
 std::string WhyNoSuchParameter(const CompilePlan& plan);
 
-// Of the log of a compiler of the CPU device: the first line with an error that is about a
-// construct which that device lacks, as "blur.cu:14: tex2D: ...". Empty if there is none.
-std::string WhyNotOnHost(const std::string& log);
+// Of the log of a compiler: the first line with an error that is about code of the host, about a
+// type whose header is missing, or about a construct which the device lacks, as
+// "blur.cu:14: tex2D: ...". Empty if there is none.
+std::string WhyNotOnHost(const std::string& log);  // of the CPU device's compiler
+std::string WhyNotOnGpu(const std::string& log);   // of NVRTC
 
 }  // namespace tune

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tuner/device_profile.h"
+#include "tuner/source/conditions.h"
 #include "tuner/source/source_lines.h"
 #include "tuner/status_macros.h"
 
@@ -105,6 +107,8 @@ class Checker {
     Tokens tokens;
   };
   std::vector<Held> conditions_;
+  const std::set<std::string> no_macros_;
+  std::optional<Conditions> conditions_of_file_;
 };
 
 std::string Checker::Allowed() const {
@@ -135,7 +139,13 @@ absl::Status Checker::Name(const std::string& quoted) {
   // The system's folders are not for kernels on the CPU; those of an include root may be.
   const bool folder = absl::StrContains(name, '/') && plan_.include_roots.empty() &&
                       !absl::StartsWith(name, "cooperative_groups/");
-  if (inside && !(folder && cpu_)) return absl::OkStatus();
+  // What nobody reads may have a name that is not there.
+  const bool read = !conditions_of_file_ || conditions_of_file_->Around() != Holds::kNo;
+  if (inside && !(folder && cpu_ && read)) return absl::OkStatus();
+  if (inside && quoted[0] == '<') {
+    return Refuse(absl::StrCat(quoted, " is not there on the CPU device: put it under #ifndef "
+                               "TUNE_CPU, or let the spec's targets be GPUs (targets: \"sm_*\")"));
+  }
   return Refuse(absl::StrCat(quoted, " may not be included", Allowed()));
 }
 
@@ -313,6 +323,7 @@ absl::Status Checker::Directive(const SourceLine& line) {
 absl::Status Checker::Line(const SourceLine& line) {
   line_ = line.line;
   if (IsPunctuator(line.tokens, 0, "#")) {
+    conditions_of_file_->Read(line);
     RETURN_IF_ERROR(Directive(line));
     if (line.tokens.size() > 1 &&
         (line.tokens[1].text == "error" || line.tokens[1].text == "warning")) {
@@ -330,6 +341,7 @@ absl::Status Checker::File(const std::string& name, absl::string_view text) {
   if (!lines.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ":", lines.status().message()));
   }
+  conditions_of_file_.emplace(plan_, no_macros_);
   for (const SourceLine& line : *lines) RETURN_IF_ERROR(Line(line));
   return absl::OkStatus();
 }

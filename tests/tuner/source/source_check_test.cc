@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuner/plan.h"
@@ -143,6 +144,27 @@ TEST(SourceCheckTest, SaysWhatIsAllowed) {
   const absl::Status status = CheckIncludes(PlanOf("cpu", "#include \"other/lost.h\"\n"));
   EXPECT_THAT(std::string(status.message()),
               testing::AllOf(HasSubstr("mine.h, parts/a.h"), HasSubstr("<cstdint>")));
+}
+
+// As docs/sources.md says of a header that is on one kind of target only.
+TEST(SourceCheckTest, AHeaderThatNobodyReadsNeedNotBeThere) {
+  for (const char* condition :
+       {"#ifndef TUNE_CPU", "#if !defined(__CUDACC_RTC__) && !defined(TUNE_CPU)",
+        "#ifdef TUNE_CPU\n#else", "#if WIDTH && !TUNE_CPU"}) {
+    const std::string text = absl::StrCat("#ifndef S_H\n#define S_H\n", condition,
+                                          "\n#include <cub/cub.cuh>\n#endif\n#endif\n");
+    EXPECT_TRUE(CheckIncludes(PlanOf("cpu", text)).ok()) << condition;
+  }
+  for (const char* condition :
+       {"#ifdef TUNE_CPU", "#if !defined(OTHER) && !defined(__CUDACC_RTC__)",
+        "#if !defined(TUNE_CPU) || WIDTH", "#ifndef S_H"}) {
+    const std::string text = absl::StrCat(condition, "\n#include <cub/cub.cuh>\n#endif\n");
+    EXPECT_THAT(std::string(CheckIncludes(PlanOf("cpu", text)).message()),
+                HasSubstr("sample.cu:2: <cub/cub.cuh> is not there on the CPU device"))
+        << condition;
+  }
+  const char* absolute = "#ifndef TUNE_CPU\n#include </etc/passwd>\n#endif\n";
+  EXPECT_FALSE(CheckIncludes(PlanOf("cpu", absolute)).ok());
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "tuner/device/cuda/ptx_parameters.h"
 #include "tuner/device/cuda/standard_headers.h"
 #include "tuner/device/ptxas_log.h"
+#include "tuner/source/constructs.h"
 #include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
 
@@ -238,6 +239,8 @@ absl::StatusOr<Artifact> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
 // The compiler talks of the list of names that we gave it.
 std::string NvrtcCompiler::WhyFailed(const CompilePlan& plan, const std::string& log) const {
   if (std::string why = WhyNoHeader(log, plan.include_roots); !why.empty()) return why;
+  if (std::string why = WhyHostHeader(log, plan); !why.empty()) return why;
+  if (std::string why = WhyNotOnGpu(log); !why.empty()) return why;
   if (!absl::StrContains(log, "__nv_name_map")) return "";
   for (const std::string& entry : plan.entries) {
     if (!IsInstance(entry)) continue;

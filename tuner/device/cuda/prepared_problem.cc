@@ -205,7 +205,8 @@ absl::Status PreparedProblem::CheckReference() {
     if (const CompareResult& compare = results.compare[i]; compare.nan > 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the reference leaves ", compare.nan, " of ", slot.plan.count, " elements of '",
-          slot.plan.name, "' unwritten or NaN, the first of them at ", compare.worst_index));
+          slot.plan.name, "' unwritten or NaN, the first of them at ", compare.worst_index,
+          "; where some are meant to keep what they hold, it is a ROLE_INOUT with a fill"));
     }
   }
   Verdict verdict;

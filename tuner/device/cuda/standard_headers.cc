@@ -3,8 +3,11 @@
 
 #include <string_view>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "tuner/source/source_lines.h"
 
 namespace tune::embedded {
 extern const std::string_view cuda_algorithm_header;
@@ -42,9 +45,23 @@ std::string OfCuda(const std::string& name, bool has_library) {
                       ">\nnamespace std {\nusing namespace ::cuda::std;\n}\n");
 }
 
+constexpr absl::string_view kOfHostText =
+    "> is of the host's library, which no kernel can use: put it, and what uses it, under #ifndef "
+    "__CUDACC_RTC__";
+
 std::string OfHost(const std::string& name) {
-  return absl::StrCat("#error \"<", name, "> is of the host's library, which no kernel can use: ",
-                      "put it, and what uses it, under #ifndef __CUDACC_RTC__\"\n");
+  return absl::StrCat("#error \"<", name, kOfHostText, "\"\n");
+}
+
+// The line of the text that includes the header; 0: none.
+int LineThatIncludes(const std::string& text, const std::string& quoted) {
+  const auto lines = SplitSource(text);
+  if (!lines.ok()) return 0;
+  for (const SourceLine& line : *lines) {
+    const bool directive = line.tokens[0].text == "#" && absl::StrContains(line.text, "include");
+    if (directive && absl::StrContains(line.text, quoted)) return line.line;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -88,6 +105,21 @@ std::string WhyNoHeader(const std::string& log, const std::vector<std::string>& 
                           ? std::string("a folder that the spec names by include_roots")
                           : absl::StrCat("the include roots ", absl::StrJoin(include_roots, ", ")),
                       "\n");
+}
+
+std::string WhyHostHeader(const std::string& log, const CompilePlan& plan) {
+  const size_t end = log.find(std::string(kOfHostText));
+  if (end == std::string::npos) return "";
+  const size_t begin = log.rfind('<', end);
+  const std::string quoted = absl::StrCat(log.substr(begin, end - begin), ">");
+  std::vector<SourceFile> files = plan.headers;
+  files.insert(files.begin(), {plan.source_name, plan.source_text});
+  for (const SourceFile& file : files) {
+    const int line = LineThatIncludes(file.text, quoted);
+    if (line == 0) continue;
+    return absl::StrCat(file.name, ":", line, ": ", quoted, kOfHostText.substr(1), "\n");
+  }
+  return "";
 }
 
 }  // namespace tune::cuda

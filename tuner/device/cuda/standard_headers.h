@@ -21,4 +21,8 @@ std::vector<SourceFile> StandardHeaders(const Toolkit& toolkit);
 // misses none.
 std::string WhyNoHeader(const std::string& log, const std::vector<std::string>& include_roots);
 
+// Where a log says that a header is of the host's library: which file and line of the plan include
+// it, with what to do; empty if the log says no such thing, or no file of the plan does.
+std::string WhyHostHeader(const std::string& log, const CompilePlan& plan);
+
 }  // namespace tune::cuda

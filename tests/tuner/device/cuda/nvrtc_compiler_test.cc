@@ -170,9 +170,31 @@ TEST_F(NvrtcCompilerTest, AHeaderThatIsNotThereIsNamed) {
               StartsWith("<helper_cuda.h> is not there for GPUs"));
   EXPECT_THAT(Compile(PlanFor(absl::StrCat("#include <vector>", kernel))).log,
               HasSubstr("<vector> is of the host's library, which no kernel can use"));
+  CompilePlan of_host = PlanFor(absl::StrCat("#include \"mine.h\"", kernel));
+  of_host.headers = {{"mine.h", "#pragma once\n#include <string>\n"}};
+  EXPECT_THAT(Compile(of_host).log, StartsWith("mine.h:2: <string> is of the host's library"));
   CompilePlan plan = PlanFor(absl::StrCat("#include <cutlass/cutlass.h>", kernel));
   plan.include_roots = {"cutlass"};
   EXPECT_THAT(Compile(plan).log, HasSubstr("--include-root cutlass=DIR"));
+}
+
+// What a file with its launcher beside its kernel begins with.
+TEST_F(NvrtcCompilerTest, CodeOfTheHostIsToldWithItsLine) {
+  const std::string log = Compile(PlanFor(R"(#include <cooperative_groups.h>
+extern "C" __global__ void scale(int* x) { *x = 1; }
+void launch(int* x) {
+  cudaMalloc(&x, 4);
+  scale<<<1, 1>>>(x);
+})")).log;
+  EXPECT_THAT(log,
+              StartsWith("scale.cu:4: cudaMalloc...: a kernel's source has no code of the host"));
+  EXPECT_THAT(log, Not(HasSubstr("warning"))) << "CUDA's own headers have nothing to say";
+  EXPECT_THAT(Compile(PlanFor("\nextern \"C\" __global__ void scale(__nv_bfloat16* x) {}")).log,
+              StartsWith("scale.cu:2: __nv_bfloat16: its header is missing: #include "
+                         "<cuda_bf16.h>"));
+  EXPECT_THAT(Compile(PlanFor("texture<float, 2> t;\n"
+                              "extern \"C\" __global__ void scale(int* x) { *x = 1; }")).log,
+              StartsWith("scale.cu:1: texture: CUDA has no texture references any more"));
 }
 
 TEST_F(NvrtcCompilerTest, FindsHeadersOfTheRequest) {

@@ -228,10 +228,11 @@ class Scale(torch.autograd.Function):
 
 
 )python",
-                                           With("\n@triton.jit\ndef scale(",
-                                                "\n@tuned(key=[1])\n@triton.jit\ndef scale("));
-  CompilePlan plan = Plan(absl::StrReplaceAll(library, {{"(tl.load(x + at, mask=at < n), FACTOR)",
-                                                         "(doubled(tl.load(x + at, mask=at < n)), FACTOR)"}}));
+                                           kSource);
+  CompilePlan plan = Plan(absl::StrReplaceAll(
+      library, {{"\n@triton.jit\ndef scale(", "\n@tuned(key=[1])\n@triton.jit\ndef scale("},
+                {"scaled(tl.load(x + at, mask=at < n), FACTOR)",
+                 "scaled(doubled(tl.load(x + at, mask=at < n)), FACTOR)"}}));
   EXPECT_THAT(Front(plan).log,
               testing::AllOf(StartsWith("scale.py:2: "), HasSubstr("somewhere.ops.shapes.doubled"),
                              HasSubstr("modules that are not there: somewhere, torch")));
@@ -247,9 +248,11 @@ TEST_F(TritonCompilerTest, AFunctionGetsWhatItsLauncherWouldGiveIt) {
   const std::string source =
       With("\n@triton.jit\ndef scale(x, y, n, BLOCK: tl.constexpr,",
            "\n@triton.heuristics({'EVEN': lambda args: args['n'] % 2 == 0})\n@triton.jit\n"
-           "def scale(x, y, n, bias, BLOCK: tl.constexpr, EVEN: tl.constexpr, num_warps: tl.constexpr,");
+           "def scale(x, y, n, bias, BLOCK: tl.constexpr, EVEN: tl.constexpr, "
+           "num_warps: tl.constexpr,");
   CompilePlan plan = Plan(absl::StrReplaceAll(
-      source, {{"    at = tl", "    tl.static_assert(bias is None and EVEN and num_warps == 4)\n    at = tl"}}));
+      source, {{"    at = tl", "    tl.static_assert(bias is None and EVEN and num_warps == 4)\n"
+                               "    at = tl"}}));
   EXPECT_THAT(Front(plan).log, HasSubstr("parameter 'bias' of 'scale' is no arg"));
   plan.defines.push_back({"bias", "'None'"});
   plan.defines.push_back({"EVEN", "True"});

@@ -2,9 +2,9 @@
 // Included ahead of every kernel on the CPU device.
 #pragma once
 
-// Headers of the system that <string>, <thread> and <iostream> include, and that cannot come later:
-#include <time.h>   // has a clock() of its own
-#include <wchar.h>  // renames its functions by assembly
+// Read before clock is a macro and assembly a mistake: <iostream> leads to them.
+#include <ctime>
+#include <cwchar>
 
 #include "launch.h"
 #include "sync.h"

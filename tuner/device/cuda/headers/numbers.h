@@ -2,6 +2,9 @@
 // <cfloat>, <climits> and the constants of <cmath> for kernels on GPUs: NVRTC brings none. Included
 // ahead of every kernel, as nvcc and the CPU device have them, so it holds macros only.
 #pragma once
+// CUDA's own <climits>, which <cooperative_groups.h> leads to, defines them once more, each with a
+// warning that would hide the errors of a kernel.
+#pragma nv_diag_suppress 47
 
 #define CHAR_BIT 8
 #define SCHAR_MIN (-128)
