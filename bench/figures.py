@@ -35,6 +35,7 @@ MEMORY_SHAPES = [
     ("adamw", {"n": 1 << 28}),
     ("layernorm_backward", {"rows": 65536, "cols": 4096}),
     ("qk_norm_rope", {"seq": 4096, "batch": 8}),
+    ("attention_decode", {"batch": 16, "seq": 8192}),
     ("swiglu_backward", {"rows": 8192, "cols": 14336}),
     ("rmsnorm", {"rows": 65536, "cols": 4096, "residual": 1}),
     ("cross_entropy", {"rows": 8192, "cols": 32768}),

@@ -238,10 +238,32 @@ __device__ __forceinline__ void AddAndStore(const Problem& problem, const Arena&
 }
 #endif
 
+// A group's share of a tile, from row `row` of it. Where blocks share a tile, all threads of theirs
+// meet here; their cluster has no other tile.
+__device__ __forceinline__ void StoreTile(const Problem& problem, const Arena& arena,
+                                          const Output& output, const Tile& tile, int row,
+                                          int rank, const float (&sums)[kStrips][BLOCK_N / 2]) {
+  const int row_in_strip = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+#if CLUSTER_K > 1
+  NamedSync(kTurnBarrier, kGroups * 128);  // Nobody reads the ring any more.
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) {
+    ShowSums(arena, row + strip * 64 + row_in_strip, sums[strip]);
+  }
+  ClusterSync();
+  AddAndStore(problem, arena, output, tile, rank);
+#else
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) {
+    StoreSums(problem, output, tile.split, tile.row + row + strip * 64 + row_in_strip,
+              tile.column, sums[strip]);
+  }
+#endif
+}
+
 __device__ void Consume(const Problem& problem, const Arena& arena, const Output& output,
                         const Walk& walk, int group) {
   const int first_row = PINGPONG ? 0 : group * kStrips * 64;
-  const int row_in_strip = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
   Cursor at;
   int turn = 0;
   if (group == 1) PassTurn(group);  // the first is group 0's
@@ -256,21 +278,7 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Output
     SumTile(arena, tile, first_row, at, sums);
     if (index + walk.stride < walk.end) PassTurn(group);
     FinishSums(arena, at, sums);
-#if CLUSTER_K > 1
-    NamedSync(kTurnBarrier, kGroups * 128);  // Nobody reads the ring any more.
-#pragma unroll
-    for (int strip = 0; strip < kStrips; ++strip) {
-      ShowSums(arena, first_row + strip * 64 + row_in_strip, sums[strip]);
-    }
-    ClusterSync();
-    AddAndStore(problem, arena, output, tile, walk.rank);
-    return;  // A cluster has one tile.
-#endif
-#pragma unroll
-    for (int strip = 0; strip < kStrips; ++strip) {
-      StoreSums(problem, output, tile.split, tile.row + first_row + strip * 64 + row_in_strip,
-                tile.column, sums[strip]);
-    }
+    StoreTile(problem, arena, output, tile, first_row, walk.rank, sums);
   }
 }
 

@@ -45,10 +45,12 @@ def literal(value):
 
 
 def only(configs):
-    """The constraint that leaves these configs of a space."""
-    return " or ".join(
-        "(" + " and ".join(f"{name} == {literal(value)}" for name, value in sorted(config.items())) + ")"
-        for config in configs)
+    """The lets and the constraint that leave these configs of a space."""
+    lets = "".join(
+        f"lets {{ name: \"chosen_{i}\" value: \"" + " and ".join(
+            f"{name} == {literal(value)}" for name, value in sorted(config.items())) + "\" }\n"
+        for i, config in enumerate(configs))
+    return f"{lets}constraints {{ expression: \"{' or '.join(f'chosen_{i}' for i in range(len(configs)))}\" }}\n"
 
 
 class CompileCatalogue(unittest.TestCase):
@@ -66,7 +68,7 @@ class CompileCatalogue(unittest.TestCase):
         chosen = cover(configs, SAMPLE_MIN if target == "sm_90a" else 0)
         shutil.copytree(ROOT / "kernels" / name, folder)
         spec = folder / f"{name}.textproto"
-        spec.write_text(f"{spec.read_text()}\nconstraints {{ expression: \"{only(chosen)}\" }}\n")
+        spec.write_text(f"{spec.read_text()}\n{only(chosen)}")
         return spec, len(chosen)
 
     def check_all(self, name, kernel, target, expected):
