@@ -50,7 +50,8 @@ void AddImport(CLI::App& app, Session& session) {
       "  tunectl import convolution.py --call 2 --folder kernels/convolution\n"
       "What is read, and what is not: docs/coming-from.md.");
   import->add_option("SCRIPT", flags->script, "Python script that tunes a kernel")->required();
-  import->add_option("--call", flags->call, "Which call of tune_kernel or tuned function, of several")
+  import
+      ->add_option("--call", flags->call, "Which call of tune_kernel or tuned function, of several")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   import->add_option("--folder", flags->folder, "Where to write; by default the kernel's name");
