@@ -44,13 +44,14 @@ void AddImport(CLI::App& app, Session& session) {
   auto flags = std::make_shared<ImportFlags>();
   CLI::App* import = app.add_subcommand(
       "import",
-      "Make a kernel of another tuner's script: a Kernel Tuner call of tune_kernel. The script is "
-      "read, not run.\nExamples:\n"
+      "Make a kernel of another tuner's script: a Kernel Tuner call of tune_kernel, or a Triton "
+      "function with @triton.autotune. The script is read, not run.\nExamples:\n"
       "  tunectl import vector_add.py\n"
       "  tunectl import convolution.py --call 2 --folder kernels/convolution\n"
       "What is read, and what is not: docs/coming-from.md.");
   import->add_option("SCRIPT", flags->script, "Python script that tunes a kernel")->required();
-  import->add_option("--call", flags->call, "Which call of tune_kernel, where there are several")
+  import
+      ->add_option("--call", flags->call, "Which call of tune_kernel or tuned function, of several")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   import->add_option("--folder", flags->folder, "Where to write; by default the kernel's name");

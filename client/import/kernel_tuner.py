@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Kernel Tuner script's call as a spec and its files. Prints one JSON object: the folder's files,
-what is left to write before it sweeps, and what its author should know."""
+"""A Kernel Tuner script's call as a spec and its files, with what is left to write before it sweeps, and
+what its author should know."""
 import ast
 import collections
 import itertools
@@ -510,15 +510,3 @@ def run(path, wanted):
         made.notes.append(f"{len(calls)} calls of tune_kernel (lines {lines}); --call N chooses one")
     return {"name": made.name, "files": made.files, "left": list(dict.fromkeys(made.left)),
             "notes": list(dict.fromkeys(made.notes))}
-
-
-def main():
-    sys.setrecursionlimit(20_000)
-    try:
-        print(json.dumps(run(sys.argv[1], int(sys.argv[2]))))
-    except (Unreadable, OSError, UnicodeError, RecursionError) as error:
-        print(json.dumps({"error": str(error) or "nested too deeply to follow"}))
-
-
-if __name__ == "__main__":
-    main()

@@ -14,8 +14,12 @@ namespace tune {
 namespace embedded {
 extern const std::string_view import_cuda_source_py;
 extern const std::string_view import_kernel_tuner_py;
+extern const std::string_view import_script_import_py;
 extern const std::string_view import_script_reader_py;
 extern const std::string_view import_script_values_py;
+extern const std::string_view import_triton_function_py;
+extern const std::string_view import_triton_launch_py;
+extern const std::string_view import_triton_script_py;
 }  // namespace embedded
 
 namespace client {
@@ -38,7 +42,11 @@ std::string Modules() {
        {std::pair("script_values", embedded::import_script_values_py),
         std::pair("script_reader", embedded::import_script_reader_py),
         std::pair("cuda_source", embedded::import_cuda_source_py),
-        std::pair("kernel_tuner", embedded::import_kernel_tuner_py)}) {
+        std::pair("kernel_tuner", embedded::import_kernel_tuner_py),
+        std::pair("triton_function", embedded::import_triton_function_py),
+        std::pair("triton_launch", embedded::import_triton_launch_py),
+        std::pair("triton_script", embedded::import_triton_script_py),
+        std::pair("script_import", embedded::import_script_import_py)}) {
     modules.push_back({name, text});
   }
   return modules.dump();

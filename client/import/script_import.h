@@ -18,8 +18,9 @@ struct ImportedKernel {
   std::vector<std::string> notes;            // what its author should know
 };
 
-// A Kernel Tuner script: its call number `call`, from 1, of tune_kernel. INVALID_ARGUMENT: there is
-// none, or nothing can be made of it, and why; or there is no python3.
+// A Kernel Tuner script: its call number `call`, from 1, of tune_kernel. Or one with Triton
+// kernels: the function of that number with @triton.autotune. INVALID_ARGUMENT: there is none, or
+// nothing can be made of it, and why; or there is no python3.
 absl::StatusOr<ImportedKernel> ImportScript(const std::string& path, int call);
 
 }  // namespace tune::client

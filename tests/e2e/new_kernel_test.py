@@ -218,5 +218,105 @@ class Import(EndToEnd):
         self.assertIn("No such file", self.run_tunectl("import", "none.py", expect=2).stderr)
 
 
+# As a training job has it: the example's kernel with what tunes and launches it.
+TRITON_HOST = """
+import torch
+import triton
+import triton.language as tl
+
+open("marker", "w").write("the script was run")
+SLOPE = tl.constexpr(0.1)
+
+
+def configs():
+    found = []
+    for block in (64, 128):
+        for warps, stages in ((4, 3), (8, 2)):
+            found.append(triton.Config({"BLOCK_M": block, "BLOCK_N": 64, "BLOCK_K": 32}, num_warps=warps,
+                                       num_stages=stages))
+    return found
+
+
+@triton.autotune(configs=configs(), key=["M", "N", "K"])
+KERNEL
+
+
+def product(left, right, group=8):
+    rows, depth = left.shape
+    columns = right.shape[1]
+    result = torch.empty((rows, columns), device=left.device, dtype=left.dtype)
+    grid = lambda meta: (triton.cdiv(rows, meta["BLOCK_M"]) * triton.cdiv(columns, meta["BLOCK_N"]),)
+    matmul[grid](left, right, result, rows, columns, depth, GROUP_M=group)
+    return result
+"""
+
+TRITON_SUMS = """
+import torch, triton, triton.language as tl
+from elsewhere import helper
+
+@triton.autotune([triton.Config({}, num_warps=w) for w in [2, 4]], key=["n"], reset_to_zero=["total"])
+@triton.jit
+def add_up(x, total, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(total, tl.sum(helper(tl.load(x + at, mask=at < n, other=0.0)), axis=0))
+
+def run(x, strange):
+    n = x.numel()
+    total = torch.zeros((1,), device=x.device)
+    add_up[(triton.cdiv(n, 1024),)](x, total, strange.count(), BLOCK=1024)
+"""
+
+
+class ImportTriton(EndToEnd):
+    def triton_script(self):
+        example = (ROOT / "docs/examples/triton_matmul/matmul.py").read_text()
+        helper, kernel = example.split("@triton.jit\n")[1:]
+        host = TRITON_HOST.replace("KERNEL", f"@triton.jit\n{kernel.rstrip()}\n\n\n@triton.jit\n{helper.rstrip()}")
+        (self.path / "script.py").write_text(host)
+
+    def test_a_tuned_function_becomes_a_kernel_that_sweeps(self):
+        self.triton_script()
+        done = self.run_tunectl("import", "script.py")
+        self.assertNotIn("left to write", done.stderr)
+        self.assertIn("then: tunectl sweep matmul/matmul.textproto", done.stderr)
+        self.assertFalse((self.path / "marker").exists(), "the script is read, not run")
+        source = (self.path / "matmul/matmul.py").read_text()
+        self.assertIn("SLOPE = tl.constexpr(0.1)", source)
+        self.assertNotRegex(source, "torch|autotune|marker")
+        spec = (self.path / "matmul/matmul.textproto").read_text()
+        for line in ('args { name: "a" buffer { dtype: "dtype" shape: ["rows", "depth"] role: ROLE_INPUT } }',
+                     'args { name: "c" buffer { dtype: "dtype" shape: ["rows", "columns"] role: ROLE_OUTPUT } }',
+                     'args { name: "N" scalar { dtype: "i32" value: "columns" } }',
+                     'defines { name: "GROUP_M" value: "8" }',
+                     'launch { grid: ["ceil_div(rows, BLOCK_M) * ceil_div(columns, BLOCK_N)"] }'):
+            self.assertIn(line, spec)
+        count = self.run_tunectl("space", "count", "matmul/matmul.textproto", "--target", "sm_90a", "--json")
+        self.assertEqual(json.loads(count.stdout)["valid"], 4)
+        devices = json.loads(self.run_tunectl("device", "list", "--json").stdout)["devices"]
+        compilers = [one for device in devices for one in device.get("compilers", ())]
+        if not any(one["language"] == "Triton" and one.get("version") for one in compilers):
+            self.skipTest("no Triton on this host")
+        self.run_tunectl("kernel", "check", "matmul/matmul.textproto", "--target", "sm_90a", "--all")
+
+    def test_what_a_triton_script_does_not_say_is_left_to_write(self):
+        (self.path / "sums.py").write_text(TRITON_SUMS)
+        done = self.run_tunectl("import", "sums.py")
+        self.assertIn("left to write: arg n: 'strange.count()' was not understood", done.stderr)
+        self.assertIn("left to write: 'helper' is of module elsewhere: put it into add_up.py", done.stderr)
+        self.assertNotIn("then: tunectl sweep", done.stderr)
+        spec = (self.path / "add_up/add_up.textproto").read_text()
+        self.assertIn('name: "total" buffer { dtype: "f32" shape: ["1"] role: ROLE_INOUT fill { kind: CONSTANT } }', spec)
+        self.assertIn('launch { grid: ["ceil_div(n, 1024)"] }', spec)
+
+    def test_a_triton_script_without_a_tuned_function_is_refused(self):
+        for name, text, word in (
+                ("a.py", "@triton.autotune(configs=[], key=[])\ndef f(): pass\n", "both @triton.autotune and @triton.jit"),
+                ("b.py", TRITON_SUMS.replace("num_warps=w)", "num_warps=w, pre_hook=f)"), "a config with a pre_hook"),
+                ("c.py", TRITON_SUMS.replace("in [2, 4]", "in []"), "no triton.Config was met")):
+            with self.subTest(name=name):
+                (self.path / name).write_text(text)
+                self.assertIn(word, self.run_tunectl("import", name, expect=2).stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -136,7 +136,7 @@ class CallTest(kit.PackageTest):
     def test_buffers_reach_as_far_as_their_tensors(self):
         call = read_call(scale.params, {"x": Tensor(4, 8, stride=(16, 1)), "y": Tensor(32), "n": 2**40, "step": 16},
                          {"BLOCK"}, {}, ())
-        self.assertEqual([call.arguments[0].count, call.arguments[1].count], [3 * 16 + 7 + 1, 32])
+        self.assertEqual([call.arguments[0].elements, call.arguments[1].elements], [3 * 16 + 7 + 1, 32])
         self.assertEqual(call.arguments[2].dtype, "i64")
 
     def test_integers_are_of_the_live_range(self):
@@ -299,6 +299,16 @@ class AutotuneTest(kit.PackageTest):
             tuned[grid](Tensor(64, dtype=F8), Tensor(64), 64, 2)
         self.assertEqual(run.call_count, 1)
         self.assertRegex([*tuned.sources.values()][0], "'x' is a tensor of float8_e4m3fn")
+
+    def test_nothing_is_tuned_while_a_graph_is_captured(self):
+        self.service()
+        for dtype in F32, F8:
+            with unittest.mock.patch.object(_autotuner, "_is_capturing", lambda: True), \
+                    unittest.mock.patch.object(_autotuner.TritonAutotuner, "run") as run:
+                tuned = self.tuned(wait=True)
+                tuned[grid](Tensor(64, dtype=dtype), Tensor(64), 64, 2)
+                self.assertFalse(run.called or self.sent or tuned.sources)
+        self.assertEqual(self.launched, [CONFIGS[0].all_kwargs()] * 2)
 
     def test_configs_are_pruned_as_in_triton(self):
         self.service()

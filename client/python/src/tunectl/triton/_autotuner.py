@@ -80,6 +80,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
                  fill: Mapping[str, Any], tolerance: Mapping[str, tuple[float, float]],
                  **of_triton: Any) -> None:
         super().__init__(fn, fn.arg_names, **of_triton)
+        self.nargs: Any = None  # Triton's: what its pruning is given
         self.base: Any = fn
         self.heuristics: list[Mapping[str, Callable[..., Any]]] = []
         while isinstance(self.base, Heuristics):
@@ -134,9 +135,9 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
             made = super().run(*args, **kwargs)
             self._keep(key, self.best_config, f"Triton: {source}")
             return made
-        self._keep(key, config, source) if not _is_capturing() else None
-        self.best_config = config
-        self.nargs = None
+        if not _is_capturing():
+            self._keep(key, config, source)
+        self.best_config, self.nargs = config, None
         return self._run(*args, **kwargs, **config.all_kwargs())
 
     def _keep(self, key: Key, config: Any, source: str) -> None:
@@ -175,7 +176,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         """(Config, where it is from), or (None, why Triton itself should tune)."""
         if len(configs) == 1:
             return configs[0], "it is the only one"
-        bound = _service.is_bound()
+        bound = _service.is_bound() or _is_capturing()
         try:
             table = Table(self.configs)
             name = name_of(self.base, self.configs, self._shared_key(args, kwargs))

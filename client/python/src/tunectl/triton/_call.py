@@ -30,7 +30,7 @@ class Fill(NamedTuple):
 class Buffer(NamedTuple):
     name: str
     dtype: str
-    count: int  # elements from the first to the last that the tensor reaches
+    elements: int  # from the first to the last that the tensor reaches
     fill: Fill
 
 

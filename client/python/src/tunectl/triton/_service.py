@@ -60,6 +60,8 @@ def why_absent() -> str:
     """Why nothing can be submitted; empty: a daemon listens. Takes no longer than 0.25 s."""
     import importlib.util
 
+    if _client._is_forked:
+        return "a forked process asks no daemon"
     try:
         _daemon._probe(_sources.default_address(), time.monotonic() + _PROBE_SECONDS)
     except SnapshotError as error:

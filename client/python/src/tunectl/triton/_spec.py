@@ -228,7 +228,7 @@ def _write_arguments(writer: _Writer, call: Call, written: set[int]) -> None:
         # Restored before every launch: it may be read first, or not be written whole.
         role = "ROLE_INOUT" if place in written else "ROLE_INPUT"
         fill = argument.fill
-        writer.add(f"args {{ name: {name} buffer {{ dtype: \"{argument.dtype}\" shape: \"{argument.count}\" "
+        writer.add(f"args {{ name: {name} buffer {{ dtype: \"{argument.dtype}\" shape: \"{argument.elements}\" "
                    f"role: {role} fill {{ kind: {fill.kind} low: {fill.low!r} high: {fill.high!r} }} }} }}")
 
 
