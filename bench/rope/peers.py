@@ -56,14 +56,19 @@ def samples_of(call):
             flush.zero_()
             call()
         torch.cuda.synchronize()
+    work = sorted((event for event in run.events() if event.device_type == torch.autograd.DeviceType.CUDA),
+                  key=lambda event: event.time_range.start)
+    if not work:
+        raise RuntimeError("the profiler saw no work of the device")
     calls = []
-    work = [event for event in run.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    for event in sorted(work, key=lambda event: event.time_range.start):
-        if event.name.startswith("Memset"):
+    for event in work:
+        if event.name == work[0].name:  # the flush, whatever PyTorch makes it by
             calls.append([])
-        elif calls:
+        else:
             calls[-1].append(event.time_range)
     calls = [ranges for ranges in calls if ranges]
+    if len(calls) < SAMPLES // 2:
+        raise RuntimeError(f"{len(calls)} of {SAMPLES} calls can be told from their flushes")
     times = [(max(r.end for r in ranges) - min(r.start for r in ranges)) * 1e3 for ranges in calls]
     return times, max(len(ranges) for ranges in calls)
 
