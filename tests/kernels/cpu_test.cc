@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the shipped kernels on the CPU device, at the small and odd problems that their specs name:
-// the default config and others drawn at random, as many as TUNE_TEST_VARIANTS says in all; every
-// config with TUNE_TEST_ALL_VARIANTS=1. Built with the sanitizers' runtimes, it runs kernels that
-// TUNE_CPU_SANITIZE=1 has had instrumented.
+// the default config and others drawn at random, as many as TUNE_TEST_VARIANTS says in all, at as
+// many problems of a kernel as TUNE_TEST_PROBLEMS says; everything with TUNE_TEST_ALL_VARIANTS=1.
+// Built with the sanitizers' runtimes, it runs kernels that TUNE_CPU_SANITIZE=1 has had
+// instrumented.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <future>
 #include <map>
@@ -27,6 +29,13 @@ struct CheckedProblem {
   Problem problem;
 };
 
+// The number that a variable has, unless everything is asked for; else `all`.
+size_t LimitOf(const char* variable, size_t all) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr || std::getenv("TUNE_TEST_ALL_VARIANTS") != nullptr) return all;
+  return std::min(all, static_cast<size_t>(std::strtoul(text, nullptr, 10)));
+}
+
 std::vector<CheckedProblem> ProblemsOf(const CatalogueEntry& entry) {
   auto kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
   EXPECT_TRUE(kernel.ok()) << kernel.status();
@@ -39,6 +48,9 @@ std::vector<CheckedProblem> ProblemsOf(const CatalogueEntry& entry) {
     EXPECT_TRUE(problem.ok()) << problem.status();
     if (problem.ok()) problems.push_back({*kernel, *problem});
   }
+  // The last are the oddest.
+  problems.erase(problems.begin(),
+                 problems.end() - LimitOf("TUNE_TEST_PROBLEMS", problems.size()));
   return problems;
 }
 
@@ -47,10 +59,7 @@ std::vector<Config> ConfigsOf(const CheckedProblem& checked, const TargetTraits&
   auto space = checked.kernel->MakeSpace(checked.problem, traits);
   EXPECT_TRUE(space.ok()) << space.status();
   if (!space.ok()) return {};
-  size_t limit = space->size();
-  const char* variants = std::getenv("TUNE_TEST_VARIANTS");
-  const bool all = std::getenv("TUNE_TEST_ALL_VARIANTS") != nullptr;
-  if (variants != nullptr && !all) limit = std::strtoul(variants, nullptr, 10);
+  const size_t limit = LimitOf("TUNE_TEST_VARIANTS", space->size());
   std::optional<uint64_t> first;
   auto default_config = checked.kernel->DefaultConfig(checked.problem, traits);
   if (default_config.ok()) first = space->IndexOf(*default_config);
