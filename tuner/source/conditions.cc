@@ -44,7 +44,13 @@ Holds Conditions::Evaluate(const Tokens& tokens, size_t from) const {
 
 // "0", "1", "X", "!X", "defined X", "!defined(X)"; anything else may hold.
 Holds Conditions::EvaluateTerm(const Tokens& tokens, size_t from, size_t end) const {
-  if (from < end && tokens[from].text == "!") return Not(EvaluateTerm(tokens, from + 1, end));
+  bool negated = false;  // counted, since a source may have a million of them
+  for (; from < end && tokens[from].text == "!"; ++from) negated = !negated;
+  const Holds holds = EvaluateOperand(tokens, from, end);
+  return negated ? Not(holds) : holds;
+}
+
+Holds Conditions::EvaluateOperand(const Tokens& tokens, size_t from, size_t end) const {
   const size_t left = end - from;
   const auto text = [&](size_t i) { return tokens[from + i].text; };
   if (left == 1 && text(0) == "0") return Holds::kNo;

@@ -36,6 +36,7 @@ class Conditions {
   Holds IsDefined(const std::string& name) const;
   Holds Evaluate(const Tokens& tokens, size_t from) const;
   Holds EvaluateTerm(const Tokens& tokens, size_t from, size_t end) const;
+  Holds EvaluateOperand(const Tokens& tokens, size_t from, size_t end) const;
   void Branch(Holds holds);
 
   const bool cpu_;
