@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cpu/cpu_compiler.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,6 +22,8 @@
 #include "tuner/compile_options.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cpu/kernel_facts.h"
+#include "tuner/device/cpu/prelude_folder.h"
+#include "tuner/device/cpu/scratch_folder.h"
 #include "tuner/device/cpu/shared_arrays.h"
 #include "tuner/device/cpu/shared_guards.h"
 #include "tuner/device/cpu/subprocess.h"
@@ -36,23 +34,8 @@
 #include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
 
-namespace tune::embedded {
-extern const std::string_view prelude_abi;
-extern const std::string_view prelude_assert;
-extern const std::string_view prelude_atomics;
-extern const std::string_view prelude_functions;
-extern const std::string_view prelude_groups;
-extern const std::string_view prelude_half;
-extern const std::string_view prelude_launch;
-extern const std::string_view prelude_prelude;
-extern const std::string_view prelude_sync;
-extern const std::string_view prelude_vectors;
-}  // namespace tune::embedded
-
 namespace tune::cpu {
 namespace {
-
-namespace fs = std::filesystem;
 
 #if defined(__x86_64__)
 constexpr char kNative[] = "-march=native";
@@ -60,59 +43,8 @@ constexpr char kNative[] = "-march=native";
 constexpr char kNative[] = "-mcpu=native";
 #endif
 
-// What the prelude already has.
-constexpr std::string_view kShim = "#pragma once\n";
-constexpr std::string_view kGroups = "#pragma once\n#include <cooperative_groups.h>\n";
-// Headers of CUDA that the prelude has nothing of. Where the host has CUDA's own they could be
-// found, and a kernel would compile on one host and not on the next.
-constexpr const char* kNotHere[] = {
-    "cuComplex.h",          "cuda.h",         "cuda_awbarrier.h",   "cuda_fp4.h",
-    "cuda_fp6.h",           "cuda_fp8.h",     "cuda_pipeline.h",    "curand_kernel.h",
-    "device_functions.h",   "math_constants.h", "mma.h",            "vector_functions.h"};
-
-// A private folder that is gone, with all in it, when this is.
-class ScratchFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<ScratchFolder>> Make() {
-    const char* parent = getenv("TMPDIR");
-    std::string path = absl::StrCat(parent != nullptr && *parent != '\0' ? parent : "/tmp",
-                                    "/tune-cpu-XXXXXX");
-    if (mkdtemp(path.data()) == nullptr) {
-      return absl::UnavailableError(
-          absl::StrCat("no scratch folder ", path, ": ", strerror(errno)));
-    }
-    return std::unique_ptr<ScratchFolder>(new ScratchFolder(std::move(path)));
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
-  // `name` may have folders in it.
-  absl::Status Write(const std::string& name, std::string_view text) const {
-    const fs::path file = fs::path(path_) / name;
-    std::error_code error;
-    fs::create_directories(file.parent_path(), error);
-    std::ofstream stream(file, std::ios::binary);
-    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
-    stream.close();
-    if (stream) return absl::OkStatus();
-    return absl::UnavailableError(
-        absl::StrCat("cannot write ", file.string(), ": ", strerror(errno)));
-  }
-  std::string Read(const std::string& name) const {
-    std::ifstream stream(fs::path(path_) / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
-
- private:
-  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
-  const std::string path_;
-};
+// Precompiling the prelude takes as long as it then saves in about three compiles.
+constexpr int kCompilesBeforePrecompiling = 2;
 
 // A name that stays inside the folder it is written to.
 bool IsInnerPath(const std::string& name) {
@@ -156,6 +88,9 @@ class CpuCompiler : public Compiler {
 
  private:
   absl::StatusOr<Artifact> CompileIn(const ScratchFolder& folder, const CompilePlan& plan);
+  // Where to compile: made by the first compile.
+  absl::StatusOr<std::unique_ptr<ScratchFolder>> FolderForCompile();
+  std::vector<std::string> CommonArguments() const;
   std::vector<std::string> CompileArguments(const CompilePlan& plan) const;
   std::vector<std::string> LinkArguments() const;
 
@@ -164,6 +99,8 @@ class CpuCompiler : public Compiler {
   const std::string version_;
   const bool is_gcc_;
   const bool sanitize_;
+  std::unique_ptr<PreludeFolder> prelude_;
+  int compiles_ = 0;
 };
 
 // An error of the request, told before the compiler sees it; empty if there is none.
@@ -221,37 +158,7 @@ std::string EntriesText(const CompilePlan& plan) {
 }
 
 absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) {
-  const std::pair<const char*, std::string_view> ours[] = {
-      {"prelude/abi.h", embedded::prelude_abi},
-      {"prelude/atomics.h", embedded::prelude_atomics},
-      {"prelude/functions.h", embedded::prelude_functions},
-      {"prelude/half.h", embedded::prelude_half},
-      {"prelude/launch.h", embedded::prelude_launch},
-      {"prelude/prelude.h", embedded::prelude_prelude},
-      {"prelude/sync.h", embedded::prelude_sync},
-      {"prelude/vectors.h", embedded::prelude_vectors},
-      {"shims/assert.h", embedded::prelude_assert},
-      {"shims/cassert", embedded::prelude_assert},
-      {"shims/cuda_bf16.h", kShim},
-      {"shims/cuda_fp16.h", kShim},
-      {"shims/cooperative_groups.h", embedded::prelude_groups},
-      {"shims/cooperative_groups/memcpy_async.h", kGroups},
-      {"shims/cooperative_groups/reduce.h", kGroups},
-      {"shims/cooperative_groups/scan.h", kGroups},
-      {"shims/cuda_device_runtime_api.h", kShim},
-      {"shims/cuda_runtime.h", kShim},
-      {"shims/cuda_runtime_api.h", kShim},
-      {"shims/device_launch_parameters.h", kShim},
-      {"shims/vector_types.h", kShim},
-  };
-  for (const auto& [name, text] : ours) RETURN_IF_ERROR(folder.Write(name, text));
-  for (const char* name : kNotHere) {
-    const std::string error = absl::StrCat("#error \"<", name,
-                                           "> is CUDA's and is not there on the CPU device: put it "
-                                           "under #ifndef TUNE_CPU\"\n");
-    RETURN_IF_ERROR(folder.Write(absl::StrCat("shims/", name), error));
-  }
-  RETURN_IF_ERROR(folder.Write("prelude/defines.h", DefinesText(plan)));
+  RETURN_IF_ERROR(folder.Write("defines.h", DefinesText(plan)));
   for (const SourceFile& header : plan.headers) {
     RETURN_IF_ERROR(folder.Write(absl::StrCat("source/", header.name),
                                  RewriteSharedArrays(header.text)));
@@ -275,13 +182,12 @@ std::string EntryNote(const CompilePlan& plan, const std::string& log) {
   return "";
 }
 
-std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) const {
+// For the prelude and kernels alike.
+std::vector<std::string> CpuCompiler::CommonArguments() const {
   // Floating point as on a GPU: products are fused into sums, nothing is reassociated (but where a
   // kernel asks for it by `#pragma omp simd reduction`), and nobody looks at errno or traps. CUDA
   // code reads memory by other types than it was written by.
   std::vector<std::string> arguments = {program_,
-                                        "-x",
-                                        "c++",
                                         "-std=c++20",
                                         kNative,
                                         "-ffp-contract=fast",
@@ -294,9 +200,6 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
                                         "-pthread",
                                         "-w",
                                         "-fdiagnostics-color=never"};
-  if (std::count(plan.options.begin(), plan.options.end(), kNoAsserts) != 0) {
-    arguments.push_back(kNoAsserts);
-  }
   if (is_gcc_) arguments.push_back("-fno-gnu-unique");  // or it could not be unloaded
   if (sanitize_) {
     for (const char* option : {"-O1", "-g", "-fno-omit-frame-pointer",
@@ -307,11 +210,20 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
   } else {
     arguments.push_back("-O3");
   }
+  return arguments;
+}
+
+std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) const {
+  std::vector<std::string> arguments = CommonArguments();
+  if (std::count(plan.options.begin(), plan.options.end(), kNoAsserts) != 0) {
+    arguments.push_back(kNoAsserts);
+  }
   // A header of the request is found last, so that one called math.h does not take the place of the
   // system's in the prelude.
-  for (const char* option : {"-iquote", ".", "-I", "../shims", "-idirafter", ".", "-include",
-                             "../prelude/prelude.h", "-include", "../prelude/defines.h", "-include",
-                             "../shims/assert.h", "-S", "-o", "../kernel.s"}) {
+  for (const char* option :
+       {"-x", "c++", "-iquote", ".", "-I", "../../shims", "-idirafter", ".", "-include",
+        "../../prelude/prelude.h", "-include", "../defines.h", "-include",
+        "../../shims/assert.h", "-S", "-o", "../kernel.s"}) {
     arguments.push_back(option);
   }
   for (const std::string& dir : include_roots_.DirsOf(plan.include_roots)) {
@@ -332,6 +244,16 @@ std::vector<std::string> CpuCompiler::LinkArguments() const {
   }
   for (const char* option : {"-o", "../kernel.so", "../kernel.s"}) arguments.push_back(option);
   return arguments;
+}
+
+absl::StatusOr<std::unique_ptr<ScratchFolder>> CpuCompiler::FolderForCompile() {
+  if (!prelude_) {
+    ASSIGN_OR_RETURN(prelude_, PreludeFolder::Make());
+  }
+  if (++compiles_ == kCompilesBeforePrecompiling + 1 && is_gcc_) {
+    prelude_->Precompile(CommonArguments());
+  }
+  return prelude_->ForCompile();
 }
 
 absl::StatusOr<Artifact> CpuCompiler::CompileIn(const ScratchFolder& folder,
@@ -384,7 +306,7 @@ absl::StatusOr<Artifact> CpuCompiler::Compile(const CompilePlan& plan) {
     return Refused(Outcome::kCompileFailed, std::move(why));
   }
   const auto begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(std::unique_ptr<ScratchFolder> folder, ScratchFolder::Make());
+  ASSIGN_OR_RETURN(std::unique_ptr<ScratchFolder> folder, FolderForCompile());
   ASSIGN_OR_RETURN(Artifact artifact, CompileIn(*folder, plan));
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   artifact.seconds = elapsed.count();

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,10 @@
 namespace tune::cpu {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
 
@@ -375,18 +379,64 @@ TEST(SharedArraysTest, AlignmentStandsWhereCppAllowsIt) {
             "volatile __shared__\n  __align__(64) int a;");
 }
 
-TEST_F(CpuCompilerTest, LeavesNothingBehind) {
-  const std::string folder = testing::TempDir() + "/compile-XXXXXX";
-  std::string path = folder;
-  ASSERT_NE(mkdtemp(path.data()), nullptr);
-  const char* before = getenv("TMPDIR");
-  const std::string old = before == nullptr ? "/tmp" : before;
-  setenv("TMPDIR", path.c_str(), 1);
-  Compile(PlanOf("extern \"C\" __global__ void sample() {}\n"));
+// A compiler whose scratch folders are where the test can look.
+class CpuCompilerFolderTest : public CpuCompilerTest {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "/compile-XXXXXX";
+    ASSERT_NE(mkdtemp(path_.data()), nullptr);
+    const char* before = getenv("TMPDIR");
+    old_ = before == nullptr ? "/tmp" : before;
+    setenv("TMPDIR", path_.c_str(), 1);
+    CpuCompilerTest::SetUp();
+  }
+  void TearDown() override {
+    setenv("TMPDIR", old_.c_str(), 1);
+    std::filesystem::remove_all(path_);
+  }
+  // Of each file below the compiler's folder.
+  std::set<std::string> Names() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+  const CompilePlan plan_ = PlanOf(
+      "#include <cuda_fp16.h>\n"
+      "extern \"C\" __global__ void sample(float* x) {\n"
+      "  x[threadIdx.x] = __half2float(__float2half(x[threadIdx.x]));\n}\n");
+  std::string path_, old_;
+};
+
+TEST_F(CpuCompilerFolderTest, LeavesNothingBehind) {
+  Compile(plan_);
   Compile(PlanOf("extern \"C\" __global__ void sample() { oops }\n"));
-  setenv("TMPDIR", old.c_str(), 1);
-  EXPECT_TRUE(std::filesystem::is_empty(path));
-  std::filesystem::remove_all(path);
+  EXPECT_THAT(Names(), AllOf(Contains("prelude.h"), Not(Contains("sample.cu"))));
+  compiler_ = nullptr;
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(CpuCompilerFolderTest, APrecompiledPreludeChangesNoCode) {
+  const Artifact first = Compile(plan_);
+  EXPECT_THAT(Names(), Not(Contains("prelude.h.gch")));
+  for (int i = 0; i < 3; ++i) Compile(plan_);
+  if (!testing::Matches(HasSubstr("clang"))(compiler_->Version())) {
+    EXPECT_THAT(Names(), Contains("prelude.h.gch"));
+    EXPECT_THAT(Names(), Not(Contains("part")));
+  }
+  EXPECT_EQ(Compile(plan_).binary, first.binary);
+  CompilePlan hostile = plan_;
+  hostile.source_text += "#define JOIN(a, b) a##b\nvoid F() { JOIN(as, m)(\"nop\"); }\n";
+  EXPECT_EQ(Compile(hostile).outcome, Outcome::kCompileFailed);
+}
+
+TEST_F(CpuCompilerFolderTest, APreludeThatWasTidiedAwayIsWrittenAgain) {
+  Compile(plan_);
+  for (const auto& folder : std::filesystem::directory_iterator(path_)) {
+    std::filesystem::remove_all(folder.path() / "prelude");
+  }
+  EXPECT_EQ(Compile(plan_).outcome, Outcome::kOk);
 }
 
 TEST_F(CpuCompilerTest, EveryCatalogueKernelCompilesWithItsDefaults) {
