@@ -26,8 +26,10 @@ MAY_INCLUDE = {
     "kernels": {"tuner"},
     "db": {"tuner"},
     "client": {"tune/v1/"},
+    "client/library": {"client", "tuner", "server/records/lookup", "tune/"},
     "server": {"tuner", "tuner/device", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay",
-               "tuner/device/triton", "kernels", "db", "client", "tune/"},
+               "tuner/device/triton", "kernels", "db", "client", "server/records/lookup", "tune/"},
+    "server/records/lookup": {"tuner", "db"},
     "tests": None,
     "bench": None,
 }

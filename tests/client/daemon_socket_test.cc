@@ -15,7 +15,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/connection.h"
-#include "client/lookup.h"
 #include "gmock/gmock.h"
 
 namespace tune::client {
@@ -102,13 +101,6 @@ TEST_F(DaemonSocketTest, SomebodyElsesIsRefusedUnlessItIsAllowed) {
     return absl::StatusOr<std::unique_ptr<EmbeddedServer>>(absl::InternalError("embedded"));
   });
   EXPECT_TRUE(absl::IsPermissionDenied(connection.status())) << connection.status();
-
-  // To a training job it is no daemon, and it is told why.
-  const auto lookup = LookupClient::Create({.address = "unix:" + path_});
-  ASSERT_TRUE(lookup.ok()) << lookup.status();
-  const auto tuned = (*lookup)->Lookup("softmax", {});
-  EXPECT_TRUE(absl::IsUnavailable(tuned.status())) << tuned.status();
-  EXPECT_THAT(std::string(tuned.status().message()), HasSubstr("runs as user 12345"));
 }
 
 TEST_F(DaemonSocketTest, NoDaemonIsUnavailable) {

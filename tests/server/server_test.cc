@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "client/lookup.h"
 #include "client/rpc.h"
 #include "db/store.h"
 #include "tests/server/test_server.h"
@@ -340,21 +339,6 @@ TEST_F(ServerTest, TcpWithoutClientCertificatesIsForReading) {
   v1::MeasureCeilingsEvent event;
   EXPECT_FALSE(reader->Read(&event));
   expect_refused(reader->Finish());
-}
-
-TEST_F(ServerTest, AJobsLookUpsOutliveADaemon) {
-  auto server = Server::Start(Options());
-  ASSERT_TRUE(server.ok()) << server.status();
-  const auto client = client::LookupClient::Create(
-      {.address = Options().address, .timeout = std::chrono::seconds(10)});
-  ASSERT_TRUE(client.ok()) << client.status();
-  const auto look_up = [&] { return (*client)->Lookup("softmax", {{"rows", 64}}).status(); };
-  EXPECT_TRUE(look_up().ok()) << look_up();
-  server->reset();
-  EXPECT_TRUE(absl::IsUnavailable(look_up())) << look_up();
-  server = Server::Start(Options());
-  ASSERT_TRUE(server.ok()) << server.status();
-  EXPECT_TRUE(look_up().ok()) << "it connects again: " << look_up();
 }
 
 TEST_F(ServerTest, StopIsQuickAndMayComeTwice) {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// tune-fetch snapshot|artifact DIGEST ADDRESS MILLISECONDS BYTES_MAX
+//
+// Asks a daemon for a file and writes it to stdout. libtune starts it and kills it at the deadline
+// (daemon.cc), so that all that gRPC does happens here.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/address.h"
+#include "client/daemon_socket.h"
+#include "client/rpc.h"
+#include "tune/v1/record.grpc.pb.h"
+#include "tune/v1/snapshot.grpc.pb.h"
+
+namespace tune::client {
+namespace {
+
+constexpr int kMessageBytesMax = 64 << 20;
+
+struct Order {
+  std::string what;
+  std::string digest;
+  std::string address;
+  std::chrono::milliseconds timeout = std::chrono::milliseconds(0);
+  size_t bytes_max = 0;
+};
+
+absl::StatusOr<std::string> FileNamedBy(const char* variable) {
+  const char* path = std::getenv(variable);
+  if (path == nullptr || *path == 0) return "";
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::InvalidArgumentError(absl::StrCat(variable, ": cannot read '", path, "'"));
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(const Order& order) {
+  if (const std::string path = SocketPath(order.address); !path.empty()) {
+    return ConnectToDaemon(path, {.timeout = order.timeout, .message_bytes_max = kMessageBytesMax});
+  }
+  grpc::SslCredentialsOptions tls;
+  const struct {
+    const char* variable;
+    std::string& text;
+  } files[] = {{"TUNE_TLS_CA", tls.pem_root_certs},
+               {"TUNE_TLS_CERT", tls.pem_cert_chain},
+               {"TUNE_TLS_KEY", tls.pem_private_key}};
+  for (const auto& [variable, text] : files) {
+    absl::StatusOr<std::string> contents = FileNamedBy(variable);
+    if (!contents.ok()) return contents.status();
+    text = *std::move(contents);
+  }
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  return grpc::CreateCustomChannel(order.address, grpc::SslCredentials(tls), arguments);
+}
+
+// All pieces of a file. `read(offset, piece)` gets the next one and returns the size of the whole.
+template <typename Read>
+absl::StatusOr<std::string> ReadPieces(size_t bytes_max, Read read) {
+  std::string data;
+  while (true) {
+    std::string piece;
+    const absl::StatusOr<uint64_t> whole = read(data.size(), piece);
+    if (!whole.ok()) return whole.status();
+    data += piece;
+    if (data.size() > bytes_max || *whole > bytes_max) {
+      return absl::ResourceExhaustedError(absl::StrCat("it has more than ", bytes_max, " bytes"));
+    }
+    if (piece.empty() || data.size() >= *whole) return data;
+  }
+}
+
+absl::StatusOr<std::string> ReadSnapshot(v1::SnapshotService::Stub& snapshots, const Order& order,
+                                         std::chrono::system_clock::time_point deadline) {
+  std::string digest = order.digest;
+  return ReadPieces(order.bytes_max, [&](size_t offset, std::string& piece) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    v1::ReadSnapshotRequest request;
+    request.set_snapshot(digest);
+    request.set_offset(offset);
+    v1::ReadSnapshotResponse response;
+    const absl::Status status = FromGrpc(snapshots.ReadSnapshot(&context, request, &response));
+    if (!status.ok()) return absl::StatusOr<uint64_t>(status);
+    digest = response.snapshot().digest();  // the newest may be another by now
+    piece = response.piece();
+    return absl::StatusOr<uint64_t>(response.snapshot().bytes());
+  });
+}
+
+absl::StatusOr<std::string> ReadArtifact(v1::RecordService::Stub& records, const Order& order,
+                                         std::chrono::system_clock::time_point deadline) {
+  return ReadPieces(order.bytes_max, [&](size_t offset, std::string& piece) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    v1::ReadArtifactRequest request;
+    request.set_artifact(order.digest);
+    request.set_offset(offset);
+    v1::ReadArtifactResponse response;
+    const absl::Status status = FromGrpc(records.ReadArtifact(&context, request, &response));
+    if (!status.ok()) return absl::StatusOr<uint64_t>(status);
+    piece = response.piece();
+    return absl::StatusOr<uint64_t>(response.bytes());
+  });
+}
+
+absl::StatusOr<std::string> Read(const Order& order) {
+  const auto deadline = std::chrono::system_clock::now() + order.timeout;
+  const auto channel = Connect(order);
+  if (!channel.ok()) return channel.status();
+  if (order.what == "artifact") {
+    return ReadArtifact(*v1::RecordService::NewStub(*channel), order, deadline);
+  }
+  return ReadSnapshot(*v1::SnapshotService::NewStub(*channel), order, deadline);
+}
+
+int Main(int argc, char** argv) {
+  Order order;
+  int64_t milliseconds = 0;
+  const bool usable = argc == 6 && absl::SimpleAtoi(argv[4], &milliseconds) && milliseconds > 0 &&
+                      absl::SimpleAtoi(argv[5], &order.bytes_max);
+  if (!usable || (argv[1] != std::string("snapshot") && argv[1] != std::string("artifact"))) {
+    std::fputs("usage: tune-fetch snapshot|artifact DIGEST ADDRESS MILLISECONDS BYTES_MAX\n",
+               stderr);
+    return 2;
+  }
+  order.what = argv[1];
+  order.digest = argv[2];
+  order.address = argv[3];
+  order.timeout = std::chrono::milliseconds(milliseconds);
+  // Whoever started it may be gone by the deadline.
+  alarm(static_cast<unsigned>(milliseconds / 1000 + 2));
+  const absl::StatusOr<std::string> data = Read(order);
+  if (!data.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(data.status().message()).c_str());
+    return 1;
+  }
+  const bool written = std::fwrite(data->data(), 1, data->size(), stdout) == data->size();
+  return written && std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tune::client
+
+int main(int argc, char** argv) {
+  try {
+    const int code = tune::client::Main(argc, argv);
+    std::fflush(nullptr);
+    _exit(code);  // gRPC's threads have nothing left to do
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tuned configs of GPU kernels, for jobs: libtune's C interface. tune.hpp is the same for C++.
+ *
+ *   tune_client* client;
+ *   tune_answer* answer;
+ *   tune_dim dims[] = {{"rows", 4096}, {"cols", 1024}};
+ *   tune_question question = {.size = sizeof(question), .kernel = "softmax", .dims = dims,
+ *                             .dim_count = 2};
+ *   if (tune_open(NULL, &client) != TUNE_OK) ...                  // tune_error() says why
+ *   if (tune_best(client, &question, &answer) != TUNE_OK) ...
+ *   int64_t threads = tune_answer_integer(answer, "ROW_THREADS", 128);
+ *   tune_answer_free(answer);
+ *   tune_close(client);
+ *
+ * A client is a snapshot: a set of records that never changes, named by the SHA-256 of its file. It
+ * is found once, by tune_open; no later call but tune_artifact waits for anybody. Nothing fails
+ * because a daemon is away: the answer is then a default and says so. docs/training-jobs.md of the
+ * project is the guide.
+ *
+ * Every function is thread-safe, takes no lock that another thread or a forked parent could hold,
+ * and throws nothing. Texts are UTF-8, end with a zero, are never NULL unless that is said, and
+ * live as long as the handle that they were got from. A handle that is NULL may be closed or freed.
+ */
+#ifndef TUNE_TUNE_H_
+#define TUNE_TUNE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TUNE_API __attribute__((visibility("default")))
+#else
+#define TUNE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grows when a function or a field is added. What is there does not change. */
+#define TUNE_ABI_VERSION 1
+/* Of the library that is loaded. */
+TUNE_API uint32_t tune_abi_version(void);
+
+/* Values do not change; they are gRPC's. */
+typedef enum tune_status {
+  TUNE_OK = 0,
+  TUNE_INVALID_ARGUMENT = 3,    /* a mistake of the caller: no such dim, a digest that is none */
+  TUNE_NOT_FOUND = 5,           /* no record of this very problem; no such artifact */
+  TUNE_RESOURCE_EXHAUSTED = 8,  /* there is no memory */
+  TUNE_FAILED_PRECONDITION = 9, /* several ranks, and no snapshot is named */
+  TUNE_INTERNAL = 13            /* a defect of the library */
+} tune_status;
+
+/* Why the last call of this thread that failed did so, a sentence. Valid until the next call. */
+TUNE_API const char* tune_error(void);
+
+/* ---- A snapshot ---- */
+
+typedef struct tune_client tune_client;
+
+typedef struct tune_options {
+  uint32_t size; /* sizeof(tune_options) of the caller */
+  /* "sha256:<64 hex digits>", the path of an exported file, or "latest". NULL: TUNE_SNAPSHOT's,
+   * else the newest. A digest or a path is that one or nothing, never another. */
+  const char* snapshot;
+  /* Of the daemon: "unix:/path", or "host:port", which is TLS. NULL: TUNE_ADDRESS's, else the
+   * host's. */
+  const char* address;
+  /* In seconds: how long the daemon has to answer, where it is asked at all. 0: 0.25. Negative: no
+   * daemon is asked. */
+  double deadline;
+} tune_options;
+
+/* Finds a snapshot: a file, else the node's cache, else the daemon's, else the one beside the
+ * library. Without any it is a client that answers with defaults. Options may be NULL.
+ * TUNE_INVALID_ARGUMENT: a digest that cannot be one. TUNE_FAILED_PRECONDITION: WORLD_SIZE is above
+ * one and no snapshot is named, so that ranks might read different ones. */
+TUNE_API tune_status tune_open(const tune_options* options, tune_client** client);
+TUNE_API void tune_close(tune_client* client);
+
+/* "sha256:..." of the snapshot: equal on all ranks that read the same. "" without one. */
+TUNE_API const char* tune_client_digest(const tune_client* client);
+/* Grows with every publish of a daemon; 0 without a snapshot. */
+TUNE_API int64_t tune_client_number(const tune_client* client);
+/* "file", "cache", "daemon", "bundled", "none": where the snapshot came from. */
+TUNE_API const char* tune_client_source(const tune_client* client);
+/* What failed while it was looked for, a sentence each. NULL beyond the last. */
+TUNE_API const char* tune_client_note(const tune_client* client, size_t index);
+/* The names of the kernels that it knows, sorted. NULL beyond the last. */
+TUNE_API const char* tune_client_kernel(const tune_client* client, size_t index);
+
+/* ---- A question ---- */
+
+typedef struct tune_dim {
+  const char* name; /* as the kernel's spec names it: "rows" */
+  int64_t value;
+} tune_dim;
+
+typedef struct tune_question {
+  uint32_t size; /* sizeof(tune_question) of the caller */
+  const char* kernel;
+  const char* dtype; /* "bf16", "f32"; NULL: the spec's first */
+  /* "NVIDIA H200", "cuda:0", "cpu"; NULL: this process's first GPU, else its CPU */
+  const char* device;
+  const tune_dim* dims; /* those not given take the spec's defaults */
+  size_t dim_count;
+  int require_exact; /* not 0: TUNE_NOT_FOUND unless this very problem was tuned on this device */
+} tune_question;
+
+typedef struct tune_answer tune_answer;
+
+/* The best known config of a kernel for a problem. TUNE_INVALID_ARGUMENT: the kernel has no such
+ * dim or dtype, or a value is out of its bounds. */
+TUNE_API tune_status tune_best(const tune_client* client, const tune_question* question,
+                               tune_answer** answer);
+TUNE_API void tune_answer_free(tune_answer* answer);
+
+/* Field by field, why the answer is the answer: of the `most` records that are most like the
+ * question. For tune_free. */
+TUNE_API tune_status tune_explain(const tune_client* client, const tune_question* question,
+                                  size_t most, char** text);
+
+/* ---- An answer ---- */
+
+typedef enum tune_match {
+  TUNE_MATCH_EXACT = 1,        /* this problem was tuned on this device */
+  TUNE_MATCH_BUCKETED = 2,     /* its dims lie between the same powers of two */
+  TUNE_MATCH_NEAREST = 3,      /* the nearest problem, or another source of the kernel */
+  TUNE_MATCH_OTHER_DEVICE = 4, /* another device of the same target */
+  TUNE_MATCH_DEFAULT = 5       /* no record fits: the spec's default, or no config at all */
+} tune_match;
+
+TUNE_API tune_match tune_answer_match(const tune_answer* answer);
+TUNE_API const char* tune_answer_match_name(const tune_answer* answer); /* "exact", "default" */
+/* One sentence: which field differed, and what was used instead. */
+TUNE_API const char* tune_answer_reason(const tune_answer* answer);
+
+/* The config: its params in the spec's order. */
+typedef enum tune_kind {
+  TUNE_BOOLEAN = 1,
+  TUNE_INTEGER = 2,
+  TUNE_NUMBER = 3,
+  TUNE_TEXT = 4
+} tune_kind;
+typedef struct tune_param {
+  const char* name;
+  tune_kind kind;
+  int64_t integer;  /* of TUNE_BOOLEAN (0 or 1) and TUNE_INTEGER */
+  double number;    /* of all but TUNE_TEXT */
+  const char* text; /* as a compiler's macro: "1", "64", "0.5", "smem" */
+} tune_param;
+TUNE_API size_t tune_answer_param_count(const tune_answer* answer);
+/* TUNE_INVALID_ARGUMENT: beyond the last. */
+TUNE_API tune_status tune_answer_param(const tune_answer* answer, size_t index, tune_param* param);
+/* `fallback` where the answer has no param of that name and kind. */
+TUNE_API int64_t tune_answer_integer(const tune_answer* answer, const char* param,
+                                     int64_t fallback);
+TUNE_API const char* tune_answer_text(const tune_answer* answer, const char* param,
+                                      const char* fallback);
+
+/* What was asked for, defaults filled in. */
+TUNE_API const char* tune_answer_kernel(const tune_answer* answer);
+TUNE_API const char* tune_answer_device(const tune_answer* answer); /* its name */
+TUNE_API const char* tune_answer_target(const tune_answer* answer); /* "sm_90a", "cpu" */
+TUNE_API const char* tune_answer_dtype(const tune_answer* answer);
+TUNE_API size_t tune_answer_dim_count(const tune_answer* answer);
+TUNE_API tune_status tune_answer_dim(const tune_answer* answer, size_t index, tune_dim* dim);
+
+/* The record that answers; all zero or "" for a default. */
+typedef struct tune_record {
+  int64_t id; /* its number at the daemon */
+  int64_t published_unix_ms;
+  double latency_ns;     /* median, in nanoseconds */
+  double latency_ns_low; /* its 95 % interval */
+  double latency_ns_high;
+  const char* confidence; /* "confirmed", "tied", "noisy" */
+  const char* evidence;   /* the digest of the measurement */
+  const char* artifact;   /* the digest of what the config was compiled to; "": none is kept */
+} tune_record;
+TUNE_API void tune_answer_record(const tune_answer* answer, tune_record* record);
+/* As of its client. */
+TUNE_API const char* tune_answer_snapshot(const tune_answer* answer);
+TUNE_API const char* tune_answer_source(const tune_answer* answer);
+
+/* ---- An artifact ---- */
+
+/* The file of an artifact (docs/artifacts.md): its launch facts and its binaries. From the folder
+ * beside the snapshot's file, the node's cache, or the daemon, within the deadline. It is native
+ * code, so it is taken only where nobody but this user, root and TUNE_DAEMON_USER can have put it,
+ * and its bytes have the digest. TUNE_NOT_FOUND: it is nowhere to be had. `data` for tune_free. */
+TUNE_API tune_status tune_artifact(const tune_client* client, const char* digest, void** data,
+                                   size_t* bytes);
+
+TUNE_API void tune_free(void* memory);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TUNE_TUNE_H_ */

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/library/resolve.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/library/local_devices.h"
+#include "tuner/device_profile.h"
+
+namespace tune::library {
+namespace {
+
+// The device a question is about, by the rule of server/records/record_book.cc.
+struct Place {
+  std::string device;
+  Target target;
+  std::string note;
+};
+
+absl::string_view FamilyOf(bool is_host) {
+  const auto& all = DeviceProfiles();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const auto* one) { return one->is_host == is_host; });
+  return (*found)->family;
+}
+
+bool IsFamily(const std::string& text) {
+  const auto& all = DeviceProfiles();
+  return std::any_of(all.begin(), all.end(), [&](const auto* one) { return one->family == text; });
+}
+
+Place PlaceOf(const std::string& asked, const Snapshot& snapshot) {
+  for (const LocalDevice& local : LocalDevices()) {
+    const bool of_family =
+        IsFamily(asked) && absl::string_view(local.id).substr(0, local.id.find(':')) == asked;
+    if (!asked.empty() && asked != local.id && asked != local.name && !of_family) continue;
+    const auto seen = snapshot.devices().find(local.name);
+    return {local.name, snapshot.TargetNamed(
+                            seen == snapshot.devices().end() ? local.target : seen->second.target)};
+  }
+  // Not a device of this host: the records tell, a GPU's before a CPU's, the newest first.
+  Place best;
+  int fitting = 0;
+  std::pair<bool, int64_t> best_rank;
+  for (const auto& [name, seen] : snapshot.devices()) {
+    const Target target = snapshot.TargetNamed(seen.target);
+    if (!asked.empty() && asked != name && !absl::StartsWith(asked, FamilyOf(target.is_host))) {
+      continue;
+    }
+    const std::pair rank(!target.is_host, seen.newest);
+    if (fitting++ == 0 || rank > best_rank) {
+      best = {name, target};
+      best_rank = rank;
+    }
+  }
+  if (fitting > 1) best.note = absl::StrCat("the device is taken to be ", best.device);
+  if (fitting > 0) return best;
+  const std::string note = asked.empty() || absl::StartsWith(asked, snapshot.host_target())
+                               ? ""
+                               : absl::StrCat("device '", asked, "' is not known here");
+  return {asked, snapshot.TargetNamed(snapshot.host_target()), note};
+}
+
+void TakeRecord(const Snapshot& snapshot, const db::RecordRow& record, Answer& answer) {
+  const Evidence& evidence = snapshot.EvidenceOf(record);
+  answer.config = record.trial.config;
+  answer.measured = record.trial.measurement;
+  answer.record = record.id;
+  answer.published_unix_ms = record.published_unix_ms;
+  answer.confidence = evidence.confidence;
+  answer.evidence = evidence.digest;
+  answer.artifact = record.artifact;
+}
+
+void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& place,
+            const Problem& problem, Answer& answer) {
+  const ConfigRules rules(kernel, problem, place.target);
+  const server::LookupAnswer found = snapshot.index().Lookup(
+      {.kernel_name = kernel.name,
+       .problem = problem,
+       .device_name = place.device,
+       .target = place.target.name},
+      [&](const db::RecordRow& record) {
+        return (record.key.kernel_hash == kernel.hash && record.key.problem == problem) ||
+               rules.IsValid(record.trial.config);
+      });
+  const std::string note = place.note.empty() ? "" : absl::StrCat("; ", place.note);
+  answer.match = found.match;
+  answer.reason = absl::StrCat(found.reason, note);
+  if (found.record != nullptr) return TakeRecord(snapshot, *found.record, answer);
+  ConfigRules::Safe safe = rules.SafeConfig();
+  if (safe.config.has_value()) answer.config = *std::move(safe.config);
+  absl::StrAppend(&answer.reason, "; ", safe.what);
+}
+
+}  // namespace
+
+const char* MatchName(server::Match match) {
+  switch (match) {
+    case server::Match::kExact:
+      return "exact";
+    case server::Match::kBucketed:
+      return "bucketed";
+    case server::Match::kNearest:
+      return "nearest";
+    case server::Match::kOtherDevice:
+      return "other_device";
+    case server::Match::kNone:
+      break;
+  }
+  return "default";
+}
+
+absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& source,
+                               const Question& question) {
+  Answer answer{.kernel = question.kernel, .snapshot = snapshot.digest(), .source = source};
+  const KernelRules* kernel = snapshot.FindKernel(question.kernel);
+  if (kernel == nullptr) {
+    const std::string known = absl::StrJoin(snapshot.kernel_names(), ", ");
+    answer.reason = absl::StrCat("the snapshot has no kernel '", question.kernel, "'; it has ",
+                                 known.empty() ? "none" : known);
+    return answer;
+  }
+  const Place place = PlaceOf(question.device, snapshot);
+  answer.device = place.device;
+  answer.target = place.target.name;
+  answer.reason = kernel->WhyNotOn(place.target);
+  if (!answer.reason.empty()) return answer;
+  const absl::StatusOr<Problem> problem =
+      kernel->MakeProblem(question.dims, question.dtype, place.target);
+  if (!problem.ok()) return problem.status();
+  answer.dims = problem->dims;
+  answer.dtype = ToText(problem->dtype);
+  LookUp(snapshot, *kernel, place, *problem, answer);
+  return answer;
+}
+
+}  // namespace tune::library

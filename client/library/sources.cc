@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/library/sources.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/address.h"
+#include "client/library/daemon.h"
+#include "client/library/node_folder.h"
+#include "tuner/sha256.h"
+#include "tuner/status_macros.h"
+
+namespace tune::library {
+namespace {
+
+namespace fs = std::filesystem;
+using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+// How long the processes of a node take what one of them has fetched for the newest.
+constexpr double kFreshSeconds = 60;
+constexpr size_t kDigestFileBytesMax = 128;
+constexpr size_t kArtifactBytesMax = size_t{64} << 20;
+
+std::string Under(const std::string& folder, const char* name) {
+  return folder.empty() ? "" : absl::StrCat(folder, "/", name);
+}
+
+// The daemon's, by its own rule; empty: none.
+std::string StateFolder() {
+  const std::string folder = Variable("TUNE_STATE_DIR");
+  if (!folder.empty()) return folder;
+  const std::string state = Variable("XDG_STATE_HOME");
+  if (!state.empty()) return Under(state, "tunectl");
+  return geteuid() == 0 ? "/var/lib/tunectl" : Under(Variable("HOME"), ".local/state/tunectl");
+}
+
+std::string SnapshotFolder() {
+  const std::string folder = Variable("TUNE_SNAPSHOT_DIR");
+  return folder.empty() ? Under(StateFolder(), "snapshots") : folder;
+}
+
+// Of this node and user; empty: none.
+std::string CacheFolder() {
+  const std::string folder = Variable("TUNE_CACHE_DIR");
+  if (!folder.empty()) return folder;
+  const std::string cache = Variable("XDG_CACHE_HOME");
+  return cache.empty() ? Under(Variable("HOME"), ".cache/tunectl") : Under(cache, "tunectl");
+}
+
+std::string FileName(const std::string& digest, const char* suffix) {
+  return absl::StrCat(absl::StrReplaceAll(digest, {{":", "-"}}), suffix);
+}
+
+// Does the daemon at an address write this host's snapshot folder? Not one of another host, nor,
+// unless its folder is named, one of another address than the host's.
+bool FolderIsOf(const std::string& address) {
+  if (client::SocketPath(address).empty()) return false;
+  const bool named = !Variable("TUNE_SNAPSHOT_DIR").empty() || !Variable("TUNE_STATE_DIR").empty();
+  return named || (Variable("TUNE_ADDRESS").empty() && address == client::DefaultAddress());
+}
+
+absl::StatusOr<SnapshotPtr> Load(const std::string& path, const std::string& digest) {
+  ASSIGN_OR_RETURN(const std::string data, ReadRegularFile(path, kSnapshotBytesMax));
+  absl::StatusOr<SnapshotPtr> snapshot = Snapshot::Parse(data, digest);
+  if (snapshot.ok()) return snapshot;
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", snapshot.status().message()));
+}
+
+absl::StatusOr<SnapshotPtr> FromFolder(const std::string& folder, std::string digest) {
+  if (digest.empty()) {
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadRegularFile(Under(folder, "latest"), kDigestFileBytesMax));
+    digest = std::string(absl::StripAsciiWhitespace(text));
+    if (!IsDigest(digest)) {
+      return absl::InvalidArgumentError(absl::StrCat(folder, "/latest names no snapshot"));
+    }
+  }
+  return Load(absl::StrCat(folder, "/", FileName(digest, ".json")), digest);
+}
+
+// The snapshots of one daemon that processes of this node have fetched.
+class NodeCache {
+ public:
+  explicit NodeCache(const std::string& address)
+      : folder_(Under(CacheFolder(), "snapshots")),
+        latest_(absl::StrCat("latest-", Sha256Hex(address).substr(0, 16))) {}
+
+  absl::StatusOr<SnapshotPtr> Load(std::string digest, double age_max) const {
+    if (digest.empty()) {
+      const absl::StatusOr<std::string> text = folder_.Read(latest_, kDigestFileBytesMax);
+      digest = text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : "";
+      if (!IsDigest(digest)) return absl::NotFoundError("the node's cache has nothing");
+      if (folder_.Age(latest_) > age_max) {
+        return absl::NotFoundError("the node's cache has nothing that is new");
+      }
+    }
+    ASSIGN_OR_RETURN(const std::string data,
+                     folder_.Read(FileName(digest, ".json"), kSnapshotBytesMax));
+    return Snapshot::Parse(data, digest);
+  }
+
+  void Keep(const std::string& digest, const std::string& data, bool newest) const {
+    if (folder_.Keep(FileName(digest, ".json"), data) && newest) {
+      folder_.Keep(latest_, absl::StrCat(digest, "\n"));
+    }
+  }
+
+ private:
+  const NodeFolder folder_;
+  const std::string latest_;  // names the file that says which one is the newest
+};
+
+absl::StatusOr<SnapshotPtr> FromDaemon(const Wish& wish, const Daemon& daemon,
+                                       const NodeCache& cache) {
+  ASSIGN_OR_RETURN(const std::string data,
+                   Fetch({.what = "snapshot",
+                          .digest = wish.digest,
+                          .address = daemon.address,
+                          .deadline = std::chrono::steady_clock::now() + daemon.timeout,
+                          .bytes_max = kSnapshotBytesMax}));
+  ASSIGN_OR_RETURN(SnapshotPtr snapshot, Snapshot::Parse(data, wish.digest));
+  cache.Keep(snapshot->digest(), data, wish.digest.empty());
+  return snapshot;
+}
+
+std::string BundledPath() {
+  const std::string folder = LibraryFolder();
+  return folder.empty() ? "" : absl::StrCat(folder, "/../share/tune/snapshot.json");
+}
+
+absl::StatusOr<SnapshotPtr> Bundled(const Wish& wish) {
+  const std::string path = BundledPath();
+  if (path.empty() || access(path.c_str(), F_OK) != 0) {
+    return absl::NotFoundError("the library has no snapshot beside it");
+  }
+  return Load(path, wish.digest);
+}
+
+struct Try {
+  const char* source;
+  std::function<absl::StatusOr<SnapshotPtr>()> load;
+  std::string folder;  // that the file lies in
+};
+
+std::vector<Try> TriesFor(const Wish& wish, const Daemon& daemon, const NodeCache& cache) {
+  if (!wish.path.empty()) {
+    std::error_code error;
+    const fs::path absolute = fs::absolute(wish.path, error);
+    return {{"file", [&] { return Load(wish.path, ""); }, absolute.parent_path()}};
+  }
+  std::vector<Try> tries;
+  const std::string folder = SnapshotFolder();
+  if (!folder.empty() && (!wish.digest.empty() || FolderIsOf(daemon.address))) {
+    tries.push_back({"file", [&, folder] { return FromFolder(folder, wish.digest); }, folder});
+  }
+  tries.push_back({"cache", [&] { return cache.Load(wish.digest, kFreshSeconds); }, ""});
+  if (daemon.timeout.count() > 0) {
+    tries.push_back({"daemon", [&] { return FromDaemon(wish, daemon, cache); }, ""});
+  }
+  if (wish.digest.empty()) {
+    const double any_age = std::numeric_limits<double>::infinity();
+    tries.push_back({"cache", [&, any_age] { return cache.Load("", any_age); }, ""});
+  }
+  tries.push_back(
+      {"bundled", [&] { return Bundled(wish); }, fs::path(BundledPath()).parent_path()});
+  return tries;
+}
+
+}  // namespace
+
+absl::StatusOr<Wish> Wish::Parse(const std::string& text) {
+  if (text.empty() || text == "latest") return Wish{};
+  if (IsDigest(text)) return Wish{.digest = text};
+  if (absl::StartsWith(text, "sha256:")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is no digest: sha256: and 64 hex digits in lower case"));
+  }
+  return Wish{.path = text};
+}
+
+Found FindSnapshot(const Wish& wish, const Daemon& daemon) {
+  const NodeCache cache(daemon.address);
+  Found found{.source = "none"};
+  for (const Try& one : TriesFor(wish, daemon, cache)) {
+    absl::StatusOr<SnapshotPtr> snapshot = one.load();
+    if (snapshot.ok()) {
+      found.snapshot = *std::move(snapshot);
+      found.source = one.source;
+      found.folder = one.folder;
+      return found;
+    }
+    found.notes.emplace_back(snapshot.status().message());
+  }
+  return found;
+}
+
+absl::StatusOr<std::string> FindArtifact(const std::string& digest, const std::string& folder,
+                                         const Daemon& daemon) {
+  if (!IsDigest(digest)) {
+    return absl::InvalidArgumentError(absl::StrCat("no artifact is called '", digest, "'"));
+  }
+  const std::string name = FileName(digest, ".artifact");
+  const NodeFolder cache(Under(CacheFolder(), "artifacts"));
+  std::vector<std::function<absl::StatusOr<std::string>()>> tries;
+  if (!folder.empty()) {
+    tries.push_back([&]() -> absl::StatusOr<std::string> {
+      const std::string path = absl::StrCat(folder, "/artifacts/", name);
+      RETURN_IF_ERROR(CheckOwner(path));
+      return ReadRegularFile(path, kArtifactBytesMax);
+    });
+  }
+  tries.push_back([&] { return cache.Read(name, kArtifactBytesMax); });
+  if (daemon.timeout.count() > 0) {
+    tries.push_back([&]() -> absl::StatusOr<std::string> {
+      ASSIGN_OR_RETURN(std::string data,
+                       Fetch({.what = "artifact",
+                              .digest = digest,
+                              .address = daemon.address,
+                              .deadline = std::chrono::steady_clock::now() + daemon.timeout,
+                              .bytes_max = kArtifactBytesMax}));
+      if (DigestOf(data) == digest) cache.Keep(name, data);
+      return data;
+    });
+  }
+  std::vector<std::string> notes;
+  for (const auto& load : tries) {
+    absl::StatusOr<std::string> data = load();
+    if (data.ok() && DigestOf(*data) == digest) return data;
+    notes.push_back(data.ok() ? absl::StrCat("its bytes are ", DigestOf(*data), ", not ", digest)
+                              : std::string(data.status().message()));
+  }
+  return absl::NotFoundError(absl::StrJoin(notes, "; "));
+}
+
+}  // namespace tune::library

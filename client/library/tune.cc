@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface: handles around a JobClient and its answers. No exception leaves.
+#include "tune/tune.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/library/job_client.h"
+
+using tune::library::Answer;
+using tune::library::JobClient;
+using tune::library::MatchName;
+using tune::library::OpenOptions;
+using tune::library::Question;
+
+struct tune_client {
+  std::unique_ptr<JobClient> client;
+};
+
+struct tune_answer {
+  std::shared_ptr<const Answer> answer;
+  std::vector<std::string> macros;  // the values of the config's params
+};
+
+namespace {
+
+constexpr double kDeadlineSecondsDefault = 0.25;
+constexpr double kDeadlineSecondsMax = 3600;
+constexpr size_t kDimsMax = 1024;
+
+static_assert(TUNE_INVALID_ARGUMENT == static_cast<int>(absl::StatusCode::kInvalidArgument));
+static_assert(TUNE_NOT_FOUND == static_cast<int>(absl::StatusCode::kNotFound));
+static_assert(TUNE_FAILED_PRECONDITION == static_cast<int>(absl::StatusCode::kFailedPrecondition));
+static_assert(TUNE_MATCH_EXACT == static_cast<int>(tune::server::Match::kExact));
+static_assert(TUNE_MATCH_DEFAULT == static_cast<int>(tune::server::Match::kNone));
+
+thread_local std::string last_error;
+
+tune_status Fail(tune_status status, absl::string_view why) noexcept {
+  try {
+    last_error = std::string(why);
+  } catch (const std::exception&) {
+    last_error.clear();
+  }
+  return status;
+}
+
+tune_status Fail(const absl::Status& status) noexcept {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+      return Fail(static_cast<tune_status>(status.code()), status.message());
+    default:
+      return Fail(TUNE_INTERNAL, status.message());
+  }
+}
+
+// Runs what may throw.
+template <typename Body>
+tune_status Guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Fail(TUNE_RESOURCE_EXHAUSTED, "there is no memory");
+  } catch (const std::exception& error) {
+    return Fail(TUNE_INTERNAL, error.what());
+  }
+}
+
+std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
+
+absl::StatusOr<Question> QuestionOf(const tune_question* plain) {
+  if (plain == nullptr || plain->size < sizeof(tune_question) || plain->kernel == nullptr) {
+    return absl::InvalidArgumentError("a question has its size and names a kernel");
+  }
+  if (plain->dim_count > kDimsMax || (plain->dim_count > 0 && plain->dims == nullptr)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a question has an array of at most ", kDimsMax, " dims"));
+  }
+  Question question{
+      .kernel = plain->kernel, .dtype = TextOf(plain->dtype), .device = TextOf(plain->device)};
+  for (size_t i = 0; i < plain->dim_count; ++i) {
+    if (plain->dims[i].name == nullptr) return absl::InvalidArgumentError("a dim has no name");
+    if (!question.dims.emplace(plain->dims[i].name, plain->dims[i].value).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dim '", plain->dims[i].name, "' is given twice"));
+    }
+  }
+  return question;
+}
+
+absl::StatusOr<std::shared_ptr<const Answer>> Ask(const tune_client* client,
+                                                  const tune_question* plain) {
+  if (client == nullptr) return absl::InvalidArgumentError("there is no client");
+  const absl::StatusOr<Question> question = QuestionOf(plain);
+  if (!question.ok()) return question.status();
+  auto answer = client->client->Best(*question);
+  if (answer.ok() && plain->require_exact != 0 && (*answer)->match != tune::server::Match::kExact) {
+    return absl::NotFoundError(absl::StrCat("no exact record: ", (*answer)->reason));
+  }
+  return answer;
+}
+
+// For tune_free.
+char* Copy(absl::string_view data) {
+  char* copy = static_cast<char*>(std::malloc(data.size() + 1));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, data.data(), data.size());
+  copy[data.size()] = '\0';
+  return copy;
+}
+
+const char* At(const std::vector<std::string>& texts, size_t index) {
+  return index < texts.size() ? texts[index].c_str() : nullptr;
+}
+
+tune_param ParamOf(const tune_answer& answer, size_t index) {
+  const auto& [name, value] = answer.answer->config.entries[index];
+  tune_param param = {name.c_str(), TUNE_TEXT, 0, 0, answer.macros[index].c_str()};
+  if (const bool* boolean = std::get_if<bool>(&value)) {
+    param.kind = TUNE_BOOLEAN;
+    param.integer = *boolean ? 1 : 0;
+    param.number = static_cast<double>(param.integer);
+  } else if (const int64_t* integer = std::get_if<int64_t>(&value)) {
+    param.kind = TUNE_INTEGER;
+    param.integer = *integer;
+    param.number = static_cast<double>(*integer);
+  } else if (const double* number = std::get_if<double>(&value)) {
+    param.kind = TUNE_NUMBER;
+    param.number = *number;
+  }
+  return param;
+}
+
+// Its place among the answer's params; their count: there is none of that name.
+size_t PlaceOf(const tune_answer& answer, const char* name) {
+  const auto& entries = answer.answer->config.entries;
+  size_t place = 0;
+  while (place < entries.size() && (name == nullptr || entries[place].first != name)) ++place;
+  return place;
+}
+
+}  // namespace
+
+uint32_t tune_abi_version(void) { return TUNE_ABI_VERSION; }
+
+const char* tune_error(void) { return last_error.c_str(); }
+
+tune_status tune_open(const tune_options* options, tune_client** client) {
+  return Guarded([&] {
+    if (client == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no place for a client");
+    *client = nullptr;
+    if (options != nullptr && options->size < sizeof(tune_options)) {
+      return Fail(TUNE_INVALID_ARGUMENT, "options have their size");
+    }
+    OpenOptions wanted;
+    double seconds = 0;
+    if (options != nullptr) {
+      if (options->snapshot != nullptr) wanted.snapshot = options->snapshot;
+      wanted.address = TextOf(options->address);
+      seconds = options->deadline;
+    }
+    if (!std::isfinite(seconds) || seconds > kDeadlineSecondsMax) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a deadline has at most 3600 seconds");
+    }
+    if (seconds == 0) seconds = kDeadlineSecondsDefault;
+    wanted.timeout =
+        std::chrono::milliseconds(seconds < 0 ? 0 : static_cast<int64_t>(std::ceil(seconds * 1e3)));
+    auto opened = JobClient::Open(wanted);
+    if (!opened.ok()) return Fail(opened.status());
+    *client = new tune_client{*std::move(opened)};
+    return TUNE_OK;
+  });
+}
+
+void tune_close(tune_client* client) { delete client; }
+
+const char* tune_client_digest(const tune_client* client) {
+  const auto* snapshot = client->client->snapshot();
+  return snapshot == nullptr ? "" : snapshot->digest().c_str();
+}
+int64_t tune_client_number(const tune_client* client) {
+  const auto* snapshot = client->client->snapshot();
+  return snapshot == nullptr ? 0 : snapshot->number();
+}
+const char* tune_client_source(const tune_client* client) {
+  return client->client->source().c_str();
+}
+const char* tune_client_note(const tune_client* client, size_t index) {
+  return At(client->client->notes(), index);
+}
+const char* tune_client_kernel(const tune_client* client, size_t index) {
+  const auto* snapshot = client->client->snapshot();
+  return snapshot == nullptr ? nullptr : At(snapshot->kernel_names(), index);
+}
+
+tune_status tune_best(const tune_client* client, const tune_question* question,
+                      tune_answer** answer) {
+  return Guarded([&] {
+    if (answer == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no place for an answer");
+    *answer = nullptr;
+    auto found = Ask(client, question);
+    if (!found.ok()) return Fail(found.status());
+    auto made = std::make_unique<tune_answer>();
+    for (const auto& [name, value] : (*found)->config.entries) {
+      made->macros.push_back(tune::ToMacro(value));
+    }
+    made->answer = *std::move(found);
+    *answer = made.release();
+    return TUNE_OK;
+  });
+}
+
+void tune_answer_free(tune_answer* answer) { delete answer; }
+
+tune_status tune_explain(const tune_client* client, const tune_question* question, size_t most,
+                         char** text) {
+  return Guarded([&] {
+    if (text == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no place for a text");
+    *text = nullptr;
+    const auto answer = Ask(client, question);
+    if (!answer.ok()) return Fail(answer.status());
+    const auto* snapshot = client->client->snapshot();
+    *text = Copy(snapshot == nullptr ? (*answer)->reason
+                                     : tune::library::Explain(*snapshot, **answer, most));
+    return TUNE_OK;
+  });
+}
+
+tune_match tune_answer_match(const tune_answer* answer) {
+  return static_cast<tune_match>(answer->answer->match);
+}
+const char* tune_answer_match_name(const tune_answer* answer) {
+  return MatchName(answer->answer->match);
+}
+const char* tune_answer_reason(const tune_answer* answer) { return answer->answer->reason.c_str(); }
+
+size_t tune_answer_param_count(const tune_answer* answer) { return answer->macros.size(); }
+
+tune_status tune_answer_param(const tune_answer* answer, size_t index, tune_param* param) {
+  if (index >= answer->macros.size() || param == nullptr) {
+    return Fail(TUNE_INVALID_ARGUMENT, "there is no such param");
+  }
+  *param = ParamOf(*answer, index);
+  return TUNE_OK;
+}
+
+int64_t tune_answer_integer(const tune_answer* answer, const char* param, int64_t fallback) {
+  const size_t place = PlaceOf(*answer, param);
+  if (place == answer->macros.size()) return fallback;
+  const tune_param found = ParamOf(*answer, place);
+  return found.kind == TUNE_INTEGER || found.kind == TUNE_BOOLEAN ? found.integer : fallback;
+}
+
+const char* tune_answer_text(const tune_answer* answer, const char* param, const char* fallback) {
+  const size_t place = PlaceOf(*answer, param);
+  return place == answer->macros.size() ? fallback : answer->macros[place].c_str();
+}
+
+const char* tune_answer_kernel(const tune_answer* answer) { return answer->answer->kernel.c_str(); }
+const char* tune_answer_device(const tune_answer* answer) { return answer->answer->device.c_str(); }
+const char* tune_answer_target(const tune_answer* answer) { return answer->answer->target.c_str(); }
+const char* tune_answer_dtype(const tune_answer* answer) { return answer->answer->dtype.c_str(); }
+size_t tune_answer_dim_count(const tune_answer* answer) { return answer->answer->dims.size(); }
+
+tune_status tune_answer_dim(const tune_answer* answer, size_t index, tune_dim* dim) {
+  if (index >= answer->answer->dims.size() || dim == nullptr) {
+    return Fail(TUNE_INVALID_ARGUMENT, "there is no such dim");
+  }
+  const auto& [name, value] = answer->answer->dims[index];
+  *dim = {name.c_str(), value};
+  return TUNE_OK;
+}
+
+void tune_answer_record(const tune_answer* answer, tune_record* record) {
+  const Answer& from = *answer->answer;
+  *record = {from.record,
+             from.published_unix_ms,
+             from.measured.latency_ns_median,
+             from.measured.latency_ns_low,
+             from.measured.latency_ns_high,
+             from.confidence.c_str(),
+             from.evidence.c_str(),
+             from.artifact.c_str()};
+}
+
+const char* tune_answer_snapshot(const tune_answer* answer) {
+  return answer->answer->snapshot.c_str();
+}
+const char* tune_answer_source(const tune_answer* answer) { return answer->answer->source.c_str(); }
+
+tune_status tune_artifact(const tune_client* client, const char* digest, void** data,
+                          size_t* bytes) {
+  return Guarded([&] {
+    if (client == nullptr || digest == nullptr || data == nullptr || bytes == nullptr) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a client, a digest, and places for what comes");
+    }
+    *data = nullptr;
+    *bytes = 0;
+    const auto file = client->client->Artifact(digest);
+    if (!file.ok()) return Fail(file.status());
+    *data = Copy(*file);
+    *bytes = file->size();
+    return TUNE_OK;
+  });
+}
+
+void tune_free(void* memory) { std::free(memory); }

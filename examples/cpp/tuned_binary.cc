@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job without a compiler does: takes the very binary that was measured, or says why not.
+//
+//   tuned_binary softmax rows=4096 cols=1024
+//
+// A job that has a compiler passes the macros to it instead; see ../c.
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <tune/tune.hpp>
+
+namespace {
+
+std::map<std::string, int64_t> DimsOf(int argc, char** argv) {
+  std::map<std::string, int64_t> dims;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos) throw std::invalid_argument("'" + word + "' is no DIM=VALUE");
+    dims[word.substr(0, equals)] = std::stoll(word.substr(equals + 1));
+  }
+  return dims;
+}
+
+int Run(const tune::Question& question) {
+  const tune::Client client = tune::Client::Open();
+  const tune::Answer tuned = client.Best(question);
+  std::printf("%s: %s\n", tuned.match_name().c_str(), tuned.reason().c_str());
+  // A binary is for one problem: only an exact answer is its.
+  const std::string artifact = tuned.match() == TUNE_MATCH_EXACT ? tuned.record().artifact : "";
+  if (artifact.empty()) {
+    std::printf("no binary; compile with");
+    for (const auto& [param, value] : tuned.Macros()) {
+      std::printf(" -D%s=%s", param.c_str(), value.c_str());
+    }
+    std::printf("\n%s\n", client.Explain(question).c_str());
+    return 0;
+  }
+  // A line of JSON that says how to launch it, then the binaries: docs/artifacts.md.
+  const std::string file = client.Artifact(artifact);
+  const size_t line = file.find('\n');
+  std::printf("%s\nbinary of %zu bytes for %s\n", file.substr(0, line).c_str(),
+              file.size() - line - 1, tuned.target().c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: %s KERNEL DIM=VALUE...\n", argv[0]);
+    return 2;
+  }
+  try {
+    return Run({argv[1], DimsOf(argc, argv)});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library as others get it: installed, found by CMake and pkg-config, asked by the two examples."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+import daemon_kit
+import kit
+
+BUILD = pathlib.Path(os.environ["TUNE_BIN"]).parent
+
+
+def run(*words, **more):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=240, check=False, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class InstallTest(daemon_kit.DaemonTest):
+    @classmethod
+    def prepare(cls):
+        cls.sweep(1000)
+        cls.prefix = cls.home / "prefix"
+        run("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", "library")
+        # The program beside it; an install of everything brings it.
+        (cls.prefix / "bin").mkdir()
+        shutil.copy(BUILD / "bin/tune-fetch", cls.prefix / "bin")
+        for example in ("c", "cpp"):
+            build = cls.home / example
+            run("cmake", "-S", kit.ROOT / "examples" / example, "-B", build, "-G", "Ninja",
+                f"-DCMAKE_PREFIX_PATH={cls.prefix}", "-DCMAKE_COMPILE_WARNING_AS_ERROR=ON",
+                "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic")
+            run("cmake", "--build", build)
+        cls.c, cls.cpp = cls.home / "c/tuned_config", cls.home / "cpp/tuned_binary"
+
+    def ask(self, program, *words, **more):
+        return run(program, *words, env={**os.environ, **more})
+
+    def test_from_the_folder_that_the_daemon_writes(self):
+        said = self.ask(self.c, "saxpy", "n=1000")
+        self.assertRegex(said, r"saxpy on cpu:.*: exact: this problem was tuned on cpu:")
+        self.assertRegex(said, r"-DTHREADS=\d+")
+        self.assertIn(f"snapshot {self.newest()} from file", said)
+
+    def test_from_the_daemon_through_a_process_of_its_own(self):
+        said = self.ask(self.c, "saxpy", "n=1000", TUNE_STATE_DIR=str(self.path / "none"))
+        self.assertIn(f"snapshot {self.newest()} from daemon", said)
+        binary = self.ask(self.cpp, "saxpy", "n=1000", TUNE_STATE_DIR=str(self.path / "none"))
+        self.assertRegex(binary, r'(?s)exact: .*"format":"tunectl artifact".*binary of \d+ bytes for cpu')
+
+    def test_a_mistake_is_told(self):
+        for program in (self.c, self.cpp):
+            done = subprocess.run([program, "saxpy", "m=1"], capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("kernel 'saxpy' has no dim 'm'; its dims are n", done.stderr)
+
+    def test_without_anybody(self):
+        nowhere = {"TUNE_STATE_DIR": str(self.path / "none"), "TUNE_ADDRESS": f"unix:{self.path}/none.sock"}
+        done = subprocess.run([self.c, "saxpy", "n=1000"], env={**os.environ, **nowhere}, capture_output=True, text=True,
+                              check=False, timeout=60)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("there is no snapshot", done.stdout)
+        self.assertIn("note: no daemon answers", done.stderr)
+        self.assertIn("no binary", self.ask(self.cpp, "saxpy", "n=1000", **nowhere))
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "there is no pkg-config")
+    def test_pkg_config(self):
+        flags = run("pkg-config", "--cflags", "--libs", "tune",
+                    env={**os.environ, "PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")}).split()
+        source = kit.ROOT / "examples/c/tuned_config.c"
+        program = self.path / "by_hand"
+        run("cc", "-std=c99", "-pedantic-errors", "-Werror", source, "-o", program, *flags,
+            f"-Wl,-rpath,{self.prefix}/lib")
+        self.assertIn("exact", self.ask(program, "saxpy", "n=1000"))
+
+    def test_nothing_else_is_exported_and_little_is_needed(self):
+        library = self.prefix / "lib/libtune.so"
+        symbols = [line.split()[-1].partition("@")[0] for line in run("nm", "-D", "--defined-only", library).splitlines()]
+        self.assertTrue(all(name.startswith("tune_") for name in symbols), symbols)
+        declared = (self.prefix / "include/tune/tune.h").read_text()
+        self.assertEqual([name for name in symbols if f"{name}(" not in declared], [], "declared")
+        needed = run("ldd", library)
+        for absent in ("grpc", "protobuf", "sqlite", "not found", "libcuda", "nvidia"):
+            self.assertNotIn(absent, needed)
+        for line in needed.splitlines():
+            if "absl" in line:
+                self.assertIn(str(self.prefix), line, "it travels beside the library")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libtune by its C interface, as any language binds it."""
+import ctypes
+import os
+import pathlib
+
+OK, INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 3, 5, 9
+MATCHES = {1: "exact", 2: "bucketed", 3: "nearest", 4: "other_device", 5: "default"}
+_TEXT, _POINTER, _SIZE = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("snapshot", _TEXT), ("address", _TEXT), ("deadline", ctypes.c_double)]
+
+
+class Dim(ctypes.Structure):
+    _fields_ = [("name", _TEXT), ("value", ctypes.c_int64)]
+
+
+class Question(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("kernel", _TEXT), ("dtype", _TEXT), ("device", _TEXT),
+                ("dims", ctypes.POINTER(Dim)), ("dim_count", _SIZE), ("require_exact", ctypes.c_int)]
+
+
+class Param(ctypes.Structure):
+    _fields_ = [("name", _TEXT), ("kind", ctypes.c_int), ("integer", ctypes.c_int64), ("number", ctypes.c_double),
+                ("text", _TEXT)]
+
+
+class Record(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_int64), ("published_unix_ms", ctypes.c_int64), ("latency_ns", ctypes.c_double),
+                ("latency_ns_low", ctypes.c_double), ("latency_ns_high", ctypes.c_double), ("confidence", _TEXT),
+                ("evidence", _TEXT), ("artifact", _TEXT)]
+
+
+def _load():
+    path = os.environ.get("TUNE_LIBRARY") or pathlib.Path(os.environ["TUNE_BIN"]).parent / "lib/libtune.so"
+    library = ctypes.CDLL(str(path))
+    texts = ("client_digest", "client_source", "answer_match_name", "answer_reason", "answer_kernel", "answer_device",
+             "answer_target", "answer_dtype", "answer_snapshot", "answer_source")
+    for name in texts:
+        function = getattr(library, f"tune_{name}")
+        function.argtypes, function.restype = [_POINTER], _TEXT
+    library.tune_error.restype = _TEXT
+    for name in ("note", "kernel"):
+        function = getattr(library, f"tune_client_{name}")
+        function.argtypes, function.restype = [_POINTER, _SIZE], _TEXT
+    library.tune_client_number.argtypes, library.tune_client_number.restype = [_POINTER], ctypes.c_int64
+    library.tune_open.argtypes = [_POINTER, _POINTER]
+    library.tune_best.argtypes = [_POINTER, _POINTER, _POINTER]
+    library.tune_explain.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
+    library.tune_artifact.argtypes = [_POINTER, _TEXT, _POINTER, _POINTER]
+    for name in ("close", "answer_free", "free"):
+        getattr(library, f"tune_{name}").argtypes = [_POINTER]
+    for name in ("param", "dim"):
+        getattr(library, f"tune_answer_{name}").argtypes = [_POINTER, _SIZE, _POINTER]
+    library.tune_answer_match.argtypes = [_POINTER]
+    library.tune_answer_record.argtypes = [_POINTER, _POINTER]
+    library.tune_answer_integer.argtypes = [_POINTER, _TEXT, ctypes.c_int64]
+    library.tune_answer_integer.restype = ctypes.c_int64
+    return library
+
+
+LIBRARY = _load()
+
+
+class Failed(Exception):
+    def __init__(self, status):
+        super().__init__(LIBRARY.tune_error().decode())
+        self.status = status
+
+
+def _check(status):
+    if status:
+        raise Failed(status)
+
+
+def _encode(text):
+    return None if text is None else text.encode()
+
+
+class Answer:
+    """As tunectl.Answer has it."""
+
+    def __init__(self, handle):
+        record, param, dim = Record(), Param(), Dim()
+        LIBRARY.tune_answer_record(handle, ctypes.byref(record))
+        for name, _ in Record._fields_:
+            value = getattr(record, name)
+            setattr(self, "record" if name == "id" else name, value.decode() if isinstance(value, bytes) else value)
+        for name in ("reason", "kernel", "device", "target", "dtype", "snapshot", "source"):
+            setattr(self, name, getattr(LIBRARY, f"tune_answer_{name}")(handle).decode())
+        self.match = LIBRARY.tune_answer_match_name(handle).decode()
+        assert self.match == MATCHES[LIBRARY.tune_answer_match(handle)]
+        self.config, self.macros, self.dims = {}, {}, {}
+        while LIBRARY.tune_answer_param(handle, len(self.config), ctypes.byref(param)) == OK:
+            text = param.text.decode()
+            self.config[param.name.decode()] = [bool(param.integer), param.integer, param.number, text][param.kind - 1]
+            self.macros[param.name.decode()] = text
+        while LIBRARY.tune_answer_dim(handle, len(self.dims), ctypes.byref(dim)) == OK:
+            self.dims[dim.name.decode()] = dim.value
+
+
+class Client:
+    def __init__(self, snapshot=None, address=None, deadline=0.0):
+        options = Options(ctypes.sizeof(Options), _encode(snapshot), _encode(address), deadline)
+        self._handle = ctypes.c_void_p()
+        _check(LIBRARY.tune_open(ctypes.byref(options), ctypes.byref(self._handle)))
+        self.digest = LIBRARY.tune_client_digest(self._handle).decode()
+        self.source = LIBRARY.tune_client_source(self._handle).decode()
+        self.number = LIBRARY.tune_client_number(self._handle)
+        self.notes = self._all(LIBRARY.tune_client_note)
+        self.kernels = self._all(LIBRARY.tune_client_kernel)
+
+    def _all(self, function):
+        texts = []
+        while (text := function(self._handle, len(texts))) is not None:
+            texts.append(text.decode())
+        return texts
+
+    def __del__(self):
+        LIBRARY.tune_close(self._handle)
+
+    @staticmethod
+    def _question(kernel, dtype, device, require_exact, dims):
+        array = (Dim * max(1, len(dims)))(*[Dim(name.encode(), value) for name, value in dims.items()])
+        return Question(ctypes.sizeof(Question), kernel.encode(), _encode(dtype), _encode(device), array, len(dims),
+                        require_exact)
+
+    def best(self, kernel, *, dtype=None, device=None, require_exact=False, **dims):
+        question = self._question(kernel, dtype, device, require_exact, dims)
+        handle = ctypes.c_void_p()
+        _check(LIBRARY.tune_best(self._handle, ctypes.byref(question), ctypes.byref(handle)))
+        try:
+            return Answer(handle)
+        finally:
+            LIBRARY.tune_answer_free(handle)
+
+    def explain(self, kernel, *, most=5, dtype=None, device=None, **dims):
+        question = self._question(kernel, dtype, device, False, dims)
+        text = ctypes.c_void_p()
+        _check(LIBRARY.tune_explain(self._handle, ctypes.byref(question), most, ctypes.byref(text)))
+        try:
+            return ctypes.string_at(text).decode()
+        finally:
+            LIBRARY.tune_free(text)
+
+    def artifact(self, digest):
+        data, size = ctypes.c_void_p(), ctypes.c_size_t()
+        _check(LIBRARY.tune_artifact(self._handle, digest.encode(), ctypes.byref(data), ctypes.byref(size)))
+        try:
+            return ctypes.string_at(data, size.value)
+        finally:
+            LIBRARY.tune_free(data)

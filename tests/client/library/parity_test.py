@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libtune answers as the Python package does, word for word, and fails as it does."""
+import os
+import pathlib
+import random
+import stat
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+import kit
+import libtune
+import tunectl
+
+FIELDS = ("match", "reason", "kernel", "device", "target", "dims", "dtype", "latency_ns", "latency_ns_low",
+          "latency_ns_high", "confidence", "record", "published_unix_ms", "evidence", "artifact", "snapshot", "source")
+SEED = 20260
+SPREAD = {
+    **kit.KERNEL, "name": "spread", "on_host": False, "targets": ["sm_9*"],
+    "dims": [{"name": name, "match": match, "default": 64, "on": [], "min": 0, "max": 1 << 40, "values": []}
+             for name, match in (("a", "nearest"), ("b", "bucketed"), ("c", "exact"), ("d", "ignored"))],
+    "params": [{"name": "TILE", "choices": [{"target": "*", "values": "[16, 32, 64.0, 128]", "default": "64"}]},
+               {"name": "FAST", "choices": [{"target": "*", "values": "[True, False]", "default": "True"}]}],
+    "lets": [["work", "TILE * a"], ["half", "work / 2"], ["broken", "1 // (a - a)"]],
+    "constraints": ["not FAST or half < 4096", "TILE <= b or b == 0"],
+    "steps": [{"when": "FAST", "grid": ["ceil_div(a + 1, 16)", "1"], "block": ["int(TILE)"], "cluster": ["2"],
+               "shared_bytes": ""},
+              {"when": "not FAST", "grid": ["1"], "block": ["int(TILE)", "2"], "cluster": [], "shared_bytes": "TILE * 4"}],
+}
+
+
+def spread_record(draw, number):
+    dims = {"a": draw.choice((0, 3, 64, 4096)), "b": draw.choice((0, 60, 64, 128)), "c": draw.choice((0, 1)),
+            "d": draw.choice((1, 2, 3))}
+    record = kit.record(number, device=draw.choice((kit.H200, "NVIDIA H100")), dtype=draw.choice(("bf16", "f32")),
+                        config={"TILE": draw.choice((16, 32, 64.0, 128, 7)), "FAST": draw.random() < 0.5})
+    record["kernel"] = "spread"
+    record["hard"] |= {"dims": dims, "cache_mode": draw.choice(("cold", "warm")),
+                       "kernel_hash": draw.choice((kit.KERNEL["hash"], "cd" * 32))}
+    return record
+
+
+def spread_snapshot(draw, count):
+    """At most one record of each key, as a daemon writes them."""
+    records = {}
+    for number in range(1, count + 1):
+        record = spread_record(draw, number)
+        records[str(record["hard"])] = record
+    return kit.snapshot_bytes([*records.values()], kernels=(SPREAD,))
+
+
+class ParityTest(kit.PackageTest):
+    def assert_alike(self, client, theirs, kernel, **question):
+        try:
+            expected = theirs.best(kernel, **question)
+        except ValueError as error:
+            with self.assertRaises(libtune.Failed) as caught:
+                client.best(kernel, **question)
+            self.assertEqual((caught.exception.status, str(caught.exception)),
+                             (libtune.INVALID_ARGUMENT, str(error)))
+            return None
+        answer = client.best(kernel, **question)
+        for field in FIELDS:
+            wanted = getattr(expected, field)
+            self.assertEqual(getattr(answer, field), dict(wanted) if field == "dims" else wanted, (field, question))
+        self.assertEqual([(k, type(v), v) for k, v in answer.config.items()],
+                         [(k, type(v), v) for k, v in expected.config.items()], question)
+        self.assertEqual(client.explain(kernel, **question), str(theirs.explain(kernel, **question)))
+        return answer
+
+    def both(self, data):
+        self.put(data)
+        return libtune.Client(), tunectl.open()
+
+    def test_questions_of_all_kinds(self):
+        client, theirs = self.both(kit.snapshot_bytes(
+            [kit.record(1), kit.record(2, n=9000, dtype="f32"), kit.record(3, n=512, device="NVIDIA H100", dtype="f32"),
+             kit.record(4, n=64, config={"THREADS": 1024, "PATH": "mma"}), kit.record(5, mode=1, cache_mode="warm")]))
+        self.assertEqual((client.digest, client.source, client.number), (theirs.digest, "file", 7))
+        self.assertEqual(client.kernels, theirs.kernels)
+        matches = set()
+        for device in (None, kit.H200, "NVIDIA H100", "cuda:0", "cuda", "cpu", "another"):
+            for dtype in (None, "f32", "f64"):
+                for dims in ({}, {"n": 4096}, {"n": 5000, "mode": 1}, {"n": 1}, {"mode": 2}, {"n": 0}, {"m": 1}):
+                    answer = self.assert_alike(client, theirs, "scale", device=device, dtype=dtype, **dims)
+                    matches.add(answer and answer.match)
+        self.assertEqual(matches, {None, "exact", "nearest", "other_device", "default"})
+        self.assert_alike(client, theirs, "unheard", n=1)
+
+    def test_drawn_snapshots(self):
+        draw = random.Random(SEED)
+        matches = set()
+        for count in (0, 1, 5, 40, 400):
+            client, theirs = self.both(spread_snapshot(draw, count))
+            for _ in range(60):
+                dims = {"a": draw.choice((3, 64, 90, 4096)), "b": draw.choice((0, 63, 64, 100)), "d": draw.choice((1, 7)),
+                        "c": draw.choice((0, 1, 5))}
+                dims.pop(draw.choice("abcde"), None)
+                answer = self.assert_alike(client, theirs, "spread", device=draw.choice((kit.H200, "NVIDIA H100", "cpu")),
+                                           dtype=draw.choice((None, "bf16", "f32")), **dims)
+                matches.add(answer.match)
+        self.assertEqual(matches, {"exact", "bucketed", "nearest", "other_device", "default"})
+
+    def test_only_an_exact_record(self):
+        client, _ = self.both(kit.snapshot_bytes([kit.record(1)]))
+        self.assertEqual(client.best("scale", device=kit.H200, n=4096, require_exact=True).match, "exact")
+        with self.assertRaisesRegex(libtune.Failed, "no exact record: nearest on") as caught:
+            client.best("scale", device=kit.H200, n=5000, require_exact=True)
+        self.assertEqual(caught.exception.status, libtune.NOT_FOUND)
+
+    def test_pinned_or_nothing(self):
+        old = self.put(kit.snapshot_bytes([kit.record(1)]))
+        self.put(kit.snapshot_bytes([kit.record(2)], number=8))
+        self.assertEqual(libtune.Client(old).digest, old)
+        os.environ["TUNE_SNAPSHOT"] = old
+        self.assertEqual(libtune.Client().digest, old)
+        missing = "sha256:" + "0" * 64
+        self.assertEqual((libtune.Client(missing).digest, libtune.Client(missing).source), ("", "none"))
+        with self.assertRaisesRegex(libtune.Failed, "is no digest"):
+            libtune.Client("sha256:123")
+        del os.environ["TUNE_SNAPSHOT"]
+        os.environ["WORLD_SIZE"] = "2"
+        with self.assertRaisesRegex(libtune.Failed, "has 2 ranks and names no snapshot") as caught:
+            libtune.Client()
+        self.assertEqual(caught.exception.status, libtune.FAILED_PRECONDITION)
+        self.assertTrue(libtune.Client("latest").digest)
+
+    def test_without_a_snapshot_it_says_why_and_at_once(self):
+        start = time.monotonic()
+        client = libtune.Client()
+        self.assertLess(time.monotonic() - start, 1)
+        answer = client.best("scale", n=1)
+        self.assertEqual((answer.match, answer.config, client.source), ("default", {}, "none"))
+        self.assertRegex(answer.reason, "there is no snapshot: .*no daemon answers at unix:")
+
+    def test_damaged_files_are_told_and_passed_over(self):
+        good = kit.snapshot_bytes([kit.record(1)])
+        spoiled = {
+            "empty": b"", "no JSON": good[:-30], "another version": kit.snapshot_bytes(version=2),
+            "another format": kit.snapshot_bytes(format="wisdom"), "a list": b"[]", "deep": b"[" * 100_000,
+            "a record that is none": kit.snapshot_bytes(["x"]),
+            "a record without a key": kit.snapshot_bytes([{**kit.record(1), "hard": {}}]),
+            "a number that is text": kit.snapshot_bytes([{**kit.record(1), "id": "1"}]),
+            "a number that is too big": kit.snapshot_bytes([{**kit.record(1), "id": 1 << 63}]),
+            "a config with a list": kit.snapshot_bytes([{**kit.record(1), "config": {"THREADS": []}}]),
+            "a kernel that is none": kit.snapshot_bytes(kernels=[{"name": "x"}]),
+            "a kernel twice": kit.snapshot_bytes(kernels=[kit.KERNEL, kit.KERNEL]),
+        }
+        for what, data in spoiled.items():
+            with self.subTest(what):
+                path = self.path / "spoiled.json"
+                path.write_bytes(data)
+                client = libtune.Client(str(path))
+                self.assertEqual((client.source, client.digest), ("none", ""))
+                self.assertIn(str(path), client.notes[0])
+        os.mkfifo(self.path / "pipe")
+        self.assertIn("no regular file", libtune.Client(str(self.path / "pipe")).notes[0])
+
+    def test_expressions_that_cannot_be_read_leave_a_default_without_a_config(self):
+        kernel = {**kit.KERNEL, "constraints": ["THREADS <="]}
+        client, _ = self.both(kit.snapshot_bytes([], kernels=[kernel]))
+        answer = client.best("scale", device=kit.H200)
+        self.assertEqual((answer.match, answer.config), ("default", {}))
+        self.assertIn("cannot be read here", answer.reason)
+
+    def test_the_cache_is_shared_with_python(self):
+        data = kit.snapshot_bytes([kit.record(1)])
+        self.put(data, self.path / "cache/snapshots", newest=False)
+        os.chmod(self.path / "cache/snapshots", 0o700)
+        client = libtune.Client(kit.digest_of(data))
+        self.assertEqual(client.source, "cache")
+        os.chmod(self.path / "cache/snapshots", 0o777)
+        self.assertEqual(libtune.Client(kit.digest_of(data)).source, "none", "anybody may have written it")
+
+    def test_artifacts_only_from_where_nobody_else_can_write(self):
+        data = b'{"format": "tunectl artifact"}\n' + bytes(range(256))
+        digest = kit.digest_of(data)
+        self.put(kit.snapshot_bytes([kit.record(1)]))
+        folder = self.path / "state/snapshots/artifacts"
+        folder.mkdir(mode=0o755)
+        file = folder / (digest.replace(":", "-") + ".artifact")
+        file.write_bytes(data)
+        os.chmod(file, 0o644)
+        client = libtune.Client()
+        self.assertEqual(client.artifact(digest), data)
+        os.chmod(file, 0o666)
+        with self.assertRaisesRegex(libtune.Failed, "others may write"):
+            client.artifact(digest)
+        os.chmod(file, 0o644)
+        file.write_bytes(data[:-1])
+        with self.assertRaisesRegex(libtune.Failed, "its bytes are sha256:") as caught:
+            client.artifact(digest)
+        self.assertEqual(caught.exception.status, libtune.NOT_FOUND)
+
+    def a_program(self, text):
+        """In the place of what asks the daemon, and somebody who listens."""
+        program = self.path / "fetch"
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        os.environ["TUNE_FETCH"] = str(program)
+        import socket
+
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.path / "d.sock"))
+        listener.listen(64)
+
+    def test_a_daemon_that_hangs_costs_the_deadline(self):
+        self.a_program("exec sleep 60")
+        start = time.monotonic()
+        client = libtune.Client(deadline=0.3)
+        self.assertTrue(0.25 < time.monotonic() - start < 5)
+        self.assertIn("no answer in time", " ".join(client.notes))
+        start = time.monotonic()
+        client = libtune.Client(deadline=-1)
+        self.assertLess(time.monotonic() - start, 0.25, "no daemon is asked")
+
+    def test_what_a_daemon_gives_is_checked_and_kept(self):
+        data = kit.snapshot_bytes([kit.record(1)])
+        (self.path / "data").write_bytes(data)
+        self.a_program(f"cat {self.path}/data")
+        client = libtune.Client(deadline=20)
+        self.assertEqual((client.source, client.digest), ("daemon", kit.digest_of(data)))
+        os.environ["TUNE_FETCH"] = "/bin/false"
+        self.assertEqual(libtune.Client(deadline=20).source, "cache", "for a minute")
+
+    def test_a_daemon_that_says_something_else(self):
+        other = "sha256:" + "1" * 64
+        (self.path / "data").write_bytes(kit.snapshot_bytes([kit.record(1)]))
+        for program, seconds, why in ((f"cat {self.path}/data", 20, "its bytes are"), ("exec yes", 0.3, "in time"),
+                                      ("echo it is on fire >&2; exit 1", 20, "it is on fire")):
+            with self.subTest(program):
+                (self.path / "d.sock").unlink(missing_ok=True)
+                self.a_program(program)
+                client = libtune.Client(other, deadline=seconds)
+                self.assertEqual(client.source, "none")
+                self.assertIn(why, " ".join(client.notes))
+
+    def test_threads_and_forks(self):
+        client, theirs = self.both(kit.snapshot_bytes([kit.record(1)]))
+        failures = []
+
+        def ask(first):
+            for n in range(first, first + 300):
+                if client.best("scale", n=n, device=kit.H200).dims["n"] != n:
+                    failures.append(n)
+
+        threads = [threading.Thread(target=ask, args=(1 + 100 * i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        children = []
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if client.best("scale", n=4096, device=kit.H200).match == "exact" else 1)
+            children.append(child)
+        for child in children:
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
