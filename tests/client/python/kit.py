@@ -60,6 +60,16 @@ def snapshot_bytes(records=(), number=7, kernels=(KERNEL,), **fields):
     return (json.dumps(header)[:-1] + ",\n" + json.dumps(copy.deepcopy(rest))[1:] + "\n").encode()
 
 
+def daemon_bytes(records=(), **fields):
+    """The same, laid out as the daemon does: compact, a record on a line."""
+    whole = json.loads(snapshot_bytes(records, **fields))
+    lines = whole.pop("records")
+    compact = {"separators": (",", ":"), "ensure_ascii": False}
+    text = json.dumps(whole, **compact)[:-1] + ',\n"records":['
+    text += ",".join("\n" + json.dumps(one, **compact) for one in lines)
+    return (text + ("\n]}\n" if lines else "]}\n")).encode()
+
+
 def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 

@@ -149,6 +149,20 @@ class Answers(kit.PackageTest):
         with self.assertRaises(SnapshotError):
             Snapshot(good, "sha256:" + "0" * 64)
 
+    def test_what_a_daemon_wrote_is_read_kernel_by_kernel(self):
+        rope = {**kit.record(3, device="NVIDIA H100"), "kernel": "rope"}
+        data = kit.daemon_bytes([kit.record(1), rope, kit.record(2, n=64)])
+        pinned, whole = Snapshot(data, kit.digest_of(data)), Snapshot(data)
+        self.assertEqual(pinned._by_kernel, {}, "nothing is read yet")
+        for snapshot in (pinned, whole):
+            self.assertEqual(snapshot.record_count, 3)
+            self.assertEqual([one["id"] for one in snapshot.records_of("scale")], [1, 2])
+            self.assertEqual(snapshot.records_of("unheard"), [])
+            self.assertEqual(snapshot.devices(), {kit.H200: ("sm_90a", 2), "NVIDIA H100": ("sm_90a", 3)})
+        for records in ([], [{**kit.record(1), "hard": {}}]):
+            data = kit.daemon_bytes(records)
+            self.assertEqual(Snapshot(data, kit.digest_of(data)).records_of("scale"), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -56,16 +56,38 @@ def _is_record(record: Any) -> bool:
         return False
 
 
+_RECORDS_START = b',\n"records":[\n'
+_RECORDS_END = b"\n]}\n"
+_RECORD_START = re.compile(rb'\{"id":\d+,"kernel":"([^"\\]+)",')
+
+
+def _split(data: bytes) -> Optional[tuple[bytes, dict[str, list[bytes]]]]:
+    """All but the records, and the lines of those by kernel; None: it is not laid out so."""
+    head, found, rest = data.partition(_RECORDS_START)
+    if not found or not rest.endswith(_RECORDS_END):
+        return None
+    lines: dict[bytes, list[bytes]] = {}
+    for line in rest[:-len(_RECORDS_END)].split(b",\n"):
+        start = _RECORD_START.match(line)
+        if start is None:
+            return None
+        lines.setdefault(start[1], []).append(line)
+    return head + b',"records":[]}', {name.decode(errors="replace"): of for name, of in lines.items()}
+
+
 class Snapshot:
-    """The records and kernels of one file."""
+    """The records and kernels of one file. Where its digest tells that it is whole, as a daemon wrote it,
+    a kernel's records are read when they are first asked for."""
 
     def __init__(self, data: bytes, wanted_digest: str = "") -> None:
         """SnapshotError: damaged, of another version, or not what `wanted_digest` names."""
         self.digest = digest_of(data)
         if wanted_digest and self.digest != wanted_digest:
             raise SnapshotError(f"its bytes are {self.digest}, not {wanted_digest}")
+        split = _split(data) if wanted_digest else None
+        head, self._lines = split if split is not None else (data, {})
         try:
-            parsed = json.loads(data)
+            parsed = json.loads(head)
         except (ValueError, RecursionError) as error:
             raise SnapshotError(f"it is no JSON: {error}") from None
         _need(parsed, {"format": str, "version": int, "number": int, "published_unix_ms": int,
@@ -88,7 +110,7 @@ class Snapshot:
             if not _is_record(record):
                 raise SnapshotError("a record lacks a field")
             self._by_kernel.setdefault(record["kernel"], []).append(record)
-        self.record_count = len(parsed["records"])
+        self.record_count = len(parsed["records"]) + sum(map(len, self._lines.values()))
         self._indices: dict[str, KernelRecords] = {}
 
     def kernel(self, name: str) -> Optional[Kernel]:
@@ -109,14 +131,21 @@ class Snapshot:
     def devices(self) -> dict[str, tuple[str, int]]:
         """Of each device that has records: its target and its newest record's number."""
         seen: dict[str, tuple[str, int]] = {}
-        for records in self._by_kernel.values():
-            for record in records:
+        for kernel in {*list(self._by_kernel), *self._lines}:
+            for record in self.records_of(kernel):
                 hard = record["hard"]
                 if record["id"] > seen.get(hard["device"], ("", 0))[1]:
                     seen[hard["device"]] = (hard["target"], record["id"])
         return seen
 
     def records_of(self, kernel: str) -> list[Record]:
+        lines = self._lines.get(kernel)
+        if lines is not None and kernel not in self._by_kernel:
+            try:
+                parsed = json.loads(b"[" + b",".join(lines) + b"]")
+            except (ValueError, RecursionError):  # it was written so: then it has none
+                parsed = []
+            self._by_kernel[kernel] = [record for record in parsed if _is_record(record)]
         return self._by_kernel.get(kernel, [])
 
     def records(self, kernel: str) -> KernelRecords:

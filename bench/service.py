@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of the service: a real daemon on a store of a million records, beside a bare gRPC server.
+
+    bench/service.py --out docs/results/service-cpu.json [--records N] [--store FOLDER] [PART ...]
+
+Parts: start lookup loaded storm python faults ranks kills (default: all). Each figure prints one line and is
+in the JSON file from then on; parts that are run again replace theirs. Ratios are ours over the echo's, taken
+by turns in the same run, so a machine that does other things too spoils both alike. `--store` keeps the store
+for the next run. faults, ranks and kills are bench/endurance.py. ranks and kills need a Python with grpcio.
+"""
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import platform
+import random
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "client/python/src")]
+QUESTIONS = 4096
+STORM_CLIENTS = 2000
+SAXPY = str(ROOT / "docs/examples/saxpy/saxpy.textproto")
+
+
+class Daemon:
+    """A tunerd of our own, killed at the end."""
+
+    def __init__(self, build, state, *flags, address=None, log=subprocess.DEVNULL):
+        self.address = address or f"unix:{pathlib.Path(state).parent}/d.sock"
+        self._command = [str(build / "bin/tunerd"), "--state-dir", str(state), "--listen", self.address,
+                         "--log-level", "warn", *map(str, flags)]
+        self._log = log
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(self._command, stdout=self._log, stderr=self._log)
+        return self
+
+    def kill(self, how=signal.SIGKILL):
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(timeout=120)
+            self.process = None
+
+    def memory_mib(self):
+        """What is resident, less files' pages that are the system's to drop; and these pages."""
+        rows = dict(line.split(":", 1) for line in
+                    pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines())
+        in_mib = {name: int(rows[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile", "VmHWM")}
+        return {"own": in_mib["RssAnon"], "of_files": in_mib["RssFile"], "peak_in_all": in_mib["VmHWM"]}
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *unused):
+        self.kill()
+
+
+class Bench:
+    def __init__(self, arguments):
+        self.build = pathlib.Path(arguments.build).resolve()
+        self.records = arguments.records
+        self.seconds = arguments.seconds
+        self.trials = arguments.trials
+        self.scratch = tempfile.TemporaryDirectory(prefix="tune-service-")
+        self.folder = pathlib.Path(self.scratch.name)
+        self.kept = pathlib.Path(arguments.store) if arguments.store else self.folder / "store"
+        self.out = pathlib.Path(arguments.out)
+        self.figures = json.loads(self.out.read_text())["figures"] if self.out.exists() else {}
+
+    def state(self):
+        """The state folder with the many records, made at the first need."""
+        state = self.kept / "state"
+        done = self.kept / f"records-{self.records}"
+        if not done.exists():
+            shutil.rmtree(self.kept, ignore_errors=True)
+            state.mkdir(parents=True)
+            subprocess.run([str(self.build / "bench/record_store"), str(state), "--records", str(self.records)],
+                           check=True)
+            done.touch()
+        return state
+
+    def questions(self, kind="exact"):
+        """A file of questions that the store has records for, or near ones."""
+        path = self.folder / f"{kind}.json"
+        if path.exists():
+            return path
+        random.seed(1)
+        store = sqlite3.connect(f"file:{self.state()}/tune.db?mode=ro", uri=True)
+        most = store.execute("SELECT max(id) FROM record").fetchone()[0]
+        found = []
+        while len(found) < QUESTIONS:
+            row = store.execute(
+                "SELECT kernel.name, dims, dtype, device_name FROM record JOIN trial ON trial.id = trial_id "
+                "JOIN trial_key ON trial_key.id = key_id JOIN kernel ON kernel.hash = kernel_hash "
+                "WHERE record.id = ?", [random.randint(1, most)]).fetchone()
+            dims = json.loads(row[1])
+            if kind == "near":
+                dims["seq_q"] += 1
+            found.append({"kernel": row[0], "dims": dims, "dtype": row[2], "device": row[3]})
+        store.close()
+        path.write_text(json.dumps(found))
+        return path
+
+    def load(self, command, *arguments, **options):
+        """A command of bench/service_load."""
+        done = subprocess.run([str(self.build / "bench/service_load"), command, *map(str, arguments)],
+                              capture_output=True, text=True, check=False, **options)
+        if done.returncode != 0:
+            raise RuntimeError(f"service_load {command}: {done.stderr[-2000:]}")
+        return json.loads(done.stdout) if done.stdout else {}
+
+    def until_answered(self, daemon, began=None, limit=600):
+        """Seconds until the daemon answers a look-up, since `began`."""
+        began = began or time.monotonic()
+        while time.monotonic() - began < limit:
+            if daemon.process.poll() is not None:
+                raise RuntimeError("the daemon has ended")
+            with contextlib.suppress(RuntimeError):
+                self.load("answer", "--ours", daemon.address, "--questions", self.questions(),
+                          "--out", self.folder / "answer")
+                return time.monotonic() - began
+            time.sleep(0.005)
+        raise RuntimeError("the daemon does not answer")
+
+    @contextlib.contextmanager
+    def served(self, *flags):
+        """A daemon on the many records that answers, and an echo of its answers' size."""
+        with Daemon(self.build, self.state(), *flags) as daemon:
+            self.until_answered(daemon)
+            echo = f"unix:{self.folder}/echo.sock"
+            server = subprocess.Popen([str(self.build / "bench/service_load"), "echo", "--listen", echo,
+                                       "--answer", str(self.folder / "answer")])
+            try:
+                time.sleep(0.5)
+                yield daemon, echo
+            finally:
+                server.kill()
+                server.wait()
+
+    def note(self, name, figure, text):
+        self.figures[name] = {"date": now(), "load_average": os.getloadavg(), **figure}
+        out = {"host": f"{os.cpu_count()} x {processor()}", "records": self.records, "versions": self.versions(),
+               "figures": self.figures}
+        beside = self.out.with_name(self.out.name + ".part")
+        beside.write_text(json.dumps(out, indent=1) + "\n")
+        beside.replace(self.out)
+        print(f"{name}: {text}", flush=True)
+
+    def versions(self):
+        said = subprocess.run([str(self.build / "bin/tunerd"), "--version"], capture_output=True, text=True, check=True)
+        commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                                check=False)
+        return {"tunerd": said.stdout.strip(), "commit": commit.stdout.strip(), "python": platform.python_version(),
+                "sqlite": sqlite3.sqlite_version, "kernel": platform.release()}
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def spread(values):
+    return {"median": statistics.median(values), "low": min(values), "high": max(values), "count": len(values)}
+
+
+def start(bench):
+    """Seconds from kill -9 under no load to the first look-up that is answered, and the memory then."""
+    seconds = []
+    daemon = Daemon(bench.build, bench.state())
+    try:
+        for _ in range(7):
+            began = time.monotonic()
+            daemon.start()
+            seconds.append(bench.until_answered(daemon, began))
+            if len(seconds) == 1:
+                time.sleep(bench.seconds)  # what it does in the background once it serves
+            memory = daemon.memory_mib()
+            daemon.kill()
+    finally:
+        daemon.kill()
+    figure = {"first_seconds": seconds[0], "again_seconds": spread(seconds[1:]), "memory_mib": memory}
+    bench.note("start", figure, f"first {seconds[0]:.2f} s, after kill -9 {figure['again_seconds']['median']:.2f} s "
+               f"(goal 1), own memory {memory['own']:.0f} MiB")
+
+
+def ratios(figure):
+    ours, echo = figure["ours"], figure["echo"]
+    return (f"p50 {ours['p50']:.0f} us, {figure['p50_ratio']['median']:.2f} of the echo's; p99 {ours['p99']:.0f} us, "
+            f"{figure['p99_ratio']:.2f}; {ours['errors']} errors")
+
+
+def lookup(bench):
+    """One caller and sixteen over the unix socket, by turns with the echo."""
+    with bench.served() as (daemon, echo):
+        common = ("--ours", daemon.address, "--echo", echo, "--seconds", bench.seconds)
+        for kind in ("exact", "near"):
+            figure = bench.load("latency", *common, "--questions", bench.questions(kind))
+            bench.note(f"lookup.{kind}", figure, ratios(figure) + " (goals 1.25 and 2)")
+        figure = bench.load("rate", *common, "--questions", bench.questions())
+        figure["memory_mib"] = daemon.memory_mib()
+        bench.note("lookup.16_callers", figure, f"{figure['ours']['calls_per_second']:.0f} a second, "
+                   f"{figure['rate_ratio']['median']:.2f} of the echo's (goal 0.85)")
+
+
+class Disturbance:
+    """A sweep, a backup and a hundred commits a second, until the end."""
+
+    def __init__(self, bench, daemon):
+        self.bench, self.daemon = bench, daemon
+        self.environ = {**os.environ, "TUNE_ADDRESS": daemon.address, "NO_COLOR": "1"}
+        self.done = threading.Event()
+        self.counts = {"sweeps": 0, "backups": 0, "commits": 0}
+        self.threads = [threading.Thread(target=self.again, args=[one], daemon=True)
+                        for one in (self.sweep, self.back_up, self.commit)]
+
+    def again(self, one):
+        while not self.done.is_set():
+            one()
+
+    def sweep(self):
+        subprocess.run([str(self.bench.build / "bin/tunectl"), "sweep", SAXPY, "--device", "cpu", "--budget", "3",
+                        "--fresh"], env=self.environ, capture_output=True, check=False)
+        self.counts["sweeps"] += 1
+
+    def back_up(self):
+        source = sqlite3.connect(f"file:{self.bench.state()}/tune.db?mode=ro", uri=True)
+        with contextlib.closing(source), contextlib.closing(sqlite3.connect(self.bench.folder / "backup.db")) as copy:
+            def stop(*unused):
+                if self.done.is_set():
+                    raise InterruptedError
+            with contextlib.suppress(InterruptedError, sqlite3.OperationalError):
+                source.backup(copy, pages=1000, progress=stop)
+        self.counts["backups"] += 1
+
+    def commit(self):
+        """Jobs that are submitted and cancelled while they wait: two commits each."""
+        from endurance import Submitter
+
+        with Submitter(self.daemon.address) as submitter:
+            while not self.done.is_set():
+                began = time.monotonic()
+                submitter.cancel(submitter.submit())
+                self.counts["commits"] += 2
+                time.sleep(max(0, 0.02 - (time.monotonic() - began)))
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        time.sleep(3)
+        self.began = time.monotonic(), self.counts["commits"]
+        return self
+
+    def __exit__(self, *unused):
+        seconds = time.monotonic() - self.began[0]
+        self.counts["commits_per_second"] = (self.counts["commits"] - self.began[1]) / seconds
+        self.done.set()
+        for thread in self.threads:
+            thread.join(timeout=60)
+
+
+def loaded(bench):
+    """The look-ups of one caller while the daemon sweeps, is backed up and commits."""
+    with bench.served() as (daemon, echo):
+        with Disturbance(bench, daemon) as load:
+            figure = bench.load("latency", "--ours", daemon.address, "--echo", echo, "--seconds", bench.seconds,
+                                "--questions", bench.questions())
+        figure["load"] = load.counts
+        bench.note("lookup.loaded", figure, ratios(figure) + f" (goal 2); beside {load.counts['sweeps']} sweeps, "
+                   f"{load.counts['backups']} backups, {load.counts['commits_per_second']:.0f} commits a second")
+
+
+def certificates(folder):
+    """An authority, a daemon's and a client's certificate; their files by name."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, cwd=folder)
+
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-days", 2,
+            "-subj", "/CN=bench")
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    for name in ("daemon", "client"):
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj",
+                f"/CN={name}")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
+                f"{name}.pem", "-days", 2, "-extfile", "names")
+    return {name: folder / name for name in ("ca.pem", "daemon.pem", "daemon.key", "client.pem", "client.key")}
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def storm_of(bench, daemon, *flags):
+    idle = daemon.memory_mib()
+    process = subprocess.Popen([str(bench.build / "bench/service_load"), "storm", "--ours", daemon.address,
+                                "--questions", str(bench.questions()), "--clients", str(STORM_CLIENTS),
+                                *map(str, flags)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line == "}\n":
+            break
+    held = daemon.memory_mib()
+    process.communicate("\n")
+    figure = json.loads("".join(lines))
+    figure["daemon_kib_a_client"] = (held["own"] - idle["own"]) * 1024 / STORM_CLIENTS
+    return figure
+
+
+def storm(bench):
+    """Two thousand clients that start at once, over the unix socket and by certificate."""
+    for name, goal in (("plain", 3), ("certificates", 10)):
+        rounds = []
+        for _ in range(3):
+            if name == "plain":
+                daemon, flags = Daemon(bench.build, bench.state()), ()
+            else:
+                folder = bench.folder / "tls"
+                if not folder.exists():
+                    folder.mkdir()
+                    certificates(folder)
+                daemon = Daemon(bench.build, bench.state(), "--tls-cert", folder / "daemon.pem", "--tls-key",
+                                folder / "daemon.key", "--tls-ca", folder / "ca.pem",
+                                address=f"localhost:{free_port()}")
+                flags = ("--tls-ca", folder / "ca.pem", "--tls-cert", folder / "client.pem", "--tls-key",
+                         folder / "client.key")
+            with daemon:
+                wait_for_listener(daemon)
+                rounds.append(storm_of(bench, daemon, *flags))
+        errors = sum(sum(one["errors"].values()) for one in rounds)
+        seconds = spread([one["max"] / 1e6 for one in rounds])
+        figure = {"clients": STORM_CLIENTS, "seconds": seconds, "errors": errors, "rounds": rounds}
+        bench.note(f"storm.{name}", figure, f"{STORM_CLIENTS} clients in {seconds['median']:.2f} s "
+                   f"(goal {goal}), {errors} errors, {rounds[-1]['daemon_kib_a_client']:.0f} KiB each")
+
+
+def wait_for_listener(daemon, limit=600):
+    import socket
+
+    ends = time.monotonic() + limit
+    path = daemon.address.removeprefix("unix:")
+    while time.monotonic() < ends:
+        is_unix = path != daemon.address
+        with socket.socket(socket.AF_UNIX if is_unix else socket.AF_INET) as probe:
+            place = path if is_unix else ("127.0.0.1", int(path.rpartition(":")[2]))
+            if probe.connect_ex(place) == 0:
+                return
+        time.sleep(0.005)
+    raise RuntimeError("the daemon does not listen")
+
+
+def python(bench):
+    """What the Python package costs a job: the figures of bench/python_client.py."""
+    import python_client
+
+    rows = python_client.measure(records_count=1000)
+    figure = {name: {"seconds": seconds, "bound": bound} for name, seconds, bound in rows}
+    bench.note("python", figure, ", ".join(f"{name} {seconds * 1e6:.1f} us (goal {bound * 1e6:.0f})"
+                                           for name, seconds, bound in rows))
+
+
+def endurance_part(name):
+    def part(bench):
+        import endurance
+
+        figure, text = getattr(endurance, name)(bench)
+        bench.note(name, figure, text)
+
+    part.__doc__ = f"bench/endurance.py's {name}."
+    return part
+
+
+PARTS = {"start": start, "lookup": lookup, "loaded": loaded, "storm": storm, "python": python,
+         "faults": endurance_part("faults"), "ranks": endurance_part("ranks"), "kills": endurance_part("kills")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=str(ROOT / "build/release"))
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--store", help="a folder where the store with the records is kept")
+    parser.add_argument("--seconds", type=float, default=20, help="for each of the look-ups' figures")
+    parser.add_argument("--trials", type=int, default=1000, help="of ranks and of kills")
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
+    arguments = parser.parse_args()
+    bench = Bench(arguments)
+    for part in arguments.parts or PARTS:
+        PARTS[part](bench)
+
+
+if __name__ == "__main__":
+    main()
