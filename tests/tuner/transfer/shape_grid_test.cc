@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/transfer/shape_grid.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/tuner/transfer/recorded_grids.h"
+
+namespace tune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Config ConfigNamed(const std::string& name) { return {.entries = {{"NAME", name}}}; }
+
+// "a" 100 ns, "b" 110 ns, ...
+SweptShape Swept(std::vector<int64_t> dims,
+                 std::vector<std::pair<std::string, double>> latencies_ns) {
+  SweptShape swept{.dims = std::move(dims)};
+  for (const auto& [name, latency_ns] : latencies_ns) {
+    swept.latencies_ns.emplace_back(ConfigNamed(name), latency_ns);
+  }
+  return swept;
+}
+
+std::string Chosen(const ShapeGrid& grid, std::vector<int64_t> dims) {
+  const auto choice = ChooseConfig(grid, dims, [](const Config&) { return true; });
+  return choice ? std::get<std::string>(grid.configs[choice->config].entries[0].second) : "";
+}
+
+TEST(ShapeGridTest, TakesTheWinnerOfTheOnlyShape) {
+  const ShapeGrid grid = MakeShapeGrid({"n"}, {Swept({1024}, {{"a", 100}, {"b", 110}})});
+  const auto choice = ChooseConfig(grid, {4096}, [](const Config&) { return true; });
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(Chosen(grid, {4096}), "a");
+  EXPECT_EQ(grid.residuals.count, 0);
+  // Nothing is known of how it errs: made-up residuals, wider the farther away.
+  EXPECT_GT(choice->loss, 0);
+  EXPECT_GT(choice->loss_high, choice->loss);
+  const auto near = ChooseConfig(grid, {2048}, [](const Config&) { return true; });
+  EXPECT_LT(near->loss_high, choice->loss_high);
+}
+
+TEST(ShapeGridTest, PrefersWhatIsGoodAtSeveralNeighboursToOneNeighboursWinner) {
+  const ShapeGrid grid =
+      MakeShapeGrid({"n"}, {Swept({1024}, {{"a", 100}, {"steady", 101}}),
+                            Swept({4096}, {{"b", 100}, {"steady", 101}, {"a", 150}})});
+  EXPECT_EQ(Chosen(grid, {2048}), "steady");
+  EXPECT_EQ(Chosen(grid, {4095}), "b") << "next to a shape its winner is the answer";
+}
+
+TEST(ShapeGridTest, AConfigThatIsNotAcceptedDoesNotAnswer) {
+  const ShapeGrid grid = MakeShapeGrid({"n"}, {Swept({1024}, {{"a", 100}, {"b", 110}})});
+  const auto choice =
+      ChooseConfig(grid, {1024}, [](const Config& config) { return config == ConfigNamed("b"); });
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(grid.configs[choice->config], ConfigNamed("b"));
+  EXPECT_FALSE(ChooseConfig(grid, {1024}, [](const Config&) { return false; }));
+}
+
+TEST(ShapeGridTest, WeightsFallWithTheDistanceAndAreOneTogether) {
+  const ShapeGrid grid = MakeShapeGrid(
+      {"m", "n"}, {Swept({64, 64}, {{"a", 1}}), Swept({64, 128}, {{"a", 1}}),
+                   Swept({1024, 1024}, {{"a", 1}})});
+  const auto choice = ExpectLoss(grid, {64, 64}, ConfigNamed("a"));
+  ASSERT_TRUE(choice);
+  ASSERT_EQ(choice->neighbours.size(), 3);
+  double sum = 0;
+  double last = 2;
+  for (const NeighbourWeight& one : choice->neighbours) {
+    EXPECT_LE(one.weight, last);
+    last = one.weight;
+    sum += one.weight;
+  }
+  EXPECT_NEAR(sum, 1, 1e-12);
+  EXPECT_EQ(choice->neighbours.front().octaves, 0);
+}
+
+TEST(ShapeGridTest, OfEqualDimsTheFirstCounts) {
+  const ShapeGrid grid =
+      MakeShapeGrid({"n"}, {Swept({64}, {{"new", 1}}), Swept({64}, {{"old", 1}})});
+  ASSERT_EQ(grid.shapes.size(), 1);
+  EXPECT_EQ(Chosen(grid, {64}), "new");
+}
+
+TEST(ShapeGridTest, AnAnswerDoesNotDependOnTheOrderOfTheSweeps) {
+  std::vector<SweptShape> sweeps = {Swept({64}, {{"a", 100}, {"b", 103}, {"c", 104}}),
+                                    Swept({256}, {{"c", 100}, {"b", 102}, {"a", 109}}),
+                                    Swept({1024}, {{"b", 100}, {"a", 104}})};
+  const ShapeGrid grid = MakeShapeGrid({"n"}, sweeps);
+  std::swap(sweeps[0], sweeps[2]);
+  const ShapeGrid other = MakeShapeGrid({"n"}, sweeps);
+  for (const int64_t n : {1, 32, 128, 200, 512, 700, 5000}) {
+    EXPECT_EQ(Chosen(grid, {n}), Chosen(other, {n})) << n;
+  }
+}
+
+TEST(ShapeGridTest, ExpectsMoreOfAGridThatErred) {
+  // The winner of a shape says nothing about the next.
+  std::vector<SweptShape> erratic;
+  std::vector<SweptShape> steady;
+  for (int i = 0; i < 12; ++i) {
+    const int64_t n = int64_t{64} << i;
+    const std::string mine = i % 2 == 0 ? "a" : "b";
+    const std::string other = i % 2 == 0 ? "b" : "a";
+    erratic.push_back(Swept({n}, {{mine, 100}, {other, 130}}));
+    steady.push_back(Swept({n}, {{"a", 100}, {"b", 130}}));
+  }
+  const auto accept = [](const Config&) { return true; };
+  const auto bad = ChooseConfig(MakeShapeGrid({"n"}, erratic), {3000}, accept);
+  const auto good = ChooseConfig(MakeShapeGrid({"n"}, steady), {3000}, accept);
+  EXPECT_GT(bad->loss_high, good->loss_high);
+  EXPECT_GT(bad->loss, 0.1);
+  EXPECT_LT(good->loss, 0.02);
+}
+
+// What the figures of docs/lookup.md promise, with slack for what later recordings bring.
+TEST(ShapeGridTest, HoldsItsFiguresOnTheRecordings) {
+  std::vector<LeftOut> all;
+  for (const char* folder : {"/bench/data/shapes", "/docs/results/recordings"}) {
+    const auto grids = GridsOf(std::string(TUNE_PROJECT_DIR) + folder);
+    ASSERT_TRUE(grids.ok()) << grids.status();
+    EXPECT_GE(grids->size(), 2) << folder;
+    for (const RecordedGrid& recorded : *grids) {
+      const std::vector<LeftOut> left = LeaveOneOut(recorded.grid);
+      EXPECT_EQ(left.size(), recorded.grid.shapes.size()) << recorded.name;
+      all.insert(all.end(), left.begin(), left.end());
+    }
+  }
+  const LeftOutFigures figures = FiguresOf(all);
+  EXPECT_GE(figures.count, 45);
+  EXPECT_LE(figures.loss_median, 0.01);
+  EXPECT_LE(figures.loss_95, 0.10);
+  EXPECT_LE(figures.loss_mean, 0.7 * figures.nearest_mean);
+  EXPECT_NEAR(figures.bias, 0, 0.015);
+  EXPECT_GE(figures.covered, 0.90);
+}
+
+ShapeGrid GridOf(const Json& json) {
+  std::vector<SweptShape> sweeps;
+  for (const Json& shape : json["sweeps"]) {
+    SweptShape& swept = sweeps.emplace_back();
+    swept.dims = shape["dims"].get<std::vector<int64_t>>();
+    swept.has_more = shape["has_more"];
+    for (const auto& [name, latency_ns] : shape["latencies_ns"].items()) {
+      swept.latencies_ns.emplace_back(ConfigNamed(name), latency_ns.get<double>());
+    }
+  }
+  return MakeShapeGrid(json["axes"].get<std::vector<std::string>>(), sweeps);
+}
+
+// The cases that the Python package answers, too (tests/client/python/grid_test.py).
+TEST(ShapeGridTest, AnswersTheCasesThatPythonAnswers) {
+  std::ifstream in(std::string(TUNE_PROJECT_DIR) + "/tests/data/grid_cases.json");
+  const Json cases = Json::parse(in);
+  ASSERT_GE(cases.size(), 3);
+  for (const Json& grid_case : cases) {
+    const ShapeGrid grid = GridOf(grid_case);
+    const Json& residuals = grid_case["residuals"];
+    EXPECT_EQ(grid.residuals.count, residuals["count"].get<uint32_t>());
+    EXPECT_NEAR(grid.residuals.mean, residuals["mean"].get<double>(), 1e-12);
+    EXPECT_NEAR(grid.residuals.low, residuals["low"].get<double>(), 1e-12);
+    EXPECT_NEAR(grid.residuals.high, residuals["high"].get<double>(), 1e-12);
+    for (const Json& question : grid_case["questions"]) {
+      const std::vector<std::string> refused = question["refuse"];
+      const auto choice = ChooseConfig(
+          grid, question["dims"].get<std::vector<int64_t>>(), [&](const Config& config) {
+            const std::string& name = std::get<std::string>(config.entries[0].second);
+            return std::find(refused.begin(), refused.end(), name) == refused.end();
+          });
+      ASSERT_TRUE(choice) << question;
+      EXPECT_EQ(grid.configs[choice->config], ConfigNamed(question["config"])) << question;
+      EXPECT_NEAR(choice->loss, question["loss"].get<double>(), 1e-9) << question;
+      EXPECT_NEAR(choice->loss_low, question["loss_low"].get<double>(), 1e-9) << question;
+      EXPECT_NEAR(choice->loss_high, question["loss_high"].get<double>(), 1e-9) << question;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tune
