@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times kernels/attention by turns with its peers in one process, cold caches, one clock, and writes JSON.
+
+For each shape `tunectl sweep` finds our config first. Peers: PyTorch's SDPA pinned to cuDNN and to FlashAttention 2,
+and FlashAttention 4 where `flash_attn.cute` can be imported. All get the same inputs, with the sequence behind the
+heads but for FlashAttention 4, whose layout has it ahead of them. The results of two heads are compared with f32
+ones, in units of their deviation. Needs a CUDA GPU and PyTorch 2.5 or later.
+"""
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import beside
+import turns
+from peers_attention_backward import NAMES, scores_of
+
+# batch, heads, kv_heads, seq, head_dim, causal: what matters most first.
+SHAPES = [
+    (4, 16, 16, 4096, 128, 0), (4, 16, 16, 4096, 128, 1), (1, 16, 16, 16384, 128, 0), (2, 32, 8, 8192, 128, 1),
+    (8, 16, 16, 1024, 64, 1), (1, 16, 16, 16384, 128, 1), (4, 32, 32, 4096, 64, 1), (16, 16, 16, 1024, 128, 1),
+]
+
+
+def sdpa(backend, shape, inputs):
+    _, heads, kv_heads, _, _, causal = shape
+
+    def call():
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(*inputs, is_causal=bool(causal), enable_gqa=heads != kv_heads)
+    return call
+
+
+def flash_attention_4(shape, inputs):
+    from flash_attn.cute import flash_attn_func
+    turned = [tensor.transpose(1, 2).contiguous() for tensor in inputs]
+
+    def call():
+        out = flash_attn_func(*turned, causal=bool(shape[5]))
+        return (out[0] if isinstance(out, tuple) else out).transpose(1, 2)
+    return call
+
+
+def makers(shape, inputs):
+    return {"cudnn": lambda: sdpa(SDPBackend.CUDNN_ATTENTION, shape, inputs),
+            "flash2": lambda: sdpa(SDPBackend.FLASH_ATTENTION, shape, inputs),
+            "flash4": lambda: flash_attention_4(shape, inputs)}
+
+
+def truth_of(shape, inputs, b, h):
+    """One head in f32."""
+    group = shape[1] // shape[2]
+    scores = scores_of(inputs[0][b, h].float(), inputs[1][b, h // group].float(), shape[5])
+    return scores.softmax(-1) @ inputs[2][b, h // group].float()
+
+
+def measure(arguments, shape):
+    batch, heads, kv_heads, seq, head_dim, causal = shape
+    dims = dict(zip(NAMES, shape))
+    config, outcomes = turns.sweep(arguments, arguments.spec, dims)
+    torch.manual_seed(1)
+    inputs = [torch.randn(batch, count, seq, head_dim, device="cuda").to(torch.bfloat16)
+              for count in (heads, kv_heads, kv_heads)]
+    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "bf16", config, dict(zip("qkv", inputs)))
+    calls, missing = turns.peers(makers(shape, inputs))
+    ours()
+    results = {"ours": ours.tensors["out"], **{name: call() for name, call in calls.items()}}
+    errors = {name: 0.0 for name in results}
+    for b, h in {(0, 0), (batch - 1, heads - 1)}:
+        truth = truth_of(shape, inputs, b, h)
+        for name, result in results.items():
+            error = ((result[b, h].float() - truth).abs().max() / truth.std()).item()
+            errors[name] = max(errors[name], error)
+    pairs = seq * (seq + 1) // 2 if causal else seq * seq
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    contenders = {name: turns.summary(taken, 4 * batch * heads * pairs * head_dim, "flops_per_second")
+                  for name, taken in times.items()}
+    return {"dims": dims, "config": config, "outcomes": outcomes, "errors_over_deviation": errors,
+            "missing": missing, "contenders": contenders, "speed_over": turns.speed_over(contenders)}
+
+
+def line(figure):
+    rates, missing = turns.rates(figure, "flops_per_second", 1e12, 1)
+    errors = " ".join(f"{who} {error:.3f}" for who, error in figure["errors_over_deviation"].items())
+    return f"TFLOP/s {rates}\n  errors: {errors}\n  {turns.config_text(figure)}{missing}"
+
+
+def main():
+    parser = turns.parser_for(__doc__, "30s", 30)
+    parser.add_argument("--spec", default="attention", help="name in the catalogue, or path of the spec")
+    parser.add_argument("shapes", nargs="*", help=",".join(NAMES).upper() + "; by default a list of eight")
+    arguments = parser.parse_args()
+    shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
+    turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},
+              measure, line,
+              flops="4 * batch * heads * pairs * head_dim; the causal mask leaves seq * (seq + 1) / 2 pairs")
+
+
+if __name__ == "__main__":
+    main()

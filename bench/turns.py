@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What studies with peers share: contenders by turns in one process, our config, peers that may be missing, the file.
+
+Where the peers come from. PyTorch's own (cuBLAS, cuDNN, torch.compile) need nothing. The others are wheels of PyPI:
+
+    pip install flash-attn-4 --pre          # FlashAttention 4, for sm_90 and sm_100
+    pip install quack-kernels liger-kernel
+
+FlashAttention 4 and QuACK are written in the CuTe DSL of `nvidia-cutlass-dsl`. With a driver and PyTorch of CUDA 13
+they need its libraries for that: `pip install 'nvidia-cutlass-dsl[cu13]'`. Where the wheel of these is unpacked by
+hand, on a host that can install nothing, its folder `dsl_packages` belongs on PYTHONPATH. CUTE_DSL_ARCH=sm_90a says
+what to compile for; compiling the first shape of a kernel takes half a minute. A peer that cannot be imported, or that
+refuses a shape, is a line of the report and ends nothing.
+"""
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import tempfile
+
+import torch
+
+import beside
+
+FLUSH_BYTES = 256 << 20
+HOLD_CYCLES = 1_000_000  # half a millisecond, in which the host enqueues what is timed
+WARM_UP = 3
+PACKAGES = ("flash-attn-4", "quack-kernels", "liger-kernel", "nvidia-cutlass-dsl", "triton")
+
+
+def peers(makers):
+    """Of {name: function that makes a call}: the calls, each run once, and why others are missing."""
+    calls, missing = {}, {}
+    for name, make in makers.items():
+        try:
+            call = make()
+            call()
+            torch.cuda.synchronize()
+            calls[name] = call
+        except Exception as error:  # a peer that is not there is a finding, not the end of the run
+            missing[name] = (f"{type(error).__name__}: {error}".splitlines() or ["?"])[0][:200]
+    return calls, missing
+
+
+def by_turns(calls, rounds):
+    """Nanoseconds of each call in each round. A round takes each call once, in a new order, after L2 was flushed and
+    while the GPU is kept busy, so that launching costs nobody anything."""
+    flush = torch.empty(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
+    times = {name: [] for name in calls}
+    order = list(calls)
+    for turn in range(rounds + WARM_UP):
+        random.shuffle(order)
+        for name in order:
+            flush.zero_()
+            torch.cuda._sleep(HOLD_CYCLES)
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            calls[name]()
+            end.record()
+            end.synchronize()
+            if turn >= WARM_UP:
+                times[name].append(start.elapsed_time(end) * 1e6)
+    return times
+
+
+def summary(times, work, unit):
+    """`unit` is "flops_per_second" or "bytes_per_second", of that much work."""
+    low, middle, high = statistics.quantiles(times, n=4)
+    return {"latency_ns_median": middle, "quartile_spread": (high - low) / middle, "samples": len(times),
+            unit: work / middle * 1e9}
+
+
+def speed_over(contenders):
+    """How much longer each peer takes than ours."""
+    medians = {name: one["latency_ns_median"] for name, one in contenders.items()}
+    return {name: median / medians["ours"] for name, median in medians.items() if name != "ours"}
+
+
+def sweep(arguments, kernel, dims):
+    """Our best config of the shape, from a sweep of its own, and its outcomes."""
+    flags = [part for name, size in dims.items() for part in (f"--{name}", str(size))]
+    done = subprocess.run([arguments.tunectl, "sweep", kernel, *flags, "--device", "cuda:0", "--budget",
+                           arguments.budget, "--json"], capture_output=True, text=True, timeout=600, check=False)
+    if not done.stdout.startswith("{"):
+        raise RuntimeError(f"the sweep gave {done.returncode}: {done.stderr[-600:]}")
+    swept = json.loads(done.stdout)
+    return swept["result"]["best"]["config"], swept["progress"].get("outcomes", {})
+
+
+def gradients_of(out, inputs, dout):
+    return lambda: torch.autograd.grad(out, inputs, dout, retain_graph=True)
+
+
+def rates(figure, unit, scale, precision):
+    """"ours 4.21 (+-0.2 %), quack 4.10 (+-0.3 %)", and a line for each peer that is missing."""
+    told = ", ".join(f"{who} {one[unit] / scale:.{precision}f} (+-{one['quartile_spread'] * 50:.1f} %)"
+                     for who, one in figure["contenders"].items())
+    return told, "".join(f"\n  no {who}: {why}" for who, why in figure.get("missing", {}).items())
+
+
+def config_text(figure):
+    return " ".join(f"{param}={value}" for param, value in figure["config"].items() if value not in (0, "0"))
+
+
+def about():
+    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+                            capture_output=True, text=True, check=False).stdout.strip()
+    versions = {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
+                "nvrtc": beside.nvrtc_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "device": torch.cuda.get_device_name(), "driver": driver, **versions, "dtype": "bf16",
+            "clock": "CUDA events", "cache": "L2 flushed before each call"}
+
+
+def parser_for(doc, budget, rounds):
+    parser = argparse.ArgumentParser(description=doc + "\n" + __doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tunectl", default=str(beside.ROOT / "build/release/bin/tunectl"))
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--budget", default=budget, help="of the sweep of each shape")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    return parser
+
+
+def run(arguments, shapes, measure, line, **more):
+    """Measures shape after shape, {name: shape}; tells each and writes all there is after each."""
+    torch.cuda.init()
+    torch.empty(1, device="cuda")  # makes the context current, which ours is loaded into
+    torch.backends.cuda.matmul.allow_tf32 = False
+    out = pathlib.Path(arguments.out)
+    with tempfile.TemporaryDirectory(prefix="tune-peers-") as state:
+        os.environ.setdefault("TUNE_STATE_DIR", state)
+        os.environ.update(XDG_RUNTIME_DIR=state, NO_COLOR="1")
+        figures = {}
+        for name, shape in shapes.items():
+            try:
+                figures[name] = measure(arguments, shape)
+            except Exception as error:  # the other shapes still count
+                figures[name] = {"error": f"{type(error).__name__}: {error}"[:600]}
+            torch.cuda.empty_cache()
+            told = figures[name].get("error") or line(figures[name])
+            print(f"{name}: {told}", flush=True)
+            out.write_text(json.dumps({**about(), **more, "figures": figures}, indent=1) + "\n")
