@@ -250,6 +250,7 @@ class Ledger:
 
     def __init__(self):
         self.lock = threading.Lock()
+        self.followed = 0  # the sweep that runs
         self.submitted = {}
         self.cancelled = set()
         self.trials = {}
@@ -294,8 +295,7 @@ def work_until_killed(address, ledger, submitters, until):
 
     def follow():
         with contextlib.suppress(_rpc.DaemonError), _rpc.Connection(address, 3600) as daemon:
-            running = [one.id for one in daemon.call("SweepService", "ListSweeps", limit=200).sweeps if one.state == 2]
-            for event in daemon.watch("SweepService", "WatchSweep", sweep_id=max(running)) if running else ():
+            for event in daemon.watch("SweepService", "WatchSweep", sweep_id=ledger.followed):
                 with ledger.lock:
                     for trial in event.trials:
                         ledger.trials[trial.id] = trial.measurement.latency_ns_median or None
@@ -324,10 +324,16 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
             starts.append(time.monotonic() - began)
             if trial == 0:
                 with Submitter(daemon.address) as submitter:
-                    ledger.submitted[submitter.submit("first")] = "first"
+                    ledger.followed = submitter.submit("first")
+                    ledger.submitted[ledger.followed] = "first"
             until = threading.Event()
             threads = work_until_killed(daemon.address, ledger, submitters, until)
+            told = len(ledger.trials)
             time.sleep(random.uniform(0.05, 0.4))
+            if trial % 5 == 4:  # the sweep that runs was taken up again, and is in the middle of it
+                ends = time.monotonic() + 3
+                while len(ledger.trials) <= told and time.monotonic() < ends:
+                    time.sleep(0.005)
             daemon.kill(signal.SIGKILL)
             until.set()
             for thread in threads:
@@ -395,7 +401,8 @@ def publish_until(address, done, published):
             sweep = daemon.submit(dims={"n": random.choice([1024, 4096, 16384])}, budget={"trials": 2})
             while not done.is_set() and daemon.get(sweep).state in (1, 2):
                 time.sleep(0.02)
-            published.append(sweep)
+            if daemon.get(sweep).state == 3:
+                published.append(sweep)
         time.sleep(0.02)
 
 

@@ -50,7 +50,11 @@ args { name: "y" buffer { dtype: "dtype" shape: "seq_q" role: ROLE_OUTPUT } }
 args { name: "n" scalar { dtype: "i32" value: "seq_q" } }
 launch { grid: "ceil_div(seq_q, THREADS)" block: "THREADS" }
 work { flops: "seq_q" bytes: "2 * seq_q * dtype_bytes" peak: "f32" }
-reference { entry: "scale_reference" dtype: "f64" launch { grid: "ceil_div(seq_q, 64)" block: "64" } }
+reference {
+  entry: "scale_reference"
+  dtype: "f64"
+  launch { grid: "ceil_div(seq_q, 64)" block: "64" }
+}
 )spec";
 constexpr char kSource[] = R"cu(
 #ifdef TUNE_REFERENCE
@@ -173,7 +177,9 @@ int main(int argc, char** argv) {
   uint32_t seed = 1;
   CLI::App app("Makes a store with many records, for bench/service.py.");
   app.add_option("state", folder, "The daemon's state folder; made if it is not there")->required();
-  app.add_option("--records", count, "How many")->capture_default_str()->check(CLI::Range(1, 10'000'000));
+  app.add_option("--records", count, "How many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000'000));
   app.add_option("--seed", seed, "Of what is in them")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   std::error_code error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon's clients meet, beside a bare gRPC server that answers as many bytes: look-ups of one
-// caller and of several, by turns, and many clients that start at once. bench/service.py drives it.
-// Each command prints one JSON object; all times are in microseconds.
+// What a daemon's clients meet, beside a bare gRPC server that answers as many bytes: look-ups of
+// one caller and of several, by turns, and many clients that start at once. bench/service.py drives
+// it. Each command prints one JSON object; all times are in microseconds.
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
@@ -79,7 +79,8 @@ std::vector<v1::LookupRequest> ReadQuestions(const std::string& path) {
   for (const Json& one : Json::parse(ReadFile(path))) {
     v1::LookupRequest request;
     request.set_kernel_name(one.at("kernel"));
-    for (const auto& [name, value] : one.at("dims").items()) (*request.mutable_dims())[name] = value;
+    for (const auto& [name, value] : one.at("dims").items())
+      (*request.mutable_dims())[name] = value;
     request.set_dtype(one.at("dtype"));
     request.set_device(one.at("device"));
     questions.push_back(std::move(request));
@@ -144,7 +145,7 @@ void Answer(const std::string& address, const std::string& questions_file,
 struct Side {
   std::string name;
   std::unique_ptr<Stub> stub;
-  std::vector<double> times;   // of the turn
+  std::vector<double> times;  // of the turn
   std::map<std::string, int> matches;
   int errors = 0;
 };
@@ -215,7 +216,8 @@ void Latency(const std::string& ours, const std::string& echo, const std::string
   }
   std::sort(p50s.begin(), p50s.end());
   json["rounds"] = p50s.size();
-  json["p50_ratio"] = {{"median", At(p50s, 0.5)}, {"low", At(p50s, 0.05)}, {"high", At(p50s, 0.95)}};
+  json["p50_ratio"] = {
+      {"median", At(p50s, 0.5)}, {"low", At(p50s, 0.05)}, {"high", At(p50s, 0.95)}};
   json["p99_ratio"] = json["ours"]["p99"].get<double>() / json["echo"]["p99"].get<double>();
   std::printf("%s\n", json.dump(1).c_str());
 }
@@ -223,7 +225,8 @@ void Latency(const std::string& ours, const std::string& echo, const std::string
 // Calls that are in flight all the time of a turn, each followed by the next.
 class Callers {
  public:
-  Callers(Stub& stub, const std::vector<v1::LookupRequest>& questions) : stub_(stub), questions_(questions) {}
+  Callers(Stub& stub, const std::vector<v1::LookupRequest>& questions)
+      : stub_(stub), questions_(questions) {}
 
   // Calls a second.
   double Run(int callers, absl::Duration turn) {
@@ -247,7 +250,8 @@ class Callers {
     call->context = std::make_unique<grpc::ClientContext>();
     call->context->set_deadline(absl::ToChronoTime(absl::Now() + kLimit));
     call->answer.Clear();
-    stub_.async()->Lookup(call->context.get(), &questions_[next_++ % questions_.size()], &call->answer,
+    stub_.async()->Lookup(call->context.get(), &questions_[next_++ % questions_.size()],
+                          &call->answer,
                           [this, call](const grpc::Status& status) { Done(call, status); });
   }
   void Done(Call* call, const grpc::Status& status) {
@@ -292,7 +296,8 @@ void Rate(const std::string& ours, const std::string& echo, const std::string& q
       {"rounds", ratios.size()},
       {"ours", {{"calls_per_second", MedianOf(ours_rates)}, {"errors", of_ours.errors()}}},
       {"echo", {{"calls_per_second", MedianOf(echo_rates)}, {"errors", of_echo.errors()}}},
-      {"rate_ratio", {{"median", At(ratios, 0.5)}, {"low", At(ratios, 0.05)}, {"high", At(ratios, 0.95)}}}};
+      {"rate_ratio",
+       {{"median", At(ratios, 0.5)}, {"low", At(ratios, 0.05)}, {"high", At(ratios, 0.95)}}}};
   std::printf("%s\n", json.dump(1).c_str());
 }
 
@@ -354,7 +359,8 @@ int main(int argc, char** argv) {
   CLI::App* answer = app.add_subcommand("answer", "Writes the bytes of an answer to a file");
   CLI::App* latency = app.add_subcommand("latency", "One caller, by turns");
   CLI::App* rate = app.add_subcommand("rate", "Several callers on one connection, by turns");
-  CLI::App* storm = app.add_subcommand("storm", "Many clients at once; waits for a line at its end");
+  CLI::App* storm =
+      app.add_subcommand("storm", "Many clients at once; waits for a line at its end");
   for (CLI::App* command : {answer, latency, rate, storm}) {
     command->add_option("--ours", ours, "The daemon's address")->required();
     command->add_option("--questions", questions, "A JSON file")->required();

@@ -45,6 +45,13 @@ absl::string_view Prefix(absl::string_view text, size_t limit) {
   return text.substr(0, limit);
 }
 
+std::string SelectRecordsOf(absl::string_view table) {
+  return absl::StrCat("SELECT ", ColumnsOf<RecordRow>(kSelectedRecord), " FROM ", table,
+                      " JOIN trial ON trial.id = current_record.trial_id "
+                      "JOIN trial_key ON trial_key.id = trial.key_id "
+                      "JOIN kernel ON kernel.hash = trial_key.kernel_hash ");
+}
+
 }  // namespace
 
 std::string SelectSweeps() {
@@ -102,12 +109,9 @@ absl::StatusOr<int64_t> AddTrialKey(Connection& connection, const TrialKey& key)
   return InsertNew(connection, "trial_key", key);
 }
 
-std::string SelectCurrentRecords() {
-  return absl::StrCat("SELECT ", ColumnsOf<RecordRow>(kSelectedRecord),
-                      " FROM current_record JOIN trial ON trial.id = current_record.trial_id "
-                      "JOIN trial_key ON trial_key.id = trial.key_id "
-                      "JOIN kernel ON kernel.hash = trial_key.kernel_hash ");
-}
+std::string SelectCurrentRecords() { return SelectRecordsOf("current_record"); }
+
+std::string SelectRecords() { return SelectRecordsOf("record AS current_record"); }
 
 absl::StatusOr<RecordRow> ReadRecord(Statement& row) { return ReadRow<RecordRow>(row); }
 

@@ -41,6 +41,8 @@ absl::StatusOr<int64_t> FindTrialKey(Connection& connection, const TrialKey& key
 
 // The same for current records. Their trials come without samples.
 std::string SelectCurrentRecords();
+// The same columns of every record, replaced ones too, under the name of current_record.
+std::string SelectRecords();
 absl::StatusOr<RecordRow> ReadRecord(Statement& row);
 
 }  // namespace tune::db

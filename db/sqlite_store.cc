@@ -20,6 +20,8 @@ namespace {
 
 constexpr size_t kMaxSamples = 1 << 20;
 constexpr uint32_t kMaxListedSweeps = 100000;
+// A larger file is checked after it is opened (LargeStore::CheckFile): seconds a gigabyte.
+constexpr uint64_t kCheckedBytesMax = 64 << 20;
 
 // Symbolic links resolved, so that two names of one file share one lock.
 absl::StatusOr<std::string> CanonicalPath(const std::string& path) {
@@ -33,10 +35,15 @@ absl::StatusOr<std::string> CanonicalPath(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not the path of a file"));
 }
 
+bool IsCheckedAtOnce(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::file_size(path, error) <= kCheckedBytesMax || error;
+}
+
 absl::Status PrepareFile(Connection& connection, const std::string& path) {
   // The first read of the file: damage to its header shows here.
   RETURN_IF_ERROR(connection.QueryInteger("PRAGMA schema_version").status());
-  RETURN_IF_ERROR(QuickCheck(connection, path));
+  if (IsCheckedAtOnce(path)) RETURN_IF_ERROR(QuickCheck(connection, path));
   RETURN_IF_ERROR(Migrate(connection, path, SchemaSteps()));
   ASSIGN_OR_RETURN(std::string mode, connection.QueryText("PRAGMA journal_mode = WAL"));
   if (mode != "wal") {
@@ -117,27 +124,6 @@ absl::StatusOr<SweepRow> OneSweep(Statement& query, absl::string_view wanted) {
   return ReadSweep(query);
 }
 
-// The key under which a trial was measured must be the record's: a record says what was measured.
-absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
-  Statement find = connection.Prepare("SELECT key_id, outcome FROM trial WHERE id = ?");
-  ASSIGN_OR_RETURN(bool found, find.Bind(record.trial.id).Step());
-  if (!found) {
-    return absl::NotFoundError(
-        absl::StrCat("no trial ", record.trial.id, " to publish; append it before its record"));
-  }
-  int64_t trial_key_id = 0;
-  Outcome outcome = Outcome::kOk;
-  find.Read(trial_key_id, outcome);
-  if (outcome != Outcome::kOk) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "trial ", record.trial.id, " is ", ToText(outcome), "; only an ok trial makes a record"));
-  }
-  ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(connection, record.key));
-  if (key_id == trial_key_id) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the record's key is not the one of its trial ", record.trial.id));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
@@ -189,9 +175,16 @@ std::string Store::WriterOf(const std::string& path) {
 SqliteStore::SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
                          const std::string& path, const StoreOptions& options)
     : lock_(std::move(lock)),
+      path_(path),
       writer_(std::move(writer), options.patience),
       readers_(path, options.patience),
       statistics_readers_(path, options.patience) {}
+
+absl::Status SqliteStore::CheckFile() {
+  if (IsCheckedAtOnce(path_)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  return QuickCheck(*reader, path_);
+}
 
 absl::Status SqliteStore::PutKernel(const KernelRow& kernel) {
   return writer_.Run([kernel](Connection& connection) { return InsertKernel(connection, kernel); });
@@ -264,7 +257,9 @@ absl::StatusOr<std::vector<SweepRow>> SqliteStore::ListSweeps(uint32_t limit) {
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::UnfinishedSweeps() {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
-      absl::StrCat(SelectSweeps(), "WHERE job.state IN (1, 2) ORDER BY sweep.id"));
+      absl::StrCat(SelectSweeps(),
+                   "WHERE sweep.job_id IN (SELECT id FROM job WHERE state IN (1, 2)) "
+                   "ORDER BY sweep.id"));
   return ReadReadable(query, ReadSweep, unreadable_, "sweep");
 }
 
@@ -344,56 +339,13 @@ absl::StatusOr<std::vector<TrialKey>> SqliteStore::TrialKeysOfKernel(const std::
   return ReadAll(query.Bind(kernel_name, limit), ReadTrialKey);
 }
 
-absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record) {
-  return writer_.Compute<int64_t>([record](Connection& connection) -> absl::StatusOr<int64_t> {
-    RETURN_IF_ERROR(CheckRecord(connection, record));
-    Statement insert = connection.Prepare(
-        "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms, artifact) "
-        "VALUES (?, ?, ?, ?, ?)");
-    insert.Bind(record.trial.id, record.default_latency_ns, record.tie_count,
-                record.published_unix_ms, record.artifact);
-    RETURN_IF_ERROR(insert.Run());
-    return connection.last_insert_id();
-  });
-}
-
-absl::StatusOr<std::vector<RecordRow>> SqliteStore::CurrentRecords() {
-  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  Statement query =
-      reader->Prepare(absl::StrCat(SelectCurrentRecords(), "ORDER BY current_record.id"));
-  return ReadReadable(query, ReadRecord, unreadable_, "record");
-}
-
-absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
-  return writer_.Compute<int64_t>([](Connection& connection) -> absl::StatusOr<int64_t> {
-    Statement rebuild = connection.Prepare(
-        "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
-        "SELECT trial.id, CASE untuned.outcome WHEN 1 THEN untuned.latency_ns_median ELSE 0 END, "
-        "CASE json_valid(sweep.tie_trial_ids) WHEN 1 THEN json_array_length(sweep.tie_trial_ids) "
-        "ELSE 0 END, job.finished_unix_ms "
-        "FROM sweep JOIN job ON job.id = sweep.job_id JOIN trial ON trial.id = sweep.best_trial_id "
-        "JOIN trial_key AS key ON key.id = trial.key_id "
-        "LEFT JOIN trial AS untuned ON untuned.id = sweep.default_trial_id "
-        "WHERE job.state = ? AND trial.outcome = ? AND NOT EXISTS ("
-        "SELECT 1 FROM record JOIN trial AS other ON other.id = record.trial_id "
-        "JOIN trial_key AS other_key ON other_key.id = other.key_id "
-        "WHERE other.sweep_id >= sweep.id AND other_key.kernel_hash = key.kernel_hash "
-        "AND other_key.dims = key.dims AND other_key.dtype = key.dtype "
-        "AND other_key.device_name = key.device_name AND other_key.target = key.target "
-        "AND other_key.cache_mode = key.cache_mode) ORDER BY sweep.id");
-    RETURN_IF_ERROR(rebuild.Bind(JobState::kDone, Outcome::kOk).Run());
-    return connection.changed_rows();
-  });
-}
-
 absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, statistics_readers_.Borrow());
   StoreStatistics statistics;
   // Trials are never deleted, so the last id is their number; counting would read a whole index.
   ASSIGN_OR_RETURN(statistics.trial_count,
                    reader->QueryInteger("SELECT coalesce(max(id), 0) FROM trial"));
-  ASSIGN_OR_RETURN(statistics.record_count,
-                   reader->QueryInteger("SELECT count(*) FROM current_record"));
+  ASSIGN_OR_RETURN(statistics.record_count, CountRecords(*reader));
   ASSIGN_OR_RETURN(statistics.schema_version, reader->QueryInteger("PRAGMA user_version"));
   statistics.sqlite_version = sqlite3_libversion();
   return statistics;

@@ -2,11 +2,14 @@
 // The store in SQLite: what each call means in SQL. Threads are the writer's and readers' affair.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "db/checks.h"
+#include "db/large_store.h"
 #include "db/readers.h"
 #include "db/store.h"
 #include "db/unreadable.h"
@@ -15,7 +18,7 @@
 namespace tune::db {
 
 // Thread-safe.
-class SqliteStore : public Store {
+class SqliteStore : public Store, public LargeStore {
  public:
   // REQUIRES: `path` is locked by `lock`, and `writer` has brought it to the current schema; or
   // both are null, to read only, and the schema is the current one.
@@ -52,7 +55,12 @@ class SqliteStore : public Store {
 
   absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) override;
   absl::StatusOr<std::vector<RecordRow>> CurrentRecords() override;
-  absl::StatusOr<int64_t> RebuildRecords() override;
+  absl::StatusOr<int64_t> RebuildRecords() override { return RebuildRecordsAfter(0); }
+  absl::StatusOr<std::vector<RecordRow>> RecordsAfter(int64_t record_id) override;
+  absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) override;
+  absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) override;
+  absl::StatusOr<int64_t> SettledSweep() override;
+  absl::Status CheckFile() override;
 
   absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) override;
   absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
@@ -94,9 +102,17 @@ class SqliteStore : public Store {
   }
 
  private:
+  // Of current ones. Only those that are new since the last count are looked at.
+  absl::StatusOr<int64_t> CountRecords(Connection& reader);
+
+  std::mutex count_mutex_;
+  // Guarded by count_mutex_.
+  int64_t counted_ = 0;
+  int64_t counted_to_ = 0;  // the record with this id
   // Destroyed from the last to the first: readers close before the writer's last checkpoint, and
   // the lock goes when nothing has the file open.
   const std::unique_ptr<FileLock> lock_;
+  const std::string path_;
   Writer writer_;
   Readers readers_;
   Readers statistics_readers_;  // so that a status does not wait for a report

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/address.h"
+#include "db/large_store.h"
 #include "db/store.h"
 #include "server/artifacts/artifact_folder.h"
 #include "server/bench/bench_service.h"
@@ -112,6 +113,7 @@ struct Server::Parts {
   absl::Status OpenState();
   absl::Status StartWork();
   absl::Status OpenSnapshots();
+  void CheckStore();
   absl::Status EndLeftJobs();
   DeviceCare Care();
   // The process that has the store, if this one only reads it.
@@ -180,7 +182,8 @@ absl::Status Server::Parts::StartWork() {
   // Inside tunectl most commands need no device, and should not pay for one.
   devices = std::make_unique<Devices>(
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
-  ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver));
+  ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver,
+                                             {.path = options.state_dir + "/records.index"}));
   RETURN_IF_ERROR(OpenSnapshots());
   runner = std::make_unique<SweepRunner>(*store, *workers, *records, *artifacts, *snapshot_writer,
                                          solver);
@@ -200,7 +203,17 @@ absl::Status Server::Parts::StartWork() {
   for (const db::UnreadableRow& row : store->UnreadableRows()) {
     spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
   }
+  (void)executors.heavy.Run([this] { CheckStore(); });
   return absl::OkStatus();
+}
+
+// Of a file that is too large to be checked before it serves. Nobody waits for it.
+void Server::Parts::CheckStore() {
+  db::LargeStore* const large = db::LargeStore::Of(*store);
+  const absl::Status checked = large != nullptr ? large->CheckFile() : absl::OkStatus();
+  if (checked.ok()) return;
+  spdlog::error("{}", checked.ToString());
+  store->NoteUnreadable({"store", 0, std::string(checked.message())});
 }
 
 absl::Status Server::Parts::OpenSnapshots() {

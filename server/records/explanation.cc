@@ -85,8 +85,8 @@ Compared Compare(const RecordAnswer& answer, const db::RecordRow& record) {
 
 std::vector<Candidate> CompareWithRecords(const RecordAnswer& answer, size_t most) {
   std::vector<Compared> all;
-  for (const LookupIndex::Record& record : answer.snapshot->Records()) {
-    if (record->kernel_name != answer.kernel->spec().name()) continue;
+  for (const LookupIndex::Record& record :
+       answer.snapshot->Records(answer.kernel->spec().name())) {
     all.push_back(Compare(answer, *record));
   }
   std::sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "db/large_store.h"
 #include "server/records/shipped_records.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
@@ -29,6 +30,12 @@ DimMatch FromSpec(v1::DimMatch match) {
   }
 }
 
+std::vector<KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels) {
+  std::vector<KernelPolicy> policies;
+  for (const auto& [name, kernel] : kernels) policies.push_back(PolicyOf(*kernel));
+  return policies;
+}
+
 }  // namespace
 
 KernelPolicy PolicyOf(const Kernel& kernel) {
@@ -40,36 +47,48 @@ KernelPolicy PolicyOf(const Kernel& kernel) {
 absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
                                                              const Catalogue& catalogue,
                                                              const Devices& devices,
-                                                             SpaceSolver& solver) {
-  std::unique_ptr<RecordBook> book(new RecordBook(store, catalogue, devices, solver));
+                                                             SpaceSolver& solver,
+                                                             const KeptIndex& kept) {
+  std::unique_ptr<RecordBook> book(new RecordBook(store, catalogue, devices, solver, kept));
   auto kernels = std::make_shared<Kernels>();
   for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
   {
     std::lock_guard lock(book->mutex_);
     book->state_.known.kernels = std::move(kernels);
   }
-  // Records that are there are answered from, even if none can be added now.
-  if (store.writable()) {
-    const absl::StatusOr<int64_t> published = store.RebuildRecords();
-    if (!published.ok()) {
-      spdlog::error("records that a crash held back stay back: {}", published.status().ToString());
-    } else if (*published > 0) {
-      spdlog::info("{} records published that a crash had held back", *published);
-    }
-  }
   ASSIGN_OR_RETURN(book->shipped_, LoadShippedRecords());
-  RETURN_IF_ERROR(book->Load());
+  const absl::Status loaded = book->LoadKept();
+  if (!loaded.ok()) {
+    if (!absl::IsNotFound(loaded)) spdlog::warn("the index is made again: {}", loaded.ToString());
+    book->Complete(0);
+    RETURN_IF_ERROR(book->Load());
+  }
+  if (db::LargeStore* large = db::LargeStore::Of(store)) {
+    ASSIGN_OR_RETURN(book->settled_sweep_, large->SettledSweep());
+  }
+  book->KeepIfWorthwhile();
   return book;
 }
 
-absl::Status RecordBook::Learn(const db::RecordRow& newest, Kernels& kernels) const {
-  const std::string& name = newest.kernel_name;
+// Records that are there are answered from, even if none can be added now.
+void RecordBook::Complete(int64_t sweep_id) {
+  if (!store_.writable()) return;
+  db::LargeStore* const large = db::LargeStore::Of(store_);
+  const absl::StatusOr<int64_t> published =
+      large != nullptr ? large->RebuildRecordsAfter(sweep_id) : store_.RebuildRecords();
+  if (!published.ok()) {
+    spdlog::error("records that a crash held back stay back: {}", published.status().ToString());
+  } else if (*published > 0) {
+    spdlog::info("{} records published that a crash had held back", *published);
+  }
+}
+
+absl::Status RecordBook::Learn(const std::string& name, const std::string& hash,
+                               Kernels& kernels) const {
   if (catalogue_.kernels().contains(name)) return absl::OkStatus();
   const auto known = kernels.find(name);
-  if (known != kernels.end() && known->second->hash() == newest.key.kernel_hash) {
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(newest.key.kernel_hash));
+  if (known != kernels.end() && known->second->hash() == hash) return absl::OkStatus();
+  ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(hash));
   absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
       Kernel::Create(row.spec_name, row.spec_text, row.files);
   if (kernel.ok()) {
@@ -77,6 +96,47 @@ absl::Status RecordBook::Learn(const db::RecordRow& newest, Kernels& kernels) co
   } else {
     spdlog::warn("records of {} are not used: {}", name, kernel.status().ToString());
   }
+  return absl::OkStatus();
+}
+
+void RecordBook::LearnOrNote(const db::RecordRow& newest, Kernels& kernels) const {
+  const absl::Status status = Learn(newest.kernel_name, newest.key.kernel_hash, kernels);
+  if (status.ok()) return;
+  spdlog::error("records of {} are not used: {}", newest.kernel_name, status.ToString());
+  store_.NoteUnreadable({"record", newest.id, std::string(status.message())});
+}
+
+void RecordBook::SetState(State state) {
+  std::lock_guard lock(mutex_);
+  state_ = std::move(state);
+}
+
+absl::Status RecordBook::LoadKept() {
+  db::LargeStore* const large = db::LargeStore::Of(store_);
+  if (kept_.path.empty() || large == nullptr) return absl::NotFoundError("no index is kept");
+  ASSIGN_OR_RETURN(const auto file, RecordFile::Open(kept_.path, WireCodec()));
+  ASSIGN_OR_RETURN(const std::string text, LookupIndex::NoteOf(*file));
+  ASSIGN_OR_RETURN(IndexNote note, ParseIndexNote(text));
+  if (note.program != ProgramMark()) return absl::NotFoundError("it is another program's");
+  auto kernels = std::make_shared<Kernels>(*state().known.kernels);
+  for (const auto& [name, hash] : note.kernels) RETURN_IF_ERROR(Learn(name, hash, *kernels));
+  ASSIGN_OR_RETURN(std::shared_ptr<const LookupIndex> index,
+                   LookupIndex::Open(file, PoliciesOf(*kernels)));
+  ASSIGN_OR_RETURN(const std::string fingerprint,
+                   large->FingerprintOfRecords(index->snapshot_id()));
+  if (note.store != fingerprint) return absl::NotFoundError("the store has other records");
+  Complete(note.settled_sweep);
+  ASSIGN_OR_RETURN(std::vector<db::RecordRow> newer, large->RecordsAfter(index->snapshot_id()));
+  auto devices = std::make_shared<SeenDevices>(std::move(note.devices));
+  std::vector<LookupIndex::Record> added;
+  for (db::RecordRow& record : newer) {
+    LearnOrNote(record, *kernels);
+    (*devices)[record.key.device_name] = {record.key.target, record.id};
+    added.push_back(std::make_shared<const db::RecordRow>(std::move(record)));
+  }
+  index = index->With(added, PoliciesOf(*kernels));
+  SetState({.known = {.index = std::move(index), .kernels = std::move(kernels)},
+            .devices = std::move(devices)});
   return absl::OkStatus();
 }
 
@@ -88,20 +148,56 @@ absl::Status RecordBook::Load() {
   std::set<std::string> learned;
   for (auto record = records.rbegin(); record != records.rend(); ++record) {
     if (!IsShipped(*record) && learned.insert(record->kernel_name).second) {
-      if (const absl::Status status = Learn(*record, *kernels); !status.ok()) {
-        spdlog::error("records of {} are not used: {}", record->kernel_name, status.ToString());
-        store_.NoteUnreadable({"record", record->id, std::string(status.message())});
-      }
+      LearnOrNote(*record, *kernels);
     }
     SeenDevice& device = (*devices)[record->key.device_name];
     if (device.target.empty()) device = {record->key.target, record->id};
   }
-  std::vector<KernelPolicy> policies;
-  for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
-  std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
-  std::lock_guard lock(mutex_);
-  state_ = {.known = {.index = std::move(index), .kernels = std::move(kernels)},
-            .devices = std::move(devices)};
+  std::shared_ptr<const LookupIndex> index =
+      LookupIndex::Build(std::move(records), PoliciesOf(*kernels));
+  SetState({.known = {.index = std::move(index), .kernels = std::move(kernels)},
+            .devices = std::move(devices)});
+  return absl::OkStatus();
+}
+
+void RecordBook::KeepIfWorthwhile() {
+  if (kept_.path.empty() || !store_.writable()) return;
+  const std::shared_ptr<const LookupIndex> index = snapshot();
+  const size_t unsaved = index->unsaved_count();
+  const bool has_file = unsaved < index->record_count();
+  if (unsaved < (has_file ? kept_.worth_another : kept_.worth_a_file) || keeping_.exchange(true))
+    return;
+  const auto queued = keeper_.Run([this] {
+    const absl::Status kept = Keep([this] { return keeper_.stopping(); });
+    if (kept.ok()) keeping_ = false;  // else not again in this process
+    if (!kept.ok() && !absl::IsCancelled(kept)) {
+      spdlog::error("the index of the records is not kept, so the next start takes longer: {}",
+                    kept.ToString());
+    }
+  });
+  if (!queued.ok()) keeping_ = false;
+}
+
+absl::Status RecordBook::Keep(const Cancelled& cancelled) {
+  db::LargeStore* const large = db::LargeStore::Of(store_);
+  if (large == nullptr) return absl::UnimplementedError("the store keeps no index");
+  const State before = state();
+  IndexNote note{
+      .program = ProgramMark(), .settled_sweep = settled_sweep_, .devices = *before.devices};
+  ASSIGN_OR_RETURN(note.store, large->FingerprintOfRecords(before.known.index->snapshot_id()));
+  for (const auto& [name, kernel] : *before.known.kernels) {
+    if (!catalogue_.kernels().contains(name)) note.kernels[name] = kernel->hash();
+  }
+  const RecordCodec codec = WireCodec();
+  RETURN_IF_ERROR(before.known.index->Save(kept_.path, ToText(note), codec, cancelled));
+  ASSIGN_OR_RETURN(const auto file, RecordFile::Open(kept_.path, codec));
+  // From here on what was written is answered from, and what was published meanwhile.
+  std::lock_guard publish_lock(publish_mutex_);
+  State now = state();
+  const std::vector<KernelPolicy> policies = PoliciesOf(*now.known.kernels);
+  ASSIGN_OR_RETURN(std::shared_ptr<const LookupIndex> index, LookupIndex::Open(file, policies));
+  now.known.index = index->With(now.known.index->UnsavedSince(index->snapshot_id()), policies);
+  SetState(std::move(now));
   return absl::OkStatus();
 }
 
@@ -110,7 +206,7 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
   ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record));
   const State before = state();
   auto kernels = std::make_shared<Kernels>(*before.known.kernels);
-  RETURN_IF_ERROR(Learn(record, *kernels));
+  RETURN_IF_ERROR(Learn(record.kernel_name, record.key.kernel_hash, *kernels));
   auto devices = std::make_shared<SeenDevices>(*before.devices);
   (*devices)[record.key.device_name] = {record.key.target, record.id};
   const auto kernel = kernels->find(record.kernel_name);
@@ -119,12 +215,10 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
   std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
-  {
-    std::lock_guard lock(mutex_);
-    state_ = {.known = {.index = std::move(index), .kernels = std::move(kernels)},
-              .devices = std::move(devices)};
-  }
+  SetState({.known = {.index = std::move(index), .kernels = std::move(kernels)},
+            .devices = std::move(devices)});
   if (published_) published_();
+  KeepIfWorthwhile();
   return absl::OkStatus();
 }
 

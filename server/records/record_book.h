@@ -3,6 +3,7 @@
 // by every publish. Look-ups need nothing else.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,11 +16,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/kernels/catalogue.h"
 #include "server/devices/devices.h"
+#include "server/kernels/catalogue.h"
+#include "server/kernels/space_solver.h"
+#include "server/records/kept_index.h"
 #include "server/records/lookup/index.h"
 #include "server/records/safe_configs.h"
-#include "server/kernels/space_solver.h"
+#include "server/rpc/executor.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {
@@ -42,7 +45,7 @@ struct RecordAnswer {
   Config config;
   Match match = Match::kNone;  // kNone: the spec's default config
   std::string reason;
-  const db::RecordRow* record = nullptr;  // of `snapshot`; null for kNone
+  std::shared_ptr<const db::RecordRow> record;  // null for kNone
   std::shared_ptr<const LookupIndex> snapshot;
   // What was asked for, defaults filled in.
   std::shared_ptr<const Kernel> kernel;
@@ -58,6 +61,13 @@ struct Knowledge {
   std::shared_ptr<const Kernels> kernels;
 };
 
+// Where the index of many records is kept, so that the next book is open at once.
+struct KeptIndex {
+  std::string path;              // empty: nowhere
+  size_t worth_a_file = 20'000;  // fewer records are read from the store as fast
+  size_t worth_another = 5'000;  // so many more, and it is written again
+};
+
 // Thread-safe.
 class RecordBook {
  public:
@@ -65,7 +75,8 @@ class RecordBook {
   static absl::StatusOr<std::unique_ptr<RecordBook>> Open(db::Store& store,
                                                           const Catalogue& catalogue,
                                                           const Devices& devices,
-                                                          SpaceSolver& solver);
+                                                          SpaceSolver& solver,
+                                                          const KeptIndex& kept = {});
 
   // Stores the record and answers look-ups with it from then on.
   absl::Status Publish(db::RecordRow record);
@@ -82,20 +93,17 @@ class RecordBook {
   // The same, for threads that must not wait: nothing where a safe config is yet to be sought.
   std::optional<absl::StatusOr<RecordAnswer>> LookupAtOnce(const RecordQuery& query) const;
 
-  // Ends what is being sought. Idempotent.
-  void Stop() { safe_configs_.Stop(); }
+  // Ends what is being sought or written. Idempotent.
+  void Stop() {
+    safe_configs_.Stop();
+    keeper_.Stop();
+  }
 
   std::shared_ptr<const LookupIndex> snapshot() const;
   Knowledge knowledge() const { return state().known; }
 
  private:
   using Kernels = Knowledge::Kernels;
-  // A device as the records know it.
-  struct SeenDevice {
-    std::string target;
-    int64_t newest_record_id = 0;  // 0: only shipped records are of it
-  };
-  using SeenDevices = std::map<std::string, SeenDevice>;  // by name
   struct State {
     Knowledge known;
     std::shared_ptr<const SeenDevices> devices;
@@ -114,13 +122,28 @@ class RecordBook {
   };
 
   RecordBook(db::Store& store, const Catalogue& catalogue, const Devices& devices,
-             SpaceSolver& solver)
-      : store_(store), catalogue_(catalogue), devices_(devices), safe_configs_(solver) {}
+             SpaceSolver& solver, const KeptIndex& kept)
+      : store_(store),
+        catalogue_(catalogue),
+        devices_(devices),
+        safe_configs_(solver),
+        kept_(kept) {}
 
+  // Publishes what a crash held back, of sweeps with higher ids.
+  void Complete(int64_t sweep_id);
+  // Takes the index that was kept, and what was published since. NOT_FOUND: there is none, or it is
+  // not of this store and program.
+  absl::Status LoadKept();
   // Reads every record there is.
   absl::Status Load();
   // Kernels that are not in the catalogue are known by their newest record's source.
-  absl::Status Learn(const db::RecordRow& newest, Kernels& kernels) const;
+  absl::Status Learn(const std::string& name, const std::string& hash, Kernels& kernels) const;
+  // The same; those whose source cannot be read are noted.
+  void LearnOrNote(const db::RecordRow& newest, Kernels& kernels) const;
+  void SetState(State state);
+  // Has the index kept if much of it is in no file.
+  void KeepIfWorthwhile();
+  absl::Status Keep(const Cancelled& cancelled);
   State state() const;
   absl::StatusOr<Place> PlaceOf(const std::string& device, const SeenDevices& seen) const;
   absl::StatusOr<Found> Find(const RecordQuery& query) const;
@@ -129,11 +152,16 @@ class RecordBook {
   const Catalogue& catalogue_;
   const Devices& devices_;
   mutable SafeConfigs safe_configs_;
+  const KeptIndex kept_;
+  int64_t settled_sweep_ = 0;           // all up to it had been published when the book was opened
   std::vector<db::RecordRow> shipped_;  // under the store's own
   std::function<void()> published_;
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;
   State state_;  // guarded by mutex_
+  std::atomic<bool> keeping_ = false;
+  // The last: it uses all of the above.
+  Executor keeper_{/*threads_max=*/1, /*queue_max=*/1, Executor::Priority::kLow};
 };
 
 }  // namespace tune::server

@@ -56,10 +56,10 @@ grpc::ServerUnaryReactor* RecordService::ListRecords(grpc::CallbackServerContext
                                                      v1::ListRecordsResponse* response) {
   return AnswerOn(executors_.reads, context, [=, this] {
     const std::shared_ptr<const LookupIndex> snapshot = records_.snapshot();
-    for (const LookupIndex::Record& record : snapshot->Records()) {
-      if (request->kernel_name().empty() || record->kernel_name == request->kernel_name()) {
-        *response->add_records() = ToProto(*record);
-      }
+    const std::string& kernel = request->kernel_name();
+    for (const LookupIndex::Record& record :
+         kernel.empty() ? snapshot->Records() : snapshot->Records(kernel)) {
+      *response->add_records() = ToProto(*record);
     }
     response->set_snapshot_id(snapshot->snapshot_id());
     return absl::OkStatus();

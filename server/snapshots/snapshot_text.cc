@@ -26,6 +26,8 @@ using Texts = google::protobuf::RepeatedPtrField<std::string>;
 
 constexpr char kFormat[] = "tunectl snapshot";
 constexpr int kVersion = 1;
+// Of a record's line: what has more than fits is not even tried.
+constexpr size_t kLineBytesMin = 400;
 
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
@@ -206,6 +208,11 @@ void Sort(std::vector<LookupIndex::Record>& records) {
             [&](const auto& a, const auto& b) { return key(a) < key(b); });
 }
 
+absl::Status TooLong(size_t bytes_max) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a snapshot of these records has more than ", bytes_max >> 20, " MiB"));
+}
+
 // A JSON array, one element on a line.
 class Lines {
  public:
@@ -216,9 +223,7 @@ class Lines {
   absl::Status Add(const Json& json) {
     absl::StrAppend(&text_, first_ ? "\n" : ",\n", Line(json));
     first_ = false;
-    if (text_.size() <= bytes_max_) return absl::OkStatus();
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a snapshot of these records has more than ", bytes_max_ >> 20, " MiB"));
+    return text_.size() <= bytes_max_ ? absl::OkStatus() : TooLong(bytes_max_);
   }
   void End() { text_ += first_ ? "]" : "\n]"; }
 
@@ -236,6 +241,7 @@ absl::Status NoSnapshot(absl::string_view why) {
 }  // namespace
 
 absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t bytes_max) {
+  if (knowledge.index->record_count() > bytes_max / kLineBytesMin) return TooLong(bytes_max);
   std::vector<LookupIndex::Record> records = knowledge.index->Records();
   // The newest is the first.
   Json header = {{"format", kFormat},

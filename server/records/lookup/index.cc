@@ -2,12 +2,41 @@
 #include "server/records/lookup/index.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/records/lookup/kernel_index.h"
+#include "server/records/lookup/record_file.h"
+#include "tuner/status_macros.h"
 
 namespace tune::server {
+namespace {
+
+using Json = nlohmann::json;
+
+void NewestFirst(std::vector<LookupIndex::Record>& records) {
+  std::stable_sort(records.begin(), records.end(),
+                   [](const auto& a, const auto& b) { return a->id > b->id; });
+}
+
+absl::StatusOr<Json> DirectoryOf(const RecordFile& file) {
+  Json directory = Json::parse(file.directory(), nullptr, /*allow_exceptions=*/false);
+  if (directory.is_object()) return directory;
+  return absl::DataLossError("an index of records has no directory");
+}
+
+// Under another policy than before, with newer records.
+std::shared_ptr<const KernelIndex> Rebuilt(const KernelIndex* before, const KernelPolicy& policy,
+                                           const std::vector<LookupIndex::Record>& newer) {
+  std::vector<LookupIndex::Record> records;
+  if (before != nullptr) records = before->CurrentRecords();
+  std::reverse(records.begin(), records.end());
+  records.insert(records.end(), newer.begin(), newer.end());
+  return KernelIndex::Build(policy, std::move(records));
+}
+
+}  // namespace
 
 std::shared_ptr<const LookupIndex> LookupIndex::Build(std::vector<db::RecordRow> records,
                                                       const std::vector<KernelPolicy>& policies) {
@@ -31,6 +60,69 @@ std::shared_ptr<const LookupIndex> LookupIndex::Build(std::vector<db::RecordRow>
   return index;
 }
 
+absl::StatusOr<std::shared_ptr<const LookupIndex>> LookupIndex::Open(
+    const std::shared_ptr<const RecordFile>& file, const std::vector<KernelPolicy>& policies) {
+  ASSIGN_OR_RETURN(const Json directory, DirectoryOf(*file));
+  std::shared_ptr<LookupIndex> index(new LookupIndex());
+  for (const KernelPolicy& policy : policies) {
+    index->kernels_[policy.kernel_name] = KernelIndex::Build(policy, {});
+  }
+  try {  // the library tells in no other way that a member is missing
+    directory.at("snapshot_id").get_to(index->snapshot_id_);
+    for (const Json& saved : directory.at("kernels")) {
+      const std::string name = saved.at("name").get<std::string>();
+      std::shared_ptr<const KernelIndex>& kernel = index->kernels_[name];
+      const KernelPolicy policy =
+          kernel != nullptr ? kernel->policy() : KernelPolicy{.kernel_name = name};
+      ASSIGN_OR_RETURN(kernel, KernelIndex::Open(policy, file, saved));
+    }
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(absl::StrCat("an index of records: ", error.what()));
+  }
+  return index;
+}
+
+absl::Status LookupIndex::Save(const std::string& path, const std::string& note,
+                               const RecordCodec& codec, const Cancelled& cancelled) const {
+  ASSIGN_OR_RETURN(const std::unique_ptr<RecordFileWriter> file, RecordFileWriter::Create(path));
+  Json directory = {{"note", note}, {"snapshot_id", snapshot_id_}, {"kernels", Json::array()}};
+  for (const auto& [name, kernel] : kernels_) {
+    if (kernel->record_count() == 0) continue;
+    ASSIGN_OR_RETURN(Json saved, kernel->Save(*file, codec, cancelled));
+    directory["kernels"].push_back(std::move(saved));
+  }
+  return file->Finish(directory.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+absl::StatusOr<std::string> LookupIndex::NoteOf(const RecordFile& file) {
+  ASSIGN_OR_RETURN(const Json directory, DirectoryOf(file));
+  const auto note = directory.find("note");
+  if (note != directory.end() && note->is_string()) return note->get<std::string>();
+  return absl::DataLossError("an index of records has no note");
+}
+
+std::shared_ptr<const LookupIndex> LookupIndex::With(
+    const std::vector<Record>& records, const std::vector<KernelPolicy>& policies) const {
+  std::map<std::string, KernelPolicy> by_name;
+  for (const KernelPolicy& policy : policies) by_name[policy.kernel_name] = policy;
+  std::shared_ptr<LookupIndex> index(new LookupIndex(*this));
+  std::map<std::string, std::vector<Record>> by_kernel;
+  for (const Record& record : records) {
+    index->snapshot_id_ = std::max(index->snapshot_id_, record->id);
+    by_kernel[record->kernel_name].push_back(record);
+  }
+  for (const auto& [name, of_kernel] : by_kernel) {
+    std::shared_ptr<const KernelIndex>& kernel = index->kernels_[name];
+    const auto known = by_name.find(name);
+    const KernelPolicy policy =
+        known != by_name.end() ? known->second : KernelPolicy{.kernel_name = name};
+    kernel = kernel != nullptr && kernel->policy() == policy
+                 ? kernel->With(of_kernel)
+                 : Rebuilt(kernel.get(), policy, of_kernel);
+  }
+  return index;
+}
+
 std::shared_ptr<const LookupIndex> LookupIndex::With(db::RecordRow record,
                                                      const KernelPolicy& policy) const {
   std::shared_ptr<LookupIndex> index(new LookupIndex(*this));
@@ -41,11 +133,7 @@ std::shared_ptr<const LookupIndex> LookupIndex::With(db::RecordRow record,
     kernel = kernel->With(added);
     return index;
   }
-  std::vector<Record> records;
-  if (kernel != nullptr) records = kernel->CurrentRecords();
-  std::reverse(records.begin(), records.end());
-  records.push_back(added);
-  kernel = KernelIndex::Build(policy, std::move(records));
+  kernel = Rebuilt(kernel.get(), policy, {added});
   return index;
 }
 
@@ -55,9 +143,40 @@ std::vector<LookupIndex::Record> LookupIndex::Records() const {
     const std::vector<Record> of_kernel = kernel->CurrentRecords();
     records.insert(records.end(), of_kernel.begin(), of_kernel.end());
   }
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record& a, const Record& b) { return a->id > b->id; });
+  NewestFirst(records);
   return records;
+}
+
+std::vector<LookupIndex::Record> LookupIndex::Records(const std::string& kernel_name) const {
+  const auto kernel = kernels_.find(kernel_name);
+  if (kernel == kernels_.end()) return {};
+  std::vector<Record> records = kernel->second->CurrentRecords();
+  NewestFirst(records);
+  return records;
+}
+
+std::vector<LookupIndex::Record> LookupIndex::UnsavedSince(int64_t id) const {
+  std::vector<Record> records;
+  for (const auto& [name, kernel] : kernels_) {
+    for (const Record& record : kernel->unsaved()) {
+      if (record->id > id) records.push_back(record);
+    }
+  }
+  std::sort(records.begin(), records.end(),
+            [](const Record& a, const Record& b) { return a->id < b->id; });
+  return records;
+}
+
+size_t LookupIndex::unsaved_count() const {
+  size_t count = 0;
+  for (const auto& [name, kernel] : kernels_) count += kernel->unsaved().size();
+  return count;
+}
+
+size_t LookupIndex::record_count() const {
+  size_t count = 0;
+  for (const auto& [name, kernel] : kernels_) count += kernel->record_count();
+  return count;
 }
 
 LookupAnswer LookupIndex::Lookup(const LookupQuery& query, Accept accept) const {

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "db/store.h"
+#include "tuner/cancelled.h"
 #include "tuner/problem.h"
 
 namespace tune::server {
@@ -47,12 +48,14 @@ enum class Match { kExact = 1, kBucketed = 2, kNearest = 3, kOtherDevice = 4, kN
 
 struct LookupAnswer {
   Match match = Match::kNone;
-  std::string reason;                     // one sentence: what differs, both values, how far
-  const db::RecordRow* record = nullptr;  // of the index; null for kNone
-  const Config* config = nullptr;         // the record's
+  std::string reason;                           // one sentence: what differs, both values, how far
+  std::shared_ptr<const db::RecordRow> record;  // null for kNone
+  const Config* config = nullptr;               // the record's
 };
 
 class KernelIndex;
+class RecordFile;
+struct RecordCodec;
 
 // Immutable. Thread-safe.
 class LookupIndex {
@@ -64,9 +67,21 @@ class LookupIndex {
   // REQUIRES: the records are current ones, at most one of each key.
   static std::shared_ptr<const LookupIndex> Build(std::vector<db::RecordRow> records,
                                                   const std::vector<KernelPolicy>& policies);
+  // What Save wrote, with the policies of today. DATA_LOSS: it is not as it was written.
+  static absl::StatusOr<std::shared_ptr<const LookupIndex>> Open(
+      const std::shared_ptr<const RecordFile>& file, const std::vector<KernelPolicy>& policies);
+  // Writes it to a file, with a note to whoever opens that. CANCELLED.
+  absl::Status Save(const std::string& path, const std::string& note, const RecordCodec& codec,
+                    const Cancelled& cancelled) const;
+  // Of a file that Save wrote. DATA_LOSS.
+  static absl::StatusOr<std::string> NoteOf(const RecordFile& file);
+
   // The same and a record that is newer than all, in the place of what there is of its key. Shares
   // all but the record's kernel with this index. `policy` is today's of that kernel.
   std::shared_ptr<const LookupIndex> With(db::RecordRow record, const KernelPolicy& policy) const;
+  // The same and several, oldest first. `policies` are today's.
+  std::shared_ptr<const LookupIndex> With(const std::vector<Record>& records,
+                                          const std::vector<KernelPolicy>& policies) const;
 
   // The first that there is of: the same problem, the same bucket, the nearest problem, all on the
   // device; the same for another source of the kernel (as kNearest); the same problem or bucket on
@@ -79,6 +94,13 @@ class LookupIndex {
   int64_t snapshot_id() const { return snapshot_id_; }
   // The current ones, newest first. Looks at every record.
   std::vector<Record> Records() const;
+  // Of one kernel.
+  std::vector<Record> Records(const std::string& kernel_name) const;
+  // Those that are in no file and newer than a record, oldest first; replaced ones are among them.
+  std::vector<Record> UnsavedSince(int64_t id) const;
+  size_t unsaved_count() const;
+  // At least as many as are current, and not many more.
+  size_t record_count() const;
 
  private:
   LookupIndex() = default;

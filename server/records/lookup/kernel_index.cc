@@ -97,7 +97,7 @@ struct KernelIndex::Located {
 
 struct KernelIndex::Found {
   Match match = Match::kNone;
-  const db::RecordRow* record = nullptr;
+  Record record;
   size_t refused = 0;  // records that `accept` did not take
 };
 
@@ -124,7 +124,8 @@ std::shared_ptr<const KernelIndex> KernelIndex::With(const Record& record) const
   // The first other source or device: now a wildcard needs trees of its own.
   if ((index->AnyHash() == kAny) != (AnyHash() == kAny) ||
       (index->AnyDevice() == kAny) != (AnyDevice() == kAny)) {
-    return Build(policy_, std::move(index->records_));
+    index->AddTrees();
+    return index;
   }
   Located located = index->Locate(record->key.problem, record->key.target);
   const uint32_t rank = index->RankOf(index->records_.size() - 1);
@@ -140,14 +141,30 @@ std::shared_ptr<const KernelIndex> KernelIndex::With(const Record& record) const
   return index;
 }
 
+std::shared_ptr<const KernelIndex> KernelIndex::With(const std::vector<Record>& records) const {
+  std::shared_ptr<KernelIndex> index(new KernelIndex(*this));
+  for (const Record& record : records) {
+    index->records_.push_back(record);
+    index->Describe(*record);
+  }
+  index->AddTrees();
+  return index;
+}
+
 std::vector<KernelIndex::Record> KernelIndex::CurrentRecords() const {
   std::vector<Record> current;
   std::unordered_set<std::string> seen;
   for (auto record = records_.rbegin(); record != records_.rend(); ++record) {
     if (seen.insert(KeyText((*record)->key)).second) current.push_back(*record);
   }
+  for (size_t position = saved_count(); position > 0; --position) {
+    const Record record = ReadSaved(position - 1);
+    if (record != nullptr && !seen.contains(KeyText(record->key))) current.push_back(record);
+  }
   return current;
 }
+
+size_t KernelIndex::record_count() const { return saved_count() + records_.size(); }
 
 int64_t KernelIndex::Intern(absl::string_view text) {
   // From 1: kAny is 0.
@@ -173,11 +190,29 @@ void KernelIndex::Describe(const db::RecordRow& record) {
 
 uint32_t KernelIndex::RankOf(size_t position) const {
   const bool warm = records_[position]->key.cache_mode == CacheMode::kWarm;
-  return (warm ? kWarmBit : 0) | (kOldest - static_cast<uint32_t>(position));
+  return (warm ? kWarmBit : 0) | (kOldest - static_cast<uint32_t>(saved_count() + position));
 }
 
-const db::RecordRow& KernelIndex::At(uint32_t rank) const {
-  return *records_[kOldest - (rank & ~kWarmBit)];
+KernelIndex::Record KernelIndex::At(uint32_t rank) const {
+  const size_t position = kOldest - (rank & ~kWarmBit);
+  if (position < saved_count()) return ReadSaved(position);
+  const size_t unsaved = position - saved_count();
+  return unsaved < records_.size() ? records_[unsaved] : nullptr;
+}
+
+KernelIndex::Record KernelIndex::ReadSaved(size_t position) const {
+  absl::StatusOr<db::RecordRow> record =
+      saved_->file->ReadRecord(saved_->places[2 * position], saved_->places[2 * position + 1]);
+  if (!record.ok()) return nullptr;
+  return std::make_shared<const db::RecordRow>(*std::move(record));
+}
+
+const PointTree* KernelIndex::SavedTree(Key key, size_t axes) const {
+  if (saved_ == nullptr) return nullptr;
+  if (key[kHashSlot] == kAny) key[kHashSlot] = saved_->any_hash;
+  if (key[kDeviceSlot] == kAny) key[kDeviceSlot] = saved_->any_device;
+  const auto tree = saved_->trees.find(key);
+  return tree != saved_->trees.end() && tree->second->axes() == axes ? tree->second.get() : nullptr;
 }
 
 KernelIndex::Located KernelIndex::Locate(const Problem& problem, const std::string& target) const {
@@ -234,6 +269,7 @@ void KernelIndex::AddTrees() {
       there.ranks.push_back(RankOf(position));
     }
   }
+  trees_.clear();
   trees_.reserve(points.size());
   for (auto& [key, there] : points) {
     trees_[key] =
@@ -246,8 +282,11 @@ KernelIndex::Found KernelIndex::SearchTree(Located& located, int64_t hash, int64
   Found found;
   located.key[kHashSlot] = hash;
   located.key[kDeviceSlot] = device;
-  auto tree = trees_.find(located.key);
-  if (tree == trees_.end()) return found;
+  std::vector<const PointTree*> trees;
+  if (const PointTree* saved = SavedTree(located.key, located.place.size())) trees.push_back(saved);
+  const auto own = trees_.find(located.key);
+  if (own != trees_.end()) trees.push_back(own->second.get());
+  if (trees.empty()) return found;
   const double infinity = std::numeric_limits<double>::infinity();
   const Axes lowest(located.place.size(), -infinity);
   const Axes highest(located.place.size(), infinity);
@@ -259,19 +298,33 @@ KernelIndex::Found KernelIndex::SearchTree(Located& located, int64_t hash, int64
       {Match::kBucketed, {located.bucket_low, located.bucket_high}},
       {Match::kNearest, {lowest, highest}},
   };
+  std::set<Axes> refused;  // of a place the best record is asked about, and no other
   auto take = [&](Match match, PointTree::Hit hit) {
-    const db::RecordRow& record = At(hit.rank);
-    if (!accept(record)) return false;
+    const Record record = At(hit.rank);
+    if (record == nullptr) return false;
+    if (!accept(*record)) {
+      refused.insert(Locate(record->key.problem, record->key.target).place);
+      return false;
+    }
+    const auto place = [&] { return Locate(record->key.problem, record->key.target).place; };
+    if (!refused.empty() && refused.contains(place())) return false;
     found.match = match;
-    found.record = &record;
+    found.record = record;
     return true;
   };
   for (const auto& [match, box] : kinds) {
     if (match > last) break;
-    const PointTree::Hit best = tree->second->Nearest(located.place, box);
+    PointTree::Hit best;
+    for (const PointTree* tree : trees) best = std::min(best, tree->Nearest(located.place, box));
     if (best.rank == PointTree::Hit().rank) continue;  // nothing in the box
     if (take(match, best)) return found;
-    for (PointTree::Hit hit : tree->second->Nearest(located.place, box, kMaxTried)) {
+    std::vector<PointTree::Hit> hits;
+    for (const PointTree* tree : trees) {
+      const auto of_tree = tree->Nearest(located.place, box, kMaxTried);
+      hits.insert(hits.end(), of_tree.begin(), of_tree.end());
+    }
+    std::sort(hits.begin(), hits.end());
+    for (const PointTree::Hit hit : hits) {
       if (hit != best && take(match, hit)) return found;
       ++found.refused;
     }
@@ -319,7 +372,7 @@ LookupAnswer KernelIndex::Lookup(const LookupQuery& query, Accept accept) const 
     answer.reason = MissingReason(query, dtypes_by_target_, policy_.dims, found.refused);
     return answer;
   }
-  answer.config = &found.record->trial.config;
+  answer.config = &answer.record->trial.config;
   answer.reason = ExplainMatch(found.match, query, *found.record, policy_.dims, wanted_hash);
   return answer;
 }

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "absl/container/inlined_vector.h"
 #include "server/records/lookup/index.h"
 #include "server/records/lookup/point_tree.h"
+#include "server/records/lookup/record_file.h"
+#include "tuner/cancelled.h"
 
 namespace tune::server {
 
@@ -25,21 +28,46 @@ class KernelIndex {
   // REQUIRES: `records` are of one kernel name, oldest first.
   static std::shared_ptr<const KernelIndex> Build(const KernelPolicy& policy,
                                                   std::vector<Record> records);
+  // One that Save described, under today's policy. DATA_LOSS.
+  static absl::StatusOr<std::shared_ptr<const KernelIndex>> Open(
+      const KernelPolicy& policy, std::shared_ptr<const RecordFile> file,
+      const nlohmann::json& saved);
+  // Adds it to a file, and says what is where. CANCELLED.
+  absl::StatusOr<nlohmann::json> Save(RecordFileWriter& file, const RecordCodec& codec,
+                                      const Cancelled& cancelled) const;
   // The same and a record that is newer than all. It replaces what there is of its key.
   std::shared_ptr<const KernelIndex> With(const Record& record) const;
+  // The same and several, oldest first.
+  std::shared_ptr<const KernelIndex> With(const std::vector<Record>& records) const;
 
   LookupAnswer Lookup(const LookupQuery& query, Accept accept) const;
 
   const KernelPolicy& policy() const { return policy_; }
   // The newest of each key, newest first.
   std::vector<Record> CurrentRecords() const;
+  // Those that are in no file, oldest first; among them what newer ones replaced.
+  const std::vector<Record>& unsaved() const { return records_; }
+  // With those that newer ones replaced since the file was written.
+  size_t record_count() const;
 
  private:
   // Hash, device, target, dtype, names of the dims, then the values that must be the same.
   using Key = absl::InlinedVector<int64_t, 10>;
+  using Trees = absl::flat_hash_map<Key, std::shared_ptr<const PointTree>>;
   struct Located;
   struct Found;
   struct Points;
+  // What a file has: the first of the records, and trees of them alone.
+  struct Saved {
+    std::shared_ptr<const RecordFile> file;
+    absl::Span<const uint64_t> places;  // of each record, oldest first: where, how many bytes
+    // As AnyHash and AnyDevice were.
+    int64_t any_hash = 0;
+    int64_t any_device = 0;
+    Trees trees;
+
+    size_t record_count() const { return places.size() / 2; }
+  };
 
   explicit KernelIndex(const KernelPolicy& policy) : policy_(policy) {}
   int64_t Intern(absl::string_view text);
@@ -48,8 +76,14 @@ class KernelIndex {
   int64_t AnyHash() const;
   int64_t AnyDevice() const;
   void Describe(const db::RecordRow& record);
+  size_t saved_count() const { return saved_ == nullptr ? 0 : saved_->record_count(); }
+  // `position`: in records_.
   uint32_t RankOf(size_t position) const;
-  const db::RecordRow& At(uint32_t rank) const;
+  // Null: it is in a file that is damaged.
+  Record At(uint32_t rank) const;
+  Record ReadSaved(size_t position) const;
+  // Null: there is none of so many axes.
+  const PointTree* SavedTree(Key key, size_t axes) const;
   Located Locate(const Problem& problem, const std::string& target) const;
   std::vector<Key> KeysOf(const db::RecordRow& record, Located& located) const;
   void AddTrees();
@@ -57,12 +91,14 @@ class KernelIndex {
   Found Search(const std::string& wanted_hash, const LookupQuery& query, Accept accept) const;
 
   const KernelPolicy policy_;
-  std::vector<Record> records_;  // oldest first; those that newer ones replaced are in no tree
+  std::shared_ptr<const Saved> saved_;  // null: there is no file
+  // Newer than those of the file, oldest first; those that newer ones replaced are in no tree.
+  std::vector<Record> records_;
   std::set<int64_t> hashes_;
   std::set<int64_t> devices_;
   std::map<std::string, std::set<std::string>> dtypes_by_target_;
   absl::flat_hash_map<std::string, int64_t> ids_;  // of every text in a key
-  absl::flat_hash_map<Key, std::shared_ptr<const PointTree>> trees_;
+  Trees trees_;                                    // of records_
 };
 
 }  // namespace tune::server

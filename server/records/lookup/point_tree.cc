@@ -65,16 +65,28 @@ PointTree::PointTree(size_t axes, absl::Span<const double> coordinates, std::vec
                           [&](uint32_t a, uint32_t b) { return point(a) == point(b); }),
               order.end());
   Arrange(0, order.size(), 0, coordinates, order);  // without axes there is one point at most
+  own_ranks_.reserve(order.size());
+  own_coordinates_.reserve(order.size() * axes);
   for (uint32_t i : order) {
-    ranks_.push_back(ranks[i]);
-    coordinates_.insert(coordinates_.end(), point(i).begin(), point(i).end());
+    own_ranks_.push_back(ranks[i]);
+    own_coordinates_.insert(own_coordinates_.end(), point(i).begin(), point(i).end());
   }
+  ranks_ = own_ranks_;
+  coordinates_ = own_coordinates_;
+}
+
+PointTree PointTree::Over(size_t axes, absl::Span<const double> coordinates,
+                          absl::Span<const uint32_t> ranks) {
+  PointTree tree(axes);
+  tree.coordinates_ = coordinates;
+  tree.ranks_ = ranks;
+  return tree;
 }
 
 PointTree PointTree::With(absl::Span<const double> place, uint32_t rank) const {
-  std::vector<double> coordinates = coordinates_;
+  std::vector<double> coordinates(coordinates_.begin(), coordinates_.end());
   coordinates.insert(coordinates.end(), place.begin(), place.end());
-  std::vector<uint32_t> ranks = ranks_;
+  std::vector<uint32_t> ranks(ranks_.begin(), ranks_.end());
   ranks.push_back(rank);
   return PointTree(axes_, coordinates, std::move(ranks));
 }

@@ -31,6 +31,11 @@ class PointTree {
   // `coordinates` has `axes` numbers for each rank; of points at one place the one of lowest rank
   // is kept. REQUIRES: no number is not-a-number.
   PointTree(size_t axes, absl::Span<const double> coordinates, std::vector<uint32_t> ranks);
+  // One that was laid out before, of its own arrays, which must outlive it. REQUIRES: `coordinates`
+  // has `axes` numbers for each rank.
+  static PointTree Over(size_t axes, absl::Span<const double> coordinates,
+                        absl::Span<const uint32_t> ranks);
+  PointTree(PointTree&&) = default;
 
   // The same and one point more.
   PointTree With(absl::Span<const double> place, uint32_t rank) const;
@@ -40,18 +45,26 @@ class PointTree {
   // The best one alone, without an allocation. Its rank is the maximum if the box is empty.
   Hit Nearest(absl::Span<const double> query, const Box& box) const;
 
+  size_t axes() const { return axes_; }
   size_t size() const { return ranks_.size(); }
+  // In the tree's order: what Over takes.
+  absl::Span<const double> coordinates() const { return coordinates_; }
+  absl::Span<const uint32_t> ranks() const { return ranks_; }
 
  private:
   template <typename Best>
   struct Search;
 
+  explicit PointTree(size_t axes) : axes_(axes) {}
   void Arrange(size_t begin, size_t end, size_t axis, absl::Span<const double> coordinates,
                std::vector<uint32_t>& order);
 
   const size_t axes_;
-  std::vector<uint32_t> ranks_;
-  std::vector<double> coordinates_;  // of ranks_, in the tree's order
+  absl::Span<const uint32_t> ranks_;
+  absl::Span<const double> coordinates_;  // of ranks_, in the tree's order
+  // What the two are of, unless somebody else has it.
+  std::vector<uint32_t> own_ranks_;
+  std::vector<double> own_coordinates_;
 };
 
 }  // namespace tune::server

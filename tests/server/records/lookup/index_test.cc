@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/lookup/index.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <set>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/records/lookup/record_file.h"
 #include "server/records/lookup/reason.h"
 
 namespace tune::server {
@@ -219,38 +227,183 @@ TEST(LookupIndexTest, TiesAreBrokenTheSameWayWhateverTheOrder) {
   }
 }
 
+// Among few enough keys that newer records replace older ones. Devices and sources come later.
+db::RecordRow RandomRecord(int64_t id, std::mt19937& random) {
+  db::RecordRow record =
+      Record(id, At(64 << random() % 6, 1 + random() % 12, random() % 2, random() % 3));
+  if (id > 50 && random() % 4 == 0) record.key.device_name = kH100;
+  if (id > 100 && random() % 4 == 0) record.key.kernel_hash = "hash-of-last-week";
+  if (random() % 4 == 0) record.key.cache_mode = CacheMode::kWarm;
+  return record;
+}
+
+void Replace(const db::RecordRow& record, std::vector<db::RecordRow>& current) {
+  std::erase_if(current, [&](const db::RecordRow& old) {
+    return old.key.problem == record.key.problem &&
+           old.key.kernel_hash == record.key.kernel_hash &&
+           old.key.device_name == record.key.device_name &&
+           old.key.cache_mode == record.key.cache_mode;
+  });
+  current.push_back(record);
+}
+
+void ExpectSameAnswers(const LookupIndex& index, const LookupIndex& other, std::mt19937& random) {
+  for (int i = 0; i < 200; ++i) {
+    LookupQuery query = Ask(At(1 + random() % 4096, 1 + random() % 16, random() % 2));
+    if (random() % 4 == 0) query.device_name = kH100;
+    if (random() % 4 == 0) query.kernel_hash = "hash-of-last-week";
+    const int64_t refused = 2 + static_cast<int64_t>(random() % 6);
+    const auto takes = [&](const db::RecordRow& row) { return row.id % refused != 0; };
+    EXPECT_EQ(IdOf(index.Lookup(query)), IdOf(other.Lookup(query)));
+    EXPECT_EQ(index.Lookup(query, takes).reason, other.Lookup(query, takes).reason);
+    EXPECT_EQ(IdOf(index.Lookup(query, takes)), IdOf(other.Lookup(query, takes)));
+  }
+}
+
 // Published one after the other, as a daemon does, or read from the store at its next start.
 TEST(LookupIndexTest, APublishGivesTheSameAnswersAsANewIndex) {
   std::mt19937 random(5);
   std::vector<db::RecordRow> current;
   auto index = LookupIndex::Build({}, {Policy()});
   for (int64_t id = 1; id <= 300; ++id) {
-    db::RecordRow record =
-        Record(id, At(64 << random() % 6, 1 + random() % 12, random() % 2, random() % 3));
-    if (id > 50 && random() % 4 == 0) record.key.device_name = kH100;
-    if (id > 100 && random() % 4 == 0) record.key.kernel_hash = "hash-of-last-week";
-    if (random() % 4 == 0) record.key.cache_mode = CacheMode::kWarm;
-    std::erase_if(current, [&](const db::RecordRow& old) {
-      return old.key.problem == record.key.problem &&
-             old.key.kernel_hash == record.key.kernel_hash &&
-             old.key.device_name == record.key.device_name &&
-             old.key.cache_mode == record.key.cache_mode;
-    });
-    current.push_back(record);
+    const db::RecordRow record = RandomRecord(id, random);
+    Replace(record, current);
     index = index->With(record, Policy());
     EXPECT_EQ(index->snapshot_id(), id);
     ASSERT_EQ(index->Records().size(), current.size());
     EXPECT_EQ(index->Records()[0]->id, id);
-    if (id % 20 != 0) continue;
-    const auto built = Index(current);
-    for (int i = 0; i < 200; ++i) {
-      LookupQuery query = Ask(At(1 + random() % 4096, 1 + random() % 16, random() % 2));
-      if (random() % 4 == 0) query.device_name = kH100;
-      if (random() % 4 == 0) query.kernel_hash = "hash-of-last-week";
-      const auto takes = [](const db::RecordRow& row) { return row.id % 7 != 0; };
-      EXPECT_EQ(IdOf(index->Lookup(query)), IdOf(built->Lookup(query))) << id;
-      EXPECT_EQ(index->Lookup(query, takes).reason, built->Lookup(query, takes).reason) << id;
+    SCOPED_TRACE(id);
+    if (id % 20 == 0) ExpectSameAnswers(*index, *Index(current), random);
+  }
+}
+
+// An index in a file, of records that stay here.
+class KeptIndexTest : public testing::Test {
+ protected:
+  KeptIndexTest() {
+    std::string folder = (std::filesystem::temp_directory_path() / "index_XXXXXX").string();
+    folder_ = mkdtemp(folder.data());
+  }
+  ~KeptIndexTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return folder_ + "/records.index"; }
+  RecordCodec codec() {
+    return {.encode =
+                [this](const db::RecordRow& record) {
+                  records_.push_back(record);
+                  return absl::StrCat(records_.size() - 1);
+                },
+            .decode = [this](absl::string_view text) -> absl::StatusOr<db::RecordRow> {
+              size_t place = 0;
+              if (absl::SimpleAtoi(text, &place) && place < records_.size()) return records_[place];
+              return absl::DataLossError("no such record");
+            }};
+  }
+  absl::Status Save(const LookupIndex& index) { return index.Save(path(), "a note", codec(), {}); }
+  absl::StatusOr<std::shared_ptr<const LookupIndex>> Open(const KernelPolicy& policy = Policy()) {
+    auto file = RecordFile::Open(path(), codec());
+    if (!file.ok()) return file.status();
+    return LookupIndex::Open(*file, {policy});
+  }
+  std::shared_ptr<const LookupIndex> Kept(const LookupIndex& index) {
+    EXPECT_TRUE(Save(index).ok());
+    return Open().value();
+  }
+
+ private:
+  std::string folder_;
+  std::vector<db::RecordRow> records_;
+};
+
+TEST_F(KeptIndexTest, GivesTheSameAnswersAsANewIndex) {
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    std::vector<db::RecordRow> current;
+    std::vector<LookupIndex::Record> batch;
+    auto index = LookupIndex::Build({}, {Policy()});
+    // One after the other, or those of a while at once; written at another moment for each seed.
+    const bool at_once = seed % 2 == 0;
+    for (int64_t id = 1; id <= 240; ++id) {
+      const db::RecordRow record = RandomRecord(id, random);
+      Replace(record, current);
+      batch.push_back(std::make_shared<const db::RecordRow>(record));
+      if (at_once && id % 10 == 0) index = index->With(std::exchange(batch, {}), {Policy()});
+      if (!at_once) index = index->With(record, Policy());
+      if (id % (30 + 10 * seed) == 0) {
+        index = Kept(*index);
+        EXPECT_EQ(index->unsaved_count(), 0u);
+        EXPECT_EQ(index->record_count(), current.size());
+      }
+      if (id % 20 != 0) continue;
+      EXPECT_EQ(index->snapshot_id(), id);
+      ASSERT_EQ(index->Records().size(), current.size());
+      EXPECT_EQ(index->Records("attention").front()->id, id);
+      ExpectSameAnswers(*index, *Index(current), random);
     }
+  }
+}
+
+TEST_F(KeptIndexTest, TellsWhatIsNewSinceItWasWritten) {
+  auto index = Kept(*Index({Record(1, At(4096, 8)), Record(2, At(64, 8))}));
+  index = index->With(Record(3, At(128, 8)), Policy())->With(Record(4, At(256, 8)), Policy());
+  EXPECT_EQ(index->unsaved_count(), 2u);
+  ASSERT_EQ(index->UnsavedSince(3).size(), 1u);
+  EXPECT_EQ(index->UnsavedSince(3)[0]->id, 4);
+  EXPECT_EQ(LookupIndex::NoteOf(*RecordFile::Open(path(), codec()).value()).value(), "a note");
+  EXPECT_TRUE(index->Records("rope").empty());
+}
+
+TEST_F(KeptIndexTest, AnotherPolicyThanThenHolds) {
+  ASSERT_TRUE(Save(*Index({Record(1, At(4096, 8, 0))})).ok());
+  KernelPolicy later = Policy();
+  later.dims["causal"] = DimMatch::kIgnored;
+  EXPECT_EQ(Open().value()->Lookup(Ask(At(4096, 8, 1))).match, Match::kNone);
+  EXPECT_EQ(Open(later).value()->Lookup(Ask(At(4096, 8, 1))).match, Match::kExact);
+  later = Policy();
+  later.kernel_hash = "hash-of-tomorrow";
+  LookupQuery unnamed = Ask(At(4096, 8, 0));
+  unnamed.kernel_hash = "";
+  EXPECT_EQ(Open().value()->Lookup(unnamed).match, Match::kExact);
+  EXPECT_EQ(Open(later).value()->Lookup(unnamed).match, Match::kNearest) << "of another source";
+}
+
+TEST_F(KeptIndexTest, AnEndedWriterLeavesTheFileAsItWas) {
+  ASSERT_TRUE(Save(*Index({Record(1, At(4096, 8))})).ok());
+  const auto ended = [] { return true; };
+  const absl::Status status =
+      Index({Record(2, At(64, 8))})->Save(path(), "another note", codec(), ended);
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(Open().value()->snapshot_id(), 1);
+  EXPECT_FALSE(std::filesystem::exists(path() + ".part"));
+}
+
+TEST_F(KeptIndexTest, ADamagedFileIsRefusedOrAnswersLess) {
+  EXPECT_TRUE(absl::IsNotFound(Open().status()));
+  std::mt19937 random(3);
+  std::vector<db::RecordRow> records;
+  for (int64_t id = 1; id <= 60; ++id) Replace(RandomRecord(id, random), records);
+  const auto whole = Index(records);
+  ASSERT_TRUE(Save(*whole).ok());
+  std::ifstream file(path(), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const auto spoil = [&](const std::string& spoiled) {
+    // A new file: what is mapped must not change.
+    std::filesystem::remove(path());
+    std::ofstream(path(), std::ios::binary) << spoiled;
+    return Open();
+  };
+  EXPECT_TRUE(absl::IsDataLoss(spoil("").status()));
+  EXPECT_TRUE(absl::IsDataLoss(spoil(bytes.substr(0, bytes.size() - 1)).status()));
+  EXPECT_TRUE(absl::IsDataLoss(spoil(std::string(bytes.size(), 'x')).status()));
+  for (int i = 0; i < 2000; ++i) {
+    std::string spoiled = bytes;
+    spoiled[random() % bytes.size()] = static_cast<char>(random());
+    const auto index = spoil(spoiled);
+    if (!index.ok()) continue;
+    (*index)->Records();
+    (*index)->Lookup(Ask(At(1 + random() % 4096, 8)));
+    (*index)->Lookup(Ask(At(64, 8)), [](const db::RecordRow&) { return false; });
   }
 }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/records/kept_index.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/catalogue.h"
+#include "server/records/record_convert.h"
+#include "tuner/sha256.h"
+
+namespace tune::server {
+namespace {
+
+using Json = nlohmann::json;
+
+// Of what an index is made: raised with each change of its form.
+constexpr int kForm = 1;
+
+}  // namespace
+
+std::string ToText(const IndexNote& note) {
+  Json devices = Json::object();
+  for (const auto& [name, device] : note.devices) {
+    devices[name] = {device.target, device.newest_record_id};
+  }
+  return Json{{"program", note.program},
+              {"store", note.store},
+              {"settled_sweep", note.settled_sweep},
+              {"devices", std::move(devices)},
+              {"kernels", note.kernels}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::StatusOr<IndexNote> ParseIndexNote(const std::string& text) {
+  IndexNote note;
+  try {  // the library tells in no other way that a member is missing
+    const Json json = Json::parse(text);
+    json.at("program").get_to(note.program);
+    json.at("store").get_to(note.store);
+    json.at("settled_sweep").get_to(note.settled_sweep);
+    json.at("kernels").get_to(note.kernels);
+    for (const auto& [name, device] : json.at("devices").items()) {
+      note.devices[name] = {device.at(0).get<std::string>(), device.at(1).get<int64_t>()};
+    }
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(absl::StrCat("an index's note: ", error.what()));
+  }
+  return note;
+}
+
+const std::string& ProgramMark() {
+  static const std::string mark = [] {
+    std::string shipped;
+    for (const RecordsFile& file : CatalogueRecords()) shipped += file.text;
+    return absl::StrCat(TUNE_VERSION, " ", kForm, " ", Sha256Hex(shipped));
+  }();
+  return mark;
+}
+
+RecordCodec WireCodec() {
+  return {.encode = [](const db::RecordRow& record) { return ToProto(record).SerializeAsString(); },
+          .decode = [](absl::string_view bytes) -> absl::StatusOr<db::RecordRow> {
+            v1::Record proto;
+            if (proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+              return FromProto(proto);
+            }
+            return absl::DataLossError("a record of the index cannot be read");
+          }};
+}
+
+}  // namespace tune::server

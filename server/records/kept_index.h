@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a daemon notes beside the index of its records that it keeps in its state folder
+// (lookup/record_file.h), so that the next one knows whether that is still true.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/records/lookup/record_file.h"
+
+namespace tune::server {
+
+// A device as the records know it.
+struct SeenDevice {
+  std::string target;
+  int64_t newest_record_id = 0;  // 0: only shipped records are of it
+};
+using SeenDevices = std::map<std::string, SeenDevice>;  // by name
+
+struct IndexNote {
+  std::string program;  // ProgramMark()
+  std::string store;    // LargeStore::FingerprintOfRecords, of the index's newest
+  int64_t settled_sweep = 0;
+  SeenDevices devices;
+  std::map<std::string, std::string> kernels;  // hashes by name, of those not in the catalogue
+};
+
+std::string ToText(const IndexNote& note);
+// DATA_LOSS.
+absl::StatusOr<IndexNote> ParseIndexNote(const std::string& text);
+
+// Another for each program that would make another index of the same store.
+const std::string& ProgramMark();
+
+// A record in its wire form.
+RecordCodec WireCodec();
+
+}  // namespace tune::server

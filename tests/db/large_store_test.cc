@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "db/large_store.h"
+
+#include <string>
+
+#include "db/statement.h"
+#include "gtest/gtest.h"
+#include "tests/db/rows_to_store.h"
+
+namespace tune::db {
+namespace {
+
+TEST_F(StoreTest, TellsWhatWasPublishedSinceALook) {
+  Store& store = OpenWithSweep();
+  LargeStore& large = *LargeStore::Of(store);
+  const TrialKey key = MakeTrialKey("k1");
+  const auto publish = [&](int64_t block) {
+    Trial trial = MakeTrial(sweep_.id, block);
+    trial.id = store.AppendTrial(trial, key).value();
+    return store.PublishRecord({.key = key, .trial = trial, .published_unix_ms = block}).value();
+  };
+  EXPECT_TRUE(large.RecordsAfter(0)->empty());
+  const std::string none = large.FingerprintOfRecords(0).value();
+  const int64_t first = publish(32);
+  const std::string before = large.FingerprintOfRecords(first).value();
+  const int64_t second = publish(64);
+  EXPECT_EQ(large.FingerprintOfRecords(0).value(), none);
+  EXPECT_EQ(large.FingerprintOfRecords(first).value(), before) << "newer ones do not count";
+  EXPECT_NE(large.FingerprintOfRecords(second).value(), before);
+  ASSERT_EQ(large.RecordsAfter(0)->size(), 2u) << "the first was replaced, and is there";
+  ASSERT_EQ(large.RecordsAfter(first)->size(), 1u);
+  EXPECT_EQ(large.RecordsAfter(first)->front().id, second);
+  EXPECT_EQ(large.RecordsAfter(first)->front().trial.config, MakeConfig(64));
+  store_.reset();
+  {
+    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
+    ASSERT_TRUE(connection->Execute("DELETE FROM record WHERE id = 1").ok());
+  }
+  EXPECT_NE(LargeStore::Of(Reopen())->FingerprintOfRecords(first).value(), before);
+  EXPECT_TRUE(LargeStore::Of(*store_)->CheckFile().ok());
+}
+
+TEST_F(StoreTest, SweepsThatAreSettledNeedNoSecondLook) {
+  Store& store = OpenWithSweep();
+  LargeStore& large = *LargeStore::Of(store);
+  const TrialKey key = MakeTrialKey("k1");
+  sweep_.best_trial_id = store.AppendTrial(MakeTrial(sweep_.id, 32), key).value();
+  ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
+  EXPECT_EQ(large.SettledSweep().value(), sweep_.id - 1) << "it still runs";
+  sweep_.job.state = JobState::kDone;
+  ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
+  EXPECT_EQ(large.SettledSweep().value(), sweep_.id);
+  EXPECT_EQ(large.RebuildRecordsAfter(sweep_.id).value(), 0);
+  EXPECT_EQ(large.RebuildRecordsAfter(sweep_.id - 1).value(), 1);
+}
+
+}  // namespace
+}  // namespace tune::db

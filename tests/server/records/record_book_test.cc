@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The index that a book keeps for the next one: when it is taken, and when it is made again.
+#include "server/records/record_book.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "db/large_store.h"
+#include "server/records/record_convert.h"
+#include "tests/server/scripted_gpus.h"
+
+namespace tune::server {
+namespace {
+
+constexpr char kSpec[] = R"spec(
+name: "mine" source: "k.cu" entry: "k"
+dims { name: "n" default_value: 1000 match: DIM_MATCH_BUCKETED }
+dtypes: "f32"
+params { name: "THREADS" values: "range(1, 1025)" default_value: "32" }
+args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
+launch { grid: "1" block: "THREADS" }
+work { flops: "n" bytes: "8 * n" peak: "'f32'" }
+reference { entry: "r" launch { grid: "1" block: "1" } }
+)spec";
+constexpr char kDevice[] = "NVIDIA Test GPU";
+
+class RecordBookTest : public testing::Test {
+ protected:
+  RecordBookTest() {
+    workers_ = gpus_.StartWorkers();
+    store_ = db::Store::Open(gpus_.Path("tune.db")).value();
+    devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
+    const std::map<std::string, std::string> files = {{"k.cu", "text"}};
+    const auto kernel = Kernel::Create("mine.textproto", kSpec, files).value();
+    hash_ = kernel->hash();
+    const db::KernelRow row{.hash = hash_,
+                            .name = "mine",
+                            .spec_name = "mine.textproto",
+                            .spec_text = kSpec,
+                            .files = files};
+    EXPECT_TRUE(store_->PutKernel(row).ok());
+  }
+
+  std::string path() const { return gpus_.Path("records.index"); }
+  // A file from two records on, and another with two more. The shipped ones are in it, too.
+  std::unique_ptr<RecordBook> Open() {
+    return RecordBook::Open(*store_, catalogue_, *devices_, solver_,
+                            {.path = path(), .worth_a_file = 2, .worth_another = 2})
+        .value();
+  }
+  // Until what was written is answered from.
+  static void AwaitFile(const RecordBook& book) {
+    const absl::Time limit = absl::Now() + absl::Seconds(60);
+    while (book.snapshot()->unsaved_count() != 0 && absl::Now() < limit) {
+      absl::SleepFor(absl::Milliseconds(2));
+    }
+    ASSERT_EQ(book.snapshot()->unsaved_count(), 0u);
+  }
+  // A record as a sweep leaves it before it publishes.
+  db::RecordRow Measured(int64_t n, int64_t threads) {
+    db::RecordRow record{.kernel_name = "mine", .default_latency_ns = 7};
+    record.key = {.kernel_hash = hash_,
+                  .problem = {.dims = {{"n", n}}, .dtype = DType::kF32},
+                  .device_name = kDevice,
+                  .target = "sm_90a"};
+    record.trial.config.entries = {{"THREADS", threads}};
+    db::SweepRow sweep{.job = {.state = db::JobState::kDone, .finished_unix_ms = 5},
+                       .kernel_hash = hash_,
+                       .kernel_name = "mine",
+                       .problem = record.key.problem,
+                       .device_name = kDevice,
+                       .target = "sm_90a",
+                       .strategy = "auto"};
+    sweep = store_->AddSweep(sweep).value();
+    record.trial.sweep_id = sweep.id;
+    record.trial.measurement.latency_ns_median = 1000;
+    record.trial.id = store_->AppendTrial(record.trial, record.key).value();
+    sweep.best_trial_id = record.trial.id;
+    EXPECT_TRUE(store_->UpdateSweep(sweep).ok());
+    return record;
+  }
+  static int64_t Threads(const RecordBook& book, int64_t n) {
+    const auto answer =
+        book.Lookup({.kernel_name = "mine", .dims = {{"n", n}}, .device = kDevice});
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    if (!answer.ok() || answer->record == nullptr) return 0;
+    return std::get<int64_t>(answer->config.entries.front().second);
+  }
+
+  ScriptedGpus gpus_;
+  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<db::Store> store_;
+  std::unique_ptr<Devices> devices_;
+  Catalogue catalogue_;
+  SpaceSolver solver_;
+  std::string hash_;
+};
+
+TEST_F(RecordBookTest, TheNextBookTakesTheIndexAndWhatIsNewer) {
+  {
+    const auto book = Open();
+    ASSERT_TRUE(book->Publish(Measured(64, 2)).ok());
+    ASSERT_TRUE(book->Publish(Measured(4096, 3)).ok());
+    AwaitFile(*book);
+    ASSERT_TRUE(book->Publish(Measured(64, 4)).ok());
+    EXPECT_EQ(book->snapshot()->unsaved_count(), 1u);
+  }
+  Measured(1024, 5);  // and then the daemon was killed
+  const auto book = Open();
+  EXPECT_EQ(book->snapshot()->unsaved_count(), 2u) << "the file was taken";
+  EXPECT_EQ(Threads(*book, 64), 4) << "published after the file was written";
+  EXPECT_EQ(Threads(*book, 4000), 3);
+  EXPECT_EQ(Threads(*book, 1024), 5) << "what a crash had held back";
+  EXPECT_EQ(book->snapshot()->snapshot_id(), 4);
+}
+
+TEST_F(RecordBookTest, AnswersAreTheSameFromTheFileAndFromTheStore) {
+  const auto book = Open();
+  for (int64_t n = 1; n <= 40; ++n) ASSERT_TRUE(book->Publish(Measured(n * n, n)).ok());
+  AwaitFile(*book);
+  const auto loaded = RecordBook::Open(*store_, catalogue_, *devices_, solver_).value();
+  const auto kept = Open();
+  ASSERT_LT(kept->snapshot()->unsaved_count(), kept->snapshot()->record_count());
+  for (int64_t n = 1; n <= 1700; n += 7) EXPECT_EQ(Threads(*kept, n), Threads(*loaded, n)) << n;
+  const auto records = kept->snapshot()->Records();
+  const auto others = loaded->snapshot()->Records();
+  ASSERT_EQ(records.size(), others.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    EXPECT_EQ(ToProto(*records[i]).SerializeAsString(), ToProto(*others[i]).SerializeAsString());
+  }
+}
+
+TEST_F(RecordBookTest, AnIndexThatIsNotOfThisStoreIsMadeAgain) {
+  {
+    const auto book = Open();
+    ASSERT_TRUE(book->Publish(Measured(64, 2)).ok());
+    ASSERT_TRUE(book->Publish(Measured(4096, 3)).ok());
+    AwaitFile(*book);
+  }
+  std::filesystem::copy_file(path(), path() + ".kept");
+  // As a backup of an earlier day in the place of the store: the index has what it lacks.
+  devices_.reset();
+  store_ = db::Store::Open(gpus_.Path("backup.db")).value();
+  devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
+  {
+    const auto book = Open();
+    EXPECT_FALSE(book->Lookup({.kernel_name = "mine"}).ok());
+  }
+  devices_.reset();
+  store_ = db::Store::Open(gpus_.Path("tune.db")).value();
+  devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
+  std::filesystem::rename(path() + ".kept", path());
+  std::ofstream(path(), std::ios::binary | std::ios::in) << "garbage";
+  const auto book = Open();
+  EXPECT_EQ(Threads(*book, 64), 2);
+  AwaitFile(*book);
+  EXPECT_EQ(Threads(*Open(), 64), 2);
+}
+
+}  // namespace
+}  // namespace tune::server
