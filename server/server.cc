@@ -295,7 +295,8 @@ absl::Status Server::Parts::Serve() {
   profile_service = std::make_unique<ProfileService>(
       ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
   record_service = std::make_unique<RecordService>(*records, *artifacts, executors);
-  snapshot_service = std::make_unique<SnapshotService>(*snapshots, *snapshot_writer, executors);
+  snapshot_service = std::make_unique<SnapshotService>(*snapshots, *snapshot_writer, *artifacts,
+                                                       executors);
   bench_service =
       std::make_unique<BenchService>(*store, catalogue, *devices, *workers, *records, tools);
   report_service = std::make_unique<ReportService>(*store, *sweeps, *devices, executors);

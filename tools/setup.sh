@@ -104,6 +104,25 @@ ensure_triton() {
   say "Triton could not be installed: its kernels cannot be compiled, everything else works (remove build/.no-triton to try again)"
 }
 
+# PyTorch, in an environment of its own: PyTorch's index has a build for CPUs (200 MB), PyPI one with CUDA.
+# A Python that has it already will do: TUNE_TORCH_PYTHON.
+ensure_torch() {
+  local log=build/torch.log place=build/torch
+  [ -x "$place/bin/python3" ] && "$place/bin/python3" -c 'import torch' 2>/dev/null && return
+  mkdir -p build
+  if [ -n "${TUNE_TORCH_PYTHON:-}" ] && "$TUNE_TORCH_PYTHON" -c 'import torch' 2>/dev/null; then
+    mkdir -p "$place/bin"
+    printf '#!/bin/sh\nexec %q "$@"\n' "$(command -v "$TUNE_TORCH_PYTHON")" > "$place/bin/python3"
+    chmod +x "$place/bin/python3"
+    return
+  fi
+  say "installing PyTorch into $place (200 MB to 3 GB, log in $log)"
+  quietly "$log" python3 -m venv "$place" || die "Python makes no environment here: install python3-venv"
+  quietly "$log" "$place/bin/pip" install --disable-pip-version-check numpy torch --index-url https://download.pytorch.org/whl/cpu ||
+    quietly "$log" "$place/bin/pip" install --disable-pip-version-check numpy torch ||
+    die "PyTorch cannot be installed here; the whole log is in $log. If a Python has it: TUNE_TORCH_PYTHON=... ./check torch"
+}
+
 # build PRESET [TARGET...]: output only when there is something to say.
 build() {
   local preset="$1" log="build/$1.log"

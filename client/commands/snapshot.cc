@@ -53,8 +53,7 @@ absl::Status List(Session& session, const SnapshotFlags& flags) {
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::ListSnapshotsResponse response;
-  absl::Status status =
-      FromGrpc((*connection)->snapshots().ListSnapshots(&context, {}, &response));
+  absl::Status status = FromGrpc((*connection)->snapshots().ListSnapshots(&context, {}, &response));
   if (!status.ok()) return status;
   if (!response.problem().empty()) {
     std::fprintf(stderr, "the newest could not be written: %s\n", response.problem().c_str());
@@ -65,8 +64,9 @@ absl::Status List(Session& session, const SnapshotFlags& flags) {
   }
   Table table({"number", "records", "size", "published", "pinned", "digest"});
   for (const v1::Snapshot& snapshot : response.snapshots()) {
-    const std::string pinned =
-        !snapshot.pinned() ? "" : snapshot.note().empty() ? "yes" : snapshot.note();
+    const std::string pinned = !snapshot.pinned()        ? ""
+                               : snapshot.note().empty() ? "yes"
+                                                         : snapshot.note();
     table.Add({absl::StrCat(snapshot.number()), absl::StrCat(snapshot.record_count()),
                BytesText(static_cast<double>(snapshot.bytes())),
                snapshot.published_unix_ms() == 0 ? "-" : TimeText(snapshot.published_unix_ms()),
@@ -246,8 +246,7 @@ absl::StatusOr<Exported> Convert(const WholeSnapshot& whole, const SnapshotFlags
       return absl::InvalidArgumentError(
           absl::StrCat("--format ", format.name, " is of one kernel: name it with --kernel"));
     }
-    auto source =
-        ReadExportSource(whole.text, whole.snapshot.digest(), flags.kernel, flags.device);
+    auto source = ReadExportSource(whole.text, whole.snapshot.digest(), flags.kernel, flags.device);
     if (!source.ok()) return source.status();
     return format.write(*source);
   }
@@ -263,29 +262,43 @@ absl::StatusOr<std::string> ReadArtifact(Connection& connection, const std::stri
     request.set_artifact(artifact);
     request.set_offset(text.size());
     v1::ReadArtifactResponse response;
-    absl::Status status =
-        FromGrpc(connection.records().ReadArtifact(&context, request, &response));
+    absl::Status status = FromGrpc(connection.records().ReadArtifact(&context, request, &response));
     if (!status.ok()) return status;
     text += response.piece();
     if (response.piece().empty() || text.size() >= response.bytes()) return text;
   }
 }
 
-// Those that the snapshot names, into the folder `artifacts` beside its file. One that is not kept
-// any more is said and left out.
+// The artifacts that a snapshot names; of one kernel, or of all.
+std::set<std::string> ArtifactsOf(const std::string& snapshot, const std::string& kernel) {
+  const auto json = nlohmann::json::parse(snapshot, nullptr, /*allow_exceptions=*/false);
+  std::set<std::string> artifacts;
+  for (const nlohmann::json& record : Member(json, "records")) {
+    const bool ours = kernel.empty() || TextOf(record, "kernel") == kernel;
+    const std::string artifact = TextOf(record, "artifact");
+    if (ours && !artifact.empty()) artifacts.insert(artifact);
+  }
+  return artifacts;
+}
+
+// In the folder `artifacts` beside the snapshot's file; empty: no digest names it.
+std::string ArtifactPath(const std::string& snapshot_file, const std::string& artifact) {
+  absl::string_view hex = artifact;
+  const bool named = absl::ConsumePrefix(&hex, "sha256:") &&
+                     hex.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+  if (!named) return "";
+  return std::filesystem::path(snapshot_file).parent_path() / "artifacts" /
+         absl::StrCat("sha256-", hex, ".artifact");
+}
+
+// Those that the snapshot names, into that folder. One that is not kept any more is said and left
+// out.
 absl::Status ExportArtifacts(Connection& connection, const WholeSnapshot& whole,
                              const SnapshotFlags& flags) {
-  const auto json = nlohmann::json::parse(whole.text, nullptr, /*allow_exceptions=*/false);
-  std::set<std::string> wanted;
-  for (const nlohmann::json& record : Member(json, "records")) {
-    const bool ours = flags.kernel.empty() || TextOf(record, "kernel") == flags.kernel;
-    const std::string artifact = TextOf(record, "artifact");
-    if (ours && !artifact.empty()) wanted.insert(artifact);
-  }
-  const std::filesystem::path folder =
-      std::filesystem::path(flags.file).parent_path() / "artifacts";
+  const std::set<std::string> wanted = ArtifactsOf(whole.text, flags.kernel);
   std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);
+  std::filesystem::create_directories(std::filesystem::path(flags.file).parent_path() / "artifacts",
+                                      ignored);
   for (const std::string& artifact : wanted) {
     auto text = ReadArtifact(connection, artifact);
     if (absl::IsNotFound(text.status()) || absl::IsInvalidArgument(text.status())) {
@@ -293,8 +306,7 @@ absl::Status ExportArtifacts(Connection& connection, const WholeSnapshot& whole,
       continue;
     }
     if (!text.ok()) return text.status();
-    const std::string hex = std::string(absl::StripPrefix(artifact, "sha256:"));
-    const std::string path = folder / absl::StrCat("sha256-", hex, ".artifact");
+    const std::string path = ArtifactPath(flags.file, artifact);
     const absl::Status written = WriteFile(path, *text);
     if (!written.ok()) return written;
     std::printf("%s\n", path.c_str());
@@ -342,32 +354,79 @@ std::string FormatHelp() {
   return help;
 }
 
-absl::Status Import(Session& session, const SnapshotFlags& flags) {
-  std::ifstream in(flags.file, std::ios::binary);
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in.is_open() || in.bad()) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot read '", flags.file, "'"));
+    return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
   }
   if (text.size() > kFileBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("'", flags.file, "' has ", text.size(),
-                                                   " bytes; at most 64 MiB can be imported"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' has ", text.size(), " bytes; at most 64 MiB can be imported"));
   }
+  return text;
+}
+
+// `request` has what comes with the first piece.
+template <typename Request>
+absl::Status Send(grpc::ClientWriter<Request>& writer, Request request, const std::string& text) {
+  for (size_t at = 0; at < text.size(); at += kPieceBytes) {
+    request.set_piece(text.substr(at, kPieceBytes));
+    if (!writer.Write(request)) break;
+  }
+  writer.WritesDone();
+  return FromGrpc(writer.Finish());
+}
+
+absl::Status ImportArtifact(Connection& connection, const std::string& artifact,
+                            const std::string& text) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ImportArtifactRequest first;
+  first.set_artifact(artifact);
+  v1::ImportArtifactResponse response;
+  auto writer = connection.snapshots().ImportArtifact(&context, &response);
+  return Send(*writer, first, text);
+}
+
+// Those that the snapshot names and that lie in the folder `artifacts` beside its file.
+absl::Status ImportArtifacts(Connection& connection, const std::string& snapshot,
+                             const std::string& file) {
+  const std::set<std::string> named = ArtifactsOf(snapshot, "");
+  size_t taken = 0;
+  for (const std::string& artifact : named) {
+    const std::string path = ArtifactPath(file, artifact);
+    std::error_code error;
+    if (path.empty() || !std::filesystem::exists(path, error)) continue;
+    const absl::StatusOr<std::string> text = ReadFile(path);
+    if (!text.ok()) return text.status();
+    const absl::Status status = ImportArtifact(connection, artifact, *text);
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+    }
+    ++taken;
+  }
+  if (!named.empty()) {
+    std::fprintf(stderr, "with %zu of the %zu artifacts that it names\n", taken, named.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Import(Session& session, const SnapshotFlags& flags) {
+  const absl::StatusOr<std::string> text = ReadFile(flags.file);
+  if (!text.ok()) return text.status();
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
+  v1::ImportSnapshotRequest first;
+  first.set_note(flags.note);
   v1::Snapshot imported;
   auto writer = (*connection)->snapshots().ImportSnapshot(&context, &imported);
-  for (size_t at = 0; at < text.size(); at += kPieceBytes) {
-    v1::ImportSnapshotRequest request;
-    request.set_piece(text.substr(at, kPieceBytes));
-    request.set_note(flags.note);
-    if (!writer->Write(request)) break;
-  }
-  writer->WritesDone();
-  const absl::Status status = FromGrpc(writer->Finish());
-  if (status.ok()) std::printf("%s\n", LineOf(imported).c_str());
-  return status;
+  const absl::Status status = Send(*writer, first, *text);
+  if (!status.ok()) return status;
+  std::printf("%s\n", LineOf(imported).c_str());
+  return ImportArtifacts(**connection, *text, flags.file);
 }
 
 absl::Status Prune(Session& session, const SnapshotFlags& flags) {
@@ -389,11 +448,11 @@ absl::Status Prune(Session& session, const SnapshotFlags& flags) {
 }  // namespace
 
 void AddSnapshot(CLI::App& app, Session& session) {
-  CLI::App* snapshot = app.add_subcommand(
-      "snapshot",
-      "Sets of records that never change, for training jobs.\nExamples:\n"
-      "  TUNE_SNAPSHOT=$(tunectl snapshot pin --note run-17) torchrun train.py\n"
-      "  tunectl snapshot export tuned.json");
+  CLI::App* snapshot =
+      app.add_subcommand("snapshot",
+                         "Sets of records that never change, for training jobs.\nExamples:\n"
+                         "  TUNE_SNAPSHOT=$(tunectl snapshot pin --note run-17) torchrun train.py\n"
+                         "  tunectl snapshot export tuned.json");
   snapshot->require_subcommand(1);
   auto flags = std::make_shared<SnapshotFlags>();
   const auto verb = [&, snapshot](const char* name, const char* help,
@@ -432,7 +491,8 @@ void AddSnapshot(CLI::App& app, Session& session) {
   write->add_flag("--artifacts", flags->artifacts,
                   "Also what the records' configs were compiled to, into the folder `artifacts` "
                   "beside FILE: for tunectl.kernel of the Python package");
-  CLI::App* read = verb("import", "Take a snapshot from a file, and pin it", Import);
+  CLI::App* read = verb(
+      "import", "Take a snapshot from a file with the artifacts beside it, and pin it", Import);
   read->add_option("FILE", flags->file, "To read")->required();
   read->add_option("--note", flags->note, "Of the pin");
   verb("prune", "Remove snapshots that are neither pinned nor new", Prune)

@@ -103,9 +103,11 @@ class RuleList {
     }
     RETURN_IF_ERROR(AddAxes("grid", step.grid, kGridMax, when));
     RETURN_IF_ERROR(AddAxes("block", step.block, kBlockMax, when));
-    RETURN_IF_ERROR(Add("threads of a block",
-                        absl::StrCat(ProductOf(step.block), " <= ", target.max_threads_per_block),
-                        when));
+    if (!step.block.empty()) {  // else a compiler of another language chooses it
+      const std::string fits =
+          absl::StrCat(ProductOf(step.block), " <= ", target.max_threads_per_block);
+      RETURN_IF_ERROR(Add("threads of a block", fits, when));
+    }
     if (!step.shared_bytes.empty()) {
       RETURN_IF_ERROR(
           Add("shared memory",

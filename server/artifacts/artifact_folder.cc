@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/artifacts/artifact_text.h"
 #include "server/state/paths.h"
 #include "server/state/whole_file.h"
 #include "tuner/status_macros.h"
@@ -27,7 +28,6 @@ constexpr char kSuffix[] = ".artifact";
 constexpr char kMember[] = "\"artifact\":\"";
 constexpr size_t kMemberBytes = sizeof(kMember) - 1;
 constexpr size_t kDigestBytes = 71;
-constexpr size_t kFileBytesMax = size_t{64} << 20;
 constexpr size_t kScanBytes = size_t{4} << 20;
 // Whoever may enter the folder of the snapshots may read.
 constexpr mode_t kFolderMode = 0755;
@@ -132,10 +132,10 @@ absl::Status ArtifactFolder::MakeRoom(int64_t bytes) {
 
 absl::StatusOr<std::string> ArtifactFolder::Put(absl::string_view text) {
   if (use_ == Use::kRead) {
-    return absl::FailedPreconditionError(absl::StrCat("the artifacts in ", path_,
-                                                      " are only read here"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the artifacts in ", path_, " are only read here"));
   }
-  if (text.size() > kFileBytesMax) {
+  if (text.size() > kArtifactBytesMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("an artifact of ", text.size(), " bytes is too large to be kept"));
   }
@@ -160,7 +160,7 @@ absl::StatusOr<ArtifactFolder::Piece> ArtifactFolder::Read(const std::string& di
   }
   const std::string path = FileOf(digest);
   const std::optional<std::string> bytes =
-      offset == 0 ? ReadPiece(path, kFileBytesMax) : ReadPiece(path, most, offset);
+      offset == 0 ? ReadPiece(path, kArtifactBytesMax) : ReadPiece(path, most, offset);
   if (bytes && offset == 0 && DigestOf(*bytes) != digest) {
     (void)unlink(path.c_str());
     return absl::NotFoundError(

@@ -8,7 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/artifacts/processor_features.h"
+#include "server/state/whole_file.h"
 #include "tuner/bundle.h"
+#include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -84,9 +87,7 @@ Json ToJson(const StepPlan& step) {
 }
 
 Json ToJson(const SymbolPlan& symbol) {
-  return {{"variable", symbol.variable},
-          {"unit", symbol.unit},
-          {"buffer", ToJson(symbol.buffer)}};
+  return {{"variable", symbol.variable}, {"unit", symbol.unit}, {"buffer", ToJson(symbol.buffer)}};
 }
 
 }  // namespace
@@ -107,6 +108,7 @@ absl::StatusOr<std::string> ArtifactText(const db::TrialKey& key, const std::str
                {"steps", Json::array()},
                {"symbols", Json::array()},
                {"binary_bytes", Json::array()}};
+  if (ProfileOfTarget(key.target).is_host) json["processor_features"] = ProcessorFeatures();
   for (const auto& [name, value] : key.problem.dims) json["dims"][name] = value;
   for (const auto& [name, value] : config.entries) json["config"][name] = ToJson(value);
   for (const StepPlan& step : program.steps) json["steps"].push_back(ToJson(step));
@@ -116,6 +118,33 @@ absl::StatusOr<std::string> ArtifactText(const db::TrialKey& key, const std::str
   text += "\n";
   for (const absl::string_view binary : binaries) absl::StrAppend(&text, binary);
   return text;
+}
+
+absl::Status CheckArtifactText(absl::string_view text, const std::string& digest) {
+  const auto none = [](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this is no artifact of version ", kVersion, ": ", why));
+  };
+  const std::string real = DigestOf(text);
+  if (real != digest) return none(absl::StrCat("its bytes are ", real, ", not ", digest));
+  const size_t line = text.find('\n');
+  const Json json = Json::parse(text.substr(0, line), nullptr, /*allow_exceptions=*/false);
+  if (line == absl::string_view::npos || !json.is_object())
+    return none("its first line is no JSON");
+  if (json.value("format", Json()) != kFormat || json.value("version", Json()) != kVersion) {
+    return none("it is of another version");
+  }
+  const Json sizes = json.value("binary_bytes", Json());
+  uint64_t bytes = line + 1;
+  for (const Json& size : sizes.is_array() ? sizes : Json::array()) {
+    // No sum of these overflows: each is at most the file's.
+    if (!size.is_number_unsigned() || size.get<uint64_t>() > text.size()) {
+      return none("its parts do not fit its size");
+    }
+    bytes += size.get<uint64_t>();
+  }
+  if (bytes != text.size()) return none("its parts do not fit its size");
+  return absl::OkStatus();
 }
 
 }  // namespace tune::server

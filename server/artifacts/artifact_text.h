@@ -6,14 +6,20 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "db/store.h"
 #include "tuner/plan.h"
 
 namespace tune::server {
 
+inline constexpr size_t kArtifactBytesMax = size_t{64} << 20;  // of a file
+
 // The same program, key and config always give the same bytes. INVALID_ARGUMENT: a bundle that is
 // cut.
 absl::StatusOr<std::string> ArtifactText(const db::TrialKey& key, const std::string& kernel_name,
                                          const Config& config, const Program& program);
+
+// INVALID_ARGUMENT: the file is no artifact of our version, is cut, or is not what `digest` names.
+absl::Status CheckArtifactText(absl::string_view text, const std::string& digest);
 
 }  // namespace tune::server

@@ -43,6 +43,7 @@ constexpr std::pair<absl::string_view, Needs> kCalls[] = {
     {"/tune.v1.SnapshotService/PinSnapshot", Needs::kTrust},
     {"/tune.v1.SnapshotService/UnpinSnapshot", Needs::kTrust},
     {"/tune.v1.SnapshotService/ImportSnapshot", Needs::kTrust},
+    {"/tune.v1.SnapshotService/ImportArtifact", Needs::kTrust},
     {"/tune.v1.SnapshotService/PruneSnapshots", Needs::kTrust},
     {"/tune.v1.BenchService/Measure", Needs::kTrust},
     {"/tune.v1.ReportService/GetRooflines", Needs::kReading},

@@ -2,9 +2,11 @@
 #include "server/snapshots/snapshot_service.h"
 
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/artifacts/artifact_text.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
@@ -36,49 +38,50 @@ absl::Status Fill(const absl::StatusOr<StoredSnapshot>& snapshot, v1::Snapshot& 
   return absl::OkStatus();
 }
 
-// Collects the pieces of a file, then stores it. Owns itself until gRPC is done with it.
-class ImportReactor : public grpc::ServerReadReactor<v1::ImportSnapshotRequest> {
+// Collects the pieces of a file, then has it stored: `store(first request, whole file)`. Owns
+// itself until gRPC is done with it.
+template <typename Request>
+class ImportReactor : public grpc::ServerReadReactor<Request> {
  public:
-  ImportReactor(const grpc::CallbackServerContext& context, SnapshotFolder& folder,
-                Executor& executor, v1::Snapshot& response)
-      : folder_(folder), executor_(executor), response_(response) {
+  using Store = std::function<absl::Status(const Request&, const std::string&)>;
+
+  ImportReactor(const grpc::CallbackServerContext& context, Executor& executor, size_t bytes_max,
+                Store store)
+      : executor_(executor), bytes_max_(bytes_max), store_(std::move(store)) {
     // gRPC ends the call then, however slowly the pieces come.
     if (context.deadline() > std::chrono::system_clock::now() + kImportTimeMax) {
-      Finish(ToGrpc(absl::InvalidArgumentError("give the call a deadline of at most 2 minutes")));
+      this->Finish(
+          ToGrpc(absl::InvalidArgumentError("give the call a deadline of at most 2 minutes")));
     } else {
-      StartRead(&piece_);
+      this->StartRead(&piece_);
     }
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      const absl::Status queued = executor_.Run([this] { Finish(ToGrpc(Store())); }).status();
-      if (!queued.ok()) Finish(ToGrpc(queued));
+      const absl::Status queued =
+          executor_.Run([this] { this->Finish(ToGrpc(store_(first_, text_))); }).status();
+      if (!queued.ok()) this->Finish(ToGrpc(queued));
       return;
     }
-    if (text_.empty()) note_ = piece_.note();
     text_ += piece_.piece();
-    if (text_.size() > kImportBytesMax) {
-      Finish(ToGrpc(absl::ResourceExhaustedError(
-          absl::StrCat("a snapshot of at most ", kImportBytesMax >> 20, " MiB can be imported"))));
+    if (text_.size() > bytes_max_) {
+      this->Finish(ToGrpc(absl::ResourceExhaustedError(
+          absl::StrCat("a file of at most ", bytes_max_ >> 20, " MiB can be imported"))));
       return;
     }
-    StartRead(&piece_);
+    if (text_.size() == piece_.piece().size()) first_ = std::move(piece_);
+    this->StartRead(&piece_);
   }
   void OnDone() override { delete this; }
 
  private:
-  absl::Status Store() {
-    RETURN_IF_ERROR(CheckSnapshotText(text_));
-    return Fill(folder_.PutPinned(text_, note_.empty() ? "imported" : note_), response_);
-  }
-
-  SnapshotFolder& folder_;
   Executor& executor_;
-  v1::Snapshot& response_;
-  v1::ImportSnapshotRequest piece_;
+  const size_t bytes_max_;
+  const Store store_;
+  Request first_;
+  Request piece_;
   std::string text_;
-  std::string note_;
 };
 
 }  // namespace
@@ -141,12 +144,29 @@ grpc::ServerUnaryReactor* SnapshotService::UnpinSnapshot(grpc::CallbackServerCon
 
 grpc::ServerReadReactor<v1::ImportSnapshotRequest>* SnapshotService::ImportSnapshot(
     grpc::CallbackServerContext* context, v1::Snapshot* response) {
-  return new ImportReactor(*context, folder_, executors_.reads, *response);
+  const auto store = [=, this](const v1::ImportSnapshotRequest& first, const std::string& text) {
+    RETURN_IF_ERROR(CheckSnapshotText(text));
+    return Fill(folder_.PutPinned(text, first.note().empty() ? "imported" : first.note()),
+                *response);
+  };
+  return new ImportReactor<v1::ImportSnapshotRequest>(*context, executors_.reads, kImportBytesMax,
+                                                      store);
 }
 
-grpc::ServerUnaryReactor* SnapshotService::PruneSnapshots(
-    grpc::CallbackServerContext* context, const v1::PruneSnapshotsRequest* request,
-    v1::PruneSnapshotsResponse* response) {
+grpc::ServerReadReactor<v1::ImportArtifactRequest>* SnapshotService::ImportArtifact(
+    grpc::CallbackServerContext* context, v1::ImportArtifactResponse* response) {
+  const auto store = [=, this](const v1::ImportArtifactRequest& first, const std::string& text) {
+    RETURN_IF_ERROR(CheckArtifactText(text, first.artifact()));
+    response->set_bytes(text.size());
+    return artifacts_.Put(text).status();
+  };
+  return new ImportReactor<v1::ImportArtifactRequest>(*context, executors_.reads, kArtifactBytesMax,
+                                                      store);
+}
+
+grpc::ServerUnaryReactor* SnapshotService::PruneSnapshots(grpc::CallbackServerContext* context,
+                                                          const v1::PruneSnapshotsRequest* request,
+                                                          v1::PruneSnapshotsResponse* response) {
   return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
     const uint32_t keep = request->keep() == 0 ? folder_.kept() : request->keep();
     ASSIGN_OR_RETURN(const std::vector<StoredSnapshot> removed, folder_.Prune(keep));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "server/artifacts/artifact_folder.h"
 #include "server/rpc/executor.h"
 #include "server/snapshots/snapshot_folder.h"
 #include "server/snapshots/snapshot_writer.h"
@@ -12,8 +13,9 @@ namespace tune::server {
 class SnapshotService : public v1::SnapshotService::CallbackService {
  public:
   // All must outlive the service.
-  SnapshotService(SnapshotFolder& folder, SnapshotWriter& writer, Executors& executors)
-      : folder_(folder), writer_(writer), executors_(executors) {}
+  SnapshotService(SnapshotFolder& folder, SnapshotWriter& writer, ArtifactFolder& artifacts,
+                  Executors& executors)
+      : folder_(folder), writer_(writer), artifacts_(artifacts), executors_(executors) {}
 
   grpc::ServerUnaryReactor* ListSnapshots(grpc::CallbackServerContext* context,
                                           const v1::ListSnapshotsRequest* request,
@@ -29,6 +31,8 @@ class SnapshotService : public v1::SnapshotService::CallbackService {
                                           v1::Snapshot* response) override;
   grpc::ServerReadReactor<v1::ImportSnapshotRequest>* ImportSnapshot(
       grpc::CallbackServerContext* context, v1::Snapshot* response) override;
+  grpc::ServerReadReactor<v1::ImportArtifactRequest>* ImportArtifact(
+      grpc::CallbackServerContext* context, v1::ImportArtifactResponse* response) override;
   grpc::ServerUnaryReactor* PruneSnapshots(grpc::CallbackServerContext* context,
                                            const v1::PruneSnapshotsRequest* request,
                                            v1::PruneSnapshotsResponse* response) override;
@@ -39,6 +43,7 @@ class SnapshotService : public v1::SnapshotService::CallbackService {
 
   SnapshotFolder& folder_;
   SnapshotWriter& writer_;
+  ArtifactFolder& artifacts_;
   Executors& executors_;
 };
 

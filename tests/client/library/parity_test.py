@@ -103,6 +103,12 @@ class ParityTest(kit.PackageTest):
                 matches.add(answer.match)
         self.assertEqual(matches, {"exact", "bucketed", "nearest", "other_device", "default"})
 
+    def test_a_kernel_whose_compiler_chooses_the_block(self):
+        kernel = {**kit.KERNEL, "on_host": False, "steps": [{**kit.KERNEL["steps"][0], "block": []}]}
+        client, theirs = self.both(kit.snapshot_bytes([kit.record(1)], kernels=[kernel]))
+        for dims, match in (({"mode": 1}, "default"), ({"n": 5000}, "nearest")):
+            self.assertEqual(self.assert_alike(client, theirs, "scale", device=kit.H200, **dims).match, match)
+
     def test_only_an_exact_record(self):
         client, _ = self.both(kit.snapshot_bytes([kit.record(1)]))
         self.assertEqual(client.best("scale", device=kit.H200, n=4096, require_exact=True).match, "exact")

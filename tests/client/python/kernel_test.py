@@ -72,7 +72,7 @@ class KernelTest(daemon_kit.DaemonTest):
     def sweep_kernel(cls, kernel, *flags, **dims):
         spelled = [part for name, value in dims.items() for part in (f"--{name}", value)]
         cls.tunectl("sweep", kernel, *spelled, "--device", "cpu", "--budget", "3", *flags)
-        cls.newest()  # writes it, however busy the host is
+        cls.snapshots()  # waits until what was published is in a file
 
     def setUp(self):
         super().setUp()
@@ -333,6 +333,66 @@ class Transport(KernelTest):
                           TUNE_SNAPSHOT=str(exported))
         self.check_saxpy(tunectl.kernel("saxpy", fallback=None))
 
+    def test_an_import_brings_what_lies_beside(self):
+        exported = self.path / "away/tuned.json"
+        exported.parent.mkdir()
+        self.tunectl("snapshot", "export", exported, "--artifacts")
+        kept = self.home / "state/snapshots/artifacts"
+        names = sorted(file.name for file in kept.iterdir())
+        for file in kept.iterdir():
+            file.unlink()
+        beside = sorted(file.name for file in (self.path / "away/artifacts").iterdir())
+        done = self.tunectl("snapshot", "import", exported)
+        self.assertRegex(done.stderr, rf"with {len(beside)} of the \d+ artifacts that it names")
+        self.assertEqual(sorted(file.name for file in kept.iterdir()), beside)
+        self.assertLessEqual(set(beside), set(names))
+        self.check_saxpy(tunectl.kernel("saxpy", fallback=None))
+
+        damaged = self.path / "away/artifacts" / beside[0]
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[:-1] + b"x")
+        done = self.tunectl("snapshot", "import", exported, ok=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("this is no artifact of version 1: its bytes are", done.stderr)
+        self.assertEqual((kept / beside[0]).read_bytes(), whole, "what is there stays")
+
+    def as_of_another_processor(self, change):
+        """The daemon's files as if another processor had written them. `change`: of an artifact's facts."""
+        copy = self.path / "another"
+        shutil.copytree(self.home / "state/snapshots", copy)
+        snapshot = json.loads((copy / (self.newest().replace(":", "-") + ".json")).read_bytes())
+        for record in snapshot["records"]:
+            record["hard"]["device"] = "cpu:Another"
+            file = copy / "artifacts" / (record.get("artifact", "").replace(":", "-") + ".artifact")
+            if file.exists():
+                line, _, binaries = file.read_bytes().partition(b"\n")
+                facts = {**json.loads(line), "device": "cpu:Another"}
+                change(facts)
+                data = json.dumps(facts).encode() + b"\n" + binaries
+                record["artifact"] = kit.digest_of(data)
+                (copy / "artifacts" / (record["artifact"].replace(":", "-") + ".artifact")).write_bytes(data)
+        (self.path / "another.json").write_text(json.dumps(snapshot))
+        shutil.move(copy / "artifacts", self.path / "artifacts")
+        os.environ.update(TUNE_SNAPSHOT=str(self.path / "another.json"), TUNE_ADDRESS=f"unix:{self.path}/none.sock")
+        tunectl.open(deadline=0)
+        return tunectl.kernel("saxpy", fallback=saxpy_of)
+
+    def test_another_processor_with_the_same_instructions_will_do(self):
+        saxpy = self.as_of_another_processor(lambda facts: self.assertTrue(facts["processor_features"]))
+        self.assertEqual(tunectl.best("saxpy", n=4096, device="cpu").match, "other_device")
+        self.check_saxpy(saxpy)
+        self.assertEqual(saxpy.notes, ())
+
+    def test_a_processor_that_lacks_instructions_runs_the_fallback(self):
+        saxpy = self.as_of_another_processor(lambda facts: facts["processor_features"].append("avx9000"))
+        self.check_saxpy(saxpy)
+        self.assertIn("lacks what cpu:Another has and it may use: avx9000", saxpy.notes[0])
+
+    def test_nobody_says_which_instructions(self):
+        saxpy = self.as_of_another_processor(lambda facts: facts.pop("processor_features"))
+        self.check_saxpy(saxpy)
+        self.assertIn("does not say which instructions", saxpy.notes[0])
+
     def test_the_daemon_gives_out_nothing_damaged(self):
         self.sweep_kernel(SAXPY, n=777)
         tunectl.open()
@@ -387,6 +447,74 @@ class Torch(KernelTest):
         x.requires_grad_()
         saxpy(x, y).sum().backward()
         torch.testing.assert_close(x.grad, torch.full_like(x, 2.5))
+
+    def softmax(self, rows, cols, backward=True):
+        import torch
+
+        self.sweep_kernel("softmax", "--dtype", "f32", rows=rows, cols=cols)
+        if backward:
+            self.sweep_kernel("softmax_backward", "--dtype", "f32", rows=rows, cols=cols)
+        tunectl.open()
+        return tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))
+
+    def check_gradient(self, function, reference, *inputs):
+        """The gradients of both, for an output gradient that is not constant."""
+        import torch
+
+        grads = []
+        for one in (function, reference):
+            leaves = [x.clone().requires_grad_() for x in inputs]
+            made = one(*leaves)
+            made = made if isinstance(made, tuple) else (made,)
+            sum((y * torch.linspace(-1, 1, y.numel()).view(y.shape)).sum() for y in made).backward()
+            grads.append([leaf.grad for leaf in leaves])
+        torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-5)
+
+    def test_the_backward_kernel_differentiates(self):
+        import torch
+
+        softmax = self.softmax(64, 48)
+        x = torch.randn(64, 48)
+        self.check_gradient(softmax, lambda x: torch.softmax(x, -1), x)
+        self.assertEqual((softmax.notes, softmax.backward().kernel.notes), ((), ()), "both were launched")
+        compiled = torch.compile(softmax.op(), backend="aot_eager", fullgraph=True)
+        self.check_gradient(compiled, lambda x: torch.softmax(x, -1), x)
+        self.check_gradient(compiled, lambda x: torch.softmax(x, -1), torch.randn(8, 5))
+        self.assertIn("no binary for rows=8 cols=5", softmax.backward().kernel.notes[0], "the fallback's own")
+
+    def test_a_backward_kernel_that_nobody_tuned(self):
+        import torch
+
+        softmax = self.softmax(16, 40, backward=False)
+        self.check_gradient(softmax, lambda x: torch.softmax(x, -1), torch.randn(16, 40))
+        self.assertRegex(softmax.notes[0], "inputs need gradients, and of softmax_backward there is no binary")
+
+    def test_a_form_of_the_same_kernel_differentiates(self):
+        import torch
+
+        for backward in (0, 1):
+            self.sweep_kernel("rope", "--dtype", "f32", seq=8, batch=1, heads=2, kv_heads=1, head_dim=16, backward=backward)
+        tunectl.open()
+
+        def turn(q, k, cosine, sine):
+            def one(x):
+                low, high = x.chunk(2, -1)
+                c, s = cosine[:, None, None], sine[:, None, None]
+                return torch.cat((low * c - high * s, high * c + low * s), -1)
+
+            return one(q), one(k)
+
+        cosine, sine = torch.randn(8, 8), torch.randn(8, 8)
+        rope = tunectl.kernel("rope", fallback=turn, interleaved=0, backward=0)
+        q, k = torch.randn(8, 1, 2, 16), torch.randn(8, 1, 1, 16)
+        self.check_gradient(lambda q, k: rope(q, k, cosine, sine), lambda q, k: turn(q, k, cosine, sine), q, k)
+        self.assertEqual((rope.notes, rope.backward().kernel.notes), ((), ()))
+        self.check_gradient(lambda q: rope(q, k, cosine, sine)[0], lambda q: turn(q, k, cosine, sine)[0], q)
+        # Of the tables it gives no gradient: the fallback does.
+        self.check_gradient(rope, turn, q, k, cosine, sine)
+        self.assertIn("an input needs a gradient that rope does not give", rope.notes)
+        with self.assertRaisesRegex(RuntimeError, "gives no gradient of input 2"):
+            rope.op()(q, k, cosine.clone().requires_grad_(), sine)
 
 
 if __name__ == "__main__":

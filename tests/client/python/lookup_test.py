@@ -65,6 +65,13 @@ class Answers(kit.PackageTest):
         self.assertEqual(dict(cpu), {"THREADS": 32, "PATH": "plain"}, "256 threads are more than n")
         self.assertIn("the kernel's default breaks 'THREADS <= n'", cpu.reason)
 
+    def test_a_kernel_whose_compiler_chooses_the_block(self):
+        kernel = {**kit.KERNEL, "on_host": False, "steps": [{**kit.KERNEL["steps"][0], "block": []}]}
+        self.put(kit.snapshot_bytes([kit.record(1)], kernels=[kernel]))
+        tunectl.open()
+        self.assertEqual(dict(tunectl.best("scale", device=kit.H200, mode=1)), {"THREADS": 256, "PATH": "mma"})
+        self.assertEqual(tunectl.best("scale", device=kit.H200, n=5000).match, "nearest")
+
     def test_the_callers_default(self):
         self.open(kit.record(1))
         answer = tunectl.best("scale", default={"THREADS": 77}, device=kit.H200, mode=1)

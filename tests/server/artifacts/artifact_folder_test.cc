@@ -12,7 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/artifacts/artifact_text.h"
+#include "server/artifacts/processor_features.h"
 #include "server/state/whole_file.h"
 #include "tests/server/temp_dir.h"
 #include "tuner/bundle.h"
@@ -20,6 +22,7 @@
 namespace tune::server {
 namespace {
 
+using std::string_literals::operator""s;
 using testing::HasSubstr;
 
 constexpr int64_t kRoom = 1000;
@@ -79,8 +82,7 @@ TEST_F(ArtifactFolderTest, NamesThatAreNone) {
     EXPECT_TRUE(absl::IsInvalidArgument(folder->Read(name, 0, 4).status())) << name;
   }
   EXPECT_TRUE(absl::IsNotFound(folder->Read(DigestOf("x"), 0, 4).status()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(
-      Open(ArtifactFolder::Use::kRead)->Put("0").status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Open(ArtifactFolder::Use::kRead)->Put("0").status()));
 }
 
 TEST_F(ArtifactFolderTest, WhereThereIsNoRoomWhatNoSnapshotNamesGoes) {
@@ -108,10 +110,9 @@ TEST(ArtifactTextTest, SaysHowToLaunchAndHasTheBinariesBehind) {
                          ScalarPlan{.name = "a", .dtype = DType::kF32, .value = 0.5}},
                 .zero = {BufferPlan{.name = "sums", .count = 3, .role = Role::kScratch}}};
   Program program{.steps = {step}, .binary = Bundle({"first", "second"})};
-  const std::string text =
-      ArtifactText({.problem = {.dims = {{"n", 448}}}, .target = "cpu"}, "scale",
-                   {.entries = {{"THREADS", int64_t{64}}}}, program)
-          .value();
+  const std::string text = ArtifactText({.problem = {.dims = {{"n", 448}}}, .target = "cpu"},
+                                        "scale", {.entries = {{"THREADS", int64_t{64}}}}, program)
+                               .value();
   const std::string line = text.substr(0, text.find('\n'));
   EXPECT_EQ(text.substr(line.size()), "\nfirstsecond");
   for (const char* part :
@@ -121,8 +122,24 @@ TEST(ArtifactTextTest, SaysHowToLaunchAndHasTheBinariesBehind) {
         R"({"kind":"scalar","name":"a","dtype":"f32","value":0.5})", R"("role":"scratch")"}) {
     EXPECT_THAT(line, HasSubstr(part));
   }
+  EXPECT_TRUE(CheckArtifactText(text, DigestOf(text)).ok());
+  for (const std::string& damaged :
+       {text.substr(0, text.size() - 1), text + "x", line, ""s,
+        absl::StrReplaceAll(text, {{"\"version\":1", "\"version\":2"}}),
+        absl::StrReplaceAll(text, {{"[5,6]", "[5,-6]"}})}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckArtifactText(damaged, DigestOf(damaged)))) << damaged;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckArtifactText(text, DigestOf("another"))));
   program.binary.pop_back();
   EXPECT_FALSE(ArtifactText({}, "scale", {}, program).ok());
+}
+
+TEST(ProcessorFeaturesTest, OnlyWhatCodeIsMadeOf) {
+  EXPECT_THAT(ProcessorFeaturesIn("model name\t: X\nflags\t\t: fpu sse2 ht avx2 hypervisor bmi1\n"),
+              testing::ElementsAre("avx2", "bmi1", "sse2"));
+  EXPECT_THAT(ProcessorFeaturesIn("Features : fp asimd sve\n"),
+              testing::ElementsAre("asimd", "fp", "sve"));
+  EXPECT_THAT(ProcessorFeaturesIn("nothing of the kind"), testing::IsEmpty());
 }
 
 }  // namespace

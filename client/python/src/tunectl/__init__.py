@@ -96,8 +96,9 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
 
     fallback  the framework's own function of the same inputs. It runs, and that is said once, where
               there is no record of these very sizes, no artifact, no device, or a gradient is needed
-              and `gradient` is not given. None: such a call raises LookupError
-    gradient  of (inputs, outputs, gradients of the outputs), each a tuple: the gradients of the inputs
+              that nothing tuned gives. None: such a call raises LookupError
+    gradient  of (inputs, outputs, gradients of the outputs), each a tuple: the gradients of the inputs.
+              By default the kernel's own backward kernel, where that is tuned for these sizes
     dims      those that the shapes of the inputs do not tell, such as a mode
 
         softmax = tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))

@@ -70,6 +70,12 @@ def _check_step(step: Any, units: int) -> None:
         _need(buffer, _BUFFER, "a buffer")
 
 
+def missing_features(facts: Mapping[str, Any], here: frozenset[str]) -> list[str]:
+    """Of a processor: what the binary may use, and it does not have."""
+    wanted = facts.get("processor_features", [])
+    return sorted(str(one) for one in wanted if one not in here) if isinstance(wanted, list) else ["?"]
+
+
 def parse(data: bytes, digest: str) -> Artifact:
     """ArtifactError: damaged, of another version, or not what `digest` names."""
     if digest_of(data) != digest:

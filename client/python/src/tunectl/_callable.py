@@ -10,17 +10,21 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arrays, _client, _workload
 from ._answer import Answer
 from ._artifact import Artifact, ArtifactError
 from ._expression import ExpressionError
 
+if TYPE_CHECKING:
+    from ._backward import Backward
+
 # A wider access of a kernel is two of these.
 _ALIGNMENT = 16
 _PLANS_MAX = 4096
 
+_UNSOUGHT = object()
 Gradient = Callable[[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], Sequence[Any]]
 
 
@@ -96,6 +100,7 @@ class TunedKernel:
         self._lock = threading.Lock()
         self._client: Optional[_client.Client] = None
         self._ops: dict[Any, Any] = {}
+        self._backward: Any = _UNSOUGHT
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -121,7 +126,7 @@ class TunedKernel:
             plan = self._plan(inputs, outputs, dims)
         if plan is not None:
             if self._wants_gradient(inputs):
-                return self._differentiable(inputs, outputs, dims)
+                return self._differentiable(inputs, outputs, dims, plan)
             results = outputs or plan.make_outputs(inputs[0])
             if plan(inputs + results):
                 return _as_result(results)
@@ -136,12 +141,28 @@ class TunedKernel:
         return False
 
     def _differentiable(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                        dims: Mapping[str, int]) -> Any:
-        if self.gradient is None or outputs:
-            self._note("inputs that need gradients, and " + (
-                "out=" if outputs else "no gradient= was given"))
+                        dims: Mapping[str, int], plan: _Launch) -> Any:
+        if outputs:
+            self._note("inputs that need gradients, and out=")
             return self._fall_back(inputs, outputs)
+        if self.gradient is None:
+            backward = self.backward()
+            if backward is None:
+                self._note("inputs that need gradients, no gradient= was given, and the snapshot has no "
+                           f"{self.name}_backward")
+                return self._fall_back(inputs, outputs)
+            if not backward.is_tuned(inputs, plan.outputs, dims):
+                return self._fall_back(inputs, outputs)
         return self.op(**dims)(*inputs)
+
+    def backward(self) -> Optional[Backward]:
+        """What differentiates it, where no gradient= was given; None: no kernel of the snapshot does."""
+        with self._lock:
+            if self._backward is _UNSOUGHT:
+                from . import _backward
+
+                self._backward = _backward.find(self)
+            return self._backward  # type: ignore[no-any-return]
 
     def op(self, **dims: int) -> Callable[..., Any]:
         """The kernel as a function that torch.compile takes as it is: an operator of torch.library,
@@ -150,11 +171,14 @@ class TunedKernel:
         RuntimeError: torch is not imported. LookupError: no snapshot describes the kernel.
         """
         key = tuple(sorted(dims.items()))
+        backward = self.backward() if self.gradient is None else None
+        if backward is not None and backward.unknown_mode(dims):
+            backward = None
         with self._lock:
             if key not in self._ops:
                 from . import _torch_op
 
-                self._ops[key] = _torch_op.make(self, dims)
+                self._ops[key] = _torch_op.make(self, backward, dims)
             return self._ops[key]  # type: ignore[no-any-return]
 
     def client(self) -> _client.Client:
@@ -260,8 +284,9 @@ class TunedKernel:
         return (_Launch if native else _LaunchOnAny)(program, outputs)
 
     def _program(self, answer: Answer, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
-        """What is launched for an answer, loaded once. Only what was compiled for these very sizes."""
-        if answer.match != "exact":
+        """What is launched for an answer, loaded once. Only what was compiled for these very sizes; on
+        the CPU device also what was tuned on another processor, where this one has its instructions."""
+        if answer.match != "exact" and not (on_host and answer.match == "other_device"):
             raise _Untuned(f"there is no binary for {_sizes(answer)}: {answer.reason}")
         if not answer.artifact:
             raise _Untuned(f"the record for {_sizes(answer)} keeps no artifact: sweep it again")
@@ -277,6 +302,8 @@ class TunedKernel:
                 if facts["dims"] != dict(answer.dims) or facts["dtype"] != answer.dtype or (
                         facts["target"] != answer.target):
                     raise ArtifactError(f"it was compiled for other sizes than {_sizes(answer)}")
+                if on_host:
+                    _check_processor(artifact, answer)
                 program = _load(artifact, buffers, device, on_host)
             except ArtifactError as error:
                 raise _Untuned(f"the artifact for {_sizes(answer)} cannot be used: {error}") from None
@@ -291,6 +318,19 @@ def _as_result(arrays: tuple[Any, ...]) -> Any:
 
 def _sizes(answer: Answer) -> str:
     return " ".join(f"{name}={value}" for name, value in answer.dims.items()) + f" {answer.dtype}"
+
+
+def _check_processor(artifact: Artifact, answer: Answer) -> None:
+    """ArtifactError: it was compiled for a processor that has instructions which ours lacks."""
+    from ._artifact import missing_features
+    from ._device import processor_features
+
+    if answer.match != "exact" and not artifact.facts.get("processor_features"):
+        raise ArtifactError(f"it does not say which instructions of {artifact.facts['device']} it uses")
+    missing = missing_features(artifact.facts, processor_features())
+    if missing:
+        raise ArtifactError(f"this processor lacks what {artifact.facts['device']} has and it may use: "
+                            f"{', '.join(missing[:8])}")
 
 
 def _refuse_while_capturing() -> None:

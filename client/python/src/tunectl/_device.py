@@ -91,6 +91,20 @@ def _of_nvml() -> list[Device]:
             for place, i in enumerate(_visible(len(devices), uuids))]
 
 
+@functools.lru_cache(maxsize=1)
+def processor_features() -> frozenset[str]:
+    """What instructions this processor has, as /proc/cpuinfo calls them."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() in ("flags", "Features"):
+                    return frozenset(value.split())
+    except OSError:
+        pass
+    return frozenset()
+
+
 def _cpu() -> Device:
     import platform
 

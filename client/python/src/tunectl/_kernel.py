@@ -188,9 +188,10 @@ class Kernel:
         when = self._expression(step["when"]) if step["when"] else None
         yield from self._axis_rules("grid", step["grid"], _GRID_MAX, when)
         yield from self._axis_rules("block", step["block"], _BLOCK_MAX, when)
-        threads = " * ".join(f"({axis})" for axis in step["block"])
-        yield _Rule("threads of a block", Expression(f"{threads} <= {target.max_threads_per_block}"),
-                    when)
+        if step["block"]:  # a compiler of another language chooses it
+            threads = " * ".join(f"({axis})" for axis in step["block"])
+            yield _Rule("threads of a block", Expression(f"{threads} <= {target.max_threads_per_block}"),
+                        when)
         if step["shared_bytes"]:
             yield _Rule("shared memory", Expression(
                 f"0 <= ({step['shared_bytes']}) <= {target.max_shared_bytes}"), when)

@@ -10,20 +10,22 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arrays
 from ._kernel import Problem
 from ._workload import Signature, signature_of
 
 if TYPE_CHECKING:
+    from ._backward import Backward
     from ._callable import TunedKernel
 
 _numbers = itertools.count()
 _library: Any = None
 
 
-def make(kernel: TunedKernel, dims: Mapping[str, int]) -> Callable[..., Any]:
+def make(kernel: TunedKernel, backward: Optional[Backward],
+         dims: Mapping[str, int]) -> Callable[..., Any]:
     """See TunedKernel.op."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
@@ -34,7 +36,11 @@ def make(kernel: TunedKernel, dims: Mapping[str, int]) -> Callable[..., Any]:
         raise LookupError(f"no snapshot describes {kernel.name}: {kernel.client().best(kernel.name).reason}")
     signature = signature_of(known)
     plain = _define(torch, kernel, signature, dims)
-    return _with_gradient(torch, plain, kernel.gradient) if kernel.gradient is not None else plain
+    if kernel.gradient is not None:
+        return _with_gradient(torch, plain, kernel.gradient)
+    if backward is None:
+        return plain
+    return _with_gradient(torch, plain, _define_backward(torch, backward, signature, dims), backward)
 
 
 def _schema(signature: Signature) -> str:
@@ -68,6 +74,40 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
     return getattr(torch.ops.tunectl, name).default
 
 
+def _define_backward(torch: Any, backward: Backward, signature: Signature,
+                     dims: Mapping[str, int]) -> Callable[..., Any]:
+    """An operator that takes inputs, outputs and gradients, and gives the gradient of each input."""
+    assert _library is not None
+    inputs, outputs = len(signature.inputs), len(signature.outputs)
+    tensors = [f"Tensor i{i}" for i in range(inputs)] + [f"Tensor o{i}" for i in range(outputs)]
+    tensors += [f"Tensor? g{i}" for i in range(outputs)]
+    name = re.sub(r"\W", "_", f"{backward.kernel.name}_{next(_numbers)}")
+    _library.define(f"{name}({', '.join(tensors)}) -> ({', '.join(['Tensor'] * inputs)})")
+
+    def run(*all_of: Any) -> Any:
+        with torch.no_grad():
+            made = backward(all_of[:inputs], all_of[inputs:inputs + outputs], all_of[inputs + outputs:], dims)
+        made = [torch.empty(0) if one is None else one for one in made]
+        return made[0] if inputs == 1 else tuple(made)
+
+    def describe(*all_of: Any) -> Any:
+        made = [torch.empty_like(one) if i in backward.gives else torch.empty(0)
+                for i, one in enumerate(all_of[:inputs])]
+        return made[0] if inputs == 1 else tuple(made)
+
+    for key in ("CPU", "CUDA"):
+        _library.impl(name, run, key)
+    torch.library.register_fake(f"tunectl::{name}", describe, lib=_library)
+    op = getattr(torch.ops.tunectl, name).default
+
+    def gradient(given: Any, made: Any, gradients: Any) -> Any:
+        found = op(*given, *made, *gradients)
+        found = found if isinstance(found, (tuple, list)) else (found,)
+        return tuple(one if i in backward.gives else None for i, one in enumerate(found))
+
+    return gradient
+
+
 def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mapping[str, int]) -> Any:
     """The outputs without their elements. An axis that is a dim stays symbolic."""
     snapshot = kernel.client()._snapshot
@@ -93,7 +133,8 @@ def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mappin
     return tuple(results)
 
 
-def _with_gradient(torch: Any, plain: Any, gradient: Callable[..., Any]) -> Callable[..., Any]:
+def _with_gradient(torch: Any, plain: Any, gradient: Callable[..., Any],
+                   backward_kernel: Optional[Backward] = None) -> Callable[..., Any]:
     class Differentiable(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(context: Any, *inputs: Any) -> Any:
@@ -101,6 +142,9 @@ def _with_gradient(torch: Any, plain: Any, gradient: Callable[..., Any]) -> Call
             outputs = results if isinstance(results, tuple) else (results,)
             context.count = len(inputs)
             context.save_for_backward(*inputs, *outputs)
+            if backward_kernel is not None:
+                context.set_materialize_grads(False)
+                context.mark_non_differentiable(*[outputs[i] for i in backward_kernel.not_differentiable])
             return results
 
         @staticmethod
@@ -111,6 +155,11 @@ def _with_gradient(torch: Any, plain: Any, gradient: Callable[..., Any]) -> Call
 
     def call(*inputs: Any) -> Any:
         if torch.is_grad_enabled() and any(one.requires_grad for one in inputs):
+            if backward_kernel is not None:
+                for i, one in enumerate(inputs):
+                    if one.requires_grad and i not in backward_kernel.gives:
+                        raise RuntimeError(f"{backward_kernel.kernel.name} gives no gradient of input {i}: detach it, "
+                                           f"or give gradient= to tunectl.kernel")
             return Differentiable.apply(*inputs)
         return plain(*inputs)
 

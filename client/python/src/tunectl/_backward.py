@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel that differentiates another, found by its name and its args.
+
+Either the kernel has a dim `backward`, whose form 1 takes the gradients of the outputs in the place of
+the first inputs and gives those inputs' gradients (rope). Or there is a kernel NAME_backward: its args
+are called as the inputs and outputs of NAME, and the gradient of `y` is called `dy`.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _arrays
+from ._kernel import Kernel
+from ._workload import Signature, signature_of
+
+if TYPE_CHECKING:
+    from ._callable import TunedKernel
+
+_DIM = "backward"
+# Which tensor an input of the backward kernel is: of the inputs, the outputs, their gradients.
+_Place = tuple[str, int]
+
+
+class Backward:
+    """Works out gradients by a tuned kernel, or by the fallback's own where that cannot be launched."""
+
+    def __init__(self, forward: TunedKernel, kernel: TunedKernel, places: Sequence[_Place],
+                 results: Sequence[int], outputs: Sequence[str]) -> None:
+        self.kernel = kernel
+        self._forward = forward
+        self._places = tuple(places)
+        self._results = tuple(results)  # of each of its outputs: the input whose gradient it is
+        # Outputs that it takes no gradient of, such as a norm's statistics.
+        taken = {i for what, i in places if what == "gradient"}
+        self.not_differentiable = tuple(i for i in range(len(outputs)) if i not in taken)
+        self.gives = frozenset(self._results)
+        self._known: dict[Any, bool] = {}
+
+    def unknown_mode(self, dims: Mapping[str, int]) -> str:
+        """A dim of a call that is on and that the kernel does not have; empty: there is none."""
+        rules = self._kernel().rules
+        modes = [name for name, value in {**self._forward.dims, **dims}.items() if value and name not in rules]
+        return modes[0] if modes else ""
+
+    def is_tuned(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
+                 dims: Mapping[str, int]) -> bool:
+        """Can it be launched for these, and gives it all gradients that are wanted?"""
+        mode = self.unknown_mode(dims)
+        if mode:
+            self._forward._note(f"inputs need gradients, and {self.kernel.name} knows no {mode}")
+            return False
+        if any(one.requires_grad and i not in self.gives for i, one in enumerate(inputs)):
+            self._forward._note(f"an input needs a gradient that {self.kernel.name} does not give")
+            return False
+        key = (*dims.items(), *[(one.shape, one.dtype, one.device) for one in inputs])
+        if key not in self._known:
+            self._known[key] = self._can_launch(inputs, outputs, dims)
+        return self._known[key]
+
+    def _can_launch(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
+                    dims: Mapping[str, int]) -> bool:
+        from ._callable import _Untuned
+
+        seen = [_arrays.describe(one) for one in inputs]
+        made = [_arrays.Array(shape, dtype, seen[0].device, 0, True, True) for shape, dtype in outputs]
+        of = {"input": seen, "output": made, "gradient": made}
+        arrays = [of[what][i] for what, i in self._places]
+        try:
+            self.kernel._prepare(arrays, len(arrays), self._dims(arrays, dims), native=True)
+        except _Untuned as why:
+            self._forward._note(f"inputs need gradients, and of {self.kernel.name} {why}")
+            return False
+        return True
+
+    def _kernel(self) -> Kernel:
+        snapshot = self.kernel.client()._snapshot
+        known = snapshot.kernel(self.kernel.name) if snapshot is not None else None
+        assert known is not None
+        return known
+
+    def _dims(self, arrays: Sequence[Any], dims: Mapping[str, int]) -> dict[str, int]:
+        """Those of the forward kernel that it has, too; those that nothing tells take the spec's
+        defaults."""
+        known = self._kernel()
+        given = {name: value for name, value in {**self._forward.dims, **dims}.items()
+                 if name in known.rules and name != _DIM}
+        told = {text for arg in known.args for text in arg.get("shape", ())}
+        place = self.kernel.client().best(self.kernel.name, device=str(arrays[0].device))
+        snapshot = self.kernel.client()._snapshot
+        assert snapshot is not None
+        defaults = known.problem({}, "", snapshot.target(place.target)).dims
+        silent = {name: value for name, value in defaults.items() if name not in told}
+        return {**silent, **given, **self.kernel.dims}
+
+    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any],
+                 dims: Mapping[str, int]) -> tuple[Any, ...]:
+        """A gradient for each input, None for those that it gives none of."""
+        of = {"input": inputs, "output": outputs, "gradient": gradients}
+        arrays = [of[what][i] for what, i in self._places]
+        if all(one is not None for one in arrays):
+            try:
+                made = self.kernel(*arrays, **self._dims(arrays, dims))
+                made = made if isinstance(made, tuple) else (made,)
+                found: list[Any] = [None] * len(inputs)
+                for i, gradient in zip(self._results, made):
+                    found[i] = gradient
+                return tuple(found)
+            except LookupError:
+                pass  # the kernel has said why, once
+        return self._by_fallback(inputs, gradients)
+
+    def _by_fallback(self, inputs: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, ...]:
+        torch: Any = sys.modules["torch"]
+        if self._forward.fallback is None:
+            raise LookupError(f"{self.kernel.name} has nothing to launch, and {self._forward.name} no fallback=")
+        with torch.enable_grad():
+            leaves = [one.detach().requires_grad_(i in self._results) for i, one in enumerate(inputs)]
+            results = self._forward.fallback(*leaves)
+            results = results if isinstance(results, (tuple, list)) else (results,)
+            pairs = [(result, gradient) for result, gradient in zip(results, gradients)
+                     if gradient is not None and result is not None and result.requires_grad]
+            made = torch.autograd.grad([one for one, _ in pairs], [leaves[i] for i in self._results],
+                                       [gradient for _, gradient in pairs], allow_unused=True)
+        found: list[Any] = [None] * len(inputs)
+        for i, gradient in zip(self._results, made):
+            found[i] = gradient
+        return tuple(found)
+
+
+def _by_names(forward: Signature, backward: Signature) -> Optional[tuple[list[_Place], list[int]]]:
+    """None: the args of the one are not called as those of the other."""
+    inputs = [arg["name"] for arg in forward.inputs]
+    outputs = [arg["name"] for arg in forward.outputs]
+    places: list[_Place] = []
+    for arg in backward.inputs:
+        name = arg["name"]
+        if name in inputs:
+            places.append(("input", inputs.index(name)))
+        elif name in outputs:
+            places.append(("output", outputs.index(name)))
+        elif name[:1] == "d" and name[1:] in outputs:
+            places.append(("gradient", outputs.index(name[1:])))
+        else:
+            return None
+    results = [arg["name"][1:] for arg in backward.outputs]
+    if any(arg["name"][:1] != "d" for arg in backward.outputs) or not set(results) <= set(inputs):
+        return None
+    return places, [inputs.index(name) for name in results]
+
+
+def find(forward: TunedKernel) -> Optional[Backward]:
+    """None: no kernel of the snapshot differentiates it."""
+    from ._callable import TunedKernel
+
+    snapshot = forward.client()._snapshot
+    known = snapshot.kernel(forward.name) if snapshot is not None else None
+    if snapshot is None or known is None or forward.fallback is None:
+        return None
+    signature = signature_of(known)
+    names = [arg["name"] for arg in signature.outputs]
+    if any(arg.get("role") == "inout" for arg in signature.inputs):
+        return None
+    if _DIM in known.rules:
+        if forward.dims.get(_DIM) != 0:
+            return None
+        places: list[_Place] = [("gradient" if i < len(names) else "input", i)
+                                for i in range(len(signature.inputs))]
+        own = TunedKernel(forward.name, None, None, {**forward.dims, _DIM: 1})
+        own._client = forward.client()
+        return Backward(forward, own, places, range(len(names)), names)
+    other: Optional[Kernel] = snapshot.kernel(f"{forward.name}_backward")
+    matched = _by_names(signature, signature_of(other)) if other is not None else None
+    if other is None or matched is None:
+        return None
+    kernel = TunedKernel(other.name, None, None, {})
+    kernel._client = forward.client()
+    return Backward(forward, kernel, *matched, names)
