@@ -17,6 +17,7 @@ import os
 import pathlib
 import platform
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -60,6 +61,10 @@ class Daemon:
                     pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines())
         in_mib = {name: int(rows[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile", "VmHWM")}
         return {"own": in_mib["RssAnon"], "of_files": in_mib["RssFile"], "peak_in_all": in_mib["VmHWM"]}
+
+    def processor_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def __enter__(self):
         return self.start()
@@ -253,9 +258,10 @@ class Disturbance:
 
     def commit(self):
         """Jobs that are submitted and cancelled while they wait: two commits each."""
-        from endurance import Submitter
+        import endurance
 
-        with Submitter(self.daemon.address) as submitter:
+        endurance.use_messages_of(self.bench.build)
+        with endurance.Submitter(self.daemon.address) as submitter:
             while not self.done.is_set():
                 began = time.monotonic()
                 submitter.cancel(submitter.submit())
@@ -312,8 +318,13 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def storm_of(bench, daemon, *flags):
-    idle = daemon.memory_mib()
+    idle, began = daemon.memory_mib(), daemon.processor_seconds() + children_seconds()
     process = subprocess.Popen([str(bench.build / "bench/service_load"), "storm", "--ours", daemon.address,
                                 "--questions", str(bench.questions()), "--clients", str(STORM_CLIENTS),
                                 *map(str, flags)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -325,6 +336,8 @@ def storm_of(bench, daemon, *flags):
     held = daemon.memory_mib()
     process.communicate("\n")
     figure = json.loads("".join(lines))
+    # Of the daemon and all clients: what the storm takes where nobody else wants the processors.
+    figure["processor_seconds"] = daemon.processor_seconds() + children_seconds() - began
     figure["daemon_kib_a_client"] = (held["own"] - idle["own"]) * 1024 / STORM_CLIENTS
     return figure
 
@@ -353,7 +366,8 @@ def storm(bench):
         seconds = spread([one["max"] / 1e6 for one in rounds])
         figure = {"clients": STORM_CLIENTS, "seconds": seconds, "errors": errors, "rounds": rounds}
         bench.note(f"storm.{name}", figure, f"{STORM_CLIENTS} clients in {seconds['median']:.2f} s "
-                   f"(goal {goal}), {errors} errors, {rounds[-1]['daemon_kib_a_client']:.0f} KiB each")
+                   f"(goal {goal}; {rounds[-1]['processor_seconds']:.1f} s of processors), {errors} errors, "
+                   f"{rounds[-1]['daemon_kib_a_client']:.0f} KiB each")
 
 
 def wait_for_listener(daemon, limit=600):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/record_book.h"
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <set>
@@ -170,6 +171,9 @@ void RecordBook::KeepIfWorthwhile() {
   const auto queued = keeper_.Run([this] {
     const absl::Status kept = Keep([this] { return keeper_.stopping(); });
     if (kept.ok()) keeping_ = false;  // else not again in this process
+#ifdef __GLIBC__
+    malloc_trim(0);  // the records that were in memory, and are in the file now
+#endif
     if (!kept.ok() && !absl::IsCancelled(kept)) {
       spdlog::error("the index of the records is not kept, so the next start takes longer: {}",
                     kept.ToString());
