@@ -45,6 +45,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key, uint32_t limit) override;
+  absl::StatusOr<std::vector<TimedConfig>> FastestOfKey(const TrialKey& key,
+                                                        uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsKnownTo(const SweepRow& sweep, uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> NewestOfSweep(int64_t sweep_id, uint32_t limit) override;
   absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,

@@ -19,6 +19,7 @@
 #include "server/devices/devices.h"
 #include "server/records/lookup/index.h"
 #include "server/records/safe_configs.h"
+#include "server/records/shape_grids.h"
 #include "server/kernels/space_solver.h"
 #include "tuner/kernel/kernel.h"
 
@@ -43,7 +44,9 @@ struct RecordAnswer {
   Match match = Match::kNone;  // kNone: the spec's default config
   std::string reason;
   const db::RecordRow* record = nullptr;  // of `snapshot`; null for kNone
+  Expectation expectation;
   std::shared_ptr<const LookupIndex> snapshot;
+  std::shared_ptr<const ShapeGrids> grids;  // hold the record where the snapshot does not
   // What was asked for, defaults filled in.
   std::shared_ptr<const Kernel> kernel;
   Problem problem;
@@ -56,6 +59,7 @@ struct Knowledge {
   using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name
   std::shared_ptr<const LookupIndex> index;
   std::shared_ptr<const Kernels> kernels;
+  std::shared_ptr<const ShapeGrids> grids;
 };
 
 // Thread-safe.
@@ -79,6 +83,9 @@ class RecordBook {
   // INVALID_ARGUMENT: a dim or dtype the kernel does not have, or a problem that no config can run.
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query,
                                       const Cancelled& cancelled = {}) const;
+  // Answers of one moment: no publish comes between them. In the order of the queries.
+  std::vector<absl::StatusOr<RecordAnswer>> LookupMany(const std::vector<RecordQuery>& queries,
+                                                       const Cancelled& cancelled) const;
   // The same, for threads that must not wait: nothing where a safe config is yet to be sought.
   std::optional<absl::StatusOr<RecordAnswer>> LookupAtOnce(const RecordQuery& query) const;
 
@@ -123,7 +130,10 @@ class RecordBook {
   absl::Status Learn(const db::RecordRow& newest, Kernels& kernels) const;
   State state() const;
   absl::StatusOr<Place> PlaceOf(const std::string& device, const SeenDevices& seen) const;
-  absl::StatusOr<Found> Find(const RecordQuery& query) const;
+  absl::StatusOr<Found> Find(const RecordQuery& query, const State& state) const;
+  absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query, const State& state,
+                                      const Cancelled& cancelled) const;
+  ShapeGrids::ReadSweep ReadSweeps() const;
 
   db::Store& store_;
   const Catalogue& catalogue_;
