@@ -3,6 +3,7 @@
 // store needs (db/store.h). It asks what has changed since it last looked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ class LargeStore {
   // Every record published after one, oldest first, without samples_ns. Unlike in CurrentRecords,
   // those that a newer one has replaced are among them.
   virtual absl::StatusOr<std::vector<RecordRow>> RecordsAfter(int64_t record_id) = 0;
+  // The newest so many, newest first, likewise.
+  virtual absl::StatusOr<std::vector<RecordRow>> NewestRecords(size_t count) = 0;
   // The same text as long as no record up to this one is added or removed.
   virtual absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) = 0;
   // Store::RebuildRecords, of sweeps with higher ids alone.

@@ -96,6 +96,13 @@ absl::StatusOr<std::vector<RecordRow>> SqliteStore::RecordsAfter(int64_t record_
   return ReadReadable(query.Bind(record_id), ReadRecord, unreadable_, "record");
 }
 
+absl::StatusOr<std::vector<RecordRow>> SqliteStore::NewestRecords(size_t count) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement query =
+      reader->Prepare(absl::StrCat(SelectRecords(), "ORDER BY current_record.id DESC LIMIT ?"));
+  return ReadReadable(query.Bind(static_cast<int64_t>(count)), ReadRecord, unreadable_, "record");
+}
+
 absl::StatusOr<std::string> SqliteStore::FingerprintOfRecords(int64_t record_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(

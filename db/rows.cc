@@ -77,6 +77,8 @@ std::string SelectTrials(Samples samples) {
 
 absl::StatusOr<Trial> ReadTrial(Statement& row) { return ReadRow<Trial>(row); }
 
+absl::StatusOr<TimedConfig> ReadTimedConfig(Statement& row) { return ReadRow<TimedConfig>(row); }
+
 absl::StatusOr<int64_t> InsertTrial(Connection& connection, Trial trial, int64_t key_id) {
   trial.message = std::string(Prefix(trial.message, kMaxTrialMessageBytes));
   return InsertNew(connection, "trial", trial, kInsertedTrial, "key_id", key_id);

@@ -27,6 +27,7 @@ absl::Status InsertSweep(Connection& connection, SweepRow& sweep);
 // The same for trials (tables trial and trial_key).
 std::string SelectTrials(Samples samples);
 absl::StatusOr<Trial> ReadTrial(Statement& row);
+absl::StatusOr<TimedConfig> ReadTimedConfig(Statement& row);  // config, latency_ns_median
 absl::StatusOr<int64_t> InsertTrial(Connection& connection, Trial trial, int64_t key_id);
 
 // The same for the keys of trials (tables trial and trial_key).

@@ -75,6 +75,13 @@ struct RecordTie {
 };
 TUNE_FIELDS(RecordTie, config, latency_ns_median);
 
+// A config and what it measured in a search.
+struct TimedConfig {
+  Config config;
+  double latency_ns_median = 0;
+};
+TUNE_FIELDS(TimedConfig, config, latency_ns_median);
+
 struct RecordRow {
   int64_t id = 0;  // 0: of no store, it came with the program
   TrialKey key;
@@ -289,6 +296,10 @@ class Store {
   virtual std::vector<UnreadableRow> UnreadableRows() const = 0;
   // Adds one whose content the caller cannot make sense of.
   virtual void NoteUnreadable(const UnreadableRow& row) = 0;
+
+  // The configs of a key that were ok when they were searched last, the fastest first.
+  virtual absl::StatusOr<std::vector<TimedConfig>> FastestOfKey(const TrialKey& key,
+                                                                uint32_t limit) = 0;
 };
 
 }  // namespace tune::db

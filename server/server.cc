@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/bind_front.h"
 #include "absl/strings/str_cat.h"
 #include "client/address.h"
 #include "db/large_store.h"
@@ -39,6 +40,7 @@
 #include "server/server_service.h"
 #include "server/state/paths.h"
 #include "server/supervision/workers.h"
+#include "server/sweep/misses.h"
 #include "server/sweep/sweep_runner.h"
 #include "server/sweep/sweep_service.h"
 #include "server/sweep/sweeps.h"
@@ -100,6 +102,7 @@ struct Server::Parts {
   std::unique_ptr<KernelService> kernel_service;
   std::unique_ptr<DeviceService> device_service;
   std::unique_ptr<ProfileService> profile_service;
+  std::unique_ptr<Misses> misses;
   std::unique_ptr<RecordService> record_service;
   std::unique_ptr<SnapshotService> snapshot_service;
   std::unique_ptr<BenchService> bench_service;
@@ -294,7 +297,10 @@ absl::Status Server::Parts::Serve() {
   device_service = std::make_unique<DeviceService>(*store, *workers, *devices, tools);
   profile_service = std::make_unique<ProfileService>(
       ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
-  record_service = std::make_unique<RecordService>(*records, *artifacts, executors);
+  misses = std::make_unique<Misses>(
+      Misses::Tools{*records, catalogue, *devices, solver, *sweeps, options.embedded});
+  record_service = std::make_unique<RecordService>(
+      *records, *artifacts, absl::bind_front(&Misses::Record, misses.get()), executors);
   snapshot_service = std::make_unique<SnapshotService>(*snapshots, *snapshot_writer, *artifacts,
                                                        executors);
   bench_service =

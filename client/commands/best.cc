@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
+#include "client/expectation.h"
 #include "client/format.h"
 #include "client/kernel_choice.h"
 #include "client/rpc.h"
@@ -26,6 +27,8 @@ struct BestFlags {
   std::string kernel_flag;
   std::string dtype;
   std::string device;
+  bool require_exact = false;
+  bool record_miss = false;
   bool json = false;
 };
 
@@ -100,14 +103,36 @@ void Print(const v1::LookupResponse& response, const Names& fixed_params) {
       absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(response.match()), "MATCH_"));
   std::printf("%s\n", Bold(ToText(response.config(), fixed_params)).c_str());
   std::printf("%-10s%s (%s)\n", "match", response.reason().c_str(), match.c_str());
+  std::printf("%-10s%s\n", "expected", ToText(response.expectation()).c_str());
+  for (const std::string& launch : LaunchLines(response)) {
+    std::printf("%-10s%s\n", "launch", launch.c_str());
+  }
   if (response.has_record()) PrintRecord(response.record(), fixed_params);
+}
+
+// Has the daemon tune the problem in the background, unless that was done.
+absl::Status RecordMiss(Connection& connection, const v1::LookupRequest& question) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::RecordMissesRequest request;
+  *request.add_questions() = question;
+  v1::RecordMissesResponse response;
+  absl::Status status =
+      FromGrpc(connection.records().RecordMisses(&context, request, &response));
+  if (!status.ok()) return status;
+  for (const v1::RecordedMiss& miss : response.misses()) {
+    const std::string sweep =
+        miss.sweep_id() > 0 ? absl::StrCat("sweep ", miss.sweep_id(), ", ") : "";
+    std::fprintf(stderr, "%-10s%s%s\n", "miss", sweep.c_str(), miss.note().c_str());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Run(Session& session, const BestFlags& flags) {
   auto kernel = OneKernel(flags.kernel, flags.kernel_flag);
   if (kernel.ok()) kernel = KernelName(*kernel);
   if (!kernel.ok()) return kernel.status();
-  auto connection = session.Connect(Need::kRead);
+  auto connection = session.Connect(flags.record_miss ? Need::kAll : Need::kRead);
   if (!connection.ok()) return connection.status();
   v1::LookupRequest request;
   request.set_kernel_name(*kernel);
@@ -116,6 +141,10 @@ absl::Status Run(Session& session, const BestFlags& flags) {
   auto dims = ParseDims(session.dims);
   if (!dims.ok()) return dims.status();
   request.mutable_dims()->insert(dims->begin(), dims->end());
+  if (flags.record_miss) {
+    if (absl::Status status = RecordMiss(**connection, request); !status.ok()) return status;
+  }
+  request.set_require_exact(flags.require_exact);
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::LookupResponse response;
@@ -142,6 +171,10 @@ void AddBest(CLI::App& app, Session& session) {
   best->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
   best->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
   best->add_option("--device", flags->device, "Device name or id; by default this host's");
+  best->add_flag("--require-exact", flags->require_exact,
+                 "Fail unless this very problem was tuned on this device");
+  best->add_flag("--record-miss", flags->record_miss,
+                 "Have the daemon tune this problem in the background, unless it was tuned");
   best->add_flag("--json", flags->json, "As JSON");
   best->callback([&session, flags] { session.Finish(Run(session, *flags)); });
 }

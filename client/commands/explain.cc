@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
+#include "client/expectation.h"
 #include "client/format.h"
 #include "client/kernel_choice.h"
 #include "client/rpc.h"
@@ -71,6 +72,10 @@ void Print(const v1::ExplainResponse& response) {
   std::printf("%-10s%s on %s (%s)\n", "asked", ToText(response.problem()).c_str(),
               response.device_name().c_str(), response.target().c_str());
   std::printf("%-10s%s (%s)\n", "match", answer.reason().c_str(), match.c_str());
+  std::printf("%-10s%s\n", "expected", ToText(answer.expectation()).c_str());
+  for (const std::string& line : NeighbourLines(answer.expectation())) {
+    std::printf("    %s\n", line.c_str());
+  }
   for (const v1::Candidate& candidate : response.candidates()) Print(candidate);
   if (response.candidates().empty()) {
     std::fputs("there is no record of this kernel: `tunectl sweep` makes one\n", stderr);

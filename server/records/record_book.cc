@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "db/large_store.h"
+#include "server/records/lookup/reason.h"
 #include "server/records/shipped_records.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
@@ -35,6 +37,53 @@ std::vector<KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels) {
   std::vector<KernelPolicy> policies;
   for (const auto& [name, kernel] : kernels) policies.push_back(PolicyOf(*kernel));
   return policies;
+}
+
+// Of a record of this very problem: it loses nothing, as far as its interval tells.
+Expectation Measured(const db::RecordRow& record) {
+  const Measurement& measured = record.trial.measurement;
+  const double median = measured.latency_ns_median;
+  return {.basis = Basis::kMeasured,
+          .loss_high = median > 0 ? std::max(0.0, measured.latency_ns_high / median - 1) : 0};
+}
+
+// What the record's own device says of its config for the problem that was asked for.
+Expectation ExpectOf(const ShapeGrids& grids, LookupQuery query, const KernelPolicy& policy,
+                     const LookupAnswer& match) {
+  const bool elsewhere = match.match == Match::kOtherDevice;
+  query.device_name = match.record->key.device_name;
+  Expectation expectation = grids.Expect(query, policy, *match.config).value_or(Expectation());
+  if (elsewhere && expectation.basis != Basis::kNothing) MakeSibling(expectation);
+  return expectation;
+}
+
+std::string ChosenFrom(const Expectation& expectation) {
+  const size_t count = expectation.neighbours.size();
+  if (count < 2) return "";
+  return absl::StrCat("; its config is chosen from the sweeps of ", count, " shapes");
+}
+
+// Completes an answer that is not exact by what the sweeps of other shapes say. Where nobody tuned
+// the problem, nor its bucket, they choose the config.
+void AskGrids(const ShapeGrids& grids, const LookupQuery& query, const KernelPolicy& policy,
+              AcceptConfig accept, LookupAnswer& match, Expectation& expectation) {
+  if (match.match == Match::kBucketed || match.match == Match::kOtherDevice) {
+    expectation = ExpectOf(grids, query, policy, match);
+    return;
+  }
+  std::optional<GridAnswer> choice = grids.Choose(query, policy, accept);
+  if (!choice) return;
+  const bool elsewhere = choice->expectation.basis == Basis::kSibling;
+  if (elsewhere && match.match == Match::kNearest) return;  // of another source, but of this device
+  if (match.match == Match::kNone) {
+    match.match = elsewhere ? Match::kOtherDevice : Match::kNearest;
+    match.record = choice->nearest;
+    match.reason =
+        ExplainMatch(match.match, query, *match.record, policy.dims, query.kernel_hash);
+  }
+  match.config = choice->config;
+  expectation = std::move(choice->expectation);
+  match.reason += ChosenFrom(expectation);
 }
 
 }  // namespace
@@ -135,8 +184,19 @@ absl::Status RecordBook::LoadKept() {
     (*devices)[record.key.device_name] = {record.key.target, record.id};
     added.push_back(std::make_shared<const db::RecordRow>(std::move(record)));
   }
-  index = index->With(added, PoliciesOf(*kernels));
-  SetState({.known = {.index = std::move(index), .kernels = std::move(kernels)},
+  const std::vector<KernelPolicy> policies = PoliciesOf(*kernels);
+  index = index->With(added, policies);
+  ASSIGN_OR_RETURN(std::vector<db::RecordRow> newest, large->NewestRecords(kGridRecordsMax));
+  std::reverse(newest.begin(), newest.end());
+  std::vector<db::RecordRow> with_shipped = WithShipped(shipped_, std::move(newest));
+  std::vector<LookupIndex::Record> speaking;
+  for (auto record = with_shipped.rbegin(); record != with_shipped.rend(); ++record) {
+    speaking.push_back(std::make_shared<const db::RecordRow>(std::move(*record)));
+  }
+  std::shared_ptr<const ShapeGrids> grids = ShapeGrids::Build(speaking, policies, ReadSweeps());
+  SetState({.known = {.index = std::move(index),
+                      .kernels = std::move(kernels),
+                      .grids = std::move(grids)},
             .devices = std::move(devices)});
   return absl::OkStatus();
 }
@@ -154,9 +214,13 @@ absl::Status RecordBook::Load() {
     SeenDevice& device = (*devices)[record->key.device_name];
     if (device.target.empty()) device = {record->key.target, record->id};
   }
-  std::shared_ptr<const LookupIndex> index =
-      LookupIndex::Build(std::move(records), PoliciesOf(*kernels));
-  SetState({.known = {.index = std::move(index), .kernels = std::move(kernels)},
+  const std::vector<KernelPolicy> policies = PoliciesOf(*kernels);
+  std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
+  std::shared_ptr<const ShapeGrids> grids =
+      ShapeGrids::Build(index->Records(), policies, ReadSweeps());
+  SetState({.known = {.index = std::move(index),
+                      .kernels = std::move(kernels),
+                      .grids = std::move(grids)},
             .devices = std::move(devices)});
   return absl::OkStatus();
 }
@@ -218,12 +282,22 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
                                   ? PolicyOf(*kernel->second)
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
+  std::shared_ptr<const ShapeGrids> grids = before.known.grids->With(
+      std::make_shared<const db::RecordRow>(record), policy, ReadSweeps());
   std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
-  SetState({.known = {.index = std::move(index), .kernels = std::move(kernels)},
+  SetState({.known = {.index = std::move(index),
+                      .kernels = std::move(kernels),
+                      .grids = std::move(grids)},
             .devices = std::move(devices)});
   if (published_) published_();
   KeepIfWorthwhile();
   return absl::OkStatus();
+}
+
+ShapeGrids::ReadSweep RecordBook::ReadSweeps() const {
+  return [this](const db::TrialKey& key, uint32_t limit) {
+    return store_.FastestOfKey(key, limit);
+  };
 }
 
 RecordBook::State RecordBook::state() const {
@@ -272,8 +346,8 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
   return place;
 }
 
-absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) const {
-  const State state = this->state();
+absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
+                                                   const State& state) const {
   const auto found = state.known.kernels->find(query.kernel_name);
   if (found == state.known.kernels->end()) {
     return absl::NotFoundError(absl::StrCat(
@@ -294,10 +368,22 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) con
     const bool same = record.key.kernel_hash == kernel.hash() && record.key.problem == problem;
     return same || kernel.CheckConfig(problem, place.traits, record.trial.config).ok();
   };
-  const LookupAnswer match = state.known.index->Lookup(index_query, runs);
+  LookupAnswer match = state.known.index->Lookup(index_query, runs);
+  Expectation expectation;
+  if (match.match == Match::kExact) {
+    expectation = Measured(*match.record);
+  } else if (query.kernel_hash.empty() || query.kernel_hash == kernel.hash()) {
+    LookupQuery grid_query = index_query;
+    grid_query.kernel_hash = kernel.hash();
+    const auto accept = [&](const Config& config) {
+      return kernel.CheckConfig(problem, place.traits, config).ok();
+    };
+    AskGrids(*state.known.grids, grid_query, PolicyOf(kernel), accept, match, expectation);
+  }
   Found result{.answer = {.match = match.match,
                           .reason = match.reason,
                           .record = match.record,
+                          .expectation = std::move(expectation),
                           .snapshot = state.known.index,
                           .kernel = found->second,
                           .problem = std::move(problem),
@@ -323,7 +409,20 @@ RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::st
 
 absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query,
                                                 const Cancelled& cancelled) const {
-  ASSIGN_OR_RETURN(Found found, Find(query));
+  return Lookup(query, state(), cancelled);
+}
+
+std::vector<absl::StatusOr<RecordAnswer>> RecordBook::LookupMany(
+    const std::vector<RecordQuery>& queries, const Cancelled& cancelled) const {
+  const State state = this->state();
+  std::vector<absl::StatusOr<RecordAnswer>> answers;
+  for (const RecordQuery& query : queries) answers.push_back(Lookup(query, state, cancelled));
+  return answers;
+}
+
+absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query, const State& state,
+                                                const Cancelled& cancelled) const {
+  ASSIGN_OR_RETURN(Found found, Find(query, state));
   if (found.wanted) {
     ASSIGN_OR_RETURN(found.answer.config, safe_configs_.Find(*found.wanted, cancelled));
   }
@@ -332,7 +431,7 @@ absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query,
 
 std::optional<absl::StatusOr<RecordAnswer>> RecordBook::LookupAtOnce(
     const RecordQuery& query) const {
-  absl::StatusOr<Found> found = Find(query);
+  absl::StatusOr<Found> found = Find(query, state());
   if (!found.ok()) return found.status();
   if (found->wanted) {
     const std::optional<absl::StatusOr<Config>> config = safe_configs_.Known(*found->wanted);

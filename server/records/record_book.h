@@ -22,6 +22,7 @@
 #include "server/records/kept_index.h"
 #include "server/records/lookup/index.h"
 #include "server/records/safe_configs.h"
+#include "server/records/shape_grids.h"
 #include "server/rpc/executor.h"
 #include "tuner/kernel/kernel.h"
 
@@ -46,6 +47,7 @@ struct RecordAnswer {
   Match match = Match::kNone;  // kNone: the spec's default config
   std::string reason;
   std::shared_ptr<const db::RecordRow> record;  // null for kNone
+  Expectation expectation;
   std::shared_ptr<const LookupIndex> snapshot;
   // What was asked for, defaults filled in.
   std::shared_ptr<const Kernel> kernel;
@@ -59,6 +61,7 @@ struct Knowledge {
   using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name
   std::shared_ptr<const LookupIndex> index;
   std::shared_ptr<const Kernels> kernels;
+  std::shared_ptr<const ShapeGrids> grids;
 };
 
 // Where the index of many records is kept, so that the next book is open at once.
@@ -90,6 +93,9 @@ class RecordBook {
   // INVALID_ARGUMENT: a dim or dtype the kernel does not have, or a problem that no config can run.
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query,
                                       const Cancelled& cancelled = {}) const;
+  // Answers of one moment: no publish comes between them. In the order of the queries.
+  std::vector<absl::StatusOr<RecordAnswer>> LookupMany(const std::vector<RecordQuery>& queries,
+                                                       const Cancelled& cancelled) const;
   // The same, for threads that must not wait: nothing where a safe config is yet to be sought.
   std::optional<absl::StatusOr<RecordAnswer>> LookupAtOnce(const RecordQuery& query) const;
 
@@ -146,7 +152,10 @@ class RecordBook {
   absl::Status Keep(const Cancelled& cancelled);
   State state() const;
   absl::StatusOr<Place> PlaceOf(const std::string& device, const SeenDevices& seen) const;
-  absl::StatusOr<Found> Find(const RecordQuery& query) const;
+  absl::StatusOr<Found> Find(const RecordQuery& query, const State& state) const;
+  absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query, const State& state,
+                                      const Cancelled& cancelled) const;
+  ShapeGrids::ReadSweep ReadSweeps() const;
 
   db::Store& store_;
   const Catalogue& catalogue_;

@@ -4,11 +4,17 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/records/explanation.h"
 #include "server/records/record_convert.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
+#include "server/wire/utf8.h"
+#include "tuner/language.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -18,6 +24,8 @@ constexpr absl::Duration kLookupCap = absl::Minutes(2);
 constexpr uint32_t kComparedRecords = 5;
 constexpr uint32_t kComparedRecordsMax = 1000;
 constexpr size_t kPieceBytes = size_t{2} << 20;
+constexpr int kQuestionsMax = 1000;
+constexpr int kMissesMax = 100;
 
 RecordQuery QueryOf(const v1::LookupRequest& request) {
   return {.kernel_name = request.kernel_name(),
@@ -27,14 +35,40 @@ RecordQuery QueryOf(const v1::LookupRequest& request) {
           .kernel_hash = request.kernel_hash()};
 }
 
-absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, v1::LookupResponse& response) {
+absl::Status CheckCount(int count, int most) {
+  if (count <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(count, " questions in one call; ask at most ", most));
+}
+
+// Where the compiler says how to launch, nothing is known before.
+void AddLaunches(const RecordAnswer& answer, v1::LookupResponse& response) {
+  const absl::StatusOr<ProgramPlan> plan =
+      answer.kernel->PlanProgram(answer.problem, answer.traits, answer.config);
+  if (!plan.ok() || TraitsOf(answer.kernel->language()).launched_as_compiled) return;
+  for (const StepPlan& step : plan->steps) {
+    v1::LaunchStep& launch = *response.add_launches();
+    launch.mutable_grid()->Add(step.launch.grid.begin(), step.launch.grid.end());
+    launch.mutable_block()->Add(step.launch.block.begin(), step.launch.block.end());
+    launch.mutable_cluster()->Add(step.launch.cluster.begin(), step.launch.cluster.end());
+    launch.set_shared_bytes(step.launch.shared_bytes);
+  }
+}
+
+absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact,
+                  v1::LookupResponse& response) {
   RETURN_IF_ERROR(answer.status());
+  if (require_exact && answer->match != Match::kExact) {
+    return absl::FailedPreconditionError(absl::StrCat("no exact record: ", answer->reason));
+  }
   *response.mutable_config() = ToProto(answer->config);
   response.set_match(answer->match == Match::kNone ? v1::MATCH_DEFAULT
                                                    : static_cast<v1::Match>(answer->match));
   response.set_reason(answer->reason);
   if (answer->record != nullptr) *response.mutable_record() = ToProto(*answer->record);
   response.set_snapshot_id(answer->snapshot->snapshot_id());
+  Encode(answer->expectation, *response.mutable_expectation());
+  AddLaunches(*answer, response);
   return absl::OkStatus();
 }
 
@@ -45,9 +79,54 @@ grpc::ServerUnaryReactor* RecordService::Lookup(grpc::CallbackServerContext* con
                                                 v1::LookupResponse* response) {
   const std::optional<absl::StatusOr<RecordAnswer>> known =
       records_.LookupAtOnce(QueryOf(*request));
-  if (known) return Answer(context, Fill(*known, *response));
+  const bool exact = request->require_exact();
+  if (known) return Answer(context, Fill(*known, exact, *response));
   return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
-    return Fill(records_.Lookup(QueryOf(*request), cancelled), *response);
+    return Fill(records_.Lookup(QueryOf(*request), cancelled), exact, *response);
+  });
+}
+
+grpc::ServerUnaryReactor* RecordService::LookupMany(grpc::CallbackServerContext* context,
+                                                    const v1::LookupManyRequest* request,
+                                                    v1::LookupManyResponse* response) {
+  if (absl::Status status = CheckCount(request->questions_size(), kQuestionsMax); !status.ok()) {
+    return Answer(context, status);
+  }
+  return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
+    std::vector<RecordQuery> queries;
+    for (const v1::LookupRequest& question : request->questions()) {
+      queries.push_back(QueryOf(question));
+    }
+    const std::vector<absl::StatusOr<RecordAnswer>> answers =
+        records_.LookupMany(queries, cancelled);
+    for (int i = 0; i < request->questions_size(); ++i) {
+      v1::LookupOutcome& outcome = *response->add_outcomes();
+      v1::LookupResponse filled;
+      const absl::Status status = Fill(answers[i], request->questions(i).require_exact(), filled);
+      if (status.ok()) {
+        *outcome.mutable_answer() = std::move(filled);
+      } else {
+        outcome.set_error(Utf8(std::string(status.message())));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* RecordService::RecordMisses(grpc::CallbackServerContext* context,
+                                                      const v1::RecordMissesRequest* request,
+                                                      v1::RecordMissesResponse* response) {
+  if (absl::Status status = CheckCount(request->questions_size(), kMissesMax); !status.ok()) {
+    return Answer(context, status);
+  }
+  const absl::Time deadline = DeadlineOf(*context, kLookupCap);
+  const std::string owner = CallerOf(*context);
+  return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
+    for (const v1::LookupRequest& question : request->questions()) {
+      const RecordedMiss miss = record_miss_(QueryOf(question), owner, deadline, cancelled);
+      Encode(miss, *response->add_misses());
+    }
+    return absl::OkStatus();
   });
 }
 
@@ -72,7 +151,8 @@ grpc::ServerUnaryReactor* RecordService::Explain(grpc::CallbackServerContext* co
   return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
     const absl::StatusOr<RecordAnswer> answer =
         records_.Lookup(QueryOf(request->question()), cancelled);
-    RETURN_IF_ERROR(Fill(answer, *response->mutable_answer()));
+    RETURN_IF_ERROR(Fill(answer, request->question().require_exact(),
+                         *response->mutable_answer()));
     *response->mutable_problem() = ToProto(answer->problem);
     response->set_device_name(answer->device_name);
     response->set_target(answer->traits.target);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
+
 #include "server/artifacts/artifact_folder.h"
 #include "server/rpc/executor.h"
 #include "server/records/record_book.h"
+#include "server/records/recorded_miss.h"
 #include "tune/v1/record.grpc.pb.h"
 
 namespace tune::server {
@@ -13,12 +16,22 @@ namespace tune::server {
 class RecordService : public v1::RecordService::CallbackService {
  public:
   // All must outlive the service.
-  RecordService(const RecordBook& records, const ArtifactFolder& artifacts, Executors& executors)
-      : records_(records), artifacts_(artifacts), executors_(executors) {}
+  RecordService(const RecordBook& records, const ArtifactFolder& artifacts, RecordMiss record_miss,
+                Executors& executors)
+      : records_(records),
+        artifacts_(artifacts),
+        record_miss_(std::move(record_miss)),
+        executors_(executors) {}
 
   grpc::ServerUnaryReactor* Lookup(grpc::CallbackServerContext* context,
                                    const v1::LookupRequest* request,
                                    v1::LookupResponse* response) override;
+  grpc::ServerUnaryReactor* LookupMany(grpc::CallbackServerContext* context,
+                                       const v1::LookupManyRequest* request,
+                                       v1::LookupManyResponse* response) override;
+  grpc::ServerUnaryReactor* RecordMisses(grpc::CallbackServerContext* context,
+                                         const v1::RecordMissesRequest* request,
+                                         v1::RecordMissesResponse* response) override;
   grpc::ServerUnaryReactor* ListRecords(grpc::CallbackServerContext* context,
                                         const v1::ListRecordsRequest* request,
                                         v1::ListRecordsResponse* response) override;
@@ -32,6 +45,7 @@ class RecordService : public v1::RecordService::CallbackService {
  private:
   const RecordBook& records_;
   const ArtifactFolder& artifacts_;
+  const RecordMiss record_miss_;
   Executors& executors_;
 };
 

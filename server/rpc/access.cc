@@ -35,6 +35,8 @@ constexpr std::pair<absl::string_view, Needs> kCalls[] = {
     {"/tune.v1.ProfileService/Calibrate", Needs::kTrust},
     {"/tune.v1.ProfileService/GetCalibration", Needs::kReading},
     {"/tune.v1.RecordService/Lookup", Needs::kReading},
+    {"/tune.v1.RecordService/LookupMany", Needs::kReading},
+    {"/tune.v1.RecordService/RecordMisses", Needs::kTrust},
     {"/tune.v1.RecordService/ListRecords", Needs::kReading},
     {"/tune.v1.RecordService/Explain", Needs::kReading},
     {"/tune.v1.RecordService/ReadArtifact", Needs::kReading},

@@ -196,6 +196,44 @@ Json ToJson(const db::RecordRow& record) {
           {"evidence", absl::StrCat("sha256:", Sha256Hex(ToProto(record).SerializeAsString()))}};
 }
 
+// What configs lost at a shape, for those that are known.
+Json ToJson(const ShapeGrid::Shape& shape) {
+  Json losses = Json::array();
+  for (size_t config = 0; config < shape.losses.size(); ++config) {
+    if (shape.losses[config] == ShapeGrid::kUnknown) continue;
+    losses.push_back({config, shape.losses[config]});
+  }
+  return {{"dims", shape.dims},
+          {"loss_of_unknown", shape.loss_of_unknown},
+          {"losses", std::move(losses)}};
+}
+
+// What a problem between tuned shapes is answered from.
+Json ToJson(const DeviceGrid& grid) {
+  Json fixed = Json::object();
+  for (const auto& [name, value] : grid.fixed) fixed[name] = value;
+  Json configs = Json::array();
+  for (const Config& config : grid.grid.configs) configs.push_back(ToJson(config));
+  Json shapes = Json::array();
+  for (const ShapeGrid::Shape& shape : grid.grid.shapes) shapes.push_back(ToJson(shape));
+  const Residuals& residuals = grid.grid.residuals;
+  return {{"kernel", grid.kernel_name},
+          {"kernel_hash", grid.kernel_hash},
+          {"target", grid.target},
+          {"device", grid.device_name},
+          {"dtype", ToText(grid.dtype)},
+          {"fixed", std::move(fixed)},
+          {"axes", grid.grid.axes},
+          {"configs", std::move(configs)},
+          {"shapes", std::move(shapes)},
+          {"residuals",
+           {{"count", residuals.count},
+            {"mean", residuals.mean},
+            {"low", residuals.low},
+            {"high", residuals.high},
+            {"nearest_octaves", residuals.nearest_octaves}}}};
+}
+
 // By kernel and key, so that two snapshots can be compared line by line.
 void Sort(std::vector<LookupIndex::Record>& records) {
   const auto key = [](const LookupIndex::Record& record) {
@@ -262,6 +300,12 @@ absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t byte
   Lines lines(text, bytes_max);
   for (const LookupIndex::Record& record : records) RETURN_IF_ERROR(lines.Add(ToJson(*record)));
   lines.End();
+  text += ",\n\"grids\":";
+  Lines grids(text, bytes_max);
+  for (const std::shared_ptr<const DeviceGrid>& grid : knowledge.grids->All()) {
+    RETURN_IF_ERROR(grids.Add(ToJson(*grid)));
+  }
+  grids.End();
   text += "}\n";
   return text;
 }

@@ -29,6 +29,9 @@ TEST_F(StoreTest, TellsWhatWasPublishedSinceALook) {
   EXPECT_NE(large.FingerprintOfRecords(second).value(), before);
   ASSERT_EQ(large.RecordsAfter(0)->size(), 2u) << "the first was replaced, and is there";
   ASSERT_EQ(large.RecordsAfter(first)->size(), 1u);
+  ASSERT_EQ(large.NewestRecords(9)->size(), 2u);
+  ASSERT_EQ(large.NewestRecords(1)->size(), 1u);
+  EXPECT_GT(large.NewestRecords(1)->front().id, first);
   EXPECT_EQ(large.RecordsAfter(first)->front().id, second);
   EXPECT_EQ(large.RecordsAfter(first)->front().trial.config, MakeConfig(64));
   store_.reset();

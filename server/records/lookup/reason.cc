@@ -91,10 +91,6 @@ const char* ToText(DimMatch match) {
   return "nearest";
 }
 
-double AxisPosition(int64_t value) {
-  return value >= 1 ? std::log2(static_cast<double>(value)) : static_cast<double>(value) - 1;
-}
-
 Bucket BucketOf(int64_t value) {
   if (value <= 1) return {value, value};
   const uint64_t high = std::bit_ceil(static_cast<uint64_t>(value));

@@ -6,11 +6,9 @@
 #include <string>
 
 #include "server/records/lookup/index.h"
+#include "tuner/transfer/shape_grid.h"
 
 namespace tune::server {
-
-// Where a dim lies on its axis: log2, carried on below 1 so that different values stay different.
-double AxisPosition(int64_t value);
 
 // The values that count as the same as `value` when bucketed: up to its next power of two.
 struct Bucket {

@@ -68,6 +68,30 @@ class Answers(DaemonTest):
         self.assertEqual((pinned.source, pinned.digest), ("cache", client.digest))
 
     @NEEDS_GRPC
+    def test_what_is_missed_is_tuned_once_and_the_job_is_told(self):
+        client = tunectl.open(record_misses=True)
+        for _ in range(3):
+            self.assertEqual(tunectl.best("saxpy", n=777, device="cpu").match, "nearest")
+        again = tunectl.open(record_misses=True)  # another rank
+        self.assertEqual(tunectl.best("saxpy", n=777, device="cpu").match, "nearest")
+        for one in (client, again):
+            self.assertTrue(one.misses.wait(60))
+            self.assertEqual(len(one.misses.notes), 1, one.misses.notes)
+        self.assertNotIn("grpc", sys.modules)
+        told = [one.misses.notes[0] for one in (client, again)]
+        self.assertTrue(told[0].startswith("saxpy n=777: sweep "), told)
+        self.assertEqual(told[0].partition(",")[0], told[1].partition(",")[0], "the same sweep")
+
+        with tunectl.watch(every=3600) as watch:
+            number = int(told[0].partition("sweep ")[2].partition(",")[0])
+            tunectl.wait({"id": number}, timeout=180)
+            self.newest()  # is written by then
+            (better,) = watch.look()
+            self.assertEqual((better.before.match, better.after.match), ("nearest", "exact"))
+            self.assertTrue(watch.take())
+        self.assertEqual(tunectl.best("saxpy", n=777, device="cpu").match, "exact")
+
+    @NEEDS_GRPC
     def test_work_as_rows(self):
         sweep = tunectl.submit(SAXPY, n=2048, device="cpu", trials=3)
         states = []

@@ -16,7 +16,7 @@ Importing this imports the standard library only. docs/training-jobs.md is the g
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._answer import Answer, NoExactRecord, Value
@@ -26,27 +26,31 @@ if TYPE_CHECKING:
     from ._callable import TunedKernel
     from ._explain import Explanation
     from ._program import LaunchError
+    from ._watch import Better, Watch
     from ._work import Rows, jobs, submit, sweeps, wait
 
 __all__ = ["Answer", "Client", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
-           "best_many", "digest", "explain", "jobs", "kernel", "open", "pin", "submit", "sweeps", "wait"]
+           "best_many", "digest", "explain", "jobs", "kernel", "open", "pin", "submit", "sweeps", "wait",
+           "watch"]
 __version__ = "0.1.0"
 
 
 def open(snapshot: Union[str, os.PathLike[str], None] = None, *, deadline: float = DEADLINE_SECONDS,
-         address: Optional[str] = None) -> Client:
+         address: Optional[str] = None, record_misses: Optional[bool] = None) -> Client:
     """Finds a snapshot and makes it the one that this process answers from.
 
     snapshot  "sha256:<64 hex digits>", the path of an exported file, or "latest"; by default
               TUNE_SNAPSHOT's. A digest or a path is that one or nothing, never another.
     deadline  seconds that the daemon has to answer, where it is asked at all
     address   of the daemon, "unix:/path" or "host:port" (TLS); by default TUNE_ADDRESS, else the host's
+    record_misses  have the daemon tune in the background what no record answers exactly; by default
+              only where TUNE_RECORD_MISSES is 1
 
     Never raises because something is missing: the client then answers with defaults, and its `notes`
     say why. ValueError: a digest that cannot be one. UnpinnedError: WORLD_SIZE is above one and no
     snapshot is named.
     """
-    return use(open_client(snapshot, deadline, address))
+    return use(open_client(snapshot, deadline, address, record_misses))
 
 
 def best(kernel: str, *, dtype: object = None, device: object = None,
@@ -88,6 +92,19 @@ def explain(kernel: str, *, most: int = 5, **question: Any) -> Explanation:
     most  how many records are compared with the question, the most alike first
     """
     return current().explain(kernel, most=most, **question)
+
+
+def watch(*, every: float = 30.0, tell: Optional[Callable[[Sequence[Better]], Any]] = None) -> Watch:
+    """Looks for something better than what this process was answered, in a thread of its own.
+
+    every  seconds between two looks
+    tell   called with the pairs of answers, before and after, by that thread
+
+    Nothing changes until `Watch.take`, so a job takes it where that suits it.
+    """
+    from ._watch import Watch
+
+    return Watch(current(), every, tell)
 
 
 def kernel(name: str, *, fallback: Optional[Callable[..., Any]],

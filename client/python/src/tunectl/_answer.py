@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Optional, Union
 
+from ._grid import NOTHING, Expectation
+
 Value = Union[bool, int, float, str]
 
 
@@ -26,6 +28,8 @@ class Answer(Mapping[str, Value]):
     kernel, device, target, dims, dtype    what was asked for, defaults filled in
     latency_ns, latency_ns_low, latency_ns_high    of the record: median and its 95 % interval, in
               nanoseconds; 0 for a default
+    expectation    what the config is expected to lose against the best there would be, the band that nine of
+              ten lie in, and what that rests on: `expectation.loss`, `.loss_low`, `.loss_high`, `.basis`
     confidence "confirmed", "tied" (others cannot be told from it), "noisy"; "" for a default
     record    the number of the record that answers; 0 for a default
     published_unix_ms    of the record; 0 for a default
@@ -37,7 +41,7 @@ class Answer(Mapping[str, Value]):
 
     __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype",
                  "latency_ns", "latency_ns_low", "latency_ns_high", "confidence", "record",
-                 "published_unix_ms", "evidence", "artifact", "snapshot", "source")
+                 "published_unix_ms", "evidence", "artifact", "expectation", "snapshot", "source")
 
     match: str
     reason: str
@@ -54,13 +58,14 @@ class Answer(Mapping[str, Value]):
     published_unix_ms: int
     evidence: str
     artifact: str
+    expectation: Expectation
     snapshot: str
     source: str
 
     def __init__(self, config: Mapping[str, Value], match: str, reason: str, *, kernel: str,
                  device: str = "", target: str = "", dims: Optional[Mapping[str, int]] = None,
-                 dtype: str = "", record: Optional[Mapping[str, Any]] = None, snapshot: str = "",
-                 source: str = "none") -> None:
+                 dtype: str = "", record: Optional[Mapping[str, Any]] = None,
+                 expectation: Expectation = NOTHING, snapshot: str = "", source: str = "none") -> None:
         measured = record["latency_ns"] if record is not None else {}
         for name, value in {
             "_config": MappingProxyType(dict(config)), "match": match, "reason": reason,
@@ -72,8 +77,10 @@ class Answer(Mapping[str, Value]):
             "record": record["id"] if record is not None else 0,
             "published_unix_ms": record["published_unix_ms"] if record is not None else 0,
             "evidence": record["evidence"] if record is not None else "",
-            "artifact": str(record.get("artifact", "")) if record is not None else "",
-            "snapshot": snapshot, "source": source,
+            # That of another config is of no use.
+            "artifact": str(record.get("artifact", "")) if record is not None
+            and dict(config) == record["config"] else "",
+            "expectation": expectation, "snapshot": snapshot, "source": source,
         }.items():
             object.__setattr__(self, name, value)
 

@@ -14,9 +14,11 @@ from ._answer import Answer, NoExactRecord, Value
 if TYPE_CHECKING:
     from ._artifact import Artifact, ArtifactSource
     from ._explain import Explanation
+    from ._misses import Misses
     from ._sources import Fetched
 
 DEADLINE_SECONDS = 0.25
+NEWER_SECONDS = 10.0  # nobody waits for what is newer
 
 class UnpinnedError(RuntimeError):
     """A job of several ranks named no snapshot: each rank might read another one."""
@@ -25,7 +27,10 @@ class UnpinnedError(RuntimeError):
 class Client:
     """A snapshot, and the answers that it gave. Thread-safe; a forked child goes on with it."""
 
-    def __init__(self, fetched: Fetched, artifacts: ArtifactSource) -> None:
+    def __init__(self, fetched: Fetched, artifacts: ArtifactSource, misses: Optional[Misses] = None,
+                 address: str = "") -> None:
+        self._misses = misses
+        self._address = address
         self._snapshot = fetched.snapshot
         self._artifacts = artifacts
         self._source = fetched.source
@@ -66,6 +71,8 @@ class Client:
         answer = self._table.get(key)
         if answer is None:
             answer = self._table[key] = self._answer(kernel, dtype, device, dims)
+            if self._misses is not None and answer.match != "exact":
+                self._misses.add(answer)
         if answer.match != "exact":
             if require_exact:
                 raise NoExactRecord(answer)
@@ -75,6 +82,28 @@ class Client:
                               dims=answer.dims, dtype=answer.dtype, snapshot=answer.snapshot,
                               source=answer.source)
         return answer
+
+    @property
+    def misses(self) -> Optional[Misses]:
+        """What the daemon was told that nobody has tuned; None: nothing is told."""
+        return self._misses
+
+    @property
+    def answers(self) -> list[Answer]:
+        """What was asked so far, each question once."""
+        return list(self._table.values())
+
+    def newer_than(self, digest: str, deadline: float = NEWER_SECONDS) -> Optional[Client]:
+        """A client of the newest snapshot; None: that is `digest`, or nothing is found in time."""
+        from . import _sources
+
+        if _sources.digest_in_folder(self._address) == digest:
+            return None
+        newest = find("latest", deadline, self._address, not _is_forked, record_misses=False)
+        if newest.digest in ("", digest):
+            return None
+        newest._misses = self._misses
+        return newest
 
     def explain(self, kernel: str, *, most: int = 5, **question: Any) -> Explanation:
         """See tunectl.explain."""
@@ -114,7 +143,7 @@ def _world_size() -> int:
 
 
 def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address: Optional[str],
-         ask_daemon: bool = True) -> Client:
+         ask_daemon: bool = True, record_misses: Optional[bool] = None) -> Client:
     """See tunectl.open."""
     from . import _artifact, _sources
 
@@ -135,8 +164,13 @@ def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address:
             "those that the package bundles" if fetched.snapshot is not None else "defaults",
             "; ".join(fetched.notes))
     folder = os.path.join(fetched.folder, "artifacts") if fetched.folder else ""
-    return Client(fetched, _artifact.ArtifactSource(folder, cache, address, max(0.0, deadline),
-                                                    ask_daemon))
+    artifacts = _artifact.ArtifactSource(folder, cache, address, max(0.0, deadline), ask_daemon)
+    misses = None
+    if record_misses if record_misses is not None else os.environ.get("TUNE_RECORD_MISSES") == "1":
+        from ._misses import Misses
+
+        misses = Misses(address)
+    return Client(fetched, artifacts, misses, address)
 
 
 _lock = threading.Lock()
@@ -184,9 +218,9 @@ def use(client: Client) -> Client:
     return client
 
 
-def open_client(snapshot: Union[str, os.PathLike[str], None], deadline: float,
-                address: Optional[str]) -> Client:
-    return find(snapshot, deadline, address, ask_daemon=not _is_forked)
+def open_client(snapshot: Union[str, os.PathLike[str], None], deadline: float, address: Optional[str],
+                record_misses: Optional[bool] = None) -> Client:
+    return find(snapshot, deadline, address, ask_daemon=not _is_forked, record_misses=record_misses)
 
 
 @contextlib.contextmanager

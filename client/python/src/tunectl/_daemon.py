@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a daemon for a snapshot or an artifact, in a process of its own.
+"""Asks a daemon for a snapshot or an artifact, or tells it of misses, in a process of its own.
 
 The job's process never imports gRPC for this: it would pay its import, could not fork safely
 afterwards, and could not be sure to come back in time. A raw connection first tells a daemon that is
@@ -12,6 +12,8 @@ import socket
 import stat
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ._snapshot import BYTES_MAX, SnapshotError
 
@@ -101,13 +103,22 @@ def fetch_artifact(address: str, digest: str, ends_at: float, bytes_max: int) ->
     return _ask(address, "artifact", digest, ends_at, bytes_max)
 
 
-def _ask(address: str, what: str, digest: str, ends_at: float, bytes_max: int) -> bytes:
+def record_misses(address: str, questions: Sequence[Mapping[str, Any]], ends_at: float) -> list[str]:
+    """What became of each question that no record answers. SnapshotError: nobody was told."""
+    import json
+
+    told = json.loads(_ask(address, "misses", "", ends_at, BYTES_MAX, questions))
+    return [str(note) for note in told]
+
+
+def _ask(address: str, what: str, digest: str, ends_at: float, bytes_max: int,
+         questions: Sequence[Mapping[str, Any]] = ()) -> bytes:
     _probe(address, ends_at)
     import json
     import subprocess
 
     order = {"path": sys.path, "address": address, "what": what, "digest": digest,
-             "seconds": _left(ends_at), "bytes_max": bytes_max}
+             "seconds": _left(ends_at), "bytes_max": bytes_max, "questions": list(questions)}
     try:
         helper = subprocess.Popen([sys.executable, "-I", _FETCH], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)

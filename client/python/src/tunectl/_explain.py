@@ -40,7 +40,10 @@ class Explanation(NamedTuple):
     candidates: tuple[Candidate, ...]  # the most alike first
 
     def __str__(self) -> str:
-        lines = [repr(self.answer)]
+        lines = [repr(self.answer), f"expected: {self.answer.expectation}"]
+        for neighbour in self.answer.expectation.neighbours:
+            dims = " ".join(f"{name}={value}" for name, value in neighbour.dims.items())
+            lines.append(f"    {dims:<32}weight {neighbour.weight:.0%}, loses {neighbour.loss:.1%} there")
         for candidate in self.candidates:
             mark = "answers" if candidate.answers else (
                 "differs in " + ", ".join(candidate.blocked_by) if candidate.blocked_by else "farther")

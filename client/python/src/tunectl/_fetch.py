@@ -21,8 +21,11 @@ def main() -> int:
         return 1
     try:
         with _rpc.Connection(order["address"], order["seconds"]) as daemon:
-            read = daemon.read_artifact if order["what"] == "artifact" else daemon.read_snapshot
-            data = read(order["digest"], order["bytes_max"])
+            if order["what"] == "misses":
+                data = json.dumps(daemon.record_misses(order["questions"])).encode()
+            else:
+                read = daemon.read_artifact if order["what"] == "artifact" else daemon.read_snapshot
+                data = read(order["digest"], order["bytes_max"])
     except _rpc.DaemonError as error:
         print(error, file=sys.stderr)
         return 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Optional
 
 from ._answer import Answer
 from ._device import local_devices
-from ._kernel import Kernel, Target
-from ._lookup import Query, Record
+from ._grid import NOTHING, Config, Expectation, Grid
+from ._kernel import Kernel, Problem, Target
+from ._lookup import Found, Query, Record
+from ._reason import explain
 from ._snapshot import Snapshot
 
 _DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8",
@@ -85,11 +87,68 @@ def _look_up(snapshot: Snapshot, kernel: Kernel, place: Place, dtype: str, dims:
                 and hard["dtype"] == problem.dtype)
         return same or kernel.is_valid(problem, place.target, record["config"])
 
-    found = snapshot.records(kernel.name).find(
-        Query(kernel.name, "", problem.dims, problem.dtype, place.device, place.target.name),
-        is_valid)
+    query = Query(kernel.name, "", problem.dims, problem.dtype, place.device, place.target.name)
+    found = snapshot.records(kernel.name).find(query, is_valid)
+    found, chosen, expectation = _ask_grids(snapshot, kernel, problem, place, query, found)
     reason = found.reason + (f"; {place.note}" if place.note else "")
     if found.record is not None:
-        return Answer(found.record["config"], found.match, reason, record=found.record, **facts)
-    config, what = kernel.safe_config(problem, place.target)
-    return Answer(config or {}, "default", f"{reason}; {what}", **facts)
+        config = chosen if chosen is not None else found.record["config"]
+        return Answer(config, found.match, reason, record=found.record, expectation=expectation, **facts)
+    safe, what = kernel.safe_config(problem, place.target)
+    return Answer(safe or {}, "default", f"{reason}; {what}", **facts)
+
+
+def _ask_grids(snapshot: Snapshot, kernel: Kernel, problem: Problem, place: Place, query: Query,
+               found: Found) -> tuple[Found, Optional[Config], Expectation]:
+    """What the sweeps of other shapes say. Where nobody tuned the problem, nor its bucket, they choose the config.
+
+    By the rule of server/records/record_book.cc.
+    """
+    record = found.record
+    if found.match == "exact" and record is not None:
+        latency = record["latency_ns"]
+        noise = latency["high"] / latency["median"] - 1 if latency["median"] > 0 else 0.0
+        return found, None, Expectation("measured", loss_high=max(0.0, noise))
+    ignored = [name for name, rule in kernel.rules.items() if rule == "ignored"]
+    grids = [grid for grid in snapshot.grids_of(kernel.name) if grid.kernel_hash == kernel.hash
+             and grid.fits(problem.dims, problem.dtype, place.target.name, ignored)]
+    if found.match in ("bucketed", "other_device") and record is not None:
+        device = record["hard"]["device"]
+        expectation = next((grid.expect(problem.dims, record["config"]) for grid in grids
+                            if grid.device == device), NOTHING)
+        elsewhere = found.match == "other_device" and expectation.basis != "nothing"
+        return found, None, expectation.of_sibling() if elsewhere else expectation
+    # The device itself, else its siblings, the one with the most shapes first.
+    grids.sort(key=lambda grid: grid.device)
+    grids.sort(key=lambda grid: (grid.device == place.device, grid.shape_count), reverse=True)
+    for grid in grids:
+        choice = grid.choose(problem.dims, lambda config: kernel.is_valid(problem, place.target, config))
+        if choice is None:
+            continue
+        config, expectation = choice
+        if grid.device != place.device:
+            if record is not None:
+                break  # of another source, but of this device
+            expectation = expectation.of_sibling()
+        if record is None:
+            found = _found_by(grid, snapshot, kernel, query, expectation)
+        count = len(expectation.neighbours)
+        chosen_from = f"; its config is chosen from the sweeps of {count} shapes" if count > 1 else ""
+        return found._replace(reason=found.reason + chosen_from), config, expectation
+    return found, None, NOTHING
+
+
+def _found_by(grid: Grid, snapshot: Snapshot, kernel: Kernel, query: Query, expectation: Expectation) -> Found:
+    """The record of the grid's nearest shape, where the look-up itself found none."""
+    nearest = expectation.neighbours[0].dims
+    of_shape = [record for record in snapshot.records_of(kernel.name)
+                if record["hard"]["device"] == grid.device and record["hard"]["dtype"] == grid.dtype
+                and record["hard"]["kernel_hash"] == grid.kernel_hash
+                and record["hard"]["target"] == grid.target and record["hard"]["cache_mode"] == "cold"
+                and all(record["hard"]["dims"].get(name) == value
+                        for name, value in {**grid.fixed, **nearest}.items())]
+    if not of_shape:
+        return Found("none", "the snapshot lacks the records of its grids", None)
+    record = max(of_shape, key=lambda one: int(one["id"]))
+    match = "nearest" if grid.device == query.device else "other_device"
+    return Found(match, explain(match, query, record, kernel.rules, kernel.hash), record)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Optional
 
 import grpc
@@ -135,6 +135,11 @@ class Connection:
                 raise DaemonError(f"the artifact has more than {bytes_max} bytes")
             if not answer.piece or len(data) >= answer.bytes:
                 return bytes(data)
+
+    def record_misses(self, questions: Iterable[Mapping[str, Any]]) -> list[str]:
+        """What became of each: a sentence."""
+        answer = self.call("RecordService", "RecordMisses", questions=list(questions))
+        return [f"{f'sweep {miss.sweep_id}, ' if miss.sweep_id else ''}{miss.note}" for miss in answer.misses]
 
     def _described(self, service: str, method: str) -> tuple[Any, Any, Any]:
         described = _pool().FindServiceByName(f"tune.v1.{service}").methods_by_name[method]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from ._grid import Grid, grids_of
 from ._kernel import Kernel, Target, target_named
 from ._lookup import KernelRecords, Record
 
@@ -111,6 +112,7 @@ class Snapshot:
                 raise SnapshotError("a record lacks a field")
             self._by_kernel.setdefault(record["kernel"], []).append(record)
         self.record_count = len(parsed["records"]) + sum(map(len, self._lines.values()))
+        self._grids = grids_of(parsed.get("grids"))
         self._indices: dict[str, KernelRecords] = {}
 
     def kernel(self, name: str) -> Optional[Kernel]:
@@ -147,6 +149,10 @@ class Snapshot:
                 parsed = []
             self._by_kernel[kernel] = [record for record in parsed if _is_record(record)]
         return self._by_kernel.get(kernel, [])
+
+    def grids_of(self, kernel: str) -> list[Grid]:
+        """The sweeps behind the records of a kernel, for problems between them."""
+        return self._grids.get(kernel, [])
 
     def records(self, kernel: str) -> KernelRecords:
         index = self._indices.get(kernel)

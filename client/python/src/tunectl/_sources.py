@@ -143,6 +143,17 @@ def _from_folder(folder: str, wish: Wish) -> Snapshot:
     return _load(os.path.join(folder, _file_name(digest)), digest)
 
 
+def digest_in_folder(address: str) -> str:
+    """Of the newest snapshot that the host's daemon wrote, without reading it; "": that is not known."""
+    folder = snapshot_folder()
+    if not folder or not _folder_is_of(address):
+        return ""
+    try:
+        return read_file(os.path.join(folder, "latest"), 128).decode("ascii", "replace").strip()
+    except SnapshotError:
+        return ""
+
+
 class NodeFolder:
     """Files that the processes of a user on a node share: written whole, checked when read."""
 

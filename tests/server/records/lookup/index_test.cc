@@ -3,10 +3,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <random>
 #include <set>
 
@@ -210,6 +212,65 @@ TEST(LookupIndexTest, EveryFieldOfAKeyCounts) {
     EXPECT_EQ(answer.match, test.match);
     EXPECT_THAT(answer.reason, HasSubstr(test.reason));
     EXPECT_EQ(answer.record == nullptr, test.match == Match::kNone);
+  }
+}
+
+// Any fields changed together: the answer is that of the worst of them.
+TEST(LookupIndexTest, ChangedFieldsGiveWhatIsPromised) {
+  std::mt19937 random(11);
+  const auto chance = [&] { return random() % 3 == 0; };
+  std::map<Match, int> seen;
+  for (int i = 0; i < 3000; ++i) {
+    const Problem tuned = At(1 + random() % 5000, 1 + random() % 300, random() % 2, random() % 9);
+    LookupQuery query = Ask(tuned);
+    Match promised = Match::kExact;
+    if (chance()) query.problem.dims[3].second += 1 + random() % 9;  // ignored
+    if (chance()) {
+      int64_t& rows = query.problem.dims[1].second;
+      const Bucket bucket = BucketOf(rows);
+      const int64_t other = 1 + random() % 300;
+      if (other != rows) {
+        const bool inside = other >= bucket.low && other <= bucket.high;
+        promised = std::max(promised, inside ? Match::kBucketed : Match::kNearest);
+      }
+      rows = other;
+    }
+    if (chance()) {
+      query.problem.dims[0].second += 1 + random() % 5000;
+      promised = Match::kNearest;
+    }
+    const bool hash = chance();
+    if (hash) query.kernel_hash = "hash-of-last-week";
+    if (chance()) {
+      query.device_name = kH100;
+      // Another device answers for the same problem or bucket, and for no other.
+      promised = promised <= Match::kBucketed ? Match::kOtherDevice : Match::kNone;
+    } else if (hash) {
+      promised = Match::kNearest;
+    }
+    if (random() % 8 == 0) {
+      query.problem.dims[2].second = 1 - query.problem.dims[2].second;
+      promised = Match::kNone;
+    }
+    if (random() % 8 == 0) {
+      query.problem.dtype = DType::kF16;
+      promised = Match::kNone;
+    }
+    if (random() % 8 == 0) {
+      query.target = "sm_100a";
+      promised = Match::kNone;
+    }
+    const auto index = Index({Record(1, tuned)});
+    const LookupAnswer answer = index->Lookup(query);
+    ASSERT_EQ(answer.match, promised) << i << ": " << answer.reason;
+    if (hash && answer.record != nullptr) {
+      EXPECT_THAT(answer.reason, HasSubstr("source differs"));
+    }
+    ++seen[promised];
+  }
+  for (const Match match : {Match::kExact, Match::kBucketed, Match::kNearest, Match::kOtherDevice,
+                            Match::kNone}) {
+    EXPECT_GT(seen[match], 20) << static_cast<int>(match);
   }
 }
 

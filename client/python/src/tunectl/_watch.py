@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells a job that something better exists than what it was answered, and takes it when the job says so."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Optional
+
+from . import _client
+from ._answer import Answer
+from ._client import Client
+
+_RANKS = {"exact": 0, "bucketed": 1, "nearest": 2, "other_device": 3, "default": 4}
+
+
+class Better(NamedTuple):
+    """A question of the job that a newer snapshot answers better."""
+
+    before: Answer
+    after: Answer
+
+
+def _is_better(before: Answer, after: Answer) -> bool:
+    closer = _RANKS[after.match] - _RANKS[before.match]
+    return closer < 0 or (closer == 0 and after.record != before.record and dict(after) != dict(before))
+
+
+class Watch:
+    """Looks for newer snapshots, in a thread of its own. The job's answers stay as they are until `take`.
+
+        watch = tunectl.watch()
+        ...
+        if watch.better:                 # between two steps, say
+            watch.take()                 # this process alone; or on every rank, at the same step:
+            tunectl.open(watch.digest)   # with the digest of rank 0
+    """
+
+    def __init__(self, client: Client, every: float,
+                 tell: Optional[Callable[[Sequence[Better]], Any]]) -> None:
+        self._every = every
+        self._tell = tell
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        # Guarded by _lock.
+        self._client = client
+        self._newest: Optional[Client] = None
+        self._better: tuple[Better, ...] = ()
+        threading.Thread(target=self._run, name="tunectl-watch", daemon=True).start()
+
+    @property
+    def better(self) -> tuple[Better, ...]:
+        """The job's questions that the newest snapshot answers better; empty: none is known."""
+        with self._lock:
+            return self._better
+
+    @property
+    def digest(self) -> str:
+        """Of the snapshot that has it: what rank 0 hands to the others. "" where there is nothing better."""
+        with self._lock:
+            return self._newest.digest if self._newest is not None and self._better else ""
+
+    def take(self) -> bool:
+        """From here on this process answers from the newest snapshot; False: there is nothing better."""
+        with self._lock:
+            if self._newest is None or not self._better:
+                return False
+            self._client = _client.use(self._newest)
+            self._newest, self._better = None, ()
+            return True
+
+    def look(self) -> tuple[Better, ...]:
+        """Now, instead of when it is time."""
+        with self._lock:
+            client, known = self._client, self._newest or self._client
+        newer = client.newer_than(known.digest)
+        if newer is None:
+            return self.better
+        better = []
+        for before in client.answers:
+            after = newer.best(before.kernel, dtype=before.dtype or None, device=before.device or None,
+                               **before.dims)
+            if _is_better(before, after):
+                better.append(Better(before, after))
+        with self._lock:
+            if client is self._client:
+                self._newest, self._better = newer, tuple(better)
+        if better and self._tell is not None:
+            self._tell(tuple(better))
+        return tuple(better)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._every):
+            try:
+                self.look()
+            except Exception as error:  # noqa: BLE001  a job's callback, say; the job goes on
+                import logging
+
+                logging.getLogger("tunectl").warning("watching for something better: %s", error)

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/records/shape_grids.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace tune::server {
+namespace {
+
+constexpr double kSiblingDoubt = 2;  // how much wider its band is than the device's own
+
+using Dims = std::vector<std::pair<std::string, int64_t>>;
+
+DimMatch MatchOf(const KernelPolicy& policy, const std::string& dim) {
+  const auto found = policy.dims.find(dim);
+  return found == policy.dims.end() ? DimMatch::kNearest : found->second;
+}
+
+// A problem as a place in a grid.
+struct Place {
+  Dims fixed;  // by name
+  Dims axes;   // by name
+
+  std::vector<int64_t> values() const {
+    std::vector<int64_t> values;
+    for (const auto& [name, value] : axes) values.push_back(value);
+    return values;
+  }
+};
+
+Place PlaceOf(const Problem& problem, const KernelPolicy& policy) {
+  Place place;
+  for (const auto& dim : problem.dims) {
+    const DimMatch match = MatchOf(policy, dim.first);
+    if (match == DimMatch::kIgnored) continue;
+    (match == DimMatch::kExact ? place.fixed : place.axes).push_back(dim);
+  }
+  std::sort(place.fixed.begin(), place.fixed.end());
+  std::sort(place.axes.begin(), place.axes.end());
+  return place;
+}
+
+std::string FamilyKey(const std::string& kernel_name, const std::string& kernel_hash,
+                      const std::string& target, const Problem& problem, const Place& place) {
+  std::string key =
+      absl::StrCat(kernel_name, "\n", kernel_hash, "\n", target, "\n", ToText(problem.dtype));
+  for (const auto& [name, value] : place.fixed) absl::StrAppend(&key, "\n", name, "=", value);
+  for (const auto& [name, value] : place.axes) absl::StrAppend(&key, "\n", name);
+  return key;
+}
+
+// The winner of a sweep comes first, as it was confirmed, whatever its search had measured. One
+// that came with the program is known by its winner alone.
+SweptShape SweptShapeOf(const db::RecordRow& record, const Place& place,
+                        const ShapeGrids::ReadSweep& read) {
+  SweptShape swept{.dims = place.values(), .has_more = true};
+  std::vector<db::TimedConfig> searched;
+  if (record.id != 0) {
+    auto found = read(record.key, kGridConfigsMax + 1);
+    if (found.ok()) {
+      searched = *std::move(found);
+      swept.has_more = searched.size() > kGridConfigsMax;
+    } else {
+      spdlog::warn("record {} speaks for no other shape: {}", record.id,
+                   found.status().ToString());
+    }
+  }
+  const double best_ns = searched.empty() ? record.trial.measurement.latency_ns_median
+                                          : searched.front().latency_ns_median;
+  swept.latencies_ns.emplace_back(record.trial.config, best_ns);
+  for (db::TimedConfig& one : searched) {
+    if (swept.latencies_ns.size() == kGridConfigsMax) break;
+    if (one.config == record.trial.config) continue;
+    swept.latencies_ns.emplace_back(std::move(one.config), one.latency_ns_median);
+  }
+  return swept;
+}
+
+// Of records of one grid, the newest first.
+std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<LookupIndex::Record>& records,
+                                           const KernelPolicy& policy,
+                                           const ShapeGrids::ReadSweep& read) {
+  const db::TrialKey& key = records.front()->key;
+  const Place place = PlaceOf(key.problem, policy);
+  std::map<std::vector<int64_t>, LookupIndex::Record> by_dims;
+  std::vector<SweptShape> sweeps;
+  for (const LookupIndex::Record& record : records) {
+    const Place there = PlaceOf(record->key.problem, policy);
+    if (by_dims.size() == kGridShapesMax) break;
+    if (!by_dims.try_emplace(there.values(), record).second) continue;
+    sweeps.push_back(SweptShapeOf(*record, there, read));
+  }
+  std::vector<std::string> axes;
+  for (const auto& [name, value] : place.axes) axes.push_back(name);
+  auto made = std::make_shared<DeviceGrid>(
+      DeviceGrid{.kernel_name = records.front()->kernel_name,
+                 .kernel_hash = key.kernel_hash,
+                 .target = key.target,
+                 .device_name = key.device_name,
+                 .dtype = key.problem.dtype,
+                 .fixed = place.fixed,
+                 .grid = MakeShapeGrid(std::move(axes), sweeps)});
+  for (const auto& [dims, record] : by_dims) made->records.push_back(record);
+  return made;
+}
+
+bool SpeaksForOthers(const db::RecordRow& record, const KernelPolicy& policy) {
+  return record.key.kernel_hash == policy.kernel_hash && record.key.cache_mode == CacheMode::kCold;
+}
+
+Expectation ToExpectation(const DeviceGrid& grid, const GridChoice& choice) {
+  Expectation expectation{.basis = Basis::kNeighbours,
+                          .loss = choice.loss,
+                          .loss_low = choice.loss_low,
+                          .loss_high = choice.loss_high};
+  for (const NeighbourWeight& one : choice.neighbours) {
+    const ShapeGrid::Shape& shape = grid.grid.shapes[one.shape];
+    uint32_t loss = shape.losses[choice.config];
+    if (loss == ShapeGrid::kUnknown) loss = shape.loss_of_unknown;
+    Neighbour& neighbour = expectation.neighbours.emplace_back();
+    for (size_t axis = 0; axis < shape.dims.size(); ++axis) {
+      neighbour.dims.emplace_back(grid.grid.axes[axis], shape.dims[axis]);
+    }
+    neighbour.weight = one.weight;
+    neighbour.loss = loss / double{ShapeGrid::kLossMax};
+  }
+  return expectation;
+}
+
+std::string FamilyKey(const LookupQuery& query, const Place& place) {
+  return FamilyKey(query.kernel_name, query.kernel_hash, query.target, query.problem, place);
+}
+
+}  // namespace
+
+void MakeSibling(Expectation& expectation) {
+  expectation.basis = Basis::kSibling;
+  expectation.loss_low /= kSiblingDoubt;
+  expectation.loss_high *= kSiblingDoubt;
+}
+
+void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& policy,
+                     const ReadSweep& read) {
+  if (!SpeaksForOthers(*record, policy)) return;
+  const db::TrialKey& key = record->key;
+  const Place place = PlaceOf(key.problem, policy);
+  std::shared_ptr<const DeviceGrid>& grid =
+      families_[FamilyKey(record->kernel_name, key.kernel_hash, key.target, key.problem, place)]
+               [key.device_name];
+  std::vector<LookupIndex::Record> records = {record};
+  if (grid != nullptr) {
+    records.insert(records.end(), grid->records.begin(), grid->records.end());
+    std::stable_sort(records.begin(), records.end(),
+                     [](const auto& a, const auto& b) { return a->id > b->id; });
+  }
+  grid = MakeGrid(records, policy, read);
+}
+
+std::shared_ptr<const ShapeGrids> ShapeGrids::Build(
+    const std::vector<LookupIndex::Record>& records, const std::vector<KernelPolicy>& policies,
+    const ReadSweep& read) {
+  std::map<std::string, const KernelPolicy*> by_kernel;
+  for (const KernelPolicy& policy : policies) by_kernel[policy.kernel_name] = &policy;
+  std::map<std::pair<std::string, std::string>, std::vector<LookupIndex::Record>> members;
+  size_t count = 0;
+  for (const LookupIndex::Record& record : records) {
+    const auto policy = by_kernel.find(record->kernel_name);
+    if (policy == by_kernel.end() || !SpeaksForOthers(*record, *policy->second)) continue;
+    if (++count > kGridRecordsMax) break;
+    const db::TrialKey& key = record->key;
+    const Place place = PlaceOf(key.problem, *policy->second);
+    members[{FamilyKey(record->kernel_name, key.kernel_hash, key.target, key.problem, place),
+             key.device_name}]
+        .push_back(record);
+  }
+  auto grids = std::make_shared<ShapeGrids>();
+  for (const auto& [key, of_grid] : members) {
+    grids->families_[key.first][key.second] =
+        MakeGrid(of_grid, *by_kernel[of_grid.front()->kernel_name], read);
+  }
+  return grids;
+}
+
+std::shared_ptr<const ShapeGrids> ShapeGrids::With(const LookupIndex::Record& record,
+                                                   const KernelPolicy& policy,
+                                                   const ReadSweep& read) const {
+  auto grids = std::make_shared<ShapeGrids>(*this);
+  grids->Add(record, policy, read);
+  return grids;
+}
+
+std::optional<GridAnswer> ShapeGrids::Choose(const LookupQuery& query, const KernelPolicy& policy,
+                                             AcceptConfig accept) const {
+  const Place place = PlaceOf(query.problem, policy);
+  const auto family = families_.find(FamilyKey(query, place));
+  if (family == families_.end()) return std::nullopt;
+  // The device itself, else its siblings, the one with the most shapes first.
+  std::vector<const DeviceGrid*> grids;
+  for (const auto& [device, grid] : family->second) grids.push_back(grid.get());
+  std::stable_sort(grids.begin(), grids.end(), [&](const DeviceGrid* a, const DeviceGrid* b) {
+    const auto rank = [&](const DeviceGrid* grid) {
+      return std::pair(grid->device_name == query.device_name, grid->grid.shapes.size());
+    };
+    return rank(a) > rank(b);
+  });
+  for (const DeviceGrid* grid : grids) {
+    const std::optional<GridChoice> choice = ChooseConfig(grid->grid, place.values(), accept);
+    if (!choice) continue;
+    GridAnswer answer{.grid = grid,
+                      .nearest = grid->records[choice->neighbours.front().shape],
+                      .config = &grid->grid.configs[choice->config],
+                      .expectation = ToExpectation(*grid, *choice)};
+    answer.expectation.chosen_between = true;
+    if (grid->device_name != query.device_name) MakeSibling(answer.expectation);
+    return answer;
+  }
+  return std::nullopt;
+}
+
+std::optional<Expectation> ShapeGrids::Expect(const LookupQuery& query, const KernelPolicy& policy,
+                                              const Config& config) const {
+  const Place place = PlaceOf(query.problem, policy);
+  const auto family = families_.find(FamilyKey(query, place));
+  if (family == families_.end()) return std::nullopt;
+  const auto grid = family->second.find(query.device_name);
+  if (grid == family->second.end()) return std::nullopt;
+  const std::optional<GridChoice> choice =
+      ExpectLoss(grid->second->grid, place.values(), config);
+  if (!choice) return std::nullopt;
+  return ToExpectation(*grid->second, *choice);
+}
+
+std::vector<std::shared_ptr<const DeviceGrid>> ShapeGrids::All() const {
+  std::vector<std::shared_ptr<const DeviceGrid>> all;
+  for (const auto& [key, family] : families_) {
+    for (const auto& [device, grid] : family) all.push_back(grid);
+  }
+  return all;
+}
+
+}  // namespace tune::server

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problems that look-ups missed, as sweeps in the background: each once, however many ask.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/devices/devices.h"
+#include "server/kernels/catalogue.h"
+#include "server/kernels/space_solver.h"
+#include "server/records/record_book.h"
+#include "server/records/recorded_miss.h"
+#include "server/sweep/sweeps.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class Misses {
+ public:
+  struct Tools {
+    const RecordBook& records;
+    const Catalogue& catalogue;
+    const Devices& devices;
+    SpaceSolver& solver;
+    Sweeps& sweeps;
+    bool embedded = false;  // inside tunectl nothing goes on in the background
+  };
+  explicit Misses(const Tools& tools) : tools_(tools) {}
+
+  // As RecordMiss. Waits for the devices and the space, at most until `deadline`.
+  RecordedMiss Record(const RecordQuery& query, const std::string& owner, absl::Time deadline,
+                      const Cancelled& cancelled) const;
+
+ private:
+  absl::StatusOr<RecordedMiss> Queue(const RecordQuery& query, const std::string& owner,
+                                     absl::Time deadline, const Cancelled& cancelled) const;
+
+  const Tools tools_;
+  mutable std::mutex mutex_;
+  mutable int64_t last_created_unix_ms_ = 0;  // guarded by mutex_
+};
+
+}  // namespace tune::server

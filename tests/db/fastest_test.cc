@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fastest configs of a key, which look-ups between tuned shapes are answered from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "db/store.h"
+#include "tests/db/rows_to_store.h"
+
+namespace tune::db {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST_F(StoreTest, FastestOfKeyGivesConfigsByTheirNewestSearchTrial) {
+  Store& store = OpenWithSweep();
+  const TrialKey key = MakeTrialKey("k1");
+  const auto append = [&](int64_t block, double latency_ns, Outcome outcome, TrialPurpose purpose) {
+    Trial trial = MakeTrial(sweep_.id, block);
+    trial.outcome = outcome;
+    trial.purpose = purpose;
+    trial.measurement.latency_ns_median = latency_ns;
+    ASSERT_TRUE(store.AppendTrial(trial, key).ok());
+  };
+  append(1, 500, Outcome::kOk, TrialPurpose::kSearch);
+  append(2, 300, Outcome::kOk, TrialPurpose::kSearch);
+  append(3, 100, Outcome::kWrongResult, TrialPurpose::kSearch);
+  append(4, 50, Outcome::kOk, TrialPurpose::kConfirm);
+  append(1, 200, Outcome::kOk, TrialPurpose::kSearch);
+  append(5, 10, Outcome::kOk, TrialPurpose::kSearch);
+  append(5, 10, Outcome::kFaulted, TrialPurpose::kSearch);
+  std::vector<double> latencies;
+  for (const TimedConfig& one : store.FastestOfKey(key, 10).value()) {
+    latencies.push_back(one.latency_ns_median);
+  }
+  EXPECT_THAT(latencies, ElementsAre(200, 300));
+  EXPECT_EQ(store.FastestOfKey(key, 1).value().size(), 1u);
+  EXPECT_EQ(store.FastestOfKey(key, 1).value()[0].config, MakeTrial(sweep_.id, 1).config);
+  EXPECT_THAT(store.FastestOfKey(MakeTrialKey("unknown"), 10).value(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tune::db
