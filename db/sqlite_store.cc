@@ -216,6 +216,18 @@ absl::StatusOr<KernelRow> SqliteStore::GetKernel(const std::string& hash) {
   }
 }
 
+absl::StatusOr<uint64_t> SqliteStore::KernelBytesOf(const std::string& owner) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement sum = reader->Prepare(
+      "SELECT coalesce(sum(length(CAST(spec_text AS BLOB)) + "
+      "(SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM kernel_file "
+      "WHERE kernel_hash = hash)), 0) "
+      "FROM kernel WHERE hash IN (SELECT kernel_hash FROM sweep JOIN job ON job.id = sweep.job_id "
+      "WHERE job.owner = ?)");
+  ASSIGN_OR_RETURN(const bool has_row, sum.Bind(owner).Step());
+  return has_row ? static_cast<uint64_t>(sum.FirstInteger()) : 0;
+}
+
 absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
   return writer_.Compute<SweepRow>(
       [sweep = std::move(sweep)](Connection& connection) -> absl::StatusOr<SweepRow> {
@@ -377,10 +389,12 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords() {
         "WHERE job.state = ? AND trial.outcome = ? AND NOT EXISTS ("
         "SELECT 1 FROM record JOIN trial AS other ON other.id = record.trial_id "
         "JOIN trial_key AS other_key ON other_key.id = other.key_id "
+        "JOIN sweep AS other_sweep ON other_sweep.id = other.sweep_id "
         "WHERE other.sweep_id >= sweep.id AND other_key.kernel_hash = key.kernel_hash "
         "AND other_key.dims = key.dims AND other_key.dtype = key.dtype "
         "AND other_key.device_name = key.device_name AND other_key.target = key.target "
-        "AND other_key.cache_mode = key.cache_mode) ORDER BY sweep.id");
+        "AND other_key.cache_mode = key.cache_mode "
+        "AND other_sweep.name_space = sweep.name_space) ORDER BY sweep.id");
     RETURN_IF_ERROR(rebuild.Bind(JobState::kDone, Outcome::kOk).Run());
     return connection.changed_rows();
   });

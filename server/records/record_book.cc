@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -29,10 +30,24 @@ DimMatch FromSpec(v1::DimMatch match) {
   }
 }
 
+// The kernel that a query names. Of a source that is known under the same name in another name
+// space only, that one: whoever has the source may have what is known of it.
+Knowledge::Kernels::const_iterator FindKernel(const Knowledge::Kernels& kernels,
+                                              const RecordQuery& query) {
+  const auto named = kernels.find(query.kernel_name);
+  if (query.kernel_hash.empty()) return named;
+  if (named != kernels.end() && named->second->hash() == query.kernel_hash) return named;
+  const auto same = std::find_if(kernels.begin(), kernels.end(), [&](const auto& kernel) {
+    return kernel.second->hash() == query.kernel_hash &&
+           kernel.second->spec().name() == query.kernel_name;
+  });
+  return same == kernels.end() ? named : same;
+}
+
 }  // namespace
 
-KernelPolicy PolicyOf(const Kernel& kernel) {
-  KernelPolicy policy{.kernel_name = kernel.spec().name(), .kernel_hash = kernel.hash()};
+KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel) {
+  KernelPolicy policy{.kernel_name = name, .kernel_hash = kernel.hash()};
   for (const v1::Dim& dim : kernel.spec().dims()) policy.dims[dim.name()] = FromSpec(dim.match());
   return policy;
 }
@@ -97,7 +112,7 @@ absl::Status RecordBook::Load() {
     if (device.target.empty()) device = {record->key.target, record->id};
   }
   std::vector<KernelPolicy> policies;
-  for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(*kernel));
+  for (const auto& [name, kernel] : *kernels) policies.push_back(PolicyOf(name, *kernel));
   std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
   std::lock_guard lock(mutex_);
   state_ = {.known = {.index = std::move(index), .kernels = std::move(kernels)},
@@ -115,7 +130,7 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
   (*devices)[record.key.device_name] = {record.key.target, record.id};
   const auto kernel = kernels->find(record.kernel_name);
   const KernelPolicy policy = kernel != kernels->end()
-                                  ? PolicyOf(*kernel->second)
+                                  ? PolicyOf(kernel->first, *kernel->second)
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
   std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
@@ -176,7 +191,7 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
 
 absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) const {
   const State state = this->state();
-  const auto found = state.known.kernels->find(query.kernel_name);
+  const auto found = FindKernel(*state.known.kernels, query);
   if (found == state.known.kernels->end()) {
     return absl::NotFoundError(absl::StrCat(
         "no kernel '", query.kernel_name, "'; there is: ",
@@ -187,7 +202,7 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) con
   ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));
   ASSIGN_OR_RETURN(Problem problem,
                    kernel.MakeProblem(query.dims, query.dtype, place.traits.target));
-  const LookupQuery index_query{.kernel_name = query.kernel_name,
+  const LookupQuery index_query{.kernel_name = found->first,
                                 .kernel_hash = query.kernel_hash,
                                 .problem = problem,
                                 .device_name = place.device_name,
@@ -201,6 +216,7 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query) con
                           .reason = match.reason,
                           .record = match.record,
                           .snapshot = state.known.index,
+                          .kernel_name = found->first,
                           .kernel = found->second,
                           .problem = std::move(problem),
                           .device_name = std::move(place.device_name),
