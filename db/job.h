@@ -31,7 +31,7 @@ struct JobRow {
   JobKind kind = JobKind::kSweep;
   JobState state = JobState::kQueued;
   JobPriority priority = JobPriority::kInteractive;
-  std::string owner;      // who asked: see server/rpc/caller.h
+  std::string owner;      // the principal that asked
   std::string subject;    // for people: "softmax rows=8192 cols=4096 bf16"
   std::string device_id;  // "cuda:0"; before it starts, the first of those that it may run on
   std::string message;    // what it does or waits for, or why it ended so

@@ -38,22 +38,27 @@ constexpr char kUnpublished[] =
     "WHERE sweep.id > ? AND job.state = ? AND trial.outcome = ? AND NOT EXISTS ("
     "SELECT 1 FROM record JOIN trial AS other ON other.id = record.trial_id "
     "JOIN trial_key AS other_key ON other_key.id = other.key_id "
+    "JOIN sweep AS other_sweep ON other_sweep.id = other.sweep_id "
     "WHERE other.sweep_id >= sweep.id AND other_key.kernel_hash = key.kernel_hash "
     "AND other_key.dims = key.dims AND other_key.dtype = key.dtype "
     "AND other_key.device_name = key.device_name AND other_key.target = key.target "
-    "AND other_key.cache_mode = key.cache_mode)";
+    "AND other_key.cache_mode = key.cache_mode "
+    "AND other_sweep.name_space = sweep.name_space)";
 
 // How many records since one, up to another, are the first of their key.
 constexpr char kCountFirst[] =
     "SELECT count(*) FROM record JOIN trial ON trial.id = record.trial_id "
     "JOIN trial_key AS key ON key.id = trial.key_id "
+    "JOIN sweep ON sweep.id = trial.sweep_id "
     "WHERE record.id > ? AND record.id <= ? AND NOT EXISTS ("
     "SELECT 1 FROM trial_key AS older_key JOIN trial AS older ON older.key_id = older_key.id "
     "JOIN record AS older_record ON older_record.trial_id = older.id "
+    "JOIN sweep AS older_sweep ON older_sweep.id = older.sweep_id "
     "WHERE older_record.id < record.id AND older_key.kernel_hash = key.kernel_hash "
     "AND older_key.dims = key.dims AND older_key.dtype = key.dtype "
     "AND older_key.device_name = key.device_name AND older_key.target = key.target "
-    "AND older_key.cache_mode = key.cache_mode)";
+    "AND older_key.cache_mode = key.cache_mode "
+    "AND older_sweep.name_space = sweep.name_space)";
 
 }  // namespace
 

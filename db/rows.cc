@@ -9,7 +9,10 @@
 namespace tune::db {
 namespace {
 
-constexpr Exceptions kSelectedSweep = {{"id", "sweep.id"}, {"kernel_name", "kernel.name"}};
+// As look-ups name a sweep's kernel.
+constexpr char kNameOfSwept[] =
+    "iif(sweep.name_space = '', '', sweep.name_space || '/') || kernel.name";
+constexpr Exceptions kSelectedSweep = {{"id", "sweep.id"}, {"kernel_name", kNameOfSwept}};
 // An empty idempotency key is NULL: it equals no other.
 constexpr Exceptions kInsertedSweep = {{"id"},
                                        {"job."},
@@ -31,12 +34,19 @@ constexpr char kTies[] =
     "FROM sweep, json_each(CASE json_valid(sweep.tie_trial_ids) WHEN 1 THEN sweep.tie_trial_ids "
     "ELSE '[]' END) AS tied JOIN trial AS tie ON tie.id = tied.value "
     "WHERE sweep.id = trial.sweep_id)";
+constexpr char kNameOfRecorded[] =
+    "(SELECT iif(name_space = '', '', name_space || '/') FROM sweep "
+    "WHERE sweep.id = trial.sweep_id) || kernel.name";
+constexpr char kSubmitter[] =
+    "(SELECT job.owner FROM sweep JOIN job ON job.id = sweep.job_id "
+    "WHERE sweep.id = trial.sweep_id)";
 constexpr Exceptions kSelectedRecord = {{"id", "current_record.id"},
-                                        {"kernel_name", "kernel.name"},
+                                        {"kernel_name", kNameOfRecorded},
                                         {"sample_count", "length(samples_ns) / 8"},
                                         {"samples_ns", "NULL"},
                                         {"seed", kSeed},
-                                        {"ties", kTies}};
+                                        {"ties", kTies},
+                                        {"submitter", kSubmitter}};
 
 // Whole characters of at most `limit` bytes.
 absl::string_view Prefix(absl::string_view text, size_t limit) {

@@ -209,6 +209,18 @@ absl::StatusOr<KernelRow> SqliteStore::GetKernel(const std::string& hash) {
   }
 }
 
+absl::StatusOr<uint64_t> SqliteStore::KernelBytesOf(const std::string& owner) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement sum = reader->Prepare(
+      "SELECT coalesce(sum(length(CAST(spec_text AS BLOB)) + "
+      "(SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM kernel_file "
+      "WHERE kernel_hash = hash)), 0) "
+      "FROM kernel WHERE hash IN (SELECT kernel_hash FROM sweep JOIN job ON job.id = sweep.job_id "
+      "WHERE job.owner = ?)");
+  ASSIGN_OR_RETURN(const bool has_row, sum.Bind(owner).Step());
+  return has_row ? static_cast<uint64_t>(sum.FirstInteger()) : 0;
+}
+
 absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
   return writer_.Compute<SweepRow>(
       [sweep = std::move(sweep)](Connection& connection) -> absl::StatusOr<SweepRow> {

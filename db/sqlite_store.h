@@ -29,6 +29,7 @@ class SqliteStore : public Store, public LargeStore {
 
   absl::Status PutKernel(const KernelRow& kernel) override;
   absl::StatusOr<KernelRow> GetKernel(const std::string& hash) override;
+  absl::StatusOr<uint64_t> KernelBytesOf(const std::string& owner) override;
 
   absl::StatusOr<int64_t> AddJob(const JobRow& job) override;
   absl::Status UpdateJob(const JobRow& job) override;
@@ -97,6 +98,10 @@ class SqliteStore : public Store, public LargeStore {
 
   absl::Status SetBaseline(const BaselineRow& baseline) override;
   absl::StatusOr<std::vector<BaselineRow>> Baselines() override;
+
+  absl::StatusOr<int64_t> AddToken(const TokenRow& token) override;
+  absl::Status UpdateToken(const TokenRow& token) override;
+  absl::StatusOr<std::vector<TokenRow>> ListTokens() override;
 
   absl::StatusOr<StoreStatistics> Statistics() override;
   std::vector<UnreadableRow> UnreadableRows() const override { return unreadable_.rows(); }

@@ -14,6 +14,7 @@
 #include "db/comparison.h"
 #include "db/gate.h"
 #include "db/job.h"
+#include "db/token.h"
 #include "tuner/counters/profile.h"
 #include "tuner/ceiling.h"
 #include "tuner/problem.h"
@@ -34,7 +35,9 @@ struct SweepRow {
   int64_t id = 0;
   JobRow job;  // its state, its device, its times
   std::string kernel_hash;
-  std::string kernel_name;
+  // The submitter whose kernel it is; empty: the one that all share. Part of kernel_name.
+  std::string name_space;
+  std::string kernel_name;  // "attention", "alice/attention"
   Problem problem;
   std::string device_name;
   std::string target;
@@ -52,8 +55,8 @@ struct SweepRow {
   // Final counts and the roof, as the server wants to show them again; opaque to the store.
   std::string summary;
 };
-TUNE_FIELDS(SweepRow, id, job, kernel_hash, kernel_name, problem, device_name, target, strategy,
-            budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key,
+TUNE_FIELDS(SweepRow, id, job, kernel_hash, name_space, kernel_name, problem, device_name, target,
+            strategy, budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key,
             best_trial_id, default_trial_id, tie_trial_ids, summary);
 
 // Provenance common to the trials of a sweep on a device.
@@ -85,7 +88,7 @@ TUNE_FIELDS(TimedConfig, config, latency_ns_median);
 struct RecordRow {
   int64_t id = 0;  // 0: of no store, it came with the program
   TrialKey key;
-  std::string kernel_name;
+  std::string kernel_name;  // with its name space, as its sweep's
   // The winner, as confirmed; id and sweep_id set. Stored already: only its id is used to publish.
   Trial trial;
   double default_latency_ns = 0;
@@ -95,9 +98,10 @@ struct RecordRow {
   uint64_t seed = 0;  // of the inputs
   std::vector<RecordTie> ties;
   std::string artifact;  // the digest of its file, "sha256:<hex>"; empty: none is kept
+  std::string submitter;  // the owner of the sweep that found it; not needed to publish
 };
 TUNE_FIELDS(RecordRow, id, key, kernel_name, trial, default_latency_ns, tie_count,
-            published_unix_ms, seed, ties, artifact);
+            published_unix_ms, seed, ties, artifact, submitter);
 
 struct CeilingRow {
   std::string device_name;
@@ -187,6 +191,8 @@ class Store {
   // Kernels are immutable; the same hash again is not an error.
   virtual absl::Status PutKernel(const KernelRow& kernel) = 0;
   virtual absl::StatusOr<KernelRow> GetKernel(const std::string& hash) = 0;
+  // Of the specs and sources of the kernels that a principal's sweeps are of, each counted once.
+  virtual absl::StatusOr<uint64_t> KernelBytesOf(const std::string& owner) = 0;
 
   // Adds a job and returns its id.
   virtual absl::StatusOr<int64_t> AddJob(const JobRow& job) = 0;
@@ -231,9 +237,9 @@ class Store {
   virtual absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
                                                                   uint32_t limit) = 0;
 
-  // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode)
-  // wins. Ids grow with every publish. INVALID_ARGUMENT: the trial is not ok, or was measured under
-  // another key than the record's.
+  // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode, name
+  // space of its sweep) wins. Ids grow with every publish. INVALID_ARGUMENT: the trial is not ok,
+  // or was measured under another key than the record's.
   virtual absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) = 0;
   // Oldest first, without samples_ns.
   virtual absl::StatusOr<std::vector<RecordRow>> CurrentRecords() = 0;
@@ -290,6 +296,12 @@ class Store {
   // The kernel must be stored. Replaces what the baseline has under the kernel's name.
   virtual absl::Status SetBaseline(const BaselineRow& baseline) = 0;
   virtual absl::StatusOr<std::vector<BaselineRow>> Baselines() = 0;
+
+  // Adds a token and returns its id. ALREADY_EXISTS: its hash is there.
+  virtual absl::StatusOr<int64_t> AddToken(const TokenRow& token) = 0;
+  // Moves on the times of the last use and of the revocation; neither goes back.
+  virtual absl::Status UpdateToken(const TokenRow& token) = 0;
+  virtual absl::StatusOr<std::vector<TokenRow>> ListTokens() = 0;  // newest first
 
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
   // Those that lists have left out since the store was opened, a thousand at most.

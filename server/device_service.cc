@@ -11,7 +11,6 @@
 #include "server/ceilings/ceilings_job.h"
 #include "server/devices/device_convert.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/caller.h"
 #include "server/rpc/unary.h"
 #include "server/workload/workload.h"
 #include "tuner/status_macros.h"
@@ -79,7 +78,7 @@ grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilin
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   StartJobCall<Reactor>(
       tools_, reactor,
-      [=, this, owner = CallerOf(*context), asked = *request](
+      [=, this, owner = tools_.principals.Of(*context).name, asked = *request](
           const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         if (asked.processes() > kCeilingProcessesMax) {
           return absl::InvalidArgumentError(

@@ -5,44 +5,40 @@
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/bind_front.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/address.h"
 #include "db/large_store.h"
 #include "db/store.h"
 #include "server/artifacts/artifact_folder.h"
-#include "server/bench/bench_service.h"
-#include "server/comparison/comparison_service.h"
-#include "server/device_service.h"
+#include "server/access/principals.h"
+#include "server/access/tokens.h"
 #include "server/devices/devices.h"
-#include "server/gate/gate_service.h"
-#include "server/jobs/job_service.h"
+#include "server/guarded_services.h"
 #include "server/jobs/left_job.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
-#include "server/kernels/kernel_service.h"
 #include "server/kernels/space_solver.h"
-#include "server/profile/profile_service.h"
 #include "server/records/record_book.h"
-#include "server/records/record_service.h"
-#include "server/report/report_service.h"
 #include "server/rpc/executor.h"
+#include "server/rpc/certificate_files.h"
 #include "server/rpc/listener.h"
+#include "server/rpc/unix_listener.h"
 #include "server/snapshots/snapshot_folder.h"
-#include "server/snapshots/snapshot_service.h"
 #include "server/snapshots/snapshot_text.h"
 #include "server/snapshots/snapshot_writer.h"
-#include "server/server_service.h"
 #include "server/state/paths.h"
 #include "server/supervision/workers.h"
 #include "server/sweep/misses.h"
 #include "server/sweep/sweep_runner.h"
-#include "server/sweep/sweep_service.h"
 #include "server/sweep/sweeps.h"
 #include "tuner/status_macros.h"
 
@@ -80,7 +76,7 @@ void SetLimits(const Limits& limits, grpc::ServerBuilder& builder) {
 // In the order in which they depend on each other.
 struct Server::Parts {
   ServerOptions options;
-  std::string address;
+  std::vector<std::string> addresses;
   std::optional<PrivateFolder> scratch;  // of a server that shares its state folder
   std::unique_ptr<db::Store> store;      // null if it has none
   std::unique_ptr<Workers> workers;
@@ -95,6 +91,10 @@ struct Server::Parts {
   std::unique_ptr<SweepRunner> runner;
   std::unique_ptr<Sweeps> sweeps;
   Executors executors;
+  UnixPeers peers;
+  std::unique_ptr<Tokens> tokens;
+  std::unique_ptr<Principals> principals;
+  std::unique_ptr<CertificateFiles> certificates;  // null: nothing listens on TCP
   std::unique_ptr<Scheduler> scheduler;  // its jobs use all of the above
 
   std::unique_ptr<JobService> job_service;
@@ -110,7 +110,9 @@ struct Server::Parts {
   std::unique_ptr<ServerService> server_service;
   std::unique_ptr<GateService> gate_service;
   std::unique_ptr<ComparisonService> comparison_service;
+  std::unique_ptr<TokenService> token_service;
   std::unique_ptr<grpc::Server> grpc_server;
+  std::vector<std::unique_ptr<UnixListener>> unix_listeners;
 
   absl::Status OpenStore();
   absl::Status OpenState();
@@ -123,7 +125,12 @@ struct Server::Parts {
   std::string other_owner() const {
     return store->writable() ? "" : OwnerOf(options.state_dir);
   }
+  absl::Status KnowClients();
   absl::Status Serve();
+  void MakeServices();
+  // Those that gRPC listens at; `ports` has a place for each of them.
+  absl::Status AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports);
+  absl::Status ListenAtSockets();
   // What needs no store.
   absl::Status ServeKernels();
 };
@@ -193,7 +200,11 @@ absl::Status Server::Parts::StartWork() {
                                          solver);
   scheduler = std::make_unique<Scheduler>(
       Scheduler::Options{.unfinished_max = options.limits.unfinished_jobs,
-                         .embedded = options.embedded},
+                         .embedded = options.embedded,
+                         .jobs_max_of =
+                             [this](const std::string& owner) {
+                               return principals->JobsMaxOf(owner);
+                             }},
       *store, devices->turns(), *ticker, Care());
   RETURN_IF_ERROR(EndLeftJobs());
   ASSIGN_OR_RETURN(
@@ -283,69 +294,106 @@ absl::Status Server::Parts::EndLeftJobs() {
   return absl::OkStatus();
 }
 
-absl::Status Server::Parts::Serve() {
+absl::Status Server::Parts::KnowClients() {
+  if (!options.clients.submit_group.empty()) {
+    RETURN_IF_ERROR(GroupNumber(options.clients.submit_group).status());
+  }
+  ASSIGN_OR_RETURN(tokens, Tokens::Open(*store, [this](std::function<void()> work) {
+                     executors.reads.Run(std::move(work)).status().IgnoreError();
+                   }));
+  principals = std::make_unique<Principals>(options.clients, peers, *tokens);
+  return absl::OkStatus();
+}
+
+void Server::Parts::MakeServices() {
   const ServerIdentity identity{.version = TUNE_VERSION,
-                                .address = options.address,
+                                .addresses = addresses,
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
-  const JobTools tools{*scheduler, *ticker, executors};
-  job_service = std::make_unique<JobService>(*store, tools, other_owner());
-  sweep_service =
-      std::make_unique<SweepService>(catalogue, *devices, *store, *sweeps, solver, tools);
-  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, *ticker, executors);
-  device_service = std::make_unique<DeviceService>(*store, *workers, *devices, tools);
-  profile_service = std::make_unique<ProfileService>(
-      ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
+  const JobTools tools{*scheduler, *ticker, executors, *principals};
+  const Principals& asks = *principals;
+  job_service = std::make_unique<GuardedJobService>(asks, *store, tools, other_owner());
+  sweep_service = std::make_unique<GuardedSweepService>(asks, catalogue, *devices, *store, *sweeps,
+                                                        solver, tools);
+  kernel_service = std::make_unique<GuardedKernelService>(asks, catalogue, *workers, solver,
+                                                          *ticker, executors);
+  device_service = std::make_unique<GuardedDeviceService>(asks, *store, *workers, *devices, tools);
+  profile_service = std::make_unique<GuardedProfileService>(
+      asks, ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
   misses = std::make_unique<Misses>(
       Misses::Tools{*records, catalogue, *devices, solver, *sweeps, options.embedded});
-  record_service = std::make_unique<RecordService>(
-      *records, *artifacts, absl::bind_front(&Misses::Record, misses.get()), executors);
-  snapshot_service = std::make_unique<SnapshotService>(*snapshots, *snapshot_writer, *artifacts,
-                                                       executors);
-  bench_service =
-      std::make_unique<BenchService>(*store, catalogue, *devices, *workers, *records, tools);
-  report_service = std::make_unique<ReportService>(*store, *sweeps, *devices, executors);
-  server_service = std::make_unique<ServerService>(identity, *ticker, *store, *scheduler, *workers,
-                                                   *records, executors);
-  gate_service = std::make_unique<GateService>(*store, *workers, *devices, tools);
-  comparison_service = std::make_unique<ComparisonService>(
-      *store, *workers, ComparisonTools{catalogue, *devices, *records}, tools);
+  record_service = std::make_unique<GuardedRecordService>(
+      asks, asks, *records, *artifacts, absl::bind_front(&Misses::Record, misses.get()), executors);
+  snapshot_service = std::make_unique<GuardedSnapshotService>(asks, *snapshots, *snapshot_writer,
+                                                              *artifacts, executors);
+  bench_service = std::make_unique<GuardedBenchService>(asks, *store, catalogue, *devices,
+                                                        *workers, *records, tools);
+  report_service =
+      std::make_unique<GuardedReportService>(asks, *store, *sweeps, *devices, executors);
+  server_service = std::make_unique<GuardedServerService>(
+      asks, identity, ServerParts{*ticker, *store, *scheduler, *workers, *records, asks,
+                                  certificates.get()}, executors);
+  gate_service = std::make_unique<GuardedGateService>(asks, *store, *workers, *devices, tools);
+  comparison_service = std::make_unique<GuardedComparisonService>(
+      asks, *store, *workers, ComparisonTools{catalogue, *devices, *records}, tools);
+  token_service = std::make_unique<GuardedTokenService>(asks, *tokens, asks, executors);
+}
 
+absl::Status Server::Parts::AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports) {
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (!client::SocketPath(addresses[i]).empty()) continue;
+    RETURN_IF_ERROR(CheckTcp(addresses[i], options.tls));
+    if (certificates == nullptr) {
+      ASSIGN_OR_RETURN(certificates,
+                       CertificateFiles::Open(options.tls, options.state_dir + "/tls"));
+    }
+    builder.AddListeningPort(addresses[i], certificates->Credentials(), &ports[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::ListenAtSockets() {
+  for (const std::string& address : addresses) {
+    const std::string path = client::SocketPath(address);
+    if (path.empty()) continue;
+    ASSIGN_OR_RETURN(std::unique_ptr<UnixListener> listener,
+                     UnixListener::Start({.path = path,
+                                          .mode = options.socket_mode,
+                                          .group = options.clients.submit_group},
+                                         *grpc_server, peers));
+    unix_listeners.push_back(std::move(listener));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::Serve() {
+  addresses = options.addresses;
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(options.limits, builder);
+  std::vector<int> ports(addresses.size(), -1);  // of unix sockets
+  RETURN_IF_ERROR(AddTcp(builder, ports));
+  MakeServices();
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service.get(), sweep_service.get(), kernel_service.get(), device_service.get(),
            record_service.get(), snapshot_service.get(), profile_service.get(),
            bench_service.get(), report_service.get(), server_service.get(), gate_service.get(),
-           comparison_service.get()}) {
+           comparison_service.get(), token_service.get()}) {
     builder.RegisterService(service);
   }
-  const std::string socket_path = client::SocketPath(options.address);
-  int port = 0;
-  if (!options.address.empty()) {
-    ASSIGN_OR_RETURN(auto credentials, CredentialsFor(options.address, options.tls));
-    if (!socket_path.empty()) RETURN_IF_ERROR(PrepareSocket(socket_path));
-    builder.AddListeningPort(options.address, std::move(credentials), &port);
-  }
   grpc_server = builder.BuildAndStart();
-  if (grpc_server == nullptr || (!options.address.empty() && port == 0)) {
+  if (grpc_server == nullptr || std::find(ports.begin(), ports.end(), 0) != ports.end()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("cannot listen on ", options.address, ": is the port taken, or not ours?"));
+        absl::StrCat("cannot listen on ", absl::StrJoin(addresses, ", "),
+                     ": is a port taken, or not ours?"));
   }
-  if (!socket_path.empty()) RETURN_IF_ERROR(RestrictSocket(socket_path));
-  if (socket_path.empty() && !options.address.empty() &&
-      options.tls.client_authority_file.empty()) {
-    spdlog::warn("clients of {} show no certificate, so they may look up and list, and neither "
-                 "submit kernels nor start work; --tls-ca asks them for one", options.address);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (ports[i] < 0) continue;
+    addresses[i] = absl::StrCat(addresses[i].substr(0, addresses[i].rfind(':')), ":", ports[i]);
   }
-  address = options.address;
-  if (socket_path.empty() && !address.empty()) {
-    address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
-  }
-  return absl::OkStatus();
+  return ListenAtSockets();
 }
 
 absl::Status Server::Parts::ServeKernels() {
@@ -375,9 +423,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     RETURN_IF_ERROR(parts.ServeKernels());
     return server;
   }
+  RETURN_IF_ERROR(parts.KnowClients());
   RETURN_IF_ERROR(parts.StartWork());
   RETURN_IF_ERROR(parts.Serve());
-  if (!parts.address.empty()) spdlog::info("listening on {}", parts.address);
+  if (!parts.addresses.empty()) {
+    spdlog::info("listening on {}", absl::StrJoin(parts.addresses, ", "));
+  }
   return server;
 }
 
@@ -387,10 +438,11 @@ std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
   return parts_->grpc_server->InProcessChannel(arguments);
 }
 
-const std::string& Server::address() const { return parts_->address; }
+const std::vector<std::string>& Server::addresses() const { return parts_->addresses; }
 
 void Server::Stop(absl::Time deadline) {
   Parts& parts = *parts_;
+  parts.unix_listeners.clear();
   // First what calls in flight wait for, then the calls.
   parts.executors.BeginStop();
   if (parts.scheduler != nullptr) parts.scheduler->BeginStop();

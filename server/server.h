@@ -2,6 +2,8 @@
 // The whole server as an object: what tunerd runs, and tunectl when there is no daemon.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/access/client_rules.h"
 #include "server/rpc/tls_options.h"
 #include "server/supervision/limits.h"
 
@@ -30,9 +33,11 @@ enum class StoreUse {
 struct ServerOptions {
   std::string state_dir;  // created if it is not there
   StoreUse store_use = StoreUse::kOwn;
-  // "unix:<path>", or "<host>:<port>", which needs `tls`; empty: in-process only.
-  std::string address;
+  // Each "unix:<path>", or "<host>:<port>", which needs `tls`; none: in-process only.
+  std::vector<std::string> addresses;
   TlsOptions tls;
+  ClientRules clients;
+  mode_t socket_mode = 0660;  // of unix sockets; with clients.submit_group, they are that group's
   bool embedded = false;    // inside another program, for that program alone
   // Of the files that jobs of this host read; empty: "snapshots" in state_dir.
   std::string snapshot_dir;
@@ -62,8 +67,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   std::shared_ptr<grpc::Channel> InProcessChannel();
-  // What clients connect to, with the port that was really taken; empty without one.
-  const std::string& address() const;
+  // What clients connect to, with the ports that were really taken.
+  const std::vector<std::string>& addresses() const;
 
   // Running sweeps stop where they are and go on at the next start. Calls in flight have until
   // `deadline`. Idempotent.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/rpc/unary.h"
 #include "server/supervision/process_tree.h"
 #include "server/wire/nouns.h"
@@ -33,49 +34,57 @@ v1::Bounds ToProto(const Limits& limits) {
 
 }  // namespace
 
-ServerService::ServerService(ServerIdentity identity, const WatchTicker& ticker, db::Store& store,
-                             const Scheduler& scheduler, Workers& workers,
-                             const RecordBook& records, Executors& executors)
-    : identity_(std::move(identity)),
-      ticker_(ticker),
-      store_(store),
-      scheduler_(scheduler),
-      workers_(workers),
-      records_(records) {
+ServerService::ServerService(ServerIdentity identity, const ServerParts& parts,
+                             Executors& executors)
+    : identity_(std::move(identity)), parts_(parts) {
   // A look at the whole folder, so that a status need not take one.
-  (void)executors.heavy.Run([this] { workers_.cache().bytes(); });
+  (void)executors.heavy.Run([this] { parts_.workers.cache().bytes(); });
 }
 
 grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* context,
                                                    const v1::GetStatusRequest*,
                                                    v1::ServerStatus* response) {
-  return AnswerOn(executor_, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(db::StoreStatistics statistics, store_.Statistics());
-    const Scheduler::Counts counts = scheduler_.counts();
+  return AnswerOn(executor_, context, [=, this, caller = parts_.principals.Of(*context)]()
+                                          -> absl::Status {
+    response->mutable_caller()->set_name(Utf8(caller.name));
+    response->mutable_caller()->set_role(static_cast<v1::PrincipalRole>(caller.role));
+    if (parts_.certificates != nullptr) {
+      const CertificateFiles::State state = parts_.certificates->state();
+      v1::TlsCertificate& certificate = *response->mutable_certificate();
+      certificate.set_file(parts_.certificates->file());
+      certificate.set_expires_unix_ms(state.expires_unix_ms);
+      certificate.set_problem(Utf8(state.problem));
+    }
+    ASSIGN_OR_RETURN(db::StoreStatistics statistics, parts_.store.Statistics());
+    const Scheduler::Counts counts = parts_.scheduler.counts();
     response->set_version(identity_.version);
     response->set_started_unix_ms(identity_.started_unix_ms);
     response->set_pid(getpid());
     response->set_embedded(identity_.embedded);
-    response->set_address(identity_.address);
+    response->set_address(absl::StrJoin(identity_.addresses, ", "));
     response->set_state_dir(identity_.state_dir);
     response->set_resident_bytes(ResidentBytesOf(getpid()));
     response->set_queued_jobs(counts.queued);
     response->set_running_jobs(counts.running);
     response->set_trial_count(statistics.trial_count);
     response->set_record_count(statistics.record_count);
-    response->set_snapshot_id(records_.snapshot()->snapshot_id());
+    response->set_snapshot_id(parts_.records.snapshot()->snapshot_id());
     response->set_sqlite_version(statistics.sqlite_version);
     response->set_schema_version(statistics.schema_version);
-    response->set_compile_cache_bytes(workers_.cache().known_bytes());
-    response->set_compile_workers(workers_.limits().compile_workers);
-    *response->mutable_bounds() = ToProto(workers_.limits());
-    response->set_watchers(static_cast<uint32_t>(ticker_.watchers()));
-    for (const db::UnreadableRow& row : store_.UnreadableRows()) {
+    response->set_compile_cache_bytes(parts_.workers.cache().known_bytes());
+    response->set_compile_workers(parts_.workers.limits().compile_workers);
+    *response->mutable_bounds() = ToProto(parts_.workers.limits());
+    const ClientRules& rules = parts_.principals.rules();
+    response->mutable_bounds()->set_jobs_per_principal(rules.jobs_per_principal);
+    response->mutable_bounds()->set_kernel_bytes_per_principal(
+        static_cast<uint64_t>(rules.kernel_bytes_per_principal));
+    response->set_watchers(static_cast<uint32_t>(parts_.ticker.watchers()));
+    for (const db::UnreadableRow& row : parts_.store.UnreadableRows()) {
       response->add_unreadable_rows(Utf8(absl::StrCat(row.table, " ", row.id, ": ", row.why)));
     }
-    const std::vector<v1::WorkerWalls> walls = workers_.walls().All();
+    const std::vector<v1::WorkerWalls> walls = parts_.workers.walls().All();
     response->mutable_walls()->Assign(walls.begin(), walls.end());
-    response->set_weak_walls_allowed(workers_.walls().weak_allowed());
+    response->set_weak_walls_allowed(parts_.workers.walls().weak_allowed());
     return absl::OkStatus();
   });
 }

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "db/store.h"
+#include "server/access/principals.h"
+#include "server/rpc/certificate_files.h"
 #include "server/rpc/executor.h"
 #include "server/supervision/workers.h"
 #include "server/jobs/scheduler.h"
@@ -16,18 +19,27 @@ namespace tune::server {
 // What does not change while the server runs.
 struct ServerIdentity {
   std::string version;
-  std::string address;
+  std::vector<std::string> addresses;
   std::string state_dir;
   bool embedded = false;
   int64_t started_unix_ms = 0;
 };
 
+// What a status is of. All must outlive the service.
+struct ServerParts {
+  const WatchTicker& ticker;
+  db::Store& store;
+  const Scheduler& scheduler;
+  Workers& workers;
+  const RecordBook& records;
+  const Principals& principals;
+  const CertificateFiles* certificates = nullptr;  // null: nothing listens on TCP
+};
+
 // Thread-safe.
 class ServerService : public v1::ServerService::CallbackService {
  public:
-  ServerService(ServerIdentity identity, const WatchTicker& ticker, db::Store& store,
-                const Scheduler& scheduler, Workers& workers, const RecordBook& records,
-                Executors& executors);
+  ServerService(ServerIdentity identity, const ServerParts& parts, Executors& executors);
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -35,11 +47,7 @@ class ServerService : public v1::ServerService::CallbackService {
 
  private:
   const ServerIdentity identity_;
-  const WatchTicker& ticker_;
-  db::Store& store_;
-  const Scheduler& scheduler_;
-  Workers& workers_;
-  const RecordBook& records_;
+  const ServerParts parts_;
   // Of its own: what others wait for, it does not.
   Executor executor_{/*threads_max=*/2, /*queue_max=*/256};
 };

@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "client/address.h"
@@ -105,10 +107,54 @@ void AddLimits(CLI::App& app, tune::server::Limits& limits) {
   AddCount(app, "--watchers-per-job", limits.watchers_per_job, 1u, 100000u, "Of one job");
 }
 
+// The octal text of a mode: "0660".
+std::string ReadMode(const std::string& text, mode_t& mode) {
+  constexpr mode_t kMost = 0777;
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text.c_str(), &end, 8);
+  if (text.empty() || *end != '\0' || value > kMost) return text + " is no mode: 0660, 0666";
+  mode = static_cast<mode_t>(value);
+  return "";
+}
+
+void AddClients(CLI::App& app, tune::server::ServerOptions& options,
+                std::vector<std::string>& certificate_roles) {
+  constexpr char kGroup[] = "Who may do what (docs/access.md)";
+  app.add_option("--submit-group", options.clients.submit_group,
+                 "Group, by name or number, whose members may submit work at a unix socket; the "
+                 "socket is made that group's. Others who may connect are readers")
+      ->group(kGroup);
+  app.add_option_function<std::string>(
+         "--socket-mode",
+         [&options](const std::string& text) {
+           const std::string wrong = ReadMode(text, options.socket_mode);
+           if (!wrong.empty()) throw CLI::ValidationError("--socket-mode", wrong);
+         },
+         "Of unix sockets: who may connect. 0666 lets every user of the host read")
+      ->default_str("0660")
+      ->type_name("MODE")
+      ->group(kGroup);
+  app.add_option("--tls-principal", certificate_roles,
+                 "NAME=ROLE: of clients whose certificate has the name: reader, submitter or "
+                 "operator. *=ROLE: of all others with a certificate; without it, submitter. May "
+                 "be given several times")
+      ->type_name("NAME=ROLE")
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  AddCount(app, "--jobs-per-principal", options.clients.jobs_per_principal, 1u, 100000u,
+           "Of a submitter, that wait or run");
+  AddBytes(app, "--kernel-bytes-per-principal", options.clients.kernel_bytes_per_principal,
+           1 << 20, int64_t{1} << 40, "Of the sources that a submitter's sweeps keep");
+  app.add_flag("--anonymous-readers", options.clients.anonymous_readers,
+               "TCP clients with neither certificate nor token may look up and list")
+      ->group(kGroup);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  tune::server::ServerOptions options{.address = tune::client::DefaultAddress()};
+  tune::server::ServerOptions options{.addresses = {tune::client::DefaultAddress()}};
+  std::vector<std::string> certificate_roles;
   std::string log_level = "info";
   bool log_json = false;
   CLI::App app("tunerd owns the GPUs of this host: it tunes kernels for tunectl and for jobs.");
@@ -116,13 +162,15 @@ int main(int argc, char** argv) {
   app.add_option("--snapshot-dir", options.snapshot_dir,
                  "Folder of the snapshots that jobs of this host read; by default in the state's")
       ->envname("TUNE_SNAPSHOT_DIR");
-  app.add_option("--listen", options.address, "unix:<path>, or <host>:<port> with TLS")
+  app.add_option("--listen", options.addresses,
+                 "unix:<path>, or <host>:<port> with TLS; may be given several times")
+      ->allow_extra_args(false)
       ->capture_default_str();
   app.add_option("--tls-cert", options.tls.certificate_file, "Certificate chain, PEM");
   app.add_option("--tls-key", options.tls.key_file, "Private key, PEM");
   app.add_option("--tls-ca", options.tls.client_authority_file,
-                 "Clients must show a certificate of this authority, PEM; without it TCP clients "
-                 "may look up and list, and not submit kernels or start work");
+                 "Authority of clients' certificates, PEM: who shows one need have no token");
+  AddClients(app, options, certificate_roles);
   app.add_flag("--drop-damaged-log", options.drop_damaged_log,
                "Go on without the unreadable part of a damaged write-ahead log; a copy is kept");
   AddLimits(app, options.limits);
@@ -152,6 +200,9 @@ int main(int argc, char** argv) {
   const absl::Status logged =
       tune::server::StartLog(log_level, log_json ? LogFormat::kJson : LogFormat::kText);
   if (!logged.ok()) return Fail(logged);
+  auto roles = tune::server::ParseCertificateRoles(certificate_roles);
+  if (!roles.ok()) return Fail(roles.status());
+  options.clients.certificates = *std::move(roles);
   if (options.state_dir.empty()) {
     absl::StatusOr<std::string> state_dir = tune::server::DefaultStateDir();
     if (!state_dir.ok()) return Fail(state_dir.status());

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "server/bench/bench_job.h"
-#include "server/rpc/caller.h"
 #include "server/rpc/later_call.h"
 #include "server/rpc/unary.h"
 #include "tuner/status_macros.h"
@@ -23,7 +22,7 @@ grpc::ServerUnaryReactor* BenchService::Measure(grpc::CallbackServerContext* con
                                                 v1::MeasureResponse* response) {
   const std::shared_ptr<LaterCall> call = LaterCall::Make();
   const absl::Time deadline = DeadlineOf(*context, kCheckCap);
-  const auto begin = [=, this, owner = CallerOf(*context)]() -> absl::Status {
+  const auto begin = [=, this, owner = tools_.principals.Of(*context).name]() -> absl::Status {
     const Cancelled cancelled = [&] { return call->left() || tools_.executors.waiting.stopping(); };
     ASSIGN_OR_RETURN(BenchCase item, CheckBench(*request, catalogue_, devices_, records_, deadline,
                                                 cancelled));

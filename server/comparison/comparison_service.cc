@@ -8,7 +8,6 @@
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/comparison_evidence.h"
 #include "server/comparison/comparison_work.h"
-#include "server/rpc/caller.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "tuner/status_macros.h"
@@ -29,7 +28,7 @@ grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
   const absl::Time deadline = DeadlineOf(*context, kCheckCap);
   StartJobCall<Reactor>(
       jobs_, reactor,
-      [=, this, owner = CallerOf(*context), wanted = *request](
+      [=, this, owner = jobs_.principals.Of(*context).name, wanted = *request](
           const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         ASSIGN_OR_RETURN(ComparisonPlan plan,
                          CheckComparison(wanted, tools_, deadline, cancelled));

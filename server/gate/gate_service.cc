@@ -16,7 +16,6 @@
 #include "server/gate/gate_work.h"
 #include "server/kernels/kernel_source.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/caller.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "server/workload/workload.h"
@@ -84,7 +83,7 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
   const absl::Time deadline = SteadyNow() + kCheckCap;
   // The reactor is there before the request is.
   auto self = std::make_shared<std::weak_ptr<GateReactor>>();
-  const auto received = [this, self, deadline, owner = CallerOf(*context)](
+  const auto received = [this, self, deadline, owner = tools_.principals.Of(*context).name](
                             absl::StatusOr<v1::RunGateRequest> request) {
     const std::shared_ptr<GateReactor> reactor = self->lock();
     if (reactor == nullptr) return;

@@ -64,6 +64,7 @@ class Job {
   Job(db::JobRow row, std::vector<std::string> devices, std::shared_ptr<JobWork> work)
       : id_(row.id),
         priority_(row.priority),
+        owner_(row.owner),
         devices_(std::move(devices)),
         work_(std::move(work)) {
     view_.row = std::move(row);
@@ -71,6 +72,7 @@ class Job {
 
   int64_t id() const { return id_; }
   db::JobPriority priority() const { return priority_; }
+  const std::string& owner() const { return owner_; }
   const std::vector<std::string>& devices() const { return devices_; }
   JobWork& work() const { return *work_; }
   Feed& feed() { return feed_; }
@@ -100,6 +102,7 @@ class Job {
  private:
   const int64_t id_;
   const db::JobPriority priority_;
+  const std::string owner_;
   const std::vector<std::string> devices_;
   const std::shared_ptr<JobWork> work_;
   Feed feed_;

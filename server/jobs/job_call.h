@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/access/principals.h"
 #include "server/jobs/feed_reactor.h"
 #include "server/jobs/scheduler.h"
 #include "server/rpc/executor.h"
@@ -22,6 +23,7 @@ struct JobTools {
   Scheduler& scheduler;
   WatchTicker& ticker;
   Executors& executors;
+  const Principals& principals;
 };
 
 // Cancels without waiting for it.

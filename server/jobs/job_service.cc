@@ -128,10 +128,12 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 const v1::CancelJobRequest* request,
                                                 v1::Job* response) {
   const absl::Time deadline = DeadlineOf(*context, kCancelCap);
+  const Principal principal = tools_.principals.Of(*context);
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const JobView asked, Look(request->job_id()));
+    RETURN_IF_ERROR(CheckMayCancel(principal, asked.row));
     absl::StatusOr<JobView> view = tools_.scheduler.Cancel(request->job_id(), deadline);
     if (absl::IsNotFound(view.status())) {
-      RETURN_IF_ERROR(Look(request->job_id()).status());
       RETURN_IF_ERROR(EndLeft(request->job_id()));
       view = Look(request->job_id());
     }

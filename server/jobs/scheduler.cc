@@ -29,6 +29,13 @@ absl::Status Stopping() {
   return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
 }
 
+absl::Status QueueFull(const std::string& why) {
+  v1::ErrorDetail detail;
+  detail.set_reason(v1::ERROR_REASON_QUEUE_FULL);
+  detail.set_retry_after_ms(kRetryAfterMs);
+  return WithDetail(absl::ResourceExhaustedError(why), detail);
+}
+
 // Ends work that takes longer than its kind may.
 class TimeLimit {
  public:
@@ -70,30 +77,35 @@ Scheduler::Scheduler(const Options& options, db::Store& store, DeviceTurns& turn
 Scheduler::Place::~Place() {
   if (scheduler_ == nullptr) return;
   std::lock_guard lock(scheduler_->mutex_);
-  --scheduler_->places_;
+  scheduler_->places_.erase(scheduler_->places_.find(owner_));
 }
 
-absl::StatusOr<Scheduler::Place> Scheduler::TakePlace() {
+absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner) {
+  const size_t of_owner_max =
+      options_.jobs_max_of ? options_.jobs_max_of(owner) : options_.unfinished_max;
   std::lock_guard lock(mutex_);
   if (stopping_) return Stopping();
-  if (live_.size() + places_ >= options_.unfinished_max) {
-    v1::ErrorDetail detail;
-    detail.set_reason(v1::ERROR_REASON_QUEUE_FULL);
-    detail.set_retry_after_ms(kRetryAfterMs);
-    return WithDetail(absl::ResourceExhaustedError(absl::StrCat(
-                          "the queue is full: ", options_.unfinished_max,
-                          " jobs wait or run. `tunectl job cancel` one, try again later, or start "
-                          "tunerd with a larger --queue")),
-                      detail);
+  if (live_.size() + places_.size() >= options_.unfinished_max) {
+    return QueueFull(absl::StrCat("the queue is full: ", options_.unfinished_max,
+                                  " jobs wait or run. `tunectl job cancel` one, try again later, "
+                                  "or start tunerd with a larger --queue"));
   }
-  ++places_;
-  return Place(this);
+  const auto of_owner = std::count_if(live_.begin(), live_.end(), [&](const auto& entry) {
+    return entry.second.job->owner() == owner;
+  });
+  if (static_cast<size_t>(of_owner) + places_.count(owner) >= of_owner_max) {
+    return QueueFull(absl::StrCat(of_owner_max, " jobs of ", owner, " wait or run already, as many "
+                                  "as may. `tunectl job cancel` one, or try again later; an "
+                                  "operator may start tunerd with a larger --jobs-per-principal"));
+  }
+  places_.insert(owner);
+  return Place(this, owner);
 }
 
 absl::StatusOr<std::shared_ptr<Job>> Scheduler::Submit(db::JobRow row,
                                                        std::vector<std::string> devices,
                                                        std::shared_ptr<JobWork> work) {
-  ASSIGN_OR_RETURN(const Place place, TakePlace());
+  ASSIGN_OR_RETURN(const Place place, TakePlace(row.owner));
   row.device_id = devices.front();
   row.created_unix_ms = absl::ToUnixMillis(absl::Now());
   ASSIGN_OR_RETURN(row.id, store_.AddJob(row));

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +41,8 @@ class Scheduler {
     size_t unfinished_max = Limits().unfinished_jobs;
     // Inside tunectl: a job that is interrupted is nobody's to take up, so it stays as it is.
     bool embedded = false;
+    // How many jobs of an owner may be unfinished; empty: any number. Must not call the scheduler.
+    std::function<size_t(const std::string& owner)> jobs_max_of;
   };
   // All must outlive the scheduler.
   Scheduler(const Options& options, db::Store& store, DeviceTurns& turns, WatchTicker& ticker,
@@ -49,17 +52,20 @@ class Scheduler {
   // A place among the unfinished jobs, held until it is used or destroyed.
   class Place {
    public:
-    Place(Place&& other) noexcept : scheduler_(std::exchange(other.scheduler_, nullptr)) {}
+    Place(Place&& other) noexcept
+        : scheduler_(std::exchange(other.scheduler_, nullptr)), owner_(std::move(other.owner_)) {}
     Place& operator=(Place&&) = delete;
     ~Place();
 
    private:
     friend class Scheduler;
-    explicit Place(Scheduler* scheduler) : scheduler_(scheduler) {}
+    Place(Scheduler* scheduler, const std::string& owner) : scheduler_(scheduler), owner_(owner) {}
     Scheduler* scheduler_;
+    std::string owner_;
   };
-  // RESOURCE_EXHAUSTED when too many jobs are unfinished, UNAVAILABLE when the daemon stops.
-  absl::StatusOr<Place> TakePlace();
+  // RESOURCE_EXHAUSTED when too many jobs are unfinished, of all or of the owner; UNAVAILABLE when
+  // the daemon stops.
+  absl::StatusOr<Place> TakePlace(const std::string& owner);
 
   // Stores a job and queues it. Durable when it returns.
   absl::StatusOr<std::shared_ptr<Job>> Submit(db::JobRow row, std::vector<std::string> devices,
@@ -140,7 +146,7 @@ class Scheduler {
   std::map<int64_t, Entry> live_;
   std::map<std::string, Device> devices_;  // nodes stay where they are
   uint64_t next_number_ = 0;
-  size_t places_ = 0;
+  std::multiset<std::string> places_;  // by owner
   bool stopping_ = false;
 };
 

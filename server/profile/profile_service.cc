@@ -11,7 +11,6 @@
 #include "server/calibration/calibration_job.h"
 #include "server/profile/profile_convert.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/caller.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
@@ -33,7 +32,7 @@ grpc::ServerWriteReactor<v1::ProfileEvent>* ProfileService::RunProfile(
   const auto profile = std::make_shared<ProfileJob>(tools_, *request);
   StartJobCall<Reactor>(
       jobs_, reactor,
-      [=, this, owner = CallerOf(*context)](
+      [=, this, owner = jobs_.principals.Of(*context).name](
           const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         RETURN_IF_ERROR(profile->Check(deadline, cancelled));
         const Workload& workload = profile->workload();
@@ -71,7 +70,7 @@ grpc::ServerWriteReactor<v1::CalibrateEvent>* ProfileService::Calibrate(
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   StartJobCall<Reactor>(
       jobs_, reactor,
-      [=, this, owner = CallerOf(*context), device = request->device()](
+      [=, this, owner = jobs_.principals.Of(*context).name, device = request->device()](
           const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         ASSIGN_OR_RETURN(const DeviceChoice choice,
                          ChooseDevice(device, tools_.devices, deadline, cancelled));

@@ -43,7 +43,7 @@ KeyField Hard(const char* name, const std::string& asked, const std::string& the
 }
 
 void AddDims(const RecordAnswer& answer, const db::RecordRow& record, Compared& compared) {
-  const KernelPolicy policy = PolicyOf(*answer.kernel);
+  const KernelPolicy policy = PolicyOf(answer.kernel_name, *answer.kernel);
   for (const auto& [name, asked] : answer.problem.dims) {
     const DimMatch match = policy.dims.at(name);
     const std::optional<int64_t> there = DimOf(record.key.problem, name);
@@ -85,8 +85,7 @@ Compared Compare(const RecordAnswer& answer, const db::RecordRow& record) {
 
 std::vector<Candidate> CompareWithRecords(const RecordAnswer& answer, size_t most) {
   std::vector<Compared> all;
-  for (const LookupIndex::Record& record :
-       answer.snapshot->Records(answer.kernel->spec().name())) {
+  for (const LookupIndex::Record& record : answer.snapshot->Records(answer.kernel_name)) {
     all.push_back(Compare(answer, *record));
   }
   std::sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) {

@@ -35,7 +35,7 @@ DimMatch FromSpec(v1::DimMatch match) {
 
 std::vector<KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels) {
   std::vector<KernelPolicy> policies;
-  for (const auto& [name, kernel] : kernels) policies.push_back(PolicyOf(*kernel));
+  for (const auto& [name, kernel] : kernels) policies.push_back(PolicyOf(name, *kernel));
   return policies;
 }
 
@@ -86,10 +86,24 @@ void AskGrids(const ShapeGrids& grids, const LookupQuery& query, const KernelPol
   match.reason += ChosenFrom(expectation);
 }
 
+// The kernel that a query names. Of a source that is known under the same name in another name
+// space only, that one: whoever has the source may have what is known of it.
+Knowledge::Kernels::const_iterator FindKernel(const Knowledge::Kernels& kernels,
+                                              const RecordQuery& query) {
+  const auto named = kernels.find(query.kernel_name);
+  if (query.kernel_hash.empty()) return named;
+  if (named != kernels.end() && named->second->hash() == query.kernel_hash) return named;
+  const auto same = std::find_if(kernels.begin(), kernels.end(), [&](const auto& kernel) {
+    return kernel.second->hash() == query.kernel_hash &&
+           kernel.second->spec().name() == query.kernel_name;
+  });
+  return same == kernels.end() ? named : same;
+}
+
 }  // namespace
 
-KernelPolicy PolicyOf(const Kernel& kernel) {
-  KernelPolicy policy{.kernel_name = kernel.spec().name(), .kernel_hash = kernel.hash()};
+KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel) {
+  KernelPolicy policy{.kernel_name = name, .kernel_hash = kernel.hash()};
   for (const v1::Dim& dim : kernel.spec().dims()) policy.dims[dim.name()] = FromSpec(dim.match());
   return policy;
 }
@@ -279,7 +293,7 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
   (*devices)[record.key.device_name] = {record.key.target, record.id};
   const auto kernel = kernels->find(record.kernel_name);
   const KernelPolicy policy = kernel != kernels->end()
-                                  ? PolicyOf(*kernel->second)
+                                  ? PolicyOf(kernel->first, *kernel->second)
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
   std::shared_ptr<const ShapeGrids> grids = before.known.grids->With(
@@ -348,7 +362,7 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
 
 absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
                                                    const State& state) const {
-  const auto found = state.known.kernels->find(query.kernel_name);
+  const auto found = FindKernel(*state.known.kernels, query);
   if (found == state.known.kernels->end()) {
     return absl::NotFoundError(absl::StrCat(
         "no kernel '", query.kernel_name, "'; there is: ",
@@ -359,7 +373,7 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
   ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));
   ASSIGN_OR_RETURN(Problem problem,
                    kernel.MakeProblem(query.dims, query.dtype, place.traits.target));
-  const LookupQuery index_query{.kernel_name = query.kernel_name,
+  const LookupQuery index_query{.kernel_name = found->first,
                                 .kernel_hash = query.kernel_hash,
                                 .problem = problem,
                                 .device_name = place.device_name,
@@ -378,13 +392,15 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
     const auto accept = [&](const Config& config) {
       return kernel.CheckConfig(problem, place.traits, config).ok();
     };
-    AskGrids(*state.known.grids, grid_query, PolicyOf(kernel), accept, match, expectation);
+    AskGrids(*state.known.grids, grid_query, PolicyOf(found->first, kernel), accept, match,
+             expectation);
   }
   Found result{.answer = {.match = match.match,
                           .reason = match.reason,
                           .record = match.record,
                           .expectation = std::move(expectation),
                           .snapshot = state.known.index,
+                          .kernel_name = found->first,
                           .kernel = found->second,
                           .problem = std::move(problem),
                           .device_name = std::move(place.device_name),

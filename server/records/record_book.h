@@ -29,17 +29,17 @@
 namespace tune::server {
 
 struct RecordQuery {
-  std::string kernel_name;
+  std::string kernel_name;  // with its name space: "attention", "alice/attention"
   std::map<std::string, int64_t> dims;
   std::string dtype;
   std::string device;       // name or id; empty: the host's own
   std::string kernel_hash;  // empty: the catalogue's
 };
 
-// How a look-up matches the kernel's dims.
-KernelPolicy PolicyOf(const Kernel& kernel);
+// How a look-up matches the dims of the kernel of that name.
+KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel);
 
-// Of this very source.
+// Of this very source, in whichever name space there are records of it.
 RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device);
 
 struct RecordAnswer {
@@ -50,6 +50,7 @@ struct RecordAnswer {
   Expectation expectation;
   std::shared_ptr<const LookupIndex> snapshot;
   // What was asked for, defaults filled in.
+  std::string kernel_name;
   std::shared_ptr<const Kernel> kernel;
   Problem problem;
   std::string device_name;
@@ -58,7 +59,7 @@ struct RecordAnswer {
 
 // What look-ups are answered from. Never changes.
 struct Knowledge {
-  using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name
+  using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name, in its space
   std::shared_ptr<const LookupIndex> index;
   std::shared_ptr<const Kernels> kernels;
   std::shared_ptr<const ShapeGrids> grids;

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/records/explanation.h"
 #include "server/records/record_convert.h"
-#include "server/rpc/caller.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "server/wire/utf8.h"
@@ -120,7 +119,7 @@ grpc::ServerUnaryReactor* RecordService::RecordMisses(grpc::CallbackServerContex
     return Answer(context, status);
   }
   const absl::Time deadline = DeadlineOf(*context, kLookupCap);
-  const std::string owner = CallerOf(*context);
+  const std::string owner = principals_.Of(*context).name;
   return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
     for (const v1::LookupRequest& question : request->questions()) {
       const RecordedMiss miss = record_miss_(QueryOf(question), owner, deadline, cancelled);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "server/access/principals.h"
 #include "server/artifacts/artifact_folder.h"
 #include "server/rpc/executor.h"
 #include "server/records/record_book.h"
@@ -16,9 +17,10 @@ namespace tune::server {
 class RecordService : public v1::RecordService::CallbackService {
  public:
   // All must outlive the service.
-  RecordService(const RecordBook& records, const ArtifactFolder& artifacts, RecordMiss record_miss,
-                Executors& executors)
-      : records_(records),
+  RecordService(const Principals& principals, const RecordBook& records,
+                const ArtifactFolder& artifacts, RecordMiss record_miss, Executors& executors)
+      : principals_(principals),
+        records_(records),
         artifacts_(artifacts),
         record_miss_(std::move(record_miss)),
         executors_(executors) {}
@@ -43,6 +45,7 @@ class RecordService : public v1::RecordService::CallbackService {
                                          v1::ReadArtifactResponse* response) override;
 
  private:
+  const Principals& principals_;
   const RecordBook& records_;
   const ArtifactFolder& artifacts_;
   const RecordMiss record_miss_;

@@ -9,7 +9,7 @@ namespace tune::server {
 struct TlsOptions {
   std::string certificate_file;
   std::string key_file;
-  // Clients must show a certificate that this authority has signed; empty: any client.
+  // Clients' certificates are those that it has signed; empty: clients are asked for none.
   std::string client_authority_file;
 };
 

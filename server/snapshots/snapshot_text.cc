@@ -112,9 +112,9 @@ Json ToJson(const v1::Arg& arg) {
 }
 
 // What decides which config answers for a problem: how its dims match, and which configs are valid.
-Json ToJson(const Kernel& kernel) {
+Json ToJson(const std::string& name, const Kernel& kernel) {
   const v1::KernelSpec& spec = kernel.spec();
-  Json json = {{"name", spec.name()},
+  Json json = {{"name", name},
                {"hash", kernel.hash()},
                {"on_host", TraitsOf(kernel.language()).on_host},
                {"targets", ToJson(spec.targets())},
@@ -122,7 +122,7 @@ Json ToJson(const Kernel& kernel) {
   for (const char* list : {"dims", "params", "lets", "constraints", "args", "steps"}) {
     json[list] = Json::array();
   }
-  const KernelPolicy policy = PolicyOf(kernel);
+  const KernelPolicy policy = PolicyOf(name, kernel);
   for (const v1::Dim& dim : spec.dims()) {
     json["dims"].push_back(ToJson(dim, policy.dims.at(dim.name())));
   }
@@ -292,7 +292,7 @@ absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t byte
   absl::StrAppend(&text, "\n\"targets\":", Line(TargetsOf(records)), ",\n\"kernels\":");
   Lines kernels(text, bytes_max);
   for (const auto& [name, kernel] : *knowledge.kernels) {
-    RETURN_IF_ERROR(kernels.Add(ToJson(*kernel)));
+    RETURN_IF_ERROR(kernels.Add(ToJson(name, *kernel)));
   }
   kernels.End();
   text += ",\n\"records\":";

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "db/job.h"
+#include "server/access/principal.h"
 #include "server/sweep/submission.h"
 #include "tune/v1/sweep.pb.h"
 #include "tuner/sha256.h"
@@ -20,7 +21,7 @@ constexpr double kSeconds = 60;
 
 // Equal for all who miss the same: so one sweep is queued, also after a restart.
 std::string KeyOf(const db::SweepRow& sweep) {
-  const std::string text = absl::StrCat(sweep.kernel_hash, "\n", ToText(sweep.problem), "\n",
+  const std::string text = absl::StrCat(sweep.kernel_name, "\n", sweep.kernel_hash, "\n", ToText(sweep.problem), "\n",
                                         sweep.device_name, "\n", sweep.target);
   return absl::StrCat("miss:", Sha256Hex(text));
 }
@@ -29,8 +30,8 @@ std::string KeyOf(const db::SweepRow& sweep) {
 void NameKernel(const RecordAnswer& answer, const Catalogue& catalogue,
                 v1::SubmitSweepRequest& request) {
   const Kernel& kernel = *answer.kernel;
-  if (catalogue.kernels().contains(kernel.spec().name())) {
-    request.set_kernel_name(kernel.spec().name());
+  if (catalogue.kernels().contains(answer.kernel_name)) {
+    request.set_kernel_name(answer.kernel_name);
     return;
   }
   v1::KernelSource& source = *request.mutable_kernel_source();
@@ -77,6 +78,9 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
   ASSIGN_OR_RETURN(Submission submission,
                    CheckSubmission(RequestFor(answer, *device, tools_.catalogue), tools_.catalogue,
                                    tools_.devices, tools_.solver, deadline, cancelled));
+  // What is found belongs where it was missed, whoever asked.
+  submission.sweep.kernel_name = answer.kernel_name;
+  submission.sweep.name_space = NameSpaceIn(answer.kernel_name);
   submission.sweep.idempotency_key = KeyOf(submission.sweep);
   submission.sweep.job.owner = owner;
   // No two were created at the same time, so that each asker knows whether the sweep is his.

@@ -122,6 +122,19 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
   return submission;
 }
 
+void SetOwner(const Principal& principal, const v1::SubmitSweepRequest& request,
+              db::SweepRow& sweep) {
+  sweep.job.owner = principal.name;
+  const std::string name_space = NameSpaceOf(principal);
+  if (request.has_kernel_source()) {
+    sweep.name_space = name_space;
+    sweep.kernel_name = NameIn(name_space, sweep.kernel_name);
+  }
+  if (!sweep.idempotency_key.empty()) {
+    sweep.idempotency_key = NameIn(name_space, sweep.idempotency_key);
+  }
+}
+
 void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
   const bool unlimited = sweep.budget_trials == 0 && sweep.budget_seconds == 0;
   const absl::Duration budget = ProfileOfTarget(sweep.target).default_budget;

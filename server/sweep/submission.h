@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "db/store.h"
+#include "server/access/principal.h"
 #include "server/kernels/catalogue.h"
 #include "server/devices/devices.h"
 #include "server/kernels/space_solver.h"
@@ -40,6 +41,11 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
                                            const Catalogue& catalogue, const Devices& devices,
                                            SpaceSolver& solver, absl::Time deadline,
                                            const Cancelled& cancelled);
+
+// Whose sweep it is. A kernel that a submitter brought is in a name space of his own, and so are
+// his idempotency keys; a kernel of the catalogue is everybody's.
+void SetOwner(const Principal& principal, const v1::SubmitSweepRequest& request,
+              db::SweepRow& sweep);
 
 // Fills in the strategy and budget that were not asked for: everything if that is at most 4096
 // configs, else 1000 of them by the default strategy; on the CPU, where one launch may take a

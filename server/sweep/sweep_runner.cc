@@ -453,7 +453,8 @@ std::optional<db::RecordRow> SweepRun::Record() const {
                        .trial = result.best,
                        .tie_count = static_cast<uint32_t>(result.ties.size()),
                        .published_unix_ms = absl::ToUnixMillis(absl::Now()),
-                       .seed = view_.row.seed};
+                       .seed = view_.row.seed,
+                       .submitter = view_.row.job.owner};
   for (const Trial& tie : result.ties) {
     record.ties.push_back({tie.config, tie.measurement.latency_ns_median});
   }

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/rpc/unary.h"
 #include "server/sweep/list_trials_reactor.h"
-#include "server/rpc/caller.h"
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
@@ -29,11 +28,12 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
                                                     const v1::SubmitSweepRequest* request,
                                                     v1::Sweep* response) {
   const absl::Time deadline = DeadlineOf(*context, kSubmitCap);
-  const std::string owner = CallerOf(*context);
+  const Principal principal = tools_.principals.Of(*context);
   const auto submit = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(Submission submission,
                      CheckSubmission(*request, catalogue_, devices_, solver_, deadline, cancelled));
-    submission.sweep.job.owner = owner;
+    SetOwner(principal, *request, submission.sweep);
+    RETURN_IF_ERROR(tools_.principals.CheckKernelBytes(principal, submission.kernel, store_));
     ASSIGN_OR_RETURN(SweepView view, sweeps_.Submit(submission));
     *response = ToProto(view);
     for (const std::string& warning : submission.warnings) response->add_warnings(Utf8(warning));
@@ -68,7 +68,10 @@ grpc::ServerUnaryReactor* SweepService::CancelSweep(grpc::CallbackServerContext*
                                                     const v1::CancelSweepRequest* request,
                                                     v1::Sweep* response) {
   const absl::Time deadline = DeadlineOf(*context, kCancelCap);
+  const Principal principal = tools_.principals.Of(*context);
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const SweepView asked, sweeps_.Get(request->sweep_id()));
+    RETURN_IF_ERROR(CheckMayCancel(principal, asked.row.job));
     ASSIGN_OR_RETURN(SweepView view, sweeps_.Cancel(request->sweep_id(), deadline));
     *response = ToProto(view);
     return absl::OkStatus();

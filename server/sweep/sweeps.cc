@@ -162,7 +162,7 @@ bool Sweeps::MayRunAgain(db::SweepRow& row) {
 absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
   const std::string& key = submission.sweep.idempotency_key;
   if (const auto known = FindByKey(key)) return known->view();
-  ASSIGN_OR_RETURN(const Scheduler::Place place, scheduler_.TakePlace());
+  ASSIGN_OR_RETURN(const Scheduler::Place place, scheduler_.TakePlace(submission.sweep.job.owner));
   RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
   SweepView asked{
       .row = submission.sweep, .embedded = options_.embedded, .search = submission.search};

@@ -22,7 +22,7 @@ class WholeRowsTest : public StoreTest {
 TEST_F(WholeRowsTest, Sweeps) {
   SweepRow row = Distinct<SweepRow>();
   row.kernel_hash = "k1";
-  row.kernel_name = "softmax";
+  row.kernel_name = row.name_space + "/softmax";
   row.best_trial_id = row.default_trial_id = 0;  // of trials, which there are none of
   const SweepRow added = opened_.AddSweep(row).value();
   row.id = added.id;
@@ -61,7 +61,8 @@ TEST_F(WholeRowsTest, Records) {
                    .published_unix_ms = 8,
                    .seed = sweep_.seed,
                    .ties = {{trial.config, trial.measurement.latency_ns_median}},
-                   .artifact = "sha256:a"};
+                   .artifact = "sha256:a",
+                   .submitter = sweep_.job.owner};
   record.id = opened_.PublishRecord(record).value();
   EXPECT_THAT(Differences(record, opened_.CurrentRecords()->at(0)), IsEmpty());
 }

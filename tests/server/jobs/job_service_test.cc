@@ -26,7 +26,7 @@ class JobServiceTest : public testing::Test {
 
   void Start() {
     server_ = Server::Start({.state_dir = dir_.path() + "/state",
-                             .address = "unix:" + dir_.path() + "/d.sock",
+                             .addresses = {"unix:" + dir_.path() + "/d.sock"},
                              .worker_dir = TUNE_BIN_DIR})
                   .value();
     const auto channel =

@@ -26,7 +26,7 @@ class ReportServiceTest : public testing::Test {
     (void)StartLog("error", LogFormat::kText);
     dir_ = new TempDir();
     server_ = Server::Start({.state_dir = dir_->path() + "/state",
-                             .address = "unix:" + dir_->path() + "/d.sock",
+                             .addresses = {"unix:" + dir_->path() + "/d.sock"},
                              .worker_dir = TUNE_BIN_DIR})
                   .value()
                   .release();

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operator says of clients.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/token.h"
+
+namespace tune::server {
+
+struct ClientRules {
+  // Roles by a name in a certificate; "*": of certificates that have none of the names.
+  std::map<std::string, db::Role> certificates;
+  bool anonymous_readers = false;  // who shows neither certificate nor token may read
+  // Members submit at a unix socket: a group by name or number; empty: none.
+  std::string submit_group;
+  // Quotas of each submitter; operators have none.
+  uint32_t jobs_per_principal = 64;                      // that wait or run
+  int64_t kernel_bytes_per_principal = int64_t{1} << 30;  // of sources that its sweeps keep
+};
+
+// "ci=submitter", "*=reader". INVALID_ARGUMENT.
+absl::StatusOr<std::map<std::string, db::Role>> ParseCertificateRoles(
+    const std::vector<std::string>& lines);
+
+}  // namespace tune::server

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who asks, and what he may do.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "db/job.h"
+#include "db/token.h"
+
+namespace tune::server {
+
+struct Principal {
+  std::string name;  // of a user, a certificate or a token; one name is one principal
+  db::Role role = db::Role::kNone;
+};
+
+// "reader", "submitter", "operator"; "none".
+std::string ToText(db::Role role);
+// INVALID_ARGUMENT names the roles there are.
+absl::StatusOr<db::Role> ParseRole(absl::string_view text);
+
+// INVALID_ARGUMENT: not a letter and then letters, digits and "._@-", or more than 64.
+absl::Status CheckPrincipalName(absl::string_view name);
+
+// Where the kernels that a principal brings live: "" is shared by the catalogue and all operators,
+// a submitter's is his own. No two principals have the same, whatever their names are.
+std::string NameSpaceOf(const Principal& principal);
+
+// "attention", "alice/attention".
+std::string NameIn(absl::string_view name_space, absl::string_view kernel_name);
+// The name space of such a name: "", "alice".
+std::string NameSpaceIn(absl::string_view name);
+
+// Operators end any work, others their own. PERMISSION_DENIED says whose it is.
+absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job);
+
+}  // namespace tune::server

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/access/principals.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/security/auth_context.h"
+#include "server/access/access.h"
+#include "server/rpc/error_detail.h"
+#include "server/rpc/unix_listener.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+constexpr char kAnyCertificate[] = "*";
+
+absl::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
+
+std::optional<std::string> BearerOf(const grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("authorization");
+  if (found == metadata.end()) return std::nullopt;
+  absl::string_view value = View(found->second);
+  constexpr size_t kScheme = 7;
+  if (!absl::StartsWithIgnoreCase(value, "Bearer ")) return "";
+  return std::string(absl::StripAsciiWhitespace(value.substr(kScheme)));
+}
+
+std::optional<gid_t> NumberOf(const std::string& group) {
+  if (group.empty()) return std::nullopt;
+  return GroupNumber(group).value();
+}
+
+bool IsTls(const grpc::AuthContext& auth) {
+  const std::vector<grpc::string_ref> types = auth.FindPropertyValues("transport_security_type");
+  return std::any_of(types.begin(), types.end(), [](const grpc::string_ref& type) {
+    return View(type) == "ssl" || View(type) == "tls";
+  });
+}
+
+// The common name first.
+std::vector<std::string> NamesOf(const grpc::AuthContext& auth) {
+  std::vector<std::string> names;
+  for (const char* property : {"x509_common_name", "x509_subject_alternative_name"}) {
+    for (const grpc::string_ref& value : auth.FindPropertyValues(property)) {
+      if (!value.empty()) names.emplace_back(value.data(), value.size());
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, db::Role>> ParseCertificateRoles(
+    const std::vector<std::string>& lines) {
+  std::map<std::string, db::Role> roles;
+  for (const std::string& line : lines) {
+    const size_t equals = line.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tls-principal ", line, ": it is NAME=ROLE, or *=ROLE"));
+    }
+    ASSIGN_OR_RETURN(roles[line.substr(0, equals)], ParseRole(line.substr(equals + 1)));
+  }
+  return roles;
+}
+
+Principals::Principals(ClientRules rules, const UnixPeers& peers, Tokens& tokens)
+    : rules_(std::move(rules)),
+      peers_(peers),
+      tokens_(tokens),
+      submit_group_(NumberOf(rules_.submit_group)),
+      self_{.name = UserName(geteuid()), .role = db::Role::kOperator} {}
+
+absl::StatusOr<Principal> Principals::Find(const grpc::CallbackServerContext& context) const {
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  if (auth != nullptr && IsTls(*auth)) return OfTls(context, *auth);
+  const std::string peer = context.peer();
+  if (const std::optional<UnixPeer> user = peers_.Find(peer)) return OfUser(*user);
+  // In process gRPC names no peer.
+  if (peer.empty() || peer == "unknown" || absl::StartsWith(peer, "inproc")) return self_;
+  return absl::UnauthenticatedError(absl::StrCat("it cannot be told who calls from ", peer));
+}
+
+Principal Principals::OfUser(const UnixPeer& peer) const {
+  Principal user{.name = peer.name, .role = db::Role::kReader};
+  if (peer.uid == geteuid() || peer.uid == 0) {
+    user.role = db::Role::kOperator;
+  } else if (submit_group_ && std::find(peer.groups.begin(), peer.groups.end(),
+                                        *submit_group_) != peer.groups.end()) {
+    user.role = db::Role::kSubmitter;
+  }
+  return user;
+}
+
+absl::StatusOr<Principal> Principals::OfTls(const grpc::CallbackServerContext& context,
+                                            const grpc::AuthContext& auth) const {
+  if (const std::optional<std::string> secret = BearerOf(context)) return tokens_.Find(*secret);
+  const std::vector<std::string> names = NamesOf(auth);
+  for (const std::string& name : names) {
+    const auto found = rules_.certificates.find(name);
+    if (name != kAnyCertificate && found != rules_.certificates.end()) {
+      return Principal{.name = name, .role = found->second};
+    }
+  }
+  if (!names.empty()) {
+    const auto any = rules_.certificates.find(kAnyCertificate);
+    return Principal{.name = names.front(), .role = any == rules_.certificates.end()
+                                                        ? db::Role::kSubmitter
+                                                        : any->second};
+  }
+  if (rules_.anonymous_readers) return Principal{.name = "anonymous", .role = db::Role::kReader};
+  return WithReason(
+      absl::UnauthenticatedError(
+          "this daemon wants to know who asks: give tunectl a token with --token-file or "
+          "TUNE_TOKEN_FILE (an operator makes one with `tunectl token create`), or a certificate "
+          "with --tls-cert and --tls-key"),
+      v1::ERROR_REASON_NOT_KNOWN);
+}
+
+absl::Status Principals::Check(const grpc::CallbackServerContext& context,
+                               absl::string_view path) const {
+  ASSIGN_OR_RETURN(const Principal principal, Find(context));
+  const std::optional<db::Role> needed = RoleFor(path);
+  if (needed && principal.role >= *needed) return absl::OkStatus();
+  return WithReason(
+      absl::PermissionDeniedError(absl::StrCat(
+          path.substr(path.rfind('/') + 1), " is for ", needed ? ToText(*needed) : "nobody",
+          needed == db::Role::kSubmitter ? "s and operators" : "s", ", and you are ",
+          principal.name, ", a", principal.role == db::Role::kOperator ? "n " : " ",
+          ToText(principal.role), "; docs/access.md says how a daemon is told who may do what")),
+      v1::ERROR_REASON_NOT_ALLOWED);
+}
+
+bool Principals::IsOperator(const std::string& name) const {
+  const auto rule = [&](const std::string& certificate) {
+    const auto found = rules_.certificates.find(certificate);
+    return found != rules_.certificates.end() && found->second == db::Role::kOperator;
+  };
+  if (name == self_.name || name == UserName(0) || rule(name) || rule(kAnyCertificate)) return true;
+  const std::vector<db::TokenRow> tokens = tokens_.List();
+  return std::any_of(tokens.begin(), tokens.end(), [&](const db::TokenRow& token) {
+    return token.name == name && token.role == db::Role::kOperator && token.revoked_unix_ms == 0;
+  });
+}
+
+size_t Principals::JobsMaxOf(const std::string& name) const {
+  return IsOperator(name) ? std::numeric_limits<size_t>::max() : rules_.jobs_per_principal;
+}
+
+absl::Status Principals::CheckKernelBytes(const Principal& principal, const db::KernelRow& kernel,
+                                          db::Store& store) const {
+  if (principal.role == db::Role::kOperator || store.GetKernel(kernel.hash).ok()) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(uint64_t bytes, store.KernelBytesOf(principal.name));
+  bytes += kernel.spec_text.size();
+  for (const auto& [name, text] : kernel.files) bytes += text.size();
+  const auto most = static_cast<uint64_t>(rules_.kernel_bytes_per_principal);
+  if (bytes <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the sources of ", principal.name, "'s kernels would have ", bytes, " bytes; at most ", most,
+      ": an operator may start tunerd with a larger --kernel-bytes-per-principal"));
+}
+
+}  // namespace tune::server

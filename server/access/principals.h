@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds who makes a call: the user at the other end of a unix socket, the name in a certificate,
+// the name of a token.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/server_context.h"
+#include "server/access/client_rules.h"
+#include "server/access/principal.h"
+#include "server/access/tokens.h"
+#include "server/rpc/unix_peers.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class Principals {
+ public:
+  // `peers` and `tokens` must outlive it. REQUIRES: the group of the rules is there.
+  Principals(ClientRules rules, const UnixPeers& peers, Tokens& tokens);
+
+  // UNAUTHENTICATED: no certificate or token, or one that is not taken.
+  absl::StatusOr<Principal> Find(const grpc::CallbackServerContext& context) const;
+  // The same, of a call that was checked; nobody where that has just changed.
+  Principal Of(const grpc::CallbackServerContext& context) const {
+    return Find(context).value_or(Principal{});
+  }
+  // PERMISSION_DENIED: the role of whoever calls does not reach. `path` names the call.
+  absl::Status Check(const grpc::CallbackServerContext& context, absl::string_view path) const;
+
+  const ClientRules& rules() const { return rules_; }
+  // How many jobs of a principal may wait or run.
+  size_t JobsMaxOf(const std::string& name) const;
+  // RESOURCE_EXHAUSTED: with this kernel a submitter's sweeps keep more sources than they may.
+  absl::Status CheckKernelBytes(const Principal& principal, const db::KernelRow& kernel,
+                                db::Store& store) const;
+
+ private:
+  // By whatever way it may come.
+  bool IsOperator(const std::string& name) const;
+  Principal OfUser(const UnixPeer& peer) const;
+  absl::StatusOr<Principal> OfTls(const grpc::CallbackServerContext& context,
+                                  const grpc::AuthContext& auth) const;
+
+  const ClientRules rules_;
+  const UnixPeers& peers_;
+  Tokens& tokens_;
+  const std::optional<gid_t> submit_group_;
+  const Principal self_;  // of calls from this process
+};
+
+}  // namespace tune::server

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/access/token_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include "server/rpc/unary.h"
+#include "server/wire/nouns.h"
+#include "tuner/status_macros.h"
+
+namespace tune::server {
+namespace {
+
+v1::Token ToProto(const db::TokenRow& row) { return Encoded<v1::Token>(row, {"hash"}); }
+
+}  // namespace
+
+grpc::ServerUnaryReactor* TokenService::CreateToken(grpc::CallbackServerContext* context,
+                                                    const v1::CreateTokenRequest* request,
+                                                    v1::CreateTokenResponse* response) {
+  const std::string creator = principals_.Of(*context).name;
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const NewToken made,
+                     tokens_.Create(request->name(), static_cast<db::Role>(request->role()),
+                                    absl::Seconds(request->seconds_valid()), creator));
+    spdlog::info("{} made token {} for {}, {}", creator, made.row.id, made.row.name,
+                 ToText(made.row.role));
+    *response->mutable_token() = ToProto(made.row);
+    response->set_secret(made.secret);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* TokenService::ListTokens(grpc::CallbackServerContext* context,
+                                                   const v1::ListTokensRequest*,
+                                                   v1::ListTokensResponse* response) {
+  for (const db::TokenRow& row : tokens_.List()) *response->add_tokens() = ToProto(row);
+  return Answer(context, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* TokenService::RevokeToken(grpc::CallbackServerContext* context,
+                                                    const v1::RevokeTokenRequest* request,
+                                                    v1::RevokeTokenResponse* response) {
+  if ((request->token_id() != 0) == !request->name().empty()) {
+    return Answer(context, absl::InvalidArgumentError("a token's id or name, one of them"));
+  }
+  const std::string by = principals_.Of(*context).name;
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<db::TokenRow> revoked,
+                     tokens_.Revoke(request->token_id(), request->name()));
+    for (const db::TokenRow& row : revoked) {
+      spdlog::info("{} revoked token {} of {}", by, row.id, row.name);
+      *response->add_tokens() = ToProto(row);
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace tune::server

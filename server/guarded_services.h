@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The services as they are registered with gRPC: each call first asks whether its caller may make
+// it, whatever connection it comes by. A service itself asks only what depends on its data.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/access/principals.h"
+#include "server/access/token_service.h"
+#include "server/bench/bench_service.h"
+#include "server/comparison/comparison_service.h"
+#include "server/device_service.h"
+#include "server/gate/gate_service.h"
+#include "server/jobs/job_service.h"
+#include "server/kernels/kernel_service.h"
+#include "server/profile/profile_service.h"
+#include "server/records/record_service.h"
+#include "server/report/report_service.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/unary.h"
+#include "server/server_service.h"
+#include "server/snapshots/snapshot_service.h"
+#include "server/sweep/sweep_service.h"
+
+namespace tune::server {
+
+// A streaming call that ends before it begins.
+template <typename Reactor>
+class Refusal : public Reactor {
+ public:
+  explicit Refusal(const absl::Status& status) { this->Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+// `Service` implements `Contract`, one of proto/.
+template <typename Service, typename Contract>
+class Guarded : public Service {
+ public:
+  template <typename... Arguments>
+  explicit Guarded(const Principals& principals, Arguments&&... arguments)
+      : Service(std::forward<Arguments>(arguments)...), principals_(principals) {}
+
+ protected:
+  using Inner = Service;
+  absl::Status Check(const grpc::CallbackServerContext& context, const char* method) const {
+    return principals_.Check(context,
+                             absl::StrCat("/", Contract::service_full_name(), "/", method));
+  }
+
+ private:
+  const Principals& principals_;
+};
+
+template <typename Method>
+struct MethodTypes;
+template <typename Service, typename R, typename... Arguments>
+struct MethodTypes<R* (Service::*)(grpc::CallbackServerContext*, Arguments*...)> {
+  using Reactor = R;
+  // The request comes first, the response last.
+  template <size_t index>
+  using Argument = std::tuple_element_t<index, std::tuple<Arguments*...>>;
+};
+
+#define TUNE_TYPES(Method) MethodTypes<decltype(&Inner::Method)>
+#define TUNE_GUARDED_UNARY(Method)                                                  \
+  grpc::ServerUnaryReactor* Method(grpc::CallbackServerContext* context,            \
+                                   TUNE_TYPES(Method)::Argument<0> request,         \
+                                   TUNE_TYPES(Method)::Argument<1> response)        \
+      override {                                                                    \
+    const absl::Status allowed = Check(*context, #Method);                          \
+    return allowed.ok() ? Inner::Method(context, request, response)                 \
+                        : Answer(context, allowed);                                 \
+  }
+// What a client streams, or is streamed; `Argument` is the other side's message.
+#define TUNE_GUARDED_STREAM(Method)                                                 \
+  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context,         \
+                                      TUNE_TYPES(Method)::Argument<0> argument)     \
+      override {                                                                    \
+    const absl::Status allowed = Check(*context, #Method);                          \
+    if (!allowed.ok()) return new Refusal<TUNE_TYPES(Method)::Reactor>(allowed);    \
+    return Inner::Method(context, argument);                                        \
+  }
+#define TUNE_GUARDED_STREAMS(Method)                                                \
+  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context)         \
+      override {                                                                    \
+    const absl::Status allowed = Check(*context, #Method);                          \
+    if (!allowed.ok()) return new Refusal<TUNE_TYPES(Method)::Reactor>(allowed);    \
+    return Inner::Method(context);                                                  \
+  }
+
+struct GuardedSweepService final : Guarded<SweepService, v1::SweepService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(SubmitSweep)
+  TUNE_GUARDED_STREAM(WatchSweep)
+  TUNE_GUARDED_UNARY(CancelSweep)
+  TUNE_GUARDED_UNARY(GetSweep)
+  TUNE_GUARDED_UNARY(ListSweeps)
+  TUNE_GUARDED_STREAM(ListTrials)
+};
+
+struct GuardedJobService final : Guarded<JobService, v1::JobService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(ListJobs)
+  TUNE_GUARDED_UNARY(GetJob)
+  TUNE_GUARDED_STREAM(WatchJob)
+  TUNE_GUARDED_UNARY(CancelJob)
+};
+
+struct GuardedKernelService final : Guarded<KernelService, v1::KernelService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(ListKernels)
+  TUNE_GUARDED_UNARY(GetKernel)
+  TUNE_GUARDED_STREAM(CheckKernel)
+  TUNE_GUARDED_UNARY(DescribeSpace)
+  TUNE_GUARDED_UNARY(SampleSpace)
+};
+
+struct GuardedDeviceService final : Guarded<DeviceService, v1::DeviceService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(ListDevices)
+  TUNE_GUARDED_UNARY(GetDevice)
+  TUNE_GUARDED_UNARY(RetryDevice)
+  TUNE_GUARDED_STREAM(MeasureCeilings)
+};
+
+struct GuardedProfileService final : Guarded<ProfileService, v1::ProfileService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_STREAM(RunProfile)
+  TUNE_GUARDED_UNARY(ListProfiles)
+  TUNE_GUARDED_STREAM(Calibrate)
+  TUNE_GUARDED_UNARY(GetCalibration)
+};
+
+struct GuardedRecordService final : Guarded<RecordService, v1::RecordService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(Lookup)
+  TUNE_GUARDED_UNARY(LookupMany)
+  TUNE_GUARDED_UNARY(RecordMisses)
+  TUNE_GUARDED_UNARY(ListRecords)
+  TUNE_GUARDED_UNARY(Explain)
+  TUNE_GUARDED_UNARY(ReadArtifact)
+};
+
+struct GuardedSnapshotService final : Guarded<SnapshotService, v1::SnapshotService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(ListSnapshots)
+  TUNE_GUARDED_UNARY(ReadSnapshot)
+  TUNE_GUARDED_UNARY(PinSnapshot)
+  TUNE_GUARDED_UNARY(UnpinSnapshot)
+  TUNE_GUARDED_STREAM(ImportSnapshot)
+  TUNE_GUARDED_STREAM(ImportArtifact)
+  TUNE_GUARDED_UNARY(PruneSnapshots)
+};
+
+struct GuardedBenchService final : Guarded<BenchService, v1::BenchService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(Measure)
+};
+
+struct GuardedReportService final : Guarded<ReportService, v1::ReportService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(GetRooflines)
+  TUNE_GUARDED_UNARY(GetSweepReport)
+};
+
+struct GuardedServerService final : Guarded<ServerService, v1::ServerService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(GetStatus)
+};
+
+struct GuardedGateService final : Guarded<GateService, v1::GateService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_STREAMS(RunGate)
+  TUNE_GUARDED_UNARY(ListGates)
+  TUNE_GUARDED_UNARY(GetGate)
+  TUNE_GUARDED_UNARY(RecomputeGate)
+  TUNE_GUARDED_UNARY(ResampleGate)
+  TUNE_GUARDED_UNARY(SetBaseline)
+  TUNE_GUARDED_UNARY(ListBaselines)
+  TUNE_GUARDED_UNARY(GetHistory)
+};
+
+struct GuardedComparisonService final : Guarded<ComparisonService, v1::CompareService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_STREAM(RunComparison)
+  TUNE_GUARDED_UNARY(ListComparisons)
+  TUNE_GUARDED_UNARY(GetComparison)
+};
+
+struct GuardedTokenService final : Guarded<TokenService, v1::TokenService> {
+  using Guarded::Guarded;
+  TUNE_GUARDED_UNARY(CreateToken)
+  TUNE_GUARDED_UNARY(ListTokens)
+  TUNE_GUARDED_UNARY(RevokeToken)
+};
+
+#undef TUNE_TYPES
+#undef TUNE_GUARDED_UNARY
+#undef TUNE_GUARDED_STREAM
+#undef TUNE_GUARDED_STREAMS
+
+}  // namespace tune::server

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients by TLS, with tokens and certificates: what they may do, whose their work is, and what
+// their kernels are called.
+#include <grpcpp/grpcpp.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tests/server/access/authority.h"
+#include "tests/server/test_server.h"
+#include "tune/v1/access.grpc.pb.h"
+#include "tune/v1/job.grpc.pb.h"
+#include "tune/v1/snapshot.grpc.pb.h"
+
+namespace tune::server {
+namespace {
+
+using grpc::StatusCode;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+// A client with everything that these tests call.
+struct Client : Stubs {
+  explicit Client(const std::shared_ptr<grpc::Channel>& channel)
+      : Stubs(channel),
+        jobs(v1::JobService::NewStub(channel)),
+        tokens(v1::TokenService::NewStub(channel)) {}
+
+  StatusCode Status() const {
+    v1::ServerStatus status;
+    return Call(*server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
+        .error_code();
+  }
+  v1::ServerStatus StatusNow() const {
+    v1::ServerStatus status;
+    const grpc::Status asked =
+        Call(*server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status);
+    EXPECT_TRUE(asked.ok()) << asked.error_message();
+    return status;
+  }
+
+  const std::unique_ptr<v1::JobService::Stub> jobs;
+  const std::unique_ptr<v1::TokenService::Stub> tokens;
+};
+
+class ClientsTest : public testing::Test {
+ protected:
+  ClientsTest() : authority_(dir_.path()), daemon_(authority_.Sign("daemon")) {
+    (void)StartLog("off", LogFormat::kText);
+  }
+
+  ServerOptions Options() const {
+    return {.state_dir = dir_.path() + "/state",
+            .addresses = {"127.0.0.1:0"},
+            .tls = {.certificate_file = daemon_.certificate,
+                    .key_file = daemon_.key,
+                    .client_authority_file = authority_.file()},
+            .worker_dir = TUNE_BIN_DIR,
+            .limits = {.compile_workers = 1}};
+  }
+  void Start(const ServerOptions& options) {
+    server_ = nullptr;
+    server_ = Server::Start(options).value();
+    operator_ = std::make_unique<Client>(server_->InProcessChannel());
+  }
+
+  v1::CreateTokenResponse MakeToken(const std::string& name, v1::PrincipalRole role,
+                                    int64_t seconds = 0) {
+    v1::CreateTokenRequest request;
+    request.set_name(name);
+    request.set_role(role);
+    request.set_seconds_valid(seconds);
+    v1::CreateTokenResponse response;
+    const grpc::Status made =
+        Call(*operator_->tokens, &v1::TokenService::Stub::CreateToken, request, &response);
+    EXPECT_TRUE(made.ok()) << made.error_message();
+    return response;
+  }
+  Client WithToken(const std::string& secret) const {
+    return Client(ConnectByTls(server_->addresses()[0], authority_.file(), {}, secret));
+  }
+  Client Submitter(const std::string& name) {
+    return WithToken(MakeToken(name, v1::PRINCIPAL_ROLE_SUBMITTER).secret());
+  }
+
+  // A sweep on the CPU.
+  grpc::Status Submit(const Client& client, const ScaleOptions& kernel, uint64_t trials,
+                      v1::Sweep& sweep) {
+    v1::SubmitSweepRequest request;
+    *request.mutable_kernel_source() = ScaleKernel(kernel);
+    request.set_device("cpu");
+    request.mutable_budget()->set_trials(static_cast<uint32_t>(trials));
+    return Call(*client.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
+  }
+  // The name of the kernel that was swept.
+  std::string Sweep(const Client& client, const ScaleOptions& kernel) {
+    v1::Sweep sweep;
+    const grpc::Status submitted = Submit(client, kernel, 1, sweep);
+    EXPECT_TRUE(submitted.ok()) << submitted.error_message();
+    sweep = AwaitEnd(*client.sweeps, sweep.id());
+    EXPECT_EQ(sweep.state(), v1::JOB_STATE_DONE) << sweep.message();
+    return sweep.kernel_name();
+  }
+  grpc::Status Lookup(const Client& client, const std::string& kernel,
+                      v1::LookupResponse& response) {
+    v1::LookupRequest request;
+    request.set_kernel_name(kernel);
+    request.set_device("cpu");
+    return Call(*client.records, &v1::RecordService::Stub::Lookup, request, &response);
+  }
+  std::vector<std::string> Records() {
+    v1::ListRecordsResponse response;
+    EXPECT_TRUE(Call(*operator_->records, &v1::RecordService::Stub::ListRecords,
+                     v1::ListRecordsRequest(), &response)
+                    .ok());
+    std::vector<std::string> records;
+    for (const v1::Record& record : response.records()) {
+      if (record.id() == 0) continue;  // it came with the program
+      records.push_back(absl::StrCat(record.kernel_name(), " by ", record.submitter()));
+    }
+    return records;
+  }
+  static void Await(const std::function<bool()>& condition) {
+    for (int i = 0; i < 200 && !condition(); ++i) absl::SleepFor(absl::Milliseconds(50));
+    EXPECT_TRUE(condition());
+  }
+
+  TempDir dir_;
+  const Authority authority_;
+  const KeyPair daemon_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> operator_;
+};
+
+TEST_F(ClientsTest, AnOperatorMakesTokensAndEndsThemAtOnce) {
+  Start(Options());
+  const v1::CreateTokenResponse made = MakeToken("ci", v1::PRINCIPAL_ROLE_SUBMITTER);
+  EXPECT_EQ(made.secret().size(), 5 + 64u);
+  const Client ci = WithToken(made.secret());
+  const v1::ServerStatus status = ci.StatusNow();
+  EXPECT_EQ(status.caller().name(), "ci");
+  EXPECT_EQ(status.caller().role(), v1::PRINCIPAL_ROLE_SUBMITTER);
+  EXPECT_EQ(WithToken("tune_nonsense").Status(), StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(WithToken(made.secret() + "0").Status(), StatusCode::UNAUTHENTICATED);
+
+  v1::CreateTokenRequest other_role;
+  other_role.set_name("ci");
+  other_role.set_role(v1::PRINCIPAL_ROLE_OPERATOR);
+  v1::CreateTokenResponse refused;
+  EXPECT_EQ(Call(*operator_->tokens, &v1::TokenService::Stub::CreateToken, other_role, &refused)
+                .error_code(),
+            StatusCode::ALREADY_EXISTS);
+
+  Start(Options());
+  const Client again = WithToken(made.secret());
+  EXPECT_EQ(again.Status(), StatusCode::OK) << "kept across a restart";
+  v1::ListTokensResponse list;
+  ASSERT_TRUE(Call(*operator_->tokens, &v1::TokenService::Stub::ListTokens,
+                   v1::ListTokensRequest(), &list)
+                  .ok());
+  ASSERT_EQ(list.tokens_size(), 1);
+  EXPECT_GT(list.tokens(0).last_used_unix_ms(), 0);
+  EXPECT_FALSE(list.tokens(0).creator().empty());
+  EXPECT_THAT(TextOf(dir_.path() + "/state/tune.db"), testing::Not(HasSubstr(made.secret())));
+
+  v1::RevokeTokenRequest revoke;
+  revoke.set_name("ci");
+  v1::RevokeTokenResponse revoked;
+  ASSERT_TRUE(
+      Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked).ok());
+  EXPECT_EQ(revoked.tokens_size(), 1);
+  EXPECT_EQ(again.Status(), StatusCode::UNAUTHENTICATED) << "on the connection that is open";
+  EXPECT_EQ(Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked)
+                .error_code(),
+            StatusCode::NOT_FOUND);
+}
+
+TEST_F(ClientsTest, ATokenExpires) {
+  Start(Options());
+  const Client client = WithToken(MakeToken("ci", v1::PRINCIPAL_ROLE_READER, 2).secret());
+  EXPECT_EQ(client.Status(), StatusCode::OK);
+  Await([&] { return client.Status() == StatusCode::UNAUTHENTICATED; });
+}
+
+TEST_F(ClientsTest, ACertificateIsRenewedWithoutARestart) {
+  Start(Options());
+  const KeyPair mine = authority_.Sign("me");
+  const auto reaches = [&] {
+    return Client(ConnectByTls(server_->addresses()[0], authority_.file(), mine)).Status() ==
+           StatusCode::OK;
+  };
+  EXPECT_TRUE(reaches());
+  const int64_t before = operator_->StatusNow().certificate().expires_unix_ms();
+  EXPECT_GT(before, 0);
+
+  // A key that is not the certificate's is noticed, and the pair of before goes on.
+  const KeyPair renewed = authority_.Sign("renewed", 30);
+  std::filesystem::rename(renewed.certificate, daemon_.certificate);
+  Await([&] { return !operator_->StatusNow().certificate().problem().empty(); });
+  EXPECT_THAT(operator_->StatusNow().certificate().problem(), HasSubstr("is not the key of"));
+  EXPECT_TRUE(reaches());
+  EXPECT_EQ(operator_->StatusNow().certificate().expires_unix_ms(), before);
+
+  std::filesystem::rename(renewed.key, daemon_.key);
+  Await([&] { return operator_->StatusNow().certificate().expires_unix_ms() > before; });
+  EXPECT_EQ(operator_->StatusNow().certificate().problem(), "");
+  EXPECT_TRUE(reaches());
+}
+
+TEST_F(ClientsTest, OnesWorkIsOnesOwn) {
+  ServerOptions options = Options();
+  options.clients.jobs_per_principal = 1;
+  Start(options);
+  const Client alice = Submitter("alice"), bob = Submitter("bob");
+  v1::Sweep sweep;
+  const grpc::Status submitted = Submit(alice, {.items = "range(1, 400)"}, 1000, sweep);
+  ASSERT_TRUE(submitted.ok()) << submitted.error_message();
+
+  v1::CancelSweepRequest cancel_sweep;
+  cancel_sweep.set_sweep_id(sweep.id());
+  v1::CancelJobRequest cancel_job;
+  cancel_job.set_job_id(sweep.job_id());
+  v1::Sweep cancelled;
+  v1::Job job;
+  grpc::Status refused =
+      Call(*bob.sweeps, &v1::SweepService::Stub::CancelSweep, cancel_sweep, &cancelled);
+  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("is alice's"));
+  refused = Call(*bob.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
+  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
+
+  // She has as many as she may; others are not in her way, nor is the operator bound.
+  v1::Sweep second;
+  EXPECT_EQ(Submit(alice, {}, 1, second).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  v1::Sweep others[3];
+  EXPECT_TRUE(Submit(bob, {}, 1, others[0]).ok());
+  EXPECT_TRUE(Submit(*operator_, {}, 1, others[1]).ok());
+  EXPECT_TRUE(Submit(*operator_, {}, 1, others[2]).ok());
+
+  const grpc::Status own =
+      Call(*alice.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
+  EXPECT_TRUE(own.ok()) << own.error_message();
+  EXPECT_EQ(job.owner(), "alice");
+  cancel_sweep.set_sweep_id(others[0].id());
+  EXPECT_TRUE(
+      Call(*operator_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel_sweep, &cancelled)
+          .ok());
+}
+
+TEST_F(ClientsTest, SourcesHaveAQuota) {
+  ServerOptions options = Options();
+  const v1::KernelSource source = ScaleKernel();
+  int64_t bytes = static_cast<int64_t>(source.spec_text().size());
+  for (const auto& [name, text] : source.files()) bytes += static_cast<int64_t>(text.size());
+  options.clients.kernel_bytes_per_principal = bytes + 100;  // one of them
+  Start(options);
+  const Client alice = Submitter("alice");
+  v1::Sweep sweep;
+  ASSERT_TRUE(Submit(alice, {.items = "[1, 2]"}, 1, sweep).ok());
+  EXPECT_TRUE(Submit(alice, {.items = "[1, 2]"}, 1, sweep).ok()) << "the same again";
+  EXPECT_EQ(Submit(alice, {.items = "[1, 4]"}, 1, sweep).error_code(),
+            StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Submit(*operator_, {.items = "[1, 4]"}, 1, sweep).ok());
+}
+
+TEST_F(ClientsTest, KernelsAreTheirSubmitters) {
+  Start(Options());
+  const Client alice = Submitter("alice"), bob = Submitter("bob");
+  EXPECT_EQ(Sweep(alice, {.items = "[1, 2]"}), "alice/scale");
+  v1::LookupResponse found;
+  EXPECT_EQ(Lookup(bob, "scale", found).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_TRUE(Lookup(bob, "alice/scale", found).ok());
+  EXPECT_EQ(found.match(), v1::MATCH_EXACT);
+  EXPECT_EQ(found.record().kernel_name(), "alice/scale");
+
+  // The same source of somebody else displaces nothing, though the key is the same.
+  EXPECT_EQ(Sweep(bob, {.items = "[1, 2]"}), "bob/scale");
+  const auto all = UnorderedElementsAre("alice/scale by alice", "bob/scale by bob");
+  EXPECT_THAT(Records(), all);
+  EXPECT_EQ(Lookup(*operator_, "scale", found).error_code(), StatusCode::NOT_FOUND);
+
+  Start(Options());
+  EXPECT_THAT(Records(), all) << "after a restart";
+  EXPECT_TRUE(Lookup(*operator_, "bob/scale", found).ok());
+  EXPECT_EQ(found.record().submitter(), "bob");
+
+  // An operator's is everybody's, and so is a sweep of the catalogue's, whoever asks for it.
+  v1::Sweep shared;
+  ASSERT_TRUE(Submit(*operator_, {}, 1, shared).ok());
+  EXPECT_EQ(shared.kernel_name(), "scale");
+  v1::SubmitSweepRequest request;
+  request.set_kernel_name("softmax");
+  request.set_device("cpu");
+  request.mutable_budget()->set_trials(1);
+  v1::Sweep sweep;
+  const Client carol = Submitter("carol");
+  ASSERT_TRUE(Call(*carol.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep).ok());
+  EXPECT_EQ(sweep.kernel_name(), "softmax");
+}
+
+}  // namespace
+}  // namespace tune::server
