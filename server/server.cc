@@ -283,7 +283,7 @@ absl::Status Server::Parts::Serve() {
   snapshot_service = std::make_unique<SnapshotService>(*snapshots, *snapshot_writer, executors);
   bench_service =
       std::make_unique<BenchService>(*store, catalogue, *devices, *workers, *records, tools);
-  report_service = std::make_unique<ReportService>(*store, *sweeps, *devices, executors);
+  report_service = std::make_unique<ReportService>(*store, *sweeps, *devices, catalogue, executors);
   server_service = std::make_unique<ServerService>(identity, *ticker, *store, *scheduler, *workers,
                                                    *records, executors);
   gate_service = std::make_unique<GateService>(*store, *workers, *devices, tools);

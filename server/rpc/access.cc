@@ -46,6 +46,7 @@ constexpr std::pair<absl::string_view, Needs> kCalls[] = {
     {"/tune.v1.SnapshotService/PruneSnapshots", Needs::kTrust},
     {"/tune.v1.BenchService/Measure", Needs::kTrust},
     {"/tune.v1.ReportService/GetRooflines", Needs::kReading},
+    {"/tune.v1.ReportService/GetFusionReport", Needs::kReading},
     {"/tune.v1.ReportService/GetSweepReport", Needs::kReading},
     {"/tune.v1.ServerService/GetStatus", Needs::kReading},
     {"/tune.v1.CompareService/RunComparison", Needs::kTrust},
