@@ -23,6 +23,7 @@ namespace {
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
 constexpr auto kReportTimeout = std::chrono::seconds(20);
 constexpr auto kCancelTimeout = std::chrono::seconds(10);
+constexpr auto kSubmitTimeout = std::chrono::seconds(60);
 
 class Progress {
  public:
@@ -324,6 +325,17 @@ absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_i
       CheckFinished(absl::StrCat("sweep ", sweep_id), watched.sweep.state());
   if (!finished.ok()) return finished;
   return watched;
+}
+
+absl::Status RunSweep(Connection& connection, const v1::SubmitSweepRequest& request, bool quiet) {
+  grpc::ClientContext context;
+  SetDeadline(context, kSubmitTimeout);
+  v1::Sweep sweep;
+  absl::Status status = FromGrpc(connection.sweeps().SubmitSweep(&context, request, &sweep));
+  if (!status.ok()) return status;
+  auto watched = FollowSweep(connection, sweep.id(), OnInterrupt::kCancelSweep, quiet);
+  if (!watched.ok()) return watched.status();
+  return watched->interrupted ? absl::CancelledError("interrupted") : absl::OkStatus();
 }
 
 }  // namespace tune::client

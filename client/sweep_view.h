@@ -27,6 +27,9 @@ struct WatchedSweep {
 absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_id,
                                          OnInterrupt on_interrupt, bool quiet);
 
+// Submits a sweep and follows it to its end. CANCELLED: the person stopped it.
+absl::Status RunSweep(Connection& connection, const v1::SubmitSweepRequest& request, bool quiet);
+
 // "137/231  42.1/s  2 s left  best 35.2 us  failed: 2 compile_failed".
 std::string ProgressText(const v1::Sweep& sweep);
 

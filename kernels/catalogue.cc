@@ -10,6 +10,9 @@
 #include "kernels/catalogue_files.h"
 
 namespace tune {
+namespace embedded {
+extern const std::string_view kernels_fusions;
+}  // namespace embedded
 
 absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue() {
   std::map<std::string, CatalogueEntry> by_name;
@@ -44,5 +47,7 @@ std::vector<RecordsFile> CatalogueRecords() {
   }
   return records;
 }
+
+std::string_view CatalogueFusions() { return embedded::kernels_fusions; }
 
 }  // namespace tune

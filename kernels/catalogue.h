@@ -31,4 +31,7 @@ struct RecordsFile {
 };
 std::vector<RecordsFile> CatalogueRecords();
 
+// Which of them do in one launch what others do in several: fusions.textproto.
+std::string_view CatalogueFusions();
+
 }  // namespace tune

@@ -162,6 +162,7 @@ struct GuardedBenchService final : Guarded<BenchService, v1::BenchService> {
 struct GuardedReportService final : Guarded<ReportService, v1::ReportService> {
   using Guarded::Guarded;
   TUNE_GUARDED_UNARY(GetRooflines)
+  TUNE_GUARDED_UNARY(GetFusionReport)
   TUNE_GUARDED_UNARY(GetSweepReport)
 };
 

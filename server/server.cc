@@ -329,8 +329,8 @@ void Server::Parts::MakeServices() {
                                                               *artifacts, executors);
   bench_service = std::make_unique<GuardedBenchService>(asks, *store, catalogue, *devices,
                                                         *workers, *records, tools);
-  report_service =
-      std::make_unique<GuardedReportService>(asks, *store, *sweeps, *devices, executors);
+  report_service = std::make_unique<GuardedReportService>(asks, *store, *sweeps, *devices,
+                                                          catalogue, executors);
   server_service = std::make_unique<GuardedServerService>(
       asks, identity, ServerParts{*ticker, *store, *scheduler, *workers, *records, asks,
                                   certificates.get()}, executors);

@@ -66,7 +66,8 @@ struct Fill {
     kLowerTriangular = 8,
     kUpperTriangular = 9,
     kCsrOffsets = 10,
-    kCsrColumns = 11
+    kCsrColumns = 11,
+    kOffsets = 12
   };
   Kind kind = Kind::kNormal;
   double low = 0;
@@ -74,8 +75,9 @@ struct Fill {
   int64_t rows = 1;     // of a matrix
   int64_t columns = 1;  // of a row
   std::string key;      // the buffer that random numbers are drawn for; empty: the one itself
+  std::vector<int64_t> lengths;  // of pieces, over and over
 };
-TUNE_FIELDS(Fill, kind, low, high, rows, columns, key);
+TUNE_FIELDS(Fill, kind, low, high, rows, columns, key, lengths);
 
 struct BufferPlan {
   std::string name;

@@ -152,14 +152,7 @@ absl::Status SweepOne(Connection& connection, const v1::RunComparisonRequest& co
   request.set_cache_mode(comparison.cache_mode());
   request.set_seed(comparison.seed());
   *request.mutable_budget() = budget;
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::Sweep sweep;
-  absl::Status status = FromGrpc(connection.sweeps().SubmitSweep(&context, request, &sweep));
-  if (!status.ok()) return status;
-  auto watched = FollowSweep(connection, sweep.id(), OnInterrupt::kCancelSweep, quiet);
-  if (!watched.ok()) return watched.status();
-  return watched->interrupted ? absl::CancelledError("interrupted") : absl::OkStatus();
+  return RunSweep(connection, request, quiet);
 }
 
 // Every kernel on every problem, so that the best config of each is known.

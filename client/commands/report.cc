@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl report roofline|sweep|compare
-#include <cstdio>
-#include <fstream>
+// tunectl report roofline|sweep|compare; report_fusion.cc has fusion
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/commands/commands.h"
 #include "client/commands/comparison_call.h"
+#include "client/commands/report_output.h"
 #include "client/json.h"
 #include "client/kernel_choice.h"
 #include "client/printable.h"
@@ -35,32 +30,8 @@ struct ReportFlags {
   int64_t comparison_id = 0;
   std::string device;
   std::vector<std::string> params;
-  std::string format;
-  std::string out;
-  std::string image;
+  ReportOutput output;
 };
-
-// Of the file's name if there is no --format: "report.html" asks for a page.
-std::string FormatOf(const ReportFlags& flags) {
-  if (!flags.format.empty()) return flags.format;
-  for (const char* format : {"html", "svg", "md", "json", "csv"}) {
-    if (absl::EndsWith(flags.out, absl::StrCat(".", format))) return format;
-  }
-  return "terminal";
-}
-
-absl::Status Write(const ReportFlags& flags, const std::string& text) {
-  if (flags.out.empty() || flags.out == "-") {
-    std::fputs(text.c_str(), stdout);
-    return absl::OkStatus();
-  }
-  std::ofstream file(flags.out, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return absl::FailedPreconditionError(absl::StrCat("cannot write '", flags.out, "'"));
-  std::fprintf(stderr, "wrote %s\n", flags.out.c_str());
-  return absl::OkStatus();
-}
 
 absl::Status RunRoofline(Session& session, const ReportFlags& flags) {
   v1::GetRooflinesRequest request;
@@ -83,12 +54,14 @@ absl::Status RunRoofline(Session& session, const ReportFlags& flags) {
   v1::RooflineReport report;
   absl::Status status = FromGrpc((*connection)->reports().GetRooflines(&context, request, &report));
   if (!status.ok()) return status;
-  const std::string format = FormatOf(flags);
-  if (format == "html") return Write(flags, HtmlPage(report));
-  if (format == "svg") return Write(flags, ToSvg(ReportChart(report)));
-  if (format == "md") return Write(flags, Printable(MarkdownText(report, flags.image)));
-  if (format == "json") return Write(flags, JsonText(report, Layout::kIndented) + "\n");
-  return Write(flags, TerminalText(report));
+  const std::string format = FormatOf(flags.output);
+  if (format == "html") return Write(flags.output, HtmlPage(report));
+  if (format == "svg") return Write(flags.output, ToSvg(ReportChart(report)));
+  if (format == "md") {
+    return Write(flags.output, Printable(MarkdownText(report, flags.output.image)));
+  }
+  if (format == "json") return Write(flags.output, JsonText(report, Layout::kIndented) + "\n");
+  return Write(flags.output, TerminalText(report));
 }
 
 absl::Status RunSweepReport(Session& session, const ReportFlags& flags) {
@@ -104,35 +77,30 @@ absl::Status RunSweepReport(Session& session, const ReportFlags& flags) {
   absl::Status status =
       FromGrpc((*connection)->reports().GetSweepReport(&context, request, &report));
   if (!status.ok()) return status;
-  const std::string format = FormatOf(flags);
-  if (format == "html") return Write(flags, HtmlPage(report));
-  if (format == "svg") return Write(flags, SvgText(report));
-  if (format == "md") return Write(flags, Printable(MarkdownText(report, flags.image)));
-  if (format == "json") return Write(flags, JsonText(report, Layout::kIndented) + "\n");
-  return Write(flags, TerminalText(report));
+  const std::string format = FormatOf(flags.output);
+  if (format == "html") return Write(flags.output, HtmlPage(report));
+  if (format == "svg") return Write(flags.output, SvgText(report));
+  if (format == "md") {
+    return Write(flags.output, Printable(MarkdownText(report, flags.output.image)));
+  }
+  if (format == "json") return Write(flags.output, JsonText(report, Layout::kIndented) + "\n");
+  return Write(flags.output, TerminalText(report));
 }
 
 absl::Status RunComparisonReport(Session& session, const ReportFlags& flags) {
   auto comparison = GetComparison(session, flags.comparison_id, /*with_rounds=*/false);
   if (!comparison.ok()) return comparison.status();
-  const std::string format = FormatOf(flags);
-  if (format == "html") return Write(flags, HtmlPage(*comparison));
-  if (format == "svg") return Write(flags, ToSvg(ComparisonChart(*comparison)));
-  if (format == "md") return Write(flags, Printable(MarkdownText(*comparison, flags.image)));
-  if (format == "csv") return Write(flags, CsvText(*comparison));
-  if (format == "json") return Write(flags, JsonText(*comparison, Layout::kIndented) + "\n");
-  return Write(flags, TerminalText(*comparison));
-}
-
-void AddOutputFlags(CLI::App& command, ReportFlags& flags,
-                    std::set<std::string> formats = {"html", "svg", "md", "json", "terminal"}) {
-  command
-      .add_option("--format", flags.format,
-                  absl::StrCat("One of ", absl::StrJoin(formats, ", "),
-                               "; by default what --out's name says"))
-      ->check(CLI::IsMember(formats));
-  command.add_option("-o,--out", flags.out, "File to write; by default standard output");
-  command.add_option("--image", flags.image, "Link to the SVG, for Markdown");
+  const std::string format = FormatOf(flags.output);
+  if (format == "html") return Write(flags.output, HtmlPage(*comparison));
+  if (format == "svg") return Write(flags.output, ToSvg(ComparisonChart(*comparison)));
+  if (format == "md") {
+    return Write(flags.output, Printable(MarkdownText(*comparison, flags.output.image)));
+  }
+  if (format == "csv") return Write(flags.output, CsvText(*comparison));
+  if (format == "json") {
+    return Write(flags.output, JsonText(*comparison, Layout::kIndented) + "\n");
+  }
+  return Write(flags.output, TerminalText(*comparison));
 }
 
 }  // namespace
@@ -159,7 +127,7 @@ void AddReport(CLI::App& app, Session& session) {
       ->add_option("--sweep", roofline_flags->sweep_ids, "Sweep ids, as in 'tunectl sweep list'")
       ->delimiter(',');
   roofline->add_option("--device", roofline_flags->device, "Only of this device: id or name");
-  AddOutputFlags(*roofline, *roofline_flags);
+  AddOutputFlags(*roofline, roofline_flags->output);
   roofline->callback(
       [&session, roofline_flags] { session.Finish(RunRoofline(session, *roofline_flags)); });
 
@@ -176,7 +144,7 @@ void AddReport(CLI::App& app, Session& session) {
                    "The two of the heat map; by default those that interact most")
       ->delimiter(',')
       ->expected(1, 2);
-  AddOutputFlags(*sweep, *sweep_flags);
+  AddOutputFlags(*sweep, sweep_flags->output);
   sweep->callback(
       [&session, sweep_flags] { session.Finish(RunSweepReport(session, *sweep_flags)); });
 
@@ -190,10 +158,11 @@ void AddReport(CLI::App& app, Session& session) {
   compare
       ->add_option("ID", compare_flags->comparison_id, "Comparison, as in 'tunectl compare list'")
       ->required();
-  AddOutputFlags(*compare, *compare_flags, {"html", "svg", "md", "json", "csv", "terminal"});
+  AddOutputFlags(*compare, compare_flags->output, {"html", "svg", "md", "json", "csv", "terminal"});
   compare->callback([&session, compare_flags] {
     session.Finish(RunComparisonReport(session, *compare_flags));
   });
+  AddFusionReport(*report, session);
 }
 
 }  // namespace tune::client

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/printable.h"
 #include "client/report/comparison_view.h"
+#include "client/report/fusion_view.h"
 #include "client/report/roofline_view.h"
 #include "client/report/svg_chart.h"
 #include "client/report/sweep_report_view.h"
@@ -21,6 +22,7 @@ extern const std::string_view report_page_js;
 extern const std::string_view report_roofline_js;
 extern const std::string_view report_sweep_js;
 extern const std::string_view report_comparison_js;
+extern const std::string_view report_fusion_js;
 extern const std::string_view report_chart_js;
 }  // namespace embedded
 
@@ -119,6 +121,13 @@ std::string HtmlPage(const v1::Comparison& comparison) {
                    .json = ScriptJson(comparison),
                    .script = embedded::report_comparison_js,
                    .still_picture = ToSvg(ComparisonChart(comparison))});
+}
+
+std::string HtmlPage(const v1::FusionReport& report) {
+  return Assemble({.title = absl::StrCat("Fusions: ", report.name()),
+                   .json = ScriptJson(report),
+                   .script = embedded::report_fusion_js,
+                   .still_picture = ToSvg(FusionChart(report))});
 }
 
 }  // namespace client

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tune/v1/comparison.pb.h"
+#include "tune/v1/fusion.pb.h"
 #include "tune/v1/report.pb.h"
 
 namespace tune::client {
@@ -12,5 +13,6 @@ namespace tune::client {
 std::string HtmlPage(const v1::RooflineReport& report);
 std::string HtmlPage(const v1::SweepReport& report);
 std::string HtmlPage(const v1::Comparison& comparison);
+std::string HtmlPage(const v1::FusionReport& report);
 
 }  // namespace tune::client

@@ -32,122 +32,8 @@ extern "C" __global__ void adamw_reference(double* p, double* master, const DTYP
 
 #else
 
+#include "adamw_step.cuh"
 #include "flat.cuh"
-
-// What the kernel writes it reads by plain loads: others may come from a cache that is not told.
-
-// kVector floats of a state that the kernel writes, as wide as they are aligned.
-constexpr int kFloats = Min(kVector, 4);
-struct alignas(4 * kFloats) Floats {
-  float of[kFloats];
-};
-
-__device__ __forceinline__ void LoadOwn(const float* x, long long at, long long n,
-                                        float (&value)[kVector]) {
-  if (at + kVector <= n) {
-#pragma unroll
-    for (int i = 0; i < kVector; i += kFloats) {
-      const Floats floats = *reinterpret_cast<const Floats*>(x + at + i);
-#pragma unroll
-      for (int e = 0; e < kFloats; ++e) value[i + e] = floats.of[e];
-    }
-  } else {
-#pragma unroll
-    for (int e = 0; e < kVector; ++e) value[e] = at + e < n ? x[at + e] : 0.0f;
-  }
-}
-
-__device__ __forceinline__ void StoreOwn(float* x, long long at, long long n,
-                                         const float (&value)[kVector]) {
-  if (at + kVector <= n) {
-#pragma unroll
-    for (int i = 0; i < kVector; i += kFloats) {
-      Floats floats;
-#pragma unroll
-      for (int e = 0; e < kFloats; ++e) floats.of[e] = value[i + e];
-      *reinterpret_cast<Floats*>(x + at + i) = floats;
-    }
-  } else {
-#pragma unroll
-    for (int e = 0; e < kVector; ++e) {
-      if (at + e < n) x[at + e] = value[e];
-    }
-  }
-}
-
-__device__ __forceinline__ Vector LoadOwn(const Bits* x, long long at, long long n) {
-  if (at + kVector <= n) return *reinterpret_cast<const Vector*>(x + at);
-  if (at >= n) return Filled(0);
-  return LoadElements(x + at, 0, static_cast<int>(n - at));
-}
-
-// A thread's vector of every tensor, on their way together.
-struct Element {
-  Vector gradient;
-  Vector parameter;
-  float master[kVector];  // if MASTER; else `parameter`
-  float m[kVector];
-  float v[kVector];
-};
-
-struct Tensors {
-  Bits* p;
-  float* master;
-  const Bits* __restrict__ g;
-  float* m;
-  float* v;
-};
-
-struct Rule {
-  float kept;  // 1 - rate * decay
-  float rate;  // times correction1
-  float beta1;
-  float beta2;
-  float epsilon;
-  float correction2;
-};
-
-__device__ __forceinline__ void Fetch(Element& element, const Tensors& t, long long at,
-                                      long long n) {
-  element.gradient = LoadAt(t.g, at, n);
-  if constexpr (MASTER) {
-    LoadOwn(t.master, at, n, element.master);
-  } else {
-    element.parameter = LoadOwn(t.p, at, n);
-  }
-  LoadOwn(t.m, at, n, element.m);
-  LoadOwn(t.v, at, n, element.v);
-}
-
-__device__ __forceinline__ float SquareRoot(float x) {
-#if TUNE_CPU
-  return sqrtf(x);
-#else
-  float result;
-  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-#endif
-}
-
-__device__ __forceinline__ void Step(Element& element, const Tensors& t, const Rule& rule,
-                                     long long at, long long n) {
-  float parameter[kVector];
-#pragma unroll
-  for (int e = 0; e < kVector; ++e) {
-    const float g = At(element.gradient, e);
-    const float m = rule.beta1 * element.m[e] + (1.0f - rule.beta1) * g;
-    const float v = rule.beta2 * element.v[e] + (1.0f - rule.beta2) * g * g;
-    const float before = MASTER ? element.master[e] : At(element.parameter, e);
-    const float root = SquareRoot(v * rule.correction2) + rule.epsilon;
-    parameter[e] = before * rule.kept - __fdividef(rule.rate * m, root);
-    element.m[e] = m;
-    element.v[e] = v;
-  }
-  StoreAt(t.p, at, n, Rounded(parameter));
-  if constexpr (MASTER) StoreOwn(t.master, at, n, parameter);
-  StoreOwn(t.m, at, n, element.m);
-  StoreOwn(t.v, at, n, element.v);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
     adamw(Bits* p, float* master, const Bits* __restrict__ g, float* m, float* v, long long n,
@@ -155,12 +41,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
           float correction2) {
   const Tensors tensors = {p, master, g, m, v};
   const Rule rule = {1.0f - rate * decay, rate * correction1, beta1, beta2, epsilon, correction2};
+  const Span span = {n, n};
   ForEachTile(n, [&](long long tile) {
     Element element[ITEMS];
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) Fetch(element[i], tensors, ElementOf(tile, i), n);
+    for (int i = 0; i < ITEMS; ++i) Fetch(element[i], tensors, ElementOf(tile, i), span);
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) Step(element[i], tensors, rule, ElementOf(tile, i), n);
+    for (int i = 0; i < ITEMS; ++i) Step(element[i], tensors, rule, ElementOf(tile, i), span);
   });
 }
 

@@ -112,7 +112,7 @@ constexpr int kPairs = INTERLEAVED ? kVector / 2 : kVector;  // of a vector
 constexpr int kVectors = HEAD_DIM / kParts / kVector;        // of a part
 constexpr int kItems = CeilDiv(kVectors, HEAD_THREADS);      // vectors of a part that a thread owns
 constexpr bool kExact = kItems * HEAD_THREADS == kVectors;
-constexpr int kOwn = kItems * kParts * kVector;              // elements of a head that a thread owns
+constexpr int kOwn = kItems * kParts * kVector;              // elements of a head, of a thread
 constexpr int kGroups = THREADS / HEAD_THREADS;              // heads at a time
 constexpr int kTile = kGroups * HEADS;                       // heads in flight
 constexpr int kBlocksPerSm = Max(1, Min(32, SM_THREADS / THREADS));
@@ -334,12 +334,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
   float* own = partials + static_cast<long long>(blockIdx.x) * 2 * HEAD_DIM;
   const Tensor of_q = {q, q_weight, dq_out, dq, static_cast<int>(q_rows)};
   const Tensor of_k = {k, k_weight, dk_out, dk, static_cast<int>(k_rows)};
-  Sums q_sums = {};
-  WalkHeads(of_q, table, seq, epsilon, q_sums);
-  StoreSums(q_sums, own);
-  Sums k_sums = {};
-  WalkHeads(of_k, table, seq, epsilon, k_sums);
-  StoreSums(k_sums, own + HEAD_DIM);
+#pragma unroll 1  // twice the code would take twice as long to compile
+  for (int which = 0; which < 2; ++which) {
+    Sums sums = {};
+    WalkHeads(which == 0 ? of_q : of_k, table, seq, epsilon, sums);
+    StoreSums(sums, own + which * HEAD_DIM);
+  }
   if (blockIdx.x == 0 && threadIdx.x == 0) *groups = static_cast<int>(gridDim.x);
 }
 

@@ -49,6 +49,7 @@ constexpr std::pair<absl::string_view, Role> kCalls[] = {
     {"/tune.v1.SnapshotService/PruneSnapshots", Role::kOperator},
     {"/tune.v1.BenchService/Measure", Role::kSubmitter},
     {"/tune.v1.ReportService/GetRooflines", Role::kReader},
+    {"/tune.v1.ReportService/GetFusionReport", Role::kReader},
     {"/tune.v1.ReportService/GetSweepReport", Role::kReader},
     {"/tune.v1.ServerService/GetStatus", Role::kReader},
     {"/tune.v1.CompareService/RunComparison", Role::kSubmitter},

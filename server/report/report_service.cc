@@ -12,19 +12,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/devices/device_convert.h"
+#include "server/report/fusion_report.h"
 #include "server/report/roofline_report.h"
 #include "server/report/sweep_evidence.h"
 #include "server/report/sweep_report.h"
 #include "server/rpc/unary.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
+#include "server/workload/workload.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(20);
-constexpr uint32_t kProfilesMax = 10000;
 constexpr uint32_t kSweepsSearched = 1000;
 constexpr int kSweepsMax = 64;
 
@@ -61,35 +62,6 @@ absl::StatusOr<std::vector<int64_t>> ChooseSweeps(db::Store& store,
   return absl::NotFoundError(absl::StrCat("no finished sweep of ", what,
                                           "; tune one with `tunectl sweep KERNEL`, or see "
                                           "`tunectl sweep list`"));
-}
-
-// The counters of a sweep's trials: the newest profile of each.
-absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, int64_t sweep_id) {
-  ASSIGN_OR_RETURN(std::vector<db::ProfileRow> rows,
-                   store.ListProfiles({.sweep_id = sweep_id, .limit = kProfilesMax}));
-  std::map<int64_t, CountedTrial> counted;
-  for (const db::ProfileRow& row : rows) {
-    const Profile& profile = row.profile;
-    if (!profile.counted) continue;
-    const auto [it, is_newest] = counted.try_emplace(profile.trial_id);
-    if (!is_newest) continue;
-    it->second.profile_id = profile.id;
-    CountedWork& work = it->second.work;
-    const std::pair<const char*, std::optional<double>*> levels[] = {
-        {"dram_read", &work.dram_read_bytes},
-        {"dram_write", &work.dram_write_bytes},
-        {"l2", &work.l2_bytes},
-        {"l1", &work.l1_bytes},
-        {"shared", &work.shared_bytes}};
-    for (const auto& [name, bytes] : levels) {
-      const auto found = profile.quantities.find(name);
-      if (found != profile.quantities.end()) *bytes = found->second;
-    }
-    for (const auto& [name, value] : profile.quantities) {
-      if (IsFlopQuantity(name) && value > 0) work.flops[name] = value;
-    }
-  }
-  return counted;
 }
 
 // The device of a sweep as it is now; only its name where this host has none such.
@@ -142,6 +114,21 @@ grpc::ServerUnaryReactor* ReportService::GetSweepReport(grpc::CallbackServerCont
     ASSIGN_OR_RETURN(*response,
                      MakeSweepReport(evidence, {.row_param = request->row_param(),
                                                 .column_param = request->column_param()}));
+    response->set_created_unix_ms(absl::ToUnixMillis(absl::Now()));
+    response->set_version(TUNE_VERSION);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ReportService::GetFusionReport(grpc::CallbackServerContext* context,
+                                                         const v1::GetFusionReportRequest* request,
+                                                         v1::FusionReport* response) {
+  const absl::Time deadline = DeadlineOf(*context, kProbeCap);
+  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const DeviceChoice device,
+                     ChooseDevice(request->device(), devices_, deadline));
+    ASSIGN_OR_RETURN(*response,
+                     MakeFusionReport(*request, {store_, sweeps_, catalogue_, device}));
     response->set_created_unix_ms(absl::ToUnixMillis(absl::Now()));
     response->set_version(TUNE_VERSION);
     return absl::OkStatus();

@@ -15,12 +15,6 @@
 
 namespace tune::server {
 
-// Counters of trials, by trial id.
-struct CountedTrial {
-  int64_t profile_id = 0;
-  CountedWork work;
-};
-
 struct RooflineSources {
   const Kernel& kernel;
   std::vector<SeenCeiling> ceilings;  // of the device, as they are known now

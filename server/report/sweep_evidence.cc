@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/report/sweep_evidence.h"
 
+#include <optional>
 #include <utility>
 
 #include "tuner/status_macros.h"
@@ -8,6 +9,7 @@
 namespace tune::server {
 namespace {
 
+constexpr uint32_t kProfilesMax = 10000;
 constexpr uint32_t kTrialsRead = 256;  // with their samples, which are dropped at once
 
 Trial WithoutSamples(Trial trial) {
@@ -48,6 +50,34 @@ absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::Store& store,
                                                        const std::string& kernel_hash) {
   ASSIGN_OR_RETURN(db::KernelRow row, store.GetKernel(kernel_hash));
   return Kernel::Create(row.spec_name, row.spec_text, row.files);
+}
+
+absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, int64_t sweep_id) {
+  ASSIGN_OR_RETURN(std::vector<db::ProfileRow> rows,
+                   store.ListProfiles({.sweep_id = sweep_id, .limit = kProfilesMax}));
+  std::map<int64_t, CountedTrial> counted;
+  for (const db::ProfileRow& row : rows) {
+    const Profile& profile = row.profile;
+    if (!profile.counted) continue;
+    const auto [it, is_newest] = counted.try_emplace(profile.trial_id);
+    if (!is_newest) continue;
+    it->second.profile_id = profile.id;
+    CountedWork& work = it->second.work;
+    const std::pair<const char*, std::optional<double>*> levels[] = {
+        {"dram_read", &work.dram_read_bytes},
+        {"dram_write", &work.dram_write_bytes},
+        {"l2", &work.l2_bytes},
+        {"l1", &work.l1_bytes},
+        {"shared", &work.shared_bytes}};
+    for (const auto& [name, bytes] : levels) {
+      const auto found = profile.quantities.find(name);
+      if (found != profile.quantities.end()) *bytes = found->second;
+    }
+    for (const auto& [name, value] : profile.quantities) {
+      if (IsFlopQuantity(name) && value > 0) work.flops[name] = value;
+    }
+  }
+  return counted;
 }
 
 }  // namespace tune::server

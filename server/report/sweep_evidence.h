@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "server/sweep/sweep_view.h"
 #include "server/sweep/sweeps.h"
 #include "tuner/kernel/kernel.h"
+#include "tuner/roofline/diagnosis.h"
 
 namespace tune::server {
 
@@ -24,6 +26,15 @@ struct SweepEvidence {
   std::vector<Trial> trials;
   uint64_t reused = 0;
 };
+
+// Counters of a trial.
+struct CountedTrial {
+  int64_t profile_id = 0;
+  CountedWork work;
+};
+
+// The counters of a sweep's trials, by trial id: the newest profile of each.
+absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, int64_t sweep_id);
 
 // NOT_FOUND: no such sweep.
 absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps, int64_t sweep_id);

@@ -21,8 +21,9 @@ constexpr double kSeconds = 60;
 
 // Equal for all who miss the same: so one sweep is queued, also after a restart.
 std::string KeyOf(const db::SweepRow& sweep) {
-  const std::string text = absl::StrCat(sweep.kernel_name, "\n", sweep.kernel_hash, "\n", ToText(sweep.problem), "\n",
-                                        sweep.device_name, "\n", sweep.target);
+  const std::string text =
+      absl::StrCat(sweep.kernel_name, "\n", sweep.kernel_hash, "\n", ToText(sweep.problem), "\n",
+                   sweep.device_name, "\n", sweep.target);
   return absl::StrCat("miss:", Sha256Hex(text));
 }
 

@@ -167,6 +167,16 @@ void AddColumns(const Fill& fill, Draws draws, Elements& elements) {
   }
 }
 
+// Where pieces begin that lie one behind the other.
+void AddOffsetsOfPieces(const BufferPlan& buffer, Elements& elements) {
+  const std::vector<int64_t>& lengths = buffer.fill.lengths;
+  int64_t offset = 0;
+  for (int64_t i = 0; i < buffer.count; ++i) {
+    elements.AddInteger(offset);
+    offset += lengths[static_cast<size_t>(i) % lengths.size()];
+  }
+}
+
 }  // namespace
 
 bool IsStructured(Fill::Kind kind) { return kind >= Fill::Kind::kPermutation; }
@@ -197,6 +207,9 @@ std::string StructuredElements(const BufferPlan& buffer, uint64_t key) {
       break;
     case Fill::Kind::kCsrColumns:
       AddColumns(buffer.fill, draws, elements);
+      break;
+    case Fill::Kind::kOffsets:
+      AddOffsetsOfPieces(buffer, elements);
       break;
     default:
       break;

@@ -13,6 +13,7 @@ namespace tune {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 40;
+constexpr int64_t kMaxOffsets = int64_t{1} << 22;  // so that sums of lengths fit 64 bits
 constexpr int kFirstSmWithTensorMaps = 90;
 
 std::string Indexed(const std::string& field, size_t index) {
@@ -88,6 +89,7 @@ absl::StatusOr<Fill> ArgPlanner::FillOf(size_t i, const BufferPlan& buffer,
   if (plan.kind == Fill::Kind::kCsrOffsets || plan.kind == Fill::Kind::kCsrColumns) {
     return SparseFill(i, buffer, plan);
   }
+  if (plan.kind == Fill::Kind::kOffsets) return OffsetsFill(i, buffer, plan);
   const bool ranged = parsed.fill_low.has_value() || parsed.fill_high.has_value();
   if (ranged && plan.kind == Fill::Kind::kUniform && plan.low >= plan.high) {
     return evaluation_.Error(buffer.name + ".fill", absl::StrCat("low, ", plan.low,
@@ -100,6 +102,29 @@ absl::StatusOr<Fill> ArgPlanner::FillOf(size_t i, const BufferPlan& buffer,
   if (normal && plan.high == 0) plan.high = 1;
   if (!normal && plan.low == 0 && plan.high == 0) plan.high = 1;
   return plan;
+}
+
+absl::StatusOr<Fill> ArgPlanner::OffsetsFill(size_t i, const BufferPlan& buffer,
+                                             Fill plan) const {
+  const std::string field = buffer.name + ".fill.lengths";
+  if (IsFloat(buffer.dtype)) {
+    return evaluation_.Error(buffer.name + ".fill", "offsets are integers");
+  }
+  ASSIGN_OR_RETURN(const std::vector<Value> lengths,
+                   evaluation_.List(field, *parsed_.args[i].fill_lengths));
+  if (buffer.count > kMaxOffsets) {
+    return evaluation_.Error(field, absl::StrCat("at most ", kMaxOffsets, " offsets"));
+  }
+  for (const Value& value : lengths) {
+    const int64_t* length = std::get_if<int64_t>(&value);
+    if (length == nullptr || *length < 0 || *length > kMaxElements) {
+      return evaluation_.Error(field, absl::StrCat(ToText(value),
+                                                   " is no length: an integer from 0 to 2^40"));
+    }
+    plan.lengths.push_back(*length);
+  }
+  if (!plan.lengths.empty()) return plan;
+  return evaluation_.Error(field, "the list is empty");
 }
 
 // Of both buffers: rows and nonzeros as the offsets have them.

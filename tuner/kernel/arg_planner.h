@@ -40,6 +40,7 @@ class ArgPlanner {
   absl::StatusOr<Fill> FillOf(size_t i, const BufferPlan& buffer,
                               const std::vector<int64_t>& shape) const;
   absl::StatusOr<Fill> SparseFill(size_t i, const BufferPlan& buffer, Fill plan) const;
+  absl::StatusOr<Fill> OffsetsFill(size_t i, const BufferPlan& buffer, Fill plan) const;
   absl::StatusOr<ScalarPlan> Scalar(size_t i) const;
   absl::StatusOr<TensorMapPlan> TensorMap(size_t i) const;
   absl::StatusOr<std::vector<int64_t>> Sizes(const std::string& field,

@@ -61,6 +61,7 @@ struct ParsedArg {
   std::optional<Expression> fill_low;
   std::optional<Expression> fill_high;
   std::optional<Expression> fill_columns;
+  std::optional<Expression> fill_lengths;
   std::optional<Expression> value;
   std::vector<Expression> dims;
   std::vector<Expression> strides;

@@ -57,6 +57,8 @@ class SpecChecker {
   absl::Status CheckFill(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckFillBounds(const v1::Fill& fill, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckMatrixFill(const v1::Buffer& buffer, const SpecPlace& place);
+  absl::Status CheckOffsetsFill(const v1::Buffer& buffer, const SpecPlace& place,
+                                ParsedArg* parsed);
   absl::Status CheckDataFiles(const v1::Buffer& buffer, const SpecPlace& place);
   absl::Status CheckDataFile(const SpecPlace& place, const char* field, const std::string& name);
   absl::Status CheckExpected() const;

@@ -29,7 +29,23 @@ absl::Status SpecChecker::CheckFill(const v1::Buffer& buffer, const SpecPlace& p
     ASSIGN_OR_RETURN(parsed->fill_columns,
                      Parse(place, "columns", -1, buffer.fill().columns(), problem_names_));
   }
+  RETURN_IF_ERROR(CheckOffsetsFill(buffer, place, parsed));
   return CheckMatrixFill(buffer, place);
+}
+
+absl::Status SpecChecker::CheckOffsetsFill(const v1::Buffer& buffer, const SpecPlace& place,
+                                           ParsedArg* parsed) {
+  const v1::Fill& fill = buffer.fill();
+  if (fill.kind() != v1::Fill::OFFSETS) {
+    if (fill.lengths().empty()) return absl::OkStatus();
+    return place.Error("lengths", "only the fill OFFSETS takes it");
+  }
+  if (fill.lengths().empty()) {
+    return place.Error("lengths", "an expression is needed: the list of the pieces' lengths");
+  }
+  ASSIGN_OR_RETURN(parsed->fill_lengths,
+                   Parse(place, "lengths", -1, fill.lengths(), problem_names_));
+  return absl::OkStatus();
 }
 
 absl::Status SpecChecker::CheckFillBounds(const v1::Fill& fill, const SpecPlace& place,

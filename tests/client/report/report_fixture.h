@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tune/v1/comparison.pb.h"
+#include "tune/v1/fusion.pb.h"
 #include "tune/v1/report.pb.h"
 
 namespace tune::client {
@@ -201,6 +202,71 @@ inline v1::Comparison SketchComparison() {
   last.set_agreement(v1::OUTCOME_WRONG_RESULT);
   last.set_agreement_message("against the reference of sketch: y[3] is 1, the reference 2");
   return comparison;
+}
+
+inline v1::FusedWork SketchWork(const std::string& kernel, double bytes, double latency_ns) {
+  v1::FusedWork work;
+  work.set_name(kernel);
+  work.set_kernel(kernel);
+  work.mutable_problem()->set_dtype("bf16");
+  v1::DimValue& rows = *work.mutable_problem()->add_dims();
+  rows.set_name("rows");
+  rows.set_value(4096);
+  work.set_times(1);
+  work.set_bytes(bytes);
+  work.set_flops(1e6);
+  work.set_floor_ns(bytes / 4000);
+  work.set_bound(v1::BOUND_MEMORY);
+  if (latency_ns <= 0) return work;
+  work.set_sweep_id(7);
+  work.set_latency_ns(latency_ns);
+  work.set_latency_ns_low(0.99 * latency_ns);
+  work.set_latency_ns_high(1.01 * latency_ns);
+  work.set_peak_fraction(work.floor_ns() / latency_ns);
+  return work;
+}
+
+// One fusion that was measured, and one that was not.
+inline v1::FusionReport SketchFusions() {
+  v1::FusionReport report;
+  report.set_name("Sketch 8B");
+  report.set_source(kHostileText);
+  report.set_dtype("bf16");
+  report.set_device_id("cuda:0");
+  report.set_device_name("NVIDIA H200");
+  report.set_target("sm_90a");
+  report.set_driver("580.1");
+  report.mutable_memory_ceiling()->set_value(4e12);
+  *report.add_parts() = SketchWork("gemm", 4e9, 0);
+  v1::FusionFinding& norm = *report.add_fusions();
+  norm.set_name("norm + residual");
+  norm.set_times(36);
+  *norm.mutable_fused() = SketchWork("rmsnorm", 4e8, 1.25e5);
+  *norm.add_sequence() = SketchWork("add", 3e8, 1e5);
+  *norm.add_sequence() = SketchWork("rmsnorm", 2e8, 6e4);
+  norm.mutable_unfused()->set_bytes(5e8);
+  norm.mutable_unfused()->set_latency_ns(1.6e5);
+  norm.set_bytes_ratio(1.25);
+  norm.set_time_ratio(1.28);
+  norm.set_time_ratio_low(1.25);
+  norm.set_time_ratio_high(1.31);
+  v1::FusionFinding& loss = *report.add_fusions();
+  loss.set_name("cross-entropy");
+  loss.set_times(1);
+  *loss.mutable_fused() = SketchWork("cross_entropy", 4e9, 0);
+  *loss.add_sequence() = SketchWork("softmax", 1e10, 0);
+  loss.mutable_unfused()->set_bytes(1e10);
+  loss.set_bytes_ratio(2.5);
+  for (v1::StepFinding* step : {report.mutable_unfused_step(), report.mutable_fused_step()}) {
+    const bool fused = step == report.mutable_fused_step();
+    step->set_floor_ns(fused ? 9e6 : 1e7);
+    step->set_memory_floor_ns(fused ? 2e6 : 3e6);
+    step->set_latency_ns(fused ? 9.5e6 : 1.1e7);
+    step->set_memory_latency_ns(fused ? 2.5e6 : 4e6);
+    step->set_measured_share(0.5);
+  }
+  report.add_notes("a note of the daemon");
+  return report;
 }
 
 }  // namespace tune::client

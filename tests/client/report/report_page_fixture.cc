@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints a page for the browser test: report_page_fixture roofline|rooflines|sweep|comparison.
+// Prints a page for the browser test:
+// report_page_fixture roofline|rooflines|sweep|comparison|fusion.
 #include <cstdio>
 #include <string>
 
@@ -13,5 +14,6 @@ int main(int argc, char** argv) {
   if (what == "rooflines") std::fputs(HtmlPage(SketchReport(3)).c_str(), stdout);
   if (what == "sweep") std::fputs(HtmlPage(SketchSweepReport()).c_str(), stdout);
   if (what == "comparison") std::fputs(HtmlPage(SketchComparison()).c_str(), stdout);
+  if (what == "fusion") std::fputs(HtmlPage(SketchFusions()).c_str(), stdout);
   return 0;
 }

@@ -148,6 +148,13 @@ class ReportPage(unittest.TestCase):
         self.assertEqual(dom.count(">4 TB/s</td>"), 3)
         self.assertIn("wrong_result", dom)
 
+    def test_a_fusion_page(self):
+        _, dom = self.dataset(self.page("fusion"))
+        self.assertEqual(dom.count("<canvas"), 1)
+        self.assertIn("1.28 [1.25, 1.31]", dom)
+        self.assertIn("add, rmsnorm", dom)
+        self.assertIn("30.0 %", dom)
+
     def test_tables_are_whole_on_a_phone(self):
         for what, tables in (("rooflines", "2"), ("roofline", "1")):
             path = self.page(what)

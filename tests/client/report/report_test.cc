@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/report/comparison_view.h"
+#include "client/report/fusion_view.h"
 #include "client/report/html_page.h"
 #include "client/report/markdown.h"
 #include "client/report/roofline_view.h"
@@ -173,9 +174,32 @@ TEST(Comparison, APictureHasALineForEachKernelAndTheRoof) {
   EXPECT_EQ(ComparisonChart(one).references.size(), 1u);
 }
 
+TEST(Fusions, EveryFormatHasRatiosSharesAndWhatIsMissing) {
+  const v1::FusionReport report = SketchFusions();
+  for (const std::string& text : {TerminalText(report), MarkdownText(report, "")}) {
+    EXPECT_THAT(text, HasSubstr("1.28"));
+    EXPECT_THAT(text, HasSubstr("add, rmsnorm"));
+    EXPECT_THAT(text, HasSubstr("36 x"));
+    // 3 of 10 ms, and 2 of 9.
+    EXPECT_THAT(text, HasSubstr("30.0 %"));
+    EXPECT_THAT(text, HasSubstr("22.2 %"));
+    EXPECT_THAT(text, HasSubstr("save 1.000 ms of 10.00 ms, 10.0 %"));
+    EXPECT_THAT(text, HasSubstr("2 kernels of fusions are not measured"));
+    EXPECT_THAT(text, HasSubstr("a note of the daemon"));
+  }
+  EXPECT_THAT(TerminalText(report), HasSubstr("1.28 [1.25, 1.31]"));
+  EXPECT_THAT(MarkdownText(report, "x.svg"), HasSubstr("![Fusions](x.svg)"));
+  EXPECT_THAT(MarkdownText(report, ""), Not(HasSubstr("<img")));
+  const SvgChart chart = FusionChart(report);
+  ASSERT_EQ(chart.points.size(), 2u);
+  EXPECT_EQ(chart.points[0].points.size(), 2u);
+  EXPECT_TRUE(chart.points[0].points[0].hollow);  // bytes that nobody counted
+  EXPECT_EQ(chart.points[1].points.size(), 1u);   // the other was not timed
+}
+
 TEST(HtmlPage, IsOneFileThatNothingInItsDataCanBreak) {
   for (const std::string& page : {HtmlPage(SketchReport(2)), HtmlPage(SketchSweepReport()),
-                                  HtmlPage(SketchComparison())}) {
+                                  HtmlPage(SketchComparison()), HtmlPage(SketchFusions())}) {
     EXPECT_THAT(page, Not(HasSubstr("<img")));
     EXPECT_THAT(page, HasSubstr("\\u003c/script\\u003e"));
     EXPECT_EQ(Count(page, "</script>"), 3u);  // data, library, ours

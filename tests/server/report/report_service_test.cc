@@ -318,5 +318,109 @@ TEST_F(ReportServiceTest, AnInvalidDefaultIsNoReasonToRefuseAnotherConfig) {
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
+// A sum beside itself in two halves and once more.
+constexpr char kTable[] = R"(
+name: "sketch" source: "nobody" dtype: "f32"
+sizes { name: "n" default_value: 1000000 on { target: "cpu" default_value: 3000 } }
+sizes { name: "layers" default_value: 4 }
+parts { name: "rest" kernel: "softmax" times: "2 * layers"
+        dims { key: "rows" value: "8" } dims { key: "cols" value: "n" } }
+fusions {
+  name: "sums" times: "layers"
+  fused { kernel: "add" dims { key: "n" value: "n" } }
+  sequence { kernel: "add" dims { key: "n" value: "n // 2" } times: "2" }
+  sequence { kernel: "add" dims { key: "n" value: "n" } }
+}
+)";
+
+TEST_F(ReportServiceTest, AFusionIsHeldAgainstItsSequence) {
+  auto sweeps = v1::SweepService::NewStub(
+      grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+  v1::SubmitSweepRequest sweep;
+  sweep.set_kernel_name("add");
+  (*sweep.mutable_dims())["n"] = 3000;
+  sweep.set_dtype("f32");
+  sweep.set_device("cpu");
+  sweep.mutable_budget()->set_trials(1);
+  v1::Sweep tuned;
+  ASSERT_TRUE(Call(*sweeps, &v1::SweepService::Stub::SubmitSweep, sweep, &tuned).ok());
+  tuned = AwaitEnd(*sweeps, tuned.id());
+
+  v1::GetFusionReportRequest request;
+  request.set_table_text(kTable);
+  request.set_device("cpu");
+  v1::FusionReport report;
+  const grpc::Status status =
+      Call(*reports_, &v1::ReportService::Stub::GetFusionReport, request, &report);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(report.fusions_size(), 1);
+  const v1::FusionFinding& finding = report.fusions(0);
+  EXPECT_EQ(finding.times(), 4);
+  EXPECT_EQ(finding.fused().bytes(), 3 * 4 * 3000);
+  EXPECT_EQ(finding.unfused().bytes(), 2 * 3 * 4 * 3000);
+  EXPECT_EQ(finding.bytes_ratio(), 2);
+  EXPECT_FALSE(finding.bytes_counted());
+  EXPECT_EQ(finding.fused().sweep_id(), tuned.id());
+  EXPECT_GT(finding.fused().latency_ns(), 0);
+  // The kernel of n // 2 elements was never tuned.
+  EXPECT_EQ(finding.sequence(0).sweep_id(), 0);
+  EXPECT_EQ(finding.unfused().latency_ns(), 0);
+  EXPECT_EQ(finding.time_ratio(), 0);
+  // Ceilings were measured before the sweep. A step is the rest eight times, and four sums.
+  const double sum_ns = finding.fused().floor_ns();
+  ASSERT_GT(sum_ns, 0);
+  EXPECT_NEAR(report.fused_step().floor_ns(), 8 * report.parts(0).floor_ns() + 4 * sum_ns, 1e-3);
+  EXPECT_NEAR(report.unfused_step().floor_ns(),
+              8 * report.parts(0).floor_ns() + 4 * finding.unfused().floor_ns(), 1e-3);
+  EXPECT_GT(report.fused_step().measured_share(), 0);
+  EXPECT_THAT(report.notes(), testing::Contains(HasSubstr("has no counters")));
+
+  (*request.mutable_sizes())["n"] = 6000;
+  ASSERT_TRUE(Call(*reports_, &v1::ReportService::Stub::GetFusionReport, request, &report).ok());
+  EXPECT_EQ(report.fusions(0).fused().sweep_id(), 0);
+  // The half is what was tuned.
+  EXPECT_EQ(report.fusions(0).sequence(0).sweep_id(), tuned.id());
+}
+
+TEST_F(ReportServiceTest, TheCataloguesFusionsHaveWorkOnTheCpu) {
+  v1::GetFusionReportRequest request;
+  request.set_device("cpu");
+  v1::FusionReport report;
+  const grpc::Status status =
+      Call(*reports_, &v1::ReportService::Stub::GetFusionReport, request, &report);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_GE(report.fusions_size(), 4);
+  for (const v1::FusionFinding& finding : report.fusions()) {
+    EXPECT_GT(finding.bytes_ratio(), 1) << finding.name();
+    EXPECT_FALSE(finding.doc().empty()) << finding.name();
+  }
+  for (const v1::FusedWork& part : report.parts()) EXPECT_GT(part.bytes(), 0) << part.name();
+}
+
+TEST_F(ReportServiceTest, MistakesInATableOfFusionsHaveTheirPlace) {
+  const auto error = [](const std::string& from, const std::string& to) {
+    v1::GetFusionReportRequest request;
+    request.set_table_text(absl::StrReplaceAll(kTable, {{from, to}}));
+    request.set_device("cpu");
+    v1::FusionReport report;
+    return Call(*reports_, &v1::ReportService::Stub::GetFusionReport, request, &report)
+        .error_message();
+  };
+  EXPECT_THAT(error("name: \"sums\" times", "title: \"sums\" times"),
+              HasSubstr("fusions.textproto:8:"));
+  EXPECT_THAT(error("value: \"n // 2\"", "value: \"m // 2\""), HasSubstr("'add'"));
+  EXPECT_THAT(error("kernel: \"softmax\"", "kernel: \"sofmax\""), HasSubstr("softmax"));
+  EXPECT_THAT(error("key: \"cols\"", "key: \"columns\""), HasSubstr("'rest'"));
+  EXPECT_THAT(error("times: \"2 * layers\"", "times: \"0 - layers\""), HasSubstr("below zero"));
+  v1::GetFusionReportRequest request;
+  request.set_table_text(kTable);
+  request.set_device("cpu");
+  (*request.mutable_sizes())["m"] = 1;
+  v1::FusionReport report;
+  EXPECT_THAT(Call(*reports_, &v1::ReportService::Stub::GetFusionReport, request, &report)
+                  .error_message(),
+              HasSubstr("has no size 'm'; it has: n layers"));
+}
+
 }  // namespace
 }  // namespace tune::server

@@ -157,10 +157,31 @@ TEST_F(KernelDataTest, MistakesAreToldWithTheirPlace) {
        "has the fill CSR_OFFSETS"},
       {{{"kind: UNIFORM high_expression: \"vocab\"", "kind: LOWER_TRIANGULAR"}},
        "the last two dimensions"},
+      {{{"kind: UNIFORM high_expression: \"vocab\"", "kind: OFFSETS"}},
+       "lengths: an expression is needed"},
+      {{{"kind: UNIFORM high_expression: \"vocab\"", "kind: IOTA lengths: \"[n]\""}},
+       "only the fill OFFSETS takes it"},
   };
   for (const auto& c : kCases) {
     EXPECT_THAT(std::string(Make(c.edits).status().message()), HasSubstr(c.message));
   }
+}
+
+TEST_F(KernelDataTest, OffsetsAreOfPiecesWhoseLengthsAreExpressions) {
+  const auto make = [](const std::string& lengths) {
+    return Make({{"kind: UNIFORM high_expression: \"vocab\"",
+                  absl::StrCat("kind: OFFSETS lengths: \"", lengths, "\"")}});
+  };
+  const ProblemPlan plan = ProblemOf(**make("[vocab, 2 * n]")).value();
+  EXPECT_EQ(plan.buffers[1].fill.kind, Fill::Kind::kOffsets);
+  EXPECT_THAT(plan.buffers[1].fill.lengths, ElementsAre(100, 16));
+  const auto mistake = [&](const std::string& lengths) {
+    return std::string(ProblemOf(**make(lengths)).status().message());
+  };
+  EXPECT_THAT(mistake("[n, -1]"), HasSubstr("x.fill.lengths: -1 is no length"));
+  EXPECT_THAT(mistake("[n / 3]"), HasSubstr("is no length"));
+  EXPECT_THAT(mistake("n"), HasSubstr("a list"));
+  EXPECT_THAT(mistake("[]"), HasSubstr("the list is empty"));
 }
 
 // What numpy.save writes.
@@ -226,6 +247,14 @@ TEST(StructuredFillTest, HaveTheirStructure) {
   buffer.fill = {.kind = Fill::Kind::kLowerTriangular, .rows = 10, .columns = 10};
   const std::vector<float> matrix = ElementsOf<float>(buffer);
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(matrix[i] != 0, i % 10 <= i / 10 % 10) << i;
+}
+
+TEST(StructuredFillTest, OffsetsBeginTheirListAgain) {
+  const BufferPlan buffer = {.name = "first",
+                             .dtype = DType::kI64,
+                             .count = 6,
+                             .fill = {.kind = Fill::Kind::kOffsets, .lengths = {5, 0, 7}}};
+  EXPECT_THAT(ElementsOf<int64_t>(buffer), ElementsAre(0, 5, 5, 12, 17, 17));
 }
 
 TEST(StructuredFillTest, TheColumnsOfASparseMatrixFitItsOffsets) {
