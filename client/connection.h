@@ -39,11 +39,17 @@ enum class Need {
   kKernels,  // the catalogue, compilers, spaces: no store
 };
 
+// What the server in this process compiles with; of a daemon its operator decides.
+struct HostTools {
+  std::vector<std::string> include_roots;  // NAME=DIR, as tunerd's flag
+  std::string triton_python;               // empty: the first that is found; as tunerd's flag
+  std::string numpy_python;                // the same
+};
+
 // What tunectl can start in its own process.
 struct EmbeddedServers {
-  // `include_roots`: NAME=DIR, as tunerd's flag.
   std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>(
-      Need, const std::vector<std::string>& include_roots)>
+      Need, const HostTools& tools)>
       daemon;
   StartEmbedded replay;  // recorded spaces; holds no state and no device
 };

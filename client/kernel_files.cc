@@ -73,7 +73,7 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
   }
 
   std::set<std::string> names(spec.headers().begin(), spec.headers().end());
-  names.insert({spec.source(), spec.reference().source()});
+  names.insert({spec.source(), spec.reference().source(), spec.checker().source()});
   names.erase("");
   const std::set<std::string> data = DataFilesOf(spec);
   if (names.size() + data.size() > kMaxFiles) {

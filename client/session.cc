@@ -13,13 +13,13 @@ absl::StatusOr<Connection*> Session::Connect(Need need) {
   if (connection_ == nullptr) {
     auto connection =
         Connection::Open(address, tls, daemon_user,
-                         [&] { return embedded_.daemon(need, include_roots); });
+                         [&] { return embedded_.daemon(need, tools); });
     if (!connection.ok()) return connection.status();
-    if (!(*connection)->embedded() && !include_roots.empty()) {
+    if (!(*connection)->embedded() && !tools.include_roots.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the daemon at ", (*connection)->address(),
                        " decides what kernels may include: start it with --include-root ",
-                       include_roots[0], ", and leave the flag out here"));
+                       tools.include_roots[0], ", and leave the flag out here"));
     }
     connection_ = *std::move(connection);
   }

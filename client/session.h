@@ -29,7 +29,7 @@ class Session {
   std::string address;
   TlsFiles tls;
   std::string daemon_user;
-  std::vector<std::string> include_roots;  // NAME=DIR, of a server in this process
+  HostTools tools;
   bool json = false;  // the command prints JSON, and after an error what programs can act on
   std::map<std::string, std::string> dims;
   // Google Benchmark's own, "--benchmark_...", for the command bench.

@@ -28,11 +28,9 @@ std::string HowToShare(const std::string& owner, const std::string& state_dir) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(
-    StoreUse store_use, const std::vector<std::string>& include_roots) {
+absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(ServerOptions options) {
   RETURN_IF_ERROR(StartLog("error", LogFormat::kText));
-  ServerOptions options{
-      .store_use = store_use, .embedded = true, .include_roots = include_roots};
+  options.embedded = true;
   ASSIGN_OR_RETURN(options.state_dir, DefaultStateDir());
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
   if (!absl::IsFailedPrecondition(server.status())) return server;

@@ -3,18 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/server.h"
 
 namespace tune::server {
 
-// Starts it on the default state folder, reachable through InProcessChannel only, logging nothing
-// below warnings. FAILED_PRECONDITION if it is to own the folder and another process does; says how
-// to share.
-absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(
-    StoreUse store_use, const std::vector<std::string>& include_roots);
+// Starts it with these options on the default state folder, reachable through InProcessChannel
+// only, logging nothing below warnings. FAILED_PRECONDITION if it is to own the folder and another
+// process does; says how to share.
+absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(ServerOptions options);
 
 }  // namespace tune::server

@@ -157,6 +157,7 @@ absl::Status Server::Parts::OpenState() {
                                              .limits = options.limits,
                                              .include_roots = std::move(include_roots),
                                              .triton_python = options.triton_python,
+                                             .numpy_python = options.numpy_python,
                                              .allow_weak_walls = options.allow_weak_walls,
                                              .compile_deadline = options.compile_deadline,
                                              .prepare_deadline = options.prepare_deadline,

@@ -41,6 +41,7 @@ struct ServerOptions {
   std::vector<std::string> include_roots;  // NAME=DIR: folders that kernels may include from
   bool drop_damaged_log = false;  // see db::StoreOptions
   std::string triton_python;  // a Python that has Triton; empty: the first that is found
+  std::string numpy_python;   // one that has NumPy; the same
   bool allow_weak_walls = false;  // kernels may run where walls around workers are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(120);

@@ -46,8 +46,11 @@ int main(int argc, char** argv) {
   return tune::client::RunTunectl(
       argc, argv,
       {.daemon =
-           [](tune::client::Need need, const std::vector<std::string>& include_roots) {
-             return Embed(tune::server::StartEmbedded(StoreUseFor(need), include_roots));
+           [](tune::client::Need need, const tune::client::HostTools& tools) {
+             return Embed(tune::server::StartEmbedded({.store_use = StoreUseFor(need),
+                                                       .include_roots = tools.include_roots,
+                                                       .triton_python = tools.triton_python,
+                                                       .numpy_python = tools.numpy_python}));
            },
        .replay = [] { return Embed(tune::server::ReplayServer::Start()); }});
 }

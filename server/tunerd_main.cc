@@ -136,6 +136,9 @@ int main(int argc, char** argv) {
   app.add_option("--triton-python", options.triton_python,
                  "A Python that has Triton; without it the first that is found")
       ->envname("TUNE_TRITON_PYTHON");
+  app.add_option("--numpy-python", options.numpy_python,
+                 "A Python that has NumPy; without it the first that is found")
+      ->envname("TUNE_NUMPY_PYTHON");
   app.add_option("--log-level", log_level, "debug, info, warn, error, off")->capture_default_str();
   app.add_flag("--log-json", log_json, "One JSON object a line");
   app.set_version_flag("--version", TUNE_VERSION);

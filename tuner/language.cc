@@ -36,6 +36,11 @@ const std::vector<LanguageTraits>& Languages() {
        .has_macros = false,
        .is_text = false,
        .on_host = false},
+      {.language = Language::kNumpy,
+       .name = "NumPy",
+       .has_macros = false,
+       .runs_on_host = true,
+       .suffix = ".py"},
   };
   return *kLanguages;
 }
@@ -52,7 +57,7 @@ bool IsForeignFile(Language language, const std::string& file) {
   const std::vector<LanguageTraits>& all = Languages();
   return std::any_of(all.begin(), all.end(), [&](const LanguageTraits& other) {
     return other.language != language && !other.suffix.empty() &&
-           absl::EndsWith(file, other.suffix);
+           other.suffix != TraitsOf(language).suffix && absl::EndsWith(file, other.suffix);
   });
 }
 

@@ -11,7 +11,7 @@
 namespace tune {
 
 // Sent between the daemon and its workers: do not renumber.
-enum class Language { kCuda = 1, kPtx = 2, kTriton = 3, kTtir = 4, kCubin = 5 };
+enum class Language { kCuda = 1, kPtx = 2, kTriton = 3, kTtir = 4, kCubin = 5, kNumpy = 6 };
 
 struct LanguageTraits {
   Language language = Language::kCuda;
@@ -24,6 +24,8 @@ struct LanguageTraits {
   bool on_host = true;  // some compiler makes code for the CPU device of it
   // Blocks, clusters and shared memory are the compiler's to choose: a spec says the grid alone.
   bool launched_as_compiled = false;
+  // References alone: its functions run on the host, and nothing is compiled.
+  bool runs_on_host = false;
   // Its compiler's options that params and defines of the same name set, with their defaults.
   // Empty: left out where nothing sets it.
   std::vector<std::pair<std::string, std::string>> options;

@@ -21,6 +21,8 @@ double WrittenBytes(const ProblemPlan& plan) {
   return bytes;
 }
 
+std::string ReferenceBufferName(const std::string& output) { return "reference." + output; }
+
 CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit) {
   CompilePlan one = plan;
   one.more.clear();

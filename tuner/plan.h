@@ -51,26 +51,6 @@ struct ArgumentHint {
 };
 TUNE_FIELDS(ArgumentHint, name, type, divisor, is_one);
 
-// One compilation, which makes one artifact.
-struct CompilePlan {
-  Language language = Language::kCuda;
-  std::string target;       // "cpu", "sm_90a"
-  std::string source_name;  // "softmax.cu"
-  std::string source_text;
-  std::vector<SourceFile> headers;
-  // -Dname=value, in order; in a language with constants, their values as Python writes them.
-  std::vector<std::pair<std::string, std::string>> defines;
-  std::vector<std::string> options;  // on the allow-list only
-  // Kernels of the artifact that are launched, each once: "softmax", "ops::sum<128, float>".
-  std::vector<std::string> entries;
-  std::vector<ArgumentHint> arguments;  // of the entry, where the language compiles for them
-  std::vector<CompileSymbol> symbols;
-  std::vector<std::string> include_roots;  // names that the operator gave to folders
-  std::vector<CompileUnit> more;           // units 1, 2, ...; the source above is unit 0
-};
-TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
-            entries, arguments, symbols, include_roots, more);
-
 // Sent between the daemon and its workers, as Fill::Kind is: do not renumber.
 enum class Role { kInput = 1, kOutput = 2, kInOut = 3, kScratch = 4 };
 
@@ -103,8 +83,9 @@ struct BufferPlan {
   int64_t count = 0;  // elements
   Role role = Role::kInput;
   Fill fill;
+  std::vector<int64_t> shape;  // slowest dimension first; empty: of one dimension
 };
-TUNE_FIELDS(BufferPlan, name, dtype, count, role, fill);
+TUNE_FIELDS(BufferPlan, name, dtype, count, role, fill, shape);
 
 struct ScalarPlan {
   std::string name;
@@ -112,6 +93,46 @@ struct ScalarPlan {
   Value value;
 };
 TUNE_FIELDS(ScalarPlan, name, dtype, value);
+
+// Elements of a buffer that the user sent, or that are right for it.
+struct BufferFile {
+  std::string buffer;
+  DType dtype = DType::kF32;
+  std::string elements;   // little endian
+  bool expected = false;  // what is right; else what the buffer is filled with
+};
+TUNE_FIELDS(BufferFile, buffer, dtype, elements, expected);
+
+// A function on the host that computes what is right of a problem: what it is called with.
+struct HostCall {
+  std::vector<BufferPlan> buffers;  // inputs, in-outs and outputs, in the order of the args
+  std::vector<ScalarPlan> scalars;  // dims among them
+  std::vector<BufferFile> files;    // what inputs are filled with
+  uint64_t seed = 0;
+  DType wide = DType::kF64;  // of its floating results
+};
+TUNE_FIELDS(HostCall, buffers, scalars, files, seed, wide);
+
+// One compilation, which makes one artifact.
+struct CompilePlan {
+  Language language = Language::kCuda;
+  std::string target;       // "cpu", "sm_90a"
+  std::string source_name;  // "softmax.cu"
+  std::string source_text;
+  std::vector<SourceFile> headers;
+  // -Dname=value, in order; in a language with constants, their values as Python writes them.
+  std::vector<std::pair<std::string, std::string>> defines;
+  std::vector<std::string> options;  // on the allow-list only
+  // Kernels of the artifact that are launched, each once: "softmax", "ops::sum<128, float>".
+  std::vector<std::string> entries;
+  std::vector<ArgumentHint> arguments;  // of the entry, where the language compiles for them
+  std::vector<CompileSymbol> symbols;
+  std::vector<std::string> include_roots;  // names that the operator gave to folders
+  std::vector<CompileUnit> more;           // units 1, 2, ...; the source above is unit 0
+  HostCall call;  // of the entry, in a language that runs on the host instead of being compiled
+};
+TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
+            entries, arguments, symbols, include_roots, more, call);
 
 // A CUtensorMap over a buffer; sizes fastest dimension first.
 struct TensorMapPlan {
@@ -188,27 +209,28 @@ struct Program {
 };
 TUNE_FIELDS(Program, steps, binary, symbols);
 
-// Elements of a buffer that the user sent, or that are right for it.
-struct BufferFile {
-  std::string buffer;
-  DType dtype = DType::kF32;
-  std::string elements;   // little endian
-  bool expected = false;  // what is right; else what the buffer is filled with
-};
-TUNE_FIELDS(BufferFile, buffer, dtype, elements, expected);
-
 // What stays the same for every variant of a problem on one device: buffers, reference, work.
 struct ProblemPlan {
   std::vector<BufferPlan> buffers;
   // Of one step; its output buffers have the reference's dtype. Without steps where files hold all
   // that is right.
   ProgramPlan reference;
+  // Instead of it: what computes on the host what is right. Without entries where there is none,
+  // and once its results are among `files`.
+  CompilePlan host_reference;
+  // Of one step. What judges a launch, in the place of comparing elements; without steps: none.
+  ProgramPlan checker;
+  std::string checker_binary;  // once it is compiled
   // By the dtype of the tuned kernel's buffer.
   std::vector<std::pair<DType, TolerancePlan>> tolerances;
   std::vector<std::pair<std::string, TolerancePlan>> buffer_tolerances;  // these go first
   std::vector<BufferFile> files;
   WorkPlan work;
 };
+
+// What a checker's steps call the reference's buffer of an output, and where it tells its faults.
+std::string ReferenceBufferName(const std::string& output);
+inline constexpr char kFaultsBuffer[] = "tune.faults";
 
 // A unit of a compilation as one of its own; 0 is the source, others are those of `more`.
 CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit);

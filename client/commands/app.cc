@@ -42,12 +42,18 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
   app.add_option("--daemon-user", session.daemon_user,
                  "User, beside you and root, whose daemon is trusted at a unix socket")
       ->envname("TUNE_DAEMON_USER");
-  app.add_option("--include-root", session.include_roots,
+  app.add_option("--include-root", session.tools.include_roots,
                  "NAME=DIR: a folder of headers that kernels may include from, by include_roots of "
                  "their specs; without a daemon, which has a flag of its own. May be given several "
                  "times")
       ->type_name("NAME=DIR")
       ->allow_extra_args(false);
+  app.add_option("--triton-python", session.tools.triton_python,
+                 "A Python that has Triton, where there is no daemon; else the first that is found")
+      ->envname("TUNE_TRITON_PYTHON");
+  app.add_option("--numpy-python", session.tools.numpy_python,
+                 "A Python that has NumPy, where there is no daemon; else the first that is found")
+      ->envname("TUNE_NUMPY_PYTHON");
   app.add_option("--tls-ca", session.tls.ca, "CA certificates that vouch for the daemon (PEM)");
   app.add_option("--tls-cert", session.tls.certificate, "Our certificate (PEM)");
   app.add_option("--tls-key", session.tls.key, "Our private key (PEM)");

@@ -201,7 +201,20 @@ absl::Status ComparisonWork::CompileOne(Candidate& candidate, const Cancelled& c
     RETURN_IF_ERROR(
         compile(program.problem.reference, "the reference: ", program.reference_binary));
   }
+  if (row.outcome == Outcome::kOk) RETURN_IF_ERROR(CompleteProblem(candidate, cancelled));
   candidate.runs = row.outcome == Outcome::kOk;
+  return absl::OkStatus();
+}
+
+absl::Status ComparisonWork::CompleteProblem(Candidate& candidate,
+                                             const Cancelled& cancelled) const {
+  const Compilers& compilers = workers_.compilers();
+  ProblemPlan& problem = candidate.program.problem;
+  absl::Status status = compilers.CompileChecker(problem, cancelled);
+  if (status.ok()) status = compilers.ComputeReference(problem, plan_.run.seed, cancelled);
+  if (!absl::IsInvalidArgument(status)) return status;
+  candidate.row.outcome = Outcome::kCompileFailed;
+  candidate.row.message = Shortened(std::string(status.message()));
   return absl::OkStatus();
 }
 

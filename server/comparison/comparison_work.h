@@ -46,6 +46,8 @@ class ComparisonWork : public JobWork {
   absl::Status Plan(size_t place, Candidates& candidates) const;
   absl::Status Compile(Candidates& candidates, const Cancelled& cancelled) const;
   absl::Status CompileOne(Candidate& candidate, const Cancelled& cancelled) const;
+  // Its checker, and what its reference computes on the host.
+  absl::Status CompleteProblem(Candidate& candidate, const Cancelled& cancelled) const;
   absl::Status Agree(Candidates& candidates);
   absl::Status StoreCandidates(size_t place, Candidates& candidates);
   absl::Status MeasureRound(uint32_t round, Candidates& candidates);

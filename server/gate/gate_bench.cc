@@ -23,9 +23,10 @@ bool IsVariantsFault(const absl::Status& status) {
 
 }  // namespace
 
-GateBench::GateBench(const DeviceSupervisor& device, const SamplePolicy& policy, uint64_t seed,
-                     const Cancelled& cancelled)
+GateBench::GateBench(const DeviceSupervisor& device, const Compilers& compilers,
+                     const SamplePolicy& policy, uint64_t seed, const Cancelled& cancelled)
     : supervisors_{device.MakeTwin("base"), device.MakeTwin("head")},
+      compilers_(compilers),
       policy_(policy),
       cancelled_(cancelled),
       random_(seed) {}
@@ -54,8 +55,11 @@ absl::StatusOr<std::string> GateBench::Prepare(Side side, const GateVariant& var
                                                        .dtype = DType::kU8,
                                                        .count = bytes,
                                                        .role = Role::kScratch});
-  const absl::Status prepared =
-      SupervisorOf(side).Prepare(plan, variant.reference_binary, seed, cancelled_);
+  // Its inputs are this round's, so its results are, too.
+  absl::Status prepared = compilers_.ComputeReference(plan, seed, cancelled_);
+  if (prepared.ok()) {
+    prepared = SupervisorOf(side).Prepare(plan, variant.reference_binary, seed, cancelled_);
+  }
   if (prepared.ok()) return "";
   if (!IsVariantsFault(prepared)) return prepared;
   return absl::StrCat(gate::ToText(side), ": ", prepared.message(),

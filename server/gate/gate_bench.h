@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/gate.h"
+#include "server/supervision/compilers.h"
 #include "server/supervision/device_supervisor.h"
 #include "tuner/gate/round.h"
 
@@ -28,9 +29,9 @@ struct GateVariant {
 // Not thread-safe. The caller has the device's turn.
 class GateBench {
  public:
-  // `device` must outlive the bench.
-  GateBench(const DeviceSupervisor& device, const SamplePolicy& policy, uint64_t seed,
-            const Cancelled& cancelled);
+  // `device` and `compilers` must outlive the bench.
+  GateBench(const DeviceSupervisor& device, const Compilers& compilers, const SamplePolicy& policy,
+            uint64_t seed, const Cancelled& cancelled);
 
   // Two fresh processes. `pair`: false starts only the head's.
   absl::Status Renew(bool pair);
@@ -52,6 +53,7 @@ class GateBench {
   absl::StatusOr<bool> MeasureLeg(Side side, const GateVariant& variant, Outcome& outcome);
 
   const std::array<std::unique_ptr<DeviceSupervisor>, 2> supervisors_;
+  const Compilers& compilers_;
   const SamplePolicy policy_;
   const Cancelled& cancelled_;
   std::mt19937_64 random_;

@@ -59,6 +59,15 @@ struct Candidate {
   db::GateKernelRow row;
 };
 
+// All there are.
+std::vector<GateVariant*> VariantsOf(Candidate& candidate) {
+  std::vector<GateVariant*> variants;
+  if (candidate.base) variants.push_back(&*candidate.base);
+  variants.push_back(&candidate.head);
+  if (candidate.recovery) variants.push_back(&*candidate.recovery);
+  return variants;
+}
+
 // Those that have a reference.
 std::vector<GateVariant*> SidesOf(Candidate& candidate) {
   std::vector<GateVariant*> sides;
@@ -91,6 +100,7 @@ class GateRun {
   absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
+  absl::Status CompileCheckers(Candidate& candidate);
   // What is launched, and how.
   void Keep(CompileResult& result, ProgramPlan& plan, std::string& binary);
   void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
@@ -290,9 +300,21 @@ absl::Status GateRun::CompileReferences() {
         candidate.row.fault = ReferenceFault(side->problem, result);
       }
     }
+    RETURN_IF_ERROR(CompileCheckers(candidate));
     if (!candidate.recovery) continue;
     candidate.recovery->reference_binary = candidate.head.reference_binary;
     candidate.recovery->problem.reference.steps = candidate.head.problem.reference.steps;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GateRun::CompileCheckers(Candidate& candidate) {
+  for (GateVariant* side : VariantsOf(candidate)) {
+    const absl::Status compiled =
+        workers_.compilers().CompileChecker(side->problem, cancelled_);
+    if (compiled.ok()) continue;
+    if (!absl::IsInvalidArgument(compiled)) return compiled;
+    if (candidate.row.fault.empty()) candidate.row.fault = std::string(compiled.message());
   }
   return absl::OkStatus();
 }
@@ -302,9 +324,7 @@ absl::Status GateRun::StoreKernels() {
     candidate.row.run_id = plan_.run.id;
     ASSIGN_OR_RETURN(candidate.row.id, store_.AddGateKernel(candidate.row));
     // What is left of the texts is of no more use.
-    for (GateVariant* side : {candidate.base ? &*candidate.base : nullptr, &candidate.head,
-                              candidate.recovery ? &*candidate.recovery : nullptr}) {
-      if (side == nullptr) continue;
+    for (GateVariant* side : VariantsOf(candidate)) {
       side->plan.compile = {};
       side->problem.reference.compile = {};
     }
@@ -425,7 +445,8 @@ absl::Status GateRun::Go() {
   ASSIGN_OR_RETURN(plan_.run.id, store_.AddGateRun(plan_.run));
   RETURN_IF_ERROR(StoreKernels());
   ASSIGN_OR_RETURN(quiet_, context_.Quiet());
-  bench_.emplace(*device_, LegPolicy(traits_.target, plan_.run.cache_mode, plan_.leg_seconds),
+  bench_.emplace(*device_, workers_.compilers(),
+                 LegPolicy(traits_.target, plan_.run.cache_mode, plan_.leg_seconds),
                  random_(), cancelled_);
   if (plan_.run.kind == db::GateKind::kHistory) return TimeHeads();
   RETURN_IF_ERROR(Decide());

@@ -48,6 +48,7 @@ absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, con
   };
   add({.message = WhyWorkIsTooLittle(plan), .certain = false});
   if (!plan.reference.steps.empty()) check(plan.reference);
+  if (!plan.checker.steps.empty()) check(plan.checker);
   ASSIGN_OR_RETURN(const Config config, kernel.Defaults(problem, traits));
   ASSIGN_OR_RETURN(const ProgramPlan program, kernel.PlanProgram(problem, traits, config));
   check(program);

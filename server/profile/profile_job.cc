@@ -210,7 +210,8 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
       absl::StrCat("compiling ", items_.size(), items_.size() == 1 ? " config" : " configs"));
   const Compilers& compilers = tools_.workers.compilers();
   ASSIGN_OR_RETURN(reference_binary_,
-                   compilers.CompileReference(workload_.plan, context.cancelled()));
+                   compilers.CompileReference(workload_.plan, request_.seed(),
+                                               context.cancelled()));
   for (Item& item : items_) {
     absl::StatusOr<ProgramPlan> plan =
         workload_.kernel().PlanProgram(key_.problem, workload_.traits(), item.profile.config);

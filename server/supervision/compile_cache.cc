@@ -18,6 +18,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "server/worker/convert.h"
 #include "tune/worker/v1/worker.pb.h"
@@ -133,6 +135,29 @@ std::vector<Entry> ListEntries(const std::string& dir) {
   return entries;
 }
 
+// What a function on the host computes follows from what it is given.
+void AppendCall(std::string& text, const HostCall& call) {
+  AppendField(text, absl::StrCat(call.seed, " ", ToText(call.wide)));
+  AppendField(text, absl::StrCat(call.buffers.size()));
+  for (const BufferPlan& buffer : call.buffers) {
+    const Fill& fill = buffer.fill;
+    AppendField(text, buffer.name);
+    AppendField(text, absl::StrCat(ToText(buffer.dtype), " ", absl::StrJoin(buffer.shape, " ")));
+    AppendField(text, absl::StrFormat("%d %d %a %a %d %d", static_cast<int>(buffer.role),
+                                      static_cast<int>(fill.kind), fill.low, fill.high, fill.rows,
+                                      fill.columns));
+    AppendField(text, fill.key);
+  }
+  for (const ScalarPlan& scalar : call.scalars) {
+    AppendField(text, scalar.name);
+    AppendField(text, ToText(scalar.value));
+  }
+  for (const BufferFile& file : call.files) {
+    AppendField(text, file.buffer);
+    AppendField(text, file.elements);
+  }
+}
+
 }  // namespace
 
 std::string CompileKey(const CompilePlan& plan, const std::string& compiler_version) {
@@ -162,6 +187,7 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
     AppendField(text, argument.type);
     AppendField(text, absl::StrCat(argument.divisor, " ", argument.is_one ? 1 : 0));
   }
+  if (TraitsOf(plan.language).runs_on_host) AppendCall(text, plan.call);
   return Sha256Hex(text);
 }
 

@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kPatience(20);
 constexpr size_t kQueuedPerWorker = 4;
 constexpr size_t kMessageBytesMax = 4096;
 constexpr char kReference[] = "reference";
+constexpr char kChecker[] = "checker";
 
 // Collects what comes of compiles that run at the same time. Thread-safe.
 class Collector {
@@ -79,13 +80,13 @@ class Collector {
 
   void Count(const std::string& variant, std::string message) {
     if (message.size() > kMessageBytesMax) message.resize(kMessageBytesMax);
-    const bool is_reference = variant == kReference;
+    const bool is_config = variant != kReference && variant != kChecker;
     if (!message.empty()) {
       hooks_.found(variant, message);
-    } else if (!is_reference) {
+    } else if (is_config) {
       ++well_;
     }
-    if (!is_reference) hooks_.progress(++done_);
+    if (is_config) hooks_.progress(++done_);
   }
 
   const Compilers& compilers_;
@@ -113,6 +114,13 @@ absl::StatusOr<uint64_t> CompileOnly(const Kernel& kernel, const Problem& proble
     collector.Skip(kReference, std::string(problem_plan.status().message()));
   } else if (!problem_plan->reference.steps.empty()) {
     collector.Submit(kReference, problem_plan->reference);
+  }
+  if (problem_plan.ok() && !problem_plan->checker.steps.empty()) {
+    collector.Submit(kChecker, problem_plan->checker);
+  }
+  // It is called: nothing else tells whether it can be.
+  if (problem_plan.ok() && !problem_plan->host_reference.entries.empty()) {
+    collector.Submit(kReference, {.compile = problem_plan->host_reference});
   }
   for (const Config& config : configs) {
     absl::StatusOr<ProgramPlan> plan = kernel.PlanProgram(problem, traits, config);

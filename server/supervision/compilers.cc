@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/device/compile_request.h"
+#include "tuner/device/host_call.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
@@ -33,6 +34,7 @@ std::string PairsText(const std::vector<Toolchain>& toolchains) {
 }
 
 void HoldAgainstSteps(ProgramPlan program, CompileResult& result) {
+  if (TraitsOf(program.compile.language).runs_on_host) return;  // nothing is launched
   const absl::Status fits = FitSteps(result.artifact, program);
   result.steps = std::move(program.steps);
   result.symbols = std::move(program.symbols);
@@ -110,7 +112,7 @@ std::vector<CompilePool*> Compilers::PromptPoolsFor(const std::string& target) c
   std::vector<CompilePool*> pools = PoolsFor(target);
   std::erase_if(pools, [&](const CompilePool* pool) {
     return std::any_of(toolchains_.begin(), toolchains_.end(), [&](const Toolchain& toolchain) {
-      return toolchain.pool.get() == pool && toolchain.front != nullptr;
+      return toolchain.pool.get() == pool && toolchain.searches;
     });
   });
   return pools;
@@ -193,8 +195,10 @@ void Compilers::Withdraw(const void* owner) const {
   }
 }
 
-absl::StatusOr<std::string> Compilers::CompileReference(ProblemPlan& problem,
+absl::StatusOr<std::string> Compilers::CompileReference(ProblemPlan& problem, uint64_t seed,
                                                         const Cancelled& cancelled) const {
+  RETURN_IF_ERROR(CompileChecker(problem, cancelled));
+  RETURN_IF_ERROR(ComputeReference(problem, seed, cancelled));
   if (problem.reference.steps.empty()) return "";
   ASSIGN_OR_RETURN(CompileResult result, Compile(problem.reference, cancelled));
   problem.reference.steps = std::move(result.steps);
@@ -202,6 +206,39 @@ absl::StatusOr<std::string> Compilers::CompileReference(ProblemPlan& problem,
   Artifact& artifact = result.artifact;
   if (artifact.outcome == Outcome::kOk) return std::move(artifact.binary);
   return absl::InvalidArgumentError(ReferenceFault(problem, result));
+}
+
+absl::Status Compilers::ComputeReference(ProblemPlan& problem, uint64_t seed,
+                                         const Cancelled& cancelled) const {
+  CompilePlan& plan = problem.host_reference;
+  if (plan.entries.empty()) return absl::OkStatus();
+  plan.call.seed = seed;
+  ASSIGN_OR_RETURN(CompilePool * pool, PoolFor(plan.language, plan.target));
+  ASSIGN_OR_RETURN(const CompileResult result, pool->Compile(plan, cancelled));
+  const Artifact& artifact = result.artifact;
+  if (artifact.outcome != Outcome::kOk) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the reference in ", ToText(plan.language), ": ",
+        artifact.log.substr(0, kMaxTrialMessageBytes / 2)));
+  }
+  RETURN_IF_ERROR(TakeResults(plan.call, artifact.binary, problem.files));
+  plan = {};
+  return absl::OkStatus();
+}
+
+absl::Status Compilers::CompileChecker(ProblemPlan& problem, const Cancelled& cancelled) const {
+  ProgramPlan& checker = problem.checker;
+  if (checker.steps.empty() || !problem.checker_binary.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(CompileResult result, Compile(checker, cancelled));
+  if (result.artifact.outcome != Outcome::kOk) {
+    const std::string log = result.artifact.log.substr(0, kMaxTrialMessageBytes / 2);
+    if (result.misfit) return absl::InvalidArgumentError(absl::StrCat("the checker: ", log));
+    return absl::InvalidArgumentError(absl::StrCat("the checker does not compile for ",
+                                                   checker.compile.target, ":\n", log));
+  }
+  checker = {.steps = std::move(result.steps), .symbols = std::move(result.symbols)};
+  problem.checker_binary = std::move(result.artifact.binary);
+  return absl::OkStatus();
 }
 
 std::string ReferenceFault(const ProblemPlan& problem, const CompileResult& result) {
@@ -214,7 +251,13 @@ std::string ReferenceFault(const ProblemPlan& problem, const CompileResult& resu
 absl::StatusOr<CompilePause> Compilers::PauseHost(const std::string& target,
                                               const Cancelled& cancelled) const {
   if (!ProfileOfTarget(target).is_host) return CompilePause();
-  return CompilePause::Take(PoolsFor(target), cancelled);
+  std::vector<CompilePool*> pools;
+  for (const Toolchain& toolchain : toolchains_) {
+    // Who measures may wait for a reference that runs on the host.
+    const bool runs = TraitsOf(toolchain.languages[0]).runs_on_host;
+    if (toolchain.for_host && !runs) pools.push_back(toolchain.pool.get());
+  }
+  return CompilePause::Take(pools, cancelled);
 }
 
 uint64_t Compilers::worker_restarts() const {

@@ -20,6 +20,7 @@ namespace tune::server {
 // A program that compiles, with its workers.
 struct Toolchain {
   bool for_host = false;  // for the CPU device; else for GPUs
+  bool searches = false;  // its program looks for a Python before it tells its versions
   std::vector<Language> languages;
   std::unique_ptr<CompilePool> pool;
   // Workers that make, of a source in the first of the languages, the text in the second of them
@@ -67,8 +68,14 @@ class Compilers {
   // The binary of a problem's reference, whose steps become those that launch it; empty where files
   // hold all that is right. INVALID_ARGUMENT, with the log: it does not compile, or its steps do
   // not fit it.
-  absl::StatusOr<std::string> CompileReference(ProblemPlan& problem,
+  absl::StatusOr<std::string> CompileReference(ProblemPlan& problem, uint64_t seed,
                                                const Cancelled& cancelled) const;
+  // Parts of CompileReference, with its errors; nothing where there is none such, or no more. The
+  // problem's checker is compiled into it. What the reference on the host computes for the inputs
+  // of a seed becomes files of the problem.
+  absl::Status CompileChecker(ProblemPlan& problem, const Cancelled& cancelled) const;
+  absl::Status ComputeReference(ProblemPlan& problem, uint64_t seed,
+                                const Cancelled& cancelled) const;
 
   // Holds still whoever compiles for the CPU while a device of a host's target measures. Compilers
   // of GPUs are never held: for other targets, nothing is. CANCELLED as CompilePool::Pause.

@@ -46,6 +46,14 @@ RunReport Blamed(Outcome outcome, std::string message) {
   return report;
 }
 
+// Whose code runs while a problem is prepared.
+std::string WhoPrepares(const worker::v1::WorkerRequest& request) {
+  const bool checks = request.prepare().checker().steps_size() > 0;
+  const bool computes = request.prepare().reference().steps_size() > 0;
+  if (checks) return computes ? "the reference kernel or the checker" : "the checker";
+  return "the reference kernel";
+}
+
 std::string StuckMessage(pid_t pid) {
   return absl::StrCat(
       "its worker, process ", pid,
@@ -383,13 +391,14 @@ absl::Status DeviceSupervisor::EnsureProblem(const Cancelled& cancelled) {
     Distrust(complaint);
     if (answer.kind == Kind::kDeadline) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the reference kernel was not done within ",
+          absl::StrCat(WhoPrepares(*problem_), " was not done within ",
                        absl::FormatDuration(options_.prepare_deadline), " on device ", options_.id,
                        "; try a smaller problem"));
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("the reference kernel failed twice on device ", options_.id, ": ", complaint));
+      absl::StrCat(WhoPrepares(*problem_), " failed twice on device ", options_.id, ": ",
+                   complaint));
 }
 
 absl::StatusOr<RunReport> DeviceSupervisor::Run(const RunRequest& run, const Cancelled& cancelled) {
@@ -406,6 +415,18 @@ absl::StatusOr<RunReport> DeviceSupervisor::Run(const RunRequest& run, const Can
   return Blamed(
       Outcome::kFaulted,
       absl::StrCat("failed twice, the second time alone in a fresh worker: ", second.failure));
+}
+
+absl::StatusOr<RunReport> DeviceSupervisor::Judge(const std::vector<BufferFile>& outputs,
+                                                  const Cancelled& cancelled) {
+  std::lock_guard<std::mutex> use(use_mutex_);
+  Request request;
+  *request.mutable_judge() = ToWire(outputs);
+  RETURN_IF_ERROR(EnsureProblem(cancelled));
+  absl::StatusOr<Reply> reply =
+      CallOnce(request, Reply::kRun, options_.run_deadline, cancelled);
+  if (!reply.ok()) return reply.status();
+  return FromWireJudged(reply->run());
 }
 
 absl::StatusOr<DeviceSupervisor::Try> DeviceSupervisor::TryRun(const Request& request,

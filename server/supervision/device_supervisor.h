@@ -125,6 +125,11 @@ class DeviceSupervisor {
   // A non-OK status means the device cannot be used. REQUIRES: Prepare succeeded.
   absl::StatusOr<RunReport> Run(const RunRequest& request, const Cancelled& cancelled = {});
 
+  // Judges what somebody else computed for the problem; see Runner::Judge. One try.
+  // INVALID_ARGUMENT, RESOURCE_EXHAUSTED: the outputs are at fault. REQUIRES: Prepare succeeded.
+  absl::StatusOr<RunReport> Judge(const std::vector<BufferFile>& outputs,
+                                  const Cancelled& cancelled = {});
+
   // For a supervisor whose worker counts. One try: where the worker dies of it, the report says
   // that there are no counters, and why. UNIMPLEMENTED: this device has none. REQUIRES: Prepare
   // succeeded.

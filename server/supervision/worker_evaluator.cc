@@ -138,7 +138,7 @@ absl::Status WorkerEvaluator::CompileReference() {
   ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
   CompileFirst();
   ASSIGN_OR_RETURN(reference_binary_,
-                   options_.compilers->CompileReference(problem_plan_, cancelled_));
+                   options_.compilers->CompileReference(problem_plan_, options_.seed, cancelled_));
   return absl::OkStatus();
 }
 

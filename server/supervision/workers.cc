@@ -27,6 +27,9 @@ constexpr int kCompilerProcesses = 16;
 constexpr int64_t kCompilerResidentBytes = 4 * kGiB;
 constexpr int64_t kCompilerScratchBytes = 256 * kMiB;
 constexpr int64_t kDriverScratchBytes = kGiB;
+// Of a reference on the host: what it returns, and that with its inputs as files.
+constexpr int64_t kResultBytesMax = 192 * kMiB;
+constexpr int64_t kReferenceScratchBytes = 2 * kGiB;
 // Stacks of a block's threads, shared arrays, a copy of the largest output.
 constexpr int64_t kHostHeadroomBytes = 4 * kGiB;
 
@@ -38,6 +41,8 @@ struct CompilerProgram {
   // Its workers make the second of the languages of the first, in processes that do nothing else:
   // sources that run to be compiled never meet what compiles others.
   bool has_front_end = false;
+  bool searches = false;         // for a Python, when it starts
+  int64_t binary_bytes_max = 0;  // of what it makes; 0: the daemon's limit
 };
 
 const std::vector<CompilerProgram>& CompilerPrograms() {
@@ -49,7 +54,14 @@ const std::vector<CompilerProgram>& CompilerPrograms() {
       {"tune-compile-triton",
        /*for_host=*/false,
        {Language::kTriton, Language::kTtir},
-       /*has_front_end=*/true},
+       /*has_front_end=*/true,
+       /*searches=*/true},
+      {"tune-reference-numpy",
+       /*for_host=*/true,
+       {Language::kNumpy},
+       /*has_front_end=*/false,
+       /*searches=*/true,
+       /*binary_bytes_max=*/kResultBytesMax},
   };
   return *kPrograms;
 }
@@ -66,24 +78,30 @@ int GpuCount(const std::string& gpus_dir) {
 }
 
 // `scratch`: the name of its workers' folder.
-std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options, const std::string& program,
+std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
+                                      const CompilerProgram& compiler, const std::string& program,
                                       const std::string& scratch, CompileCache* cache,
                                       WallBook* walls) {
   CompilePoolOptions pool;
   pool.command.program = program;
+  if (!options.numpy_python.empty()) {
+    pool.command.environment.push_back("TUNE_NUMPY_PYTHON=" + options.numpy_python);
+  }
   if (!options.triton_python.empty()) {
     pool.command.environment.push_back("TUNE_TRITON_PYTHON=" + options.triton_python);
   }
   pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
   pool.workers = options.limits.compile_workers;
-  pool.binary_bytes_max = options.limits.binary_bytes;
+  const bool makes_results = compiler.binary_bytes_max > 0;
+  pool.binary_bytes_max = makes_results ? compiler.binary_bytes_max : options.limits.binary_bytes;
   pool.log_bytes_max = options.limits.log_bytes;
   pool.include_roots = options.include_roots;
   pool.cache = cache;
   pool.walls = walls;
   pool.command.limits = {.resident_bytes = kCompilerResidentBytes,
                          .processes = kCompilerProcesses,
-                         .scratch_bytes = kCompilerScratchBytes};
+                         .scratch_bytes =
+                             makes_results ? kReferenceScratchBytes : kCompilerScratchBytes};
   pool.deadline = options.compile_deadline;
   return std::make_unique<CompilePool>(std::move(pool));
 }
@@ -161,11 +179,12 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
     absl::StatusOr<std::string> program = find(compiler.name);
     if (!program.ok() && !compiler.for_host) continue;
     const auto pool = [&](const std::string& scratch) {
-      return MakePool(options, program.value_or(compiler.name), scratch, workers->cache_.get(),
-                      walls);
+      return MakePool(options, compiler, program.value_or(compiler.name), scratch,
+                      workers->cache_.get(), walls);
     };
     workers->compilers_.Add(
         {.for_host = compiler.for_host,
+         .searches = compiler.searches,
          .languages = compiler.languages,
          .pool = pool(compiler.name),
          .front = compiler.has_front_end ? pool(absl::StrCat(compiler.name, "-front")) : nullptr});

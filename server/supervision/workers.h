@@ -30,6 +30,7 @@ struct WorkersOptions {
   Limits limits;
   IncludeRoots include_roots;  // that kernels may include from
   std::string triton_python;  // a Python that has Triton; empty: the first that is found
+  std::string numpy_python;   // one that has NumPy; the same
   bool allow_weak_walls = false;  // kernels may run where walls are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(60);

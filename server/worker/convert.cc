@@ -73,6 +73,7 @@ worker::v1::Prepare ToWire(const ProblemPlan& plan, const std::string& reference
     Encode(bounds, *tolerance->mutable_bounds());
   }
   for (const BufferFile& file : plan.files) Encode(file, *proto.add_files());
+  *proto.mutable_checker() = ToWire(WithBinary(plan.checker, plan.checker_binary));
   proto.set_seed(seed);
   return proto;
 }
@@ -88,6 +89,10 @@ absl::StatusOr<ProblemPlan> FromWire(const worker::v1::Prepare& proto) {
   for (const auto& symbol : proto.reference().symbols()) {
     RETURN_IF_ERROR(Decode(symbol, plan.reference.symbols.emplace_back()));
   }
+  ASSIGN_OR_RETURN(Program checker, Decoded<Program>(proto.checker()));
+  plan.checker.steps = std::move(checker.steps);
+  plan.checker.symbols = std::move(checker.symbols);
+  plan.checker_binary = std::move(checker.binary);
   for (const auto& file : proto.files()) {
     RETURN_IF_ERROR(Decode(file, plan.files.emplace_back()));
   }
@@ -118,8 +123,28 @@ worker::v1::RunReport ToWire(const RunReport& report) {
   return Encoded<worker::v1::RunReport>(report);
 }
 
-absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
+absl::StatusOr<RunReport> FromWireJudged(const worker::v1::RunReport& proto) {
   ASSIGN_OR_RETURN(RunReport report, Decoded<RunReport>(proto));
+  report.error.worst = Utf8(report.error.worst.substr(0, kWorstBytesMax));
+  return report;
+}
+
+worker::v1::Judge ToWire(const std::vector<BufferFile>& outputs) {
+  worker::v1::Judge proto;
+  for (const BufferFile& output : outputs) Encode(output, *proto.add_outputs());
+  return proto;
+}
+
+absl::StatusOr<std::vector<BufferFile>> FromWire(const worker::v1::Judge& proto) {
+  std::vector<BufferFile> outputs;
+  for (const auto& output : proto.outputs()) {
+    RETURN_IF_ERROR(Decode(output, outputs.emplace_back()));
+  }
+  return outputs;
+}
+
+absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
+  ASSIGN_OR_RETURN(RunReport report, FromWireJudged(proto));
   for (double sample_ns : report.samples_ns) {
     if (!(sample_ns >= kSampleNsMin && sample_ns <= kSampleNsMax)) {
       return absl::InvalidArgumentError(absl::StrCat("a sample of ", sample_ns, " ns"));
@@ -128,7 +153,6 @@ absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto) {
   if (report.outcome == Outcome::kOk && report.samples_ns.empty()) {
     return absl::InvalidArgumentError("an ok run without samples");
   }
-  report.error.worst = Utf8(report.error.worst.substr(0, kWorstBytesMax));
   return report;
 }
 

@@ -42,5 +42,10 @@ absl::StatusOr<RunRequest> FromWire(const worker::v1::Run& proto);
 
 worker::v1::RunReport ToWire(const RunReport& report);
 absl::StatusOr<RunReport> FromWire(const worker::v1::RunReport& proto);
+// Of what was judged and not timed: a report without samples.
+absl::StatusOr<RunReport> FromWireJudged(const worker::v1::RunReport& proto);
+
+worker::v1::Judge ToWire(const std::vector<BufferFile>& outputs);
+absl::StatusOr<std::vector<BufferFile>> FromWire(const worker::v1::Judge& proto);
 
 }  // namespace tune::server

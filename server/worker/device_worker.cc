@@ -68,6 +68,13 @@ class DeviceWorker {
         *reply.mutable_run() = ToWire(report);
         return absl::OkStatus();
       }
+      case WorkerRequest::kJudge: {
+        if (!prepared_) return absl::FailedPreconditionError("judge before prepare");
+        ASSIGN_OR_RETURN(const std::vector<BufferFile> outputs, FromWire(request.judge()));
+        ASSIGN_OR_RETURN(RunReport report, (*runner_)->Judge(outputs));
+        *reply.mutable_run() = ToWire(report);
+        return absl::OkStatus();
+      }
       case WorkerRequest::kCount: {
         if (!prepared_) return absl::FailedPreconditionError("count before prepare");
         ASSIGN_OR_RETURN(CountRequest count, FromWire(request.count()));

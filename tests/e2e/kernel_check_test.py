@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tunectl kernel check` and what a sweep says of a wrong kernel, as a user sees it. Needs TUNE_BIN."""
+import importlib.util
 import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -12,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAXPY = ROOT / "docs/examples/saxpy"
 WRAPPED = ROOT / "docs/examples/wrapped/wrapped.textproto"
 TRITON = ROOT / "kernels/softmax_triton"
+NUMPY = ROOT / "docs/examples/numpy"
+PARTITION = ROOT / "docs/examples/partition/partition.textproto"
 TIMEOUT_SECONDS = 240
 
 
@@ -102,6 +106,57 @@ class KernelCheck(unittest.TestCase):
                 text = text.replace(old, new, 1)
             (self.path / path.name).write_text(text)
         return str(self.path / "softmax_triton.textproto")
+
+    def numpy_example(self, *changes):
+        """A copy of the example with texts of its reference replaced; the path of its spec."""
+        for name in ("row_norm.cu", "row_norm_reference.py", "row_norm.textproto"):
+            text = (NUMPY / name).read_text()
+            for old, new in changes if name.endswith(".py") else ():
+                self.assertIn(old, text)
+                text = text.replace(old, new, 1)
+            (self.path / name).write_text(text)
+        return str(self.path / "row_norm.textproto")
+
+    def has_numpy(self):
+        self.env.setdefault("TUNE_NUMPY_PYTHON", sys.executable)
+        if importlib.util.find_spec("numpy") is None:
+            self.skipTest("NumPy is not installed")
+
+    def test_a_reference_in_numpy_is_called(self):
+        self.has_numpy()
+        done = self.run_tunectl("kernel", "check", self.numpy_example(), "--target", "cpu", "--dtype", "bf16")
+        self.assertIn("1 compiled for cpu; 0 findings", done.stdout)
+        for change, why in ((("def row_norm(x):", "def row_norm(x, q):"), "takes 'q', which no input, scalar or dim"),
+                            (("return wide / norms[:, None], norms", "return norms"), "returned 1 results"),
+                            (("np.sqrt((", "np.root(("), "row_norm_reference.py:8: AttributeError"),
+                            (("import numpy as np", "import socket; socket.socket()"), "PermissionError")):
+            done = self.run_tunectl("kernel", "check", self.numpy_example(change), "--target", "cpu", expect=1)
+            self.assertIn(why, done.stderr)
+
+    def test_numpy_without_a_python_that_has_it(self):
+        self.env["TUNE_NUMPY_PYTHON"] = "/usr/bin/false"
+        done = self.run_tunectl("kernel", "check", self.numpy_example(), "--target", "cpu", expect=1)
+        self.assertIn("no Python with NumPy: /usr/bin/false does not run. Install it (pip install numpy)", done.stderr)
+
+    def test_a_sweep_is_held_against_numpy(self):
+        self.has_numpy()
+        sweep = ("sweep", "--device", "cpu", "--strategy", "random", "--trials", "1", "--rows", "8", "--cols", "64")
+        self.run_tunectl(*sweep, self.numpy_example())
+        wrong = self.numpy_example(("return wide / norms[:, None], norms", "return wide / norms[:, None] + 1, norms"))
+        done = self.run_tunectl(*sweep, wrong, expect=4)
+        self.assertIn("wrong_result", done.stdout + done.stderr)
+
+    def test_a_checker_is_compiled_and_judges(self):
+        done = self.run_tunectl("kernel", "check", str(PARTITION), "--all", "--target", "cpu")
+        self.assertIn("8 compiled for cpu; 0 findings", done.stdout)
+        for name in ("partition.cu", "partition.textproto"):
+            text = (PARTITION.parent / name).read_text()
+            (self.path / name).write_text(text.replace("front ? place : n - 1 - place", "front ? place : n - 2 - place"))
+        done = self.run_tunectl("sweep", str(self.path / "partition.textproto"), "--device", "cpu", "--n", "1000",
+                                "--strategy", "random", "--trials", "1", expect=4)
+        self.assertIn("the checker finds ", done.stdout + done.stderr)
+        (self.path / "partition.cu").write_text("#include <lost.h>\n" + (PARTITION.parent / "partition.cu").read_text())
+        self.run_tunectl("kernel", "check", str(self.path / "partition.textproto"), "--target", "cpu", expect=1)
 
     def test_triton_tells_the_line_of_a_mistake_or_what_is_missing(self):
         devices = json.loads(self.run_tunectl("device", "list", "--json").stdout)["devices"]

@@ -19,9 +19,10 @@ const BufferPlan* FindReferenceArg(const ProblemPlan& plan, const std::string& n
 
 absl::Status CheckFiles(const ProblemPlan& plan, const BufferPlan& buffer) {
   const BufferFile* right = FileOf(plan, buffer.name, /*expected=*/true);
-  if (plan.reference.steps.empty() && IsChecked(buffer.role) && right == nullptr) {
+  const bool judged = !plan.checker.steps.empty() || !plan.reference.steps.empty();
+  if (!judged && IsChecked(buffer.role) && right == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("neither a reference nor a file tells what is right of '", buffer.name, "'"));
+        absl::StrCat("no reference, checker or file tells what is right of '", buffer.name, "'"));
   }
   for (const BufferFile& file : plan.files) {
     if (file.buffer != buffer.name) continue;
@@ -72,6 +73,10 @@ absl::StatusOr<double> BytesNeeded(const ProblemPlan& plan) {
   if (plan.reference.steps.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("a reference of ", plan.reference.steps.size(), " steps, not of one"));
+  }
+  if (plan.checker.steps.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a checker of ", plan.checker.steps.size(), " steps, not of one"));
   }
   double needed = 0;
   for (const BufferPlan& buffer : plan.buffers) {

@@ -58,6 +58,10 @@ class Runner {
                                uint64_t seed) = 0;
   // REQUIRES: Prepare succeeded. A non-OK status means the runner can no longer be used.
   virtual absl::StatusOr<RunReport> Run(const RunRequest& request) = 0;
+  // Judges what somebody else computed for the problem as Run judges what a variant leaves behind;
+  // nothing is timed. Of outputs that are not given, nothing was written. REQUIRES: Prepare
+  // succeeded. INVALID_ARGUMENT: an output that the problem has not, or not so large.
+  virtual absl::StatusOr<RunReport> Judge(const std::vector<BufferFile>& outputs);
   // Reads counters while a variant runs. Only in a runner made for it, which never times.
   // REQUIRES: Prepare succeeded.
   virtual absl::StatusOr<CountReport> Count(const CountRequest& request);

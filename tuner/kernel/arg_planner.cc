@@ -61,6 +61,7 @@ absl::StatusOr<BufferPlan> ArgPlanner::Buffer(size_t i) const {
     plan.count *= extent;
   }
   plan.role = ToRole(buffer.role());
+  plan.shape = shape;
   ASSIGN_OR_RETURN(plan.fill, FillOf(i, plan, shape));
   return plan;
 }

@@ -67,6 +67,16 @@ struct ParsedArg {
   std::vector<Expression> box;
 };
 
+struct ParsedChecker {
+  struct Arg {
+    size_t index = 0;           // of the spec's
+    bool of_reference = false;  // what the reference wrote
+  };
+  std::string source;
+  ParsedStep step;  // without its args
+  std::vector<Arg> args;
+};
+
 // Vectors are parallel to the spec's repeated fields of the same name.
 struct ParsedSpec {
   v1::KernelSpec spec;
@@ -82,9 +92,12 @@ struct ParsedSpec {
   Language language = Language::kCuda;
   std::optional<Expression> source_choice;
   std::vector<ParsedStep> steps;  // at least one
-  std::optional<ParsedStep> reference;  // not set where files hold what is right
+  // Not set where files, a checker or a function on the host tell what is right.
+  std::optional<ParsedStep> reference;
   std::string reference_source;
   Language reference_language = Language::kCuda;
+  std::string host_reference;  // the function of reference_source; empty: there is none
+  std::optional<ParsedChecker> checker;
   std::optional<Expression> flops;
   std::optional<Expression> bytes;
   std::optional<Expression> peak;  // not set if the spec names a peak itself

@@ -2,6 +2,7 @@
 // From a spec, a problem and a config to the numbers and text that compilers and devices use.
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -15,6 +16,11 @@
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/source/entry_name.h"
 #include "tuner/status_macros.h"
+#include "tuner/tune_check.h"
+
+namespace tune::embedded {
+extern const std::string_view tune_check_header;
+}
 
 namespace tune {
 namespace {
@@ -416,6 +422,89 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
   return plan;
 }
 
+// As wide as the reference's outputs are where there is one, else as the file of what is right is.
+DType ReferenceDType(const ProblemPlan& plan, const BufferPlan& buffer) {
+  for (const BufferFile& file : plan.files) {
+    if (file.buffer == buffer.name && file.expected) return file.dtype;
+  }
+  if (!plan.host_reference.entries.empty()) {
+    return IsFloat(buffer.dtype) ? plan.host_reference.call.wide : buffer.dtype;
+  }
+  for (const StepPlan& step : plan.reference.steps) {
+    for (const ArgPlan& arg : step.args) {
+      const auto* known = std::get_if<BufferPlan>(&arg);
+      if (known != nullptr && known->name == buffer.name) return known->dtype;
+    }
+  }
+  return buffer.dtype;
+}
+
+absl::StatusOr<ProgramPlan> PlanChecker(const ParsedSpec& parsed, const Planner& planner,
+                                        const ProblemPlan& problem) {
+  const ParsedChecker& checker = *parsed.checker;
+  ProgramPlan plan;
+  ASSIGN_OR_RETURN(plan.compile, planner.Compile(Language::kCuda, checker.source));
+  plan.compile.headers.push_back({"tune_check.h", std::string(embedded::tune_check_header)});
+  plan.compile.defines.emplace_back("TUNE_CHECKER", "1");
+  ASSIGN_OR_RETURN(StepPlan step, planner.Step(checker.step, plan.compile.defines));
+  step.args.clear();
+  for (const ParsedChecker::Arg& arg : checker.args) {
+    ASSIGN_OR_RETURN(std::vector<ArgPlan> planned, planner.args().Args({arg.index}));
+    if (auto* buffer = std::get_if<BufferPlan>(&planned[0])) {
+      if (arg.of_reference) {
+        buffer->dtype = ReferenceDType(problem, *buffer);
+        buffer->name = ReferenceBufferName(buffer->name);
+      }
+      buffer->role = Role::kInput;  // it writes to none
+    }
+    step.args.push_back(std::move(planned[0]));
+  }
+  step.args.emplace_back(BufferPlan{.name = kFaultsBuffer,
+                                    .dtype = DType::kU8,
+                                    .count = static_cast<int64_t>(sizeof(TuneFaults)),
+                                    .role = Role::kInOut});
+  plan.compile.entries = {step.launch.entry};
+  plan.steps.push_back(std::move(step));
+  RETURN_IF_ERROR(planner.AddSymbols(plan));
+  return plan;
+}
+
+// With every file of its language that it may import.
+absl::StatusOr<CompilePlan> PlanHostReference(const ParsedSpec& parsed, const Problem& problem,
+                                              const ArgPlanner& args, const ProblemPlan& plan) {
+  CompilePlan reference;
+  reference.language = parsed.reference_language;
+  reference.target = std::string(DeviceProfiles().back()->family);  // the host
+  reference.source_name = parsed.reference_source;
+  reference.source_text = parsed.files.at(parsed.reference_source);
+  for (const std::string& header : parsed.spec.headers()) {
+    const bool is_own = absl::EndsWith(header, TraitsOf(reference.language).suffix);
+    if (header == parsed.reference_source || !is_own) continue;
+    reference.headers.push_back({header, parsed.files.at(header)});
+  }
+  reference.entries = {parsed.host_reference};
+  HostCall& call = reference.call;
+  call.wide = parsed.spec.reference().dtype() == "f32" ? DType::kF32 : DType::kF64;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (buffer.role != Role::kScratch) call.buffers.push_back(buffer);
+  }
+  for (size_t i = 0; i < parsed.args.size(); ++i) {
+    if (!parsed.spec.args(static_cast<int>(i)).has_scalar()) continue;
+    ASSIGN_OR_RETURN(const std::vector<ArgPlan> scalar, args.Args({i}));
+    call.scalars.push_back(std::get<ScalarPlan>(scalar[0]));
+  }
+  for (const auto& [name, value] : problem.dims) {
+    const bool taken =
+        std::any_of(parsed.spec.args().begin(), parsed.spec.args().end(),
+                    [&, &dim = name](const v1::Arg& arg) { return arg.name() == dim; });
+    if (!taken) call.scalars.push_back({name, DType::kI64, value});
+  }
+  for (const BufferFile& file : plan.files) {
+    if (!file.expected) call.files.push_back(file);
+  }
+  return reference;
+}
+
 }  // namespace
 
 absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
@@ -431,6 +520,13 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
   ASSIGN_OR_RETURN(plan.files, planner.args().Files());
   if (parsed_->reference.has_value()) {
     ASSIGN_OR_RETURN(plan.reference, PlanReference(*parsed_, planner));
+  }
+  if (!parsed_->host_reference.empty()) {
+    ASSIGN_OR_RETURN(plan.host_reference,
+                     PlanHostReference(*parsed_, problem, planner.args(), plan));
+  }
+  if (parsed_->checker.has_value()) {
+    ASSIGN_OR_RETURN(plan.checker, PlanChecker(*parsed_, planner, plan));
   }
   for (const BufferPlan& buffer : plan.buffers) {
     const DType dtype = buffer.dtype;

@@ -71,6 +71,7 @@ absl::Status SpecChecker::Check() {
   RETURN_IF_ERROR(CheckSteps());
   RETURN_IF_ERROR(CheckWork());
   RETURN_IF_ERROR(CheckReference());
+  RETURN_IF_ERROR(CheckChecker());
   return CheckTolerances();
 }
 
@@ -109,6 +110,10 @@ absl::Status SpecChecker::CheckHead() const {
                                             "at most 64"));
   }
   ASSIGN_OR_RETURN(parsed_.language, CheckLanguage(root_, spec_.language()));
+  if (TraitsOf(parsed_.language).runs_on_host) {
+    return root_.Error("language", absl::StrCat("only a reference can be in ",
+                                                ToText(parsed_.language)));
+  }
   for (int i = 0; i < spec_.targets_size(); ++i) {
     RETURN_IF_ERROR(CheckPattern(root_, "targets", i, spec_.targets(i)));
   }

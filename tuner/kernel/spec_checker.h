@@ -15,6 +15,8 @@
 
 namespace tune {
 
+inline constexpr char kNoStepBefore[] = "there is no step before it to overlap with";
+
 class SpecChecker {
  public:
   // Fills `parsed`, whose spec is already there.
@@ -61,6 +63,14 @@ class SpecChecker {
   absl::Status CheckTolerances() const;
   absl::Status CheckTolerance(const v1::Tolerance& tolerance, const SpecPlace& place) const;
 
+  // spec_checker_judges.cc: what tells right from wrong.
+  absl::Status CheckReference();
+  absl::Status CheckReferenceSource(const v1::Reference& reference, const SpecPlace& place);
+  absl::Status CheckHostReference(const v1::Reference& reference, const SpecPlace& place);
+  absl::Status CheckChecker();
+  absl::StatusOr<std::vector<ParsedChecker::Arg>> CheckerArgs(const v1::Checker& checker,
+                                                              const SpecPlace& place) const;
+
   absl::Status CheckLaunch(const v1::Launch& launch, const SpecPlace& place, Language language,
                            ParsedLaunch* parsed);
   absl::StatusOr<EntryText> CheckEntry(const std::string& entry, Language language,
@@ -74,8 +84,6 @@ class SpecChecker {
   absl::StatusOr<std::vector<size_t>> ScratchNamed(const v1::Step& step,
                                                    const SpecPlace& place) const;
   absl::Status CheckWork();
-  absl::Status CheckReference();
-  absl::Status CheckReferenceSource(const v1::Reference& reference, const SpecPlace& place);
   absl::Status CheckIncludeRoots() const;
   // Is there a file that the word stands in?
   bool IsMentioned(const std::string& word) const;

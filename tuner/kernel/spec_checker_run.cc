@@ -17,7 +17,6 @@ namespace {
 constexpr std::array<const char*, 8> kPeaks = {
     "f64", "f32", "f16", "tensor_bf16", "tensor_f16", "tensor_tf32", "tensor_f8", "tensor_i8"};
 constexpr std::array<const char*, 5> kScalarTypes = {"i32", "u32", "i64", "f32", "f64"};
-constexpr char kNoStepBefore[] = "there is no step before it to overlap with";
 
 template <size_t kCount>
 bool IsOneOf(const std::string& text, const std::array<const char*, kCount>& known) {
@@ -346,46 +345,6 @@ absl::Status SpecChecker::CheckSteps() {
     RETURN_IF_ERROR(CheckStep(step, place, parsed_.language, &parsed));
   }
   return absl::OkStatus();
-}
-
-absl::Status SpecChecker::CheckReferenceSource(const v1::Reference& reference,
-                                               const SpecPlace& place) {
-  const bool own = !reference.source().empty();
-  parsed_.reference_source = own ? reference.source() : spec_.source();
-  parsed_.reference_language = own ? Language::kCuda : parsed_.language;
-  if (reference.language() != v1::LANGUAGE_UNSPECIFIED) {
-    ASSIGN_OR_RETURN(parsed_.reference_language, CheckLanguage(place, reference.language()));
-  }
-  if (!own || parsed_.files.count(reference.source()) > 0) return absl::OkStatus();
-  return CheckFile(place, "source", -1, reference.source(), parsed_.reference_language);
-}
-
-absl::Status SpecChecker::CheckReference() {
-  if (!spec_.has_reference()) return CheckExpected();
-  const v1::Reference& reference = spec_.reference();
-  const SpecPlace place = root_.Nested("reference");
-  RETURN_IF_ERROR(CheckReferenceSource(reference, place));
-  const LanguageTraits& language = TraitsOf(parsed_.reference_language);
-  if (language.launched_as_compiled && !reference.dtype().empty()) {
-    return place.Error("dtype", absl::StrCat("a reference in ", language.name,
-                                             " has outputs of the args' own dtypes; leave it out"));
-  }
-  if (!reference.dtype().empty() && reference.dtype() != "f32" && reference.dtype() != "f64") {
-    return place.Error("dtype", absl::StrCat("'", reference.dtype(), "' is not f32 or f64"));
-  }
-  if (reference.launch().cluster_size() > 0) {
-    return place.Nested("launch").Error("cluster", 0, "the reference runs without clusters");
-  }
-  if (reference.launch().programmatic_dependent_launch()) {
-    return place.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
-  }
-  v1::Step step;
-  step.set_entry(reference.entry());
-  *step.mutable_args() = reference.args();
-  if (reference.has_launch()) *step.mutable_launch() = reference.launch();
-  ParsedStep& parsed = parsed_.reference.emplace();
-  parsed.field = "reference.launch";
-  return CheckStep(step, place, parsed_.reference_language, &parsed);
 }
 
 }  // namespace tune

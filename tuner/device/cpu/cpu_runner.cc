@@ -57,12 +57,14 @@ class CpuRunner : public Runner {
   absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary,
                        uint64_t seed) override;
   absl::StatusOr<RunReport> Run(const RunRequest& request) override;
+  absl::StatusOr<RunReport> Judge(const std::vector<BufferFile>& outputs) override;
 
  private:
   absl::Status RunVariant(const RunRequest& request, RunReport& report);
   // Launches on poisoned outputs and checks what that gives; returns the nanoseconds.
   absl::StatusOr<double> CheckedLaunch(const LoadedProgram& program, RunReport& report);
-  void JudgeLaunch(const LoadedProgram& program, RunReport& report);
+  absl::Status JudgeLaunch(const LoadedProgram& program, RunReport& report);
+  static void Take(Verdict verdict, RunReport& report);
   // Whether what the last launch left depends on the order of threads, in which case that is wrong.
   absl::Status CheckOrder(const LoadedProgram& program, RunReport& report);
   absl::Status Sample(const LoadedProgram& program, const SamplePolicy& policy, double first_ns,
@@ -97,6 +99,24 @@ absl::StatusOr<RunReport> CpuRunner::Run(const RunRequest& request) {
   return report;
 }
 
+absl::StatusOr<RunReport> CpuRunner::Judge(const std::vector<BufferFile>& outputs) {
+  if (problem_ == nullptr) return absl::FailedPreconditionError("Judge before Prepare");
+  RunReport report;
+  problem_->RestoreInOuts();
+  problem_->PoisonOutputs();
+  absl::Status status = problem_->SetOutputs(outputs);
+  if (status.ok()) {
+    absl::StatusOr<Verdict> verdict = problem_->Check();
+    status = verdict.status();
+    if (verdict.ok()) Take(*std::move(verdict), report);
+  }
+  if (status.ok()) return report;
+  problem_->Repair();
+  report.outcome = OutcomeOf(status);
+  report.message = std::string(status.message());
+  return report;
+}
+
 absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report) {
   for (const StepPlan& step : request.program.steps) {
     RETURN_IF_ERROR(
@@ -124,17 +144,22 @@ absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedProgram& program, Ru
   problem_->RestoreInOuts();
   problem_->PoisonOutputs();
   ASSIGN_OR_RETURN(const double duration_ns, program.Launch(*launcher_));
-  JudgeLaunch(program, report);
+  RETURN_IF_ERROR(JudgeLaunch(program, report));
   return duration_ns;
 }
 
-void CpuRunner::JudgeLaunch(const LoadedProgram& program, RunReport& report) {
-  Verdict verdict = problem_->Check();
+absl::Status CpuRunner::JudgeLaunch(const LoadedProgram& program, RunReport& report) {
+  ASSIGN_OR_RETURN(Verdict verdict, problem_->Check());
   // What was written over may be why an element is wrong.
   if (std::string damage = program.DescribeDamage(*launcher_); !damage.empty()) {
     verdict.right = false;
     verdict.message = std::move(damage);
   }
+  Take(std::move(verdict), report);
+  return absl::OkStatus();
+}
+
+void CpuRunner::Take(Verdict verdict, RunReport& report) {
   report.error = std::move(verdict.error);
   if (verdict.right) return;
   report.outcome = Outcome::kWrongResult;
@@ -185,7 +210,7 @@ absl::Status CpuRunner::Sample(const LoadedProgram& program, const SamplePolicy&
     }
   }
   if (cold) {
-    JudgeLaunch(program, report);
+    RETURN_IF_ERROR(JudgeLaunch(program, report));
   } else {
     RETURN_IF_ERROR(CheckedLaunch(program, report).status());
   }

@@ -28,6 +28,8 @@ struct Region {
   uintptr_t end = 0;
 };
 std::array<Region, 256> regions;
+constexpr char kKernel[] = "the kernel";
+std::atomic<const char*> actor{kKernel};
 
 // A line, put together by what a signal handler may call.
 class Line {
@@ -84,7 +86,7 @@ void OnFault(int, siginfo_t* info, void* context) {
   while (reported.test_and_set()) pause();
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   Line line;
-  line << "the kernel " << Verb(context);
+  line << actor.load() << " " << Verb(context);
   const Region* found = nullptr;
   for (const Region& region : regions) {
     const bool inside = address >= region.ground_begin && address < region.ground_end;
@@ -134,6 +136,9 @@ FaultRegion& FaultRegion::operator=(FaultRegion&& other) noexcept {
   std::swap(place_, other.place_);
   return *this;
 }
+
+FaultActor::FaultActor(const char* name) { actor.store(name); }
+FaultActor::~FaultActor() { actor.store(kKernel); }
 
 void DescribeFaults() {
   if (dlsym(RTLD_DEFAULT, "__asan_poison_memory_region") != nullptr) return;  // it says more

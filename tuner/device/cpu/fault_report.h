@@ -23,6 +23,15 @@ class FaultRegion {
   int place_ = -1;
 };
 
+// Whose code runs while it lives, where that is not the kernel's: "the checker". One at a time.
+class FaultActor {
+ public:
+  explicit FaultActor(const char* name);
+  ~FaultActor();
+  FaultActor(const FaultActor&) = delete;
+  FaultActor& operator=(const FaultActor&) = delete;
+};
+
 // From here on a segmentation fault is described before it ends the process.
 void DescribeFaults();
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "tuner/device/cpu/elements.h"
+#include "tuner/device/elements.h"
 
 namespace tune::cpu {
 namespace {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cpu/host_problem.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tuner/device/checker.h"
 #include "tuner/device/cpu/cache_flush.h"
-#include "tuner/device/cpu/elements.h"
-#include "tuner/device/cpu/loaded_program.h"
+#include "tuner/device/cpu/fault_report.h"
+#include "tuner/device/elements.h"
 #include "tuner/device/fill.h"
 #include "tuner/device/structured_fill.h"
 #include "tuner/status_macros.h"
@@ -38,6 +40,7 @@ absl::StatusOr<std::unique_ptr<HostProblem>> HostProblem::Create(
   }
   RETURN_IF_ERROR(problem->TakeExpected(plan));
   RETURN_IF_ERROR(problem->CheckReference());
+  if (HasChecker(plan)) RETURN_IF_ERROR(problem->LoadChecker(plan));
   return problem;
 }
 
@@ -166,7 +169,7 @@ absl::Status HostProblem::TakeExpected(const ProblemPlan& plan) {
 // one.
 absl::Status HostProblem::CheckReference() {
   for (Slot& slot : slots_) {
-    if (!IsChecked(slot.plan.role)) continue;
+    if (slot.reference.data == nullptr) continue;  // a checker needs none
     if (std::string damage = slot.reference_memory.DescribeDamage(); !damage.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the reference wrote outside buffer '", slot.plan.name, "': ", damage));
@@ -185,6 +188,88 @@ absl::Status HostProblem::CheckReference() {
   JudgeInputs(verdict);
   if (verdict.right) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the reference ", verdict.message));
+}
+
+absl::Status HostProblem::LoadChecker(const ProblemPlan& plan) {
+  ASSIGN_OR_RETURN(faults_, GuardedBuffer::Allocate(sizeof(TuneFaults), 0));
+  faults_.Name("the checker's faults");
+  absl::StatusOr<LoadedProgram> checker =
+      LoadedProgram::Load(WithBinary(plan.checker, plan.checker_binary),
+                          [this](const BufferPlan& wanted) { return ResolveForChecker(wanted); });
+  if (absl::IsResourceExhausted(checker.status())) return checker.status();
+  if (!checker.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the checker: ", checker.status().message()));
+  }
+  checker->FillGuards(launcher_);
+  checker_.emplace(*std::move(checker));
+  return TryChecker();
+}
+
+absl::StatusOr<void*> HostProblem::ResolveForChecker(const BufferPlan& wanted) {
+  if (wanted.name == kFaultsBuffer) return faults_.data();
+  const std::string output = OutputOfReference(wanted);
+  const Slot* slot = Find(output.empty() ? wanted.name : output);
+  if (slot != nullptr && slot->plan.count == wanted.count) {
+    const HostArray array = output.empty() ? slot->data() : slot->reference;
+    if (array.data != nullptr && array.dtype == wanted.dtype) return array.data;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("there is no '", wanted.name, "' of ",
+                                                 ToText(wanted.dtype)));
+}
+
+// It must find faults in what was never written, and none in what the reference wrote.
+absl::Status HostProblem::TryChecker() {
+  const auto fails = [](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat("the checker ", why...));
+  };
+  Verdict unwritten;
+  RestoreInOuts();
+  PoisonOutputs();
+  if (absl::Status ran = RunChecker(unwritten); !ran.ok()) return fails("failed: ", ran.message());
+  const bool has_output = std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+    return slot.plan.role == Role::kOutput && slot.plan.count > 0;
+  });
+  if (unwritten.right && has_output) return fails("finds no fault in outputs that nobody wrote");
+  bool comparable = true;
+  for (const Slot& slot : slots_) {
+    if (!IsChecked(slot.plan.role)) continue;
+    comparable = comparable && slot.reference.data != nullptr &&
+                 slot.reference.dtype == slot.plan.dtype;
+  }
+  if (!comparable) return absl::OkStatus();
+  for (const Slot& slot : slots_) {
+    if (!IsChecked(slot.plan.role)) continue;
+    CopyBytes(slot.memory.data(), slot.reference.data, slot.memory.bytes());
+  }
+  Verdict right;
+  if (absl::Status ran = RunChecker(right); !ran.ok()) return fails("failed: ", ran.message());
+  if (right.right) return absl::OkStatus();
+  return fails("is wrong, or the reference is: of the reference's outputs, ", right.message);
+}
+
+absl::Status HostProblem::RunChecker(Verdict& verdict) {
+  SetBytes(faults_.data(), faults_.bytes(), 0);
+  {
+    const FaultActor actor("the checker");
+    const absl::Status ran = checker_->Launch(launcher_).status();
+    if (!ran.ok()) return absl::Status(ran.code(), absl::StrCat("the checker: ", ran.message()));
+  }
+  Verdict own;
+  if (const std::string damage = checker_->DescribeDamage(launcher_); !damage.empty()) {
+    return absl::AbortedError(absl::StrCat("the checker ", damage));
+  }
+  if (const std::string damage = faults_.DescribeDamage(); !damage.empty()) {
+    faults_.SetGuards();
+    return absl::AbortedError(absl::StrCat("the checker wrote outside its faults: ", damage));
+  }
+  JudgeGuards(own);
+  JudgeInputs(own);
+  if (!own.right) {
+    Repair();
+    return absl::AbortedError(absl::StrCat("the checker ", own.message));
+  }
+  AddFaults(*static_cast<const TuneFaults*>(faults_.data()), verdict);
+  return absl::OkStatus();
 }
 
 HostProblem::Slot* HostProblem::Find(const std::string& name) {
@@ -258,13 +343,32 @@ void HostProblem::FlushFromCaches() {
   }
 }
 
-Verdict HostProblem::Check() {
+absl::StatusOr<Verdict> HostProblem::Check() {
   Verdict verdict;
   JudgeGuards(verdict);
   JudgeInputs(verdict);
+  if (checker_.has_value()) {
+    if (!verdict.right) Repair();  // the checker sees the inputs as they were
+    RETURN_IF_ERROR(RunChecker(verdict));
+    return verdict;
+  }
   JudgeOutputs(verdict);
   if (!verdict.right) Repair();
   return verdict;
+}
+
+absl::Status HostProblem::SetOutputs(const std::vector<BufferFile>& outputs) {
+  for (const BufferFile& output : outputs) {
+    const Slot* slot = Find(output.buffer);
+    if (slot == nullptr || !IsChecked(slot->plan.role) || slot->plan.dtype != output.dtype ||
+        slot->memory.bytes() != output.elements.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the problem has no output '", output.buffer, "' of ",
+                       output.elements.size(), " bytes of ", ToText(output.dtype)));
+    }
+    CopyBytes(slot->memory.data(), output.elements.data(), output.elements.size());
+  }
+  return absl::OkStatus();
 }
 
 void HostProblem::Repair() {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "tuner/device/cpu/guarded_buffer.h"
 #include "tuner/device/cpu/host_check.h"
 #include "tuner/device/cpu/launcher.h"
+#include "tuner/device/cpu/loaded_program.h"
 #include "tuner/device/problem_checks.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
@@ -40,8 +42,12 @@ class HostProblem {
   void PoisonOutputs();
   // Every buffer is in memory only.
   void FlushFromCaches();
-  // What the last launch left. After a wrong verdict guards and inputs are whole again.
-  Verdict Check();
+  // What the last launch left. After a wrong verdict guards and inputs are whole again. Not OK: the
+  // checker failed, as Launcher::Launch says.
+  absl::StatusOr<Verdict> Check();
+  // Writes to outputs and in-outs what somebody else computed. INVALID_ARGUMENT: there is no such
+  // output, or it is of another size.
+  absl::Status SetOutputs(const std::vector<BufferFile>& outputs);
   // Of what the last launch left in all that is checked.
   uint64_t HashOutputs() const;
   // After a launch that failed half way: guards and inputs are whole again.
@@ -72,6 +78,11 @@ class HostProblem {
   absl::Status RunReference(const ProblemPlan& plan, const std::string& binary);
   absl::Status TakeExpected(const ProblemPlan& plan);
   absl::Status CheckReference();
+  absl::Status LoadChecker(const ProblemPlan& plan);
+  // Holds it to its word before it judges anybody.
+  absl::Status TryChecker();
+  absl::StatusOr<void*> ResolveForChecker(const BufferPlan& wanted);
+  absl::Status RunChecker(Verdict& verdict);
   absl::StatusOr<void*> ResolveReference(const BufferPlan& wanted);
   absl::StatusOr<void*> ResolveScratch(const BufferPlan& wanted, Slot* slot);
   Slot* Find(const std::string& name);
@@ -84,6 +95,8 @@ class HostProblem {
   Launcher& launcher_;
   int64_t memory_bytes_max_ = 0;
   std::vector<Slot> slots_;
+  std::optional<LoadedProgram> checker_;
+  GuardedBuffer faults_;  // a TuneFaults, where there is a checker
 };
 
 }  // namespace tune::cpu

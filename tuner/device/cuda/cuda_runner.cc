@@ -65,11 +65,13 @@ class CudaRunner : public Runner {
   absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary,
                        uint64_t seed) override;
   absl::StatusOr<RunReport> Run(const RunRequest& request) override;
+  absl::StatusOr<RunReport> Judge(const std::vector<BufferFile>& outputs) override;
   absl::StatusOr<CountReport> Count(const CountRequest& request) override;
   absl::StatusOr<CalibrationReport> Calibrate() override;
 
  private:
   absl::Status RunVariant(const RunRequest& request, RunReport& report);
+  absl::Status JudgeOutputs(const std::vector<BufferFile>& outputs, RunReport& report);
   absl::StatusOr<LoadedProgram> Load(const Program& program);
   absl::Status CountVariant(const CountRequest& request, CountReport& report);
   absl::Status RunLoaded(const LoadedProgram& program, const SamplePolicy& policy,
@@ -164,6 +166,39 @@ absl::StatusOr<RunReport> CudaRunner::Run(const RunRequest& request) {
   }
   lost_ = lost_ || report.outcome == Outcome::kFaulted;
   return report;
+}
+
+absl::StatusOr<RunReport> CudaRunner::Judge(const std::vector<BufferFile>& outputs) {
+  RETURN_IF_ERROR(CheckUsable());
+  if (problem_ == nullptr) return absl::FailedPreconditionError("Judge before Prepare");
+  RunReport report;
+  const absl::Status status = JudgeOutputs(outputs, report);
+  if (!status.ok()) {
+    const std::optional<Outcome> outcome = OutcomeOf(status);
+    if (!outcome) {
+      lost_ = true;
+      return status;
+    }
+    report.outcome = *outcome;
+    report.message = std::string(status.message());
+  }
+  lost_ = lost_ || report.outcome == Outcome::kFaulted;
+  return report;
+}
+
+absl::Status CudaRunner::JudgeOutputs(const std::vector<BufferFile>& outputs, RunReport& report) {
+  RETURN_IF_ERROR(problem_->RestoreInOuts());
+  RETURN_IF_ERROR(problem_->PoisonOutputs());
+  RETURN_IF_ERROR(problem_->SetOutputs(outputs));
+  RETURN_IF_ERROR(problem_->EnqueueCheck());
+  RETURN_IF_ERROR(parts_.context->Synchronize());
+  ASSIGN_OR_RETURN(Verdict verdict, problem_->ReadVerdict());
+  if (verdict.harness_damaged) return absl::DataLossError(verdict.message);
+  report.error = std::move(verdict.error);
+  if (verdict.right) return absl::OkStatus();
+  report.outcome = Outcome::kWrongResult;
+  report.message = std::move(verdict.message);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<LoadedProgram> CudaRunner::Load(const Program& program) {

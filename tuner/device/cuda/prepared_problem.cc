@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tuner/device/cuda/loaded_program.h"
+#include "tuner/device/checker.h"
 #include "tuner/device/fill.h"
 #include "tuner/device/structured_fill.h"
 #include "tuner/status_macros.h"
@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<PreparedProblem>> PreparedProblem::Create(
   }
   RETURN_IF_ERROR(problem->TakeExpected(plan));
   RETURN_IF_ERROR(problem->CheckReference());
+  if (HasChecker(plan)) RETURN_IF_ERROR(problem->LoadChecker(plan));
   return problem;
 }
 
@@ -190,7 +191,7 @@ absl::Status PreparedProblem::CheckReference() {
   RETURN_IF_ERROR(harness_.BeginCheck());
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
-    if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
+    if (slot.reference.address == 0 || slot.plan.count == 0) continue;  // a checker needs none
     const int index = static_cast<int>(i);
     RETURN_IF_ERROR(harness_.Compare(index, slot.reference, slot.reference, {}));
     RETURN_IF_ERROR(harness_.Hash(index, slot.reference.address, slot.reference.bytes()));
@@ -214,6 +215,106 @@ absl::Status PreparedProblem::CheckReference() {
   if (!verdict.right) {
     return absl::InvalidArgumentError(absl::StrCat("the reference ", verdict.message));
   }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProblem::LoadChecker(const ProblemPlan& plan) {
+  ASSIGN_OR_RETURN(faults_, DeviceMemory::Allocate(context_, sizeof(TuneFaults)));
+  absl::StatusOr<LoadedProgram> checker =
+      LoadedProgram::Load(context_, WithBinary(plan.checker, plan.checker_binary),
+                          [this](const BufferPlan& wanted) { return ResolveForChecker(wanted); });
+  if (absl::IsUnavailable(checker.status()) || absl::IsResourceExhausted(checker.status())) {
+    return checker.status();
+  }
+  if (!checker.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the checker: ", checker.status().message()));
+  }
+  checker_.emplace(*std::move(checker));
+  const absl::Status tried = TryChecker();
+  if (!absl::IsAborted(tried)) return tried;
+  checker_->Abandon();
+  return absl::InvalidArgumentError(tried.message());
+}
+
+absl::StatusOr<Harness::Array> PreparedProblem::ResolveForChecker(const BufferPlan& wanted) {
+  if (wanted.name == kFaultsBuffer) {
+    return Harness::Array{DType::kU8, faults_.address(), sizeof(TuneFaults)};
+  }
+  const std::string output = OutputOfReference(wanted);
+  const Slot* slot = Find(output.empty() ? wanted.name : output);
+  if (slot != nullptr && slot->plan.count == wanted.count) {
+    const Harness::Array& array = output.empty() ? slot->data : slot->reference;
+    if (array.address != 0 && array.dtype == wanted.dtype) return array;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("there is no '", wanted.name, "' of ",
+                                                 ToText(wanted.dtype)));
+}
+
+// It must find faults in what was never written, and none in what the reference wrote.
+absl::Status PreparedProblem::TryChecker() {
+  const auto fails = [](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat("the checker ", why...));
+  };
+  Verdict unwritten;
+  RETURN_IF_ERROR(RestoreInOuts());
+  RETURN_IF_ERROR(PoisonOutputs());
+  RETURN_IF_ERROR(RunChecker(unwritten));
+  const bool has_output = std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+    return slot.plan.role == Role::kOutput && slot.plan.count > 0;
+  });
+  if (unwritten.right && has_output) return fails("finds no fault in outputs that nobody wrote");
+  bool comparable = true;
+  for (const Slot& slot : slots_) {
+    if (!IsChecked(slot.plan.role)) continue;
+    comparable = comparable && slot.reference.address != 0 &&
+                 slot.reference.dtype == slot.plan.dtype;
+  }
+  if (!comparable) return absl::OkStatus();
+  for (const Slot& slot : slots_) {
+    if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
+    RETURN_IF_ERROR(
+        context_.Check(context_.driver.cuMemcpyDtoDAsync(slot.data.address, slot.reference.address,
+                                                         slot.data.bytes(), context_.stream),
+                       "cuMemcpyDtoDAsync"));
+  }
+  Verdict right;
+  RETURN_IF_ERROR(RunChecker(right));
+  if (right.right) return absl::OkStatus();
+  return fails("is wrong, or the reference is: of the reference's outputs, ", right.message);
+}
+
+// Waits for the stream.
+absl::Status PreparedProblem::RunChecker(Verdict& verdict) {
+  const DriverApi& driver = context_.driver;
+  TuneFaults faults = {};
+  RETURN_IF_ERROR(context_.Check(
+      driver.cuMemsetD8Async(faults_.address(), 0, sizeof(faults), context_.stream),
+      "cuMemsetD8Async"));
+  absl::Status ran = checker_->SetSymbols();
+  if (ran.ok()) ran = checker_->Launch();
+  if (ran.ok()) ran = context_.Synchronize();
+  if (!ran.ok()) return absl::Status(ran.code(), absl::StrCat("the checker: ", ran.message()));
+  RETURN_IF_ERROR(context_.Check(driver.cuMemcpyDtoHAsync(&faults, faults_.address(),
+                                                          sizeof(faults), context_.stream),
+                                 "cuMemcpyDtoHAsync"));
+  RETURN_IF_ERROR(harness_.BeginCheck());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.plan.role != Role::kInput || slot.plan.count == 0) continue;
+    RETURN_IF_ERROR(
+        harness_.Hash(static_cast<int>(i), slot.data.address, slot.data.bytes()));
+  }
+  RETURN_IF_ERROR(harness_.CheckGuards());
+  RETURN_IF_ERROR(harness_.EndCheck());
+  RETURN_IF_ERROR(context_.Synchronize());
+  Verdict own;
+  JudgeGuards(harness_.results(), own);
+  JudgeInputs(harness_.results(), own);
+  if (!own.right) {
+    RETURN_IF_ERROR(Repair());
+    return absl::AbortedError(absl::StrCat("the checker ", own.message));
+  }
+  AddFaults(faults, verdict);
   return absl::OkStatus();
 }
 
@@ -296,6 +397,7 @@ absl::Status PreparedProblem::EnqueueCheck() {
     if (slot.plan.count == 0) continue;
     const int index = static_cast<int>(i);
     if (IsChecked(slot.plan.role)) {
+      if (checker_.has_value()) continue;  // once the stream is done
       RETURN_IF_ERROR(harness_.Compare(index, slot.data, slot.reference, slot.tolerance));
     } else if (slot.plan.role == Role::kInput) {
       RETURN_IF_ERROR(harness_.Hash(index, slot.data.address, slot.data.bytes()));
@@ -310,17 +412,43 @@ absl::StatusOr<Verdict> PreparedProblem::ReadVerdict() {
   Verdict verdict;
   JudgeGuards(results, verdict);
   JudgeInputs(results, verdict);
-  JudgeOutputs(results, verdict);
-  if (verdict.right) return verdict;
-  RETURN_IF_ERROR(harness_.RepairGuards());
-  for (Slot& slot : slots_) {
-    if (slot.plan.role == Role::kInput) RETURN_IF_ERROR(FillSlot(slot));
+  if (checker_.has_value()) {
+    if (!verdict.right) RETURN_IF_ERROR(Repair());  // the checker sees the inputs as they were
+    RETURN_IF_ERROR(RunChecker(verdict));
+  } else {
+    JudgeOutputs(results, verdict);
   }
+  if (verdict.right) return verdict;
+  RETURN_IF_ERROR(Repair());
   ASSIGN_OR_RETURN(verdict.harness_damaged, ReferencesDamaged());
   if (verdict.harness_damaged) {
     verdict.message = "the reference's results in device memory were overwritten";
   }
   return verdict;
+}
+
+absl::Status PreparedProblem::Repair() {
+  RETURN_IF_ERROR(harness_.RepairGuards());
+  for (Slot& slot : slots_) {
+    if (slot.plan.role == Role::kInput) RETURN_IF_ERROR(FillSlot(slot));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProblem::SetOutputs(const std::vector<BufferFile>& outputs) {
+  for (const BufferFile& output : outputs) {
+    const Slot* slot = Find(output.buffer);
+    if (slot == nullptr || !IsChecked(slot->plan.role) || slot->plan.dtype != output.dtype ||
+        slot->data.bytes() != output.elements.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the problem has no output '", output.buffer, "' of ",
+                       output.elements.size(), " bytes of ", ToText(output.dtype)));
+    }
+    if (!output.elements.empty()) {
+      RETURN_IF_ERROR(Upload(output.elements, slot->data.address));
+    }
+  }
+  return context_.Synchronize();  // the bytes are the caller's
 }
 
 void PreparedProblem::JudgeGuards(const CheckResults& results, Verdict& verdict) const {
@@ -364,7 +492,9 @@ absl::StatusOr<bool> PreparedProblem::ReferencesDamaged() {
     const Slot& slot = slots_[i];
     if (!IsChecked(slot.plan.role) || slot.plan.count == 0) continue;
     const int index = static_cast<int>(i);
-    RETURN_IF_ERROR(harness_.Hash(index, slot.reference.address, slot.reference.bytes()));
+    if (slot.reference.address != 0) {
+      RETURN_IF_ERROR(harness_.Hash(index, slot.reference.address, slot.reference.bytes()));
+    }
     if (slot.plan.role != Role::kInOut) continue;
     RETURN_IF_ERROR(harness_.Hash(kBuffersMax + index, slot.pristine.address(), slot.data.bytes()));
   }

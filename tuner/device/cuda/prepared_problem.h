@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/harness.h"
+#include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/problem_checks.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
@@ -40,6 +42,9 @@ class PreparedProblem {
   // After a wrong verdict also repairs guards and inputs, and looks for damage to the references;
   // then it waits.
   absl::StatusOr<Verdict> ReadVerdict();
+  // Writes to outputs and in-outs what somebody else computed. INVALID_ARGUMENT: there is no such
+  // output, or it is of another size.
+  absl::Status SetOutputs(const std::vector<BufferFile>& outputs);
 
  private:
   struct Slot {
@@ -67,17 +72,26 @@ class PreparedProblem {
   absl::Status Upload(const std::string& elements, CUdeviceptr address);
   absl::Status TakeExpected(const ProblemPlan& plan);
   absl::Status CheckReference();
+  absl::Status LoadChecker(const ProblemPlan& plan);
+  // Holds it to its word before it judges anybody.
+  absl::Status TryChecker();
+  absl::StatusOr<Harness::Array> ResolveForChecker(const BufferPlan& wanted);
+  absl::Status RunChecker(Verdict& verdict);
   absl::StatusOr<Harness::Array> ResolveReference(const BufferPlan& wanted);
   absl::StatusOr<Harness::Array> ResolveScratch(const BufferPlan& wanted, Slot* slot);
   Slot* Find(const std::string& name);
   void JudgeOutputs(const CheckResults& results, Verdict& verdict) const;
   void JudgeGuards(const CheckResults& results, Verdict& verdict) const;
   void JudgeInputs(const CheckResults& results, Verdict& verdict) const;
+  // Guards and inputs as they were.
+  absl::Status Repair();
   absl::StatusOr<bool> ReferencesDamaged();
 
   const DeviceContext& context_;
   Harness& harness_;
   std::vector<Slot> slots_;
+  std::optional<LoadedProgram> checker_;
+  DeviceMemory faults_;  // a TuneFaults, where there is a checker
 };
 
 }  // namespace tune::cuda

@@ -14,8 +14,8 @@
 #include "nlohmann/json.hpp"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/ptxas_log.h"
+#include "tuner/device/python/python_process.h"
 #include "tuner/device/triton/cubin.h"
-#include "tuner/device/triton/python_process.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/status_macros.h"
 
@@ -25,6 +25,10 @@ extern const std::string_view triton_worker;
 
 namespace tune::triton {
 namespace {
+
+using python::PythonProcess;
+using python::PythonReply;
+using python::TextIn;
 
 using nlohmann::json;
 
@@ -101,7 +105,7 @@ class TritonCompiler : public Compiler {
       : installation_(std::move(installation)),
         scratch_dir_(std::move(scratch_dir)),
         kind_(std::move(kind)) {
-    AdoptOrphans();
+    python::AdoptOrphans();
   }
 
   std::string Version() const override { return installation_.Text(); }

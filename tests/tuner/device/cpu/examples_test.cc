@@ -28,6 +28,9 @@ class ExamplesTest : public RunnerTest {
     const Program reference = Made(plan.reference);
     plan.reference.steps = reference.steps;
     plan.reference.symbols = reference.symbols;
+    const Program checker = Made(plan.checker);
+    plan.checker.steps = checker.steps;
+    plan.checker_binary = checker.binary;
     const absl::Status prepared = runner_->Prepare(plan, reference.binary, /*seed=*/7);
     ASSERT_TRUE(prepared.ok()) << prepared;
     for (const Config& config : ConfigsOf(kernel, problem, traits)) {

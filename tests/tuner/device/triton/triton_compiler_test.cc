@@ -191,8 +191,8 @@ TEST_F(TritonCompilerTest, MistakesOfASourceAreToldWithTheirLine) {
                 "scale.py:11: parameter 'WIDTH' of 'scale' is no arg, no param and no define");
   ExpectFailure(With("x, y, n,", "x, y, n: tl.constexpr,"),
                 "scale.py:11: parameter 'n' of 'scale' is a tl.constexpr, and an arg");
-  ExpectFailure("import os\nos.abort()\n", "Triton's process ended by signal 6");
-  ExpectFailure("raise SystemExit(0)\n", "Triton's process ended by exit code 1");
+  ExpectFailure("import os\nos.abort()\n", "the process of Python ended by signal 6");
+  ExpectFailure("raise SystemExit(0)\n", "the process of Python ended by exit code 1");
 }
 
 TEST_F(TritonCompilerTest, HelpersMayBeInFilesOfTheirOwn) {

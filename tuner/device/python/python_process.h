@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
-namespace tune::triton {
+namespace tune::python {
 
 // Of an object; empty if it has no such text.
 std::string TextIn(const nlohmann::json& object, const char* key);
@@ -32,9 +32,9 @@ struct PythonReply {
 // Not thread-safe, nor are two of them. The process ends with this object, or with its group.
 class PythonProcess {
  public:
-  // Runs `script` with two pipes and waits for its first reply, which is of an object with
-  // "outcome": "ok". UNAVAILABLE, with its message, where it is not. REQUIRES: AdoptOrphans, and no
-  // child of this process but such.
+  // Runs `script`, which follows process.py, with two pipes and waits for its first reply, which
+  // is of an object with "outcome": "ok". UNAVAILABLE, with its message, where it is not. REQUIRES:
+  // AdoptOrphans, and no child of this process but such.
   static absl::StatusOr<std::unique_ptr<PythonProcess>> Start(const std::string& python,
                                                               const std::string& script,
                                                               const std::string& kind,
@@ -57,4 +57,4 @@ class PythonProcess {
   const int replies_;
 };
 
-}  // namespace tune::triton
+}  // namespace tune::python

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/device/cpu/elements.h"
+#include "tuner/device/elements.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "tuner/device/fill.h"
 #include "tuner/device/narrow_floats.h"
 
-namespace tune::cpu {
+namespace tune {
 namespace {
 
 constexpr int64_t kPiece = 512;
@@ -147,4 +147,4 @@ void WidenElements(DType from, const void* in, DType to, void* out, int64_t begi
   }
 }
 
-}  // namespace tune::cpu
+}  // namespace tune

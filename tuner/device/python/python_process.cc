@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/device/triton/python_process.h"
+#include "tuner/device/python/python_process.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include <initializer_list>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -26,7 +27,11 @@
 
 extern char** environ;
 
-namespace tune::triton {
+namespace tune::embedded {
+extern const std::string_view python_process_script;
+}
+
+namespace tune::python {
 namespace {
 
 constexpr uint32_t kFrameBytesMax = 40u << 20;
@@ -181,14 +186,14 @@ std::string Header(size_t size) {
 absl::StatusOr<std::string> ReadFrame(int fd) {
   std::array<unsigned char, 4> header;
   if (!ReadExactly(fd, reinterpret_cast<char*>(header.data()), header.size())) {
-    return absl::UnavailableError("Triton's process has ended");
+    return absl::UnavailableError("the process of Python has ended");
   }
   uint32_t size = 0;
   for (int i = 0; i < 4; ++i) size |= static_cast<uint32_t>(header[i]) << (8 * i);
-  if (size > kFrameBytesMax) return absl::UnavailableError("Triton's process sent no frame");
+  if (size > kFrameBytesMax) return absl::UnavailableError("the process of Python sent no frame");
   std::string payload(size, '\0');
   if (!ReadExactly(fd, payload.data(), size)) {
-    return absl::UnavailableError("Triton's process has ended");
+    return absl::UnavailableError("the process of Python has ended");
   }
   return payload;
 }
@@ -233,8 +238,9 @@ absl::StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(const std::s
   RETURN_IF_ERROR(requests.Open());
   RETURN_IF_ERROR(replies.Open());
   ASSIGN_OR_RETURN(const pid_t pid,
-                   Spawn({python, "-E", "-B", "-c", script, kind, absl::StrCat(kRequestsFd),
-                          absl::StrCat(kRepliesFd), folder},
+                   Spawn({python, "-E", "-B", "-c",
+                          absl::StrCat(std::string(embedded::python_process_script), script),
+                          kind, absl::StrCat(kRequestsFd), absl::StrCat(kRepliesFd), folder},
                          {{requests.read_end, kRequestsFd}, {replies.write_end, kRepliesFd}},
                          kRepliesFd + 1));
   std::unique_ptr<PythonProcess> process(
@@ -245,7 +251,7 @@ absl::StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(const std::s
   ASSIGN_OR_RETURN(const PythonReply ready, process->ReadReply());
   if (TextIn(ready.about, "outcome") == "ok") return process;
   return absl::UnavailableError(
-      absl::StrCat(python, " cannot use Triton: ", TextIn(ready.about, "message")));
+      absl::StrCat(python, " cannot be used: ", TextIn(ready.about, "message")));
 }
 
 PythonProcess::PythonProcess(pid_t pid, int requests, int replies)
@@ -265,7 +271,7 @@ absl::StatusOr<PythonReply> PythonProcess::Ask(const nlohmann::json& request) {
   const std::string text =
       request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (!WriteAll(requests_, Header(text.size())) || !WriteAll(requests_, text)) {
-    return absl::UnavailableError("Triton's process has ended");
+    return absl::UnavailableError("the process of Python has ended");
   }
   ASSIGN_OR_RETURN(PythonReply reply, ReadReply());
   RETURN_IF_ERROR(CheckAlone());
@@ -277,7 +283,9 @@ absl::StatusOr<PythonReply> PythonProcess::ReadReply() {
   ASSIGN_OR_RETURN(const std::string about, ReadFrame(replies_));
   ASSIGN_OR_RETURN(reply.made, ReadFrame(replies_));
   reply.about = nlohmann::json::parse(about, nullptr, /*allow_exceptions=*/false);
-  if (!reply.about.is_object()) return absl::UnavailableError("Triton's process sent no reply");
+  if (!reply.about.is_object()) {
+    return absl::UnavailableError("the process of Python sent no reply");
+  }
   return reply;
 }
 
@@ -294,4 +302,4 @@ absl::Status PythonProcess::CheckAlone() const {
                            : "this host does not tell which processes a source leaves running");
 }
 
-}  // namespace tune::triton
+}  // namespace tune::python

@@ -7,7 +7,7 @@
 #include "tuner/plan.h"
 #include "tuner/problem.h"
 
-namespace tune::cpu {
+namespace tune {
 
 bool IsFloat(DType dtype);
 
@@ -21,4 +21,4 @@ void FillElements(DType dtype, const Fill& fill, uint64_t key, int64_t begin, in
 // From any type to f32 or f64. REQUIRES: `to` is one of these.
 void WidenElements(DType from, const void* in, DType to, void* out, int64_t begin, int64_t end);
 
-}  // namespace tune::cpu
+}  // namespace tune

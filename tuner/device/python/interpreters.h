@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Pythons of this host.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tune::python {
+
+// The one that the variable of the environment names; else those of the environment that
+// VIRTUAL_ENV names, of this project's own, and python3 on PATH, each once.
+std::vector<std::string> Candidates(const char* variable);
+
+// Of a link what it leads to; the path itself where there is none.
+std::string RealPath(const std::string& path);
+
+// What a process must be able to run beside the interpreter in order to run that.
+void AddLoaders(std::vector<std::string>& programs);
+
+}  // namespace tune::python
