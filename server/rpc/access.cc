@@ -49,6 +49,7 @@ constexpr std::pair<absl::string_view, Needs> kCalls[] = {
     {"/tune.v1.ReportService/GetSweepReport", Needs::kReading},
     {"/tune.v1.ServerService/GetStatus", Needs::kReading},
     {"/tune.v1.CompareService/RunComparison", Needs::kTrust},
+    {"/tune.v1.CompareService/AnswerPeer", Needs::kTrust},
     {"/tune.v1.CompareService/ListComparisons", Needs::kReading},
     {"/tune.v1.CompareService/GetComparison", Needs::kReading},
     {"/tune.v1.GateService/RunGate", Needs::kTrust},
