@@ -186,6 +186,7 @@ struct GuardedGateService final : Guarded<GateService, v1::GateService> {
 struct GuardedComparisonService final : Guarded<ComparisonService, v1::CompareService> {
   using Guarded::Guarded;
   TUNE_GUARDED_STREAM(RunComparison)
+  TUNE_GUARDED_UNARY(AnswerPeer)
   TUNE_GUARDED_UNARY(ListComparisons)
   TUNE_GUARDED_UNARY(GetComparison)
 };

@@ -56,12 +56,12 @@ absl::StatusOr<std::vector<StepPlan>> StepsOn(ProblemPlan& problem, const Compar
 
 }  // namespace
 
-ComparisonBench::ComparisonBench(const DeviceSupervisor& device, size_t kernels,
+ComparisonBench::ComparisonBench(const DeviceSupervisor& device, const std::vector<bool>& measured,
                                  const SamplePolicy& policy, uint64_t seed,
                                  const Cancelled& cancelled)
     : policy_(policy), seed_(seed), cancelled_(cancelled) {
-  for (size_t i = 0; i < kernels; ++i) {
-    twins_.push_back(device.MakeTwin(absl::StrCat("compare", i)));
+  for (size_t i = 0; i < measured.size(); ++i) {
+    twins_.push_back(measured[i] ? device.MakeTwin(absl::StrCat("compare", i)) : nullptr);
   }
 }
 
@@ -69,6 +69,7 @@ absl::Status ComparisonBench::Renew() {
   Close();
   std::vector<std::future<absl::Status>> opening;
   for (const auto& twin : twins_) {
+    if (twin == nullptr) continue;
     opening.push_back(std::async(std::launch::async,
                                  [this, &twin] { return twin->Open(cancelled_); }));
   }
@@ -78,7 +79,9 @@ absl::Status ComparisonBench::Renew() {
 }
 
 void ComparisonBench::Close() {
-  for (const auto& twin : twins_) twin->Close();
+  for (const auto& twin : twins_) {
+    if (twin != nullptr) twin->Close();
+  }
 }
 
 absl::StatusOr<std::string> ComparisonBench::Prepare(size_t kernel, const ProblemPlan& problem,
@@ -99,6 +102,13 @@ absl::StatusOr<RunReport> ComparisonBench::Measure(size_t kernel, const Compared
                    Prepare(kernel, program.problem, program.reference_binary));
   if (!fault.empty()) return NotRun(fault);
   return twins_[kernel]->Run({WithBinary(program.plan, program.binary), policy_}, cancelled_);
+}
+
+absl::StatusOr<RunReport> ComparisonBench::Judge(const ComparedProgram& first,
+                                                 const std::vector<BufferFile>& outputs) {
+  ASSIGN_OR_RETURN(const std::string fault, Prepare(0, first.problem, first.reference_binary));
+  if (!fault.empty()) return NotRun(fault);
+  return twins_[0]->Judge(outputs, cancelled_);
 }
 
 absl::StatusOr<std::vector<RunReport>> ComparisonBench::Agree(

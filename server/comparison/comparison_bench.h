@@ -25,9 +25,11 @@ struct ComparedProgram {
 // Not thread-safe. The caller has the device's turn.
 class ComparisonBench {
  public:
-  // `device` must outlive the bench.
-  ComparisonBench(const DeviceSupervisor& device, size_t kernels, const SamplePolicy& policy,
-                  uint64_t seed, const Cancelled& cancelled);
+  // `device` must outlive the bench. `measured`: for each of the comparison, is it measured here?
+  ComparisonBench(const DeviceSupervisor& device, const std::vector<bool>& measured,
+                  const SamplePolicy& policy, uint64_t seed, const Cancelled& cancelled);
+
+  const SamplePolicy& policy() const { return policy_; }
 
   // A fresh process for each kernel, all started at the same time.
   absl::Status Renew();
@@ -41,13 +43,16 @@ class ComparisonBench {
   // each. What a program has in common with `first`, by name, it takes as that has it.
   absl::StatusOr<std::vector<RunReport>> Agree(const ComparedProgram& first,
                                                const std::vector<const ComparedProgram*>& others);
+  // As Agree, of what others have computed themselves.
+  absl::StatusOr<RunReport> Judge(const ComparedProgram& first,
+                                  const std::vector<BufferFile>& outputs);
 
  private:
   // Alone on the device, if it does not fit beside the others. Why it cannot be; empty if it can.
   absl::StatusOr<std::string> Prepare(size_t kernel, const ProblemPlan& problem,
                                       const std::string& reference_binary);
 
-  std::vector<std::unique_ptr<DeviceSupervisor>> twins_;
+  std::vector<std::unique_ptr<DeviceSupervisor>> twins_;  // null: measured elsewhere
   const SamplePolicy policy_;
   const uint64_t seed_;
   const Cancelled& cancelled_;

@@ -49,8 +49,24 @@ absl::Status CheckSizes(const v1::RunComparisonRequest& request) {
 struct Entry {
   const v1::ComparisonEntry* request = nullptr;
   std::string label;
-  NamedKernel named;
+  NamedKernel named;  // empty of a peer
 };
+
+absl::Status CheckPeer(const v1::ComparisonEntry& wanted, bool first) {
+  if (first) {
+    return absl::InvalidArgumentError(
+        "the first of a comparison is a kernel: its spec says the problem and what is right");
+  }
+  if (wanted.label().empty()) return absl::InvalidArgumentError("a peer has a label");
+  if (wanted.has_config() || wanted.default_config()) {
+    return absl::InvalidArgumentError(absl::StrCat(wanted.label(), ": a peer has no config"));
+  }
+  if (wanted.peer().language().size() > 64 || wanted.peer().versions().size() > 512) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        wanted.label(), ": at most 64 bytes of language and 512 of versions"));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<Entry>> ResolveEntries(const v1::RunComparisonRequest& request,
                                                   const Catalogue& catalogue) {
@@ -59,20 +75,25 @@ absl::StatusOr<std::vector<Entry>> ResolveEntries(const v1::RunComparisonRequest
   for (const v1::ComparisonEntry& wanted : request.entries()) {
     Entry& entry = entries.emplace_back();
     entry.request = &wanted;
-    const WorkloadRequest kernel = {
-        .kernel_name = wanted.kernel_name(),
-        .kernel_source = wanted.has_kernel_source() ? &wanted.kernel_source() : nullptr};
-    ASSIGN_OR_RETURN(entry.named, ResolveKernel(kernel, catalogue));
-    entry.label = wanted.label().empty() ? entry.named.kernel->spec().name() : wanted.label();
+    entry.label = wanted.label();
+    if (wanted.has_peer()) {
+      RETURN_IF_ERROR(CheckPeer(wanted, entries.size() == 1));
+    } else {
+      const WorkloadRequest kernel = {
+          .kernel_name = wanted.kernel_name(),
+          .kernel_source = wanted.has_kernel_source() ? &wanted.kernel_source() : nullptr};
+      ASSIGN_OR_RETURN(entry.named, ResolveKernel(kernel, catalogue));
+      if (entry.label.empty()) entry.label = entry.named.kernel->spec().name();
+    }
     if (entry.label.size() > kLabelMax) {
       return absl::InvalidArgumentError(
           absl::StrCat("a label has at most ", kLabelMax, " characters"));
     }
     if (!labels.insert(entry.label).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat("two kernels are called '", entry.label,
-                       "'; give each a label of its own, as in 'tunectl compare old=",
-                       entry.named.kernel->spec().name(), " new=my/kernel.textproto'"));
+          absl::StrCat("two of the comparison are called '", entry.label,
+                       "'; give each a label of its own, as in 'tunectl compare old=softmax ",
+                       "new=my/kernel.textproto'"));
     }
     if (wanted.has_config() && wanted.default_config()) {
       return absl::InvalidArgumentError(
@@ -143,6 +164,12 @@ absl::StatusOr<std::vector<ComparedWorkload>> ResolveProblemOfAll(
   for (const Entry& entry : entries) {
     ComparedWorkload& item = items.emplace_back();
     item.label = entry.label;
+    if (entry.request->has_peer()) {
+      item.workload = items.front().workload;
+      item.config_source = "run by the client";
+      item.peer = entry.request->peer();
+      continue;
+    }
     const auto resolve = [&]() -> absl::Status {
       ASSIGN_OR_RETURN(item.workload, ResolveWorkload(entry.named, dims, dtype, device));
       return ChooseConfig(*entry.request, records, cancelled, item);
@@ -159,6 +186,11 @@ absl::StatusOr<std::vector<ComparedWorkload>> ResolveProblemOfAll(
 }
 
 }  // namespace
+
+bool ComparisonPlan::HasPeers() const {
+  return std::any_of(problems.front().begin(), problems.front().end(),
+                     [](const ComparedWorkload& item) { return item.peer.has_value(); });
+}
 
 std::string ComparisonPlan::Subject() const {
   const std::vector<ComparedWorkload>& first = problems.front();

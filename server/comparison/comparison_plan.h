@@ -2,6 +2,7 @@
 // Checks what a client wants compared before anything is stored or started.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct ComparedWorkload {
   Workload workload;
   Config config;
   std::string config_source;  // why this config
+  // Set: the client runs it. The workload is the first kernel's then, and there is no config.
+  std::optional<v1::Peer> peer;
 };
 
 struct ComparisonPlan {
@@ -31,6 +34,7 @@ struct ComparisonPlan {
   std::vector<std::vector<ComparedWorkload>> problems;
   double leg_seconds = 0;  // 0: the default of the device
 
+  bool HasPeers() const;
   // "softmax, mine: rows=8192 cols=4096 bf16".
   std::string Subject() const;
 };

@@ -19,6 +19,16 @@ constexpr absl::Duration kCheckCap = absl::Seconds(60);
 constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 
+// Steps in words, turns of peers, and the result.
+FeedReactor<v1::ComparisonEvent>::MakeEvents OrdersToo(const std::shared_ptr<Job>& job) {
+  auto others = StepsAndResults(job, &v1::ComparisonEvent::mutable_comparison);
+  return [others = std::move(others)](const Feed::News& news,
+                                      std::deque<v1::ComparisonEvent>& events) mutable {
+    for (const Feed::Step& step : news.steps) events.emplace_back().CopyFrom(*step);
+    others(news, events);
+  };
+}
+
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
@@ -37,12 +47,21 @@ grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
         const std::vector<std::string> devices = plan.device_ids;
         ASSIGN_OR_RETURN(
             std::shared_ptr<Job> job,
-            jobs_.scheduler.Submit(
-                row, devices, std::make_shared<ComparisonWork>(store_, workers_, std::move(plan))));
-        return Followed<Reactor>{job,
-                                 StepsAndResults(job, &v1::ComparisonEvent::mutable_comparison)};
+            jobs_.scheduler.Submit(row, devices,
+                                   std::make_shared<ComparisonWork>(store_, workers_, leases_,
+                                                                    std::move(plan))));
+        return Followed<Reactor>{job, OrdersToo(job)};
       });
   return reactor.get();
+}
+
+// Never waits: answered on gRPC's thread.
+grpc::ServerUnaryReactor* ComparisonService::AnswerPeer(grpc::CallbackServerContext* context,
+                                                        const v1::AnswerPeerRequest* request,
+                                                        v1::AnswerPeerResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(leases_.Hear(*request)));
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* ComparisonService::ListComparisons(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "server/comparison/comparison_plan.h"
+#include "server/comparison/peer_lease.h"
 #include "server/jobs/job_call.h"
 #include "server/supervision/workers.h"
 #include "tune/v1/comparison.grpc.pb.h"
@@ -18,6 +19,9 @@ class ComparisonService : public v1::CompareService::CallbackService {
 
   grpc::ServerWriteReactor<v1::ComparisonEvent>* RunComparison(
       grpc::CallbackServerContext* context, const v1::RunComparisonRequest* request) override;
+  grpc::ServerUnaryReactor* AnswerPeer(grpc::CallbackServerContext* context,
+                                       const v1::AnswerPeerRequest* request,
+                                       v1::AnswerPeerResponse* response) override;
   grpc::ServerUnaryReactor* ListComparisons(grpc::CallbackServerContext* context,
                                             const v1::ListComparisonsRequest* request,
                                             v1::ListComparisonsResponse* response) override;
@@ -30,6 +34,7 @@ class ComparisonService : public v1::CompareService::CallbackService {
   Workers& workers_;
   const ComparisonTools tools_;
   const JobTools jobs_;
+  PeerLeases leases_;
 };
 
 }  // namespace tune::server

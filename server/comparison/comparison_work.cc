@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/comparison_evidence.h"
+#include "server/comparison/peer_order.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/statistics/median.h"
@@ -68,6 +69,8 @@ JobWork::End ComparisonWork::Run(JobContext& context) {
   const auto run = [&]() -> absl::Status {
     RETURN_IF_ERROR(OpenDevice(context));
     const absl::Cleanup close = [this] { bench_->Close(); };
+    leases_.Add(context.job_id(), lease_);
+    const absl::Cleanup end = [&] { leases_.Remove(context.job_id()); };
     for (size_t place = 0; place < plan_.problems.size(); ++place) {
       RETURN_IF_ERROR(Compare(place, context));
     }
@@ -107,8 +110,12 @@ absl::Status ComparisonWork::OpenDevice(JobContext& context) {
   run.driver = info_.driver;
   ASSIGN_OR_RETURN(run.id, store_.AddComparison(run));
   random_.seed(run.seed);
+  std::vector<bool> measured;
+  for (const ComparedWorkload& item : plan_.problems.front()) {
+    measured.push_back(!item.peer.has_value());
+  }
   bench_ = std::make_unique<ComparisonBench>(
-      *device, plan_.problems.front().size(),
+      *device, measured,
       LegPolicy(info_.target, run.cache_mode, plan_.leg_seconds), run.seed, cancelled_);
   return absl::OkStatus();
 }
@@ -146,12 +153,14 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
     const Kernel& kernel = item.workload.kernel();
     ComparedProgram& program = candidates[i].program;
     db::ComparedRow& row = candidates[i].row;
+    candidates[i].item = &item;
     row.comparison_id = plan_.run.id;
     row.place = static_cast<uint32_t>(place);
     row.label = item.label;
-    row.kernel_hash = kernel.hash();
-    row.kernel_name = kernel.spec().name();
-    row.language = ToText(kernel.language());
+    row.kernel_hash = item.peer ? "" : kernel.hash();
+    row.kernel_name = item.peer ? item.label : kernel.spec().name();
+    row.language = item.peer ? item.peer->language() : ToText(kernel.language());
+    row.compiler = item.peer ? item.peer->versions() : "";
     row.problem = item.workload.problem;
     row.config = item.config;
     row.config_source = item.config_source;
@@ -162,6 +171,7 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
     row.work = shared.work;
     row.roof = RoofFor(row.work, ceilings_,
                        std::min(written, static_cast<double>(info_.l2_bytes)), written);
+    if (item.peer) continue;
     if (i > 0) {
       ShareFills(first.plan, program.problem, row.notes);
       NoteWork(row.work, program.problem.work, row.notes);
@@ -221,7 +231,7 @@ absl::Status ComparisonWork::CompleteProblem(Candidate& candidate,
 absl::Status ComparisonWork::Compile(Candidates& candidates, const Cancelled& cancelled) const {
   std::vector<std::future<absl::Status>> compiling;
   for (Candidate& candidate : candidates) {
-    if (!candidate.runs) continue;
+    if (!candidate.runs || candidate.is_peer()) continue;
     compiling.push_back(std::async(std::launch::async, [this, &candidate, &cancelled] {
       return CompileOne(candidate, cancelled);
     }));
@@ -235,6 +245,7 @@ absl::Status ComparisonWork::Compile(Candidates& candidates, const Cancelled& ca
 absl::Status ComparisonWork::Agree(Candidates& candidates) {
   std::vector<Candidate*> running;
   for (Candidate& candidate : candidates) {
+    if (candidate.is_peer()) continue;
     if (candidate.runs) {
       running.push_back(&candidate);
     } else {
@@ -242,7 +253,7 @@ absl::Status ComparisonWork::Agree(Candidates& candidates) {
       candidate.row.agreement_message = "because it does not run";
     }
   }
-  if (running.size() < 2) return absl::OkStatus();
+  if (running.size() < 2) return AgreePeers(candidates, running.empty() ? nullptr : running[0]);
   std::vector<const ComparedProgram*> others;
   for (size_t i = 1; i < running.size(); ++i) others.push_back(&running[i]->program);
   ASSIGN_OR_RETURN(const std::vector<RunReport> reports,
@@ -255,12 +266,87 @@ absl::Status ComparisonWork::Agree(Candidates& candidates) {
     row.agreement_message = Shortened(
         absl::StrCat("against the reference of ", running[0]->row.label, ": ", reports[i].message));
   }
+  return AgreePeers(candidates, running[0]);
+}
+
+absl::Status ComparisonWork::AgreePeers(Candidates& candidates, const Candidate* first) {
+  for (Candidate& candidate : candidates) {
+    if (!candidate.is_peer()) continue;
+    if (first != nullptr) {
+      RETURN_IF_ERROR(AgreePeer(*first, candidate));
+      continue;
+    }
+    candidate.runs = false;
+    candidate.row.outcome = Outcome::kInvalidConfig;
+    candidate.row.message = "no kernel of the comparison runs, so nothing says what is right";
+  }
   return absl::OkStatus();
+}
+
+absl::Status ComparisonWork::AgreePeer(const Candidate& first, Candidate& peer) {
+  ASSIGN_OR_RETURN(PeerTurn turn, AskPeer(first, peer, Purpose::kCheck));
+  db::ComparedRow& row = peer.row;
+  if (turn.report.outcome != Outcome::kOk) {
+    peer.runs = false;
+    row.outcome = turn.report.outcome;
+    row.message = Shortened(turn.report.message);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<BufferFile>> outputs =
+      OutputsOf(first.program.problem, std::move(turn.outputs));
+  RunReport judged{.outcome = Outcome::kInvalidConfig};
+  if (outputs.ok()) {
+    ASSIGN_OR_RETURN(judged, bench_->Judge(first.program, *outputs));
+  } else {
+    judged.message = std::string(outputs.status().message());
+  }
+  row.agreement = judged.outcome;
+  row.error = judged.error;
+  if (row.agreement == Outcome::kOk) return absl::OkStatus();
+  row.agreement_message = Shortened(
+      absl::StrCat("against the reference of ", first.row.label, ": ", judged.message));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ComparisonWork::PeerTurn> ComparisonWork::AskPeer(const Candidate& first,
+                                                                 const Candidate& peer,
+                                                                 Purpose purpose) {
+  const auto failed = [](Outcome outcome, const absl::Status& why) {
+    return PeerTurn{.report = {.outcome = outcome, .message = std::string(why.message())}};
+  };
+  auto event = std::make_shared<v1::ComparisonEvent>();
+  absl::StatusOr<v1::PeerOrder> order =
+      PeerOrderOf(first.row.problem, first.program.problem, first.program.plan, info_,
+                  plan_.run.seed, bench_->policy());
+  if (!order.ok()) return failed(Outcome::kLaunchFailed, order.status());
+  order->set_job_id(plan_.run.job.id);
+  order->set_lease(lease_->token());
+  order->set_label(peer.row.label);
+  order->set_check(purpose == Purpose::kCheck);
+  order->set_number(lease_->Begin());
+  const absl::Duration limit = absl::Seconds(order->seconds_max());
+  *event->mutable_order() = *std::move(order);
+  feed_->AddStep(event);
+  absl::StatusOr<PeerAnswer> answer = lease_->Await(limit, cancelled_);
+  if (absl::IsCancelled(answer.status())) return answer.status();
+  if (!answer.ok()) {
+    const bool late = absl::IsAborted(answer.status()) ||
+                      absl::IsDeadlineExceeded(answer.status());
+    return failed(late ? Outcome::kTimedOut : Outcome::kLaunchFailed, answer.status());
+  }
+  absl::StatusOr<RunReport> report = FromProto(answer->report);
+  if (!report.ok()) return failed(Outcome::kLaunchFailed, report.status());
+  if (purpose == Purpose::kTime && report->outcome == Outcome::kOk && report->samples_ns.empty()) {
+    return failed(Outcome::kLaunchFailed, absl::InternalError("it was not timed"));
+  }
+  return PeerTurn{*std::move(report), std::move(answer->outputs)};
 }
 
 absl::Status ComparisonWork::StoreCandidates(size_t place, Candidates& candidates) {
   for (size_t i = 0; i < candidates.size(); ++i) {
-    RETURN_IF_ERROR(store_.PutKernel(ToRow(plan_.problems[place][i].workload.named)));
+    if (!candidates[i].is_peer()) {
+      RETURN_IF_ERROR(store_.PutKernel(ToRow(plan_.problems[place][i].workload.named)));
+    }
     ASSIGN_OR_RETURN(candidates[i].row.id, store_.AddCompared(candidates[i].row));
   }
   return absl::OkStatus();
@@ -270,11 +356,21 @@ absl::Status ComparisonWork::MeasureRound(uint32_t round, Candidates& candidates
   std::vector<size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::shuffle(order.begin(), order.end(), random_);
+  // Whose inputs the peers get: the kernel that they were checked against.
+  const auto first = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& one) {
+    return !one.is_peer() && one.row.outcome == Outcome::kOk;
+  });
   RETURN_IF_ERROR(bench_->Renew());
   for (const size_t i : order) {
     Candidate& candidate = candidates[i];
     if (!candidate.runs) continue;
-    ASSIGN_OR_RETURN(RunReport report, bench_->Measure(i, candidate.program));
+    RunReport report;
+    if (candidate.is_peer()) {
+      ASSIGN_OR_RETURN(PeerTurn turn, AskPeer(*first, candidate, Purpose::kTime));
+      report = std::move(turn.report);
+    } else {
+      ASSIGN_OR_RETURN(report, bench_->Measure(i, candidate.program));
+    }
     db::ComparisonLegRow leg{.compared_id = candidate.row.id,
                              .round = round,
                              .outcome = report.outcome,

@@ -3,6 +3,7 @@
 // everything is stored on the way.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -12,6 +13,7 @@
 #include "db/store.h"
 #include "server/comparison/comparison_bench.h"
 #include "server/comparison/comparison_plan.h"
+#include "server/comparison/peer_lease.h"
 #include "server/jobs/job.h"
 #include "server/supervision/workers.h"
 
@@ -20,9 +22,9 @@ namespace tune::server {
 // Not thread-safe: one run.
 class ComparisonWork : public JobWork {
  public:
-  // Both must outlive the work.
-  ComparisonWork(db::Store& store, Workers& workers, ComparisonPlan plan)
-      : store_(store), workers_(workers), plan_(std::move(plan)) {}
+  // All must outlive the work.
+  ComparisonWork(db::Store& store, Workers& workers, PeerLeases& leases, ComparisonPlan plan)
+      : store_(store), workers_(workers), leases_(leases), plan_(std::move(plan)) {}
 
   End Run(JobContext& context) override;
   absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
@@ -36,8 +38,11 @@ class ComparisonWork : public JobWork {
   // One kernel on the problem that is being measured.
   struct Candidate {
     db::ComparedRow row;
-    ComparedProgram program;
+    ComparedProgram program;  // of a peer only the problem
+    const ComparedWorkload* item = nullptr;
     bool runs = true;
+
+    bool is_peer() const { return item->peer.has_value(); }
   };
   using Candidates = std::vector<Candidate>;
 
@@ -49,6 +54,18 @@ class ComparisonWork : public JobWork {
   // Its checker, and what its reference computes on the host.
   absl::Status CompleteProblem(Candidate& candidate, const Cancelled& cancelled) const;
   absl::Status Agree(Candidates& candidates);
+  // Has every peer run once, and judges what it computed. `first`: whose reference says what is
+  // right; null: no kernel runs.
+  absl::Status AgreePeers(Candidates& candidates, const Candidate* first);
+  absl::Status AgreePeer(const Candidate& first, Candidate& peer);
+  // Gives a peer its turn. Its own failures are in the report, whatever their kind; a non-OK
+  // status ends the run.
+  struct PeerTurn {
+    RunReport report;
+    std::map<std::string, std::string> outputs;
+  };
+  enum class Purpose { kCheck, kTime };
+  absl::StatusOr<PeerTurn> AskPeer(const Candidate& first, const Candidate& peer, Purpose purpose);
   absl::Status StoreCandidates(size_t place, Candidates& candidates);
   absl::Status MeasureRound(uint32_t round, Candidates& candidates);
   // Which problem, for people: "seq=1024 (2 of 6): ".
@@ -56,6 +73,8 @@ class ComparisonWork : public JobWork {
 
   db::Store& store_;
   Workers& workers_;
+  PeerLeases& leases_;
+  const std::shared_ptr<PeerLease> lease_ = std::make_shared<PeerLease>();
   ComparisonPlan plan_;
   Feed* feed_ = nullptr;  // of its job, once it runs
   DeviceInfo info_;

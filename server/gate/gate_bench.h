@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/gate.h"
+#include "server/supervision/compilers.h"
 #include "server/supervision/device_supervisor.h"
 #include "tuner/gate/round.h"
 

@@ -469,7 +469,7 @@ absl::StatusOr<ProgramPlan> PlanChecker(const ParsedSpec& parsed, const Planner&
   return plan;
 }
 
-// The language's own header is no file of the spec: every file of Python is there.
+// With every file of its language that it may import.
 absl::StatusOr<CompilePlan> PlanHostReference(const ParsedSpec& parsed, const Problem& problem,
                                               const ArgPlanner& args, const ProblemPlan& plan) {
   CompilePlan reference;
@@ -478,7 +478,8 @@ absl::StatusOr<CompilePlan> PlanHostReference(const ParsedSpec& parsed, const Pr
   reference.source_name = parsed.reference_source;
   reference.source_text = parsed.files.at(parsed.reference_source);
   for (const std::string& header : parsed.spec.headers()) {
-    if (header == parsed.reference_source || IsForeignFile(reference.language, header)) continue;
+    const bool is_own = absl::EndsWith(header, TraitsOf(reference.language).suffix);
+    if (header == parsed.reference_source || !is_own) continue;
     reference.headers.push_back({header, parsed.files.at(header)});
   }
   reference.entries = {parsed.host_reference};

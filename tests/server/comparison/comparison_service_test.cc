@@ -12,6 +12,7 @@
 #include "tests/server/test_server.h"
 #include "tune/v1/comparison.grpc.pb.h"
 #include "tune/v1/job.grpc.pb.h"
+#include "tuner/device/fill.h"
 
 namespace tune::server {
 namespace {
@@ -74,6 +75,7 @@ class ComparisonServiceTest : public testing::Test {
     for (v1::ComparisonEvent event; reader->Read(&event);) {
       if (event.has_comparison()) *comparison = event.comparison();
       if (event.has_step()) steps_.push_back(event.step());
+      if (event.has_order()) Answer(event.order());
     }
     return reader->Finish();
   }
@@ -90,6 +92,47 @@ class ComparisonServiceTest : public testing::Test {
     return status.error_message();
   }
 
+  static v1::ComparisonEntry Peer(const std::string& label) {
+    v1::ComparisonEntry entry;
+    entry.set_label(label);
+    entry.mutable_peer()->set_language("C++");
+    entry.mutable_peer()->set_versions("a test");
+    return entry;
+  }
+
+  // What a client does: computes three times what the order says x holds, or as its label says.
+  void Answer(const v1::PeerOrder& order) {
+    labels_.push_back(order.label());
+    v1::AnswerPeerRequest said;
+    said.set_job_id(order.job_id());
+    said.set_lease(order.lease());
+    said.set_number(order.number());
+    v1::AnswerPeerResponse heard;
+    const auto say = [&] {
+      return Call(*comparisons_, &v1::CompareService::Stub::AnswerPeer, said, &heard).ok();
+    };
+    for (const v1::PeerArg& arg : order.args()) {
+      if (!order.check() || arg.name() != "x") continue;
+      std::vector<float> y(static_cast<size_t>(arg.shape(0)));
+      const auto key = FillKey(order.seed(), arg.fill_key().c_str());
+      for (size_t i = 0; i < y.size(); ++i) {
+        y[i] = (order.label() == "liar" ? 2.0f : 3.0f) *
+               FillFloat(arg.fill_kind(), static_cast<float>(arg.fill_low()),
+                         static_cast<float>(arg.fill_high()), key, i);
+      }
+      said.mutable_piece()->set_buffer("y");
+      said.mutable_piece()->set_elements(y.data(), y.size() * sizeof(float));
+      EXPECT_TRUE(say());
+    }
+    said.mutable_report()->set_outcome(order.label() == "broken" ? v1::OUTCOME_LAUNCH_FAILED
+                                                                 : v1::OUTCOME_OK);
+    said.mutable_report()->set_clock(v1::CLOCK_HOST);
+    if (order.label() == "broken") said.mutable_report()->set_message("no such algorithm");
+    if (!order.check()) said.mutable_report()->add_samples_ns(5e6);
+    EXPECT_TRUE(say());
+  }
+
+  std::vector<std::string> labels_;  // of the turns of peers
   const TempDir dir_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::CompareService::Stub> comparisons_;
@@ -134,6 +177,37 @@ TEST_F(ComparisonServiceTest, RatiosAreToTheFirstAndEverythingIsStored) {
   v1::Job row;
   ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::GetJob, job, &row).ok());
   EXPECT_EQ(row.kind(), v1::JOB_KIND_COMPARISON);
+}
+
+TEST_F(ComparisonServiceTest, PeersHaveTurnsAndAreJudged) {
+  v1::RunComparisonRequest request = Request({Scale("plain")});
+  for (const char* label : {"peer", "liar", "broken"}) *request.add_entries() = Peer(label);
+  const v1::Comparison run = RunOk(request);
+  ASSERT_EQ(run.problems_size(), 1);
+  ASSERT_EQ(run.problems(0).kernels_size(), 4);
+  const v1::ComparedKernel& peer = run.problems(0).kernels(1);
+  EXPECT_EQ(peer.outcome(), v1::OUTCOME_OK) << peer.message();
+  EXPECT_EQ(peer.agreement(), v1::OUTCOME_OK) << peer.agreement_message();
+  EXPECT_EQ(peer.rounds(), 3);
+  EXPECT_EQ(peer.measurement().latency_ns_median(), 5e6);
+  EXPECT_EQ(peer.language(), "C++");
+  EXPECT_EQ(peer.compiler(), "a test");
+  EXPECT_GT(peer.ratio(), 1);
+  const v1::ComparedKernel& liar = run.problems(0).kernels(2);
+  EXPECT_EQ(liar.agreement(), v1::OUTCOME_WRONG_RESULT);
+  EXPECT_THAT(liar.agreement_message(), HasSubstr("against the reference of plain: y["));
+  EXPECT_EQ(run.problems(0).kernels(3).message(), "no such algorithm");
+  // A check and three rounds of each, but of the one that failed its check.
+  EXPECT_EQ(labels_.size(), 9u);
+}
+
+TEST_F(ComparisonServiceTest, APeerIsNotTheFirstAndHasALabel) {
+  v1::RunComparisonRequest request;
+  *request.add_entries() = Peer("peer");
+  EXPECT_THAT(RefusalOf(request), HasSubstr("the first of a comparison is a kernel"));
+  request = Request({Scale("plain")});
+  *request.add_entries() = Peer("");
+  EXPECT_THAT(RefusalOf(request), HasSubstr("a peer has a label"));
 }
 
 TEST_F(ComparisonServiceTest, AKernelThatComputesSomethingElseDiffers) {

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._work import Rows, jobs, submit, sweeps, wait
 
 __all__ = ["Answer", "Client", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
-           "best_many", "digest", "explain", "jobs", "kernel", "open", "pin", "submit", "sweeps", "wait",
+           "best_many", "compare", "digest", "explain", "jobs", "kernel", "open", "pin", "submit", "sweeps", "wait",
            "watch"]
 __version__ = "0.1.0"
 
@@ -127,6 +127,38 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
     from ._callable import TunedKernel
 
     return TunedKernel(name, fallback, gradient, dims)
+
+
+def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[..., Any]], *,
+            dtype: object = None, device: str = "",
+            sweep: Optional[Mapping[str, Iterable[int]]] = None, rounds: int = 0,
+            leg_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
+            arrays: Optional[str] = None, address: Optional[str] = None, timeout: float = 3600.0,
+            progress: Optional[Callable[[str], None]] = None, **dims: int) -> dict[str, Any]:
+    """Kernels and Python functions of the same meaning, measured by turns in one run of a daemon.
+
+    kernels  names of the catalogue or paths of specs, "label=..." if wanted; the first says the
+             problem, its inputs and what is right
+    peers    functions by label, each at the top of a module. Their parameters are called as the
+             first kernel's args and dims. They return its outputs: one, a tuple in the order of the
+             args, or a dict; or None where they wrote into the output arrays they were given
+    sweep    sizes of one dim: {"seq": [512, 1024, 2048]}
+    rounds, leg_seconds, warm, default, seed  as `tunectl compare`; default: the specs' configs
+    arrays   "torch", "numpy" or "buffers" (memoryviews): what peers take; by default the first that
+             is installed. On a GPU torch
+    progress called with what is being done, in words
+
+    The result is the comparison as a row, with `problems` and their `kernels`; `tunectl compare show
+    ID` and `tunectl report compare ID` show it, too. Needs the `rpc` extra and a daemon on this host.
+    A peer that raises, or differs, is told in the row. DaemonError: the daemon is away, or refuses.
+    A script guards itself with `if __name__ == "__main__"`, since each turn is a fresh process.
+    """
+    from . import _compare
+
+    return _compare.compare(kernels, peers, dtype=dtype, device=device, sweep=sweep, rounds=rounds,
+                            leg_seconds=leg_seconds, warm=warm, default=default, seed=seed,
+                            arrays=arrays, address=address, timeout=timeout, progress=progress,
+                            **dims)
 
 
 def digest() -> str:

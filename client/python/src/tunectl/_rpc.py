@@ -60,6 +60,11 @@ def message(name: str) -> Any:
     return factory.GetPrototype(descriptor)
 
 
+def enum_value(name: str, value: str) -> int:
+    """Of "CacheMode", "CACHE_MODE_WARM"."""
+    return int(_pool().FindEnumTypeByName(f"tune.v1.{name}").values_by_name[value].number)
+
+
 def _read_file(variable: str) -> Optional[bytes]:
     path = os.environ.get(variable)
     if not path:

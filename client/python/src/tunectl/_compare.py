@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of the daemon and Python callables, measured by turns in one run.
+
+The daemon has the device's turn and gives it to one after the other: to its own kernels, and to peers by
+an order, which a process of its own runs here and now. This process says all the while that it is alive.
+"""
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import multiprocessing
+import pickle
+import platform
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Optional, Union
+
+from . import _peer, _rpc, _sources
+from ._resolve import dtype_name
+from ._work import _source_of
+
+_ALIVE_SECONDS = 1.0
+_PIECE_BYTES = 1 << 20
+_KINDS = ("torch", "numpy", "buffers")
+
+
+def _kind_of(arrays: Optional[str]) -> str:
+    if arrays is None:
+        return next(kind for kind in _KINDS if kind == "buffers" or importlib.util.find_spec(kind))
+    if arrays not in _KINDS:
+        raise ValueError(f"arrays is one of {', '.join(_KINDS)}, not '{arrays}'")
+    return arrays
+
+
+def _versions() -> str:
+    """Of what peers are made of. The CUDA that torch was built with is in its version."""
+    versions = [f"Python {platform.python_version()}"]
+    for name in ("torch", "triton", "numpy", "transformer-engine", "flash-attn", "liger-kernel"):
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ", ".join(versions)[:512]
+
+
+def _entry(kernel: str, default: bool) -> dict[str, Any]:
+    """Of "softmax", "my/softmax.textproto" or "label=either"."""
+    label, _, name = kernel.rpartition("=")
+    entry: dict[str, Any] = {"label": label, "default_config": default}
+    if name.endswith(".textproto"):
+        entry["kernel_source"] = _source_of(name)
+    else:
+        entry["kernel_name"] = name
+    return entry
+
+
+def _sizes(sweep: Optional[Mapping[str, Iterable[int]]]) -> dict[str, Any]:
+    if not sweep:
+        return {}
+    if len(sweep) != 1:
+        raise ValueError("sweep is one dim with its values: {'seq': [512, 1024]}")
+    (dim, values), = sweep.items()
+    return {"sweep_dim": dim, "sweep_values": [int(value) for value in values]}
+
+
+def _check_peers(peers: Mapping[str, Callable[..., Any]]) -> None:
+    for label, peer in peers.items():
+        try:
+            pickle.dumps(peer)
+        except Exception as error:
+            raise ValueError(f"peer '{label}' runs in processes of its own, so it is a function at the top of "
+                             f"a module, or a functools.partial of one: {error}") from None
+
+
+def _order(told: Any) -> dict[str, Any]:
+    """As plain values, which a child process takes."""
+    args = []
+    for arg in told.args:
+        one: dict[str, Any] = {"name": arg.name, "dtype": arg.dtype}
+        if arg.HasField("scalar"):
+            one["scalar"] = getattr(arg.scalar, arg.scalar.WhichOneof("kind"))
+        else:
+            has_elements = bool(arg.elements) or not arg.fill_kind
+            one |= {"shape": list(arg.shape), "role": arg.role, "kind": arg.fill_kind, "low": arg.fill_low,
+                    "high": arg.fill_high, "key": arg.fill_key,
+                    "elements": bytes(arg.elements) if has_elements else None}
+        args.append(one)
+    warm = _rpc.enum_value("CacheMode", "CACHE_MODE_WARM")
+    return {"args": args, "dims": {dim.name: dim.value for dim in told.problem.dims},
+            "dtype": told.problem.dtype, "seed": told.seed, "target": told.target,
+            "device_uuid": told.device_uuid, "cold": told.cache_mode != warm, "check": told.check,
+            "samples_min": told.samples_min, "samples_max": told.samples_max,
+            "kernel_seconds": told.kernel_seconds}
+
+
+def _run_apart(peer: Callable[..., Any], kind: str, order: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """A turn in a fresh process, which is killed at its deadline."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_peer.serve, args=(peer, kind, order, theirs), daemon=True)
+    child.start()
+    theirs.close()
+    try:
+        if not ours.poll(seconds):
+            return _peer.lost(f"it was not done within {seconds:.0f} s", late=True)
+        answer: dict[str, Any] = ours.recv()
+        return answer
+    except EOFError:
+        child.join(10)
+        return _peer.lost(f"its process ended with exit code {child.exitcode}", late=False)
+    finally:
+        child.kill()
+        child.join()
+        ours.close()
+
+
+class _Turns:
+    """Answers the orders of one comparison."""
+
+    def __init__(self, daemon: _rpc.Connection, peers: Mapping[str, Callable[..., Any]], kind: str) -> None:
+        self._daemon = daemon
+        self._peers = peers
+        self._kind = kind
+
+    def take(self, told: Any) -> None:
+        who = {"job_id": told.job_id, "lease": told.lease, "number": told.number}
+        over = threading.Event()
+        alive = threading.Thread(target=self._say_alive, args=(who, over), daemon=True)
+        alive.start()
+        try:
+            order = _order(told)
+            answer = _run_apart(self._peers[told.label], self._kind, order, told.seconds_max - 5)
+            outputs = answer.pop("outputs")
+            for name, elements in outputs.items():
+                for begin in range(0, len(elements), _PIECE_BYTES):
+                    self._say(who, piece={"buffer": name, "elements": elements[begin:begin + _PIECE_BYTES]})
+            self._say(who, report=answer)
+        except _rpc.DaemonError as error:
+            if error.code != "NOT_FOUND":
+                raise
+            # The job is over: its own call says why.
+        finally:
+            over.set()
+            alive.join()
+
+    def _say(self, who: Mapping[str, Any], **what: Any) -> None:
+        self._daemon.call("CompareService", "AnswerPeer", **who, **what)
+
+    def _say_alive(self, who: Mapping[str, Any], over: threading.Event) -> None:
+        while not over.wait(_ALIVE_SECONDS):
+            try:
+                self._say(who, alive=True)
+            except _rpc.DaemonError:
+                return  # whoever follows the comparison hears why
+
+
+def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[..., Any]], *,
+            dtype: object = None, device: str = "", sweep: Optional[Mapping[str, Iterable[int]]] = None,
+            rounds: int = 0, leg_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
+            arrays: Optional[str] = None, address: Optional[str] = None, timeout: float = 3600.0,
+            progress: Optional[Callable[[str], None]] = None, **dims: int) -> dict[str, Any]:
+    """See tunectl.compare."""
+    _check_peers(peers)
+    kind = _kind_of(arrays)
+    names = [kernels] if isinstance(kernels, str) else list(kernels)
+    entries = [_entry(name, default) for name in names]
+    entries += [{"label": label, "peer": {"language": f"Python, {kind}", "versions": _versions()}}
+                for label in peers]
+    request = {"entries": entries, "dims": {name: int(value) for name, value in dims.items()},
+               "dtype": dtype_name(dtype), "device": device, "rounds": rounds, "leg_seconds": leg_seconds,
+               "seed": seed, "cache_mode": "CACHE_MODE_WARM" if warm else "CACHE_MODE_COLD", **_sizes(sweep)}
+    last: Optional[Any] = None
+    with _rpc.Connection(address or _sources.default_address(), timeout) as daemon:
+        turns = _Turns(daemon, peers, kind)
+        for event in daemon.watch("CompareService", "RunComparison", **request):
+            said = event.WhichOneof("kind")
+            if said == "order":
+                turns.take(event.order)
+            elif said == "comparison":
+                last = event.comparison
+            elif progress is not None:
+                progress(event.step)
+    if last is None:
+        raise _rpc.DaemonError("the comparison ended without a result")
+    return _rpc.as_rows([last])[0]

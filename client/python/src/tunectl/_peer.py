@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one turn of a peer in a process of its own: fills the inputs, calls the callable, checks or times.
+
+Imported by a fresh process for each turn, so that no state of one turn reaches the next.
+"""
+from __future__ import annotations
+
+import inspect
+import os
+import struct
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+from . import _fill
+
+_FLUSH_BYTES = 256 << 20  # more than any second-level cache
+_WARM_UP = 3
+_INPUT, _OUTPUT, _INOUT = 1, 2, 3  # as tune.v1.Role
+_OK, _LAUNCH_FAILED, _FAULTED, _TIMED_OUT = 1, 5, 7, 8  # as tune.v1.Outcome
+CLOCK_EVENTS, CLOCK_HOST = 2, 3  # as tune.v1.Clock
+
+
+class PeerError(Exception):
+    """What is wrong with a peer, in words for people."""
+
+
+class Buffers:
+    """Arrays without any library: memoryviews of elements, bf16 and f16 as their bits."""
+
+    name = "buffers"
+    _FORMATS = {"f64": "d", "f32": "f", "f16": "H", "bf16": "H", "i8": "b", "u8": "B", "i32": "i", "u32": "I",
+                "i64": "q"}
+
+    def make(self, elements: bytes, dtype: str, shape: list[int]) -> Any:
+        flat = memoryview(bytearray(elements)).cast("B")
+        code = self._FORMATS[dtype]
+        if len(elements) == 0:
+            return flat.cast(code)
+        return flat.cast(code) if len(shape) < 2 else flat.cast(code, shape)
+
+    def copy(self, target: Any, elements: bytes) -> None:
+        target.cast("B")[:] = elements
+
+    def take(self, value: Any, dtype: str, count: int) -> bytes:
+        if isinstance(value, (bytes, bytearray)):
+            return bytes(value)
+        if isinstance(value, memoryview):
+            return value.tobytes()
+        code = {"f16": "e", "bf16": "H"}.get(dtype, self._FORMATS[dtype])
+        return struct.pack(f"<{len(value)}{code}", *value)
+
+    def timer(self) -> Optional[Callable[[Callable[[], Any]], float]]:
+        return None
+
+    def flush(self) -> Callable[[], None]:
+        """Reads and writes more than the caches hold."""
+        ground = bytearray(_FLUSH_BYTES)
+        other = bytes(_FLUSH_BYTES)
+
+        def run() -> None:
+            ground[:] = other
+
+        return run
+
+
+class Numpy(Buffers):
+    """numpy.ndarray; bf16 as f32."""
+
+    name = "numpy"
+    _TYPES = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "i8": "<i1", "u8": "<u1", "i32": "<i4", "u32": "<u4",
+              "i64": "<i8"}
+
+    def __init__(self) -> None:
+        import numpy
+
+        self._np = numpy
+
+    def make(self, elements: bytes, dtype: str, shape: list[int]) -> Any:
+        if dtype == "bf16":
+            bits = self._np.frombuffer(elements, "<u2").astype("<u4") << 16
+            return bits.view("<f4").reshape(shape)
+        return self._np.frombuffer(bytearray(elements), self._TYPES[dtype]).reshape(shape)
+
+    def copy(self, target: Any, elements: bytes) -> None:
+        dtype = "bf16" if target.nbytes == 2 * len(elements) else str(target.dtype)
+        if dtype == "bf16":
+            target[...] = self.make(elements, dtype, list(target.shape))
+        else:
+            target[...] = self._np.frombuffer(elements, target.dtype).reshape(target.shape)
+
+    def take(self, value: Any, dtype: str, count: int) -> bytes:
+        array = self._np.ascontiguousarray(value)
+        if dtype == "bf16":
+            bits = array.astype("<f4").view("<u4").astype("<u8")
+            return bytes(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes())
+        return bytes(array.astype(self._TYPES[dtype]).tobytes())
+
+    def flush(self) -> Callable[[], None]:
+        ground = self._np.zeros(_FLUSH_BYTES // 8)
+
+        def run() -> None:
+            ground[...] += 1.0
+
+        return run
+
+
+class Torch(Buffers):
+    """torch.Tensor, on the device of the comparison."""
+
+    name = "torch"
+    _TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
+              "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
+
+    def __init__(self, on_gpu: bool) -> None:
+        import torch
+
+        self._torch = torch
+        self._on_gpu = on_gpu
+        self._device = "cuda" if on_gpu else None
+        if on_gpu and not torch.cuda.is_available():
+            raise PeerError("torch sees no GPU in the process of the peer")
+
+    def make(self, elements: bytes, dtype: str, shape: list[int]) -> Any:
+        wanted = getattr(self._torch, self._TYPES[dtype])
+        flat = self._torch.frombuffer(bytearray(elements or b"\0" * 8), dtype=self._torch.uint8)
+        tensor = flat[:len(elements)].view(wanted).reshape(shape)
+        return tensor.to(self._device) if self._on_gpu else tensor
+
+    def copy(self, target: Any, elements: bytes) -> None:
+        bits = self._torch.frombuffer(bytearray(elements), dtype=self._torch.uint8).view(target.dtype)
+        target.copy_(bits.reshape(target.shape))
+
+    def take(self, value: Any, dtype: str, count: int) -> bytes:
+        wanted = getattr(self._torch, self._TYPES[dtype])
+        flat = value.detach().to(device="cpu", dtype=wanted).contiguous().reshape(-1)
+        return bytes(flat.view(self._torch.uint8).numpy().tobytes()) if count else b""
+
+    def timer(self) -> Optional[Callable[[Callable[[], Any]], float]]:
+        if not self._on_gpu:
+            return None
+        cuda = self._torch.cuda
+
+        def run(call: Callable[[], Any]) -> float:
+            start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+            start.record()
+            call()
+            end.record()
+            cuda.synchronize()
+            return float(start.elapsed_time(end)) * 1e6
+
+        return run
+
+    def flush(self) -> Callable[[], None]:
+        ground = self._torch.zeros(_FLUSH_BYTES // 4, dtype=self._torch.int32, device=self._device)
+
+        def run() -> None:
+            ground.zero_()
+
+        return run
+
+
+def arrays_of(kind: str, on_gpu: bool) -> Buffers:
+    """Of "torch", "numpy" or "buffers"."""
+    if on_gpu and kind != "torch":
+        raise PeerError(f"peers on a GPU take torch tensors, not {kind}")
+    return {"torch": lambda: Torch(on_gpu), "numpy": Numpy, "buffers": Buffers}[kind]()
+
+
+class Problem:
+    """A problem's arrays, as an order tells them."""
+
+    def __init__(self, order: Mapping[str, Any], arrays: Buffers) -> None:
+        self.arrays = arrays
+        self.values: dict[str, Any] = dict(order["dims"])
+        self.values["dtype"] = order["dtype"]
+        self.outputs: list[Mapping[str, Any]] = []
+        self._pristine: dict[str, bytes] = {}
+        for arg in order["args"]:
+            if "scalar" in arg:
+                self.values[arg["name"]] = arg["scalar"]
+                continue
+            count = 1
+            for extent in arg["shape"]:
+                count *= extent
+            elements = self._elements(arg, count, order["seed"])
+            self.values[arg["name"]] = arrays.make(elements, arg["dtype"], arg["shape"])
+            if arg["role"] in (_OUTPUT, _INOUT):
+                self.outputs.append({**arg, "count": count})
+            if arg["role"] == _INOUT:
+                self._pristine[arg["name"]] = elements
+
+    @staticmethod
+    def _elements(arg: Mapping[str, Any], count: int, seed: int) -> bytes:
+        if arg["role"] == _OUTPUT:
+            return b"\xff" * (count * _fill.SIZES[arg["dtype"]])  # NaN, until it is written
+        if arg["elements"] is not None:
+            return bytes(arg["elements"])
+        return _fill.elements(arg["dtype"], count, arg["kind"], arg["low"], arg["high"], arg["key"], seed)
+
+    def restore(self) -> None:
+        for name, elements in self._pristine.items():
+            self.arrays.copy(self.values[name], elements)
+
+    def call_of(self, peer: Callable[..., Any]) -> Callable[[], Any]:
+        """The peer with those arguments that its parameters name."""
+        given = {}
+        for name, parameter in inspect.signature(peer).parameters.items():
+            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                continue
+            if name in self.values:
+                given[name] = self.values[name]
+            elif parameter.default is parameter.empty:
+                raise PeerError(f"it takes '{name}', which nothing of the kernel is called; there are "
+                                f"{', '.join(sorted(self.values))}")
+        return lambda: peer(**given)
+
+    def results(self, returned: Any) -> dict[str, bytes]:
+        """Of what the peer returned; of None, what it wrote into its arguments."""
+        names = [output["name"] for output in self.outputs]
+        if returned is None:
+            by_name = {name: self.values[name] for name in names}
+        elif isinstance(returned, Mapping):
+            by_name = dict(returned)
+        else:
+            several = returned if isinstance(returned, tuple) else (returned,)
+            if len(several) != len(names):
+                raise PeerError(f"it returned {len(several)} results; the outputs are {', '.join(names)}")
+            by_name = dict(zip(names, several))
+        taken = {}
+        for output in self.outputs:
+            name, wanted = output["name"], output["count"] * _fill.SIZES[output["dtype"]]
+            if name not in by_name:
+                raise PeerError(f"it returned no '{name}'; the outputs are {', '.join(names)}")
+            taken[name] = self.arrays.take(by_name[name], output["dtype"], output["count"])
+            if len(taken[name]) != wanted:
+                raise PeerError(f"its '{name}' has {len(taken[name])} bytes, not {wanted}")
+        return taken
+
+
+def _host_timer(call: Callable[[], Any]) -> float:
+    begin = time.perf_counter_ns()
+    call()
+    return float(time.perf_counter_ns() - begin)
+
+
+def timed(problem: Problem, call: Callable[[], Any], order: Mapping[str, Any]) -> list[float]:
+    """Nanoseconds of each run, with cold caches unless the order says otherwise."""
+    measure = problem.arrays.timer() or _host_timer
+    flush = problem.arrays.flush() if order["cold"] else None
+    for _ in range(_WARM_UP):
+        problem.restore()
+        measure(call)
+    samples: list[float] = []
+    while len(samples) < order["samples_max"]:
+        problem.restore()
+        if flush is not None:
+            flush()
+        samples.append(max(measure(call), 1.0))
+        enough = sum(samples) >= order["kernel_seconds"] * 1e9
+        if enough and len(samples) >= min(5, order["samples_min"]):
+            break
+    return samples
+
+
+def turn(peer: Callable[..., Any], kind: str, order: Mapping[str, Any]) -> dict[str, Any]:
+    """What the turn gave: outcome, message, clock, samples_ns, outputs."""
+    on_gpu = bool(order["device_uuid"])  # which a host's processor has not
+    if on_gpu:
+        os.environ["CUDA_VISIBLE_DEVICES"] = order["device_uuid"]
+    answer: dict[str, Any] = {"outcome": _OK, "message": "", "samples_ns": [], "outputs": {},
+                              "clock": CLOCK_EVENTS if on_gpu else CLOCK_HOST}
+    try:
+        problem = Problem(order, arrays_of(kind, on_gpu))
+        call = problem.call_of(peer)
+        if order["check"]:
+            answer["outputs"] = problem.results(call())
+        else:
+            answer["samples_ns"] = timed(problem, call, order)
+    except PeerError as error:
+        answer.update(outcome=_LAUNCH_FAILED, message=str(error))
+    except BaseException as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        answer.update(outcome=_LAUNCH_FAILED, message=f"{type(error).__name__}: {error} "
+                      f"({os.path.basename(last.filename)}:{last.lineno})"[:2000])
+    return answer
+
+
+def serve(peer: Callable[..., Any], kind: str, order: Mapping[str, Any], connection: Any) -> None:
+    """The process of one turn: sends what it gave, and ends."""
+    try:
+        connection.send(turn(peer, kind, order))
+    except BrokenPipeError:
+        return  # whoever asked has gone
+    connection.close()
+
+
+def lost(message: str, late: bool) -> dict[str, Any]:
+    """Of a process that gave no answer."""
+    return {"outcome": _TIMED_OUT if late else _FAULTED, "message": message, "samples_ns": [],
+            "outputs": {}, "clock": CLOCK_HOST}

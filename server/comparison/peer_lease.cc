@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/comparison/peer_lease.h"
+
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tuner/steady_time.h"
+
+namespace tune::server {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience(20);
+constexpr size_t kPieceBytesMax = size_t{2} << 20;
+constexpr int kSamplesMax = 10000;
+
+std::string RandomToken() {
+  std::random_device source;
+  std::string token;
+  for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&token, "%08x", source());
+  return token;
+}
+
+}  // namespace
+
+PeerLease::PeerLease(absl::Duration silence_max)
+    : silence_max_(silence_max), token_(RandomToken()) {}
+
+uint32_t PeerLease::Begin() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  open_ = true;
+  heard_ = SteadyNow();
+  output_bytes_ = 0;
+  answer_ = {};
+  refused_.reset();
+  return ++number_;
+}
+
+absl::StatusOr<PeerAnswer> PeerLease::Await(absl::Duration limit, const Cancelled& cancelled) {
+  const absl::Time until = SteadyNow() + limit;
+  std::unique_lock<std::mutex> lock(mutex_);
+  absl::Status over;
+  while (open_ && over.ok()) {
+    changed_.wait_for(lock, kPatience);
+    const absl::Time now = SteadyNow();
+    if (!open_) break;
+    if (cancelled && cancelled()) {
+      over = absl::CancelledError("cancelled while a peer had its turn");
+    } else if (now - heard_ > silence_max_) {
+      over = absl::AbortedError(absl::StrCat("the client that runs it said nothing for ",
+                                             absl::FormatDuration(silence_max_)));
+    } else if (now > until) {
+      over = absl::DeadlineExceededError(
+          absl::StrCat("no answer within ", absl::FormatDuration(limit)));
+    }
+  }
+  open_ = false;
+  if (!over.ok()) return over;
+  if (refused_) return *refused_;
+  return std::move(answer_);
+}
+
+absl::Status PeerLease::Hear(const v1::AnswerPeerRequest& said) {
+  if (said.lease() != token_) return absl::PermissionDeniedError("this is another client's lease");
+  std::lock_guard<std::mutex> lock(mutex_);
+  heard_ = SteadyNow();
+  if (!open_ || said.number() != number_) return absl::OkStatus();
+  if (said.has_piece()) {
+    const std::string& piece = said.piece().elements();
+    output_bytes_ += piece.size();
+    if (piece.size() > kPieceBytesMax || output_bytes_ > kOutputBytesMax) {
+      refused_ = absl::ResourceExhaustedError(
+          absl::StrCat("its outputs are larger than ", kOutputBytesMax >> 20,
+                       " MiB, or sent in pieces larger than ", kPieceBytesMax >> 20,
+                       " MiB: compare a smaller problem"));
+      open_ = false;
+      changed_.notify_all();
+      return *refused_;
+    }
+    answer_.outputs[said.piece().buffer()] += piece;
+  } else if (said.has_report()) {
+    if (said.report().samples_ns_size() > kSamplesMax) {
+      return absl::InvalidArgumentError(absl::StrCat("more than ", kSamplesMax, " samples"));
+    }
+    answer_.report = said.report();
+    open_ = false;
+    changed_.notify_all();
+  }
+  return absl::OkStatus();
+}
+
+void PeerLeases::Add(int64_t job_id, std::shared_ptr<PeerLease> lease) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  leases_[job_id] = std::move(lease);
+}
+
+void PeerLeases::Remove(int64_t job_id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  leases_.erase(job_id);
+}
+
+absl::Status PeerLeases::Hear(const v1::AnswerPeerRequest& said) {
+  std::shared_ptr<PeerLease> lease;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = leases_.find(said.job_id());
+    if (found != leases_.end()) lease = found->second;
+  }
+  if (lease != nullptr) return lease->Hear(said);
+  return absl::NotFoundError(
+      absl::StrCat("no comparison of job ", said.job_id(), " waits for a peer"));
+}
+
+}  // namespace tune::server

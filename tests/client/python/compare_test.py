@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tunectl.compare: Python functions by turns with the daemon's kernels, on the CPU device."""
+import ctypes
+import importlib.util
+import json
+import os
+import signal
+import struct
+import time
+import unittest
+
+import daemon_kit
+import kit
+
+import tunectl  # noqa: E402
+from tunectl import _compare, _fill, _peer  # noqa: E402
+
+QUICK = {"device": "cpu", "rounds": 2, "leg_seconds": 0.002, "default": True, "warm": True, "timeout": 600}
+
+
+def single(value):
+    return ctypes.c_float(value).value
+
+
+def saxpy_buffers(x, y, a):
+    return [single(single(a * left) + right) for left, right in zip(x, y)]
+
+
+def saxpy_in_place(x, y, a, out):
+    for i, left in enumerate(x):
+        out[i] = single(single(a * left) + y[i])
+
+
+def saxpy_numpy(x, y, a):
+    return x * x.dtype.type(a) + y
+
+
+def wrong(x, y):
+    return [left + right for left, right in zip(x, y)]
+
+
+def raises(x):
+    raise RuntimeError("no such algorithm")
+
+
+def wants_more(x, z):
+    return x
+
+
+def dies(x):
+    os._exit(3)
+
+
+def stops(x):
+    os.kill(os.getppid(), signal.SIGSTOP)
+    time.sleep(15)
+
+
+class FillTest(unittest.TestCase):
+    """Both ports give the bits that tuner/device/fill.h gives."""
+
+    def check(self, numpy):
+        vectors = json.loads((kit.ROOT / "tests/data/fill_vectors.json").read_text())
+        self.assertGreater(len(vectors), 10)
+        for v in vectors:
+            key = _fill.fill_key(v["seed"], v["name"])
+            about = v["dtype"], v["count"], v["kind"], v["low"], v["high"], key
+            made = _fill._with_numpy(numpy, *about) if numpy else _fill._one_by_one(*about)
+            self.assertEqual(made.hex(), v["elements"], v)
+
+    def test_one_by_one(self):
+        self.check(None)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
+    def test_in_arrays(self):
+        import numpy
+
+        self.check(numpy)
+
+
+class PeerTest(unittest.TestCase):
+    """One turn, without a daemon."""
+
+    def order(self, **more):
+        args = [{"name": "x", "dtype": "f32", "shape": [4], "role": 1, "kind": 4, "low": 0, "high": 1, "key": "x",
+                 "elements": None},
+                {"name": "y", "dtype": "f32", "shape": [4], "role": 3, "kind": 3, "low": 2, "high": 1, "key": "y",
+                 "elements": None},
+                {"name": "a", "dtype": "f32", "scalar": 3.0}]
+        return {"args": args, "dims": {"n": 4}, "dtype": "f32", "seed": 1, "target": "cpu", "device_uuid": "",
+                "cold": False, "check": True, "samples_min": 5, "samples_max": 9, "kernel_seconds": 1e-9, **more}
+
+    def test_results_by_place_by_name_and_in_place(self):
+        def adds_in_place(x, y):
+            for i in range(4):
+                y[i] += x[i]
+
+        for peer in (lambda x, y: [y[i] + x[i] for i in range(4)],
+                     lambda n, x, y: {"y": struct.pack("<4f", *(y[i] + i for i in range(n)))}, adds_in_place):
+            answer = _peer.turn(peer, "buffers", self.order())
+            self.assertEqual(answer["message"], "")
+            self.assertEqual(struct.unpack("<4f", answer["outputs"]["y"]), (2, 3, 4, 5))
+
+    def test_in_outs_are_restored_before_each_timed_run(self):
+        seen = []
+
+        def adds(x, y):
+            seen.append(y[1])
+            y[1] += 1
+
+        answer = _peer.turn(adds, "buffers", self.order(check=False))
+        self.assertEqual(set(seen), {2.0})
+        self.assertEqual(len(answer["samples_ns"]), 5)
+
+    def test_mistakes_are_told(self):
+        for peer, why in ((lambda q: 1, "it takes 'q', which nothing of the kernel is called; there are a, dtype,"),
+                          (lambda x: (x, x), "it returned 2 results; the outputs are y"),
+                          (lambda x: {"z": x}, "it returned no 'y'"),
+                          (lambda x: x[:2], "its 'y' has 8 bytes, not 16"),
+                          (raises, "RuntimeError: no such algorithm (compare_test.py:")):
+            answer = _peer.turn(peer, "buffers", self.order())
+            self.assertEqual(answer["outcome"], 5)
+            self.assertIn(why, answer["message"])
+
+    def test_what_runs_apart_is_named(self):
+        with self.assertRaisesRegex(ValueError, "peer 'here'.* at the top of a module"):
+            _compare._check_peers({"here": lambda x: x})
+
+
+@daemon_kit.NEEDS_GRPC
+class CompareTest(daemon_kit.DaemonTest):
+    def compare(self, peers, **more):
+        size = {} if "sweep" in more else {"n": 1000}
+        row = tunectl.compare(daemon_kit.SAXPY, peers, address=self.address,
+                              **{**size, "arrays": "buffers", **QUICK, **more})
+        return row, {one["label"]: one for one in row["problems"][0]["kernels"]}
+
+    def test_peers_are_timed_checked_stored_and_shown(self):
+        said = []
+        row, by_label = self.compare({"plain": saxpy_buffers, "place": saxpy_in_place, "wrong": wrong},
+                                     progress=said.append, warm=False, rounds=1)
+        for label in ("plain", "place"):
+            self.assertEqual((by_label[label]["outcome"], by_label[label]["agreement"]), ("ok", "ok"),
+                             by_label[label])
+            self.assertEqual(by_label[label]["rounds"], 1)
+            self.assertGreater(by_label[label]["ratio"], 0)
+        self.assertEqual(by_label["wrong"]["agreement"], "wrong_result")
+        self.assertIn("against the reference of saxpy: out[", by_label["wrong"]["agreement_message"])
+        self.assertIn("Python 3.", by_label["plain"]["compiler"])
+        self.assertEqual(by_label["plain"]["language"], "Python, buffers")
+        self.assertIn("round 1 of 1", said[-1])
+        shown = self.tunectl("compare", "show", row["id"]).stdout
+        for text in ("plain", "place", "wrong", "!differs"):
+            self.assertIn(text, shown)
+        table = self.tunectl("report", "compare", row["id"], "--format", "csv").stdout
+        self.assertIn("plain", table)
+
+    def test_sizes_are_swept(self):
+        row, _ = self.compare({"plain": saxpy_buffers}, sweep={"n": [256, 512]})
+        self.assertEqual([one["problem"]["n"] for one in row["problems"]], [256, 512])
+
+    def test_a_peer_that_fails_leaves_and_the_others_go_on(self):
+        _, by_label = self.compare({"raises": raises, "more": wants_more, "dies": dies, "plain": saxpy_buffers})
+        self.assertIn("no such algorithm", by_label["raises"]["message"])
+        self.assertIn("it takes 'z'", by_label["more"]["message"])
+        self.assertEqual(by_label["dies"]["outcome"], "faulted")
+        self.assertIn("its process ended with exit code 3", by_label["dies"]["message"])
+        self.assertEqual(by_label["plain"]["outcome"], "ok")
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
+    def test_peers_take_numpy_arrays(self):
+        _, by_label = self.compare({"numpy": saxpy_numpy}, arrays="numpy")
+        self.assertEqual((by_label["numpy"]["outcome"], by_label["numpy"]["agreement"]), ("ok", "ok"),
+                         by_label["numpy"])
+
+    def test_the_first_is_a_kernel(self):
+        with self.assertRaisesRegex(tunectl._compare._rpc.DaemonError, "the first of a comparison is a kernel"):
+            tunectl.compare([], {"plain": saxpy_buffers}, address=self.address, **QUICK)
+
+    def test_a_lease_is_its_clients(self):
+        with _compare._rpc.Connection(self.address, 10) as daemon:
+            with self.assertRaises(_compare._rpc.DaemonError) as raised:
+                daemon.call("CompareService", "AnswerPeer", job_id=123456, lease="x", number=1, alive=True)
+        self.assertEqual(raised.exception.code, "NOT_FOUND")
+
+    def test_a_client_that_falls_silent_loses_the_turn(self):
+        """A process of its own, which its own peer stops."""
+        import subprocess
+        import sys
+
+        script = self.home / "stopped.py"
+        script.write_text(f"import sys\nsys.path[:0] = {sys.path!r}\nimport compare_test\nimport tunectl\n"
+                          "if __name__ == '__main__':\n"
+                          f"    tunectl.compare({daemon_kit.SAXPY!r}, {{'stops': compare_test.stops}}, n=1000,\n"
+                          f"                    arrays='buffers', address={self.address!r}, **compare_test.QUICK)\n")
+        client = subprocess.Popen([sys.executable, str(script)], env=self.environ)
+        try:
+            for _ in range(1000):
+                listed = json.loads(self.tunectl("compare", "list", "--json").stdout)["comparisons"]
+                mine = [one for one in listed if "stops" in one["subject"]]
+                if mine and mine[0]["state"] not in ("JOB_STATE_RUNNING", "JOB_STATE_QUEUED"):
+                    break
+                time.sleep(0.2)
+        finally:
+            client.kill()
+            client.wait()
+        self.assertEqual(mine[0]["state"], "JOB_STATE_DONE")
+        shown = self.tunectl("compare", "show", mine[0]["id"], "--json").stdout
+        self.assertIn("the client that runs it said nothing for 5s", shown)
+
+
+if __name__ == "__main__":
+    unittest.main()
