@@ -39,7 +39,6 @@ class LookupServiceTest : public testing::Test {
     (*request.mutable_dims())["n"] = n;
     request.set_device("cpu");
     request.mutable_budget()->set_trials(4);
-    request.mutable_budget()->set_seconds(2);  // and little more to confirm
     v1::Sweep sweep;
     const grpc::Status status =
         Call(*stubs_->sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
