@@ -135,6 +135,8 @@ def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mappin
 
 def _with_gradient(torch: Any, plain: Any, gradient: Callable[..., Any],
                    backward_kernel: Optional[Backward] = None) -> Callable[..., Any]:
+    constant = backward_kernel.not_differentiable if backward_kernel is not None else ()
+
     class Differentiable(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(context: Any, *inputs: Any) -> Any:
@@ -144,7 +146,8 @@ def _with_gradient(torch: Any, plain: Any, gradient: Callable[..., Any],
             context.save_for_backward(*inputs, *outputs)
             if backward_kernel is not None:
                 context.set_materialize_grads(False)
-                context.mark_non_differentiable(*[outputs[i] for i in backward_kernel.not_differentiable])
+            if constant:  # torch.compile takes no call that marks nothing
+                context.mark_non_differentiable(*[outputs[i] for i in constant])
             return results
 
         @staticmethod
