@@ -182,7 +182,8 @@ absl::Status Server::Parts::StartWork() {
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver));
   RETURN_IF_ERROR(OpenSnapshots());
-  runner = std::make_unique<SweepRunner>(*store, *workers, *records, *artifacts, solver);
+  runner = std::make_unique<SweepRunner>(*store, *workers, *records, *artifacts, *snapshot_writer,
+                                         solver);
   scheduler = std::make_unique<Scheduler>(
       Scheduler::Options{.unfinished_max = options.limits.unfinished_jobs,
                          .embedded = options.embedded},

@@ -44,6 +44,13 @@ absl::Status SnapshotWriter::Flush(const Cancelled& cancelled) {
   return status.ok() ? problem_ : status;
 }
 
+void SnapshotWriter::Await(absl::Duration most) {
+  const absl::Time deadline = SteadyNow() + most;
+  std::unique_lock lock(mutex_);
+  const uint64_t wanted = noticed_;
+  while (tried_ < wanted && SteadyNow() < deadline) changed_.wait_for(lock, kPatience);
+}
+
 absl::Status SnapshotWriter::problem() const {
   std::lock_guard lock(mutex_);
   return problem_;

@@ -29,6 +29,8 @@ class SnapshotWriter {
   void Notice();
   // What was noticed before the call is in a file when it returns, or the reason why not.
   absl::Status Flush(const Cancelled& cancelled);
+  // Like Flush, but hurries nobody, and waits for `most` at most.
+  void Await(absl::Duration most);
   // Why the last try failed; OK if it did not.
   absl::Status problem() const;
   // Writes what is not written, then ends. Idempotent.

@@ -469,6 +469,10 @@ absl::StatusOr<std::string> SweepRun::Artifact(const db::RecordRow& record) cons
   return ArtifactText(record.key, record.kernel_name, record.trial.config, *program);
 }
 
+// Who was told that a sweep is done finds its record in the newest snapshot's file, unless the host
+// is so busy or the snapshot so large that this would keep the device from its next job.
+constexpr absl::Duration kSnapshotPatience = absl::Seconds(2);
+
 }  // namespace
 
 // A record without its artifact is worth having.
@@ -493,6 +497,7 @@ JobWork::End SweepRunner::Run(SweepWork& work, JobContext& context) {
     if (!published.ok()) {
       spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());
     }
+    snapshots_.Await(kSnapshotPatience);
   }
   JobWork::End end = run->Ended(status);
   end.remains = run;

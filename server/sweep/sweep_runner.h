@@ -8,6 +8,7 @@
 #include "server/supervision/workers.h"
 #include "server/records/record_book.h"
 #include "server/kernels/space_solver.h"
+#include "server/snapshots/snapshot_writer.h"
 #include "server/sweep/sweeps.h"
 
 namespace tune::server {
@@ -17,11 +18,12 @@ class SweepRunner {
  public:
   // All must outlive the runner.
   SweepRunner(db::Store& store, Workers& workers, RecordBook& records, ArtifactFolder& artifacts,
-              SpaceSolver& solver)
+              SnapshotWriter& snapshots, SpaceSolver& solver)
       : store_(store),
         workers_(workers),
         records_(records),
         artifacts_(artifacts),
+        snapshots_(snapshots),
         solver_(solver) {}
 
   // See RunSweepJob.
@@ -34,6 +36,7 @@ class SweepRunner {
   Workers& workers_;
   RecordBook& records_;
   ArtifactFolder& artifacts_;
+  SnapshotWriter& snapshots_;
   SpaceSolver& solver_;
 };
 

@@ -46,6 +46,14 @@ TEST_F(SnapshotWriterTest, WhatWasNoticedIsInAFileAfterAFlush) {
   }
 }
 
+TEST_F(SnapshotWriterTest, WhatWasNoticedIsAwaitedForAWhile) {
+  writer_.Await(absl::InfiniteDuration());  // nothing
+  published_ = 1;
+  writer_.Notice();
+  writer_.Await(absl::Seconds(60));
+  EXPECT_EQ(Newest(), 1);
+}
+
 TEST_F(SnapshotWriterTest, NothingPublishedIsNothingWritten) {
   EXPECT_TRUE(writer_.Flush({}).ok());
   EXPECT_EQ(texts_, 0);
