@@ -54,7 +54,7 @@ __device__ __forceinline__ void StoreOwn(float* x, long long at, const Span& spa
 
 // Of elements: how many of the vector at `at` there are.
 __device__ __forceinline__ int Left(long long at, const Span& span) {
-  return static_cast<int>(span.n - at < kVector ? span.n - at : kVector);
+  return at + kVector <= span.n ? kVector : static_cast<int>(span.n - at);
 }
 
 __device__ __forceinline__ Vector LoadOwn(const Bits* x, long long at, const Span& span) {
