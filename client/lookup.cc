@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/lookup.h"
 
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -12,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/address.h"
+#include "client/credentials.h"
 #include "client/daemon_socket.h"
 #include "client/format.h"
 #include "client/rpc.h"
@@ -112,15 +111,12 @@ absl::StatusOr<std::unique_ptr<LookupClient>> LookupClient::Create(const LookupO
     };
     return std::make_unique<GrpcLookupClient>(open, options.timeout);
   }
-  grpc::SslCredentialsOptions tls;
-  if (!options.ca_file.empty()) {
-    std::ifstream in(options.ca_file, std::ios::binary);
-    if (!in) {
-      return absl::InvalidArgumentError(absl::StrCat("cannot read '", options.ca_file, "'"));
-    }
-    tls.pem_root_certs.assign(std::istreambuf_iterator<char>(in), {});
-  }
-  const auto channel = grpc::CreateChannel(address, grpc::SslCredentials(tls));
+  auto credentials = CredentialsOf({.ca = options.ca_file,
+                                    .certificate = options.certificate_file,
+                                    .key = options.key_file,
+                                    .token_file = options.token_file});
+  if (!credentials.ok()) return credentials.status();
+  const auto channel = grpc::CreateChannel(address, *credentials);
   return std::make_unique<GrpcLookupClient>(
       [channel](std::chrono::milliseconds) { return channel; }, options.timeout);
 }

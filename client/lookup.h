@@ -28,7 +28,12 @@ struct TunedConfig {
 
 struct LookupOptions {
   std::string address;  // empty: the host's daemon (client/address.h)
-  std::string ca_file;  // for TCP addresses, which are TLS
+  // For TCP addresses, which are TLS: the daemon's authority; our certificate and key, or a token.
+  // Without them the environment's (client/credentials.h).
+  std::string ca_file;
+  std::string certificate_file;
+  std::string key_file;
+  std::string token_file;
   // At a unix socket only a daemon of our own user, of root or of this one is asked, by name or
   // number; empty: $TUNE_DAEMON_USER.
   std::string daemon_user;
