@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,25 +15,6 @@ namespace {
 
 constexpr auto kConnectTimeout = std::chrono::milliseconds(1500);
 constexpr int kMaxMessageBytes = 64 << 20;
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(const TlsFiles& tls) {
-  grpc::SslCredentialsOptions options;
-  for (const auto& [path, text] : {std::pair(&tls.ca, &options.pem_root_certs),
-                                   std::pair(&tls.certificate, &options.pem_cert_chain),
-                                   std::pair(&tls.key, &options.pem_private_key)}) {
-    if (path->empty()) continue;
-    absl::StatusOr<std::string> contents = ReadFile(*path);
-    if (!contents.ok()) return contents.status();
-    *text = *std::move(contents);
-  }
-  return grpc::SslCredentials(options);
-}
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
                                                     const TlsFiles& tls,
@@ -79,7 +58,8 @@ Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string addre
       reports_(v1::ReportService::NewStub(channel)),
       server_(v1::ServerService::NewStub(channel)),
       gates_(v1::GateService::NewStub(channel)),
-      comparisons_(v1::CompareService::NewStub(channel)) {}
+      comparisons_(v1::CompareService::NewStub(channel)),
+      tokens_(v1::TokenService::NewStub(channel)) {}
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& address,
                                                              const TlsFiles& tls,

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/credentials.h"
 #include "grpcpp/grpcpp.h"
+#include "tune/v1/access.grpc.pb.h"
 #include "tune/v1/bench.grpc.pb.h"
 #include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/comparison.grpc.pb.h"
@@ -54,12 +56,6 @@ struct EmbeddedServers {
   StartEmbedded replay;  // recorded spaces; holds no state and no device
 };
 
-struct TlsFiles {
-  std::string ca;           // verifies the daemon
-  std::string certificate;  // ours, if the daemon asks for one
-  std::string key;
-};
-
 class Connection {
  public:
   // With an address (from a flag or $TUNE_ADDRESS) only that daemon will do: UNAVAILABLE if it does
@@ -86,6 +82,7 @@ class Connection {
   v1::ServerService::Stub& server() { return *server_; }
   v1::GateService::Stub& gates() { return *gates_; }
   v1::CompareService::Stub& comparisons() { return *comparisons_; }
+  v1::TokenService::Stub& tokens() { return *tokens_; }
 
  private:
   Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
@@ -105,6 +102,7 @@ class Connection {
   std::unique_ptr<v1::ServerService::Stub> server_;
   std::unique_ptr<v1::GateService::Stub> gates_;
   std::unique_ptr<v1::CompareService::Stub> comparisons_;
+  std::unique_ptr<v1::TokenService::Stub> tokens_;
 };
 
 }  // namespace tune::client

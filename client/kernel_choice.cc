@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/kernel_choice.h"
 
+#include <unistd.h>
+
 #include "absl/strings/str_cat.h"
 #include "client/kernel_files.h"
 
@@ -9,6 +11,18 @@ namespace tune::client {
 bool IsSpecPath(const std::string& kernel) {
   return kernel.find_first_of("./") != std::string::npos;
 }
+
+namespace {
+
+// "alice/attention", unless there is such a file.
+bool IsInNameSpace(const std::string& kernel) {
+  const size_t slash = kernel.find('/');
+  if (slash == 0 || slash == std::string::npos || kernel.front() == '.') return false;
+  const bool is_name = kernel.find_first_of("./", slash + 1) == std::string::npos;
+  return is_name && slash + 1 < kernel.size() && access(kernel.c_str(), F_OK) != 0;
+}
+
+}  // namespace
 
 void SortKernel(std::string& name, std::string& path) {
   if (name.empty() == path.empty()) return;
@@ -25,7 +39,7 @@ absl::StatusOr<std::string> OneKernel(const std::string& argument, const std::st
 }
 
 absl::StatusOr<std::string> KernelName(const std::string& kernel) {
-  if (!IsSpecPath(kernel)) return kernel;
+  if (!IsSpecPath(kernel) || IsInNameSpace(kernel)) return kernel;
   auto files = ReadKernelFiles(kernel);
   if (!files.ok()) return files.status();
   if (!files->spec.name().empty()) return files->spec.name();

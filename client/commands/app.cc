@@ -54,9 +54,16 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
   app.add_option("--numpy-python", session.tools.numpy_python,
                  "A Python that has NumPy, where there is no daemon; else the first that is found")
       ->envname("TUNE_NUMPY_PYTHON");
-  app.add_option("--tls-ca", session.tls.ca, "CA certificates that vouch for the daemon (PEM)");
-  app.add_option("--tls-cert", session.tls.certificate, "Our certificate (PEM)");
-  app.add_option("--tls-key", session.tls.key, "Our private key (PEM)");
+  app.add_option("--tls-ca", session.tls.ca, "CA certificates that vouch for the daemon (PEM)")
+      ->envname("TUNE_TLS_CA");
+  app.add_option("--tls-cert", session.tls.certificate, "Our certificate (PEM)")
+      ->envname("TUNE_TLS_CERT");
+  app.add_option("--tls-key", session.tls.key, "Our private key (PEM), which only we may read")
+      ->envname("TUNE_TLS_KEY");
+  app.add_option("--token-file", session.tls.token_file,
+                 "File with our token, which only we may read; by default the token in TUNE_TOKEN, "
+                 "or in ~/.config/tunectl/token")
+      ->envname("TUNE_TOKEN_FILE");
 }
 
 // Commands that have the dims of their kernel among their flags.
@@ -162,6 +169,7 @@ void AddCommands(CLI::App& app, Session& session) {
   AddHistory(app, session);
   AddSnapshot(app, session);
   AddServer(app, session);
+  AddToken(app, session);
   AddManual(app);
 }
 

@@ -34,5 +34,6 @@ void AddBaseline(CLI::App& app, Session& session);  // baseline set|list
 void AddHistory(CLI::App& app, Session& session);  // history KERNEL, history add
 void AddSnapshot(CLI::App& app, Session& session);  // snapshot list|show|diff|pin|...
 void AddServer(CLI::App& app, Session& session);  // server status
+void AddToken(CLI::App& app, Session& session);  // token create|list|revoke
 
 }  // namespace tune::client

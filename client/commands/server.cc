@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/commands/commands.h"
 #include "client/format.h"
+#include "client/role_text.h"
 #include "client/rpc.h"
 #include "client/walls_text.h"
 
@@ -12,6 +13,13 @@ namespace tune::client {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(5);
+
+// Empty: the daemon has none.
+std::string CertificateText(const v1::TlsCertificate& certificate) {
+  if (certificate.file().empty()) return "";
+  return absl::StrCat("certificate until ", TimeText(certificate.expires_unix_ms()),
+                      certificate.problem().empty() ? "" : "; ", certificate.problem());
+}
 
 absl::Status Status(Session& session, bool json) {
   auto connection = session.Connect(Need::kRead);
@@ -42,6 +50,8 @@ absl::Status Status(Session& session, bool json) {
                              BytesText(server.bounds().cache_bytes()), " at most, ",
                              BytesText(server.bounds().binary_bytes()), " each")},
       {"compilers", absl::StrCat(server.compile_workers(), " worker processes at most")},
+      {"you", absl::StrCat(server.caller().name(), ", ", RoleText(server.caller().role()))},
+      {"tls", CertificateText(server.certificate())},
       {"sqlite", absl::StrCat(server.sqlite_version(), ", schema ", server.schema_version())}};
   for (const auto& [title, value] : lines) {
     if (!value.empty()) std::printf("%-11s%s\n", title, value.c_str());

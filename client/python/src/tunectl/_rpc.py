@@ -17,6 +17,7 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _MESSAGE_BYTES_MAX = 64 << 20
+_SECRET_BYTES_MAX = 64 << 10
 _OPTIONS = [
     ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -76,6 +77,40 @@ def _read_file(variable: str) -> Optional[bytes]:
         raise DaemonError(f"{variable}: {path}: {error.strerror}") from None
 
 
+def _read_secret(variable: str, path: str) -> bytes:
+    """Of a file that nobody else may read: no others, and a group only where root gave it the file."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            state = os.fstat(file.fileno())
+            others = 0o007 if state.st_uid == 0 else 0o077
+            if state.st_uid not in (os.geteuid(), 0) or state.st_mode & others:
+                raise DaemonError(f"{variable}: {path} holds a secret and others may read or own "
+                                  f"it, so it is not used: chmod 600 {path}", "PERMISSION_DENIED")
+            return file.read(_SECRET_BYTES_MAX)
+    except OSError as error:
+        raise DaemonError(f"{variable}: {path}: {error.strerror}") from None
+
+
+def _key() -> Optional[bytes]:
+    path = os.environ.get("TUNE_TLS_KEY")
+    return _read_secret("TUNE_TLS_KEY", path) if path else None
+
+
+def _token() -> str:
+    """Of TUNE_TOKEN_FILE, else TUNE_TOKEN, else, without a certificate, of ~/.config/tunectl/token."""
+    path, token = os.environ.get("TUNE_TOKEN_FILE", ""), os.environ.get("TUNE_TOKEN", "")
+    if not path and not token and not os.environ.get("TUNE_TLS_CERT"):
+        folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+        own = os.path.join(folder, "tunectl", "token")
+        path = own if os.path.exists(own) else ""
+    if path:
+        token = _read_secret("TUNE_TOKEN_FILE", path).decode("ascii", errors="replace")
+    token = token.strip()
+    if (path and not token) or not all("!" <= c <= "~" for c in token):
+        raise DaemonError(f"{path or 'TUNE_TOKEN'} is no token: `tunectl token create` prints one")
+    return token
+
+
 class Connection:
     """A channel that is closed at the end. Each call has a deadline, none waits for a daemon."""
 
@@ -87,8 +122,11 @@ class Connection:
             self._channel = grpc.insecure_channel(address, options=_OPTIONS)
         else:
             credentials = grpc.ssl_channel_credentials(
-                root_certificates=_read_file("TUNE_TLS_CA"), private_key=_read_file("TUNE_TLS_KEY"),
+                root_certificates=_read_file("TUNE_TLS_CA"), private_key=_key(),
                 certificate_chain=_read_file("TUNE_TLS_CERT"))
+            if token := _token():
+                credentials = grpc.composite_channel_credentials(
+                    credentials, grpc.access_token_call_credentials(token))
             self._channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
 
     def __enter__(self) -> Connection:

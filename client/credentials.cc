@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/credentials.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "client/descriptor.h"
+
+namespace tune::client {
+namespace {
+
+constexpr size_t kSecretBytesMax = 64 << 10;
+constexpr size_t kTokenBytesMax = 4096;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string Given(const std::string& value, const char* variable) {
+  return value.empty() ? Variable(variable) : value;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+absl::Status CheckPrivate(const std::string& path, const struct stat& file) {
+  const bool own = file.st_uid == geteuid() || file.st_uid == 0;
+  const mode_t others = file.st_uid == 0 ? S_IRWXO : S_IRWXG | S_IRWXO;
+  if (own && (file.st_mode & others) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "'", path, "' holds a secret and ",
+      own ? "others may read it, so it is not used: chmod 600 " + path
+          : absl::StrCat("belongs to user ", file.st_uid, ", so it is not used")));
+}
+
+// The user's own file, where there is one.
+std::string DefaultTokenFile() {
+  std::string folder = Variable("XDG_CONFIG_HOME");
+  if (folder.empty() && Variable("HOME").empty()) return "";
+  if (folder.empty()) folder = Variable("HOME") + "/.config";
+  const std::string path = folder + "/tunectl/token";
+  return access(path.c_str(), F_OK) == 0 ? path : "";
+}
+
+// Empty: there is none.
+absl::StatusOr<std::string> TokenOf(const TlsFiles& tls) {
+  std::string path = Given(tls.token_file, "TUNE_TOKEN_FILE");
+  std::string token = path.empty() ? Variable("TUNE_TOKEN") : "";
+  const bool has_certificate = !Given(tls.certificate, "TUNE_TLS_CERT").empty();
+  if (path.empty() && token.empty() && !has_certificate) path = DefaultTokenFile();
+  std::string source = "TUNE_TOKEN";
+  if (!path.empty()) {
+    absl::StatusOr<std::string> text = ReadSecret(path);
+    if (!text.ok()) return text.status();
+    token = *std::move(text);
+    source = absl::StrCat("'", path, "'");
+  }
+  token = std::string(absl::StripAsciiWhitespace(token));
+  const bool printable = std::all_of(token.begin(), token.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c));
+  });
+  if (printable && token.size() <= kTokenBytesMax && (path.empty() || !token.empty())) {
+    return token;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      source, " is no token: `tunectl token create` prints one, of a line"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSecret(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat state = {};
+  if (!file.ok() || fstat(file.get(), &state) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
+  }
+  if (!S_ISREG(state.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no file"));
+  }
+  absl::Status known = CheckPrivate(path, state);
+  if (!known.ok()) return known;
+  std::string text(kSecretBytesMax + 1, '\0');
+  const ssize_t got = read(file.get(), text.data(), text.size());
+  if (got < 0 || static_cast<size_t>(got) > kSecretBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' cannot be read, or is too long for a secret"));
+  }
+  text.resize(static_cast<size_t>(got));
+  return text;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(const TlsFiles& tls) {
+  grpc::SslCredentialsOptions options;
+  const std::string ca = Given(tls.ca, "TUNE_TLS_CA");
+  const std::string certificate = Given(tls.certificate, "TUNE_TLS_CERT");
+  const std::string key = Given(tls.key, "TUNE_TLS_KEY");
+  using Read = absl::StatusOr<std::string> (*)(const std::string&);
+  for (const auto& [path, read, text] :
+       {std::tuple(&ca, Read(ReadFile), &options.pem_root_certs),
+        std::tuple(&certificate, Read(ReadFile), &options.pem_cert_chain),
+        std::tuple(&key, Read(ReadSecret), &options.pem_private_key)}) {
+    if (path->empty()) continue;
+    absl::StatusOr<std::string> contents = read(*path);
+    if (!contents.ok()) return contents.status();
+    *text = *std::move(contents);
+  }
+  absl::StatusOr<std::string> token = TokenOf(tls);
+  if (!token.ok()) return token.status();
+  std::shared_ptr<grpc::ChannelCredentials> channel = grpc::SslCredentials(options);
+  if (token->empty()) return channel;
+  return grpc::CompositeChannelCredentials(channel, grpc::AccessTokenCredentials(*token));
+}
+
+}  // namespace tune::client

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what, as users of tunectl and of the package meet it: a daemon at a socket and a port."""
+import json
+import os
+import socket
+import subprocess
+import unittest
+
+import daemon_kit
+import tunectl
+
+CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+
+
+class AccessTest(daemon_kit.DaemonTest):
+    """Its daemon listens at the socket of its user, who is the operator, and at a port."""
+
+    @classmethod
+    def start(cls, *flags):
+        files = {name: str(cls.home / f"{name}.pem") for name in ("key", "cert")}
+        subprocess.run(["openssl", "req", "-x509", *CURVE, "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=IP:127.0.0.1", "-keyout", files["key"], "-out", files["cert"]],
+                       check=True, capture_output=True)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            cls.port = f"127.0.0.1:{free.getsockname()[1]}"
+        super().start("--listen", cls.address, "--listen", cls.port, "--tls-cert", files["cert"],
+                      "--tls-key", files["key"], *flags)
+        cls.caller = json.loads(cls.tunectl("server", "status", "--json").stdout)["caller"]
+        cls.ca = files["cert"]
+
+    def by_port(self, *arguments, ok=True, token=None, **more):
+        flags = ["--address", self.port, "--tls-ca", self.ca]
+        flags += ["--token-file", token] if token else []
+        return self.tunectl(*flags, *arguments, ok=ok, XDG_CONFIG_HOME=str(self.path), **more)
+
+    def token(self, name, role):
+        path = str(self.path / f"{name}.token")
+        self.tunectl("token", "create", name, "--role", role, "--out", path)
+        return path
+
+    def test_the_daemons_user_is_its_operator(self):
+        self.assertEqual(self.caller["role"], "PRINCIPAL_ROLE_OPERATOR")
+
+    def test_a_token_says_who_asks(self):
+        token = self.token("ci", "submitter")
+        self.assertEqual(os.stat(token).st_mode & 0o777, 0o600)
+        self.assertIn("ci, submitter", self.by_port("server", "status", token=token).stdout)
+        refused = self.by_port("token", "list", token=token, ok=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("ListTokens is for operators, and you are ci, a submitter", refused.stderr)
+        listed = json.loads(self.tunectl("token", "list", "--json").stdout)["tokens"]
+        self.assertNotIn("hash", listed[0])
+        again = self.tunectl("token", "create", "x", "--role", "reader", "--out", token, ok=False)
+        self.assertIn("File exists", again.stderr)
+
+    def test_without_one_nothing_is_answered(self):
+        refused = self.by_port("server", "status", ok=False)
+        self.assertIn("tunectl token create", refused.stderr)
+
+    def test_the_environment_and_the_users_own_file(self):
+        token = self.token("env", "reader")
+        self.by_port("kernel", "list", TUNE_TOKEN_FILE=token)
+        with open(token, encoding="ascii") as file:
+            secret = file.read().strip()
+        self.by_port("kernel", "list", TUNE_TOKEN=secret)
+        (self.path / "tunectl").mkdir()
+        os.rename(token, self.path / "tunectl/token")
+        self.by_port("kernel", "list")
+
+    def test_a_file_that_others_may_read_is_not_used(self):
+        token = self.token("open", "reader")
+        os.chmod(token, 0o644)
+        refused = self.by_port("kernel", "list", token=token, ok=False)
+        self.assertIn("chmod 600", refused.stderr)
+
+    def test_a_revoked_token_is_not_taken(self):
+        token = self.token("gone", "reader")
+        self.by_port("kernel", "list", token=token)
+        self.assertIn("of gone is revoked", self.tunectl("token", "revoke", "gone").stdout)
+        self.assertIn("was revoked", self.by_port("kernel", "list", token=token, ok=False).stderr)
+
+    def test_wrong_names_roles_and_numbers(self):
+        for arguments, said in ((("create", "1", "--role", "reader"), "begins with a letter"),
+                                (("create", "a", "--role", "king"), "reader, submitter or operator"),
+                                (("revoke", "99999"), "no token 99999"), (("revoke", "nobody"), "no token nobody")):
+            done = self.tunectl("token", *arguments, ok=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+
+    @daemon_kit.NEEDS_GRPC
+    def test_python_shows_a_token_and_finds_a_submitters_kernel(self):
+        alice = self.token("alice", "submitter")
+        swept = self.by_port("sweep", daemon_kit.SAXPY, "--n", 4096, "--device", "cpu", "--budget", "1", token=alice)
+        self.assertIn("tunectl best alice/saxpy", swept.stdout + swept.stderr)
+        self.tunectl("best", "alice/saxpy", "--n", 4096)
+        self.assertIn("no kernel 'saxpy'", self.tunectl("best", "saxpy", ok=False).stderr)
+        os.environ.update(TUNE_ADDRESS=self.port, TUNE_TLS_CA=self.ca, TUNE_STATE_DIR=str(self.path / "elsewhere"),
+                          TUNE_TOKEN_FILE=self.token("job", "reader"), XDG_CONFIG_HOME=str(self.path))
+        client = tunectl.open(deadline=30)
+        self.assertEqual(client.source, "daemon", client.notes)
+        self.assertEqual(tunectl.best("alice/saxpy", n=4096, device="cpu").match, "exact")
+        del os.environ["TUNE_TOKEN_FILE"]
+        os.environ["TUNE_CACHE_DIR"] = str(self.path / "empty")
+        self.assertIn("wants to know who asks", " ".join(tunectl.open(deadline=30).notes))
+        os.environ["TUNE_TOKEN_FILE"] = str(self.path / "job.token")
+        os.chmod(self.path / "job.token", 0o640 if os.geteuid() else 0o604)
+        self.assertIn("chmod 600", " ".join(tunectl.open(deadline=30).notes))
+
+
+if __name__ == "__main__":
+    unittest.main()
