@@ -307,7 +307,6 @@ absl::Status Server::Parts::KnowClients() {
 
 void Server::Parts::MakeServices() {
   const ServerIdentity identity{.version = TUNE_VERSION,
-                                .addresses = addresses,
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
@@ -393,6 +392,7 @@ absl::Status Server::Parts::Serve() {
     if (ports[i] < 0) continue;
     addresses[i] = absl::StrCat(addresses[i].substr(0, addresses[i].rfind(':')), ":", ports[i]);
   }
+  server_service->SetAddresses(addresses);
   return ListenAtSockets();
 }
 

@@ -41,6 +41,16 @@ ServerService::ServerService(ServerIdentity identity, const ServerParts& parts,
   (void)executors.heavy.Run([this] { parts_.workers.cache().bytes(); });
 }
 
+void ServerService::SetAddresses(const std::vector<std::string>& addresses) {
+  std::lock_guard lock(mutex_);
+  addresses_ = absl::StrJoin(addresses, ", ");
+}
+
+std::string ServerService::Addresses() const {
+  std::lock_guard lock(mutex_);
+  return addresses_;
+}
+
 grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* context,
                                                    const v1::GetStatusRequest*,
                                                    v1::ServerStatus* response) {
@@ -61,7 +71,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_started_unix_ms(identity_.started_unix_ms);
     response->set_pid(getpid());
     response->set_embedded(identity_.embedded);
-    response->set_address(absl::StrJoin(identity_.addresses, ", "));
+    response->set_address(Addresses());
     response->set_state_dir(identity_.state_dir);
     response->set_resident_bytes(ResidentBytesOf(getpid()));
     response->set_queued_jobs(counts.queued);

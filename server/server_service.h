@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,6 @@ namespace tune::server {
 // What does not change while the server runs.
 struct ServerIdentity {
   std::string version;
-  std::vector<std::string> addresses;
   std::string state_dir;
   bool embedded = false;
   int64_t started_unix_ms = 0;
@@ -41,13 +41,20 @@ class ServerService : public v1::ServerService::CallbackService {
  public:
   ServerService(ServerIdentity identity, const ServerParts& parts, Executors& executors);
 
+  // Where the server listens, told once the system has chosen what was left to it.
+  void SetAddresses(const std::vector<std::string>& addresses);
+
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::ServerStatus* response) override;
 
  private:
+  std::string Addresses() const;
+
   const ServerIdentity identity_;
   const ServerParts parts_;
+  mutable std::mutex mutex_;
+  std::string addresses_;  // guarded by mutex_
   // Of its own: what others wait for, it does not.
   Executor executor_{/*threads_max=*/2, /*queue_max=*/256};
 };

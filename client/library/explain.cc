@@ -72,7 +72,7 @@ Compared Compare(const KernelRules& kernel, const Answer& answer, const ConfigRu
     AddField(name, ToText(match), absl::StrCat(asked), there ? absl::StrCat(*there) : "None",
              VerdictOn(match, asked, there), compared);
     if (there && (match == DimMatch::kNearest || match == DimMatch::kBucketed)) {
-      compared.distance += std::abs(server::AxisPosition(asked) - server::AxisPosition(*there));
+      compared.distance += std::abs(AxisPosition(asked) - AxisPosition(*there));
     }
   }
   const bool warm = key.cache_mode == CacheMode::kWarm;
@@ -84,10 +84,33 @@ Compared Compare(const KernelRules& kernel, const Answer& answer, const ConfigRu
   return compared;
 }
 
+std::string TextOf(const Expectation& expectation) {
+  const auto percent = [](double share) { return absl::StrFormat("%.1f%%", share * 100); };
+  if (expectation.basis == Basis::kNothing) {
+    return "unknown: nothing was measured that says anything";
+  }
+  if (expectation.basis == Basis::kMeasured) {
+    return absl::StrCat("loses nothing: measured here, to ", percent(expectation.loss_high));
+  }
+  const size_t count = expectation.neighbours.size();
+  std::string text = absl::StrCat(
+      "loses ", percent(expectation.loss), " against the best there would be; nine of ten times ",
+      percent(expectation.loss_low), " to ", percent(expectation.loss_high), "; by ", count,
+      " tuned shape", count == 1 ? "" : "s",
+      expectation.basis == Basis::kSibling ? " of another device" : "");
+  for (const Neighbour& neighbour : expectation.neighbours) {
+    const std::string dims = absl::StrJoin(neighbour.dims, " ", absl::PairFormatter("="));
+    absl::StrAppendFormat(&text, "\n    %-32sweight %.0f%%, loses %s there", dims,
+                          neighbour.weight * 100, percent(neighbour.loss));
+  }
+  return text;
+}
+
 std::string TextOf(const Answer& answer) {
   const std::string config = ToText(answer.config);
   return absl::StrCat("<", answer.kernel, ": ", config.empty() ? "no config" : config, "; ",
-                      MatchName(answer.match), ": ", answer.reason, ">");
+                      MatchName(answer.match), ": ", answer.reason, ">\nexpected: ",
+                      TextOf(answer.expectation));
 }
 
 }  // namespace
@@ -100,10 +123,8 @@ std::string Explain(const Snapshot& snapshot, const Answer& answer, size_t most)
   const Target target = snapshot.TargetNamed(answer.target);
   const ConfigRules rules(*kernel, problem, target);
   std::vector<Compared> all;
-  for (const server::LookupIndex::Record& record : snapshot.index().Records()) {
-    if (record->kernel_name == answer.kernel) {
-      all.push_back(Compare(*kernel, answer, rules, *record));
-    }
+  for (const server::LookupIndex::Record& record : snapshot.index().Records(answer.kernel)) {
+    all.push_back(Compare(*kernel, answer, rules, *record));
   }
   std::stable_sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) {
     const auto unlikeness = [](const Compared& one) {

@@ -9,8 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 
@@ -18,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/address.h"
+#include "client/credentials.h"
 #include "client/daemon_socket.h"
 #include "client/rpc.h"
 #include "tune/v1/record.grpc.pb.h"
@@ -36,33 +35,15 @@ struct Order {
   size_t bytes_max = 0;
 };
 
-absl::StatusOr<std::string> FileNamedBy(const char* variable) {
-  const char* path = std::getenv(variable);
-  if (path == nullptr || *path == 0) return "";
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::InvalidArgumentError(absl::StrCat(variable, ": cannot read '", path, "'"));
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(const Order& order) {
   if (const std::string path = SocketPath(order.address); !path.empty()) {
     return ConnectToDaemon(path, {.timeout = order.timeout, .message_bytes_max = kMessageBytesMax});
   }
-  grpc::SslCredentialsOptions tls;
-  const struct {
-    const char* variable;
-    std::string& text;
-  } files[] = {{"TUNE_TLS_CA", tls.pem_root_certs},
-               {"TUNE_TLS_CERT", tls.pem_cert_chain},
-               {"TUNE_TLS_KEY", tls.pem_private_key}};
-  for (const auto& [variable, text] : files) {
-    absl::StatusOr<std::string> contents = FileNamedBy(variable);
-    if (!contents.ok()) return contents.status();
-    text = *std::move(contents);
-  }
+  const auto credentials = CredentialsOf({});
+  if (!credentials.ok()) return credentials.status();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  return grpc::CreateCustomChannel(order.address, grpc::SslCredentials(tls), arguments);
+  return grpc::CreateCustomChannel(order.address, *credentials, arguments);
 }
 
 // All pieces of a file. `read(offset, piece)` gets the next one and returns the size of the whole.

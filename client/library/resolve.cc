@@ -66,7 +66,6 @@ Place PlaceOf(const std::string& asked, const Snapshot& snapshot) {
 
 void TakeRecord(const Snapshot& snapshot, const db::RecordRow& record, Answer& answer) {
   const Evidence& evidence = snapshot.EvidenceOf(record);
-  answer.config = record.trial.config;
   answer.measured = record.trial.measurement;
   answer.record = record.id;
   answer.published_unix_ms = record.published_unix_ms;
@@ -78,19 +77,23 @@ void TakeRecord(const Snapshot& snapshot, const db::RecordRow& record, Answer& a
 void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& place,
             const Problem& problem, Answer& answer) {
   const ConfigRules rules(kernel, problem, place.target);
-  const server::LookupAnswer found = snapshot.index().Lookup(
-      {.kernel_name = kernel.name,
-       .problem = problem,
-       .device_name = place.device,
-       .target = place.target.name},
-      [&](const db::RecordRow& record) {
-        return (record.key.kernel_hash == kernel.hash && record.key.problem == problem) ||
-               rules.IsValid(record.trial.config);
-      });
+  const server::LookupQuery query{.kernel_name = kernel.name,
+                                  .problem = problem,
+                                  .device_name = place.device,
+                                  .target = place.target.name};
+  server::LookupAnswer found = snapshot.index().Lookup(query, [&](const db::RecordRow& record) {
+    return (record.key.kernel_hash == kernel.hash && record.key.problem == problem) ||
+           rules.IsValid(record.trial.config);
+  });
+  answer.expectation = AskGrids(snapshot, kernel, rules, query, found);
   const std::string note = place.note.empty() ? "" : absl::StrCat("; ", place.note);
   answer.match = found.match;
   answer.reason = absl::StrCat(found.reason, note);
-  if (found.record != nullptr) return TakeRecord(snapshot, *found.record, answer);
+  if (found.record != nullptr) {
+    TakeRecord(snapshot, *found.record, answer);
+    answer.config = *found.config;
+    return;
+  }
   ConfigRules::Safe safe = rules.SafeConfig();
   if (safe.config.has_value()) answer.config = *std::move(safe.config);
   absl::StrAppend(&answer.reason, "; ", safe.what);

@@ -38,6 +38,7 @@ struct Answer {
   std::string confidence;
   std::string evidence;
   std::string artifact;
+  Expectation expectation;
   std::string snapshot;
   std::string source;
 };

@@ -193,6 +193,61 @@ absl::StatusOr<Config> ConfigOf(const Json& json) {
   return config;
 }
 
+absl::StatusOr<ShapeGrid::Shape> ShapeOf(const Json& json, const ShapeGrid& grid) {
+  Fields fields(json, "a grid");
+  ShapeGrid::Shape shape;
+  fields.List("dims", kMembersMax,
+              [&](const Json& one) { shape.dims.push_back(fields.Integer(one, "dims")); });
+  if (shape.dims.size() != grid.axes.size()) fields.Fail("dims");
+  const auto loss_of = [&](const Json& one) {
+    const int64_t loss = fields.Integer(one, "losses");
+    if (loss < 0 || loss > ShapeGrid::kLossMax) fields.Fail("losses");
+    return static_cast<uint32_t>(loss);
+  };
+  shape.loss_of_unknown = loss_of(fields.Member("loss_of_unknown"));
+  shape.losses.assign(grid.configs.size(), ShapeGrid::kUnknown);
+  fields.List("losses", grid.configs.size(), [&](const Json& one) {
+    if (!one.is_array() || one.size() != 2) return fields.Fail("losses");
+    const int64_t config = fields.Integer(one[0], "losses");
+    if (config < 0 || config >= static_cast<int64_t>(grid.configs.size())) {
+      return fields.Fail("losses");
+    }
+    shape.losses[static_cast<size_t>(config)] = loss_of(one[1]);
+  });
+  RETURN_IF_ERROR(fields.status());
+  return shape;
+}
+
+absl::StatusOr<Grid> GridOf(const Json& json) {
+  Fields fields(json, "a grid");
+  Grid grid{.kernel_hash = fields.Text("kernel_hash"),
+            .target = fields.Text("target"),
+            .device = fields.Text("device"),
+            .dtype = fields.Text("dtype")};
+  for (const auto& [name, value] : fields.Object("fixed").items()) {
+    grid.fixed.emplace_back(name, fields.Integer(value, "fixed"));
+  }
+  grid.grid.axes = fields.Texts("axes");
+  fields.List("configs", kGridConfigsMax * kGridShapesMax, [&](const Json& one) {
+    absl::StatusOr<Config> config = ConfigOf(one);
+    fields.Fail(config.status());
+    if (config.ok()) grid.grid.configs.push_back(*std::move(config));
+  });
+  fields.List("shapes", kGridShapesMax, [&](const Json& one) {
+    absl::StatusOr<ShapeGrid::Shape> shape = ShapeOf(one, grid.grid);
+    fields.Fail(shape.status());
+    if (shape.ok()) grid.grid.shapes.push_back(*std::move(shape));
+  });
+  Fields residuals(fields.Object("residuals"), "a grid");
+  grid.grid.residuals = {.mean = residuals.Number("mean"),
+                         .low = residuals.Number("low"),
+                         .high = residuals.Number("high"),
+                         .nearest_octaves = residuals.Number("nearest_octaves")};
+  fields.Fail(residuals.status());
+  RETURN_IF_ERROR(fields.status());
+  return grid;
+}
+
 void ReadKey(const Json& json, db::TrialKey& key, std::string& dtype, Fields& fields) {
   Fields hard(json, "a record");
   key.kernel_hash = hard.Text("kernel_hash");
@@ -238,6 +293,7 @@ class Snapshot::Reader {
     fields.List("kernels", all, [&](const Json& one) { fields.Fail(AddKernel(one)); });
     fields.List("records", all, [&](const Json& one) { fields.Fail(AddRecord(one)); });
     RETURN_IF_ERROR(fields.status());
+    AddGrids(json);
     Finish();
     return absl::OkStatus();
   }
@@ -252,6 +308,17 @@ class Snapshot::Reader {
       return Damaged(absl::StrCat("kernel '", name, "' is there twice"));
     }
     return absl::OkStatus();
+  }
+
+  // What is no grid is left out: a look-up can do without.
+  void AddGrids(const Json& json) {
+    const auto grids = json.find("grids");
+    if (grids == json.end() || !grids->is_array()) return;
+    for (const Json& one : *grids) {
+      const std::string kernel = Fields(one, "a grid").Text("kernel");
+      absl::StatusOr<Grid> grid = GridOf(one);
+      if (grid.ok()) snapshot_.grids_[kernel].push_back(*std::move(grid));
+    }
   }
 
   absl::Status AddRecord(const Json& json) {
@@ -319,6 +386,12 @@ absl::StatusOr<std::shared_ptr<const Snapshot>> Snapshot::Parse(const std::strin
 const KernelRules* Snapshot::FindKernel(const std::string& name) const {
   const auto found = kernels_.find(name);
   return found == kernels_.end() ? nullptr : &found->second;
+}
+
+const std::vector<Grid>& Snapshot::GridsOf(const std::string& kernel) const {
+  static const std::vector<Grid> kNone;
+  const auto found = grids_.find(kernel);
+  return found == grids_.end() ? kNone : found->second;
 }
 
 Target Snapshot::TargetNamed(const std::string& name) const {

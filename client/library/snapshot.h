@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/library/grids.h"
 #include "client/library/kernel_rules.h"
 #include "server/records/lookup/index.h"
 
@@ -50,6 +51,8 @@ class Snapshot {
   };
   const std::map<std::string, Seen>& devices() const { return devices_; }
 
+  // Of a kernel's sweeps. Snapshots of older daemons have none.
+  const std::vector<Grid>& GridsOf(const std::string& kernel) const;
   const server::LookupIndex& index() const { return *index_; }
   // REQUIRES: a record of the index.
   const Evidence& EvidenceOf(const db::RecordRow& record) const;
@@ -63,6 +66,7 @@ class Snapshot {
   std::vector<std::string> kernel_names_;
   std::map<std::string, KernelRules> kernels_;
   std::map<std::string, Target> targets_;
+  std::map<std::string, std::vector<Grid>> grids_;  // by kernel
   std::string host_target_;
   std::map<std::string, Seen> devices_;
   std::vector<Evidence> evidence_;  // a record's trial has its place here for an id

@@ -293,6 +293,11 @@ void tune_answer_record(const tune_answer* answer, tune_record* record) {
              from.artifact.c_str()};
 }
 
+void tune_answer_expectation(const tune_answer* answer, tune_expectation* expectation) {
+  const tune::library::Expectation& from = answer->answer->expectation;
+  *expectation = {static_cast<tune_basis>(from.basis), from.loss, from.loss_low, from.loss_high};
+}
+
 const char* tune_answer_snapshot(const tune_answer* answer) {
   return answer->answer->snapshot.c_str();
 }

@@ -6,6 +6,7 @@ import pathlib
 
 OK, INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 3, 5, 9
 MATCHES = {1: "exact", 2: "bucketed", 3: "nearest", 4: "other_device", 5: "default"}
+BASES = ("nothing", "measured", "neighbours", "sibling")
 _TEXT, _POINTER, _SIZE = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
 
 
@@ -33,6 +34,11 @@ class Record(ctypes.Structure):
                 ("evidence", _TEXT), ("artifact", _TEXT)]
 
 
+class Expectation(ctypes.Structure):
+    _fields_ = [("basis", ctypes.c_int), ("loss", ctypes.c_double), ("loss_low", ctypes.c_double),
+                ("loss_high", ctypes.c_double)]
+
+
 def _load():
     path = os.environ.get("TUNE_LIBRARY") or pathlib.Path(os.environ["TUNE_BIN"]).parent / "lib/libtune.so"
     library = ctypes.CDLL(str(path))
@@ -55,7 +61,8 @@ def _load():
     for name in ("param", "dim"):
         getattr(library, f"tune_answer_{name}").argtypes = [_POINTER, _SIZE, _POINTER]
     library.tune_answer_match.argtypes = [_POINTER]
-    library.tune_answer_record.argtypes = [_POINTER, _POINTER]
+    for name in ("record", "expectation"):
+        getattr(library, f"tune_answer_{name}").argtypes = [_POINTER, _POINTER]
     library.tune_answer_integer.argtypes = [_POINTER, _TEXT, ctypes.c_int64]
     library.tune_answer_integer.restype = ctypes.c_int64
     return library
@@ -88,6 +95,9 @@ class Answer:
         for name, _ in Record._fields_:
             value = getattr(record, name)
             setattr(self, "record" if name == "id" else name, value.decode() if isinstance(value, bytes) else value)
+        expectation = Expectation()
+        LIBRARY.tune_answer_expectation(handle, ctypes.byref(expectation))
+        self.expectation = (BASES[expectation.basis], expectation.loss, expectation.loss_low, expectation.loss_high)
         for name in ("reason", "kernel", "device", "target", "dtype", "snapshot", "source"):
             setattr(self, name, getattr(LIBRARY, f"tune_answer_{name}")(handle).decode())
         self.match = LIBRARY.tune_answer_match_name(handle).decode()

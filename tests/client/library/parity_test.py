@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """libtune answers as the Python package does, word for word, and fails as it does."""
+import json
 import os
 import pathlib
 import random
@@ -42,13 +43,29 @@ def spread_record(draw, number):
     return record
 
 
+def spread_grid(draw):
+    """Sweeps of drawn shapes, as a daemon writes them; some speak for no question."""
+    configs = [{"TILE": tile, "FAST": fast} for tile in (16, 32, 64.0, 128, 7) for fast in (True, False)]
+    shapes = [{"dims": [a, b], "loss_of_unknown": draw.choice((0, 500, 10000)),
+               "losses": [[config, draw.choice((0, 0, 130, 900, 10000))]
+                          for config in sorted(draw.sample(range(len(configs)), draw.randint(1, len(configs))))]}
+              for a in (0, 3, 64) for b in (60, 128) if draw.random() < 0.7]
+    return {"kernel": "spread", "kernel_hash": draw.choice((kit.KERNEL["hash"], "cd" * 32)),
+            "target": kit.record(1)["hard"]["target"], "device": draw.choice((kit.H200, "NVIDIA H100")),
+            "dtype": draw.choice(("bf16", "f32", "f64x")), "fixed": {"c": draw.choice((0, 1))},
+            "axes": draw.choice((["a", "b"], ["a", "b"], ["b", "a"], ["a"])), "configs": configs, "shapes": shapes,
+            "residuals": {"count": 3, "mean": draw.choice((-0.01, 0.0, 0.02)), "low": -0.01, "high": 0.07,
+                          "nearest_octaves": draw.choice((0.1, 1.0, 4.0))}}
+
+
 def spread_snapshot(draw, count):
     """At most one record of each key, as a daemon writes them."""
     records = {}
     for number in range(1, count + 1):
         record = spread_record(draw, number)
         records[str(record["hard"])] = record
-    return kit.snapshot_bytes([*records.values()], kernels=(SPREAD,))
+    text = kit.snapshot_bytes([*records.values()], kernels=(SPREAD,)).decode().rstrip()
+    return (text[:-1] + f', "grids": {json.dumps([spread_grid(draw) for _ in range(count // 4)])}' + "}\n").encode()
 
 
 class ParityTest(kit.PackageTest):
@@ -67,6 +84,8 @@ class ParityTest(kit.PackageTest):
             self.assertEqual(getattr(answer, field), dict(wanted) if field == "dims" else wanted, (field, question))
         self.assertEqual([(k, type(v), v) for k, v in answer.config.items()],
                          [(k, type(v), v) for k, v in expected.config.items()], question)
+        wanted = expected.expectation
+        self.assertEqual(answer.expectation, (wanted.basis, wanted.loss, wanted.loss_low, wanted.loss_high), question)
         self.assertEqual(client.explain(kernel, **question), str(theirs.explain(kernel, **question)))
         return answer
 
@@ -91,7 +110,7 @@ class ParityTest(kit.PackageTest):
 
     def test_drawn_snapshots(self):
         draw = random.Random(SEED)
-        matches = set()
+        matches, bases = set(), set()
         for count in (0, 1, 5, 40, 400):
             client, theirs = self.both(spread_snapshot(draw, count))
             for _ in range(60):
@@ -101,7 +120,9 @@ class ParityTest(kit.PackageTest):
                 answer = self.assert_alike(client, theirs, "spread", device=draw.choice((kit.H200, "NVIDIA H100", "cpu")),
                                            dtype=draw.choice((None, "bf16", "f32")), **dims)
                 matches.add(answer.match)
+                bases.add(answer.expectation[0])
         self.assertEqual(matches, {"exact", "bucketed", "nearest", "other_device", "default"})
+        self.assertEqual(bases, set(libtune.BASES))
 
     def test_a_kernel_whose_compiler_chooses_the_block(self):
         kernel = {**kit.KERNEL, "on_host": False, "steps": [{**kit.KERNEL["steps"][0], "block": []}]}

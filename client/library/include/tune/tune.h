@@ -180,6 +180,20 @@ typedef struct tune_record {
   const char* artifact;   /* the digest of what the config was compiled to; "": none is kept */
 } tune_record;
 TUNE_API void tune_answer_record(const tune_answer* answer, tune_record* record);
+/* What the config is expected to lose against the best there would be (docs/lookup.md). */
+typedef enum tune_basis {
+  TUNE_BASIS_NOTHING = 0,    /* nothing was measured that says anything */
+  TUNE_BASIS_MEASURED = 1,   /* this very problem was tuned on this device */
+  TUNE_BASIS_NEIGHBOURS = 2, /* other shapes were tuned on this device */
+  TUNE_BASIS_SIBLING = 3     /* shapes were tuned on another device of the target */
+} tune_basis;
+typedef struct tune_expectation {
+  tune_basis basis;
+  double loss; /* a share: 0.02 is 2 % slower */
+  double loss_low; /* nine of ten lie between */
+  double loss_high;
+} tune_expectation;
+TUNE_API void tune_answer_expectation(const tune_answer* answer, tune_expectation* expectation);
 /* As of its client. */
 TUNE_API const char* tune_answer_snapshot(const tune_answer* answer);
 TUNE_API const char* tune_answer_source(const tune_answer* answer);

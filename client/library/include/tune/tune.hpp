@@ -50,6 +50,12 @@ class Answer {
     return record;
   }
 
+  tune_expectation expectation() const {
+    tune_expectation expectation;
+    tune_answer_expectation(get(), &expectation);
+    return expectation;
+  }
+
   int64_t Integer(const char* param, int64_t fallback) const {
     return tune_answer_integer(get(), param, fallback);
   }
