@@ -30,7 +30,7 @@ class JobServiceTest : public testing::Test {
                              .worker_dir = TUNE_BIN_DIR})
                   .value();
     const auto channel =
-        grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+        grpc::CreateChannel(server_->addresses().front(), grpc::InsecureChannelCredentials());
     stubs_ = std::make_unique<Stubs>(channel);
     jobs_ = v1::JobService::NewStub(channel);
   }

@@ -20,11 +20,12 @@ class LookupServiceTest : public testing::Test {
     (void)StartLog("error", LogFormat::kText);
     dir_ = new TempDir();
     server_ = Server::Start({.state_dir = dir_->path() + "/state",
-                             .address = "unix:" + dir_->path() + "/d.sock",
+                             .addresses = {"unix:" + dir_->path() + "/d.sock"},
                              .worker_dir = TUNE_BIN_DIR})
                   .value()
                   .release();
-    stubs_ = new Stubs(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+    stubs_ = new Stubs(grpc::CreateChannel(server_->addresses().front(),
+                                           grpc::InsecureChannelCredentials()));
   }
   static void TearDownTestSuite() {
     delete stubs_;

@@ -30,7 +30,8 @@ class ReportServiceTest : public testing::Test {
                              .worker_dir = TUNE_BIN_DIR})
                   .value()
                   .release();
-    auto channel = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    auto channel = grpc::CreateChannel(server_->addresses().front(),
+                                       grpc::InsecureChannelCredentials());
     reports_ = v1::ReportService::NewStub(channel).release();
     bench_ = v1::BenchService::NewStub(channel).release();
     profiles_ = v1::ProfileService::NewStub(channel).release();
@@ -335,7 +336,7 @@ fusions {
 
 TEST_F(ReportServiceTest, AFusionIsHeldAgainstItsSequence) {
   auto sweeps = v1::SweepService::NewStub(
-      grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel(server_->addresses().front(), grpc::InsecureChannelCredentials()));
   v1::SubmitSweepRequest sweep;
   sweep.set_kernel_name("add");
   (*sweep.mutable_dims())["n"] = 3000;

@@ -35,7 +35,8 @@ class SweepServiceTest : public testing::Test {
                              .worker_dir = TUNE_BIN_DIR})
                   .value()
                   .release();
-    stubs_ = new Stubs(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+    stubs_ = new Stubs(grpc::CreateChannel(server_->addresses().front(),
+                                           grpc::InsecureChannelCredentials()));
   }
   static void TearDownTestSuite() {
     delete stubs_;
