@@ -34,6 +34,13 @@ def import_seconds():
                                 text=True).stdout)
 
 
+def snapshot(records_count):
+    """Its bytes, with records of the kernel `scale`."""
+    import kit
+
+    return kit.daemon_bytes([kit.record(i + 1, n=64 * (i + 1)) for i in range(records_count)])
+
+
 def measure(records_count):
     """Name, seconds, bound of each figure."""
     import kit
@@ -44,7 +51,7 @@ def measure(records_count):
     folder = tempfile.TemporaryDirectory(prefix="tune-")
     os.environ.update({"TUNE_STATE_DIR": f"{folder.name}/state", "TUNE_CACHE_DIR": f"{folder.name}/cache",
                        "TUNE_ADDRESS": f"unix:{folder.name}/none.sock"})
-    data = kit.daemon_bytes([kit.record(i + 1, n=64 * (i + 1)) for i in range(records_count)])
+    data = snapshot(records_count)
     digest = kit.digest_of(data)
     _sources.NodeCache(f"{folder.name}/cache", "").keep(digest, data, newest=False)
     tunectl.open(digest)

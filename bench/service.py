@@ -398,6 +398,27 @@ def python(bench):
                                            for name, seconds, bound in rows))
 
 
+def library(bench):
+    """What libtune costs a job, on the same snapshot as the Python package."""
+    import python_client
+
+    with tempfile.TemporaryDirectory(prefix="tune-") as folder:
+        path = pathlib.Path(folder) / "snapshot.json"
+        path.write_bytes(python_client.snapshot(records_count=1000))
+        done = subprocess.run([bench.build / "bench/library_benchmark", "--benchmark_format=json",
+                               "--benchmark_repetitions=5"], env={**os.environ, "TUNE_SNAPSHOT": str(path)},
+                              check=True, capture_output=True, text=True)
+    figure = {}
+    for row in json.loads(done.stdout)["benchmarks"]:
+        if row["run_type"] == "iteration":
+            seconds = row["cpu_time"] * {"ns": 1e-9, "ms": 1e-3}[row["time_unit"]]
+            figure.setdefault(row["name"].removeprefix("BM_"), []).append(seconds)
+    figure = {name: {"median": statistics.median(times), "low": min(times), "high": max(times)}
+              for name, times in figure.items()}
+    bench.note("library", figure, ", ".join(f"{name} {row['median'] * 1e9:.0f} ns" for name, row in figure.items())
+               + " (goal of a hit: 100 ns)")
+
+
 def endurance_part(name):
     def part(bench):
         import endurance
@@ -409,7 +430,7 @@ def endurance_part(name):
     return part
 
 
-PARTS = {"start": start, "lookup": lookup, "loaded": loaded, "storm": storm, "python": python,
+PARTS = {"start": start, "lookup": lookup, "loaded": loaded, "storm": storm, "python": python, "library": library,
          "faults": endurance_part("faults"), "ranks": endurance_part("ranks"), "kills": endurance_part("kills")}
 
 

@@ -14,8 +14,6 @@
 namespace tune::library {
 namespace {
 
-constexpr size_t kAnswersMax = 4096;  // that are kept
-
 int WorldSize() {
   int size = 1;
   return absl::SimpleAtoi(Variable("WORLD_SIZE"), &size) ? size : 1;
@@ -39,27 +37,11 @@ absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Open(const OpenOptions& op
   return std::unique_ptr<JobClient>(new JobClient(FindSnapshot(wish, daemon), daemon));
 }
 
-absl::StatusOr<std::shared_ptr<const Answer>> JobClient::Best(const Question& question) const {
-  {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    const bool owned = lock.owns_lock();
-    const auto known = owned ? answers_.find(question) : answers_.end();
-    if (owned && known != answers_.end()) return known->second;
-  }
-  auto answer = std::make_shared<Answer>();
-  if (found_.snapshot != nullptr) {
-    ASSIGN_OR_RETURN(*answer, Resolve(*found_.snapshot, found_.source, question));
-  } else {
-    answer->kernel = question.kernel;
-    answer->source = found_.source;
-    answer->reason = absl::StrCat("there is no snapshot: ", absl::StrJoin(found_.notes, "; "));
-  }
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock()) {
-    if (answers_.size() >= kAnswersMax) answers_.clear();
-    answers_[question] = answer;
-  }
-  return answer;
+absl::StatusOr<Answer> JobClient::Best(const Question& question) const {
+  if (found_.snapshot != nullptr) return Resolve(*found_.snapshot, found_.source, question);
+  return Answer{.reason = absl::StrCat("there is no snapshot: ", absl::StrJoin(found_.notes, "; ")),
+                .kernel = question.kernel,
+                .source = found_.source};
 }
 
 absl::StatusOr<std::string> JobClient::Artifact(const std::string& digest) const {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot that was found once, and the answers that it gave.
+// A snapshot that was found once, and what it answers.
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +20,7 @@ struct OpenOptions {
   std::chrono::milliseconds timeout = std::chrono::milliseconds(250);  // of the daemon
 };
 
-// Thread-safe. A forked child goes on with it: no lock is waited for.
+// Thread-safe. A forked child goes on with it.
 class JobClient {
  public:
   // INVALID_ARGUMENT: a digest that cannot be one. FAILED_PRECONDITION: WORLD_SIZE is above one,
@@ -34,7 +32,7 @@ class JobClient {
   const std::vector<std::string>& notes() const { return found_.notes; }
 
   // INVALID_ARGUMENT: a mistake of the caller.
-  absl::StatusOr<std::shared_ptr<const Answer>> Best(const Question& question) const;
+  absl::StatusOr<Answer> Best(const Question& question) const;
   // NOT_FOUND.
   absl::StatusOr<std::string> Artifact(const std::string& digest) const;
 
@@ -43,9 +41,6 @@ class JobClient {
 
   const Found found_;
   const Daemon daemon_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_, which is only ever tried: at worst an answer is worked out twice.
-  mutable std::map<Question, std::shared_ptr<const Answer>> answers_;
 };
 
 }  // namespace tune::library

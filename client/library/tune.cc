@@ -11,23 +11,27 @@
 #include <new>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "client/library/answer_table.h"
 #include "client/library/job_client.h"
 
 using tune::library::Answer;
+using tune::library::AnswerTable;
 using tune::library::JobClient;
+using tune::library::KeptAnswer;
 using tune::library::MatchName;
 using tune::library::OpenOptions;
 using tune::library::Question;
 
 struct tune_client {
   std::unique_ptr<JobClient> client;
+  mutable AnswerTable table;
 };
 
 struct tune_answer {
-  std::shared_ptr<const Answer> answer;
-  std::vector<std::string> macros;  // the values of the config's params
+  std::shared_ptr<const KeptAnswer> kept;
 };
 
 namespace {
@@ -64,6 +68,8 @@ tune_status Fail(const absl::Status& status) noexcept {
   }
 }
 
+const Answer& Of(const tune_answer* answer) { return answer->kept->answer; }
+
 // Runs what may throw.
 template <typename Body>
 tune_status Guarded(Body body) noexcept {
@@ -78,7 +84,8 @@ tune_status Guarded(Body body) noexcept {
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
-absl::StatusOr<Question> QuestionOf(const tune_question* plain) {
+absl::Status CheckPlain(const tune_client* client, const tune_question* plain) {
+  if (client == nullptr) return absl::InvalidArgumentError("there is no client");
   if (plain == nullptr || plain->size < sizeof(tune_question) || plain->kernel == nullptr) {
     return absl::InvalidArgumentError("a question has its size and names a kernel");
   }
@@ -86,28 +93,65 @@ absl::StatusOr<Question> QuestionOf(const tune_question* plain) {
     return absl::InvalidArgumentError(
         absl::StrCat("a question has an array of at most ", kDimsMax, " dims"));
   }
-  Question question{
-      .kernel = plain->kernel, .dtype = TextOf(plain->dtype), .device = TextOf(plain->device)};
   for (size_t i = 0; i < plain->dim_count; ++i) {
     if (plain->dims[i].name == nullptr) return absl::InvalidArgumentError("a dim has no name");
-    if (!question.dims.emplace(plain->dims[i].name, plain->dims[i].value).second) {
+  }
+  return absl::OkStatus();
+}
+
+// As it was spelled; REQUIRES: CheckPlain.
+using Key = absl::InlinedVector<char, 256>;
+Key KeyOf(const tune_question& plain) {
+  Key key;
+  const auto add = [&](const void* data, size_t bytes) {
+    const char* const begin = static_cast<const char*>(data);
+    key.insert(key.end(), begin, begin + bytes);
+  };
+  for (const char* text : {plain.kernel, plain.dtype, plain.device}) {
+    add(text == nullptr ? "" : text, text == nullptr ? 1 : std::strlen(text) + 1);
+  }
+  for (size_t i = 0; i < plain.dim_count; ++i) {
+    add(plain.dims[i].name, std::strlen(plain.dims[i].name) + 1);
+    add(&plain.dims[i].value, sizeof(plain.dims[i].value));
+  }
+  return key;
+}
+
+absl::StatusOr<Question> QuestionOf(const tune_question& plain) {
+  Question question{
+      .kernel = plain.kernel, .dtype = TextOf(plain.dtype), .device = TextOf(plain.device)};
+  for (size_t i = 0; i < plain.dim_count; ++i) {
+    if (!question.dims.emplace(plain.dims[i].name, plain.dims[i].value).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat("dim '", plain->dims[i].name, "' is given twice"));
+          absl::StrCat("dim '", plain.dims[i].name, "' is given twice"));
     }
   }
   return question;
 }
 
-absl::StatusOr<std::shared_ptr<const Answer>> Ask(const tune_client* client,
-                                                  const tune_question* plain) {
-  if (client == nullptr) return absl::InvalidArgumentError("there is no client");
-  const absl::StatusOr<Question> question = QuestionOf(plain);
-  if (!question.ok()) return question.status();
-  auto answer = client->client->Best(*question);
-  if (answer.ok() && plain->require_exact != 0 && (*answer)->match != tune::server::Match::kExact) {
-    return absl::NotFoundError(absl::StrCat("no exact record: ", (*answer)->reason));
+absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
+                                                      const tune_question* plain) {
+  if (absl::Status status = CheckPlain(client, plain); !status.ok()) return status;
+  const Key key = KeyOf(*plain);
+  const absl::string_view bytes(key.data(), key.size());
+  std::shared_ptr<const KeptAnswer> kept = client->table.Find(bytes);
+  if (kept == nullptr) {
+    const absl::StatusOr<Question> question = QuestionOf(*plain);
+    if (!question.ok()) return question.status();
+    absl::StatusOr<Answer> answer = client->client->Best(*question);
+    if (!answer.ok()) return answer.status();
+    auto made = std::make_shared<KeptAnswer>();
+    for (const auto& [name, value] : answer->config.entries) {
+      made->macros.push_back(tune::ToMacro(value));
+    }
+    made->answer = *std::move(answer);
+    kept = std::move(made);
+    client->table.Keep(bytes, kept);
   }
-  return answer;
+  if (plain->require_exact != 0 && kept->answer.match != tune::server::Match::kExact) {
+    return absl::NotFoundError(absl::StrCat("no exact record: ", kept->answer.reason));
+  }
+  return kept;
 }
 
 // For tune_free.
@@ -124,8 +168,8 @@ const char* At(const std::vector<std::string>& texts, size_t index) {
 }
 
 tune_param ParamOf(const tune_answer& answer, size_t index) {
-  const auto& [name, value] = answer.answer->config.entries[index];
-  tune_param param = {name.c_str(), TUNE_TEXT, 0, 0, answer.macros[index].c_str()};
+  const auto& [name, value] = answer.kept->answer.config.entries[index];
+  tune_param param = {name.c_str(), TUNE_TEXT, 0, 0, answer.kept->macros[index].c_str()};
   if (const bool* boolean = std::get_if<bool>(&value)) {
     param.kind = TUNE_BOOLEAN;
     param.integer = *boolean ? 1 : 0;
@@ -143,7 +187,7 @@ tune_param ParamOf(const tune_answer& answer, size_t index) {
 
 // Its place among the answer's params; their count: there is none of that name.
 size_t PlaceOf(const tune_answer& answer, const char* name) {
-  const auto& entries = answer.answer->config.entries;
+  const auto& entries = answer.kept->answer.config.entries;
   size_t place = 0;
   while (place < entries.size() && (name == nullptr || entries[place].first != name)) ++place;
   return place;
@@ -210,11 +254,7 @@ tune_status tune_best(const tune_client* client, const tune_question* question,
     *answer = nullptr;
     auto found = Ask(client, question);
     if (!found.ok()) return Fail(found.status());
-    auto made = std::make_unique<tune_answer>();
-    for (const auto& [name, value] : (*found)->config.entries) {
-      made->macros.push_back(tune::ToMacro(value));
-    }
-    made->answer = *std::move(found);
+    auto made = std::make_unique<tune_answer>(tune_answer{*std::move(found)});
     *answer = made.release();
     return TUNE_OK;
   });
@@ -230,24 +270,25 @@ tune_status tune_explain(const tune_client* client, const tune_question* questio
     const auto answer = Ask(client, question);
     if (!answer.ok()) return Fail(answer.status());
     const auto* snapshot = client->client->snapshot();
-    *text = Copy(snapshot == nullptr ? (*answer)->reason
-                                     : tune::library::Explain(*snapshot, **answer, most));
+    const Answer& kept = (*answer)->answer;
+    *text = Copy(snapshot == nullptr ? kept.reason
+                                     : tune::library::Explain(*snapshot, kept, most));
     return TUNE_OK;
   });
 }
 
 tune_match tune_answer_match(const tune_answer* answer) {
-  return static_cast<tune_match>(answer->answer->match);
+  return static_cast<tune_match>(Of(answer).match);
 }
 const char* tune_answer_match_name(const tune_answer* answer) {
-  return MatchName(answer->answer->match);
+  return MatchName(Of(answer).match);
 }
-const char* tune_answer_reason(const tune_answer* answer) { return answer->answer->reason.c_str(); }
+const char* tune_answer_reason(const tune_answer* answer) { return Of(answer).reason.c_str(); }
 
-size_t tune_answer_param_count(const tune_answer* answer) { return answer->macros.size(); }
+size_t tune_answer_param_count(const tune_answer* answer) { return answer->kept->macros.size(); }
 
 tune_status tune_answer_param(const tune_answer* answer, size_t index, tune_param* param) {
-  if (index >= answer->macros.size() || param == nullptr) {
+  if (index >= answer->kept->macros.size() || param == nullptr) {
     return Fail(TUNE_INVALID_ARGUMENT, "there is no such param");
   }
   *param = ParamOf(*answer, index);
@@ -256,33 +297,33 @@ tune_status tune_answer_param(const tune_answer* answer, size_t index, tune_para
 
 int64_t tune_answer_integer(const tune_answer* answer, const char* param, int64_t fallback) {
   const size_t place = PlaceOf(*answer, param);
-  if (place == answer->macros.size()) return fallback;
+  if (place == answer->kept->macros.size()) return fallback;
   const tune_param found = ParamOf(*answer, place);
   return found.kind == TUNE_INTEGER || found.kind == TUNE_BOOLEAN ? found.integer : fallback;
 }
 
 const char* tune_answer_text(const tune_answer* answer, const char* param, const char* fallback) {
   const size_t place = PlaceOf(*answer, param);
-  return place == answer->macros.size() ? fallback : answer->macros[place].c_str();
+  return place == answer->kept->macros.size() ? fallback : answer->kept->macros[place].c_str();
 }
 
-const char* tune_answer_kernel(const tune_answer* answer) { return answer->answer->kernel.c_str(); }
-const char* tune_answer_device(const tune_answer* answer) { return answer->answer->device.c_str(); }
-const char* tune_answer_target(const tune_answer* answer) { return answer->answer->target.c_str(); }
-const char* tune_answer_dtype(const tune_answer* answer) { return answer->answer->dtype.c_str(); }
-size_t tune_answer_dim_count(const tune_answer* answer) { return answer->answer->dims.size(); }
+const char* tune_answer_kernel(const tune_answer* answer) { return Of(answer).kernel.c_str(); }
+const char* tune_answer_device(const tune_answer* answer) { return Of(answer).device.c_str(); }
+const char* tune_answer_target(const tune_answer* answer) { return Of(answer).target.c_str(); }
+const char* tune_answer_dtype(const tune_answer* answer) { return Of(answer).dtype.c_str(); }
+size_t tune_answer_dim_count(const tune_answer* answer) { return Of(answer).dims.size(); }
 
 tune_status tune_answer_dim(const tune_answer* answer, size_t index, tune_dim* dim) {
-  if (index >= answer->answer->dims.size() || dim == nullptr) {
+  if (index >= Of(answer).dims.size() || dim == nullptr) {
     return Fail(TUNE_INVALID_ARGUMENT, "there is no such dim");
   }
-  const auto& [name, value] = answer->answer->dims[index];
+  const auto& [name, value] = Of(answer).dims[index];
   *dim = {name.c_str(), value};
   return TUNE_OK;
 }
 
 void tune_answer_record(const tune_answer* answer, tune_record* record) {
-  const Answer& from = *answer->answer;
+  const Answer& from = Of(answer);
   *record = {from.record,
              from.published_unix_ms,
              from.measured.latency_ns_median,
@@ -294,14 +335,14 @@ void tune_answer_record(const tune_answer* answer, tune_record* record) {
 }
 
 void tune_answer_expectation(const tune_answer* answer, tune_expectation* expectation) {
-  const tune::library::Expectation& from = answer->answer->expectation;
+  const tune::library::Expectation& from = Of(answer).expectation;
   *expectation = {static_cast<tune_basis>(from.basis), from.loss, from.loss_low, from.loss_high};
 }
 
 const char* tune_answer_snapshot(const tune_answer* answer) {
-  return answer->answer->snapshot.c_str();
+  return Of(answer).snapshot.c_str();
 }
-const char* tune_answer_source(const tune_answer* answer) { return answer->answer->source.c_str(); }
+const char* tune_answer_source(const tune_answer* answer) { return Of(answer).source.c_str(); }
 
 tune_status tune_artifact(const tune_client* client, const char* digest, void** data,
                           size_t* bytes) {

@@ -231,7 +231,7 @@ TEST_F(WorkersTest, CompilersAreFoundByLanguageAndTarget) {
   EXPECT_EQ(none.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(std::string(none.message()),
             "nothing compiles PTX for cpu; what can be compiled: CUDA C++ for the CPU device; "
-            "CUDA C++, PTX, cubin for GPUs; Triton, TTIR for GPUs");
+            "CUDA C++, PTX, cubin for GPUs; Triton, TTIR for GPUs; NumPy for the CPU device");
 }
 
 constexpr char kTritonFunction[] = R"python(

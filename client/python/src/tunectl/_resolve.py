@@ -132,6 +132,8 @@ def _ask_grids(snapshot: Snapshot, kernel: Kernel, problem: Problem, place: Plac
             expectation = expectation.of_sibling()
         if record is None:
             found = _found_by(grid, snapshot, kernel, query, expectation)
+            if found.record is None:
+                break
         count = len(expectation.neighbours)
         chosen_from = f"; its config is chosen from the sweeps of {count} shapes" if count > 1 else ""
         return found._replace(reason=found.reason + chosen_from), config, expectation

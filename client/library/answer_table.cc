@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/library/answer_table.h"
+
+#include <mutex>
+#include <utility>
+
+namespace tune::library {
+namespace {
+
+constexpr size_t kAnswersMax = 4096;  // that are kept
+
+}  // namespace
+
+std::shared_ptr<const KeptAnswer> AnswerTable::Find(absl::string_view key) const {
+  const std::shared_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return nullptr;
+  const auto found = answers_.find(key);
+  return found == answers_.end() ? nullptr : found->second;
+}
+
+void AnswerTable::Keep(absl::string_view key, std::shared_ptr<const KeptAnswer> answer) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  if (answers_.size() >= kAnswersMax) answers_.clear();
+  answers_[key] = std::move(answer);
+}
+
+}  // namespace tune::library
