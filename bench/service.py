@@ -4,7 +4,7 @@
 
     bench/service.py --out docs/results/service-cpu.json [--records N] [--store FOLDER] [PART ...]
 
-Parts: start lookup loaded storm python faults ranks kills (default: all). Each figure prints one line and is
+Parts: start lookup loaded storm python library faults ranks kills (default: all). Each figure prints one line and is
 in the JSON file from then on; parts that are run again replace theirs. Ratios are ours over the echo's, taken
 by turns in the same run, so a machine that does other things too spoils both alike. `--store` keeps the store
 for the next run. faults, ranks and kills are bench/endurance.py. ranks and kills need a Python with grpcio.

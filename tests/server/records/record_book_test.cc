@@ -29,6 +29,7 @@ launch { grid: "1" block: "THREADS" }
 work { flops: "n" bytes: "8 * n" peak: "'f32'" }
 reference { entry: "r" launch { grid: "1" block: "1" } }
 )spec";
+constexpr size_t kWorthAFile = 2;  // records
 constexpr char kDevice[] = "NVIDIA Test GPU";
 
 class RecordBookTest : public testing::Test {
@@ -52,16 +53,18 @@ class RecordBookTest : public testing::Test {
   // A file from two records on, and another with two more. The shipped ones are in it, too.
   std::unique_ptr<RecordBook> Open() {
     return RecordBook::Open(*store_, catalogue_, *devices_, solver_,
-                            {.path = path(), .worth_a_file = 2, .worth_another = 2})
+                            {.path = path(),
+                             .worth_a_file = kWorthAFile,
+                             .worth_another = kWorthAFile})
         .value();
   }
-  // Until what was written is answered from.
+  // Until what was written is answered from. One that is published meanwhile is not worth another.
   static void AwaitFile(const RecordBook& book) {
     const absl::Time limit = absl::Now() + absl::Seconds(60);
-    while (book.snapshot()->unsaved_count() != 0 && absl::Now() < limit) {
+    while (book.snapshot()->unsaved_count() >= kWorthAFile && absl::Now() < limit) {
       absl::SleepFor(absl::Milliseconds(2));
     }
-    ASSERT_EQ(book.snapshot()->unsaved_count(), 0u);
+    ASSERT_LT(book.snapshot()->unsaved_count(), kWorthAFile);
   }
   // A record as a sweep leaves it before it publishes.
   db::RecordRow Measured(int64_t n, int64_t threads) {
