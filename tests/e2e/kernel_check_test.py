@@ -140,7 +140,7 @@ class KernelCheck(unittest.TestCase):
 
     def test_a_sweep_is_held_against_numpy(self):
         self.has_numpy()
-        sweep = ("sweep", "--device", "cpu", "--strategy", "random", "--trials", "1", "--rows", "8", "--cols", "64")
+        sweep = ("sweep", "--device", "cpu", "--strategy", "random", "--budget", "1", "--rows", "8", "--cols", "64")
         self.run_tunectl(*sweep, self.numpy_example())
         wrong = self.numpy_example(("return wide / norms[:, None], norms", "return wide / norms[:, None] + 1, norms"))
         done = self.run_tunectl(*sweep, wrong, expect=4)
@@ -153,7 +153,7 @@ class KernelCheck(unittest.TestCase):
             text = (PARTITION.parent / name).read_text()
             (self.path / name).write_text(text.replace("front ? place : n - 1 - place", "front ? place : n - 2 - place"))
         done = self.run_tunectl("sweep", str(self.path / "partition.textproto"), "--device", "cpu", "--n", "1000",
-                                "--strategy", "random", "--trials", "1", expect=4)
+                                "--strategy", "random", "--budget", "1", expect=4)
         self.assertIn("the checker finds ", done.stdout + done.stderr)
         (self.path / "partition.cu").write_text("#include <lost.h>\n" + (PARTITION.parent / "partition.cu").read_text())
         self.run_tunectl("kernel", "check", str(self.path / "partition.textproto"), "--target", "cpu", expect=1)
