@@ -357,10 +357,16 @@ def kills(bench):
     with service.Daemon(bench.build, state) as daemon:  # once, as it is when it is killed the next time
         bench.until_answered(daemon)
         time.sleep(bench.seconds)
-    ledger, damaged, starts = kill_again_and_again(bench.build, state, bench.trials, serving=bench.until_answered,
+    loads = []
+
+    def serving(daemon):
+        bench.until_answered(daemon)
+        loads.append(os.getloadavg()[0])
+
+    ledger, damaged, starts = kill_again_and_again(bench.build, state, bench.trials, serving=serving,
                                                    check_every=max(1, bench.trials // 10))
     figure = {"kills": len(starts), "acknowledged": ledger.count(), "trials_told": len(ledger.trials),
-              "lost": ledger.lost[:20], "damaged": damaged, "start_seconds": spread(starts),
+              "lost": ledger.lost[:20], "damaged": damaged, "start_seconds": spread(starts), "load": spread(loads),
               "starts_within_1_s": sum(one <= 1 for one in starts)}
     return figure, (f"{len(starts)} kills, {ledger.count()} rows acknowledged, {len(ledger.lost)} lost, {len(damaged)} "
                     f"damaged; serving again after {figure['start_seconds']['median']:.2f} s (goal 1), at most "
