@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package against a real daemon on the CPU device. Run by ctest; needs TUNE_BIN."""
+import io
 import json
 import os
 import random
@@ -109,7 +110,15 @@ class Answers(DaemonTest):
         self.assertEqual(states[-1], "done")
         self.assertEqual(done["problem"], {"n": 2048, "dtype": "f32"})
         self.assertIn("THREADS", done["result"]["best"]["config"])
-        rows = tunectl.sweeps(limit=2)
+        self.assertGreaterEqual([row["outcome"] for row in tunectl.trials(sweep)].count("ok"), 3)
+        (record,) = [row for row in tunectl.records("saxpy") if row["problem"]["n"] == 2048]
+        self.assertEqual(record["config"], done["result"]["best"]["config"])
+        endless = tunectl.submit(SAXPY, n=2049, device="cpu", seconds=600)
+        self.assertEqual(tunectl.cancel(endless)["state"], "cancelled")
+        with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+            tunectl.wait(endless, timeout=60, progress=True)
+        self.assertTrue(said.getvalue().startswith(f"sweep {endless['id']} of saxpy: cancelled"), said.getvalue())
+        rows = tunectl.sweeps(limit=3)[1:]
         self.assertEqual(rows[0]["id"], sweep["id"])
         self.assertEqual(len(rows), 2)
         self.assertIn("sweep", {row["kind"] for row in tunectl.jobs()})

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The look-up rule, by the table that the daemon's own test reads, and what answers carry."""
+import io
 import json
+import types
 import unittest
+import unittest.mock
 
 import kit
 import tunectl
+from tunectl import _progress
 from tunectl._lookup import KernelRecords, Query
 from tunectl._snapshot import Snapshot, SnapshotError
 
@@ -195,6 +199,41 @@ class Answers(kit.PackageTest):
         self.assertIsNone(Snapshot(odd, kit.digest_of(odd)).kernel("scale"), "it was written so")
         older = kit.daemon_bytes([kit.record(1)]).replace(b',\n"grids":[]', b"")
         self.assertEqual(Snapshot(older, kit.digest_of(older)).records_of("scale"), [kit.record(1)])
+
+
+class Progress(unittest.TestCase):
+    ROW = {"id": 7, "kernel_name": "<b>&\x1b", "state": "running", "message": "", "budget": {"seconds": 10.0},
+           "progress": {"planned": 40, "done": 10, "elapsed_seconds": 5.0, "best_latency_ns": 4210.0}}
+
+    def test_how_far_a_sweep_is(self):
+        self.assertEqual(_progress.share_done(self.ROW), 0.5)
+        self.assertEqual(_progress.share_done({**self.ROW, "budget": None}), 0.25)
+        self.assertEqual(_progress.share_done({**self.ROW, "progress": None}), 0.0)
+        self.assertEqual(_progress.share_done({**self.ROW, "state": "failed"}), 1.0)
+        self.assertEqual(_progress.text_of(self.ROW), "sweep 7 of <b>&?: running, 10 configs, best 4.21 us")
+
+    def test_a_terminal_has_a_line_that_is_written_over(self):
+        with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+            said.isatty = lambda: True
+            bar = _progress.Bar()
+            bar(self.ROW)
+            bar({**self.ROW, "state": "done"})
+        self.assertEqual(said.getvalue().count("\r"), 2)
+        self.assertIn("[############............]", said.getvalue())
+        self.assertTrue(said.getvalue().endswith("\n"))
+
+    def test_a_notebook_has_one_bar_that_is_updated(self):
+        ipython = types.ModuleType("IPython")
+        ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+        ipython.display = unittest.mock.Mock(HTML=lambda text: text)
+        with unittest.mock.patch.dict("sys.modules", IPython=ipython):
+            bar = _progress.Bar()
+            bar(self.ROW)
+            bar({**self.ROW, "state": "done"})
+        (first,), (second,) = ipython.display.display.call_args.args, ipython.display.display().update.call_args.args
+        self.assertIn('value="0.500"', first)
+        self.assertIn("&lt;b&gt;&amp;?", first)
+        self.assertIn('value="1.000"', second)
 
 
 if __name__ == "__main__":
