@@ -31,7 +31,10 @@ def parse():
     parser.add_argument("--ranks", type=int, default=1, help="above 1: measures each form once on so many, too")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--size", default="", help="as train.py takes it")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.ranks > 1 and not os.environ.get("TUNE_SNAPSHOT"):
+        parser.error("several ranks need TUNE_SNAPSHOT, which `tunectl snapshot pin` prints")
+    return arguments
 
 
 class Runner:
