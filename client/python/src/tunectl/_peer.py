@@ -40,7 +40,7 @@ class Buffers:
         raise NotImplementedError
 
     def make(self, elements: bytes, dtype: str, shape: list[int]) -> Any:
-        flat = memoryview(bytearray(elements)).cast("B")
+        flat: Any = memoryview(bytearray(elements)).cast("B")
         code = self._FORMATS[dtype]
         if len(elements) == 0:
             return flat.cast(code)
