@@ -19,7 +19,7 @@ namespace tune::server {
 
 // A binary of 32 MiB, the most that tunerd can be told to take, with what is said of it.
 inline constexpr uint32_t kFrameBytesMax = 40u << 20;
-// What the daemon asks of a worker may have a peer's outputs in it, for the worker to judge: 192 MiB.
+// What the daemon asks of a worker may have a peer's outputs in it, 192 MiB for it to judge.
 inline constexpr uint32_t kRequestFrameBytesMax = 208u << 20;
 
 // RESOURCE_EXHAUSTED if the message is longer than a frame may be.
