@@ -151,7 +151,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[...
     The result is the comparison as a row, with `problems` and their `kernels`; `tunectl compare show
     ID` and `tunectl report compare ID` show it, too. Needs the `rpc` extra and a daemon on this host.
     A peer that raises, or differs, is told in the row. DaemonError: the daemon is away, or refuses.
-    A script guards itself with `if __name__ == "__main__"`, since each turn is a fresh process.
+    A script guards itself with `if __name__ == "__main__"`, since each peer has a process of its own.
     """
     from . import _compare
 
