@@ -302,6 +302,7 @@ class Ledger:
     def __init__(self):
         self.lock = threading.Lock()
         self.followed = 0  # the sweep that runs
+        self.asked = {}  # by submitter: the key of the last submission, whose answer a kill may have eaten
         self.submitted = {}
         self.cancelled = set()
         self.trials = {}
@@ -336,13 +337,15 @@ def work_until_killed(address, ledger, submitters, until):
     def submit(worker):
         with contextlib.suppress(_rpc.DaemonError), Submitter(address) as daemon:
             while not until.is_set():
-                key = f"{worker}-{random.getrandbits(64):x}"
+                # A key of before the kill names the sweep that was submitted then, if there is one: none is left over.
+                key = ledger.asked.setdefault(worker, f"{worker}-{random.getrandbits(64):x}")
                 sweep = daemon.submit(key)
                 with ledger.lock:
                     ledger.submitted[sweep] = key
                 daemon.cancel(sweep)
                 with ledger.lock:
                     ledger.cancelled.add(sweep)
+                del ledger.asked[worker]
 
     def follow():
         with contextlib.suppress(_rpc.DaemonError), _rpc.Connection(address, 3600) as daemon:
@@ -381,8 +384,8 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
             threads = work_until_killed(daemon.address, ledger, submitters, until)
             told = len(ledger.trials)
             time.sleep(random.uniform(0.05, 0.4))
-            if trial % 5 == 4:  # the sweep that runs was taken up again, and is in the middle of it
-                ends = time.monotonic() + 3
+            if trial % 10 == 9:  # the sweep that runs was taken up again, and is in the middle of it
+                ends = time.monotonic() + 10
                 while len(ledger.trials) <= told and time.monotonic() < ends:
                     time.sleep(0.005)
             daemon.kill(signal.SIGKILL)
@@ -445,7 +448,7 @@ def rank_answers(count, digest, environ, deadline=DEADLINE):
 class Publisher:
     """Publishes without end, by sweeps of one trial: what a daemon that is killed leaves, the next goes on with."""
 
-    FIRST_TRIALS = 12  # of the first sweep, for `publish_again` to choose from
+    FIRST_TRIALS = 4  # of the first sweep, for `publish_again` to choose from
 
     def __init__(self, address):
         self.address = address

@@ -80,8 +80,10 @@ void PrintRecord(const v1::Record& record, const Names& fixed_params) {
   }
   const std::string conditions = Conditions(record.telemetry());
   if (!conditions.empty()) std::printf("%-10s%s\n", "while", conditions.c_str());
-  std::printf("%-10ssweep %ld, %s, %s, driver %s, inputs of seed %lu, machine code %s\n",
-              "evidence", static_cast<long>(record.sweep_id()),
+  const std::string submitter =
+      record.submitter().empty() ? "" : absl::StrCat(" of ", record.submitter());
+  std::printf("%-10ssweep %ld%s, %s, %s, driver %s, inputs of seed %lu, machine code %s\n",
+              "evidence", static_cast<long>(record.sweep_id()), submitter.c_str(),
               TimeText(record.published_unix_ms()).c_str(), record.compiler().c_str(),
               record.driver().c_str(), static_cast<unsigned long>(record.seed()),
               record.resources().binary_sha256().substr(0, 12).c_str());

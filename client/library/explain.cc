@@ -75,6 +75,10 @@ Compared Compare(const KernelRules& kernel, const Answer& answer, const ConfigRu
       compared.distance += std::abs(AxisPosition(asked) - AxisPosition(*there));
     }
   }
+  if (!answer.driver.empty() && !key.driver.empty()) {
+    AddField("driver", "soft", answer.driver, key.driver,
+             answer.driver == key.driver ? "same" : "near", compared);
+  }
   const bool warm = key.cache_mode == CacheMode::kWarm;
   AddField("cache_mode", "soft", "cold", warm ? "warm" : "cold", warm ? "near" : "same", compared);
   if (!rules.IsValid(record.trial.config)) {

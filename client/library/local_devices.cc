@@ -29,6 +29,7 @@ struct Gpu {
   std::string name;
   std::string uuid;
   std::string target;
+  std::string driver;
 };
 
 template <typename Function>
@@ -55,16 +56,20 @@ std::vector<Gpu> AllGpus() {
   int (*get_name)(void*, char*, unsigned) = nullptr;
   int (*get_uuid)(void*, char*, unsigned) = nullptr;
   int (*get_capability)(void*, int*, int*) = nullptr;
+  int (*get_driver)(char*, unsigned) = nullptr;
   const bool loaded = Load(nvml, "nvmlInit_v2", init) && Load(nvml, "nvmlShutdown", shutdown) &&
                       Load(nvml, "nvmlDeviceGetCount_v2", get_count) &&
                       Load(nvml, "nvmlDeviceGetHandleByIndex_v2", get_handle) &&
                       Load(nvml, "nvmlDeviceGetName", get_name) &&
                       Load(nvml, "nvmlDeviceGetUUID", get_uuid) &&
-                      Load(nvml, "nvmlDeviceGetCudaComputeCapability", get_capability);
+                      Load(nvml, "nvmlDeviceGetCudaComputeCapability", get_capability) &&
+                      Load(nvml, "nvmlSystemGetDriverVersion", get_driver);
   if (!loaded || init() != 0) return {};
   std::vector<Gpu> gpus;
   unsigned count = 0;
   get_count(&count);
+  std::array<char, kTextBytes> driver = {};
+  get_driver(driver.data(), kTextBytes - 1);
   for (unsigned i = 0; i < count; ++i) {
     void* handle = nullptr;
     if (get_handle(i, &handle) != 0) continue;
@@ -75,7 +80,7 @@ std::vector<Gpu> AllGpus() {
     get_name(handle, name.data(), kTextBytes - 1);
     get_uuid(handle, uuid.data(), kTextBytes - 1);
     get_capability(handle, &major, &minor);
-    gpus.push_back({name.data(), uuid.data(), TargetOf(major, minor)});
+    gpus.push_back({name.data(), uuid.data(), TargetOf(major, minor), driver.data()});
   }
   shutdown();
   return gpus;
@@ -118,6 +123,8 @@ std::optional<size_t> CurrentGpu() {
 
 // As the daemon names it.
 LocalDevice Cpu() {
+  utsname system = {};
+  uname(&system);
   const DeviceProfile& host = *DeviceProfiles().back();
   const std::string family(host.family);
   std::ifstream file("/proc/cpuinfo");
@@ -128,12 +135,11 @@ LocalDevice Cpu() {
     const std::string name =
         absl::StrJoin(absl::StrSplit(entry.second, absl::ByAnyChar(" \t"), absl::SkipEmpty()), " ");
     if ((key == "model name" || key == "Model" || key == "Hardware") && !name.empty()) {
-      return {family, absl::StrCat(family, ":", name), host.common_targets.front()};
+      return {family, absl::StrCat(family, ":", name), host.common_targets.front(), system.release};
     }
   }
-  utsname system = {};
-  uname(&system);
-  return {family, absl::StrCat(family, ":", system.machine), host.common_targets.front()};
+  return {family, absl::StrCat(family, ":", system.machine), host.common_targets.front(),
+          system.release};
 }
 
 // The hardware does not change while the process runs.
@@ -149,7 +155,8 @@ std::vector<LocalDevice> LocalDevices() {
   std::vector<LocalDevice> devices;
   const std::vector<Gpu>& gpus = Gpus();
   for (size_t i = 0; i < gpus.size(); ++i) {
-    devices.push_back({DeviceIdOf(static_cast<int>(i)), gpus[i].name, gpus[i].target});
+    devices.push_back({DeviceIdOf(static_cast<int>(i)), gpus[i].name, gpus[i].target,
+                       gpus[i].driver});
   }
   const std::optional<size_t> current = CurrentGpu();
   if (current.has_value() && *current < devices.size()) {

@@ -12,6 +12,7 @@ struct LocalDevice {
   std::string id;      // "cuda:0", "cpu"
   std::string name;    // "NVIDIA H200", "cpu:AMD EPYC 9654"
   std::string target;  // "sm_90a", "cpu"; empty: not known
+  std::string driver;  // its version, of the CPU the system's; empty: not known
 };
 
 // The first is what a job uses by default: the GPU of the thread's current context, else the first

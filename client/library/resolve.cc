@@ -18,6 +18,7 @@ struct Place {
   std::string device;
   Target target;
   std::string note;
+  std::string driver;  // empty: not known
 };
 
 absl::string_view FamilyOf(bool is_host) {
@@ -38,8 +39,10 @@ Place PlaceOf(const std::string& asked, const Snapshot& snapshot) {
         IsFamily(asked) && absl::string_view(local.id).substr(0, local.id.find(':')) == asked;
     if (!asked.empty() && asked != local.id && asked != local.name && !of_family) continue;
     const auto seen = snapshot.devices().find(local.name);
-    return {local.name, snapshot.TargetNamed(
-                            seen == snapshot.devices().end() ? local.target : seen->second.target)};
+    const bool has_records = seen != snapshot.devices().end();
+    return {.device = local.name,
+            .target = snapshot.TargetNamed(has_records ? seen->second.target : local.target),
+            .driver = local.driver};
   }
   // Not a device of this host: the records tell, a GPU's before a CPU's, the newest first.
   Place best;
@@ -80,7 +83,8 @@ void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& pl
   const server::LookupQuery query{.kernel_name = kernel.name,
                                   .problem = problem,
                                   .device_name = place.device,
-                                  .target = place.target.name};
+                                  .target = place.target.name,
+                                  .driver = place.driver};
   server::LookupAnswer found = snapshot.index().Lookup(query, [&](const db::RecordRow& record) {
     return (record.key.kernel_hash == kernel.hash && record.key.problem == problem) ||
            rules.IsValid(record.trial.config);
@@ -130,6 +134,7 @@ absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& sour
   const Place place = PlaceOf(question.device, snapshot);
   answer.device = place.device;
   answer.target = place.target.name;
+  answer.driver = place.driver;
   answer.reason = kernel->WhyNotOn(place.target);
   if (!answer.reason.empty()) return answer;
   const absl::StatusOr<Problem> problem =

@@ -30,6 +30,7 @@ struct Answer {
   std::string kernel;
   std::string device;
   std::string target;
+  std::string driver;  // of the device; empty: not known
   std::vector<std::pair<std::string, int64_t>> dims;
   std::string dtype;
   Measurement measured;  // of the record, as all that follows

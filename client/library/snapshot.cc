@@ -248,6 +248,12 @@ absl::StatusOr<Grid> GridOf(const Json& json) {
   return grid;
 }
 
+// Empty where there is no such text.
+std::string TextIn(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 void ReadKey(const Json& json, db::TrialKey& key, std::string& dtype, Fields& fields) {
   Fields hard(json, "a record");
   key.kernel_hash = hard.Text("kernel_hash");
@@ -336,9 +342,9 @@ class Snapshot::Reader {
     Evidence evidence{fields.Text("confidence"), fields.Text("evidence")};
     fields.Fail(latency.status());
     RETURN_IF_ERROR(fields.status());
-    // Not in the files of older daemons.
-    const auto artifact = json.find("artifact");
-    if (artifact != json.end() && artifact->is_string()) record.artifact = *artifact;
+    // Not in all files.
+    record.artifact = TextIn(json, "artifact");
+    if (json.contains("soft")) record.key.driver = TextIn(json["soft"], "driver");
     const absl::StatusOr<DType> known = ParseDType(dtype);
     if (!known.ok()) return absl::OkStatus();  // of a later version: no question is about it
     record.key.problem.dtype = *known;

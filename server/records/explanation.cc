@@ -42,6 +42,14 @@ KeyField Hard(const char* name, const std::string& asked, const std::string& the
   return {name, "hard", asked, there, asked == there ? "same" : "differs"};
 }
 
+// What may differ, where it is known of the device that was asked for.
+void AddDriver(const RecordAnswer& answer, const db::RecordRow& record, Candidate& candidate) {
+  const std::string& there = record.key.driver;
+  if (answer.driver.empty() || there.empty()) return;
+  candidate.fields.push_back(
+      {"driver", "soft", answer.driver, there, answer.driver == there ? "same" : "near"});
+}
+
 void AddDims(const RecordAnswer& answer, const db::RecordRow& record, Compared& compared) {
   const KernelPolicy policy = PolicyOf(answer.kernel_name, *answer.kernel);
   for (const auto& [name, asked] : answer.problem.dims) {
@@ -71,6 +79,7 @@ Compared Compare(const RecordAnswer& answer, const db::RecordRow& record) {
       Hard("device", answer.device_name, key.device_name),
       Hard("dtype", ToText(answer.problem.dtype), ToText(key.problem.dtype))};
   AddDims(answer, record, compared);
+  AddDriver(answer, record, candidate);
   const bool warm = key.cache_mode == CacheMode::kWarm;
   candidate.fields.push_back(
       {"cache_mode", "soft", "cold", warm ? "warm" : "cold", warm ? "near" : "same"});

@@ -328,7 +328,9 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
     if (status.info.name.empty()) continue;
     const bool asked = status.id == device || status.info.name == device;
     if (device.empty() ? MayBeDefault(status) : asked) {
-      return Place{.device_name = status.info.name, .traits = TraitsOf(status.info)};
+      return Place{.device_name = status.info.name,
+                   .traits = TraitsOf(status.info),
+                   .driver = status.info.driver};
     }
   }
   // Not a device of this host, or not probed yet: the records tell, a GPU's before a CPU's.
@@ -377,7 +379,8 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
                                 .kernel_hash = query.kernel_hash,
                                 .problem = problem,
                                 .device_name = place.device_name,
-                                .target = place.traits.target};
+                                .target = place.traits.target,
+                                .driver = place.driver};
   const auto runs = [&](const db::RecordRow& record) {
     const bool same = record.key.kernel_hash == kernel.hash() && record.key.problem == problem;
     return same || kernel.CheckConfig(problem, place.traits, record.trial.config).ok();
@@ -404,7 +407,8 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
                           .kernel = found->second,
                           .problem = std::move(problem),
                           .device_name = std::move(place.device_name),
-                          .traits = place.traits}};
+                          .traits = place.traits,
+                          .driver = std::move(place.driver)}};
   if (match.config != nullptr) {
     result.answer.config = *match.config;
   } else {

@@ -55,6 +55,7 @@ struct RecordAnswer {
   Problem problem;
   std::string device_name;
   TargetTraits traits;
+  std::string driver;  // of the device; empty: it is not of this host
 };
 
 // What look-ups are answered from. Never changes.
@@ -119,7 +120,8 @@ class RecordBook {
   struct Place {
     std::string device_name;
     TargetTraits traits;
-    std::string note;  // why this device, if that is not plain
+    std::string note;    // why this device, if that is not plain
+    std::string driver;  // empty: not known
   };
 
   // An answer that may lack its config.

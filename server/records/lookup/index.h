@@ -41,6 +41,7 @@ struct LookupQuery {
   Problem problem;
   std::string device_name;
   std::string target;
+  std::string driver;  // that the device has; empty: not known
 };
 
 // From the best to the worst. Values are those of the wire.

@@ -119,6 +119,12 @@ std::string ExplainMatch(Match match, const LookupQuery& query, const db::Record
     absl::StrAppend(&reason, "; the kernel's source differs: tuned ",
                     ShortHash(record.key.kernel_hash), ", asked for ", ShortHash(wanted_hash));
   }
+  const bool same_device = match != Match::kOtherDevice;
+  if (same_device && !query.driver.empty() && !record.key.driver.empty() &&
+      query.driver != record.key.driver) {
+    absl::StrAppend(&reason, "; other driver: measured with ", record.key.driver, ", here is ",
+                    query.driver);
+  }
   if (record.key.cache_mode == CacheMode::kWarm) {
     absl::StrAppend(&reason, "; measured with warm caches");
   }

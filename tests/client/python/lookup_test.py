@@ -2,6 +2,7 @@
 """The look-up rule, by the table that the daemon's own test reads, and what answers carry."""
 import io
 import json
+import os
 import types
 import unittest
 import unittest.mock
@@ -9,6 +10,7 @@ import unittest.mock
 import kit
 import tunectl
 from tunectl import _progress
+from tunectl._device import local_devices
 from tunectl._lookup import KernelRecords, Query
 from tunectl._snapshot import Snapshot, SnapshotError
 
@@ -19,11 +21,11 @@ class Rule(unittest.TestCase):
     def test_every_case_of_the_table(self):
         for case in CASES["cases"]:
             with self.subTest(case["name"]):
-                records = [{"id": one["id"], "hard": one} for one in case["records"]]
+                records = [{"id": one["id"], "hard": one, "soft": one} for one in case["records"]]
                 asked = case["query"]
                 found = KernelRecords(records, CASES["rules"], CASES["kernel_hash"]).find(
                     Query(CASES["kernel"], asked["kernel_hash"], asked["dims"], asked["dtype"],
-                          asked["device"], asked["target"]),
+                          asked["device"], asked["target"], asked.get("driver", "")),
                     lambda record: record["id"] not in case["refuse"])  # noqa: B023
                 self.assertEqual(found.match, case["match"])
                 self.assertEqual(found.record["id"] if found.record else 0, case["record"])
@@ -53,6 +55,18 @@ class Answers(kit.PackageTest):
         with self.assertRaises(AttributeError):
             answer.match = "other"
 
+    def test_the_driver_of_this_host_is_told_from_the_records(self):
+        cpu = next(one for one in local_devices() if one.id == "cpu")
+        self.assertEqual(cpu.driver, os.uname().release)
+        record = kit.record(1, device=cpu.name, target="cpu", config={"THREADS": 128, "PATH": "plain"})
+        for soft, flagged in (({"driver": "1.2"}, True), ({"driver": cpu.driver}, False), ({}, False), ("odd", False)):
+            self.open({**record, "soft": soft})
+            answer = tunectl.best("scale", n=4096, device="cpu")
+            self.assertEqual(answer.match, "exact")
+            self.assertEqual(f"other driver: measured with 1.2, here is {cpu.driver}" in answer.reason, flagged, answer)
+            lines = str(tunectl.explain("scale", n=4096, device="cpu")).splitlines()
+            self.assertEqual(any(line.startswith("    near        driver (soft)") for line in lines), flagged)
+
     def test_a_config_that_is_not_valid_for_the_problem_does_not_answer(self):
         self.open(kit.record(1, n=4096, config={"THREADS": 1024, "PATH": "mma"}),
                   kit.record(2, n=65536, config={"THREADS": 64, "PATH": "mma"}))
@@ -66,8 +80,6 @@ class Answers(kit.PackageTest):
         tunectl.open()
         answer = tunectl.best("scale", n=5000, device=kit.H200)
         self.assertEqual(answer.launches, (((40, 1, 1), (128, 1, 1), (1, 1, 1), 2048),))
-        self.assertIn("launches grid 40x1x1, block 128x1x1, 2048 B shared", str(tunectl.explain(
-            "scale", n=5000, device=kit.H200)))
         both = tunectl.best("scale", n=512, mode=1, device=kit.H200).launches
         self.assertEqual([(one.grid, one.cluster) for one in both], [((2, 1, 1), (1, 1, 1)), ((512, 2, 1), (2, 1, 1))])
         self.assertEqual(tunectl.best("scale", default={"THREADS": 1}, mode=1, device=kit.H200).launches, ())

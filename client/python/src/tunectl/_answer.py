@@ -30,6 +30,7 @@ class Answer(Mapping[str, Value]):
     match     "exact", "bucketed", "nearest", "other_device", or "default": no record fits
     reason    one sentence: which field differed, and what was used instead
     kernel, device, target, dims, dtype    what was asked for, defaults filled in
+    driver    of the device; "" where it is not known
     launches  what the config launches for this problem, in the order it runs: each with `grid`, `block` and
               `cluster` (x, y, z) and `shared_bytes`; empty where only the compiler knows
     latency_ns, latency_ns_low, latency_ns_high    of the record: median and its 95 % interval, in
@@ -45,7 +46,7 @@ class Answer(Mapping[str, Value]):
     source    where that came from: "file", "cache", "daemon", "bundled", "none"
     """
 
-    __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype", "_plan",
+    __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype", "driver", "_plan",
                  "latency_ns", "latency_ns_low", "latency_ns_high", "confidence", "record",
                  "published_unix_ms", "evidence", "artifact", "expectation", "snapshot", "source")
 
@@ -56,6 +57,7 @@ class Answer(Mapping[str, Value]):
     target: str
     dims: Mapping[str, int]
     dtype: str
+    driver: str
     latency_ns: float
     latency_ns_low: float
     latency_ns_high: float
@@ -70,13 +72,13 @@ class Answer(Mapping[str, Value]):
 
     def __init__(self, config: Mapping[str, Value], match: str, reason: str, *, kernel: str,
                  device: str = "", target: str = "", dims: Optional[Mapping[str, int]] = None,
-                 dtype: str = "", plan: Optional[Plan] = None, record: Optional[Mapping[str, Any]] = None,
+                 dtype: str = "", driver: str = "", plan: Optional[Plan] = None, record: Optional[Mapping[str, Any]] = None,
                  expectation: Expectation = NOTHING, snapshot: str = "", source: str = "none") -> None:
         measured = record["latency_ns"] if record is not None else {}
         for name, value in {
             "_config": MappingProxyType(dict(config)), "match": match, "reason": reason,
             "kernel": kernel, "device": device, "target": target,
-            "dims": MappingProxyType(dict(dims or {})), "dtype": dtype, "_plan": plan,
+            "dims": MappingProxyType(dict(dims or {})), "dtype": dtype, "driver": driver, "_plan": plan,
             "latency_ns": measured.get("median", 0.0), "latency_ns_low": measured.get("low", 0.0),
             "latency_ns_high": measured.get("high", 0.0),
             "confidence": record["confidence"] if record is not None else "",

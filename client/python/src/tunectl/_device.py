@@ -14,6 +14,7 @@ class Device(NamedTuple):
     name: str  # "NVIDIA H200", "cpu:AMD EPYC 9654"
     target: str  # "sm_90a", "cpu"; empty: not known
     sm_count: int = 0  # multiprocessors, or processors that this process may use; 0: not known
+    driver: str = ""  # its version, of the CPU the system's; empty: not known
 
 
 def target_of(major: int, minor: int) -> str:
@@ -34,9 +35,22 @@ def _of_torch() -> Optional[list[Device]]:
         order = [current, *(i for i in range(cuda.device_count()) if i != current)]
         return [Device(f"cuda:{i}", cuda.get_device_name(i),
                        target_of(*cuda.get_device_capability(i)),
-                       cuda.get_device_properties(i).multi_processor_count) for i in order]
+                       cuda.get_device_properties(i).multi_processor_count, _driver()) for i in order]
     except Exception:  # a driver that is half there is as good as none
         return None
+
+
+@functools.lru_cache(maxsize=1)
+def _driver() -> str:
+    """The version of NVIDIA's, without a library of it."""
+    import re
+
+    try:
+        with open("/proc/driver/nvidia/version", encoding="utf-8", errors="replace") as file:
+            found = re.search(r"\s(\d+(\.\d+)+)\s", file.readline())
+    except OSError:
+        return ""
+    return found[1] if found else ""
 
 
 def _visible(count: int, uuids: list[str]) -> list[int]:
@@ -89,7 +103,7 @@ def _of_nvml() -> list[Device]:
             uuids.append(uuid.value.decode(errors="replace"))
     finally:
         nvml.nvmlShutdown()
-    return [Device(f"cuda:{place}", *devices[i])
+    return [Device(f"cuda:{place}", *devices[i], driver=_driver())
             for place, i in enumerate(_visible(len(devices), uuids))]
 
 
@@ -111,16 +125,16 @@ def _cpu() -> Device:
     import os
     import platform
 
-    count = len(os.sched_getaffinity(0))
+    count, release = len(os.sched_getaffinity(0)), os.uname().release
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
                 key, colon, value = line.partition(":")
                 if colon and key.strip() in _CPU_KEYS and value.strip():
-                    return Device("cpu", "cpu:" + " ".join(value.split()), "cpu", count)
+                    return Device("cpu", "cpu:" + " ".join(value.split()), "cpu", count, release)
     except OSError:
         pass
-    return Device("cpu", "cpu:" + platform.machine(), "cpu", count)
+    return Device("cpu", "cpu:" + platform.machine(), "cpu", count, release)
 
 
 @functools.lru_cache(maxsize=1)

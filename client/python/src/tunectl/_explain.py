@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ._answer import Answer
 from ._kernel import Kernel, Problem
 from ._lookup import Record
-from ._reason import axis_position, bucket_of
+from ._reason import axis_position, bucket_of, driver_of
 from ._snapshot import Snapshot
 
 
@@ -41,7 +41,6 @@ class Explanation(NamedTuple):
 
     def __str__(self) -> str:
         lines = [repr(self.answer), f"expected: {self.answer.expectation}"]
-        lines += [f"launches {launch}" for launch in self.answer.launches]
         for neighbour in self.answer.expectation.neighbours:
             dims = " ".join(f"{name}={value}" for name, value in neighbour.dims.items())
             lines.append(f"    {dims:<32}weight {neighbour.weight:.0%}, loses {neighbour.loss:.1%} there")
@@ -81,6 +80,9 @@ def _candidate(kernel: Kernel, answer: Answer, record: Record, snapshot: Snapsho
               _hard("dtype", answer.dtype, hard["dtype"])]
     fields += [_dim(name, kernel.rules.get(name, "nearest"), asked, hard["dims"].get(name))
                for name, asked in answer.dims.items()]
+    there = driver_of(record)
+    if answer.driver and there:
+        fields.append(Field("driver", "soft", answer.driver, there, "same" if answer.driver == there else "near"))
     fields.append(Field("cache_mode", "soft", "cold", hard["cache_mode"],
                         "same" if hard["cache_mode"] == "cold" else "near"))
     valid = kernel.is_valid(Problem(dict(answer.dims), answer.dtype),

@@ -54,11 +54,6 @@ class Launch(NamedTuple):
     cluster: tuple[int, int, int]  # blocks
     shared_bytes: int  # dynamic shared memory
 
-    def __str__(self) -> str:
-        grid, block, cluster = ("x".join(map(str, axes)) for axes in self[:3])
-        return (f"grid {grid}, block {block}" + (f", cluster {cluster}" if max(self.cluster) > 1 else "")
-                + (f", {self.shared_bytes} B shared" if self.shared_bytes else ""))
-
 
 def _matches(pattern: str, target: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), target) is not None

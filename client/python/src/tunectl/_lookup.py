@@ -26,6 +26,7 @@ class Query(NamedTuple):
     dtype: str
     device: str
     target: str
+    driver: str = ""  # that the device has; empty: not known
 
 
 class Found(NamedTuple):

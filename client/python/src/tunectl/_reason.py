@@ -29,6 +29,13 @@ def _describe(name: str, asked: int, there: int, bucketed: bool) -> str:
     return f"{text} (a factor of {2 ** abs(axis_position(asked) - axis_position(there)):.3g})"
 
 
+def driver_of(record: Mapping[str, Any]) -> str:
+    """That it was measured with; empty: not known."""
+    soft = record.get("soft")
+    driver = soft.get("driver") if isinstance(soft, dict) else None
+    return driver if isinstance(driver, str) else ""
+
+
 def _opening(match: str, query: Any, hard: Mapping[str, Any]) -> str:
     device = hard["device"]
     if match == "exact":
@@ -69,6 +76,9 @@ def explain(match: str, query: Any, record: Mapping[str, Any], rules: Mapping[st
     if wanted_hash and wanted_hash != hard["kernel_hash"]:
         reason += (f"; the kernel's source differs: tuned {hard['kernel_hash'][:12]}, "
                    f"asked for {wanted_hash[:12]}")
+    there = driver_of(record)
+    if match != "other_device" and query.driver and there and there != query.driver:
+        reason += f"; other driver: measured with {there}, here is {query.driver}"
     if hard["cache_mode"] == "warm":
         reason += "; measured with warm caches"
     if record["id"] == 0:

@@ -31,12 +31,13 @@ def dtype_name(dtype: object) -> str:
 class Place:
     """The device a question is about, by the rule of server/records/record_book.cc."""
 
-    __slots__ = ("device", "target", "note", "launch_target")
+    __slots__ = ("device", "target", "note", "launch_target", "driver")
 
-    def __init__(self, device: str, target: Target, note: str = "", sm_count: int = 0) -> None:
+    def __init__(self, device: str, target: Target, note: str = "", sm_count: int = 0, driver: str = "") -> None:
         self.device = device
         self.target = target
         self.note = note
+        self.driver = driver  # empty: not known
         # Configs are valid by what all devices of the target have; a launch may fill this very device.
         self.launch_target = target._replace(sm_count=sm_count) if sm_count else target
 
@@ -46,7 +47,7 @@ def _place_of(asked: str, snapshot: Snapshot) -> Place:
     for local in local_devices():
         if asked in ("", local.id, local.name) or local.id.partition(":")[0] == family:
             target = local.target or snapshot.devices().get(local.name, ("", 0))[0]
-            return Place(local.name, snapshot.target(target), sm_count=local.sm_count)
+            return Place(local.name, snapshot.target(target), sm_count=local.sm_count, driver=local.driver)
     # Not a device of this host: the records tell, a GPU's before a CPU's, the newest first.
     fitting = []
     for name, (target_name, newest) in snapshot.devices().items():
@@ -81,7 +82,7 @@ def answer(snapshot: Snapshot, source: str, name: str, dtype: str, device: str,
 def _look_up(snapshot: Snapshot, kernel: Kernel, place: Place, dtype: str, dims: Mapping[str, int],
              facts: dict[str, Any]) -> Answer:
     problem = kernel.problem(dims, dtype, place.target)
-    facts |= {"dims": problem.dims, "dtype": problem.dtype,
+    facts |= {"dims": problem.dims, "dtype": problem.dtype, "driver": place.driver,
               "plan": functools.partial(kernel.launches, problem, place.launch_target)}
 
     def is_valid(record: Record) -> bool:
@@ -90,7 +91,7 @@ def _look_up(snapshot: Snapshot, kernel: Kernel, place: Place, dtype: str, dims:
                 and hard["dtype"] == problem.dtype)
         return same or kernel.is_valid(problem, place.target, record["config"])
 
-    query = Query(kernel.name, "", problem.dims, problem.dtype, place.device, place.target.name)
+    query = Query(kernel.name, "", problem.dims, problem.dtype, place.device, place.target.name, place.driver)
     found = snapshot.records(kernel.name).find(query, is_valid)
     found, chosen, expectation = _ask_grids(snapshot, kernel, problem, place, query, found)
     reason = found.reason + (f"; {place.note}" if place.note else "")

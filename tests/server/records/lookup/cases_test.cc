@@ -43,6 +43,7 @@ db::RecordRow RecordOf(const Json& json, const std::string& kernel) {
                 .problem = ProblemOf(json),
                 .device_name = json.at("device"),
                 .target = json.at("target"),
+                .driver = json.value("driver", ""),
                 .cache_mode =
                     json.at("cache_mode") == "warm" ? CacheMode::kWarm : CacheMode::kCold};
   return record;
@@ -71,7 +72,8 @@ TEST(LookupCasesTest, EveryCaseOfTheTable) {
          .kernel_hash = asked.at("kernel_hash"),
          .problem = ProblemOf(asked),
          .device_name = asked.at("device"),
-         .target = asked.at("target")},
+         .target = asked.at("target"),
+         .driver = asked.value("driver", "")},
         [&](const db::RecordRow& record) { return !refused.contains(record.id); });
     EXPECT_EQ(ToText(answer.match), one.at("match").get<std::string>());
     EXPECT_EQ(answer.record == nullptr ? 0 : answer.record->id, one.at("record").get<int64_t>());
