@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Look-ups and their misses over a real server, on the CPU device.
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "server/server.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/record.grpc.pb.h"
@@ -91,11 +93,17 @@ TEST_F(LookupServiceTest, AMissIsTunedInTheBackgroundOnceHoweverManyMissIt) {
   }
   EXPECT_EQ(queued, 1);
   ASSERT_GT(misses[0].sweep_id(), 0);
+  // A question that is asked again has the same answer, until there is a better one.
+  const v1::LookupResponse first = Lookup(3333);
+  EXPECT_EQ(first.match(), v1::MATCH_NEAREST) << first.reason();
 
   const v1::Sweep done = AwaitEnd(*stubs_->sweeps, misses[0].sweep_id());
   ASSERT_EQ(done.state(), v1::JOB_STATE_DONE) << done.message();
   EXPECT_EQ(done.priority(), v1::JOB_PRIORITY_BACKGROUND);
-  EXPECT_EQ(Lookup(3333).match(), v1::MATCH_EXACT);
+  const v1::LookupResponse better = Lookup(3333);
+  EXPECT_EQ(better.match(), v1::MATCH_EXACT);
+  EXPECT_GT(better.snapshot_id(), first.snapshot_id());
+  EXPECT_EQ(Lookup(3333).SerializeAsString(), better.SerializeAsString());
   EXPECT_EQ(record().note(), "already tuned");
 
   question.set_device("NVIDIA H200");
@@ -142,6 +150,24 @@ TEST_F(LookupServiceTest, AnAnswerSaysWhatItIsExpectedToLoseAndWhatItLaunches) {
   EXPECT_EQ(answers.outcomes(1).answer().reason(), between.reason());
   EXPECT_FALSE(answers.outcomes(2).has_answer());
   EXPECT_NE(answers.outcomes(2).error().find("no exact record: nearest"), std::string::npos);
+}
+
+TEST_F(LookupServiceTest, WhatIsNoQuestionIsRefused) {
+  grpc::GenericStub stub(grpc::CreateChannel(server_->addresses().front(),
+                                             grpc::InsecureChannelCredentials()));
+  const grpc::Slice garbage("\xff\xff\xff\xff");
+  const grpc::ByteBuffer request(&garbage, 1);
+  grpc::ByteBuffer response;
+  grpc::ClientContext context;
+  absl::Notification done;
+  grpc::Status status;
+  stub.UnaryCall(&context, "/tune.v1.RecordService/Lookup", {}, &request, &response,
+                 [&](grpc::Status ended) {
+                   status = std::move(ended);
+                   done.Notify();
+                 });
+  ASSERT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(10)));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
 }
 
 }  // namespace
