@@ -3,11 +3,13 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "server/server.h"
 #include "tests/server/test_server.h"
@@ -21,6 +23,9 @@ class LookupServiceTest : public testing::Test {
   static void SetUpTestSuite() {
     (void)StartLog("error", LogFormat::kText);
     dir_ = new TempDir();
+    StartServer();
+  }
+  static void StartServer() {
     server_ = Server::Start({.state_dir = dir_->path() + "/state",
                              .addresses = {"unix:" + dir_->path() + "/d.sock"},
                              .worker_dir = TUNE_BIN_DIR})
@@ -29,9 +34,12 @@ class LookupServiceTest : public testing::Test {
     stubs_ = new Stubs(grpc::CreateChannel(server_->addresses().front(),
                                            grpc::InsecureChannelCredentials()));
   }
-  static void TearDownTestSuite() {
+  static void StopServer() {
     delete stubs_;
     delete server_;
+  }
+  static void TearDownTestSuite() {
+    StopServer();
     delete dir_;
   }
 
@@ -65,6 +73,18 @@ class LookupServiceTest : public testing::Test {
         Call(*stubs_->records, &v1::RecordService::Stub::RecordMisses, request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response.misses_size() == 1 ? response.misses(0) : v1::RecordedMiss();
+  }
+
+  // As if the job had ended then.
+  static void LongAgo(int64_t job_id) {
+    sqlite3* store = nullptr;
+    ASSERT_EQ(sqlite3_open((dir_->path() + "/state/tune.db").c_str(), &store), SQLITE_OK);
+    sqlite3_busy_timeout(store, 10'000);
+    const std::string change = absl::StrCat(
+        "UPDATE job SET started_unix_ms = 1, finished_unix_ms = 2 WHERE id = ", job_id);
+    EXPECT_EQ(sqlite3_exec(store, change.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(store);
+    sqlite3_close(store);
   }
 
   static inline TempDir* dir_ = nullptr;
@@ -111,6 +131,33 @@ TEST_F(LookupServiceTest, AMissIsTunedInTheBackgroundOnceHoweverManyMissIt) {
       << record().note();
   question.set_kernel_name("no_such");
   EXPECT_NE(record().note().find("no kernel 'no_such'"), std::string::npos);
+}
+
+TEST_F(LookupServiceTest, AMissThatLeftNoRecordIsTriedAgainAfterAPause) {
+  v1::RecordMissesRequest request;
+  request.add_questions()->set_kernel_name("add");
+  request.mutable_questions(0)->set_device("cpu");
+  (*request.mutable_questions(0)->mutable_dims())["n"] = 5555;
+  const v1::RecordedMiss miss = RecordMiss(request);
+  ASSERT_EQ(miss.note(), "queued");
+  v1::CancelSweepRequest cancel;
+  cancel.set_sweep_id(miss.sweep_id());
+  v1::Sweep sweep;
+  ASSERT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
+  const v1::RecordedMiss rests = RecordMiss(request);
+  EXPECT_EQ(rests.sweep_id(), miss.sweep_id());
+  EXPECT_NE(rests.note().find("left no record; whoever misses it after"), std::string::npos)
+      << rests.note();
+
+  StopServer();
+  LongAgo(sweep.job_id());
+  StartServer();
+  const v1::RecordedMiss again = RecordMiss(request);
+  EXPECT_EQ(again.note(), "queued");
+  EXPECT_GT(again.sweep_id(), miss.sweep_id());
+  EXPECT_EQ(RecordMiss(request).note(), "already queued");
+  cancel.set_sweep_id(again.sweep_id());
+  EXPECT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
 }
 
 TEST_F(LookupServiceTest, AnAnswerSaysWhatItIsExpectedToLoseAndWhatItLaunches) {
