@@ -355,7 +355,7 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
   if (!alive()) return {Kind::kDied, {}, "the worker is gone"};
   // One request, one reply: what is there already answers nothing we asked.
   if (HasSpokenUnasked()) return End(Kind::kProtocol, "it spoke without being asked");
-  absl::StatusOr<std::string> frame = EncodeFrame(request);
+  absl::StatusOr<std::string> frame = EncodeFrame(request, kRequestFrameBytesMax);
   if (!frame.ok()) return End(Kind::kProtocol, std::string(frame.status().message()));
   std::string_view unsent = *frame;
   const SteadyClock::time_point deadline =

@@ -19,11 +19,12 @@ constexpr size_t kReadBytes = 1 << 20;
 
 }  // namespace
 
-absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& message) {
+absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& message,
+                                        uint32_t bytes_max) {
   const size_t length = message.ByteSizeLong();
-  if (length > kFrameBytesMax) {
+  if (length > bytes_max) {
     return absl::ResourceExhaustedError(absl::StrCat("a message of ", length,
-                                                     " bytes is longer than the ", kFrameBytesMax,
+                                                     " bytes is longer than the ", bytes_max,
                                                      " allowed between daemon and worker"));
   }
   std::string frame(4 + length, '\0');

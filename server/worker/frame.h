@@ -19,9 +19,12 @@ namespace tune::server {
 
 // A binary of 32 MiB, the most that tunerd can be told to take, with what is said of it.
 inline constexpr uint32_t kFrameBytesMax = 40u << 20;
+// What the daemon asks of a worker may have a peer's outputs in it, for the worker to judge: 192 MiB.
+inline constexpr uint32_t kRequestFrameBytesMax = 208u << 20;
 
 // RESOURCE_EXHAUSTED if the message is longer than a frame may be.
-absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& message);
+absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& message,
+                                        uint32_t bytes_max = kFrameBytesMax);
 
 // Writes all of `bytes`, waiting as long as it takes. UNAVAILABLE: the other end is gone.
 absl::Status WriteAll(int fd, std::string_view bytes);

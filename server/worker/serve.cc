@@ -18,7 +18,7 @@ namespace {
 
 // Waits for a whole frame.
 absl::StatusOr<std::string> ReadFrame(int fd) {
-  FrameReader reader;
+  FrameReader reader(kRequestFrameBytesMax);
   while (true) {
     absl::StatusOr<bool> whole = reader.ReadFrom(fd);
     if (!whole.ok()) return whole.status();
