@@ -30,7 +30,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "client/python/src")]
-QUESTIONS = 4096
+QUESTIONS = 512  # each is asked many times, as by the ranks of a job
+QUESTIONS_ONCE = 50_000  # where none is asked again
 STORM_CLIENTS = 2000
 SAXPY = str(ROOT / "docs/examples/saxpy/saxpy.textproto")
 
@@ -106,11 +107,11 @@ class Bench:
         store = sqlite3.connect(f"file:{self.state()}/tune.db?mode=ro", uri=True)
         most = store.execute("SELECT max(id) FROM record").fetchone()[0]
         found = []
-        while len(found) < QUESTIONS:
+        for record in random.sample(range(1, most + 1), QUESTIONS_ONCE if kind == "first" else QUESTIONS):
             row = store.execute(
                 "SELECT kernel.name, dims, dtype, device_name FROM record JOIN trial ON trial.id = trial_id "
                 "JOIN trial_key ON trial_key.id = key_id JOIN kernel ON kernel.hash = kernel_hash "
-                "WHERE record.id = ?", [random.randint(1, most)]).fetchone()
+                "WHERE record.id = ?", [record]).fetchone()
             dims = json.loads(row[1])
             if kind == "near":
                 dims["seq_q"] += 1
@@ -214,12 +215,15 @@ def ratios(figure):
 
 
 def lookup(bench):
-    """One caller and sixteen over the unix socket, by turns with the echo."""
+    """One caller and sixteen over the unix socket, by turns with the echo. They ask as jobs do, each question many
+    times; `first` has questions that were not asked before."""
     with bench.served() as (daemon, echo):
         common = ("--ours", daemon.address, "--echo", echo, "--seconds", bench.seconds)
         for kind in ("exact", "near"):
             figure = bench.load("latency", *common, "--questions", bench.questions(kind))
             bench.note(f"lookup.{kind}", figure, ratios(figure) + " (goals 1.25 and 2)")
+        figure = bench.load("latency", *common, "--once", "--questions", bench.questions("first"))
+        bench.note("lookup.first", figure, ratios(figure) + ": questions that nobody asked before")
         figure = bench.load("rate", *common, "--questions", bench.questions())
         figure["memory_mib"] = daemon.memory_mib()
         bench.note("lookup.16_callers", figure, f"{figure['ours']['calls_per_second']:.0f} a second, "

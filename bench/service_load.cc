@@ -178,7 +178,7 @@ double MedianOf(std::vector<double> values) {
 
 // One caller: a round is a turn of some hundred calls of each side.
 void Latency(const std::string& ours, const std::string& echo, const std::string& questions_file,
-             double seconds) {
+             double seconds, bool once) {
   const std::vector<v1::LookupRequest> questions = ReadQuestions(questions_file);
   std::vector<Side> sides = Sides(ours, echo);
   size_t next = 0;
@@ -186,7 +186,9 @@ void Latency(const std::string& ours, const std::string& echo, const std::string
   Json ratios = Json::array();
   std::vector<double> p50s;
   const absl::Time end = absl::Now() + absl::Seconds(seconds);
+  const size_t round = sides.size() * kTurnCalls;
   for (bool warm = false; absl::Now() < end; warm = true) {
+    if (once && next + round > questions.size()) break;
     for (Side& side : sides) {
       side.times.clear();
       for (int i = 0; i < kTurnCalls; ++i) {
@@ -352,6 +354,7 @@ int main(int argc, char** argv) {
   double seconds = 5;
   int callers = 16;
   int clients = 2000;
+  bool once = false;
   CLI::App app("Look-ups of a daemon beside a bare gRPC echo; see bench/service.py.");
   app.require_subcommand(1);
   CLI::App* serve = app.add_subcommand("echo", "Serves the bytes of a file for every call");
@@ -371,6 +374,7 @@ int main(int argc, char** argv) {
     command->add_option("--echo", echo, "The echo's address")->required();
     command->add_option("--seconds", seconds)->capture_default_str();
   }
+  latency->add_flag("--once", once, "Ends before it would ask a question again");
   rate->add_option("--callers", callers)->capture_default_str();
   storm->add_option("--clients", clients)->capture_default_str();
   storm->add_option("--tls-ca", tls.ca);
@@ -380,7 +384,7 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as tunerd, echo and all
   if (serve->parsed()) tune::Echo(echo, file);
   if (answer->parsed()) tune::Answer(ours, questions, file);
-  if (latency->parsed()) tune::Latency(ours, echo, questions, seconds);
+  if (latency->parsed()) tune::Latency(ours, echo, questions, seconds, once);
   if (rate->parsed()) tune::Rate(ours, echo, questions, callers, seconds);
   if (storm->parsed()) tune::Storm(ours, tls, questions, clients);
 }

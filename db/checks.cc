@@ -2,15 +2,20 @@
 #include "db/checks.h"
 
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -123,10 +128,51 @@ std::string FileLock::Holder(const std::string& path) {
 // The file stays: removing it would let two processes hold locks on two files of the same name.
 FileLock::~FileLock() { close(descriptor_); }
 
-absl::Status QuickCheck(Connection& connection, const std::string& path) {
-  ASSIGN_OR_RETURN(std::string finding, connection.QueryText("PRAGMA quick_check(1)"));
-  if (finding == "ok") return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " is damaged: ", finding,
+namespace {
+
+// Ends what a connection does once it is cancelled. The check is one long step of SQLite's, which
+// asks nobody but may be interrupted.
+class Interrupter {
+ public:
+  Interrupter(Connection& connection, const Cancelled& cancelled) {
+    if (!cancelled) return;
+    thread_ = std::thread([this, &connection, &cancelled] {
+      std::unique_lock lock(mutex_);
+      while (!changed_.wait_for(lock, kBetween, [this] { return over_; })) {
+        if (cancelled()) sqlite3_interrupt(connection.handle());
+      }
+    });
+  }
+  ~Interrupter() {
+    {
+      std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kBetween{20};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::Status QuickCheck(Connection& connection, const std::string& path,
+                        const Cancelled& cancelled) {
+  absl::StatusOr<std::string> finding;
+  {
+    const Interrupter interrupter(connection, cancelled);
+    finding = connection.QueryText("PRAGMA quick_check(1)");
+  }
+  if (cancelled && cancelled()) return absl::CancelledError("the check was ended");
+  RETURN_IF_ERROR(finding.status());
+  if (*finding == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " is damaged: ", *finding,
                                           "; move it aside, or put a backup in its place"));
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/statement.h"
+#include "tuner/cancelled.h"
 
 namespace tune::db {
 
@@ -37,7 +38,8 @@ class FileLock {
   const int descriptor_;
 };
 
-// DATA_LOSS with SQLite's first finding if the file is damaged.
-absl::Status QuickCheck(Connection& connection, const std::string& path);
+// DATA_LOSS with SQLite's first finding if the file is damaged; CANCELLED.
+absl::Status QuickCheck(Connection& connection, const std::string& path,
+                        const Cancelled& cancelled = {});
 
 }  // namespace tune::db

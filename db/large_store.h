@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/store.h"
+#include "tuner/cancelled.h"
 
 namespace tune::db {
 
@@ -32,8 +33,9 @@ class LargeStore {
   virtual absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) = 0;
   // No sweep up to this id will change any more.
   virtual absl::StatusOr<int64_t> SettledSweep() = 0;
-  // The check of the whole file that Store::Open leaves out where it would take long. DATA_LOSS.
-  virtual absl::Status CheckFile() = 0;
+  // The check of the whole file that Store::Open leaves out where it would take long. DATA_LOSS;
+  // CANCELLED.
+  virtual absl::Status CheckFile(const Cancelled& cancelled) = 0;
 };
 
 }  // namespace tune::db

@@ -20,12 +20,19 @@ constexpr Exceptions kSelectedCeiling = {{"source", "measured + 1"},
                                          {"high", "coalesce(high, 0)"},
                                          {"theoretical", "coalesce(theoretical, 0)"}};
 
-constexpr Exceptions kInsertedProfile = {{"id"},         {"trial_id", "trial_id", "nullif(?, 0)"},
-                                         {"sweep_id"},   {"set", "metric_set"},
-                                         {"cache_mode"}, {"samples_ns"}};
+constexpr char kNameOfProfiled[] =
+    "iif(profile.kernel_name = '', kernel.name, profile.kernel_name)";
+constexpr Exceptions kInsertedProfile = {
+    {"id"},          {"trial_id", "trial_id", "nullif(?, 0)"},
+    {"sweep_id"},    {"set", "metric_set"},
+    {"cache_mode"},  {"samples_ns"},
+    {"kernel_hash"}, {"dims"},
+    {"dtype"},       {"device_name"},
+    {"target"},      {"driver"},
+    {"compiler"}};  // the key has an id
 constexpr Exceptions kSelectedProfile = {
     {"id", "profile.id"},
-    {"kernel_name", "kernel.name"},
+    {"kernel_name", kNameOfProfiled},
     {"sweep_id", "(SELECT sweep_id FROM trial WHERE trial.id = profile.trial_id)"},
     {"set", "metric_set"},
     {"samples_ns"}};
@@ -56,7 +63,7 @@ absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::stri
 absl::StatusOr<int64_t> SqliteStore::AppendProfile(const ProfileRow& row) {
   return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, row.key));
-    return InsertNew(connection, "profile", row.profile, kInsertedProfile, "key_id", key_id);
+    return InsertNew(connection, "profile", row, kInsertedProfile, "key_id", key_id);
   });
 }
 
@@ -67,7 +74,8 @@ absl::StatusOr<std::vector<ProfileRow>> SqliteStore::ListProfiles(const ProfileF
       "profile JOIN trial_key ON trial_key.id = profile.key_id "
       "JOIN kernel ON kernel.hash = trial_key.kernel_hash "
       "WHERE (? = 0 OR profile.trial_id IN (SELECT id FROM trial WHERE sweep_id = ?)) "
-      "AND (? = 0 OR profile.trial_id = ?) AND (? = '' OR kernel.name = ?) "
+      "AND (? = 0 OR profile.trial_id = ?) "
+      "AND (? = '' OR iif(profile.kernel_name = '', kernel.name, profile.kernel_name) = ?) "
       "AND (? = '' OR kernel_hash = ?) AND (? = '' OR device_name = ?) "
       "ORDER BY profile.id DESC LIMIT ?",
       filter.sweep_id, filter.sweep_id, filter.trial_id, filter.trial_id, filter.kernel_name,

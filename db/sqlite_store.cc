@@ -180,10 +180,10 @@ SqliteStore::SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connect
       readers_(path, options.patience),
       statistics_readers_(path, options.patience) {}
 
-absl::Status SqliteStore::CheckFile() {
+absl::Status SqliteStore::CheckFile(const Cancelled& cancelled) {
   if (IsCheckedAtOnce(path_)) return absl::OkStatus();
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  return QuickCheck(*reader, path_);
+  return QuickCheck(*reader, path_, cancelled);
 }
 
 absl::Status SqliteStore::PutKernel(const KernelRow& kernel) {
@@ -360,8 +360,14 @@ absl::StatusOr<std::vector<TrialKey>> SqliteStore::TrialKeysOfKernel(const std::
                                                                      uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(
-      SelectKeysOfKernels(), "WHERE kernel.name = ? ORDER BY trial_key.id DESC LIMIT ?"));
-  return ReadAll(query.Bind(kernel_name, limit), ReadTrialKey);
+      SelectKeysOfKernels(),
+      "WHERE kernel.name = ? AND EXISTS (SELECT 1 FROM trial JOIN sweep ON sweep.id = sweep_id "
+      "WHERE key_id = trial_key.id AND name_space = ?) ORDER BY trial_key.id DESC LIMIT ?"));
+  const size_t slash = kernel_name.rfind('/');
+  const bool shared = slash == std::string::npos;
+  return ReadAll(query.Bind(shared ? kernel_name : kernel_name.substr(slash + 1),
+                            shared ? "" : kernel_name.substr(0, slash), limit),
+                 ReadTrialKey);
 }
 
 absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {

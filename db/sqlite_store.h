@@ -64,7 +64,7 @@ class SqliteStore : public Store, public LargeStore {
   absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) override;
   absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) override;
   absl::StatusOr<int64_t> SettledSweep() override;
-  absl::Status CheckFile() override;
+  absl::Status CheckFile(const Cancelled& cancelled) override;
 
   absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) override;
   absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,

@@ -225,8 +225,10 @@ absl::Status Server::Parts::StartWork() {
 // Of a file that is too large to be checked before it serves. Nobody waits for it.
 void Server::Parts::CheckStore() {
   db::LargeStore* const large = db::LargeStore::Of(*store);
-  const absl::Status checked = large != nullptr ? large->CheckFile() : absl::OkStatus();
-  if (checked.ok()) return;
+  if (large == nullptr) return;
+  const absl::Status checked =
+      large->CheckFile([this] { return executors.heavy.stopping(); });  // or its end waits for it
+  if (checked.ok() || absl::IsCancelled(checked)) return;
   spdlog::error("{}", checked.ToString());
   store->NoteUnreadable({"store", 0, std::string(checked.message())});
 }

@@ -2,6 +2,7 @@
 // The C interface: handles around a JobClient and its answers. No exception leaves.
 #include "tune/tune.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/library/answer_table.h"
 #include "client/library/job_client.h"
+#include "client/library/program.h"
 
 using tune::library::Answer;
 using tune::library::AnswerTable;
@@ -23,11 +25,16 @@ using tune::library::JobClient;
 using tune::library::KeptAnswer;
 using tune::library::MatchName;
 using tune::library::OpenOptions;
+using tune::library::Program;
 using tune::library::Question;
 
 struct tune_client {
   std::unique_ptr<JobClient> client;
   mutable AnswerTable table;
+};
+
+struct tune_program {
+  const Program parsed;
 };
 
 struct tune_answer {
@@ -45,6 +52,23 @@ static_assert(TUNE_NOT_FOUND == static_cast<int>(absl::StatusCode::kNotFound));
 static_assert(TUNE_FAILED_PRECONDITION == static_cast<int>(absl::StatusCode::kFailedPrecondition));
 static_assert(TUNE_MATCH_EXACT == static_cast<int>(tune::server::Match::kExact));
 static_assert(TUNE_MATCH_DEFAULT == static_cast<int>(tune::server::Match::kNone));
+
+tune_arg ArgOf(const Program::Arg& from) noexcept {
+  return {.kind = static_cast<tune_arg_kind>(from.kind),
+          .name = from.name.c_str(),
+          .dtype = from.dtype.c_str(),
+          .role = from.role.c_str(),
+          .count = from.count,
+          .value = from.value.data(),
+          .value_bytes = from.value.size(),
+          .buffer = from.buffer.c_str(),
+          .rank = from.dims.size(),
+          .dims = from.dims.data(),
+          .strides_bytes = from.strides_bytes.data(),
+          .box = from.box.data(),
+          .swizzle_bytes = from.swizzle_bytes,
+          .l2_promotion_bytes = from.l2_promotion_bytes};
+}
 
 thread_local std::string last_error;
 
@@ -358,6 +382,70 @@ tune_status tune_artifact(const tune_client* client, const char* digest, void** 
     *bytes = file->size();
     return TUNE_OK;
   });
+}
+
+tune_status tune_program_open(const tune_client* client, const char* digest,
+                              tune_program** program) {
+  return Guarded([&] {
+    if (client == nullptr || digest == nullptr || program == nullptr) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a client, a digest, and a place for the program");
+    }
+    *program = nullptr;
+    const auto file = client->client->Artifact(digest);
+    if (!file.ok()) return Fail(file.status());
+    auto parsed = tune::library::ParseProgram(*file);
+    if (!parsed.ok()) return Fail(parsed.status());
+    *program = new tune_program{*std::move(parsed)};
+    return TUNE_OK;
+  });
+}
+
+void tune_program_close(tune_program* program) { delete program; }
+
+tune_status tune_program_step(const tune_program* program, size_t index, tune_step* step) {
+  const Program& parsed = program->parsed;
+  if (index >= parsed.steps.size()) return Fail(TUNE_NOT_FOUND, "no such step");
+  const Program::Step& from = parsed.steps[index];
+  const std::string& binary = parsed.binaries[from.unit];
+  *step = {.entry = from.entry.c_str(), .binary = binary.c_str(), .binary_bytes = binary.size()};
+  std::copy(from.grid.begin(), from.grid.end(), step->grid);
+  std::copy(from.block.begin(), from.block.end(), step->block);
+  std::copy(from.cluster.begin(), from.cluster.end(), step->cluster);
+  step->shared_bytes = from.shared_bytes;
+  step->cooperative = from.cooperative ? 1 : 0;
+  step->programmatic_dependent_launch = from.programmatic_dependent_launch ? 1 : 0;
+  step->arg_count = from.args.size();
+  step->zero_count = from.zero.size();
+  return TUNE_OK;
+}
+
+tune_status tune_program_arg(const tune_program* program, size_t step, size_t index,
+                             tune_arg* arg) {
+  const auto& steps = program->parsed.steps;
+  if (step >= steps.size() || index >= steps[step].args.size()) {
+    return Fail(TUNE_NOT_FOUND, "no such arg");
+  }
+  *arg = ArgOf(steps[step].args[index]);
+  return TUNE_OK;
+}
+
+tune_status tune_program_zero(const tune_program* program, size_t step, size_t index,
+                              tune_arg* arg) {
+  const auto& steps = program->parsed.steps;
+  if (step >= steps.size() || index >= steps[step].zero.size()) {
+    return Fail(TUNE_NOT_FOUND, "no such buffer");
+  }
+  *arg = ArgOf(steps[step].zero[index]);
+  return TUNE_OK;
+}
+
+tune_status tune_program_symbol(const tune_program* program, size_t index, tune_symbol* symbol) {
+  const Program& parsed = program->parsed;
+  if (index >= parsed.symbols.size()) return Fail(TUNE_NOT_FOUND, "no such symbol");
+  const Program::Symbol& from = parsed.symbols[index];
+  const std::string& binary = parsed.binaries[from.unit];
+  *symbol = {from.variable.c_str(), binary.c_str(), binary.size(), ArgOf(from.buffer)};
+  return TUNE_OK;
 }
 
 void tune_free(void* memory) { std::free(memory); }

@@ -38,11 +38,19 @@ int Run(const tune::Question& question) {
     std::printf("\n%s\n", client.Explain(question).c_str());
     return 0;
   }
-  // A line of JSON that says how to launch it, then the binaries: docs/artifacts.md.
-  const std::string file = client.Artifact(artifact);
-  const size_t line = file.find('\n');
-  std::printf("%s\nbinary of %zu bytes for %s\n", file.substr(0, line).c_str(),
-              file.size() - line - 1, tuned.target().c_str());
+  // What cuModuleLoadData and cuLaunchKernelEx take; on the CPU device, dlopen.
+  const auto program = client.Program(artifact);
+  tune_step step;
+  for (size_t i = 0; tune_program_step(program.get(), i, &step) == TUNE_OK; ++i) {
+    std::printf("%s of a binary of %zu bytes for %s: grid %u %u %u, block %u %u %u, shared %u\n",
+                step.entry, step.binary_bytes, tuned.target().c_str(), step.grid[0], step.grid[1],
+                step.grid[2], step.block[0], step.block[1], step.block[2], step.shared_bytes);
+    tune_arg arg;
+    for (size_t j = 0; tune_program_arg(program.get(), i, j, &arg) == TUNE_OK; ++j) {
+      const bool is_buffer = arg.kind == TUNE_ARG_BUFFER;
+      std::printf("  %s: %s%s\n", arg.name, arg.dtype, is_buffer ? " pointer" : "");
+    }
+  }
   return 0;
 }
 

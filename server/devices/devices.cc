@@ -259,6 +259,15 @@ std::vector<DeviceStatus> Devices::Known() const {
   return known;
 }
 
+uint64_t Devices::version() const {
+  constexpr uint64_t kPrime = 1'000'003;
+  uint64_t version = 1;
+  for (const DeviceSupervisor* device : workers_.devices()) {
+    version = version * kPrime + device->status_version();
+  }
+  return version;
+}
+
 void Devices::RestoreCeilings(DeviceSupervisor& supervisor) const {
   // What was measured since is in the store first, so that the store knows best.
   if (!KeepCeilings(supervisor).ok()) return;

@@ -58,6 +58,8 @@ class Devices {
   void AddLanguages(DeviceView& view, const Cancelled& cancelled = {}) const;
   // As far as is known now, without waiting; devices not probed yet have no name.
   std::vector<DeviceStatus> Known() const;
+  // Another number whenever a device or its state may be another in Known.
+  uint64_t version() const;
 
   // Ceilings are measured once per device and driver, and again when a trial comes out above them
   // or they are stale. Gives an open supervisor those that the store has fresh of this very device,

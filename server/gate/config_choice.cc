@@ -10,13 +10,13 @@ bool CanRun(const GateSide& side, const TargetTraits& traits, const Config& conf
   return side.kernel().CheckConfig(side.problem, traits, config).ok();
 }
 
-// The newest record of a kernel by hash, or of any source of its name where `any_source`.
+// The newest record of a kernel by hash, or of any source of that name if one is given.
 const db::RecordRow* FindRecord(const std::vector<db::RecordRow>& records, const GateSide& side,
-                                const db::GateRunRow& run, bool any_source) {
+                                const db::GateRunRow& run, const std::string& any_source_of) {
   const db::RecordRow* found = nullptr;
   for (const db::RecordRow& record : records) {
-    const bool kernel = any_source ? record.kernel_name == side.kernel().spec().name()
-                                   : record.key.kernel_hash == side.kernel().hash();
+    const bool kernel = any_source_of.empty() ? record.key.kernel_hash == side.kernel().hash()
+                                              : record.kernel_name == any_source_of;
     if (kernel && record.key.problem == side.problem &&
         record.key.device_name == run.device_name && record.key.cache_mode == run.cache_mode) {
       found = &record;
@@ -28,12 +28,13 @@ const db::RecordRow* FindRecord(const std::vector<db::RecordRow>& records, const
 }  // namespace
 
 absl::StatusOr<ConfigChoice> ChooseConfigs(const GateSubject& subject,
+                                           const std::string& kernel_name,
                                            const std::vector<db::RecordRow>& records,
                                            const db::GateRunRow& run, const TargetTraits& traits) {
   const GateSide& first = subject.base ? *subject.base : subject.head;
   ConfigChoice choice;
   for (const bool any_source : {false, true}) {
-    const db::RecordRow* record = FindRecord(records, first, run, any_source);
+    const db::RecordRow* record = FindRecord(records, first, run, any_source ? kernel_name : "");
     if (record == nullptr || !CanRun(first, traits, record->trial.config)) continue;
     choice.base = record->trial.config;
     choice.source =
@@ -52,7 +53,7 @@ absl::StatusOr<ConfigChoice> ChooseConfigs(const GateSubject& subject,
                      subject.head.kernel().DefaultConfig(subject.head.problem, traits));
     choice.head_default = true;
   }
-  const db::RecordRow* own = FindRecord(records, subject.head, run, /*any_source=*/false);
+  const db::RecordRow* own = FindRecord(records, subject.head, run, /*any_source_of=*/"");
   if (own != nullptr && own->trial.config != choice.head &&
       CanRun(subject.head, traits, own->trial.config)) {
     choice.recovery = own->trial.config;

@@ -24,8 +24,9 @@ struct ConfigChoice {
 };
 
 // The best record of the base for this problem and device, so far as both revisions can run it;
-// else the default config. For the history, the head's.
+// else the default config. For the history, the head's. `kernel_name` is with its name space.
 absl::StatusOr<ConfigChoice> ChooseConfigs(const GateSubject& subject,
+                                           const std::string& kernel_name,
                                            const std::vector<db::RecordRow>& records,
                                            const db::GateRunRow& run, const TargetTraits& traits);
 

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/access/principal.h"
 #include "server/gate/compile_batch.h"
 #include "server/gate/config_choice.h"
 #include "server/gate/gate_bench.h"
@@ -191,13 +192,13 @@ absl::Status GateRun::Plan() {
     Candidate& candidate = candidates_.emplace_back();
     db::GateKernelRow& row = candidate.row;
     const GateSide& first = subject.base ? *subject.base : subject.head;
-    row.name = subject.head.kernel().spec().name();
+    row.name = NameIn(plan_.name_space, subject.head.kernel().spec().name());
     row.head_kernel_hash = subject.head.kernel().hash();
     row.problem = first.problem;
     row.tolerance = subject.tolerance;
     const absl::Status planned = [&]() -> absl::Status {
       ASSIGN_OR_RETURN(const ConfigChoice choice,
-                       ChooseConfigs(subject, records, plan_.run, traits_));
+                       ChooseConfigs(subject, row.name, records, plan_.run, traits_));
       row.base_config = choice.base;
       row.head_config = choice.head;
       row.config_source = choice.source;

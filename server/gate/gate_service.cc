@@ -83,7 +83,7 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
   const absl::Time deadline = SteadyNow() + kCheckCap;
   // The reactor is there before the request is.
   auto self = std::make_shared<std::weak_ptr<GateReactor>>();
-  const auto received = [this, self, deadline, owner = tools_.principals.Of(*context).name](
+  const auto received = [this, self, deadline, principal = tools_.principals.Of(*context)](
                             absl::StatusOr<v1::RunGateRequest> request) {
     const std::shared_ptr<GateReactor> reactor = self->lock();
     if (reactor == nullptr) return;
@@ -94,7 +94,8 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
             const Cancelled& cancelled) -> absl::StatusOr<Followed<GateReactor>> {
           ASSIGN_OR_RETURN(GatePlan plan,
                            CheckGate(request, store_, devices_, deadline, cancelled));
-          plan.run.job.owner = owner;
+          plan.run.job.owner = principal.name;
+          plan.name_space = NameSpaceOf(principal);
           return Submit(std::move(plan));
         });
   };

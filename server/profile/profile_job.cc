@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/access/principal.h"
 #include "server/profile/profile_convert.h"
 #include "server/records/shipped_records.h"
 #include "server/wire/nouns.h"
@@ -329,7 +330,7 @@ absl::Status ProfileJob::StoreAll(Feed& feed) {
   for (Item& item : items_) {
     item.profile.profiled_unix_ms = absl::ToUnixMillis(absl::Now());
     db::ProfileRow row{.key = key_,
-                       .kernel_name = workload_.kernel().spec().name(),
+                       .kernel_name = NameIn(name_space_, workload_.kernel().spec().name()),
                        .profile = std::move(item.profile)};
     ASSIGN_OR_RETURN(row.profile.id, tools_.store.AppendProfile(row));
     feed.AddResult(std::make_shared<v1::Profile>(ToProto(row)));

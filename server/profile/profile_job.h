@@ -35,8 +35,12 @@ inline constexpr uint32_t kProfiledMax = 32;  // configs of one request
 class ProfileJob : public JobWork {
  public:
   // All must outlive the job.
-  ProfileJob(const ProfileTools& tools, v1::RunProfileRequest request)
-      : tools_(tools), request_(std::move(request)) {}
+  // `name_space`: of a kernel that the request brings.
+  ProfileJob(const ProfileTools& tools, v1::RunProfileRequest request,
+             const std::string& name_space = "")
+      : tools_(tools),
+        request_(std::move(request)),
+        name_space_(request_.has_kernel_source() ? name_space : "") {}
 
   // What is to be profiled. See RunProfile in profile.proto for errors.
   absl::Status Check(absl::Time deadline, const Cancelled& cancelled);
@@ -78,6 +82,7 @@ class ProfileJob : public JobWork {
 
   const ProfileTools tools_;
   const v1::RunProfileRequest request_;
+  const std::string name_space_;
 
   Workload workload_;
   DeviceView device_;  // that it runs on, once it runs

@@ -29,10 +29,11 @@ grpc::ServerWriteReactor<v1::ProfileEvent>* ProfileService::RunProfile(
   using Reactor = FeedReactor<v1::ProfileEvent>;
   std::shared_ptr<Reactor> reactor = Reactor::Make(jobs_.ticker);
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  const auto profile = std::make_shared<ProfileJob>(tools_, *request);
+  const Principal principal = jobs_.principals.Of(*context);
+  const auto profile = std::make_shared<ProfileJob>(tools_, *request, NameSpaceOf(principal));
   StartJobCall<Reactor>(
       jobs_, reactor,
-      [=, this, owner = jobs_.principals.Of(*context).name](
+      [=, this, owner = principal.name](
           const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         RETURN_IF_ERROR(profile->Check(deadline, cancelled));
         const Workload& workload = profile->workload();

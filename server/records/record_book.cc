@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -171,8 +172,15 @@ void RecordBook::LearnOrNote(const db::RecordRow& newest, Kernels& kernels) cons
 }
 
 void RecordBook::SetState(State state) {
-  std::lock_guard lock(mutex_);
-  state_ = std::move(state);
+  {
+    std::lock_guard lock(mutex_);
+    state_ = std::move(state);
+  }
+  ++state_version_;
+}
+
+uint64_t RecordBook::version() const {
+  return absl::HashOf(state_version_.load(), devices_.version());
 }
 
 absl::Status RecordBook::LoadKept() {

@@ -101,6 +101,10 @@ class RecordBook {
   // The same, for threads that must not wait: nothing where a safe config is yet to be sought.
   std::optional<absl::StatusOr<RecordAnswer>> LookupAtOnce(const RecordQuery& query) const;
 
+  // Another number whenever a question may have another answer than before. What is asked for after
+  // it is at least as new.
+  uint64_t version() const;
+
   // Ends what is being sought or written. Idempotent.
   void Stop() {
     safe_configs_.Stop();
@@ -171,6 +175,7 @@ class RecordBook {
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;
   State state_;  // guarded by mutex_
+  std::atomic<uint64_t> state_version_ = 0;  // grows after each change of it
   std::atomic<bool> keeping_ = false;
   // The last: it uses all of the above.
   Executor keeper_{/*threads_max=*/1, /*queue_max=*/1, Executor::Priority::kLow};

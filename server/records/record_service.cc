@@ -42,9 +42,10 @@ absl::Status CheckCount(int count, int most) {
 
 // Where the compiler says how to launch, nothing is known before.
 void AddLaunches(const RecordAnswer& answer, v1::LookupResponse& response) {
+  if (TraitsOf(answer.kernel->language()).launched_as_compiled) return;
   const absl::StatusOr<ProgramPlan> plan =
       answer.kernel->PlanProgram(answer.problem, answer.traits, answer.config);
-  if (!plan.ok() || TraitsOf(answer.kernel->language()).launched_as_compiled) return;
+  if (!plan.ok()) return;
   for (const StepPlan& step : plan->steps) {
     v1::LaunchStep& launch = *response.add_launches();
     launch.mutable_grid()->Add(step.launch.grid.begin(), step.launch.grid.end());
@@ -52,6 +53,18 @@ void AddLaunches(const RecordAnswer& answer, v1::LookupResponse& response) {
     launch.mutable_cluster()->Add(step.launch.cluster.begin(), step.launch.cluster.end());
     launch.set_shared_bytes(step.launch.shared_bytes);
   }
+}
+
+absl::string_view TextOf(const grpc::Slice& bytes) {
+  return {reinterpret_cast<const char*>(bytes.begin()), bytes.size()};
+}
+
+absl::Status ToBytes(const v1::LookupResponse& response, grpc::ByteBuffer& bytes) {
+  bool owned = false;
+  const grpc::Status status =
+      grpc::SerializationTraits<v1::LookupResponse>::Serialize(response, &bytes, &owned);
+  if (status.ok()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("an answer cannot be sent: ", status.error_message()));
 }
 
 absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact,
@@ -73,15 +86,45 @@ absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact
 
 }  // namespace
 
+// What was asked, for as long as the answer takes.
+struct RecordService::Question {
+  uint64_t version = 0;  // of what was known before
+  grpc::Slice bytes;
+  v1::LookupRequest request;
+};
+
+absl::Status RecordService::AnswerTo(const Question& question,
+                                     const absl::StatusOr<RecordAnswer>& found,
+                                     grpc::ByteBuffer& answer) {
+  v1::LookupResponse response;
+  RETURN_IF_ERROR(Fill(found, question.request.require_exact(), response));
+  RETURN_IF_ERROR(ToBytes(response, answer));
+  ready_.Keep(TextOf(question.bytes), question.version, answer);
+  return absl::OkStatus();
+}
+
 grpc::ServerUnaryReactor* RecordService::Lookup(grpc::CallbackServerContext* context,
-                                                const v1::LookupRequest* request,
-                                                v1::LookupResponse* response) {
-  const std::optional<absl::StatusOr<RecordAnswer>> known =
-      records_.LookupAtOnce(QueryOf(*request));
-  const bool exact = request->require_exact();
-  if (known) return Answer(context, Fill(*known, exact, *response));
+                                                const grpc::ByteBuffer* request,
+                                                grpc::ByteBuffer* response) {
+  auto question = std::make_shared<Question>();
+  question->version = records_.version();
+  if (!request->DumpToSingleSlice(&question->bytes).ok()) {
+    return Answer(context, absl::InvalidArgumentError("the question did not arrive"));
+  }
+  const absl::string_view bytes = TextOf(question->bytes);
+  if (std::optional<grpc::ByteBuffer> ready = ready_.Find(bytes, question->version)) {
+    response->Swap(&*ready);
+    return Answer(context, absl::OkStatus());
+  }
+  if (!question->request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Answer(context, absl::InvalidArgumentError("the question is not a LookupRequest"));
+  }
+  const RecordQuery query = QueryOf(question->request);
+  if (const auto known = records_.LookupAtOnce(query)) {
+    return Answer(context, AnswerTo(*question, *known, *response));
+  }
   return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
-    return Fill(records_.Lookup(QueryOf(*request), cancelled), exact, *response);
+    return AnswerTo(*question, records_.Lookup(query, cancelled), *response);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "server/access/principals.h"
 #include "server/artifacts/artifact_folder.h"
 #include "server/rpc/executor.h"
+#include "server/records/ready_answers.h"
 #include "server/records/record_book.h"
 #include "server/records/recorded_miss.h"
 #include "tune/v1/record.grpc.pb.h"
@@ -13,8 +14,10 @@
 namespace tune::server {
 
 // Look-ups are answered on gRPC's own threads: what they need is in memory, unless a safe config is
-// to be sought. Thread-safe.
-class RecordService : public v1::RecordService::CallbackService {
+// to be sought. A question that was asked before is not even read while nothing has changed.
+// Thread-safe.
+class RecordService
+    : public v1::RecordService::WithRawCallbackMethod_Lookup<v1::RecordService::CallbackService> {
  public:
   // All must outlive the service.
   RecordService(const Principals& principals, const RecordBook& records,
@@ -25,9 +28,10 @@ class RecordService : public v1::RecordService::CallbackService {
         record_miss_(std::move(record_miss)),
         executors_(executors) {}
 
+  // A LookupRequest and a LookupResponse, as they are on the wire.
   grpc::ServerUnaryReactor* Lookup(grpc::CallbackServerContext* context,
-                                   const v1::LookupRequest* request,
-                                   v1::LookupResponse* response) override;
+                                   const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* LookupMany(grpc::CallbackServerContext* context,
                                        const v1::LookupManyRequest* request,
                                        v1::LookupManyResponse* response) override;
@@ -45,11 +49,16 @@ class RecordService : public v1::RecordService::CallbackService {
                                          v1::ReadArtifactResponse* response) override;
 
  private:
+  struct Question;
+  absl::Status AnswerTo(const Question& question, const absl::StatusOr<RecordAnswer>& found,
+                        grpc::ByteBuffer& answer);
+
   const Principals& principals_;
   const RecordBook& records_;
   const ArtifactFolder& artifacts_;
   const RecordMiss record_miss_;
   Executors& executors_;
+  ReadyAnswers ready_;
 };
 
 }  // namespace tune::server

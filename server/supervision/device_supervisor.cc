@@ -96,6 +96,7 @@ DeviceStatus DeviceSupervisor::Status() const {
 
 void DeviceSupervisor::SetState(DeviceState state, const std::string& message) {
   std::lock_guard<std::mutex> lock(status_mutex_);
+  ++status_version_;
   status_.state = state;
   status_.message = message;
 }
@@ -228,6 +229,7 @@ absl::Status DeviceSupervisor::Greet(const Cancelled& cancelled) {
     if (!status_.info.name.empty()) status_.ceilings.clear();
     status_.unsaved.clear();
   }
+  ++status_version_;
   status_.info = *std::move(info);
   walls_missing_ = answer.reply.hello().walls_missing();
   return absl::OkStatus();
@@ -247,6 +249,7 @@ void DeviceSupervisor::Distrust(const std::string& why) {
   EndWorker();
   problem_loaded_ = false;
   std::lock_guard<std::mutex> lock(status_mutex_);
+  ++status_version_;
   ++status_.worker_restarts;
   status_.state = DeviceState::kSuspect;
   status_.message = absl::StrCat("its worker was ended: ", why);

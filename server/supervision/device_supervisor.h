@@ -90,6 +90,8 @@ class DeviceSupervisor {
   const std::string& id() const { return options_.id; }
   const std::string& program() const { return options_.command.program; }
   DeviceStatus Status() const;
+  // Another number whenever Status may tell of another device or state than before.
+  uint64_t status_version() const { return 2 * status_version_ + (stuck_->First() != 0 ? 1 : 0); }
 
   // Starts the worker if there is none; the canary must pass then, or the device is quarantined
   // until a later Open finds it well. UNAVAILABLE: no driver, no such device, no program, or an
@@ -184,6 +186,7 @@ class DeviceSupervisor {
 
   mutable std::mutex status_mutex_;
   DeviceStatus status_;  // guarded by status_mutex_
+  std::atomic<uint64_t> status_version_ = 0;
 };
 
 }  // namespace tune::server

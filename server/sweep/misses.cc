@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "db/job.h"
 #include "server/access/principal.h"
-#include "server/sweep/submission.h"
 #include "tune/v1/sweep.pb.h"
 #include "tuner/sha256.h"
 #include "tuner/status_macros.h"
@@ -19,12 +19,17 @@ namespace {
 // Of the search. An idle device has time, but whoever wants it next waits for a trial to end.
 constexpr double kSeconds = 60;
 
-// Equal for all who miss the same: so one sweep is queued, also after a restart.
-std::string KeyOf(const db::SweepRow& sweep) {
+constexpr int kTriesMax = 100;
+constexpr absl::Duration kFirstPause = absl::Minutes(10);
+constexpr absl::Duration kLongestPause = absl::Hours(24);
+
+// Equal for all who miss the same: so one sweep is queued, also after a restart. Each try has
+// another, from 1.
+std::string KeyOf(const db::SweepRow& sweep, int tries) {
   const std::string text =
       absl::StrCat(sweep.kernel_name, "\n", sweep.kernel_hash, "\n", ToText(sweep.problem), "\n",
                    sweep.device_name, "\n", sweep.target);
-  return absl::StrCat("miss:", Sha256Hex(text));
+  return absl::StrCat("miss:", Sha256Hex(text), tries == 1 ? "" : absl::StrCat(":", tries));
 }
 
 // A kernel that is not in the catalogue is submitted as the records know it.
@@ -63,8 +68,17 @@ std::optional<std::string> DeviceId(const RecordAnswer& answer, const Devices& d
 
 }  // namespace
 
+absl::Time RetryTime(int tries, const db::JobRow& last) {
+  const bool unwanted = last.state == db::JobState::kCancelled;
+  absl::Duration pause = unwanted ? kLongestPause : kFirstPause;
+  for (int i = 1; i < tries && pause < kLongestPause; ++i) pause *= 4;
+  return absl::FromUnixMillis(last.finished_unix_ms) + std::min(pause, kLongestPause);
+}
+
 absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::string& owner,
                                            absl::Time deadline, const Cancelled& cancelled) const {
+  // Else a daemon that has just begun does not know its own devices by name.
+  RETURN_IF_ERROR(tools_.devices.List(deadline, cancelled).status());
   ASSIGN_OR_RETURN(const RecordAnswer answer, tools_.records.Lookup(query, cancelled));
   if (answer.match == Match::kExact) {
     return RecordedMiss{answer.record->trial.sweep_id, "already tuned"};
@@ -82,19 +96,34 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
   // What is found belongs where it was missed, whoever asked.
   submission.sweep.kernel_name = answer.kernel_name;
   submission.sweep.name_space = NameSpaceIn(answer.kernel_name);
-  submission.sweep.idempotency_key = KeyOf(submission.sweep);
   submission.sweep.job.owner = owner;
+  for (int tries = 1; tries <= kTriesMax; ++tries) {
+    submission.sweep.idempotency_key = KeyOf(submission.sweep, tries);
+    ASSIGN_OR_RETURN(const db::SweepRow last, SubmitOnce(submission));
+    if (last.job.created_unix_ms == submission.sweep.job.created_unix_ms) {
+      return RecordedMiss{last.id, "queued"};
+    }
+    if (!db::IsFinished(last.job.state)) return RecordedMiss{last.id, "already queued"};
+    const absl::Time again = RetryTime(tries, last.job);
+    if (absl::Now() >= again) continue;
+    const std::string when = absl::FormatTime("%Y-%m-%d %H:%M", again, absl::UTCTimeZone());
+    return RecordedMiss{
+        last.id, absl::StrCat("was tried and left no record; whoever misses it after ", when,
+                              " UTC has it tried again; see: tunectl sweep watch ", last.id)};
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(kTriesMax, " sweeps of it left no record; tune it with: tunectl sweep ",
+                   answer.kernel_name));
+}
+
+absl::StatusOr<db::SweepRow> Misses::SubmitOnce(Submission& submission) const {
   // No two were created at the same time, so that each asker knows whether the sweep is his.
   std::lock_guard lock(mutex_);
   int64_t& created_unix_ms = submission.sweep.job.created_unix_ms;
-  created_unix_ms = std::max(created_unix_ms, last_created_unix_ms_ + 1);
+  created_unix_ms = std::max(absl::ToUnixMillis(absl::Now()), last_created_unix_ms_ + 1);
   last_created_unix_ms_ = created_unix_ms;
   ASSIGN_OR_RETURN(const SweepView view, tools_.sweeps.Submit(submission));
-  const db::JobRow& job = view.row.job;
-  if (job.created_unix_ms == created_unix_ms) return RecordedMiss{view.row.id, "queued"};
-  if (!db::IsFinished(job.state)) return RecordedMiss{view.row.id, "already queued"};
-  return RecordedMiss{view.row.id, absl::StrCat("was tried and left no record; see: tunectl sweep ",
-                                                "watch ", view.row.id)};
+  return view.row;
 }
 
 RecordedMiss Misses::Record(const RecordQuery& query, const std::string& owner,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems that look-ups missed, as sweeps in the background: each once, however many ask.
+// Problems that look-ups missed, as sweeps in the background: each once, however many ask, and
+// again after a pause where a sweep left no record.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,15 @@
 #include "server/kernels/space_solver.h"
 #include "server/records/record_book.h"
 #include "server/records/recorded_miss.h"
+#include "server/sweep/submission.h"
 #include "server/sweep/sweeps.h"
 
 namespace tune::server {
+
+// When a problem may be tried again of which so many sweeps left no record: 10 minutes after the
+// first of them, then after pauses each four times as long, a day at most; a day after one that
+// somebody cancelled.
+absl::Time RetryTime(int tries, const db::JobRow& last);
 
 // Thread-safe.
 class Misses {
@@ -37,6 +44,8 @@ class Misses {
  private:
   absl::StatusOr<RecordedMiss> Queue(const RecordQuery& query, const std::string& owner,
                                      absl::Time deadline, const Cancelled& cancelled) const;
+  // The sweep of the submission's key: the new one, or the one that there is.
+  absl::StatusOr<db::SweepRow> SubmitOnce(Submission& submission) const;
 
   const Tools tools_;
   mutable std::mutex mutex_;

@@ -223,7 +223,8 @@ absl::StatusOr<std::vector<PriorObservation>> SweepRun::LoadPrior() {
   if (!view_.search.no_warm_start && warm_start.prior.size() < kPriorObservationsMax) {
     ASSIGN_OR_RETURN(
         WarmStart stored,
-        GatherWarmStart(store_, *kernel_, key_, kPriorObservationsMax - warm_start.prior.size()));
+        GatherWarmStart(store_, view_.row.kernel_name, *kernel_, key_,
+                        kPriorObservationsMax - warm_start.prior.size()));
     for (PriorObservation& observation : stored.prior) {
       observation.source += static_cast<uint32_t>(warm_start.sources.size());
       warm_start.prior.push_back(std::move(observation));

@@ -131,10 +131,11 @@ double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::Ker
   return trust;
 }
 
-absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const Kernel& kernel,
-                                          const db::TrialKey& key, size_t observations_max) {
+absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const std::string& kernel_name,
+                                          const Kernel& kernel, const db::TrialKey& key,
+                                          size_t observations_max) {
   ASSIGN_OR_RETURN(const std::vector<db::TrialKey> keys,
-                   store.TrialKeysOfKernel(kernel.spec().name(), kKeysMax));
+                   store.TrialKeysOfKernel(kernel_name, kKeysMax));
   std::vector<std::pair<double, const db::TrialKey*>> trusted;
   for (const db::TrialKey& other : keys) {
     const double trust = TrustIn(other, key, kernel.spec());

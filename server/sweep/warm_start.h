@@ -25,9 +25,11 @@ struct WarmStart {
 absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior);
 
 // What the store knows of the kernel under keys other than `key`, the nearest first, at most
-// `observations_max` of it. Replayed sweeps are not in the store.
-absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const Kernel& kernel,
-                                          const db::TrialKey& key, size_t observations_max);
+// `observations_max` of it. `kernel_name` is with its name space: what was measured in another one
+// does not count. Replayed sweeps are not in the store.
+absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const std::string& kernel_name,
+                                          const Kernel& kernel, const db::TrialKey& key,
+                                          size_t observations_max);
 
 // 0 to 1: how far what was measured under one key is to be trusted under another. 0 from the CPU to
 // a GPU and back.

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "db/checks.h"
 #include "db/statement.h"
 #include "gtest/gtest.h"
 #include "tests/db/rows_to_store.h"
@@ -40,7 +41,7 @@ TEST_F(StoreTest, TellsWhatWasPublishedSinceALook) {
     ASSERT_TRUE(connection->Execute("DELETE FROM record WHERE id = 1").ok());
   }
   EXPECT_NE(LargeStore::Of(Reopen())->FingerprintOfRecords(first).value(), before);
-  EXPECT_TRUE(LargeStore::Of(*store_)->CheckFile().ok());
+  EXPECT_TRUE(LargeStore::Of(*store_)->CheckFile({}).ok());
 }
 
 TEST_F(StoreTest, SweepsThatAreSettledNeedNoSecondLook) {
@@ -55,6 +56,15 @@ TEST_F(StoreTest, SweepsThatAreSettledNeedNoSecondLook) {
   EXPECT_EQ(large.SettledSweep().value(), sweep_.id);
   EXPECT_EQ(large.RebuildRecordsAfter(sweep_.id).value(), 0);
   EXPECT_EQ(large.RebuildRecordsAfter(sweep_.id - 1).value(), 1);
+}
+
+// Its daemon stops, so nobody wants to know any more.
+TEST_F(StoreTest, TheCheckOfTheFileEndsWhenItIsCancelled) {
+  Reopen();
+  auto connection = Connection::Open(path(), Connection::Mode::kReadOnly).value();
+  EXPECT_TRUE(QuickCheck(*connection, path(), [] { return false; }).ok());
+  EXPECT_TRUE(absl::IsCancelled(QuickCheck(*connection, path(), [] { return true; })));
+  EXPECT_TRUE(QuickCheck(*connection, path()).ok()) << "and the connection goes on";
 }
 
 }  // namespace

@@ -96,11 +96,23 @@ TEST_F(NameSpacesTest, AStoreOfBeforeHasOneSpace) {
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
     const absl::Status undone = connection->Execute(
         "DROP VIEW current_record; DROP TABLE token; ALTER TABLE sweep DROP COLUMN name_space; "
+        "ALTER TABLE profile DROP COLUMN kernel_name; "
         "CREATE VIEW current_record AS SELECT record.* FROM record; PRAGMA user_version = 11;");
     ASSERT_TRUE(undone.ok()) << undone;
   }
   Reopen();
   EXPECT_THAT(Records(), ElementsAre(absl::StrCat("softmax by local, trial ", trial)));
+}
+
+TEST_F(NameSpacesTest, ProfilesAreFoundByTheWholeName) {
+  Sweep("local", "");
+  for (const char* name : {"softmax", "alice/softmax", "alice/softmax"}) {
+    ASSERT_TRUE(store_->AppendProfile({.key = MakeTrialKey("k1"), .kernel_name = name}).ok());
+  }
+  EXPECT_EQ(store_->ListProfiles({.kernel_name = "softmax"})->size(), 1u);
+  EXPECT_EQ(store_->ListProfiles({.kernel_name = "alice/softmax"})->size(), 2u);
+  EXPECT_EQ(store_->ListProfiles({.kernel_name = "bob/softmax"})->size(), 0u);
+  EXPECT_EQ(store_->ListProfiles({})->front().kernel_name, "alice/softmax");
 }
 
 TEST_F(NameSpacesTest, SourcesOfAPrincipalAreCountedOnce) {

@@ -52,7 +52,7 @@ class InstallTest(daemon_kit.DaemonTest):
         said = self.ask(self.c, "saxpy", "n=1000", TUNE_STATE_DIR=str(self.path / "none"))
         self.assertIn(f"snapshot {self.newest()} from daemon", said)
         binary = self.ask(self.cpp, "saxpy", "n=1000", TUNE_STATE_DIR=str(self.path / "none"))
-        self.assertRegex(binary, r'(?s)exact: .*"format":"tunectl artifact".*binary of \d+ bytes for cpu')
+        self.assertRegex(binary, r'(?s)exact: .* of a binary of \d+ bytes for cpu: grid \d+ 1 1, block')
 
     def test_a_mistake_is_told(self):
         for program in (self.c, self.cpp):

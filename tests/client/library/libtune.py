@@ -39,6 +39,37 @@ class Expectation(ctypes.Structure):
                 ("loss_high", ctypes.c_double)]
 
 
+class Step(ctypes.Structure):
+    _fields_ = [("entry", _TEXT), ("binary", _POINTER), ("binary_bytes", _SIZE), ("grid", ctypes.c_uint32 * 3),
+                ("block", ctypes.c_uint32 * 3), ("cluster", ctypes.c_uint32 * 3), ("shared_bytes", ctypes.c_uint32),
+                ("cooperative", ctypes.c_int), ("programmatic_dependent_launch", ctypes.c_int),
+                ("arg_count", _SIZE), ("zero_count", _SIZE)]
+
+
+class Arg(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("name", _TEXT), ("dtype", _TEXT), ("role", _TEXT), ("count", ctypes.c_int64),
+                ("value", _POINTER), ("value_bytes", _SIZE), ("buffer", _TEXT), ("rank", _SIZE),
+                ("dims", ctypes.POINTER(ctypes.c_uint64)), ("strides_bytes", ctypes.POINTER(ctypes.c_uint64)),
+                ("box", ctypes.POINTER(ctypes.c_uint64)), ("swizzle_bytes", ctypes.c_int64),
+                ("l2_promotion_bytes", ctypes.c_int64)]
+
+    def facts(self):
+        """As the artifact's file has it; a scalar's value as bytes."""
+        name, dtype = self.name.decode(), self.dtype.decode()
+        if self.kind == 1:
+            return {"kind": "buffer", "name": name, "dtype": dtype, "count": self.count, "role": self.role.decode()}
+        if self.kind == 2:
+            return {"kind": "scalar", "name": name, "dtype": dtype,
+                    "value": ctypes.string_at(self.value, self.value_bytes)}
+        return {"kind": "tensor_map", "name": name, "buffer": self.buffer.decode(), "dims": self.dims[:self.rank],
+                "strides_bytes": self.strides_bytes[:self.rank - 1], "box": self.box[:self.rank],
+                "swizzle_bytes": self.swizzle_bytes, "l2_promotion_bytes": self.l2_promotion_bytes}
+
+
+class Symbol(ctypes.Structure):
+    _fields_ = [("variable", _TEXT), ("binary", _POINTER), ("binary_bytes", _SIZE), ("buffer", Arg)]
+
+
 def _load():
     path = os.environ.get("TUNE_LIBRARY") or pathlib.Path(os.environ["TUNE_BIN"]).parent / "lib/libtune.so"
     library = ctypes.CDLL(str(path))
@@ -56,7 +87,12 @@ def _load():
     library.tune_best.argtypes = [_POINTER, _POINTER, _POINTER]
     library.tune_explain.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_artifact.argtypes = [_POINTER, _TEXT, _POINTER, _POINTER]
-    for name in ("close", "answer_free", "free"):
+    library.tune_program_open.argtypes = [_POINTER, _TEXT, _POINTER]
+    for name in ("step", "symbol"):
+        getattr(library, f"tune_program_{name}").argtypes = [_POINTER, _SIZE, _POINTER]
+    for name in ("arg", "zero"):
+        getattr(library, f"tune_program_{name}").argtypes = [_POINTER, _SIZE, _SIZE, _POINTER]
+    for name in ("close", "answer_free", "free", "program_close"):
         getattr(library, f"tune_{name}").argtypes = [_POINTER]
     for name in ("param", "dim"):
         getattr(library, f"tune_answer_{name}").argtypes = [_POINTER, _SIZE, _POINTER]
@@ -162,3 +198,30 @@ class Client:
             return ctypes.string_at(data, size.value)
         finally:
             LIBRARY.tune_free(data)
+
+    def program(self, digest):
+        """(steps, symbols), as the artifact's file has them, with each one's binary."""
+        handle = ctypes.c_void_p()
+        _check(LIBRARY.tune_program_open(self._handle, digest.encode(), ctypes.byref(handle)))
+        try:
+            steps, symbols, step, symbol = [], [], Step(), Symbol()
+            while LIBRARY.tune_program_step(handle, len(steps), ctypes.byref(step)) == OK:
+                args, index = {"arg": [], "zero": []}, len(steps)
+                for name, count in (("arg", step.arg_count), ("zero", step.zero_count)):
+                    for i in range(count):
+                        arg = Arg()
+                        _check(getattr(LIBRARY, f"tune_program_{name}")(handle, index, i, ctypes.byref(arg)))
+                        args[name].append(arg.facts())
+                    assert getattr(LIBRARY, f"tune_program_{name}")(handle, index, count, ctypes.byref(Arg())) == NOT_FOUND
+                steps.append({"entry": step.entry.decode(), "grid": step.grid[:], "block": step.block[:],
+                              "cluster": step.cluster[:], "shared_bytes": step.shared_bytes,
+                              "cooperative": bool(step.cooperative),
+                              "programmatic_dependent_launch": bool(step.programmatic_dependent_launch),
+                              "args": args["arg"], "zero": args["zero"],
+                              "binary": ctypes.string_at(step.binary, step.binary_bytes)})
+            while LIBRARY.tune_program_symbol(handle, len(symbols), ctypes.byref(symbol)) == OK:
+                symbols.append({"variable": symbol.variable.decode(), "buffer": symbol.buffer.facts(),
+                                "binary": ctypes.string_at(symbol.binary, symbol.binary_bytes)})
+            return steps, symbols
+        finally:
+            LIBRARY.tune_program_close(handle)

@@ -240,6 +240,68 @@ class ParityTest(kit.PackageTest):
             client.artifact(digest)
         self.assertEqual(caught.exception.status, libtune.NOT_FOUND)
 
+    def put_artifact(self, **changes):
+        """Into the folder beside the snapshot; its digest."""
+        buffer = {"kind": "buffer", "name": "x", "dtype": "bf16", "count": 4096, "role": "input"}
+        scratch = {**buffer, "name": "sums", "dtype": "f32", "count": 8, "role": "scratch"}
+        scalars = [{"kind": "scalar", "name": name, "dtype": dtype, "value": value} for name, dtype, value in (
+            ("n", "i64", -(1 << 40)), ("m", "i32", -7), ("u", "u8", 200), ("a", "f32", 0.1), ("b", "f64", 3), ("c", "i8", True))]
+        tiles = {"kind": "tensor_map", "name": "map", "buffer": "x", "dims": [64, 64], "strides_bytes": [128],
+                 "box": [64, 8], "swizzle_bytes": 128, "l2_promotion_bytes": 256}
+        step = {"entry": "first", "unit": 0, "grid": [7, 2, 1], "block": [128, 1, 1], "cluster": [2, 1, 1],
+                "shared_bytes": 70000, "cooperative": False, "programmatic_dependent_launch": True,
+                "args": [buffer, *scalars, tiles, scratch], "zero": [scratch]}
+        facts = {"format": "tunectl artifact", "version": 1, "kernel": "scale", "kernel_hash": "ab", "target": "sm_90a",
+                 "device": kit.H200, "compiler": "NVRTC", "dtype": "bf16", "dims": {"n": 1}, "config": {},
+                 "steps": [step, {**step, "entry": "second", "unit": 1, "args": [], "zero": [], "cooperative": True}],
+                 "symbols": [{"variable": "table", "unit": 1, "buffer": scratch}],
+                 "binary_bytes": [5, 300], **changes}
+        data = json.dumps(facts).encode() + b"\n" + b"\0ELF1" + bytes(range(256)) + b"." * 44
+        digest = kit.digest_of(data)
+        self.put(kit.snapshot_bytes([kit.record(1)]))
+        folder = self.path / "state/snapshots/artifacts"
+        folder.mkdir(mode=0o755, exist_ok=True)
+        (folder / (digest.replace(":", "-") + ".artifact")).write_bytes(data)
+        return digest, data
+
+    def test_a_program_is_what_python_launches(self):
+        from tunectl import _artifact, _program
+
+        digest, data = self.put_artifact()
+        artifact = _artifact.parse(data, digest)
+        steps, symbols = libtune.Client().program(digest)
+        layout = _program.Layout(artifact, {"x": "bf16"})
+        values = [value for _, value in layout.constants]
+        self.assertEqual(len(steps), 2)
+        for step, wanted in zip(steps, artifact.facts["steps"]):
+            for name in ("entry", "grid", "block", "cluster", "shared_bytes", "cooperative",
+                         "programmatic_dependent_launch", "zero"):
+                self.assertEqual(step[name], wanted[name], name)
+            self.assertEqual(step["binary"], artifact.binaries[wanted["unit"]])
+            self.assertEqual(step["args"], [{**arg, "value": values.pop(0)} if arg["kind"] == "scalar" else arg
+                                            for arg in wanted["args"]])
+        self.assertEqual(values, [])
+        symbol = artifact.facts["symbols"][0]
+        self.assertEqual(symbols, [{"variable": "table", "buffer": symbol["buffer"], "binary": artifact.binaries[1]}])
+
+    def test_what_is_no_program_is_refused_by_both(self):
+        from tunectl import _artifact
+
+        step = {"entry": "k", "unit": 0, "grid": [1, 1, 1], "block": [1, 1, 1], "cluster": [1, 1, 1],
+                "shared_bytes": 0, "cooperative": False, "programmatic_dependent_launch": False, "args": [], "zero": []}
+        for changes in ({"version": 2}, {"format": "x"}, {"steps": []}, {"steps": [7]}, {"binary_bytes": [1]},
+                        {"binary_bytes": "x"}, {"binary_bytes": [-1, 306]}, {"binary_bytes": [1 << 62, 1 << 62]},
+                        {"steps": [{**step, "unit": 9}]}, {"steps": [{**step, "grid": [1, 1]}]},
+                        {"steps": [{**step, "grid": [-1, 1, 1]}]}, {"steps": [{**step, "args": [{"kind": "x"}]}]},
+                        {"symbols": [{}]}):
+            with self.subTest(changes):
+                digest, data = self.put_artifact(**changes)
+                with self.assertRaises(_artifact.ArtifactError):
+                    _artifact.parse(data, digest)
+                with self.assertRaisesRegex(libtune.Failed, "it is no artifact") as caught:
+                    libtune.Client().program(digest)
+                self.assertEqual(caught.exception.status, libtune.INVALID_ARGUMENT)
+
     def a_program(self, text):
         """In the place of what asks the daemon, and somebody who listens."""
         program = self.path / "fetch"

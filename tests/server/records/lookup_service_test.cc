@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Look-ups and their misses over a real server, on the CPU device.
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "server/server.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/record.grpc.pb.h"
@@ -19,6 +23,9 @@ class LookupServiceTest : public testing::Test {
   static void SetUpTestSuite() {
     (void)StartLog("error", LogFormat::kText);
     dir_ = new TempDir();
+    StartServer();
+  }
+  static void StartServer() {
     server_ = Server::Start({.state_dir = dir_->path() + "/state",
                              .addresses = {"unix:" + dir_->path() + "/d.sock"},
                              .worker_dir = TUNE_BIN_DIR})
@@ -27,9 +34,12 @@ class LookupServiceTest : public testing::Test {
     stubs_ = new Stubs(grpc::CreateChannel(server_->addresses().front(),
                                            grpc::InsecureChannelCredentials()));
   }
-  static void TearDownTestSuite() {
+  static void StopServer() {
     delete stubs_;
     delete server_;
+  }
+  static void TearDownTestSuite() {
+    StopServer();
     delete dir_;
   }
 
@@ -65,6 +75,18 @@ class LookupServiceTest : public testing::Test {
     return response.misses_size() == 1 ? response.misses(0) : v1::RecordedMiss();
   }
 
+  // As if the job had ended then.
+  static void LongAgo(int64_t job_id) {
+    sqlite3* store = nullptr;
+    ASSERT_EQ(sqlite3_open((dir_->path() + "/state/tune.db").c_str(), &store), SQLITE_OK);
+    sqlite3_busy_timeout(store, 10'000);
+    const std::string change = absl::StrCat(
+        "UPDATE job SET started_unix_ms = 1, finished_unix_ms = 2 WHERE id = ", job_id);
+    EXPECT_EQ(sqlite3_exec(store, change.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(store);
+    sqlite3_close(store);
+  }
+
   static inline TempDir* dir_ = nullptr;
   static inline Server* server_ = nullptr;
   static inline Stubs* stubs_ = nullptr;
@@ -91,11 +113,17 @@ TEST_F(LookupServiceTest, AMissIsTunedInTheBackgroundOnceHoweverManyMissIt) {
   }
   EXPECT_EQ(queued, 1);
   ASSERT_GT(misses[0].sweep_id(), 0);
+  // A question that is asked again has the same answer, until there is a better one.
+  const v1::LookupResponse first = Lookup(3333);
+  EXPECT_EQ(first.match(), v1::MATCH_NEAREST) << first.reason();
 
   const v1::Sweep done = AwaitEnd(*stubs_->sweeps, misses[0].sweep_id());
   ASSERT_EQ(done.state(), v1::JOB_STATE_DONE) << done.message();
   EXPECT_EQ(done.priority(), v1::JOB_PRIORITY_BACKGROUND);
-  EXPECT_EQ(Lookup(3333).match(), v1::MATCH_EXACT);
+  const v1::LookupResponse better = Lookup(3333);
+  EXPECT_EQ(better.match(), v1::MATCH_EXACT);
+  EXPECT_GT(better.snapshot_id(), first.snapshot_id());
+  EXPECT_EQ(Lookup(3333).SerializeAsString(), better.SerializeAsString());
   EXPECT_EQ(record().note(), "already tuned");
 
   question.set_device("NVIDIA H200");
@@ -103,6 +131,33 @@ TEST_F(LookupServiceTest, AMissIsTunedInTheBackgroundOnceHoweverManyMissIt) {
       << record().note();
   question.set_kernel_name("no_such");
   EXPECT_NE(record().note().find("no kernel 'no_such'"), std::string::npos);
+}
+
+TEST_F(LookupServiceTest, AMissThatLeftNoRecordIsTriedAgainAfterAPause) {
+  v1::RecordMissesRequest request;
+  request.add_questions()->set_kernel_name("add");
+  request.mutable_questions(0)->set_device("cpu");
+  (*request.mutable_questions(0)->mutable_dims())["n"] = 5555;
+  const v1::RecordedMiss miss = RecordMiss(request);
+  ASSERT_EQ(miss.note(), "queued");
+  v1::CancelSweepRequest cancel;
+  cancel.set_sweep_id(miss.sweep_id());
+  v1::Sweep sweep;
+  ASSERT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
+  const v1::RecordedMiss rests = RecordMiss(request);
+  EXPECT_EQ(rests.sweep_id(), miss.sweep_id());
+  EXPECT_NE(rests.note().find("left no record; whoever misses it after"), std::string::npos)
+      << rests.note();
+
+  StopServer();
+  LongAgo(sweep.job_id());
+  StartServer();
+  const v1::RecordedMiss again = RecordMiss(request);
+  EXPECT_EQ(again.note(), "queued");
+  EXPECT_GT(again.sweep_id(), miss.sweep_id());
+  EXPECT_EQ(RecordMiss(request).note(), "already queued");
+  cancel.set_sweep_id(again.sweep_id());
+  EXPECT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
 }
 
 TEST_F(LookupServiceTest, AnAnswerSaysWhatItIsExpectedToLoseAndWhatItLaunches) {
@@ -142,6 +197,24 @@ TEST_F(LookupServiceTest, AnAnswerSaysWhatItIsExpectedToLoseAndWhatItLaunches) {
   EXPECT_EQ(answers.outcomes(1).answer().reason(), between.reason());
   EXPECT_FALSE(answers.outcomes(2).has_answer());
   EXPECT_NE(answers.outcomes(2).error().find("no exact record: nearest"), std::string::npos);
+}
+
+TEST_F(LookupServiceTest, WhatIsNoQuestionIsRefused) {
+  grpc::GenericStub stub(grpc::CreateChannel(server_->addresses().front(),
+                                             grpc::InsecureChannelCredentials()));
+  const grpc::Slice garbage("\xff\xff\xff\xff");
+  const grpc::ByteBuffer request(&garbage, 1);
+  grpc::ByteBuffer response;
+  grpc::ClientContext context;
+  absl::Notification done;
+  grpc::Status status;
+  stub.UnaryCall(&context, "/tune.v1.RecordService/Lookup", {}, &request, &response,
+                 [&](grpc::Status ended) {
+                   status = std::move(ended);
+                   done.Notify();
+                 });
+  ASSERT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(10)));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
 }
 
 }  // namespace

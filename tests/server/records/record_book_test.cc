@@ -167,5 +167,17 @@ TEST_F(RecordBookTest, AnIndexThatIsNotOfThisStoreIsMadeAgain) {
   EXPECT_EQ(Threads(*Open(), 64), 2);
 }
 
+// Whoever keeps an answer asks with its version whether it still is one.
+TEST_F(RecordBookTest, TheVersionChangesWithTheRecordsAndWithTheDevices) {
+  const auto book = Open();
+  uint64_t before = book->version();
+  EXPECT_EQ(book->version(), before);
+  ASSERT_TRUE(book->Publish(Measured(64, 2)).ok());
+  EXPECT_NE(book->version(), before);
+  before = book->version();
+  workers_->devices().front()->Open().IgnoreError();
+  EXPECT_NE(book->version(), before) << "its name is known now, or why it cannot be used";
+}
+
 }  // namespace
 }  // namespace tune::server

@@ -80,7 +80,7 @@ TEST_F(WarmStartTest, TheNearestShapeComesFirstAndTheSameKeyNever) {
   Add(Key(2048), 64, 30);
   Add(Key(2048), 128, 20);
   Add(Key(2048), 256, 0);
-  auto warm_start = GatherWarmStart(*store_, *kernel_, Key(1024), 100);
+  auto warm_start = GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 100);
   ASSERT_TRUE(warm_start.ok()) << warm_start.status();
   ASSERT_EQ(warm_start->sources.size(), 2u);
   EXPECT_THAT(warm_start->sources[0], HasSubstr("n=2048"));
@@ -93,17 +93,17 @@ TEST_F(WarmStartTest, TheNearestShapeComesFirstAndTheSameKeyNever) {
   EXPECT_EQ(warm_start->prior[2].outcome, Outcome::kLaunchFailed);
   EXPECT_EQ(warm_start->prior[3].source, 1u);
   EXPECT_GT(warm_start->prior[0].weight, warm_start->prior[3].weight);
-  auto little = GatherWarmStart(*store_, *kernel_, Key(1024), 2);
+  auto little = GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 2);
   ASSERT_TRUE(little.ok());
   EXPECT_EQ(little->prior.size(), 2u);
 }
 
 TEST_F(WarmStartTest, NothingIsNothing) {
-  auto warm_start = GatherWarmStart(*store_, *kernel_, Key(1024), 100);
+  auto warm_start = GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 100);
   ASSERT_TRUE(warm_start.ok());
   EXPECT_TRUE(warm_start->prior.empty());
   Add(Key(2048), 64, 0);  // failures alone teach nothing that could be relative to a best
-  EXPECT_TRUE(GatherWarmStart(*store_, *kernel_, Key(1024), 100)->sources.empty());
+  EXPECT_TRUE(GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 100)->sources.empty());
 }
 
 TEST_F(WarmStartTest, TrustFallsWithEveryDifference) {
@@ -142,6 +142,24 @@ TEST(WarmStartFromProtoTest, ChecksWhatClientsSend) {
   EXPECT_EQ(ToText(warm_start->prior[0].config), "THREADS=64");
   for (size_t i = 0; i < kPriorObservationsMax; ++i) *source.add_observations() = observation;
   EXPECT_THAT(FromProto(prior).status().message(), HasSubstr("at most 5000"));
+}
+
+// A colleague's private kernel of the same name says nothing about the catalogue's.
+TEST_F(WarmStartTest, ANameSpaceStartsFromItsOwn) {
+  Add(Key(2048), 64, 30);
+  const auto private_sweep = store_->AddSweep({.kernel_hash = "hash",
+                                               .name_space = "alice",
+                                               .kernel_name = "alice/copy",
+                                               .target = "sm_90a"});
+  ASSERT_TRUE(private_sweep.ok()) << private_sweep.status();
+  sweep_id_ = private_sweep->id;
+  Add(Key(4096), 128, 50);
+  const auto sources = [&](const std::string& name) {
+    return GatherWarmStart(*store_, name, *kernel_, Key(1024), 100)->sources;
+  };
+  EXPECT_THAT(sources("copy"), testing::ElementsAre(HasSubstr("n=2048")));
+  EXPECT_THAT(sources("alice/copy"), testing::ElementsAre(HasSubstr("n=4096")));
+  EXPECT_THAT(sources("bob/copy"), testing::IsEmpty());
 }
 
 }  // namespace

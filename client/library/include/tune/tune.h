@@ -14,9 +14,9 @@
  *   tune_close(client);
  *
  * A client is a snapshot: a set of records that never changes, named by the SHA-256 of its file. It
- * is found once, by tune_open; no later call but tune_artifact waits for anybody. Nothing fails
- * because a daemon is away: the answer is then a default and says so. docs/training-jobs.md of the
- * project is the guide.
+ * is found once, by tune_open; no later call waits for anybody but tune_artifact and
+ * tune_program_open. Nothing fails because a daemon is away: the answer is then a default and says
+ * so. docs/training-jobs.md of the project is the guide.
  *
  * Every function is thread-safe, takes no lock that another thread or a forked parent could hold,
  * and throws nothing. Texts are UTF-8, end with a zero, are never NULL unless that is said, and
@@ -206,6 +206,75 @@ TUNE_API const char* tune_answer_source(const tune_answer* answer);
  * and its bytes have the digest. TUNE_NOT_FOUND: it is nowhere to be had. `data` for tune_free. */
 TUNE_API tune_status tune_artifact(const tune_client* client, const char* digest, void** data,
                                    size_t* bytes);
+
+/* ---- A program: an artifact's launches ---- */
+
+/* What an artifact's file says of its launches, one step after the other, for cuModuleLoadData and
+ * cuLaunchKernelEx (or dlopen, on the CPU device). Immutable; what it gives lives as long as it. */
+typedef struct tune_program tune_program;
+
+/* Gets the artifact, as tune_artifact, and reads it. TUNE_INVALID_ARGUMENT: it is of another
+ * version. */
+TUNE_API tune_status tune_program_open(const tune_client* client, const char* digest,
+                                       tune_program** program);
+TUNE_API void tune_program_close(tune_program* program); /* NULL is fine */
+
+typedef struct tune_step {
+  const char* entry;  /* the kernel, as the binary calls it */
+  const void* binary; /* a cubin, PTX or shared object, and a zero byte. Steps may share it */
+  size_t binary_bytes;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t cluster[3];
+  uint32_t shared_bytes; /* dynamic; above 48 KiB the function's attribute must allow it */
+  int cooperative;
+  int programmatic_dependent_launch;
+  size_t arg_count;  /* of parameters */
+  size_t zero_count; /* of buffers that are set to zero before the launch */
+} tune_step;
+/* TUNE_NOT_FOUND: there is none of that index. */
+TUNE_API tune_status tune_program_step(const tune_program* program, size_t index, tune_step* step);
+
+typedef enum tune_arg_kind {
+  TUNE_ARG_BUFFER = 1, /* the parameter is a pointer */
+  TUNE_ARG_SCALAR = 2,
+  TUNE_ARG_TENSOR_MAP = 3 /* the parameter is a CUtensorMap */
+} tune_arg_kind;
+typedef struct tune_arg {
+  tune_arg_kind kind;
+  const char* name;
+  const char* dtype; /* "" for a tensor map: its buffer's */
+  /* A buffer. */
+  const char* role; /* "input", "output", "inout"; "scratch" is the caller's to allocate */
+  int64_t count;    /* of elements */
+  /* A scalar, as the kernel takes it. */
+  const void* value;
+  size_t value_bytes;
+  /* A tensor map, as cuTensorMapEncodeTiled takes it; strides of all dims but the first. */
+  const char* buffer;
+  size_t rank;
+  const uint64_t* dims;
+  const uint64_t* strides_bytes;
+  const uint64_t* box;
+  int64_t swizzle_bytes; /* 0: none */
+  int64_t l2_promotion_bytes;
+} tune_arg;
+/* The parameters of a step, in their order. */
+TUNE_API tune_status tune_program_arg(const tune_program* program, size_t step, size_t index,
+                                      tune_arg* arg);
+/* The buffers that are set to zero before a step. */
+TUNE_API tune_status tune_program_zero(const tune_program* program, size_t step, size_t index,
+                                       tune_arg* arg);
+
+/* A variable that is set before the first launch. */
+typedef struct tune_symbol {
+  const char* variable; /* as the binary calls it, for cuModuleGetGlobal */
+  const void* binary;
+  size_t binary_bytes;
+  tune_arg buffer; /* whose bytes it gets */
+} tune_symbol;
+TUNE_API tune_status tune_program_symbol(const tune_program* program, size_t index,
+                                         tune_symbol* symbol);
 
 TUNE_API void tune_free(void* memory);
 

@@ -95,6 +95,12 @@ struct Question {
   bool require_exact = false;
 };
 
+struct ProgramCloser {
+  void operator()(const tune_program* program) const {
+    tune_program_close(const_cast<tune_program*>(program));
+  }
+};
+
 // A snapshot and its answers. Thread-safe.
 class Client {
  public:
@@ -137,6 +143,12 @@ class Client {
     Check(tune_artifact(get(), digest.c_str(), &data, &bytes));
     const std::unique_ptr<void, decltype(&tune_free)> owned(data, tune_free);
     return std::string(static_cast<const char*>(data), bytes);
+  }
+  // The same, read: its launches, by tune_program_step and tune_program_arg.
+  std::unique_ptr<const tune_program, ProgramCloser> Program(const std::string& digest) const {
+    tune_program* program = nullptr;
+    Check(tune_program_open(get(), digest.c_str(), &program));
+    return std::unique_ptr<const tune_program, ProgramCloser>(program);
   }
   const tune_client* get() const { return client_.get(); }
 

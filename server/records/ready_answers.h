@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers as bytes, by the bytes of their questions: all ranks of a job ask the same, and only the
+// first makes the daemon think.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class ReadyAnswers {
+ public:
+  static constexpr size_t kBytesMax = size_t{16} << 20;     // in all
+  static constexpr size_t kAnswerBytesMax = size_t{64} << 10;  // with its question
+
+  // What was kept at the same version of what is known; nothing at another.
+  std::optional<grpc::ByteBuffer> Find(absl::string_view question, uint64_t version) const;
+  // REQUIRES: the answer is one of `version`, or of a later one. Of another version than before,
+  // or one too many, and all others are forgotten.
+  void Keep(absl::string_view question, uint64_t version, const grpc::ByteBuffer& answer);
+
+  size_t count() const;
+
+ private:
+  using Answers = absl::flat_hash_map<std::string, grpc::ByteBuffer>;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  uint64_t version_ = 0;
+  size_t bytes_ = 0;
+  Answers answers_;
+};
+
+}  // namespace tune::server
