@@ -191,6 +191,7 @@ class Import(EndToEnd):
         done = self.run_tunectl("import", "matmul.py", "--folder", "out")
         self.assertNotIn("left to write", done.stderr)
         spec = (self.path / "out/matmul.textproto").read_text()
+        self.assertIn("note: dim problem_size_y: matmul.h:1 has its 256, so a CPU gets no smaller one", done.stderr)
         self.assertIn('headers: "matmul.h"', spec)
         self.assertIn('grid: "ceil_div(problem_size_y, block_size_x * tile)"', spec)
         self.assertIn('shape: "problem_size_x" shape: "problem_size_y"', spec)
