@@ -35,8 +35,9 @@ class Function:
         self.defaults = {a.arg for a in with_default}
 
     def decorator(self, name):
-        return next((d for d in self.node.decorator_list
-                     if isinstance(d, ast.Call) and last_name(d) == name), None)
+        """A library's own one round it, such as @cached_autotune, is taken for it."""
+        return next((d for d in self.node.decorator_list if isinstance(d, ast.Call)
+                     and (last_name(d) == name or last_name(d).endswith("_" + name))), None)
 
     def kept(self):
         """Of the decorators: what caches or prints is the script's affair."""

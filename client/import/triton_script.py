@@ -282,7 +282,7 @@ def names_in(node):
 
 
 def is_triton(text):
-    return re.search(r"^\s*@(triton\.)?autotune\b", text, re.MULTILINE) is not None
+    return re.search(r"^\s*@(\w+\.)*(\w+_)?autotune\b", text, re.MULTILINE) is not None
 
 
 def run(path, text, wanted):

@@ -254,7 +254,7 @@ def product(left, right, group=8):
 # As libraries write them: what a call leaves out is None, and decides.
 TRITON_LIBRARY = """
 import torch, triton, triton.language as tl
-from somewhere import cached, describe
+from somewhere import cached, cached_autotune, describe
 try:
     from triton.language.extra.libdevice import rsqrt
 except ModuleNotFoundError:
@@ -265,7 +265,7 @@ def unused(x):
     return describe(x)
 
 @triton.heuristics({"HAS_OFFSETS": lambda args: args["offsets"] is not None})
-@triton.autotune([triton.Config({}, num_warps=w) for w in [2, 4]], key=["N"], **cached)
+@cached_autotune([triton.Config({}, num_warps=w) for w in [2, 4]], key=["N"], **cached)
 @triton.jit(do_not_specialize=["N"], launch_metadata=describe)
 def norm(x, y, rstd, offsets, eps, N, BLOCK: tl.constexpr, HAS_OFFSETS: tl.constexpr):
     at = tl.arange(0, BLOCK)
