@@ -8,6 +8,7 @@ is all that a daemon acknowledged there after kill -9. The tests run short forms
 import concurrent.futures
 import contextlib
 import logging
+import multiprocessing
 import os
 import pathlib
 import random
@@ -25,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "client/python/src"), str(ROOT / "tests/client/python")]
 DEADLINE = 0.25
 KERNEL = "endurance"
+DONE, ENDED = 3, (3, 4, 5)  # JobState: done; done, cancelled, failed
 SPEC = """name: "endurance"
 summary: "y = 3 x"
 source: "scale.cu"
@@ -58,6 +60,19 @@ def spread(values):
     return {"median": statistics.median(values), "low": min(values), "high": max(values), "count": len(values)}
 
 
+def until_interrupted(count):
+    """range(count), which Ctrl-C ends early: what was measured by then counts."""
+    stopped = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: stopped.set())
+    try:
+        for i in range(count):
+            if stopped.is_set():
+                return
+            yield i
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def use_messages_of(build):
     os.environ.setdefault("TUNE_PROTO_SET", str(pathlib.Path(build) / "python/tune.protoset"))
 
@@ -74,10 +89,9 @@ class Submitter:
                                                    files={"scale.cu": SOURCE})
 
     def submit(self, key="", **fields):
-        budget = fields.pop("budget", {"seconds": 3600})
-        return self.connection.call("SweepService", "SubmitSweep", kernel_source=self.source, device="cpu",
-                                    strategy="exhaustive", cache_mode=2, fresh=True, budget=budget,
-                                    idempotency_key=key, **fields).id
+        request = {"strategy": "exhaustive", "budget": {"seconds": 3600}, **fields}
+        return self.connection.call("SweepService", "SubmitSweep", kernel_source=self.source, device="cpu", cache_mode=2,
+                                    fresh=True, idempotency_key=key, **request).id
 
     def cancel(self, sweep):
         return self.connection.call("SweepService", "CancelSweep", sweep_id=sweep)
@@ -166,74 +180,111 @@ def half_open(connection):
     time.sleep(2)
 
 
-def fault_kinds(folder, real_tls_address, port):
-    """Of each fault: the address that a job asks, and what is there then."""
-    path = f"unix:{folder}/d.sock"
-    dead = socket.socket(socket.AF_UNIX)
-    dead.bind(f"{folder}/dead.sock")
-    dead.close()
-    tcp = f"127.0.0.1:{port}"
-    return {
-        "no socket": (path, contextlib.nullcontext()),
-        "daemon dead": (f"unix:{folder}/dead.sock", contextlib.nullcontext()),
-        "port closed": (tcp, contextlib.nullcontext()),
-        "black hole": ("10.255.255.1:7878", contextlib.nullcontext()),
-        "nobody accepts": (path, impostor(path, None)),
-        "silent": (path, impostor(path, silent)),
-        "silent, TCP": (tcp, impostor(tcp, silent)),
-        "garbage": (path, impostor(path, garbage)),
-        "garbage, TCP": (tcp, impostor(tcp, garbage)),
-        "greets, then silent": (path, impostor(path, greets)),
-        "slow": (path, impostor(path, slow)),
-        "half-open": (path, impostor(path, half_open)),
-        # One that another authority signed. A token that has expired comes here once daemons take tokens.
-        "wrong certificate": (real_tls_address, contextlib.nullcontext()),
-    }
+def token_that_has_ended(build, state, path):
+    """A reader's, in a file of its own, of a daemon that is not there."""
+    environ = {**os.environ, "TUNE_STATE_DIR": str(state), "XDG_RUNTIME_DIR": str(state)}
+    environ.pop("TUNE_ADDRESS", None)
+    subprocess.run([str(build / "bin/tunectl"), "token", "create", "job", "--role", "reader", "--out", str(path)],
+                   env=environ, check=True, capture_output=True)
+    with contextlib.closing(sqlite3.connect(f"{state}/tune.db")) as store:
+        store.execute("UPDATE token SET expires_unix_ms = created_unix_ms")
+        store.commit()
+
+
+class FaultTrials:
+    """Starts of a job beside each fault, with a snapshot in the node's cache."""
+
+    def __init__(self, build, folder):
+        import kit
+        import service
+
+        self.folder, self.kit = pathlib.Path(folder), kit
+        places = {}
+        for name in ("right", "wrong"):
+            (self.folder / name).mkdir(parents=True)
+            places[name] = service.certificates(self.folder / name, service.ELLIPTIC)
+        token = self.folder / "job.token"
+        token_that_has_ended(build, self.folder / "state-right", token)
+        self.daemons = {name: service.Daemon(build, self.folder / f"state-{name}", "--tls-cert", files["daemon.pem"],
+                                             "--tls-key", files["daemon.key"],
+                                             address=f"localhost:{service.free_port()}")
+                        for name, files in places.items()}
+        self.free_port, self.wait_for_listener = service.free_port(), service.wait_for_listener
+        self.token = {"TUNE_TOKEN_FILE": str(token)}
+        self.data = kit.snapshot_bytes([kit.record(1)])
+        self.digest = kit.digest_of(self.data)
+        os.environ.update({"TUNE_STATE_DIR": f"{self.folder}/none", "TUNE_CACHE_DIR": f"{self.folder}/cache",
+                           "TUNE_TLS_CA": str(places["right"]["ca.pem"]), "XDG_CONFIG_HOME": str(self.folder)})
+        use_messages_of(build)
+
+    def kinds(self):
+        """Of each fault: the address that a job asks, what is there then, and the job's environment."""
+        path, tcp, nothing = f"unix:{self.folder}/d.sock", f"127.0.0.1:{self.free_port}", contextlib.nullcontext()
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(f"{self.folder}/dead.sock")
+        return {
+            "no socket": (path, nothing, {}),
+            "daemon dead": (f"unix:{self.folder}/dead.sock", nothing, {}),
+            "port closed": (tcp, nothing, {}),
+            "black hole": ("10.255.255.1:7878", nothing, {}),
+            "nobody accepts": (path, impostor(path, None), {}),
+            "silent": (path, impostor(path, silent), {}),
+            "silent, TCP": (tcp, impostor(tcp, silent), {}),
+            "garbage": (path, impostor(path, garbage), {}),
+            "garbage, TCP": (tcp, impostor(tcp, garbage), {}),
+            "greets, then silent": (path, impostor(path, greets), {}),
+            "slow": (path, impostor(path, slow), {}),
+            "half-open": (path, impostor(path, half_open), {}),
+            "wrong certificate": (self.daemons["wrong"].address, nothing, {}),  # that another authority signed
+            "expired token": (self.daemons["right"].address, nothing, self.token),
+        }
+
+    def start(self, snapshot, address, row):
+        """One start of a job: the seconds until it has its snapshot, whether its answer is right."""
+        import tunectl
+
+        began = time.monotonic()
+        try:
+            client = tunectl.open(snapshot, deadline=DEADLINE, address=address)
+            row["pinned" if snapshot else "stale"].append(time.monotonic() - began)
+            answer = client.best("scale", n=4096, device=self.kit.H200)
+            row["wrong"] += (client.digest, answer.match, answer["THREADS"]) != (self.digest, "exact", 128)
+        except Exception as error:  # any is one too many
+            row["exceptions"].append(repr(error))
+
+    def beside(self, kind, rounds):
+        """Starts beside one fault: some that pin the snapshot, some for which it has gone stale, so that they ask."""
+        from tunectl import _sources
+
+        address, there, environ = kind
+        row = {"pinned": [], "stale": [], "wrong": 0, "exceptions": []}
+        _sources.NodeCache(f"{self.folder}/cache", address).keep(self.digest, self.data, newest=True)
+        for latest in (self.folder / "cache/snapshots").glob("latest-*"):
+            os.utime(latest, (1, 1))  # too old to be taken unasked
+        os.environ.update(environ)
+        with there:
+            for _ in range(rounds):
+                self.start(self.digest, address, row)
+                self.start(None, address, row)
+        for name in environ:
+            del os.environ[name]
+        return row
+
+    def run(self, rounds):
+        """By fault."""
+        with contextlib.ExitStack() as stack:
+            for daemon in self.daemons.values():
+                stack.enter_context(daemon)
+                self.wait_for_listener(daemon)
+            return {name: self.beside(kind, rounds) for name, kind in self.kinds().items()}
 
 
 def faults(bench):
     """A job's start beside each fault, with a pinned snapshot in the node's cache and with one gone stale."""
-    import kit
-    import service
-    import tunectl
-    from tunectl import _sources
-
     logging.getLogger("tunectl").setLevel(logging.CRITICAL)
-    folder = bench.folder / "faults"
-    folder.mkdir()
-    for name in ("right", "wrong"):
-        (folder / name).mkdir()
-        service.certificates(folder / name)
-    port, tls_port = service.free_port(), service.free_port()
-    daemon = service.Daemon(bench.build, folder / "state", "--tls-cert", folder / "wrong/daemon.pem", "--tls-key",
-                            folder / "wrong/daemon.key", address=f"localhost:{tls_port}")
-    data = kit.snapshot_bytes([kit.record(1)])
-    digest = kit.digest_of(data)
-    os.environ.update({"TUNE_STATE_DIR": f"{folder}/none", "TUNE_CACHE_DIR": f"{folder}/cache",
-                       "TUNE_TLS_CA": f"{folder}/right/ca.pem"})
-    use_messages_of(bench.build)
-    rows = {}
-    with daemon:
-        service.wait_for_listener(daemon)
-        for name, (address, there) in fault_kinds(folder, daemon.address, port).items():
-            cache = _sources.NodeCache(f"{folder}/cache", address)
-            cache.keep(digest, data, newest=True)
-            for latest in (folder / "cache/snapshots").glob("latest-*"):
-                os.utime(latest, (1, 1))  # too old to be taken unasked
-            pinned, stale, wrong, exceptions = [], [], 0, []
-            with there:
-                for _ in range(10):
-                    for snapshot, seconds in ((digest, pinned), (None, stale)):
-                        began = time.monotonic()
-                        try:
-                            client = tunectl.open(snapshot, deadline=DEADLINE, address=address)
-                            seconds.append(time.monotonic() - began)
-                            answer = client.best("scale", n=4096, device=kit.H200)
-                            wrong += (client.digest, answer.match, answer["THREADS"]) != (digest, "exact", 128)
-                        except Exception as error:  # any is one too many
-                            exceptions.append(repr(error))
-            rows[name] = {"pinned_seconds": spread(pinned), "stale_seconds": spread(stale),
-                          "wrong_answers": wrong, "exceptions": exceptions}
+    rows = {name: {"pinned_seconds": spread(row["pinned"]), "stale_seconds": spread(row["stale"]),
+                   "wrong_answers": row["wrong"], "exceptions": row["exceptions"]}
+            for name, row in FaultTrials(bench.build, bench.folder / "faults").run(10).items()}
     worst = max(row["stale_seconds"]["median"] for row in rows.values())
     figure = {"deadline_seconds": DEADLINE, "faults": rows}
     return figure, (f"{len(rows)} faults: a start takes {worst * 1e3:.0f} ms at worst (median; goal 250), pinned "
@@ -317,7 +368,7 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
     ledger, damaged, starts = Ledger(), [], []
     daemon = service.Daemon(build, state, "--job-deaths", 1000)
     try:
-        for trial in range(trials):
+        for trial in until_interrupted(trials):
             began = time.monotonic()
             daemon.start()
             serving(daemon) if serving else service.wait_for_listener(daemon)
@@ -338,10 +389,11 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
             until.set()
             for thread in threads:
                 thread.join(timeout=30)
-            if (trial + 1) % check_every == 0 or trial + 1 == trials:
+            if (trial + 1) % check_every == 0:
                 damaged += ledger.check(f"{state}/tune.db")
     finally:
         daemon.kill(signal.SIGKILL)
+    damaged += ledger.check(f"{state}/tune.db")
     return ledger, damaged, starts
 
 
@@ -354,13 +406,21 @@ def kills(bench):
             shutil.copy(bench.state() / name, state / name)
     import service
 
-    with service.Daemon(bench.build, state) as daemon:  # once, as it is when it is killed the next time
+    with service.Daemon(bench.build, state) as daemon:  # once, until it has the index that the next one opens
         bench.until_answered(daemon)
-        time.sleep(bench.seconds)
-    ledger, damaged, starts = kill_again_and_again(bench.build, state, bench.trials, serving=bench.until_answered,
-                                                   check_every=max(1, bench.trials // 10))
+        ends = time.monotonic() + 600
+        while not (state / "records.index").exists() and time.monotonic() < ends:
+            time.sleep(0.1)
+    loads = []
+
+    def serving(daemon):
+        bench.until_answered(daemon)
+        loads.append(os.getloadavg()[0])
+
+    ledger, damaged, starts = kill_again_and_again(bench.build, state, bench.trials, serving=serving,
+                                                   check_every=100)
     figure = {"kills": len(starts), "acknowledged": ledger.count(), "trials_told": len(ledger.trials),
-              "lost": ledger.lost[:20], "damaged": damaged, "start_seconds": spread(starts),
+              "lost": ledger.lost[:20], "damaged": damaged, "start_seconds": spread(starts), "load": spread(loads),
               "starts_within_1_s": sum(one <= 1 for one in starts)}
     return figure, (f"{len(starts)} kills, {ledger.count()} rows acknowledged, {len(ledger.lost)} lost, {len(damaged)} "
                     f"damaged; serving again after {figure['start_seconds']['median']:.2f} s (goal 1), at most "
@@ -370,103 +430,147 @@ def kills(bench):
 # --- ranks
 
 
-def rank_digests(count, digest, environ, question):
-    """In a process of its own: what that many ranks of a node open and are answered."""
+def rank_answers(count, digest, environ, deadline=DEADLINE):
+    """In a process of its own: what that many ranks of a node open, one after the other, and are answered."""
     os.environ.update(environ)
     import tunectl
 
     seen = set()
     for _ in range(count):
-        client = tunectl.open(digest, deadline=DEADLINE)
-        seen.add((client.digest, str(sorted(client.best(KERNEL, **question).items()))))
+        client = tunectl.open(digest, deadline=deadline)
+        seen.add((client.digest, str(sorted(client.best(KERNEL, n=4096, device="cpu").items()))))
     return seen
 
 
-def leader_digest(digest, environ, deadline):
-    """A process that asks the daemon: forked children of ours ask none."""
-    code = ("import sys, tunectl; c = tunectl.open(sys.argv[1], deadline=float(sys.argv[2])); "
-            f"print(c.digest); print(sorted(c.best('{KERNEL}', n=4096, device='cpu').items()))")
-    done = subprocess.run([sys.executable, "-c", code, digest, str(deadline)], capture_output=True, text=True,
-                          env={**os.environ, **environ}, check=False)
-    lines = done.stdout.splitlines()
-    return {(lines[0], lines[1])} if len(lines) == 2 else {("", done.stderr[-300:])}
+class Publisher:
+    """Publishes without end, by sweeps of one trial: what a daemon that is killed leaves, the next goes on with."""
+
+    FIRST_TRIALS = 12  # of the first sweep, for `publish_again` to choose from
+
+    def __init__(self, address):
+        self.address = address
+        self.count = 0
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        from tunectl import _rpc
+
+        sweep = 0
+        while not self.done.wait(0.02):
+            with contextlib.suppress(_rpc.DaemonError), Submitter(self.address, 60) as daemon:
+                while not self.done.wait(0.02):
+                    if not sweep:
+                        sweep = daemon.submit(strategy="random", seed=random.getrandbits(30),
+                                              budget={"trials": 1 if self.count else self.FIRST_TRIALS})
+                    state = daemon.get(sweep).state
+                    if state in ENDED:
+                        self.count += state == DONE
+                        sweep = 0
+
+    def wait_for(self, more, seconds=60):
+        ends, count = time.monotonic() + seconds, self.count + more
+        while self.count < count and time.monotonic() < ends:
+            time.sleep(0.01)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *unused):
+        self.done.set()
+        self.thread.join(timeout=60)
 
 
-def publish_until(address, done, published):
-    """Short sweeps, each of which publishes a record."""
-    from tunectl import _rpc
-
-    while not done.is_set():
-        with contextlib.suppress(_rpc.DaemonError), Submitter(address) as daemon:
-            sweep = daemon.submit(dims={"n": random.choice([1024, 4096, 16384])}, budget={"trials": 2})
-            while not done.is_set() and daemon.get(sweep).state in (1, 2):
-                time.sleep(0.02)
-            if daemon.get(sweep).state == 3:
-                published.append(sweep)
-        time.sleep(0.02)
+def publish_again(database):
+    """Of a daemon that is not there: any trial of the key becomes its record, so that the config is another one."""
+    with contextlib.closing(sqlite3.connect(database, timeout=60)) as store:
+        store.execute("INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms, artifact) "
+                      "SELECT id, 0.0, 0, ?, '' FROM trial WHERE outcome = 1 AND latency_ns_median > 0 "
+                      "ORDER BY random() LIMIT 1", [int(time.time() * 1e3)])
+        store.commit()
 
 
-def rank_trials(build, folder, trials, ranks=1024, nodes=8):
-    """Of each trial the digests that its ranks had; how many sweeps published; seconds of a trial."""
-    import service
-    from tunectl import _rpc
+class RankTrials:
+    """Jobs of many ranks: half of the nodes is the daemon's own host, the others read what a first rank fetched."""
 
-    use_messages_of(build)
-    folder = pathlib.Path(folder)
-    daemon = service.Daemon(build, folder / "state", "--job-deaths", 1000)
-    os.environ["PYTHONPATH"] = str(ROOT / "client/python/src")
-    question = {"n": 4096, "device": "cpu"}
-    results, seconds, published, done = [], [], [], threading.Event()
-    publisher = threading.Thread(target=publish_until, args=[daemon.address, done, published], daemon=True)
-    pool = concurrent.futures.ProcessPoolExecutor(os.cpu_count())
-    try:
-        daemon.start()
-        service.wait_for_listener(daemon)
-        publisher.start()
-        while not published:
-            time.sleep(0.05)
-        for trial in range(trials):
-            began = time.monotonic()
-            with _rpc.Connection(daemon.address, 30) as connection:
-                digest = connection.call("SnapshotService", "PinSnapshot", snapshot="", note="bench").digest
-            environs = [{"TUNE_ADDRESS": daemon.address, "TUNE_STATE_DIR": str(folder / "state"),
-                         "TUNE_CACHE_DIR": f"{folder}/cache-0"}]  # of the daemon's own host
-            for node in range(1, nodes):
-                environs.append({**environs[0], "TUNE_STATE_DIR": f"{folder}/none",
-                                 "TUNE_CACHE_DIR": f"{folder}/cache-{trial}-{node % 2 + 1}"})
-            seen = set()
-            for environ in environs[1:3]:  # the first of a node fetches, all others read its cache
-                seen |= leader_digest(digest, environ, 30)
-            asked = [pool.submit(rank_digests, ranks // nodes, digest, environ, question) for environ in environs]
-            time.sleep(random.uniform(0, 0.2))
-            daemon.kill(signal.SIGKILL)
-            daemon.start()
-            for one in asked:
-                seen |= one.result()
-            service.wait_for_listener(daemon)
-            late = {**environs[1], "TUNE_CACHE_DIR": f"{folder}/cache-{trial}-late"}  # a node that joins afterwards
-            seen |= leader_digest(digest, late, 30)
-            with _rpc.Connection(daemon.address, 30) as connection:
-                connection.call("SnapshotService", "UnpinSnapshot", snapshot=digest)
-            for cache in folder.glob(f"cache-{trial}-*"):
-                shutil.rmtree(cache)
-            results.append((digest, seen))
-            seconds.append(time.monotonic() - began)
-    finally:
-        done.set()
-        pool.shutdown()
-        daemon.kill(signal.SIGKILL)
-    return results, len(published), seconds
+    SWEEPS_EVERY = 20  # trials: one that lets a sweep end before the daemon is killed
+
+    def __init__(self, build, folder, ranks, nodes):
+        import service
+
+        use_messages_of(build)
+        os.environ["PYTHONPATH"] = str(ROOT / "client/python/src")
+        self.folder, self.ranks, self.nodes = pathlib.Path(folder), ranks, nodes
+        self.daemon = service.Daemon(build, self.folder / "state", "--job-deaths", 1000)
+        self.wait_for_listener = service.wait_for_listener
+        # Not forked: a rank that finds nothing asks the daemon.
+        self.pool = concurrent.futures.ProcessPoolExecutor(os.cpu_count(),
+                                                           mp_context=multiprocessing.get_context("spawn"))
+        self.host = {"TUNE_ADDRESS": self.daemon.address, "TUNE_STATE_DIR": str(self.folder / "state"),
+                     "TUNE_CACHE_DIR": f"{self.folder}/none"}
+
+    def node(self, cache):
+        return {**self.host, "TUNE_STATE_DIR": f"{self.folder}/none", "TUNE_CACHE_DIR": f"{self.folder}/{cache}"}
+
+    def pin(self, instead_of=""):
+        """The newest, by a new connection."""
+        from tunectl import _rpc
+
+        with _rpc.Connection(self.daemon.address, 30) as connection:
+            if instead_of:
+                connection.call("SnapshotService", "UnpinSnapshot", snapshot=instead_of)
+            return connection.call("SnapshotService", "PinSnapshot", snapshot="", note="bench").digest
+
+    def one(self, digest):
+        """What the ranks of a job saw that pins this one, while the daemon is killed and started again."""
+        seen = self.pool.submit(rank_answers, 1, digest, self.node("cache"), 30).result()
+        environs = [self.host if node % 2 == 0 else self.node("cache") for node in range(self.nodes)]
+        asked = [self.pool.submit(rank_answers, self.ranks // self.nodes, digest, one) for one in environs]
+        time.sleep(random.uniform(0, 0.2))
+        self.daemon.kill(signal.SIGKILL)
+        publish_again(self.folder / "state/tune.db")
+        self.daemon.start()
+        for one in asked:
+            seen |= one.result()
+        self.wait_for_listener(self.daemon)
+        seen |= self.pool.submit(rank_answers, 1, digest, self.node("late"), 30).result()
+        for cache in ("cache", "late"):
+            shutil.rmtree(self.folder / cache)
+        return seen
+
+    def run(self, trials):
+        """Of each trial the digest that was pinned and what its ranks saw; the publishes by sweeps; seconds."""
+        results, seconds = [], []
+        with self.pool:
+            try:
+                self.daemon.start()
+                self.wait_for_listener(self.daemon)
+                with Publisher(self.daemon.address) as publisher:
+                    publisher.wait_for(1)
+                    digest = self.pin()
+                    for trial in until_interrupted(trials):
+                        began = time.monotonic()
+                        results.append((digest, self.one(digest)))
+                        if trial % self.SWEEPS_EVERY == 0:
+                            publisher.wait_for(1)
+                        digest = self.pin(instead_of=digest)
+                        seconds.append(time.monotonic() - began)
+            finally:
+                self.daemon.kill(signal.SIGKILL)
+        return results, publisher.count, seconds
 
 
 def ranks(bench):
     """1024 ranks of eight nodes, publishes racing, the daemon killed and started again in the middle."""
     folder = bench.folder / "ranks"
     folder.mkdir()
-    results, published, seconds = rank_trials(bench.build, folder, bench.trials)
+    results, swept, seconds = RankTrials(bench.build, folder, 1024, 8).run(bench.trials)
     one = sum(len(seen) == 1 and next(iter(seen))[0] == digest for digest, seen in results)
     odd = [sorted(seen) for digest, seen in results if len(seen) != 1][:5]
-    figure = {"ranks": 1024, "trials": len(results), "one_digest": one, "published": published,
-              "snapshots": len({digest for digest, _ in results}), "odd": odd, "trial_seconds": spread(seconds)}
-    return figure, (f"one digest in {one} of {len(results)} trials; {published} publishes, {figure['snapshots']} "
-                    f"snapshots")
+    figure = {"ranks": 1024, "trials": len(results), "one_digest": one, "published_by_restarts": len(results),
+              "published_by_sweeps": swept, "snapshots": len({digest for digest, _ in results}),
+              "configs": len({config for _, seen in results for _, config in seen}), "odd": odd,
+              "trial_seconds": spread(seconds), "seconds": sum(seconds)}
+    return figure, (f"one digest in {one} of {len(results)} trials; {figure['snapshots']} snapshots, "
+                    f"{figure['configs']} configs; {sum(seconds):.0f} s")

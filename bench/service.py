@@ -294,6 +294,9 @@ def loaded(bench):
                    f"{load.counts['backups']} backups, {load.counts['commits_per_second']:.0f} commits a second")
 
 
+ELLIPTIC = ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")
+
+
 def certificates(folder, key=("rsa:2048",)):
     """An authority, a daemon's and a client's certificate; their files by name. `key`: what openssl makes."""
     def openssl(*arguments):
@@ -345,7 +348,7 @@ def storm_of(bench, daemon, *flags):
 
 def storm(bench):
     """Two thousand clients that start at once, over the unix socket and by certificates of two kinds."""
-    keys = {"certificates": ["rsa:2048"], "elliptic_certificates": ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]}
+    keys = {"certificates": ("rsa:2048",), "elliptic_certificates": ELLIPTIC}
     for name, goal in (("plain", 3), ("certificates", 10), ("elliptic_certificates", 10)):
         rounds = []
         for _ in range(3):

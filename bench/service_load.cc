@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tune/v1/record.grpc.pb.h"
@@ -376,6 +377,7 @@ int main(int argc, char** argv) {
   storm->add_option("--tls-cert", tls.certificate);
   storm->add_option("--tls-key", tls.key);
   CLI11_PARSE(app, argc, argv);
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as tunerd, echo and all
   if (serve->parsed()) tune::Echo(echo, file);
   if (answer->parsed()) tune::Answer(ours, questions, file);
   if (latency->parsed()) tune::Latency(ours, echo, questions, seconds);

@@ -21,7 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BASE = {"seq": 4096, "batch": 8, "heads": 32, "kv_heads": 8, "head_dim": 128}
-AXES = {"seq": [512, 1024, 2048, 4096, 8192, 16384], "heads": [16, 32, 64], "batch": [1, 4, 8, 16]}
+AXES = {"seq": [1024, 2048, 4096, 8192, 16384], "heads": [16, 32, 64], "batch": [1, 8, 16]}
 OURS = {"rope": "CUDA", "rope_triton": "Triton"}
 PEERS = {"eager": "eager PyTorch", "compile": "torch.compile"}
 

@@ -3,7 +3,7 @@
 
     compare.py OURS.json THEIRS.json NUDGED.json...
 
-Training is chaotic: a millionth in a weight grows. How far apart noise alone takes two runs is told by
+Training is chaotic: a rounding of a weight grows. How far apart noise alone takes two runs is told by
 runs of theirs that were nudged at the start (train.py --nudge). Ours may be as far from theirs as the
 farthest of those, three times over, since three nudges do not show all. Exit code 1: it is farther.
 """
@@ -20,20 +20,30 @@ def distance(one, other):
     return statistics.fmean(abs(a - b) / abs(b) for a, b in zip(one["losses"], other["losses"], strict=True))
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def are_the_same(apart, noise):
+    return apart <= max(FACTOR * noise, FLOOR)
+
+
 def main(paths):
     if len(paths) < 3:
         print(__doc__, file=sys.stderr)
         return 2
-    ours, theirs, *nudged = [json.load(open(path, encoding="utf-8")) for path in paths]
+    ours, theirs, *nudged = map(read, paths)
     noise = max(distance(one, theirs) for one in nudged)
     apart = distance(ours, theirs)
     print(f"{ours['ops']}: {ours['losses'][0]:.4f} to {ours['losses'][-1]:.4f}, {ours['step_ms_median']:.2f} ms a step")
     print(f"{theirs['ops']}: {theirs['losses'][0]:.4f} to {theirs['losses'][-1]:.4f}, "
-          f"{theirs['step_ms_median']:.2f} ms a step")
+          f"{theirs['step_ms_median']:.2f} ms a step; ours takes "
+          f"{ours['step_ms_median'] / theirs['step_ms_median']:.3f} of that")
     print(f"apart by {apart:.2e} of the loss; noise alone: {noise:.2e}")
     for kernel, notes in ours["fallbacks"].items():
         print(f"{kernel} ran its fallback: {'; '.join(notes)}")
-    same = apart <= max(FACTOR * noise, FLOOR)
+    same = are_the_same(apart, noise)
     print("the same curve" if same else "NOT the same curve")
     return 0 if same else 1
 

@@ -12,6 +12,11 @@ import tunectl
 EPSILON = 1e-6  # of kernels/rmsnorm
 
 
+def norm(x, residual, weight):
+    """The framework's own, which has one output and knows no residual."""
+    return (F.rms_norm(x, weight.shape, weight, EPSILON),)
+
+
 def rms_norm(x, residual, weight):
     """As the kernel: the normed rows, their sum with a residual (none here), and 1 / rms of each row."""
     rstd = torch.rsqrt(x.float().square().mean(-1) + EPSILON)
@@ -72,7 +77,7 @@ class Ops:
 
 
 def eager():
-    return Ops(rms_norm, rope, softmax, swiglu, attention)
+    return Ops(norm, rope, softmax, swiglu, attention)
 
 
 KERNELS = {

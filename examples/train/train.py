@@ -36,8 +36,8 @@ def parse():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1, help="of the weights and of the order of the text")
     parser.add_argument("--nudge", type=int, default=0,
-                        help="not 0: changes each weight by a millionth at the start, drawn from this seed: what noise "
-                             "alone does to the losses")
+                        help="not 0: changes each weight by about its rounding at the start, drawn from this seed: what "
+                             "noise alone does to the losses")
     parser.add_argument("--deadline", type=float, default=5.0, help="seconds that a daemon may take, once")
     parser.add_argument("--text", type=pathlib.Path, default=TEXT)
     parser.add_argument("--out", type=pathlib.Path, help="losses and step times, as JSON")
@@ -82,19 +82,21 @@ def batches(text, size, rank, count, seed, device):
         yield rows[:, :-1], rows[:, 1:]
 
 
-def nudge(network, seed):
+def nudge(network, seed, dtype):
+    """By a millionth, or where rounding alone is more than that, by a quarter of what the dtype tells apart."""
     draw = torch.Generator().manual_seed(seed)
+    size = max(1e-6, torch.finfo(dtype).eps / 4)
     with torch.no_grad():
         for weight in network.parameters():
             noise = torch.randn(weight.shape, generator=draw).to(weight)
-            weight.mul_(1 + 1e-6 * noise)
+            weight.mul_(1 + size * noise)
 
 
 def build(arguments, size, device):
     torch.manual_seed(arguments.seed)
     network = model.Transformer(size, ops.tuned() if arguments.ops == "tunectl" else ops.eager())
     if arguments.nudge:
-        nudge(network, arguments.nudge)
+        nudge(network, arguments.nudge, size.dtype)
     tables = {name: buffer for name, buffer in network.named_buffers()}
     network.to(device=device, dtype=size.dtype)
     for name, table in tables.items():  # rope's kernel reads its tables in f32
@@ -112,7 +114,8 @@ def train(arguments, size, rank, count, device):
     """The loss of each step, and the seconds that each took."""
     network = build(arguments, size, device)
     forward = torch.compile(network) if arguments.ops == "compile" else network
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.0)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.0,
+                                  fused=device.type == "cuda")
     feed = batches(arguments.text.read_bytes(), size, rank, count, arguments.seed, device)
     losses, seconds = [], []
     for step in range(arguments.steps):
@@ -144,8 +147,9 @@ def main():
         size = model.SIZES[arguments.size or ("small" if device.type == "cuda" else "tiny")]
         losses, seconds = train(arguments, size, rank, count, device)
         timed = seconds[WARM_STEPS:] or seconds
-        result = {"ops": arguments.ops, "ranks": count, "device": str(device), "snapshot": client.digest,
-                  "losses": losses, "step_ms_median": statistics.median(timed) * 1e3,
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
+        result = {"ops": arguments.ops, "ranks": count, "device": name, "torch": torch.__version__,
+                  "snapshot": client.digest, "losses": losses, "step_ms_median": statistics.median(timed) * 1e3,
                   "fallbacks": {name: list(kernel.notes) for name, kernel in ops.KERNELS.items() if kernel.notes}}
         print(f"rank {rank} of {count}: snapshot {client.digest or 'none'} from {client.source}, "
               f"{result['step_ms_median']:.2f} ms a step", flush=True)

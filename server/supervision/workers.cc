@@ -78,10 +78,16 @@ int GpuCount(const std::string& gpus_dir) {
 }
 
 // `scratch`: the name of its workers' folder.
+// A front end has a tenth of a compile's work, and each of its workers a second's start. Two, so that
+// one source that hangs is not everybody's.
+int FrontWorkers(const Limits& limits) {
+  return std::min(limits.compile_workers, std::max(2, limits.compile_workers / 4));
+}
+
 std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
                                       const CompilerProgram& compiler, const std::string& program,
-                                      const std::string& scratch, CompileCache* cache,
-                                      WallBook* walls) {
+                                      const std::string& scratch, int worker_count,
+                                      CompileCache* cache, WallBook* walls) {
   CompilePoolOptions pool;
   pool.command.program = program;
   if (!options.numpy_python.empty()) {
@@ -91,7 +97,7 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
     pool.command.environment.push_back("TUNE_TRITON_PYTHON=" + options.triton_python);
   }
   pool.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
-  pool.workers = options.limits.compile_workers;
+  pool.workers = worker_count;
   const bool makes_results = compiler.binary_bytes_max > 0;
   pool.binary_bytes_max = makes_results ? compiler.binary_bytes_max : options.limits.binary_bytes;
   pool.log_bytes_max = options.limits.log_bytes;
@@ -178,16 +184,17 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   for (const CompilerProgram& compiler : CompilerPrograms()) {
     absl::StatusOr<std::string> program = find(compiler.name);
     if (!program.ok() && !compiler.for_host) continue;
-    const auto pool = [&](const std::string& scratch) {
-      return MakePool(options, compiler, program.value_or(compiler.name), scratch,
+    const auto pool = [&](const std::string& scratch, int worker_count) {
+      return MakePool(options, compiler, program.value_or(compiler.name), scratch, worker_count,
                       workers->cache_.get(), walls);
     };
+    const std::string front = absl::StrCat(compiler.name, "-front");
     workers->compilers_.Add(
         {.for_host = compiler.for_host,
          .searches = compiler.searches,
          .languages = compiler.languages,
-         .pool = pool(compiler.name),
-         .front = compiler.has_front_end ? pool(absl::StrCat(compiler.name, "-front")) : nullptr});
+         .pool = pool(compiler.name, limits.compile_workers),
+         .front = compiler.has_front_end ? pool(front, FrontWorkers(limits)) : nullptr});
   }
   workers->FindNewDevices();
   const std::string host(DeviceProfiles().back()->family);

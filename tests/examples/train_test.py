@@ -47,23 +47,23 @@ class TrainTest(unittest.TestCase):
         return json.loads((self.path / name).read_text())
 
     def test_the_same_losses_as_the_frameworks_own_operations(self):
-        tuned = self.train("tuned.json", "--ops", "tunectl")
-        self.assertEqual(tuned["fallbacks"], {}, "everything that was swept is launched")
-        self.assertEqual(tuned["snapshot"], self.environ["TUNE_SNAPSHOT"])
-        self.assertLess(tuned["losses"][-1], tuned["losses"][0] - 1.5, "it learns")
-        names = ["tuned.json", "eager.json"]
-        self.train("eager.json", "--ops", "eager")
-        for i in (1, 2):
-            names.append(f"nudged{i}.json")
-            self.train(names[-1], "--ops", "eager", "--nudge", i)
-        said = self.run_program(PYTHON, TRAIN / "compare.py", *(self.path / name for name in names))
-        self.assertIn("\nthe same curve", said)
-        # A wrong gradient would be seen.
-        wrong = dict(tuned, losses=[loss * 1.001 for loss in tuned["losses"]])
-        (self.path / "wrong.json").write_text(json.dumps(wrong))
-        done = self.run_program(PYTHON, TRAIN / "compare.py", self.path / "wrong.json",
-                                *(self.path / name for name in names[1:]), ok=False)
-        self.assertEqual((done.returncode, "NOT the same curve" in done.stdout), (1, True))
+        said = self.run_program(PYTHON, TRAIN / "measure.py", "--forms", "tunectl", "eager", "--rounds", 1, "--nudges", 2,
+                                "--steps", STEPS, "--out", self.path / "figures.json")
+        figures = json.loads((self.path / "figures.json").read_text())
+        self.assertEqual(figures["fallbacks"], [], "everything that was swept is launched")
+        self.assertEqual(figures["snapshots"], [self.environ["TUNE_SNAPSHOT"]])
+        self.assertGreater(figures["one_rank"]["eager"]["tunectl_takes"], 0)
+        losses = figures["losses"]["tunectl"]
+        self.assertLess(losses[-1], losses[0] - 1.5, said)
+
+    def test_a_wrong_gradient_would_be_seen(self):
+        curve = {"ops": "eager", "step_ms_median": 1.0, "fallbacks": {}, "losses": [5.5 - i / 20 for i in range(STEPS)]}
+        paths = [self.path / f"{name}.json" for name in ("ours", "theirs", "nudged")]
+        for factor, code in ((1.001, 1), (1 + 2e-5, 0)):
+            for path, by in zip(paths, (factor, 1, 1 + 1e-5)):
+                path.write_text(json.dumps(dict(curve, losses=[loss * by for loss in curve["losses"]])))
+            done = self.run_program(PYTHON, TRAIN / "compare.py", *paths, ok=False)
+            self.assertEqual((done.returncode, "NOT the same curve" in done.stdout), (code, bool(code)), done.stdout)
 
     def test_two_ranks_pin_one_snapshot(self):
         words = (PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", TRAIN / "train.py", "--steps", "3",

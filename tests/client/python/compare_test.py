@@ -10,10 +10,9 @@ import time
 import unittest
 
 import daemon_kit
-import kit
 
 import tunectl  # noqa: E402
-from tunectl import _compare, _fill, _peer  # noqa: E402
+from tunectl import _compare, _peer  # noqa: E402
 
 QUICK = {"device": "cpu", "rounds": 2, "leg_seconds": 0.002, "default": True, "warm": True, "timeout": 600}
 
@@ -54,28 +53,6 @@ def dies(x):
 def stops(x):
     os.kill(os.getppid(), signal.SIGSTOP)
     time.sleep(15)
-
-
-class FillTest(unittest.TestCase):
-    """Both ports give the bits that tuner/device/fill.h gives."""
-
-    def check(self, numpy):
-        vectors = json.loads((kit.ROOT / "tests/data/fill_vectors.json").read_text())
-        self.assertGreater(len(vectors), 10)
-        for v in vectors:
-            key = _fill.fill_key(v["seed"], v["name"])
-            about = v["dtype"], v["count"], v["kind"], v["low"], v["high"], key
-            made = _fill._with_numpy(numpy, *about) if numpy else _fill._one_by_one(*about)
-            self.assertEqual(made.hex(), v["elements"], v)
-
-    def test_one_by_one(self):
-        self.check(None)
-
-    @unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
-    def test_in_arrays(self):
-        import numpy
-
-        self.check(numpy)
 
 
 class PeerTest(unittest.TestCase):

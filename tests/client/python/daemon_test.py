@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package against a real daemon on the CPU device. Run by ctest; needs TUNE_BIN."""
+import io
 import json
 import os
 import random
@@ -21,6 +22,11 @@ RANK = ("import json, tunectl; answer = tunectl.best('saxpy', n=65536, device='c
         "print(json.dumps([tunectl.digest(), dict(answer), answer.match]))")
 
 
+def geometry(launch):
+    """Of a launch of ours or of the daemon's JSON, which has 64-bit numbers as texts."""
+    return [[int(size) for size in launch[axes]] for axes in ("grid", "block", "cluster")] + [int(launch.get("shared_bytes", 0))]
+
+
 class DaemonTest(daemon_kit.DaemonTest):
     @classmethod
     def prepare(cls):
@@ -36,7 +42,8 @@ class Answers(DaemonTest):
         draw = random.Random(20)
         questions = [("saxpy", {"n": n}) for n in (4096, 65536, 5000, 1, 1 << 30)]
         questions += [("saxpy", {"n": draw.randint(1, 1 << draw.randint(1, 34))}) for _ in range(20)]
-        questions += [("softmax", {"rows": 64, "cols": 512}), ("rope", {}), ("attention", {"seq": 300})]
+        questions += [("softmax", {"rows": 64, "cols": 512}), ("rope", {}), ("attention", {"seq": 300}),
+                      ("layernorm_backward", {"rows": 96})]
         matches = set()
         for kernel, dims in questions:
             with self.subTest(kernel, dims=dims):
@@ -45,6 +52,9 @@ class Answers(DaemonTest):
                 ours = tunectl.best(kernel, device="cpu", **dims)
                 self.assertEqual(ours.match, theirs["match"].removeprefix("MATCH_").lower())
                 self.assertEqual(dict(ours), theirs["config"])
+                self.assertEqual([geometry(one._asdict()) for one in ours.launches],
+                                 [geometry(one) for one in theirs["launches"]])
+                self.assertTrue(ours.launches)
                 self.assertTrue(ours.reason.startswith(theirs["reason"]), (ours.reason, theirs["reason"]))
                 matches.add(ours.match)
         self.assertEqual(matches, {"exact", "nearest", "default"})
@@ -100,7 +110,15 @@ class Answers(DaemonTest):
         self.assertEqual(states[-1], "done")
         self.assertEqual(done["problem"], {"n": 2048, "dtype": "f32"})
         self.assertIn("THREADS", done["result"]["best"]["config"])
-        rows = tunectl.sweeps(limit=2)
+        self.assertGreaterEqual([row["outcome"] for row in tunectl.trials(sweep)].count("ok"), 3)
+        (record,) = [row for row in tunectl.records("saxpy") if row["problem"]["n"] == 2048]
+        self.assertEqual(record["config"], done["result"]["best"]["config"])
+        endless = tunectl.submit(SAXPY, n=2049, device="cpu", seconds=600)
+        self.assertEqual(tunectl.cancel(endless)["state"], "cancelled")
+        with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+            tunectl.wait(endless, timeout=60, progress=True)
+        self.assertTrue(said.getvalue().startswith(f"sweep {endless['id']} of saxpy: cancelled"), said.getvalue())
+        rows = tunectl.sweeps(limit=3)[1:]
         self.assertEqual(rows[0]["id"], sweep["id"])
         self.assertEqual(len(rows), 2)
         self.assertIn("sweep", {row["kind"] for row in tunectl.jobs()})

@@ -60,14 +60,17 @@ def snapshot_bytes(records=(), number=7, kernels=(KERNEL,), **fields):
     return (json.dumps(header)[:-1] + ",\n" + json.dumps(copy.deepcopy(rest))[1:] + "\n").encode()
 
 
-def daemon_bytes(records=(), **fields):
-    """The same, laid out as the daemon does: compact, a record on a line."""
-    whole = json.loads(snapshot_bytes(records, **fields))
-    lines = whole.pop("records")
+def daemon_bytes(records=(), grids=(), **fields):
+    """The same, laid out as the daemon does: compact, each kernel, record and grid on a line."""
+    whole = {**json.loads(snapshot_bytes(records, **fields)), "grids": list(grids)}
     compact = {"separators": (",", ":"), "ensure_ascii": False}
-    text = json.dumps(whole, **compact)[:-1] + ',\n"records":['
-    text += ",".join("\n" + json.dumps(one, **compact) for one in lines)
-    return (text + ("\n]}\n" if lines else "]}\n")).encode()
+    lists = {name: whole.pop(name) for name in ("kernels", "records", "grids")}
+    targets = whole.pop("targets")
+    text = f'{json.dumps(whole, **compact)[:-1]},\n"targets":{json.dumps(targets, **compact)}'
+    for name, members in lists.items():
+        lines = ",".join("\n" + json.dumps(one, **compact) for one in members)
+        text += f',\n"{name}":[{lines}' + ("\n]" if lines else "]")
+    return (text + "}\n").encode()
 
 
 def digest_of(data):

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The look-up rule, by the table that the daemon's own test reads, and what answers carry."""
+import io
 import json
+import types
 import unittest
+import unittest.mock
 
 import kit
 import tunectl
+from tunectl import _progress
 from tunectl._lookup import KernelRecords, Query
 from tunectl._snapshot import Snapshot, SnapshotError
 
@@ -55,6 +59,19 @@ class Answers(kit.PackageTest):
         answer = tunectl.best("scale", n=512, device=kit.H200)
         self.assertEqual((answer.match, answer["THREADS"]), ("nearest", 64), "1024 threads are more than n")
 
+    def test_what_a_config_launches_for_the_problem_that_was_asked_for(self):
+        steps = [kit.KERNEL["steps"][0], {"when": "mode == 1", "grid": ["n", "2"], "block": ["32"], "cluster": ["2"],
+                                          "shared_bytes": ""}]
+        self.put(kit.snapshot_bytes([kit.record(1)], kernels=[{**kit.KERNEL, "steps": steps}]))
+        tunectl.open()
+        answer = tunectl.best("scale", n=5000, device=kit.H200)
+        self.assertEqual(answer.launches, (((40, 1, 1), (128, 1, 1), (1, 1, 1), 2048),))
+        self.assertIn("launches grid 40x1x1, block 128x1x1, 2048 B shared", str(tunectl.explain(
+            "scale", n=5000, device=kit.H200)))
+        both = tunectl.best("scale", n=512, mode=1, device=kit.H200).launches
+        self.assertEqual([(one.grid, one.cluster) for one in both], [((2, 1, 1), (1, 1, 1)), ((512, 2, 1), (2, 1, 1))])
+        self.assertEqual(tunectl.best("scale", default={"THREADS": 1}, mode=1, device=kit.H200).launches, ())
+
     def test_the_default_where_no_record_fits(self):
         self.open()
         answer = tunectl.best("scale", device=kit.H200, n=4096)
@@ -70,7 +87,8 @@ class Answers(kit.PackageTest):
         self.put(kit.snapshot_bytes([kit.record(1)], kernels=[kernel]))
         tunectl.open()
         self.assertEqual(dict(tunectl.best("scale", device=kit.H200, mode=1)), {"THREADS": 256, "PATH": "mma"})
-        self.assertEqual(tunectl.best("scale", device=kit.H200, n=5000).match, "nearest")
+        answer = tunectl.best("scale", device=kit.H200, n=5000)
+        self.assertEqual((answer.match, answer.launches), ("nearest", ()))
 
     def test_the_callers_default(self):
         self.open(kit.record(1))
@@ -158,17 +176,64 @@ class Answers(kit.PackageTest):
 
     def test_what_a_daemon_wrote_is_read_kernel_by_kernel(self):
         rope = {**kit.record(3, device="NVIDIA H100"), "kernel": "rope"}
-        data = kit.daemon_bytes([kit.record(1), rope, kit.record(2, n=64)])
+        grid = {"kernel": "scale", "kernel_hash": kit.KERNEL["hash"], "target": "sm_90a", "device": kit.H200,
+                "dtype": "bf16", "fixed": {"mode": 0}, "axes": ["n"], "configs": [kit.record(1)["config"]],
+                "shapes": [{"dims": [4096], "loss_of_unknown": 500, "losses": [[0, 0]]}],
+                "residuals": {"count": 0, "mean": 0, "low": 0, "high": 0, "nearest_octaves": 0}}
+        data = kit.daemon_bytes([kit.record(1), rope, kit.record(2, n=64)], grids=[grid])
         pinned, whole = Snapshot(data, kit.digest_of(data)), Snapshot(data)
-        self.assertEqual(pinned._by_kernel, {}, "nothing is read yet")
+        self.assertEqual((pinned._kernels, pinned._by_kernel, pinned._grids), ({}, {}, {}), "nothing is read yet")
         for snapshot in (pinned, whole):
             self.assertEqual(snapshot.record_count, 3)
+            self.assertEqual(snapshot.kernel_names, ["scale"])
+            self.assertEqual(snapshot.kernel("scale").hash, kit.KERNEL["hash"])
+            self.assertIsNone(snapshot.kernel("unheard"))
+            self.assertEqual([one.device for one in snapshot.grids_of("scale")], [kit.H200])
             self.assertEqual([one["id"] for one in snapshot.records_of("scale")], [1, 2])
             self.assertEqual(snapshot.records_of("unheard"), [])
             self.assertEqual(snapshot.devices(), {kit.H200: ("sm_90a", 2), "NVIDIA H100": ("sm_90a", 3)})
         for records in ([], [{**kit.record(1), "hard": {}}]):
             data = kit.daemon_bytes(records)
             self.assertEqual(Snapshot(data, kit.digest_of(data)).records_of("scale"), [])
+        odd = kit.daemon_bytes([kit.record(1)], kernels=[{**kit.KERNEL, "dims": 7}])
+        self.assertIsNone(Snapshot(odd, kit.digest_of(odd)).kernel("scale"), "it was written so")
+        older = kit.daemon_bytes([kit.record(1)]).replace(b',\n"grids":[]', b"")
+        self.assertEqual(Snapshot(older, kit.digest_of(older)).records_of("scale"), [kit.record(1)])
+
+
+class Progress(unittest.TestCase):
+    ROW = {"id": 7, "kernel_name": "<b>&\x1b", "state": "running", "message": "", "budget": {"seconds": 10.0},
+           "progress": {"planned": 40, "done": 10, "elapsed_seconds": 5.0, "best_latency_ns": 4210.0}}
+
+    def test_how_far_a_sweep_is(self):
+        self.assertEqual(_progress.share_done(self.ROW), 0.5)
+        self.assertEqual(_progress.share_done({**self.ROW, "budget": None}), 0.25)
+        self.assertEqual(_progress.share_done({**self.ROW, "progress": None}), 0.0)
+        self.assertEqual(_progress.share_done({**self.ROW, "state": "failed"}), 1.0)
+        self.assertEqual(_progress.text_of(self.ROW), "sweep 7 of <b>&?: running, 10 configs, best 4.21 us")
+
+    def test_a_terminal_has_a_line_that_is_written_over(self):
+        with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+            said.isatty = lambda: True
+            bar = _progress.Bar()
+            bar(self.ROW)
+            bar({**self.ROW, "state": "done"})
+        self.assertEqual(said.getvalue().count("\r"), 2)
+        self.assertIn("[############............]", said.getvalue())
+        self.assertTrue(said.getvalue().endswith("\n"))
+
+    def test_a_notebook_has_one_bar_that_is_updated(self):
+        ipython = types.ModuleType("IPython")
+        ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+        ipython.display = unittest.mock.Mock(HTML=lambda text: text)
+        with unittest.mock.patch.dict("sys.modules", IPython=ipython):
+            bar = _progress.Bar()
+            bar(self.ROW)
+            bar({**self.ROW, "state": "done"})
+        (first,), (second,) = ipython.display.display.call_args.args, ipython.display.display().update.call_args.args
+        self.assertIn('value="0.500"', first)
+        self.assertIn("&lt;b&gt;&amp;?", first)
+        self.assertIn('value="1.000"', second)
 
 
 if __name__ == "__main__":

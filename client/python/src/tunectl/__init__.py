@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ._explain import Explanation
     from ._program import LaunchError
     from ._watch import Better, Watch
-    from ._work import Rows, jobs, submit, sweeps, wait
+    from ._work import Rows, cancel, jobs, records, submit, sweeps, trials, wait
 
 __all__ = ["Answer", "Client", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
-           "best_many", "compare", "digest", "explain", "jobs", "kernel", "open", "pin", "submit", "sweeps", "wait",
-           "watch"]
+           "best_many", "cancel", "compare", "digest", "explain", "jobs", "kernel", "open", "pin", "records",
+           "submit", "sweeps", "trials", "wait", "watch"]
 __version__ = "0.1.0"
 
 
@@ -151,7 +151,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[...
     The result is the comparison as a row, with `problems` and their `kernels`; `tunectl compare show
     ID` and `tunectl report compare ID` show it, too. Needs the `rpc` extra and a daemon on this host.
     A peer that raises, or differs, is told in the row. DaemonError: the daemon is away, or refuses.
-    A script guards itself with `if __name__ == "__main__"`, since each turn is a fresh process.
+    A script guards itself with `if __name__ == "__main__"`, since each peer has a process of its own.
     """
     from . import _compare
 
@@ -171,7 +171,7 @@ def __getattr__(name: str) -> Any:
         from ._program import LaunchError
 
         return LaunchError
-    if name in ("Rows", "jobs", "submit", "sweeps", "wait"):
+    if name in ("Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"):
         from . import _work
 
         return getattr(_work, name)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._grid import NOTHING, Expectation
 
+if TYPE_CHECKING:
+    from ._kernel import Launch
+
 Value = Union[bool, int, float, str]
+Plan = Callable[[Mapping[str, Value]], "tuple[Launch, ...]"]  # of a config
 
 
 class NoExactRecord(LookupError):
@@ -26,6 +30,8 @@ class Answer(Mapping[str, Value]):
     match     "exact", "bucketed", "nearest", "other_device", or "default": no record fits
     reason    one sentence: which field differed, and what was used instead
     kernel, device, target, dims, dtype    what was asked for, defaults filled in
+    launches  what the config launches for this problem, in the order it runs: each with `grid`, `block` and
+              `cluster` (x, y, z) and `shared_bytes`; empty where only the compiler knows
     latency_ns, latency_ns_low, latency_ns_high    of the record: median and its 95 % interval, in
               nanoseconds; 0 for a default
     expectation    what the config is expected to lose against the best there would be, the band that nine of
@@ -39,7 +45,7 @@ class Answer(Mapping[str, Value]):
     source    where that came from: "file", "cache", "daemon", "bundled", "none"
     """
 
-    __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype",
+    __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype", "_plan",
                  "latency_ns", "latency_ns_low", "latency_ns_high", "confidence", "record",
                  "published_unix_ms", "evidence", "artifact", "expectation", "snapshot", "source")
 
@@ -64,13 +70,13 @@ class Answer(Mapping[str, Value]):
 
     def __init__(self, config: Mapping[str, Value], match: str, reason: str, *, kernel: str,
                  device: str = "", target: str = "", dims: Optional[Mapping[str, int]] = None,
-                 dtype: str = "", record: Optional[Mapping[str, Any]] = None,
+                 dtype: str = "", plan: Optional[Plan] = None, record: Optional[Mapping[str, Any]] = None,
                  expectation: Expectation = NOTHING, snapshot: str = "", source: str = "none") -> None:
         measured = record["latency_ns"] if record is not None else {}
         for name, value in {
             "_config": MappingProxyType(dict(config)), "match": match, "reason": reason,
             "kernel": kernel, "device": device, "target": target,
-            "dims": MappingProxyType(dict(dims or {})), "dtype": dtype,
+            "dims": MappingProxyType(dict(dims or {})), "dtype": dtype, "_plan": plan,
             "latency_ns": measured.get("median", 0.0), "latency_ns_low": measured.get("low", 0.0),
             "latency_ns_high": measured.get("high", 0.0),
             "confidence": record["confidence"] if record is not None else "",
@@ -91,6 +97,12 @@ class Answer(Mapping[str, Value]):
     def config(self) -> Mapping[str, Value]:
         """The config alone; empty where nothing is known of the kernel."""
         return self._config  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """See the class; worked out when it is asked for."""
+        plan: Optional[Plan] = self._plan  # type: ignore[attr-defined]
+        return plan(self.config) if plan is not None and self.config else ()
 
     @property
     def age_seconds(self) -> Optional[float]:

@@ -16,6 +16,7 @@ from . import _arrays, _client, _workload
 from ._answer import Answer
 from ._artifact import Artifact, ArtifactError
 from ._expression import ExpressionError
+from ._kernel import Problem
 
 if TYPE_CHECKING:
     from ._backward import Backward
@@ -273,7 +274,7 @@ class TunedKernel:
                 why = _workload.why_not_taken(kernel, arg, array, answer, target)
                 if why:
                     raise _Untuned(why)
-            problem = _workload.Problem(dict(answer.dims), answer.dtype)
+            problem = Problem(dict(answer.dims), answer.dtype)
             dtypes = {arg["name"]: answer.dtype if arg["dtype"] == "dtype" else arg["dtype"]
                       for arg in args}
             outputs = [(kernel.shape(arg, problem, target), dtypes[arg["name"]])

@@ -2,10 +2,11 @@
 """Kernels of the daemon and Python callables, measured by turns in one run.
 
 The daemon has the device's turn and gives it to one after the other: to its own kernels, and to peers by
-an order, which a process of its own runs here and now. This process says all the while that it is alive.
+an order, which the peer's own process runs here and now. This process says all the while that it is alive.
 """
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import multiprocessing
@@ -93,25 +94,45 @@ def _order(told: Any) -> dict[str, Any]:
             "kernel_seconds": told.kernel_seconds}
 
 
-def _run_apart(peer: Callable[..., Any], kind: str, order: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """A turn in a fresh process, which is killed at its deadline."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_peer.serve, args=(peer, kind, order, theirs), daemon=True)
-    child.start()
-    theirs.close()
-    try:
-        if not ours.poll(seconds):
+class _Apart:
+    """A peer's process, which waits between its turns. A fresh one takes the place of one that was lost."""
+
+    def __init__(self, peer: Callable[..., Any], kind: str) -> None:
+        self._peer = peer
+        self._kind = kind
+        self._child: Any = None
+        self._pipe: Any = None
+
+    def turn(self, order: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """What the process answers; it is killed at its deadline."""
+        if self._child is None:
+            self._start()
+        try:
+            self._pipe.send(order)
+            if self._pipe.poll(seconds):
+                answer: dict[str, Any] = self._pipe.recv()
+                return answer
+            self.close()
             return _peer.lost(f"it was not done within {seconds:.0f} s", late=True)
-        answer: dict[str, Any] = ours.recv()
-        return answer
-    except EOFError:
-        child.join(10)
-        return _peer.lost(f"its process ended with exit code {child.exitcode}", late=False)
-    finally:
-        child.kill()
-        child.join()
-        ours.close()
+        except (EOFError, OSError):
+            self._child.join(10)
+            code = self._child.exitcode
+            self.close()
+            return _peer.lost(f"its process ended with exit code {code}", late=False)
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._child = context.Process(target=_peer.serve, args=(self._peer, self._kind, theirs), daemon=True)
+        self._child.start()
+        theirs.close()
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.join()
+            self._pipe.close()
+        self._child = self._pipe = None
 
 
 class _Turns:
@@ -119,8 +140,11 @@ class _Turns:
 
     def __init__(self, daemon: _rpc.Connection, peers: Mapping[str, Callable[..., Any]], kind: str) -> None:
         self._daemon = daemon
-        self._peers = peers
-        self._kind = kind
+        self._peers = {label: _Apart(peer, kind) for label, peer in peers.items()}
+
+    def close(self) -> None:
+        for peer in self._peers.values():
+            peer.close()
 
     def take(self, told: Any) -> None:
         who = {"job_id": told.job_id, "lease": told.lease, "number": told.number}
@@ -129,7 +153,7 @@ class _Turns:
         alive.start()
         try:
             order = _order(told)
-            answer = _run_apart(self._peers[told.label], self._kind, order, told.seconds_max - 5)
+            answer = self._peers[told.label].turn(order, told.seconds_max - 5)
             outputs = answer.pop("outputs")
             for name, elements in outputs.items():
                 for begin in range(0, len(elements), _PIECE_BYTES):
@@ -170,8 +194,8 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[...
                "dtype": dtype_name(dtype), "device": device, "rounds": rounds, "leg_seconds": leg_seconds,
                "seed": seed, "cache_mode": "CACHE_MODE_WARM" if warm else "CACHE_MODE_COLD", **_sizes(sweep)}
     last: Optional[Any] = None
-    with _rpc.Connection(address or _sources.default_address(), timeout) as daemon:
-        turns = _Turns(daemon, peers, kind)
+    with _rpc.Connection(address or _sources.default_address(), timeout) as daemon, \
+            contextlib.closing(_Turns(daemon, peers, kind)) as turns:
         for event in daemon.watch("CompareService", "RunComparison", **request):
             said = event.WhichOneof("kind")
             if said == "order":

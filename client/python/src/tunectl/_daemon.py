@@ -135,5 +135,6 @@ def _ask(address: str, what: str, digest: str, ends_at: float, bytes_max: int,
             raise
     if helper.returncode != 0:
         lines = said.decode(errors="replace").strip().splitlines()
-        raise SnapshotError(f"{address}: {lines[-1][:300] if lines else 'no answer'}")
+        last = lines[-1].removeprefix(f"{address}: ") if lines else "no answer"
+        raise SnapshotError(f"{address}: {last[:300]}")
     return data

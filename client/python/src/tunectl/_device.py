@@ -13,6 +13,7 @@ class Device(NamedTuple):
     id: str  # "cuda:0", "cpu"
     name: str  # "NVIDIA H200", "cpu:AMD EPYC 9654"
     target: str  # "sm_90a", "cpu"; empty: not known
+    sm_count: int = 0  # multiprocessors, or processors that this process may use; 0: not known
 
 
 def target_of(major: int, minor: int) -> str:
@@ -32,7 +33,8 @@ def _of_torch() -> Optional[list[Device]]:
         current = cuda.current_device() if cuda.is_initialized() else 0
         order = [current, *(i for i in range(cuda.device_count()) if i != current)]
         return [Device(f"cuda:{i}", cuda.get_device_name(i),
-                       target_of(*cuda.get_device_capability(i))) for i in order]
+                       target_of(*cuda.get_device_capability(i)),
+                       cuda.get_device_properties(i).multi_processor_count) for i in order]
     except Exception:  # a driver that is half there is as good as none
         return None
 
@@ -106,17 +108,19 @@ def processor_features() -> frozenset[str]:
 
 
 def _cpu() -> Device:
+    import os
     import platform
 
+    count = len(os.sched_getaffinity(0))
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
                 key, colon, value = line.partition(":")
                 if colon and key.strip() in _CPU_KEYS and value.strip():
-                    return Device("cpu", "cpu:" + " ".join(value.split()), "cpu")
+                    return Device("cpu", "cpu:" + " ".join(value.split()), "cpu", count)
     except OSError:
         pass
-    return Device("cpu", "cpu:" + platform.machine(), "cpu")
+    return Device("cpu", "cpu:" + platform.machine(), "cpu", count)
 
 
 @functools.lru_cache(maxsize=1)

@@ -41,6 +41,7 @@ class Explanation(NamedTuple):
 
     def __str__(self) -> str:
         lines = [repr(self.answer), f"expected: {self.answer.expectation}"]
+        lines += [f"launches {launch}" for launch in self.answer.launches]
         for neighbour in self.answer.expectation.neighbours:
             dims = " ".join(f"{name}={value}" for name, value in neighbour.dims.items())
             lines.append(f"    {dims:<32}weight {neighbour.weight:.0%}, loses {neighbour.loss:.1%} there")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the daemon fills a buffer with, bit by bit: a port of tuner/device/fill.h.
 
-The same text works on numbers and, where NumPy is there, on arrays of them. Single precision is done in
-double precision and rounded after each step, which is exact for `+ - * /` and the square root; a
-multiply-add is rounded to odd in between. tests/data/fill_vectors.json holds both ports to the same bits.
+The same text works on numbers, on arrays of them where NumPy is there, and on tensors of PyTorch, so that a GPU
+fills its own memory. Single precision is done in double precision and rounded after each step, which is exact
+for `+ - * /` and the square root; a multiply-add is rounded to odd in between. Words of 32 bits are cut to them
+after each shift, since tensors shift signed words. tests/data/fill_vectors.json holds all ports to the same bits.
 """
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ _FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "H", "i8": "B", "u8": "B
             "i64": "Q"}
 _LOW32 = 0xFFFFFFFF
 _PIECE = 1 << 18  # elements at a time
+_TENSOR_PIECE = 1 << 24
 
 
 def _numpy() -> Optional[Any]:
@@ -115,13 +117,48 @@ class _Arrays:
         return value.astype("<i8")
 
 
+class _Tensors:
+    """The same on tensors of PyTorch: numbers in f64, i64 for all else."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self.where = torch.where
+        self.frexp = torch.frexp
+        self.sqrt = torch.sqrt
+
+    def f32(self, value: Any) -> Any:
+        if not isinstance(value, self._torch.Tensor):
+            return _Numbers.f32(value)
+        return value.to(self._torch.float32).to(self._torch.float64)
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        torch = self._torch
+        product = a * b
+        total = product + c
+        part = total - product
+        error = (product - (total - part)) + (c - part)
+        bits = total.view(torch.int64)
+        step = torch.where((error > 0) == (total > 0), 1, -1)
+        bits = bits + torch.where((error != 0) & (bits & 1 == 0), step, 0)
+        return self.f32(bits.view(torch.float64))
+
+    def real(self, value: Any) -> Any:
+        return value.to(self._torch.float64)
+
+    def whole(self, value: Any) -> Any:
+        return value
+
+    def cut(self, value: Any) -> Any:
+        return value.to(self._torch.int64)
+
+
 def _philox(key: int, counter: Any) -> tuple[Any, Any]:
     low = counter & _LOW32
-    high = (counter >> 32) ^ (key >> 32)
+    high = ((counter >> 32) & _LOW32) ^ (key >> 32)
     round_key = key & _LOW32
     for _ in range(10):
         product = low * 0xD256D193
-        low = (product >> 32) ^ round_key ^ high
+        low = ((product >> 32) & _LOW32) ^ round_key ^ high
         high = product & _LOW32
         round_key = (round_key + 0x9E3779B9) & _LOW32
     return low, high
@@ -183,7 +220,7 @@ def _integer_at(ops: Any, kind: int, low: int, high: int, key: int, index: Any) 
         return ops.cut(_float_at(ops, kind, ops.f32(float(low)), ops.f32(float(high)), key, index))
     if kind == UNIFORM:
         span = min(high - low if high > low else 1, 1 << 32)
-        return low + ops.whole((_words(key, index, ops) * span) >> 32)
+        return low + ops.whole(((_words(key, index, ops) * span) >> 32) & _LOW32)
     return ops.whole(index) * 0 + low if kind == CONSTANT else ops.whole(index)
 
 
@@ -234,3 +271,16 @@ def elements(dtype: str, count: int, kind: int, low: float, high: float, name: s
     if numpy is None:
         return _one_by_one(dtype, count, kind, low, high, key)
     return _with_numpy(numpy, dtype, count, kind, low, high, key)
+
+
+def fill_tensor(torch: Any, flat: Any, dtype: str, kind: int, low: float, high: float, name: str, seed: int) -> None:
+    """As `elements`, into a tensor of one dimension, where it is. Its type is dtype's; u32 is torch.int32."""
+    ops, key = _Tensors(torch), fill_key(seed, name)
+    for begin in range(0, flat.numel(), _TENSOR_PIECE):
+        end = min(flat.numel(), begin + _TENSOR_PIECE)
+        index = torch.arange(begin, end, dtype=torch.int64, device=flat.device)
+        if dtype in _FLOATS:
+            values = _float_at(ops, kind, ops.f32(low), ops.f32(high), key, index).to(torch.float32)
+        else:
+            values = _integer_at(ops, kind, int(low), int(high), key, index)
+        flat[begin:end] = values.to(flat.dtype)

@@ -46,6 +46,20 @@ class Problem(NamedTuple):
     dtype: str
 
 
+class Launch(NamedTuple):
+    """The geometry of one launch."""
+
+    grid: tuple[int, int, int]  # blocks in x, y, z
+    block: tuple[int, int, int]  # threads
+    cluster: tuple[int, int, int]  # blocks
+    shared_bytes: int  # dynamic shared memory
+
+    def __str__(self) -> str:
+        grid, block, cluster = ("x".join(map(str, axes)) for axes in self[:3])
+        return (f"grid {grid}, block {block}" + (f", cluster {cluster}" if max(self.cluster) > 1 else "")
+                + (f", {self.shared_bytes} B shared" if self.shared_bytes else ""))
+
+
 def _matches(pattern: str, target: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), target) is not None
 
@@ -235,6 +249,28 @@ class Kernel:
             return all(rule.holds(scope) for rule in self._rules(target))
         except ExpressionError:
             return False
+
+    def launches(self, problem: Problem, target: Target, config: Mapping[str, Value]) -> tuple[Launch, ...]:
+        """What a config launches, in the order it runs; empty where only the compiler knows."""
+        steps = self._spec["steps"]
+        if not all(step["block"] for step in steps):
+            return ()
+        scope = self._scope(problem, target, config)
+
+        def number(text: str) -> int:
+            return int(self._expression(text).evaluate(scope))
+
+        def axes(texts: list[str]) -> tuple[int, int, int]:
+            x, y, z = [*map(number, texts), 1, 1, 1][:3]
+            return x, y, z
+
+        try:
+            run = [step for step in steps
+                   if not step["when"] or self._expression(step["when"]).evaluate(scope)]
+            return tuple(Launch(axes(step["grid"]), axes(step["block"]), axes(step["cluster"]),
+                                number(step["shared_bytes"] or "0")) for step in run)
+        except (ExpressionError, TypeError, ValueError, OverflowError):
+            return ()
 
     def safe_config(self, problem: Problem, target: Target) -> tuple[Optional[Config], str]:
         """The default, or some valid config where that is not valid; none and why there is none."""

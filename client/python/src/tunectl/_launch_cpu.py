@@ -127,8 +127,9 @@ class CpuProgram:
         scratch = ctypes.create_string_buffer(self._layout.scratch_bytes + _ALIGNMENT)
         start = -(-ctypes.addressof(scratch) // _ALIGNMENT) * _ALIGNMENT
         pointers = [start + offset for offset in self._layout.scratch_offsets]
-        self._local.slots = (slots, pointers, scratch, ctypes.create_string_buffer(_WHY_BYTES))
-        return self._local.slots
+        made = (slots, pointers, scratch, ctypes.create_string_buffer(_WHY_BYTES))
+        self._local.slots = made
+        return made
 
     def launch(self, pointers: Sequence[int], like: Any) -> None:
         """Runs to the end. LaunchError, with the launcher's words."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one turn of a peer in a process of its own: fills the inputs, calls the callable, checks or times.
+"""Runs the turns of a peer in a process of its own: fills the inputs, calls the callable, checks or times.
 
-Imported by a fresh process for each turn, so that no state of one turn reaches the next.
+A turn has arrays of its own. What a callable keeps, such as what torch.compile has made, it keeps from turn to turn.
 """
 from __future__ import annotations
 
@@ -33,8 +33,14 @@ class Buffers:
     _FORMATS = {"f64": "d", "f32": "f", "f16": "H", "bf16": "H", "i8": "b", "u8": "B", "i32": "i", "u32": "I",
                 "i64": "q"}
 
+    fills_itself = False
+
+    def filled(self, arg: Mapping[str, Any], seed: int) -> Any:
+        """An array that is filled where it is."""
+        raise NotImplementedError
+
     def make(self, elements: bytes, dtype: str, shape: list[int]) -> Any:
-        flat = memoryview(bytearray(elements)).cast("B")
+        flat: Any = memoryview(bytearray(elements)).cast("B")
         code = self._FORMATS[dtype]
         if len(elements) == 0:
             return flat.cast(code)
@@ -121,6 +127,14 @@ class Torch(Buffers):
         self._device = "cuda" if on_gpu else None
         if on_gpu and not torch.cuda.is_available():
             raise PeerError("torch sees no GPU in the process of the peer")
+        self.fills_itself = on_gpu
+
+    def filled(self, arg: Mapping[str, Any], seed: int) -> Any:
+        dtype, torch = arg["dtype"], self._torch
+        made = torch.empty(arg["shape"], dtype=torch.int32 if dtype == "u32" else getattr(torch, self._TYPES[dtype]),
+                           device=self._device)
+        _fill.fill_tensor(torch, made.view(-1), dtype, arg["kind"], arg["low"], arg["high"], arg["key"], seed)
+        return made.view(torch.uint32) if dtype == "u32" else made
 
     def make(self, elements: bytes, dtype: str, shape: list[int]) -> Any:
         wanted = getattr(self._torch, self._TYPES[dtype])
@@ -128,9 +142,11 @@ class Torch(Buffers):
         tensor = flat[:len(elements)].view(wanted).reshape(shape)
         return tensor.to(self._device) if self._on_gpu else tensor
 
-    def copy(self, target: Any, elements: bytes) -> None:
-        bits = self._torch.frombuffer(bytearray(elements), dtype=self._torch.uint8).view(target.dtype)
-        target.copy_(bits.reshape(target.shape))
+    def copy(self, target: Any, elements: Any) -> None:
+        if isinstance(elements, bytes):
+            bits = self._torch.frombuffer(bytearray(elements), dtype=self._torch.uint8).view(target.dtype)
+            elements = bits.reshape(target.shape)
+        target.copy_(elements)
 
     def take(self, value: Any, dtype: str, count: int) -> bytes:
         wanted = getattr(self._torch, self._TYPES[dtype])
@@ -168,15 +184,32 @@ def arrays_of(kind: str, on_gpu: bool) -> Buffers:
     return {"torch": lambda: Torch(on_gpu), "numpy": Numpy, "buffers": Buffers}[kind]()
 
 
+class Fills:
+    """Elements of the arguments of one problem: making them takes longer than copying them."""
+
+    def __init__(self) -> None:
+        self._problem: Any = None
+        self._elements: dict[str, bytes] = {}
+
+    def of(self, order: Mapping[str, Any], arg: Mapping[str, Any], count: int) -> bytes:
+        problem = (order["dims"], order["dtype"], order["seed"])
+        if problem != self._problem:
+            self._problem, self._elements = problem, {}
+        if arg["name"] not in self._elements:
+            self._elements[arg["name"]] = _fill.elements(arg["dtype"], count, arg["kind"], arg["low"], arg["high"],
+                                                         arg["key"], order["seed"])
+        return self._elements[arg["name"]]
+
+
 class Problem:
     """A problem's arrays, as an order tells them."""
 
-    def __init__(self, order: Mapping[str, Any], arrays: Buffers) -> None:
+    def __init__(self, order: Mapping[str, Any], arrays: Buffers, fills: Fills) -> None:
         self.arrays = arrays
         self.values: dict[str, Any] = dict(order["dims"])
         self.values["dtype"] = order["dtype"]
         self.outputs: list[Mapping[str, Any]] = []
-        self._pristine: dict[str, bytes] = {}
+        self._pristine: dict[str, Any] = {}
         for arg in order["args"]:
             if "scalar" in arg:
                 self.values[arg["name"]] = arg["scalar"]
@@ -184,20 +217,23 @@ class Problem:
             count = 1
             for extent in arg["shape"]:
                 count *= extent
-            elements = self._elements(arg, count, order["seed"])
-            self.values[arg["name"]] = arrays.make(elements, arg["dtype"], arg["shape"])
+            self.values[arg["name"]] = value = self._array(order, arg, count, fills)
             if arg["role"] in (_OUTPUT, _INOUT):
                 self.outputs.append({**arg, "count": count})
             if arg["role"] == _INOUT:
-                self._pristine[arg["name"]] = elements
+                self._pristine[arg["name"]] = value.clone() if arrays.fills_itself else \
+                    arrays.take(value, arg["dtype"], count)
 
-    @staticmethod
-    def _elements(arg: Mapping[str, Any], count: int, seed: int) -> bytes:
+    def _array(self, order: Mapping[str, Any], arg: Mapping[str, Any], count: int, fills: Fills) -> Any:
         if arg["role"] == _OUTPUT:
-            return b"\xff" * (count * _fill.SIZES[arg["dtype"]])  # NaN, until it is written
-        if arg["elements"] is not None:
-            return bytes(arg["elements"])
-        return _fill.elements(arg["dtype"], count, arg["kind"], arg["low"], arg["high"], arg["key"], seed)
+            elements = b"\xff" * (count * _fill.SIZES[arg["dtype"]])  # NaN, until it is written
+        elif arg["elements"] is not None:
+            elements = bytes(arg["elements"])
+        elif self.arrays.fills_itself:
+            return self.arrays.filled(arg, order["seed"])
+        else:
+            elements = fills.of(order, arg, count)
+        return self.arrays.make(elements, arg["dtype"], arg["shape"])
 
     def restore(self) -> None:
         for name, elements in self._pristine.items():
@@ -264,7 +300,7 @@ def timed(problem: Problem, call: Callable[[], Any], order: Mapping[str, Any]) -
     return samples
 
 
-def turn(peer: Callable[..., Any], kind: str, order: Mapping[str, Any]) -> dict[str, Any]:
+def turn(peer: Callable[..., Any], kind: str, order: Mapping[str, Any], fills: Optional[Fills] = None) -> dict[str, Any]:
     """What the turn gave: outcome, message, clock, samples_ns, outputs."""
     on_gpu = bool(order["device_uuid"])  # which a host's processor has not
     if on_gpu:
@@ -272,7 +308,7 @@ def turn(peer: Callable[..., Any], kind: str, order: Mapping[str, Any]) -> dict[
     answer: dict[str, Any] = {"outcome": _OK, "message": "", "samples_ns": [], "outputs": {},
                               "clock": CLOCK_EVENTS if on_gpu else CLOCK_HOST}
     try:
-        problem = Problem(order, arrays_of(kind, on_gpu))
+        problem = Problem(order, arrays_of(kind, on_gpu), fills or Fills())
         call = problem.call_of(peer)
         if order["check"]:
             answer["outputs"] = problem.results(call())
@@ -287,13 +323,14 @@ def turn(peer: Callable[..., Any], kind: str, order: Mapping[str, Any]) -> dict[
     return answer
 
 
-def serve(peer: Callable[..., Any], kind: str, order: Mapping[str, Any], connection: Any) -> None:
-    """The process of one turn: sends what it gave, and ends."""
+def serve(peer: Callable[..., Any], kind: str, connection: Any) -> None:
+    """The process of a peer: takes orders and sends what each turn gave, until there is nobody to ask."""
+    fills = Fills()
     try:
-        connection.send(turn(peer, kind, order))
-    except BrokenPipeError:
+        while True:
+            connection.send(turn(peer, kind, connection.recv(), fills))
+    except (BrokenPipeError, EOFError, KeyboardInterrupt):
         return  # whoever asked has gone
-    connection.close()
 
 
 def lost(message: str, late: bool) -> dict[str, Any]:

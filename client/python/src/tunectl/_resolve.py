@@ -2,6 +2,7 @@
 """One question, worked out: its device, its problem, the record that answers, or the safe default."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -30,24 +31,25 @@ def dtype_name(dtype: object) -> str:
 class Place:
     """The device a question is about, by the rule of server/records/record_book.cc."""
 
-    __slots__ = ("device", "target", "note")
+    __slots__ = ("device", "target", "note", "launch_target")
 
-    def __init__(self, device: str, target: Target, note: str = "") -> None:
+    def __init__(self, device: str, target: Target, note: str = "", sm_count: int = 0) -> None:
         self.device = device
         self.target = target
         self.note = note
+        # Configs are valid by what all devices of the target have; a launch may fill this very device.
+        self.launch_target = target._replace(sm_count=sm_count) if sm_count else target
 
 
 def _place_of(asked: str, snapshot: Snapshot) -> Place:
-    seen = snapshot.devices()
     family = asked.partition(":")[0] if asked in ("cuda", "cpu") else asked
     for local in local_devices():
         if asked in ("", local.id, local.name) or local.id.partition(":")[0] == family:
-            target = seen.get(local.name, (local.target, 0))[0] or local.target
-            return Place(local.name, snapshot.target(target))
+            target = local.target or snapshot.devices().get(local.name, ("", 0))[0]
+            return Place(local.name, snapshot.target(target), sm_count=local.sm_count)
     # Not a device of this host: the records tell, a GPU's before a CPU's, the newest first.
     fitting = []
-    for name, (target_name, newest) in seen.items():
+    for name, (target_name, newest) in snapshot.devices().items():
         traits = snapshot.target(target_name)
         kind = "cpu" if traits.is_host else "cuda"
         if asked in ("", name) or asked.startswith(kind):
@@ -79,7 +81,8 @@ def answer(snapshot: Snapshot, source: str, name: str, dtype: str, device: str,
 def _look_up(snapshot: Snapshot, kernel: Kernel, place: Place, dtype: str, dims: Mapping[str, int],
              facts: dict[str, Any]) -> Answer:
     problem = kernel.problem(dims, dtype, place.target)
-    facts |= {"dims": problem.dims, "dtype": problem.dtype}
+    facts |= {"dims": problem.dims, "dtype": problem.dtype,
+              "plan": functools.partial(kernel.launches, problem, place.launch_target)}
 
     def is_valid(record: Record) -> bool:
         hard = record["hard"]

@@ -57,28 +57,47 @@ def _is_record(record: Any) -> bool:
         return False
 
 
-_RECORDS_START = b',\n"records":[\n'
-_RECORDS_END = b"\n]}\n"
-_RECORD_START = re.compile(rb'\{"id":\d+,"kernel":"([^"\\]+)",')
+# What a daemon writes one on a line, in this order, and how a line names its kernel.
+_LISTS = {"kernels": re.compile(rb'\{"name":"([^"\\]+)",'),
+          "records": re.compile(rb'\{"id":\d+,"kernel":"([^"\\]+)",'),
+          "grids": re.compile(rb'\{"kernel":"([^"\\]+)",')}
+_Lines = dict[str, list[bytes]]  # by kernel
 
 
-def _split(data: bytes) -> Optional[tuple[bytes, dict[str, list[bytes]]]]:
-    """All but the records, and the lines of those by kernel; None: it is not laid out so."""
-    head, found, rest = data.partition(_RECORDS_START)
-    if not found or not rest.endswith(_RECORDS_END):
-        return None
-    lines: dict[bytes, list[bytes]] = {}
-    for line in rest[:-len(_RECORDS_END)].split(b",\n"):
-        start = _RECORD_START.match(line)
-        if start is None:
+def _lines_of(text: bytes, start: re.Pattern[bytes]) -> Optional[_Lines]:
+    lines: _Lines = {}
+    for line in text.split(b",\n") if text else ():
+        named = start.match(line)
+        if named is None:
             return None
-        lines.setdefault(start[1], []).append(line)
-    return head + b',"records":[]}', {name.decode(errors="replace"): of for name, of in lines.items()}
+        lines.setdefault(named[1].decode(errors="replace"), []).append(line)
+    return lines
+
+
+def _split(data: bytes) -> Optional[tuple[bytes, dict[str, _Lines]]]:
+    """All but the lists, and the lines of those; None: it is not laid out so."""
+    place = data.find(b',\n"kernels":[')
+    head = data[:place] + b',"kernels":[],"records":[]}'
+    lists: dict[str, _Lines] = {}
+    for name, start in _LISTS.items():
+        opening = b',\n"%s":[' % name.encode()
+        if not data.startswith(opening, max(place, 0)):
+            if name == "grids":  # files of older daemons have none
+                break
+            return None
+        place += len(opening)
+        end = data.find(b"]" if data.startswith(b"]", place) else b"\n]", place)
+        lines = _lines_of(data[place + 1:end], start) if end >= 0 else None
+        if lines is None:
+            return None
+        lists[name] = lines
+        place = data.index(b"]", end) + 1
+    return (head, lists) if data[place:] == b"}\n" else None
 
 
 class Snapshot:
     """The records and kernels of one file. Where its digest tells that it is whole, as a daemon wrote it,
-    a kernel's records are read when they are first asked for."""
+    what it says of a kernel is read when that is first asked for."""
 
     def __init__(self, data: bytes, wanted_digest: str = "") -> None:
         """SnapshotError: damaged, of another version, or not what `wanted_digest` names."""
@@ -86,7 +105,7 @@ class Snapshot:
         if wanted_digest and self.digest != wanted_digest:
             raise SnapshotError(f"its bytes are {self.digest}, not {wanted_digest}")
         split = _split(data) if wanted_digest else None
-        head, self._lines = split if split is not None else (data, {})
+        head, self._lists = split if split is not None else (data, {})
         try:
             parsed = json.loads(head)
         except (ValueError, RecursionError) as error:
@@ -104,23 +123,41 @@ class Snapshot:
             for name, traits in parsed["targets"].items()}
         self._kernels: dict[str, Kernel] = {}
         for spec in parsed["kernels"]:
-            _need(spec, _KERNEL, "a kernel")
-            self._kernels[spec["name"]] = Kernel(spec)
+            self._add_kernel(spec)
         self._by_kernel: dict[str, list[Record]] = {}
         for record in parsed["records"]:
             if not _is_record(record):
                 raise SnapshotError("a record lacks a field")
             self._by_kernel.setdefault(record["kernel"], []).append(record)
-        self.record_count = len(parsed["records"]) + sum(map(len, self._lines.values()))
+        self.record_count = len(parsed["records"]) + sum(map(len, self._lists.get("records", {}).values()))
         self._grids = grids_of(parsed.get("grids"))
         self._indices: dict[str, KernelRecords] = {}
+        self._devices: Optional[dict[str, tuple[str, int]]] = None
+
+    def _add_kernel(self, spec: Any) -> None:
+        _need(spec, _KERNEL, "a kernel")
+        self._kernels[spec["name"]] = Kernel(spec)
+
+    def _read_lines(self, member: str, kernel: str) -> list[Any]:
+        """What a list of the file has of a kernel. It was written so: what cannot be read is not there."""
+        lines = self._lists.get(member, {}).get(kernel, [])
+        try:
+            return list(json.loads(b"[" + b",".join(lines) + b"]"))
+        except (ValueError, RecursionError):
+            return []
 
     def kernel(self, name: str) -> Optional[Kernel]:
+        if name not in self._kernels:
+            for spec in self._read_lines("kernels", name):
+                try:
+                    self._add_kernel(spec)
+                except SnapshotError:
+                    return None
         return self._kernels.get(name)
 
     @property
     def kernel_names(self) -> list[str]:
-        return sorted(self._kernels)
+        return sorted({*self._kernels, *self._lists.get("kernels", {})})
 
     def target(self, name: str) -> Target:
         return target_named(name, self._targets)
@@ -132,32 +169,32 @@ class Snapshot:
 
     def devices(self) -> dict[str, tuple[str, int]]:
         """Of each device that has records: its target and its newest record's number."""
-        seen: dict[str, tuple[str, int]] = {}
-        for kernel in {*list(self._by_kernel), *self._lines}:
-            for record in self.records_of(kernel):
-                hard = record["hard"]
-                if record["id"] > seen.get(hard["device"], ("", 0))[1]:
-                    seen[hard["device"]] = (hard["target"], record["id"])
-        return seen
+        if self._devices is None:
+            seen: dict[str, tuple[str, int]] = {}
+            for kernel in {*self._by_kernel, *self._lists.get("records", {})}:
+                for record in self.records_of(kernel):
+                    hard = record["hard"]
+                    if record["id"] > seen.get(hard["device"], ("", -1))[1]:
+                        seen[hard["device"]] = (hard["target"], record["id"])
+            self._devices = seen
+        return self._devices
 
     def records_of(self, kernel: str) -> list[Record]:
-        lines = self._lines.get(kernel)
-        if lines is not None and kernel not in self._by_kernel:
-            try:
-                parsed = json.loads(b"[" + b",".join(lines) + b"]")
-            except (ValueError, RecursionError):  # it was written so: then it has none
-                parsed = []
-            self._by_kernel[kernel] = [record for record in parsed if _is_record(record)]
-        return self._by_kernel.get(kernel, [])
+        if kernel not in self._by_kernel:
+            self._by_kernel[kernel] = [record for record in self._read_lines("records", kernel)
+                                       if _is_record(record)]
+        return self._by_kernel[kernel]
 
     def grids_of(self, kernel: str) -> list[Grid]:
         """The sweeps behind the records of a kernel, for problems between them."""
-        return self._grids.get(kernel, [])
+        if kernel not in self._grids:
+            self._grids[kernel] = grids_of(self._read_lines("grids", kernel)).get(kernel, [])
+        return self._grids[kernel]
 
     def records(self, kernel: str) -> KernelRecords:
         index = self._indices.get(kernel)
         if index is None:
-            known = self._kernels.get(kernel)
+            known = self.kernel(kernel)
             index = KernelRecords(self.records_of(kernel),
                                   known.rules if known is not None else {},
                                   known.hash if known is not None else "")

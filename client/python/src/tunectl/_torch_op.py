@@ -35,7 +35,7 @@ def make(kernel: TunedKernel, backward: Optional[Backward],
     if known is None or not known.args:
         raise LookupError(f"no snapshot describes {kernel.name}: {kernel.client().best(kernel.name).reason}")
     signature = signature_of(known)
-    plain = _define(torch, kernel, signature, dims)
+    plain: Callable[..., Any] = _define(torch, kernel, signature, dims)
     if kernel.gradient is not None:
         return _with_gradient(torch, plain, kernel.gradient)
     if backward is None:
@@ -86,8 +86,8 @@ def _define_backward(torch: Any, backward: Backward, signature: Signature,
 
     def run(*all_of: Any) -> Any:
         with torch.no_grad():
-            made = backward(all_of[:inputs], all_of[inputs:inputs + outputs], all_of[inputs + outputs:], dims)
-        made = [torch.empty(0) if one is None else one for one in made]
+            found = backward(all_of[:inputs], all_of[inputs:inputs + outputs], all_of[inputs + outputs:], dims)
+        made = [torch.empty(0) if one is None else one for one in found]
         return made[0] if inputs == 1 else tuple(made)
 
     def describe(*all_of: Any) -> Any:

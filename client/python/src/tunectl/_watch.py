@@ -77,8 +77,8 @@ class Watch:
             return self.better
         better = []
         for before in client.answers:
-            after = newer.best(before.kernel, dtype=before.dtype or None, device=before.device or None,
-                               **before.dims)
+            dims: dict[str, Any] = dict(before.dims)
+            after = newer.best(before.kernel, dtype=before.dtype or None, device=before.device or None, **dims)
             if _is_better(before, after):
                 better.append(Better(before, after))
         with self._lock:

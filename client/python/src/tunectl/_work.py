@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
-from . import _rpc, _sources
+from . import _progress, _rpc, _sources
 from ._resolve import dtype_name
 from ._rpc import DaemonError
 
-__all__ = ["DaemonError", "Rows", "jobs", "submit", "sweeps", "wait"]
+__all__ = ["DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"]
 
 _TIMEOUT_SECONDS = 10.0
 _FILES_MAX = 256
@@ -55,6 +55,26 @@ def sweeps(*, limit: int = 20, address: Optional[str] = None,
     with _connect(address, timeout) as daemon:
         answer = daemon.call("SweepService", "ListSweeps", limit=limit)
     return Rows(_rpc.as_rows(answer.sweeps))
+
+
+def trials(sweep: Mapping[str, Any], *, address: Optional[str] = None, timeout: float = 60.0) -> Rows:
+    """All trials of a sweep, in the order in which they ended: config, outcome, measurement."""
+    with _connect(address, timeout) as daemon:
+        return Rows(_rpc.as_rows(daemon.watch("SweepService", "ListTrials", sweep_id=int(sweep["id"]))))
+
+
+def records(kernel: str = "", *, address: Optional[str] = None, timeout: float = _TIMEOUT_SECONDS) -> Rows:
+    """The best known configs, of one kernel or of all. As `tunectl record list`."""
+    with _connect(address, timeout) as daemon:
+        answer = daemon.call("RecordService", "ListRecords", kernel_name=kernel)
+    return Rows(_rpc.as_rows(answer.records))
+
+
+def cancel(sweep: Mapping[str, Any], *, address: Optional[str] = None,
+           timeout: float = _TIMEOUT_SECONDS) -> dict[str, Any]:
+    """Ends a sweep of one's own and returns it as it is then; its trials are kept."""
+    with _connect(address, timeout) as daemon:
+        return _rpc.as_rows([daemon.call("SweepService", "CancelSweep", sweep_id=int(sweep["id"]))])[0]
 
 
 def _source_of(spec: str) -> Any:
@@ -102,16 +122,18 @@ def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int =
 
 
 def wait(sweep: Mapping[str, Any], *, timeout: float = 3600.0, address: Optional[str] = None,
-         progress: Optional[Callable[[dict[str, Any]], None]] = None) -> dict[str, Any]:
+         progress: Union[bool, Callable[[dict[str, Any]], None]] = False) -> dict[str, Any]:
     """Follows a sweep to its end and returns it as it is then.
 
-    progress  called with the sweep as a row, a few times a second at most
+    progress  True: shows a bar, in a notebook or a terminal. A function: is called with the sweep as
+              a row, a few times a second at most
     DaemonError with code DEADLINE_EXCEEDED after `timeout` seconds: the sweep goes on.
     """
     last = dict(sweep)
+    tell = progress if callable(progress) else _progress.Bar() if progress else None
     with _connect(address, timeout) as daemon:
         for event in daemon.watch("SweepService", "WatchSweep", sweep_id=int(sweep["id"])):
             last = _rpc.as_rows([event.sweep])[0]
-            if progress is not None:
-                progress(last)
+            if tell is not None:
+                tell(last)
     return last

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel: built from a copy of its source, installed beside nothing else, and asked."""
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+import kit
+
+ASK = """import tunectl
+tuned = tunectl.best("scale", n=4096, device="NVIDIA H200")
+print(tunectl.__file__, tuned.match, tuned["THREADS"])
+from tunectl import _fetch, _launch_cuda, _torch_op, triton
+"""
+
+
+@unittest.skipUnless(importlib.util.find_spec("setuptools"), "setuptools is not installed")
+class Wheel(kit.PackageTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="tune-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        for part in ("client/python", "proto"):  # a build leaves files beside the source
+            shutil.copytree(kit.ROOT / part, cls.folder / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
+        bundle = cls.folder / "tuned.json"
+        bundle.write_bytes(kit.snapshot_bytes([kit.record(1)]))
+        cls.pip("wheel", "--no-deps", "--no-build-isolation", "-w", cls.folder / "out", cls.folder / "client/python",
+                TUNE_BUNDLE=str(bundle))
+        (cls.wheel,) = (cls.folder / "out").iterdir()
+
+    @staticmethod
+    def pip(*arguments, **environ):
+        done = subprocess.run([sys.executable, "-m", "pip", "-q", *map(str, arguments)], env={**os.environ, **environ},
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"pip {arguments}: {done.stdout}{done.stderr}")
+
+    def test_it_is_pure_typed_and_needs_nothing(self):
+        self.assertTrue(self.wheel.name.endswith("-py3-none-any.whl"), self.wheel.name)
+        with zipfile.ZipFile(self.wheel) as archive:
+            names = set(archive.namelist())
+            (metadata,) = [archive.read(name).decode() for name in names if name.endswith("/METADATA")]
+        source = {str(path.relative_to(kit.PACKAGE)) for path in kit.PACKAGE.rglob("*.py")}
+        self.assertEqual(source - names, set())
+        wanted = {"tunectl/py.typed", "tunectl/bundled/snapshot.json"}
+        wanted |= {"tunectl/tune.protoset"} if shutil.which("protoc") else set()
+        self.assertEqual(wanted - names, set())
+        needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
+        self.assertTrue(all("extra ==" in line for line in needed), needed)
+        self.assertIn("Requires-Python: >=3.10", metadata)
+
+    def test_it_answers_where_it_is_installed(self):
+        place = self.path / "site"
+        self.pip("install", "--no-deps", "--no-index", "--target", place, self.wheel)
+        done = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=False, cwd=self.path,
+                              env={**os.environ, "PYTHONPATH": str(place)})
+        self.assertEqual(done.stdout.split(), [str(place / "tunectl/__init__.py"), "exact", "128"], done.stderr)
+
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_its_types_hold(self):
+        package = self.folder / "client/python"
+        done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", self.path, "src/tunectl"], cwd=package,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
