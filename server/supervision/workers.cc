@@ -78,8 +78,8 @@ int GpuCount(const std::string& gpus_dir) {
 }
 
 // `scratch`: the name of its workers' folder.
-// A front end has a tenth of a compile's work, and each of its workers a second's start. Two, so that
-// one source that hangs is not everybody's.
+// A front end has a tenth of a compile's work, and each of its workers a second's start. Two, so
+// that one source that hangs is not everybody's.
 int FrontWorkers(const Limits& limits) {
   return std::min(limits.compile_workers, std::max(2, limits.compile_workers / 4));
 }

@@ -78,7 +78,8 @@ TEST(KernelTritonTest, StepsAreUnitsOfTheirOwn) {
   const auto kernel = Make(
       {{"entry: \"scale\"\n", ""},
        {"launch { grid: \"ceil_div(n, BLOCK)\" }\n",
-        "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] launch { grid: \"8\" } }\n"
+        "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
+        "launch { grid: \"n // BLOCK\" } }\n"
         "steps { entry: \"again\" args: [\"y\"] source: \"parts.py\" launch { grid: \"2\" "
         "programmatic_dependent_launch: true } }\n"
         "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
