@@ -144,6 +144,14 @@ class Launch:
             return self.tensor(node.args[0]) is not None
         return None
 
+    def decision(self, node):
+        """As truth, of what is no number: a define's."""
+        known = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        node = known if isinstance(known, ast.AST) else node
+        if isinstance(node, ast.Constant) and not isinstance(node.value, bool):
+            return None
+        return self.truth(node)
+
     def truth_of_several(self, node):
         known = [self.truth(value) for value in node.values]
         decides = isinstance(node.op, ast.Or)

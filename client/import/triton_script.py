@@ -219,10 +219,9 @@ class Import:
         return name in self.dims and (name in RESERVED or name in self.values)
 
     def define(self, name, node):
-        known = self.launch.truth(node)
-        is_number = isinstance(node, ast.Constant) and not isinstance(node.value, bool)
+        known = self.launch.decision(node)
         try:
-            value = self.launch.expression(node) if known is None or is_number else repr(known)
+            value = self.launch.expression(node) if known is None else repr(known)
         except Unreached as what:
             self.left.append(f"define {name}: '{what}' was not understood")
             return
