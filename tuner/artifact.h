@@ -21,10 +21,13 @@ struct ParameterFact {
   // The arg that it takes, where the artifact tells; else args are taken in their order.
   std::string name;
   int64_t divisor = 1;  // of the number or the address, which the code relies on
+  // Of a tensor map that the compiler decides: elements, slowest dimension first.
+  std::vector<int64_t> box;
+  int swizzle_bytes = 0;
 
   friend bool operator==(const ParameterFact&, const ParameterFact&) = default;
 };
-TUNE_FIELDS(ParameterFact, bytes, type, name, divisor);
+TUNE_FIELDS(ParameterFact, bytes, type, name, divisor, box, swizzle_bytes);
 
 // Memory that a kernel wants for each block of a launch, by a pointer behind its parameters.
 struct ScratchFact {

@@ -12,6 +12,11 @@ const BufferPlan* FindBuffer(const ProblemPlan& plan, const std::string& name) {
   return found == plan.buffers.end() ? nullptr : &*found;
 }
 
+BufferPlan* BufferOf(ArgPlan& arg) {
+  if (auto* map = std::get_if<TensorMapPlan>(&arg)) return &map->buffer;
+  return std::get_if<BufferPlan>(&arg);
+}
+
 double WrittenBytes(const ProblemPlan& plan) {
   double bytes = 0;
   for (const BufferPlan& buffer : plan.buffers) {
@@ -35,6 +40,7 @@ CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit) {
   one.source_text = wanted.source_text;
   one.entries = wanted.entries;
   one.symbols = wanted.symbols;
+  one.arguments = wanted.arguments;
   return one;
 }
 

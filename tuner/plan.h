@@ -30,26 +30,27 @@ struct CompileSymbol {
 };
 TUNE_FIELDS(CompileSymbol, variable, bytes);
 
-// A further source of a compilation, which is compiled by itself.
-struct CompileUnit {
-  std::string source_name;
-  std::string source_text;
-  std::vector<std::string> entries;
-  std::vector<CompileSymbol> symbols;
-};
-TUNE_FIELDS(CompileUnit, source_name, source_text, entries, symbols);
-
 // What a compiler may take for granted of an argument of the launch, where the language compiles
 // for each kind of arguments.
 struct ArgumentHint {
   std::string name;
-  std::string type;     // "*bf16", "i32", "fp32", as Triton calls them
+  std::string type;     // "*bf16", "i32", "tensordesc<bf16[64, 64]>", as Triton calls them
   int64_t divisor = 1;  // the number, or the address, is a multiple of it
   bool is_one = false;  // an integer that is 1
 
   friend bool operator==(const ArgumentHint&, const ArgumentHint&) = default;
 };
 TUNE_FIELDS(ArgumentHint, name, type, divisor, is_one);
+
+// A further source of a compilation, which is compiled by itself.
+struct CompileUnit {
+  std::string source_name;
+  std::string source_text;
+  std::vector<std::string> entries;
+  std::vector<CompileSymbol> symbols;
+  std::vector<ArgumentHint> arguments;
+};
+TUNE_FIELDS(CompileUnit, source_name, source_text, entries, symbols, arguments);
 
 // Sent between the daemon and its workers, as Fill::Kind is: do not renumber.
 enum class Role { kInput = 1, kOutput = 2, kInOut = 3, kScratch = 4 };
@@ -86,8 +87,11 @@ struct BufferPlan {
   Role role = Role::kInput;
   Fill fill;
   std::vector<int64_t> shape;  // slowest dimension first; empty: of one dimension
+  // Of an arg that is handed over as a tensor descriptor: what one load moves. Empty: a pointer.
+  std::vector<int64_t> block_shape;
+  bool nan_padding = false;  // what lies beyond its end is NaN
 };
-TUNE_FIELDS(BufferPlan, name, dtype, count, role, fill, shape);
+TUNE_FIELDS(BufferPlan, name, dtype, count, role, fill, shape, block_shape, nan_padding);
 
 struct ScalarPlan {
   std::string name;
@@ -139,17 +143,21 @@ TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, de
 // A CUtensorMap over a buffer; sizes fastest dimension first.
 struct TensorMapPlan {
   std::string name;
-  std::string buffer;
+  BufferPlan buffer;
   std::vector<int64_t> dims;           // elements
   std::vector<int64_t> strides_bytes;  // one fewer than dims
   std::vector<int64_t> box;            // elements
   int swizzle_bytes = 0;
   int l2_promotion_bytes = 0;
+  bool nan_padding = false;
 };
 TUNE_FIELDS(TensorMapPlan, name, buffer, dims, strides_bytes, box, swizzle_bytes,
-            l2_promotion_bytes);
+            l2_promotion_bytes, nan_padding);
 
 using ArgPlan = std::variant<BufferPlan, ScalarPlan, TensorMapPlan>;
+
+// The buffer that an arg is, or is a map of; null: it is a scalar.
+BufferPlan* BufferOf(ArgPlan& arg);
 
 struct LaunchPlan {
   std::string entry;  // of the artifact: as the plan names it, until the program is bound

@@ -373,11 +373,21 @@ class Import:
                 self.left.append(f"dim {name}: its value was not understood")
         return {name: values.get(name, 1) for name in self.sizes}
 
+    def place_of(self, number):
+        """"stencil.cu:3", where a source has the number; else empty."""
+        for file, text in self.files.items():
+            for line, content in enumerate(text.split("\n"), 1):
+                if re.search(rf"\b{number}\b", content):
+                    return f"{file}:{line}"
+        return ""
+
     def cpu_sizes(self, dims):
         """Smaller ones for a CPU, unless the source has the number itself."""
-        text = "\n".join(self.files.values())
-        sizes = {n: v for n, v in dims.items()
-                 if v >= 256 and not re.search(rf"\b{v}\b", text)}
+        fixed = {n: self.place_of(v) for n, v in dims.items() if v >= 256 and self.place_of(v)}
+        for name, place in fixed.items():
+            self.notes.append(f"dim {name}: {place} has its {dims[name]}, so a CPU gets no smaller one; see "
+                              "docs/coming-from.md")
+        sizes = {n: v for n, v in dims.items() if v >= 256 and n not in fixed}
         total = 1
         for value in dims.values():
             total *= max(1, value)

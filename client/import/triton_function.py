@@ -5,7 +5,9 @@ import ast
 
 from script_reader import Unreadable
 
-READS, WRITES = {"load"}, {"store"}
+READS = {"load", "load_tensor_descriptor", "gather"}
+WRITES = {"store", "store_tensor_descriptor", "scatter"}
+LIBRARY = ("tl", "triton", "language")
 
 
 def last_name(node):
@@ -33,13 +35,22 @@ class Function:
         self.defaults = {a.arg for a in with_default}
 
     def decorator(self, name):
-        return next((d for d in self.node.decorator_list
-                     if isinstance(d, ast.Call) and last_name(d) == name), None)
+        """A library's own one round it, such as @cached_autotune, is taken for it."""
+        return next((d for d in self.node.decorator_list if isinstance(d, ast.Call)
+                     and (last_name(d) == name or last_name(d).endswith("_" + name))), None)
+
+    def kept(self):
+        """Of the decorators: what caches or prints is the script's affair."""
+        return [d for d in self.node.decorator_list if last_name(d) == "jit"]
+
+    def names(self):
+        """Those that its text uses."""
+        parts = [*self.node.body, self.node.args, *map(without_host, self.kept())]
+        return {inner.id for part in parts for inner in ast.walk(part) if isinstance(inner, ast.Name)}
 
     def text(self, lines):
         """Without what tunes it: the spec says what there is to try."""
-        kept = [d for d in self.node.decorator_list if last_name(d) not in ("autotune", "heuristics")]
-        heads = ["@" + ast.unparse(d) for d in kept]
+        heads = ["@" + ast.unparse(without_host(d)) for d in self.kept()]
         body = lines[self.node.lineno - 1:self.node.end_lineno]
         return "\n".join(heads + body)
 
@@ -60,7 +71,8 @@ class Function:
                 continue
             name = last_name(node)
             is_library = isinstance(node.func, ast.Attribute)
-            first = reached(addressed(node.args[0]), sources)
+            base = getattr(getattr(node.func, "value", None), "id", "tl")
+            first = reached(addressed(node.args[0]) if base in LIBRARY else {base}, sources)  # descriptor.load(...)
             if name in READS:
                 read |= first
             elif name in WRITES:
@@ -74,6 +86,14 @@ class Function:
                     written |= reached(addressed(argument), sources)
         return {name: "INOUT" if name in read & written else "OUTPUT" if name in written else "INPUT"
                 for name in self.arguments}
+
+
+def without_host(decorator):
+    """@triton.jit without what names launches for a profiler."""
+    if not isinstance(decorator, ast.Call):
+        return decorator
+    kept = [k for k in decorator.keywords if k.arg not in ("launch_metadata", "repr")]
+    return ast.Call(decorator.func, decorator.args, kept) if kept or decorator.args else decorator.func
 
 
 def addressed(node):
@@ -112,32 +132,59 @@ class TritonSource:
     def tuned(self):
         return [f for f in self.functions.values() if f.decorator("autotune")]
 
-    def kernel_text(self, origin):
+    def needed(self, entry):
+        """Those that one calls, and itself, in their order."""
+        found, open_names = set(), [entry]
+        while open_names:
+            name = open_names.pop()
+            if name in self.functions and name not in found:
+                found.add(name)
+                open_names += self.functions[name].names()
+        return [function for name, function in self.functions.items() if name in found]
+
+    def kernel_text(self, origin, entry):
         parts = [f'"""Imported from {origin}."""']
-        for node in self.tree.body:
-            if is_triton_import(node) or is_constant(node):
-                parts.append("\n".join(self.lines[node.lineno - 1:node.end_lineno]))
-        for function in self.functions.values():
+        bound = set()
+        for node in flattened(self.tree.body):
+            kept = triton_import(node)
+            names = {a.asname or a.name for a in kept.names} if kept else set()
+            if is_constant(node) or not names <= bound:
+                parts.append(ast.unparse(kept or node))
+                bound |= names
+        for function in self.needed(entry):
             parts.append("\n\n" + function.text(self.lines))
         return "\n".join(parts) + "\n"
 
-    def missing(self):
+    def missing(self, entry):
         """Names from other modules that the functions use."""
-        used = {inner.id for f in self.functions.values() for inner in ast.walk(f.node)
-                if isinstance(inner, ast.Name)}
+        used = set().union(*(function.names() for function in self.needed(entry)))
         found = []
         for node in self.tree.body:
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and not is_triton_import(node):
-                module = getattr(node, "module", None)
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                module, kept = getattr(node, "module", None), triton_import(node)
                 found += [(a.asname or a.name, module or a.name) for a in node.names
-                          if (a.asname or a.name.split(".")[0]) in used]
+                          if (a.asname or a.name.split(".")[0]) in used and not (kept and a in kept.names)]
         return found
 
 
-def is_triton_import(node):
+def flattened(body):
+    """The statements of a module, with those under `if` and `try`, where versions are told apart."""
+    for node in body:
+        if isinstance(node, (ast.If, ast.Try)):
+            yield from flattened(node.body)
+            yield from flattened([each for h in getattr(node, "handlers", ()) for each in h.body])
+            yield from flattened(node.orelse)
+        else:
+            yield node
+
+
+def triton_import(node):
+    """What of an import a kernel has; None if that is nothing."""
     if isinstance(node, ast.Import):
-        return all(a.name.split(".")[0] in ("triton", "math") for a in node.names)
-    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("triton", "math")
+        kept = [a for a in node.names if a.name.split(".")[0] in ("triton", "math")]
+        return ast.Import(kept) if kept else None
+    is_triton = isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("triton", "math")
+    return node if is_triton else None
 
 
 def is_constant(node):

@@ -9,13 +9,14 @@ from kernel_tuner import RESERVED, literal, quoted
 from script_reader import Reader, Unreadable
 from script_values import Map, Num, plain
 from triton_function import TritonSource
-from triton_launch import Launch, Tensor, Unreached, hosts
+from triton_launch import MULTIPROCESSORS, Launch, Tensor, Unreached, blocks_of_hook, hosts
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 POSITIONS = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg")
 TYPES = ("f16", "bf16", "f32")
 EXPRESSION_MAX = 4096
+NAME = r"(?<![\w.'])[A-Za-z_]\w*"  # in an expression
 # What a dim is where the script does not say: one axis, or one of several.
 ONE_DIM, SEVERAL_DIMS = 1 << 24, 4096
 
@@ -26,7 +27,15 @@ class ConfigReader(Reader):
     def __init__(self, path, tree):
         super().__init__(path, "Config")
         self.scope = {"__name__": "imported"}
+        self.blocks = {}  # of descriptors, as a pre_hook sets them
         self.block(tree.body, self.scope)
+
+    def read_hook(self, hook, line):
+        blocks = blocks_of_hook(hook.node) if isinstance(getattr(hook, "node", None), ast.FunctionDef) else None
+        if blocks is None:
+            raise Unreadable(f"line {line}: a config with a pre_hook runs Python before each launch, which no kernel "
+                             "of the service does; understood are those that set block shapes of descriptors")
+        self.blocks.update(blocks)
 
     def configs(self, node):
         self.calls.clear()
@@ -40,8 +49,7 @@ class ConfigReader(Reader):
             config = {name: plain(value) for name, value in items.items()}
             hook = values.get("pre_hook")
             if hook is not None and not (isinstance(hook, Num) and hook.value is None):
-                raise Unreadable(f"line {line}: a config with a pre_hook runs Python before each launch, which "
-                                 "no kernel of the service does")
+                self.read_hook(hook, line)
             if any(value is None for value in config.values()):
                 raise Unreadable(f"line {line}: a config whose values were not understood")
             found.append({**DEFAULTS, **config})
@@ -62,12 +70,10 @@ class Import:
         self.read_configs()
         self.read_launch()
         origin = f"{os.path.basename(self.path)}, line {self.function.node.lineno}"
-        for name, module in self.source.missing():
+        for name, module in self.source.missing(self.function.name):
             self.left.append(f"'{name}' is of module {module}: put it into {self.name}.py")
-        if self.function.decorator("heuristics"):
-            self.left.append("@triton.heuristics: give their values as defines")
         return {"name": self.name, "left": self.left, "notes": self.notes,
-                "files": {f"{self.name}.py": self.source.kernel_text(origin),
+                "files": {f"{self.name}.py": self.source.kernel_text(origin, self.function.name),
                           f"{self.name}.textproto": self.spec(origin)}}
 
     # What is tried.
@@ -78,7 +84,8 @@ class Import:
         node = given.args[0] if given.args else by_name.get("configs")
         if node is None:
             raise Unreadable(f"line {given.lineno}: @autotune without configs")
-        self.configs = ConfigReader(self.path, self.source.tree).configs(node)
+        reader = ConfigReader(self.path, self.source.tree)
+        self.configs, self.blocks = reader.configs(node), reader.blocks
         if not self.configs:
             raise Unreadable(f"line {given.lineno}: no triton.Config was met in the configs")
         names = list(self.configs[0])
@@ -139,13 +146,18 @@ class Import:
             self.notes.append(f"launched in {len(found)} functions; read: {self.launch.host.name}")
         bound, roles = self.launch.bound(), self.function.roles()
         for name in self.function.arguments:
-            if name in bound:
+            if name in bound and self.launch.is_none(bound[name]):
+                self.defines.append(f"defines {{ name: \"{name}\" value: \"'None'\" }}")
+            elif name in bound:
                 self.args.append(self.arg(name, bound[name], roles[name]))
             elif name not in self.function.defaults:
                 self.left.append(f"arg {name}: the launch does not give it")
         for name in self.function.constants:
             if name in bound and name not in self.values:
                 self.define(name, bound[name])
+        heuristics = self.function.decorator("heuristics")
+        for name, node in (self.launch.heuristics(heuristics) if heuristics else {}).items():
+            self.define(name, node)
         try:
             self.grid = self.launch.grid()
         except Unreached as what:
@@ -166,14 +178,13 @@ class Import:
             self.left.append(f"arg {name}: '{what}' was not understood")
             return f'# args {{ name: "{name}" scalar {{ dtype: "i32" value: ? }} }}'
         self.know(value)
-        dtype = "f32" if "." in value else "i32"
+        dtype = "f32" if re.search(r"\d\.|\.\d|\de", value) else "i32"
         return f'args {{ name: "{name}" scalar {{ dtype: "{dtype}" value: {quoted(self.safe(value))} }} }}'
 
     def buffer(self, name, tensor, role):
         for extent in tensor.shape:
             self.know(extent, len(tensor.shape))
-        if tensor.dtype in TYPES and tensor.dtype not in self.types:
-            self.types.append(tensor.dtype)
+        self.types.append(tensor.dtype)
         fill = ""
         if name in self.zeroed:
             role, fill = "INOUT", " fill { kind: CONSTANT }"
@@ -181,24 +192,36 @@ class Import:
             role = "INOUT"
         shape = ", ".join(quoted(self.safe(extent)) for extent in tensor.shape)
         return (f'args {{ name: "{name}" buffer {{ dtype: "{tensor.dtype}" shape: [{shape}] '
-                f"role: ROLE_{role}{fill} }} }}")
+                f"role: ROLE_{role}{fill}{self.descriptor(name, tensor)} }} }}")
+
+    def descriptor(self, name, tensor):
+        """Its block has the config's names: they are no dims."""
+        if tensor.block is None:
+            return ""
+        try:
+            block = self.blocks.get(name) or [self.launch.expression(each) for each in tensor.block.elts]
+        except (Unreached, AttributeError):
+            self.left.append(f"arg {name}: the block shape of its descriptor was not understood")
+            return ""
+        return f" tensor_descriptor {{ block_shape: [{', '.join(map(quoted, block))}] }}"
 
     def know(self, text, axes=1):
         """The names of an expression are dims."""
-        for name in re.findall(r"[A-Za-z_]\w*", text):
-            if name not in RESERVED and name not in self.values and not name.startswith("'"):
+        for name in re.findall(NAME, text):
+            if name not in (*RESERVED, "True", "False", "None") and name not in self.values:
                 self.dims[name] = max(axes, self.dims.get(name, 0))
 
     def safe(self, text):
         """Dims whose names mean something already have another."""
-        return re.sub(r"[A-Za-z_]\w*", lambda m: m[0] + "_" if self.clashes(m[0]) else m[0], text)
+        return re.sub(NAME, lambda m: m[0] + "_" if self.clashes(m[0]) else m[0], text)
 
     def clashes(self, name):
         return name in self.dims and (name in RESERVED or name in self.values)
 
     def define(self, name, node):
+        known = self.launch.decision(node)
         try:
-            value = self.launch.expression(node)
+            value = self.launch.expression(node) if known is None else repr(known)
         except Unreached as what:
             self.left.append(f"define {name}: '{what}' was not understood")
             return
@@ -214,7 +237,9 @@ class Import:
     def spec(self, origin):
         for extent in self.grid:
             self.know(extent)
-        types = self.types or list(TYPES)
+        narrow = [dtype for dtype in dict.fromkeys(self.types) if dtype in TYPES[:2]]
+        fixed = [] if "dtype" in self.types else [dtype for dtype in TYPES if dtype in self.types]
+        types = narrow or fixed or list(TYPES)
         lines = ["# proto-file: tune/v1/kernel.proto", "# proto-message: tune.v1.KernelSpec",
                  f"# Imported from {origin}.", f"name: {quoted(self.name)}",
                  f"summary: {quoted('imported: ' + self.function.name)}", "language: TRITON",
@@ -222,6 +247,9 @@ class Import:
                  'targets: ["sm_8*", "sm_9*", "sm_1*"]', ""]
         for name, axes in self.dims.items():
             size = ONE_DIM if axes == 1 and len(self.dims) == 1 else SEVERAL_DIMS
+            if name == MULTIPROCESSORS:
+                size = 132
+                self.notes.append(f"dim {name}: those of an H100 or H200; give your GPU's")
             lines.append(f"dims {{ name: {quoted(self.safe(name))} default_value: {size} min: 1 }}")
         lines.append(f"dtypes: [{', '.join(map(quoted, types))}]")
         for name, values in self.values.items():
@@ -253,7 +281,7 @@ def names_in(node):
 
 
 def is_triton(text):
-    return re.search(r"^\s*@(triton\.)?autotune\b", text, re.MULTILINE) is not None
+    return re.search(r"^\s*@(\w+\.)*(\w+_)?autotune\b", text, re.MULTILINE) is not None
 
 
 def run(path, text, wanted):

@@ -58,12 +58,13 @@ Json ToJson(const ScalarPlan& scalar) {
 Json ToJson(const TensorMapPlan& map) {
   return {{"kind", "tensor_map"},
           {"name", map.name},
-          {"buffer", map.buffer},
+          {"buffer", map.buffer.name},
           {"dims", map.dims},
           {"strides_bytes", map.strides_bytes},
           {"box", map.box},
           {"swizzle_bytes", map.swizzle_bytes},
-          {"l2_promotion_bytes", map.l2_promotion_bytes}};
+          {"l2_promotion_bytes", map.l2_promotion_bytes},
+          {"nan_padding", map.nan_padding}};
 }
 
 Json ToJson(const StepPlan& step) {

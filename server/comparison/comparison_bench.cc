@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <future>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/problem_checks.h"
@@ -36,7 +35,7 @@ absl::StatusOr<std::vector<StepPlan>> StepsOn(ProblemPlan& problem, const Compar
   std::vector<StepPlan> steps = other.plan.steps;
   for (StepPlan& step : steps) {
     for (ArgPlan& arg : step.args) {
-      auto* buffer = std::get_if<BufferPlan>(&arg);
+      BufferPlan* buffer = BufferOf(arg);
       if (buffer == nullptr || buffer->role == Role::kScratch) continue;
       const BufferPlan* known = FindBuffer(problem, buffer->name);
       if (known == nullptr) {

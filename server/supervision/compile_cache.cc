@@ -51,6 +51,12 @@ void AppendUnit(std::string& text, const CompileUnit& unit) {
     AppendField(text, symbol.variable);
     AppendField(text, absl::StrCat(symbol.bytes));
   }
+  AppendField(text, absl::StrCat(unit.arguments.size()));
+  for (const ArgumentHint& argument : unit.arguments) {
+    AppendField(text, argument.name);
+    AppendField(text, argument.type);
+    AppendField(text, absl::StrCat(argument.divisor, " ", argument.is_one ? 1 : 0));
+  }
 }
 
 absl::Status Failed(const std::string& what, const std::string& path, int error) {
@@ -165,7 +171,8 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
   AppendField(text, ToText(plan.language));
   AppendField(text, compiler_version);
   AppendField(text, plan.target);
-  AppendUnit(text, {plan.source_name, plan.source_text, plan.entries, plan.symbols});
+  AppendUnit(text, {plan.source_name, plan.source_text, plan.entries, plan.symbols,
+                    plan.arguments});
   AppendField(text, absl::StrCat(plan.more.size()));
   for (const CompileUnit& unit : plan.more) AppendUnit(text, unit);
   AppendField(text, absl::StrCat(plan.headers.size()));
@@ -182,11 +189,6 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
   for (const std::string& name : plan.include_roots) AppendField(text, name);
   AppendField(text, absl::StrCat(plan.options.size()));
   for (const std::string& option : plan.options) AppendField(text, option);
-  for (const ArgumentHint& argument : plan.arguments) {
-    AppendField(text, argument.name);
-    AppendField(text, argument.type);
-    AppendField(text, absl::StrCat(argument.divisor, " ", argument.is_one ? 1 : 0));
-  }
   if (TraitsOf(plan.language).runs_on_host) AppendCall(text, plan.call);
   return Sha256Hex(text);
 }

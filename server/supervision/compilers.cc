@@ -51,11 +51,12 @@ bool HasFront(const Toolchain& toolchain, Language language) {
 }
 
 // The plan that follows from what the front end has made of the first; nothing if it made nothing.
-std::optional<CompilePlan> AfterFront(const Toolchain& toolchain, const CompilePlan& plan,
-                                      CompileResult& front) {
+absl::StatusOr<std::optional<CompilePlan>> AfterFront(const Toolchain& toolchain,
+                                                      const CompilePlan& plan,
+                                                      CompileResult& front) {
   if (front.artifact.outcome != Outcome::kOk) return std::nullopt;
   const double seconds = front.artifact.seconds;
-  CompilePlan next = Lowered(plan, toolchain.languages[1], std::move(front.artifact));
+  ASSIGN_OR_RETURN(CompilePlan next, Lowered(plan, toolchain.languages[1], front.artifact));
   front.artifact = {.seconds = seconds};
   return next;
 }
@@ -157,10 +158,11 @@ void Compilers::Submit(const void* owner, const ProgramPlan& program, Done done)
       owner, plan,
       [owner, plan, &toolchain,
        finish = std::move(finish)](absl::StatusOr<CompileResult> front) mutable {
-        std::optional<CompilePlan> next;
-        if (front.ok()) next = AfterFront(toolchain, plan, *front);
-        if (!next) return finish(std::move(front));
-        toolchain.pool->Submit(owner, *std::move(next),
+        if (!front.ok()) return finish(std::move(front));
+        absl::StatusOr<std::optional<CompilePlan>> next = AfterFront(toolchain, plan, *front);
+        if (!next.ok()) return finish(next.status());
+        if (!next->has_value()) return finish(std::move(front));
+        toolchain.pool->Submit(owner, **std::move(next),
                                [front = *std::move(front), finish = std::move(finish)](
                                    absl::StatusOr<CompileResult> result) {
                                  if (result.ok()) AddFront(front, *result);
@@ -176,7 +178,7 @@ absl::StatusOr<CompileResult> Compilers::Compile(const ProgramPlan& program,
   CompileResult result;
   if (HasFront(*toolchain, plan.language)) {
     ASSIGN_OR_RETURN(CompileResult front, toolchain->front->Compile(plan, cancelled));
-    const std::optional<CompilePlan> next = AfterFront(*toolchain, plan, front);
+    ASSIGN_OR_RETURN(const std::optional<CompilePlan> next, AfterFront(*toolchain, plan, front));
     if (!next) return front;
     ASSIGN_OR_RETURN(result, toolchain->pool->Compile(*next, cancelled));
     AddFront(front, result);

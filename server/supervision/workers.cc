@@ -77,13 +77,13 @@ int GpuCount(const std::string& gpus_dir) {
   return count;
 }
 
-// `scratch`: the name of its workers' folder.
 // A front end has a tenth of a compile's work, and each of its workers a second's start. Two at
 // least, so that one source that hangs is not everybody's.
 int FrontWorkers(const Limits& limits) {
   return std::min(limits.compile_workers, std::max(2, limits.compile_workers / 4));
 }
 
+// `scratch`: the name of its workers' folder.
 std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
                                       const CompilerProgram& compiler, const std::string& program,
                                       const std::string& scratch, int worker_count,

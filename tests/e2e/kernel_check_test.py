@@ -132,6 +132,9 @@ class KernelCheck(unittest.TestCase):
                             (("import numpy as np", "import socket; socket.socket()"), "PermissionError")):
             done = self.run_tunectl("kernel", "check", self.numpy_example(change), "--target", "cpu", expect=1)
             self.assertIn(why, done.stderr)
+        done = self.run_tunectl("kernel", "check", self.numpy_example(), "--target", "cpu", "--rows", "9000", "--cols",
+                                "1000", expect=1)
+        self.assertIn("the results of the reference in NumPy have more than 64 MiB, in f64", done.stderr)
 
     def test_numpy_without_a_python_that_has_it(self):
         self.env["TUNE_NUMPY_PYTHON"] = "/usr/bin/false"
@@ -174,6 +177,16 @@ class KernelCheck(unittest.TestCase):
         self.assertIn("zeroes", done.stderr)
         done = self.run_tunectl("kernel", "check", self.triton(), "--target", "sm_90a")
         self.assertIn("1 compiled for sm_90a; 0 findings", done.stdout)
+
+    def test_triton_takes_descriptors_of_the_host_and_several_launches(self):
+        devices = json.loads(self.run_tunectl("device", "list", "--json").stdout)["devices"]
+        if not any(compiler["language"] == "Triton" and "version" in compiler
+                   for device in devices for compiler in device.get("compilers", [])):
+            self.skipTest("no Triton on this host")
+        for spec in ("triton_descriptors/matmul.textproto", "triton_steps/column_sums.textproto"):
+            with self.subTest(spec=spec):
+                done = self.run_tunectl("kernel", "check", str(ROOT / "docs/examples" / spec), "--target", "sm_90a")
+                self.assertIn("1 compiled for sm_90a; 0 findings", done.stdout)
 
     def test_triton_on_the_cpu_device_is_one_sentence(self):
         done = self.run_tunectl("sweep", "softmax_triton", "--device", "cpu", expect=2)

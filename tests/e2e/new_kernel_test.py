@@ -191,6 +191,7 @@ class Import(EndToEnd):
         done = self.run_tunectl("import", "matmul.py", "--folder", "out")
         self.assertNotIn("left to write", done.stderr)
         spec = (self.path / "out/matmul.textproto").read_text()
+        self.assertIn("note: dim problem_size_y: matmul.h:1 has its 256, so a CPU gets no smaller one", done.stderr)
         self.assertIn('headers: "matmul.h"', spec)
         self.assertIn('grid: "ceil_div(problem_size_y, block_size_x * tile)"', spec)
         self.assertIn('shape: "problem_size_x" shape: "problem_size_y"', spec)
@@ -250,6 +251,71 @@ def product(left, right, group=8):
     return result
 """
 
+# As libraries write them: what a call leaves out is None, and decides.
+TRITON_LIBRARY = """
+import torch, triton, triton.language as tl
+from somewhere import cached, cached_autotune, describe
+try:
+    from triton.language.extra.libdevice import rsqrt
+except ModuleNotFoundError:
+    from triton.language.math import rsqrt
+
+@triton.jit
+def unused(x):
+    return describe(x)
+
+@triton.heuristics({"HAS_OFFSETS": lambda args: args["offsets"] is not None})
+@cached_autotune([triton.Config({}, num_warps=w) for w in [2, 4]], key=["N"], **cached)
+@triton.jit(do_not_specialize=["N"], launch_metadata=describe)
+def norm(x, y, rstd, offsets, eps, N, BLOCK: tl.constexpr, HAS_OFFSETS: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    row = tl.program_id(0)
+    if HAS_OFFSETS:
+        row = tl.load(offsets + row)
+    value = tl.load(x + row * N + at, mask=at < N, other=0.0).to(tl.float32)
+    scale = rsqrt(tl.sum(value * value) + eps)
+    tl.store(y + row * N + at, value * scale, mask=at < N)
+    tl.store(rstd + row, scale)
+
+def run(x: torch.Tensor, eps: float = 1e-6, offsets: torch.Tensor | None = None, out=None):
+    x = x.view(-1, x.shape[-1])
+    T, N = x.shape
+    y = torch.empty_like(x) if out is None else out
+    rstd = torch.empty((T,), dtype=torch.float32, device=x.device)
+    has = offsets is not None
+    BLOCK = min(65536 // x.element_size(), triton.next_power_of_2(N))
+    def grid(meta):
+        return (T if not has else len(offsets) - 1, 1)
+    norm[grid](x, y, rstd, offsets, eps, N, BLOCK=BLOCK)
+"""
+
+TRITON_HOOK = """
+import torch, triton, triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+def set_blocks(nargs):
+    half = nargs["COLUMNS"] // 2
+    nargs["x"].block_shape = [nargs["ROWS"], nargs["COLUMNS"]]
+    if nargs["HALVED"]:
+        nargs["y"].block_shape = [nargs["ROWS"], half]
+    else:
+        nargs["y"].block_shape = [nargs["ROWS"], nargs["COLUMNS"]]
+
+@triton.autotune([triton.Config({"ROWS": r, "COLUMNS": 64, "HALVED": h}, pre_hook=set_blocks)
+                  for r in [32, 64] for h in [True, False]], key=["M"])
+@triton.jit
+def tiles(x, y, M, ROWS: tl.constexpr, COLUMNS: tl.constexpr, HALVED: tl.constexpr):
+    at = [tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS]
+    y.store(at, x.load(at))
+
+def run(x):
+    M, N = x.shape
+    y = torch.empty_like(x)
+    a = TensorDescriptor(x, x.shape, x.stride(), [1, 1])
+    b = TensorDescriptor.from_tensor(y, block_shape=[1, 1])
+    tiles[lambda META: (triton.cdiv(M, META["ROWS"]), triton.cdiv(N, META["COLUMNS"]))](a, b, M)
+"""
+
 TRITON_SUMS = """
 import torch, triton, triton.language as tl
 from elsewhere import helper
@@ -307,6 +373,36 @@ class ImportTriton(EndToEnd):
         spec = (self.path / "add_up/add_up.textproto").read_text()
         self.assertIn('name: "total" buffer { dtype: "f32" shape: ["1"] role: ROLE_INOUT fill { kind: CONSTANT } }', spec)
         self.assertIn('launch { grid: ["ceil_div(n, 1024)"] }', spec)
+
+    def test_what_a_library_does_not_use_of_a_kernel_is_none(self):
+        (self.path / "norm.py").write_text(TRITON_LIBRARY)
+        done = self.run_tunectl("import", "norm.py")
+        self.assertNotIn("left to write", done.stderr)
+        spec = (self.path / "norm/norm.textproto").read_text()
+        for line in ('dims { name: "x_rows" default_value: 4096 min: 1 }',
+                     'args { name: "x" buffer { dtype: "dtype" shape: ["x_rows", "x_columns"] role: ROLE_INPUT } }',
+                     'args { name: "rstd" buffer { dtype: "f32" shape: ["x_rows"] role: ROLE_OUTPUT } }',
+                     'args { name: "eps" scalar { dtype: "f32" value: "1e-06" } }',
+                     '''defines { name: "offsets" value: "'None'" }''',
+                     'defines { name: "HAS_OFFSETS" value: "False" }',
+                     'defines { name: "BLOCK" value: "min(65536 // dtype_bytes, 2 ** ceil(log2(x_columns)))" }',
+                     'launch { grid: ["x_rows", "1"] }', 'dtypes: ["f16", "bf16", "f32"]'):
+            self.assertIn(line, spec)
+        source = (self.path / "norm/norm.py").read_text()
+        self.assertIn("from triton.language.extra.libdevice import rsqrt", source)
+        self.assertNotRegex(source, "cached|somewhere|describe|unused")
+
+    def test_descriptors_and_the_hook_that_sets_their_blocks(self):
+        (self.path / "copy.py").write_text(TRITON_HOOK)
+        done = self.run_tunectl("import", "copy.py")
+        self.assertNotIn("left to write", done.stderr)
+        spec = (self.path / "tiles/tiles.textproto").read_text()
+        for line in ('shape: ["M", "N"] role: ROLE_INPUT tensor_descriptor { block_shape: ["ROWS", "COLUMNS"] } }',
+                     'role: ROLE_OUTPUT tensor_descriptor { block_shape: ["ROWS", '
+                     '"(COLUMNS // 2 if HALVED else COLUMNS)"] } }'):
+            self.assertIn(line, spec)
+        (self.path / "copy.py").write_text(TRITON_HOOK.replace("half = ", "nargs['y'].zero_(); half = "))
+        self.assertIn("block shapes of descriptors", self.run_tunectl("import", "copy.py", expect=2).stderr)
 
     def test_a_triton_script_without_a_tuned_function_is_refused(self):
         for name, text, word in (

@@ -6,11 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tuner/bundle.h"
 #include "tuner/compile_options.h"
 #include "tuner/sha256.h"
 #include "tuner/source/constructs.h"
 #include "tuner/source/entry_name.h"
 #include "tuner/source/source_check.h"
+#include "tuner/status_macros.h"
 
 namespace tune {
 
@@ -55,18 +57,24 @@ Artifact Refused(Outcome outcome, std::string log) {
   return artifact;
 }
 
-CompilePlan Lowered(CompilePlan plan, Language language, Artifact front) {
+absl::StatusOr<CompilePlan> Lowered(CompilePlan plan, Language language, const Artifact& front) {
+  ASSIGN_OR_RETURN(const std::vector<absl::string_view> texts, Unbundle(front.binary));
+  if (texts.size() != plan.more.size() + 1 || front.entries.size() != texts.size()) {
+    return absl::InternalError("the front end has made another number of sources");
+  }
   plan.language = language;
-  plan.source_text = std::move(front.binary);
   plan.headers.clear();
   plan.defines.clear();
-  plan.arguments.clear();
-  for (const EntryFacts& entry : front.entries) {
-    for (const ParameterFact& parameter : entry.parameters.value_or(std::vector<ParameterFact>())) {
-      plan.arguments.push_back({.name = parameter.name,
-                                .type = parameter.type,
-                                .divisor = parameter.divisor});
+  for (size_t unit = 0; unit < texts.size(); ++unit) {
+    std::vector<ArgumentHint> arguments;
+    for (const ParameterFact& parameter :
+         front.entries[unit].parameters.value_or(std::vector<ParameterFact>())) {
+      arguments.push_back({.name = parameter.name,
+                           .type = parameter.type,
+                           .divisor = parameter.divisor});
     }
+    (unit == 0 ? plan.source_text : plan.more[unit - 1].source_text) = std::string(texts[unit]);
+    (unit == 0 ? plan.arguments : plan.more[unit - 1].arguments) = std::move(arguments);
   }
   return plan;
 }

@@ -21,8 +21,8 @@ std::string SymbolChecks(const CompilePlan& plan);
 Artifact Refused(Outcome outcome, std::string log);
 
 // What goes on from a front end, which made `front` of the plan, to the compiler of the language
-// that it makes.
-CompilePlan Lowered(CompilePlan plan, Language language, Artifact front);
+// that it makes. INTERNAL: it made something else of it.
+absl::StatusOr<CompilePlan> Lowered(CompilePlan plan, Language language, const Artifact& front);
 
 // Sets the size and the hash of the binary that is there.
 void DescribeBinary(Artifact& artifact);

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/parameters.h"
+#include "tuner/device/tensor_descriptor.h"
 #include "tuner/source/source_functions.h"
 #include "tuner/status_macros.h"
 
@@ -37,23 +37,16 @@ const EntryFacts* FindEntry(const Artifact& artifact, const LaunchPlan& launch) 
   return nullptr;
 }
 
-const std::string& NameOf(const ArgPlan& arg) {
-  return std::visit([](const auto& held) -> const std::string& { return held.name; }, arg);
-}
-
 // The args that the entry takes by name. One that it does not take was known to the compiler.
 absl::Status TakeByName(const std::vector<ParameterFact>& parameters, StepPlan& step) {
   std::vector<ArgPlan> taken;
   for (const ParameterFact& parameter : parameters) {
-    const auto arg = std::find_if(step.args.begin(), step.args.end(), [&](const ArgPlan& known) {
-      return NameOf(known) == parameter.name;
-    });
-    if (arg == step.args.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", step.launch.entry, "' takes a parameter '", parameter.name,
-          "', which no arg of the spec is called"));
+    absl::StatusOr<ArgPlan> arg = ArgOfParameter(step.args, parameter);
+    if (!arg.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", step.launch.entry, "' takes ", arg.status().message()));
     }
-    taken.push_back(*arg);
+    taken.push_back(*std::move(arg));
   }
   step.args = std::move(taken);
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/kernel/arg_planner.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -15,6 +16,7 @@ namespace {
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 constexpr int64_t kMaxOffsets = int64_t{1} << 22;  // so that sums of lengths fit 64 bits
 constexpr int kFirstSmWithTensorMaps = 90;
+constexpr int64_t kMaxBlock = int64_t{1} << 20;  // as Triton's largest tensor
 
 std::string Indexed(const std::string& field, size_t index) {
   return absl::StrCat(field, "[", index, "]");
@@ -163,7 +165,7 @@ absl::StatusOr<std::vector<ArgPlan>> ArgPlanner::Args(const std::vector<size_t>&
   for (const size_t i : indices) {
     const v1::Arg& arg = spec_.args(static_cast<int>(i));
     if (arg.has_buffer()) {
-      ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
+      ASSIGN_OR_RETURN(BufferPlan buffer, BufferArg(i));
       args.emplace_back(std::move(buffer));
     } else if (arg.has_scalar()) {
       ASSIGN_OR_RETURN(ScalarPlan scalar, Scalar(i));
@@ -174,6 +176,22 @@ absl::StatusOr<std::vector<ArgPlan>> ArgPlanner::Args(const std::vector<size_t>&
     }
   }
   return args;
+}
+
+absl::StatusOr<BufferPlan> ArgPlanner::BufferArg(size_t i) const {
+  ASSIGN_OR_RETURN(BufferPlan plan, Buffer(i));
+  const v1::Buffer& buffer = parsed_.args[i].buffer;
+  if (!buffer.has_tensor_descriptor()) return plan;
+  const std::string field = plan.name + ".tensor_descriptor.block_shape";
+  ASSIGN_OR_RETURN(plan.block_shape, Sizes(field, parsed_.args[i].block_shape));
+  for (const int64_t extent : plan.block_shape) {
+    if ((extent & (extent - 1)) == 0 && extent <= kMaxBlock) continue;
+    return evaluation_.Error(field, absl::StrCat(extent, " is no power of two up to ", kMaxBlock));
+  }
+  plan.nan_padding = buffer.tensor_descriptor().nan_padding();
+  if (!plan.nan_padding || IsFloat(plan.dtype)) return plan;
+  return evaluation_.Error(plan.name + ".tensor_descriptor.nan_padding",
+                           absl::StrCat(ToText(plan.dtype), " has no NaN"));
 }
 
 // Every buffer of the spec, once.
@@ -251,7 +269,10 @@ absl::StatusOr<TensorMapPlan> ArgPlanner::TensorMap(size_t i) const {
   const ParsedArg& parsed = parsed_.args[i];
   TensorMapPlan plan;
   plan.name = arg.name();
-  plan.buffer = arg.tensor_map().buffer();
+  const std::string& name = arg.tensor_map().buffer();
+  const auto buffer = std::find_if(spec_.args().begin(), spec_.args().end(),
+                                   [&](const v1::Arg& known) { return known.name() == name; });
+  ASSIGN_OR_RETURN(plan.buffer, Buffer(static_cast<size_t>(buffer - spec_.args().begin())));
   ASSIGN_OR_RETURN(plan.dims, Sizes(arg.name() + ".dims", parsed.dims));
   ASSIGN_OR_RETURN(plan.strides_bytes, Sizes(arg.name() + ".strides", parsed.strides));
   ASSIGN_OR_RETURN(plan.box, Sizes(arg.name() + ".box", parsed.box));

@@ -41,6 +41,8 @@ class ArgPlanner {
                               const std::vector<int64_t>& shape) const;
   absl::StatusOr<Fill> SparseFill(size_t i, const BufferPlan& buffer, Fill plan) const;
   absl::StatusOr<Fill> OffsetsFill(size_t i, const BufferPlan& buffer, Fill plan) const;
+  // As an entry takes it: with a config's block shape, where it is a descriptor.
+  absl::StatusOr<BufferPlan> BufferArg(size_t i) const;
   absl::StatusOr<ScalarPlan> Scalar(size_t i) const;
   absl::StatusOr<TensorMapPlan> TensorMap(size_t i) const;
   absl::StatusOr<std::vector<int64_t>> Sizes(const std::string& field,

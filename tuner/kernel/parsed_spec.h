@@ -58,6 +58,7 @@ struct ParsedArg {
   v1::Buffer buffer;     // also of a symbol
   std::string variable;  // of a symbol, as C++ names it
   std::vector<Expression> shape;
+  std::vector<Expression> block_shape;  // of a buffer's tensor descriptor
   std::optional<Expression> fill_low;
   std::optional<Expression> fill_high;
   std::optional<Expression> fill_columns;

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "tuner/compile_options.h"
 #include "tuner/device_profile.h"
@@ -63,11 +64,16 @@ bool IsMacroText(const std::string& text) {
 struct ProgramUnits {
   std::vector<CompileUnit> all;
 
-  // Gives the unit that has the entry.
-  int Add(const std::string& source, const std::string& entry) {
-    auto unit = std::find_if(all.begin(), all.end(),
-                             [&](const CompileUnit& known) { return known.source_name == source; });
-    if (unit == all.end()) unit = all.insert(all.end(), CompileUnit{.source_name = source});
+  // Gives the unit that has the entry. Where args are compiled for, each kind of them has its own.
+  int Add(const std::string& source, const std::string& entry,
+          const std::vector<ArgumentHint>& arguments) {
+    auto unit = std::find_if(all.begin(), all.end(), [&](const CompileUnit& known) {
+      return known.source_name == source && known.arguments == arguments &&
+             (arguments.empty() || known.entries.front() == entry);
+    });
+    if (unit == all.end()) {
+      unit = all.insert(all.end(), CompileUnit{.source_name = source, .arguments = arguments});
+    }
     std::vector<std::string>& entries = unit->entries;
     if (std::find(entries.begin(), entries.end(), entry) == entries.end()) {
       entries.push_back(entry);
@@ -102,7 +108,13 @@ std::vector<ArgumentHint> HintsOf(const std::vector<ArgPlan>& args) {
   std::vector<ArgumentHint> hints;
   for (const ArgPlan& arg : args) {
     if (const auto* buffer = std::get_if<BufferPlan>(&arg)) {
-      hints.push_back({buffer->name, absl::StrCat("*", TritonName(buffer->dtype)), kDivisor});
+      const std::string name = TritonName(buffer->dtype);
+      if (buffer->block_shape.empty()) {
+        hints.push_back({buffer->name, absl::StrCat("*", name), kDivisor});
+      } else {
+        const std::string block = absl::StrJoin(buffer->block_shape, ", ");
+        hints.push_back({buffer->name, absl::StrCat("tensordesc<", name, "[", block, "]>")});
+      }
     } else if (const auto* scalar = std::get_if<ScalarPlan>(&arg)) {
       ArgumentHint& hint = hints.emplace_back();
       hint.name = scalar->name;
@@ -271,18 +283,19 @@ class Planner {
       ASSIGN_OR_RETURN(StepPlan plan, Step(step, macros));
       // Nothing is left for it to overlap with.
       if (program.steps.empty()) plan.launch.programmatic_dependent_launch = false;
-      plan.launch.unit = units.Add(step.source.empty() ? chosen : step.source, plan.launch.entry);
+      const std::string& source = step.source.empty() ? chosen : step.source;
+      const bool hinted = TraitsOf(parsed_.language).launched_as_compiled;
+      plan.launch.unit = units.Add(source, plan.launch.entry,
+                                   hinted ? HintsOf(plan.args) : std::vector<ArgumentHint>());
       program.steps.push_back(std::move(plan));
     }
     if (program.steps.empty()) return evaluation_.Error("steps", "the config leaves out all");
     ASSIGN_OR_RETURN(program.compile, Compile(parsed_.language, units.all[0].source_name));
     program.compile.entries = units.all[0].entries;
+    program.compile.arguments = units.all[0].arguments;
     for (size_t unit = 1; unit < units.all.size(); ++unit) {
       units.all[unit].source_text = parsed_.files.at(units.all[unit].source_name);
       program.compile.more.push_back(std::move(units.all[unit]));
-    }
-    if (TraitsOf(parsed_.language).launched_as_compiled) {
-      program.compile.arguments = HintsOf(program.steps.front().args);
     }
     RETURN_IF_ERROR(AddSymbols(program));
     return program;

@@ -11,6 +11,7 @@
 #include "tuner/device_profile.h"
 #include "tuner/expression/operators.h"
 #include "tuner/problem.h"
+#include "tuner/source/entry_name.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
@@ -72,6 +73,7 @@ absl::Status SpecChecker::Check() {
   RETURN_IF_ERROR(CheckWork());
   RETURN_IF_ERROR(CheckReference());
   RETURN_IF_ERROR(CheckChecker());
+  RETURN_IF_ERROR(CheckParamsAreUsed());
   return CheckTolerances();
 }
 
@@ -306,6 +308,31 @@ absl::Status SpecChecker::CheckParam(const v1::Param& param, const SpecPlace& pl
   }
   parsed.choices.push_back({"*", values, default_value});
   parsed_.params.push_back(std::move(parsed));
+  return absl::OkStatus();
+}
+
+// A constant that no function takes is left out without a word: every value of it is one kernel.
+absl::Status SpecChecker::CheckParamsAreUsed() const {
+  const LanguageTraits& language = TraitsOf(parsed_.language);
+  if (!language.has_constants) return absl::OkStatus();
+  v1::KernelSpec rest = spec_;
+  for (v1::Param& param : *rest.mutable_params()) {
+    param.clear_name();
+    param.clear_doc();
+  }
+  const std::string text = rest.DebugString();
+  for (int i = 0; i < spec_.params_size(); ++i) {
+    const std::string& name = spec_.params(i).name();
+    const auto is_it = [&](const auto& option) { return option.first == name; };
+    if (std::any_of(language.options.begin(), language.options.end(), is_it)) continue;
+    if (IsMentioned(name) || HasWord(text, name)) continue;
+    const std::string options = absl::StrJoin(
+        language.options, ", ",
+        [](std::string* out, const auto& option) { absl::StrAppend(out, option.first); });
+    return root_.Nested("params", i).Error(
+        "name", absl::StrCat("nothing has a '", name, "': no file, no expression; nor is it an ",
+                             "option of ", language.name, ": ", options));
+  }
   return absl::OkStatus();
 }
 

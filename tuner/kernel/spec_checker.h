@@ -41,6 +41,7 @@ class SpecChecker {
   absl::Status CheckDTypes() const;
   absl::Status CheckParams();
   absl::Status CheckParam(const v1::Param& param, const SpecPlace& place);
+  absl::Status CheckParamsAreUsed() const;
   absl::Status CheckLets();
   absl::Status CheckConstraints();
   absl::Status CheckDefines();
@@ -52,6 +53,7 @@ class SpecChecker {
   absl::Status CheckBuffer(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckSymbol(const v1::Arg& arg, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckScalar(const v1::Scalar& scalar, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckDescriptor(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckTensorMap(const v1::TensorMap& map, const SpecPlace& place, ParsedArg* parsed);
   // spec_checker_data.cc: what buffers hold, and what results are held to.
   absl::Status CheckFill(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);

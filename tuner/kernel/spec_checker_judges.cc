@@ -99,11 +99,10 @@ absl::Status SpecChecker::CheckChecker() {
 
 absl::Status SpecChecker::CheckReferenceSource(const v1::Reference& reference,
                                                const SpecPlace& place) {
-  const bool own = !reference.source().empty();
+  const bool own = !reference.source().empty() && reference.source() != spec_.source();
   parsed_.reference_source = own ? reference.source() : spec_.source();
   parsed_.reference_language = own ? Language::kCuda : parsed_.language;
-  const bool is_python = absl::EndsWith(reference.source(), TraitsOf(Language::kNumpy).suffix);
-  if (is_python && TraitsOf(parsed_.language).suffix != TraitsOf(Language::kNumpy).suffix) {
+  if (own && absl::EndsWith(reference.source(), TraitsOf(Language::kNumpy).suffix)) {
     parsed_.reference_language = Language::kNumpy;
   }
   if (reference.language() != v1::LANGUAGE_UNSPECIFIED) {

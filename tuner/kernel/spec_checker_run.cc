@@ -56,8 +56,8 @@ absl::Status SpecChecker::CheckArg(const v1::Arg& arg, const SpecPlace& place, P
     case v1::Arg::kTensorMap:
       if (TraitsOf(parsed_.language).launched_as_compiled) {
         return place.Error("tensor_map",
-                           absl::StrCat(ToText(parsed_.language), " takes no tensor maps of a ",
-                                        "spec: make descriptors in the kernel"));
+                           absl::StrCat(ToText(parsed_.language), " takes no tensor maps: give ",
+                                        "the buffer a tensor_descriptor { ... }"));
       }
       return CheckTensorMap(arg.tensor_map(), place.Nested("tensor_map"), parsed);
     case v1::Arg::kSymbol:
@@ -90,8 +90,28 @@ absl::Status SpecChecker::CheckBuffer(const v1::Buffer& buffer, const SpecPlace&
   if (buffer.role() == v1::ROLE_UNSPECIFIED || !v1::Role_IsValid(buffer.role())) {
     return place.Error("role", "name one: ROLE_INPUT, ROLE_OUTPUT, ROLE_INOUT or ROLE_SCRATCH");
   }
+  if (buffer.has_tensor_descriptor()) {
+    RETURN_IF_ERROR(CheckDescriptor(buffer, place.Nested("tensor_descriptor"), parsed));
+  }
   RETURN_IF_ERROR(CheckDataFiles(buffer, place));
   return buffer.has_fill() ? CheckFill(buffer, place.Nested("fill"), parsed) : absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckDescriptor(const v1::Buffer& buffer, const SpecPlace& place,
+                                          ParsedArg* parsed) {
+  const v1::TensorDescriptor& descriptor = buffer.tensor_descriptor();
+  if (!TraitsOf(parsed_.language).launched_as_compiled) {
+    return place.Error("block_shape", absl::StrCat("a kernel in ", ToText(parsed_.language),
+                                                   " takes a tensor_map, an arg of its own"));
+  }
+  if (buffer.shape_size() > 5) return place.Error("block_shape", "of at most 5 dimensions");
+  if (descriptor.block_shape_size() != buffer.shape_size()) {
+    return place.Error("block_shape", absl::StrCat("one for each dimension of the buffer: ",
+                                                   buffer.shape_size(), ", not ",
+                                                   descriptor.block_shape_size()));
+  }
+  return ParseAll(place, "block_shape", descriptor.block_shape(), config_names_,
+                  &parsed->block_shape);
 }
 
 // Inside the kernel's files a symbol is a buffer that is only read.
@@ -187,10 +207,6 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
                          absl::StrCat(axes.least, " to 3 expressions, not ", axes.texts.size()));
     }
     RETURN_IF_ERROR(ParseAll(place, axes.field, axes.texts, in_scope, axes.parsed));
-  }
-  if (compiled && (launch.cooperative() || launch.programmatic_dependent_launch())) {
-    return place.Error(launch.cooperative() ? "cooperative" : "programmatic_dependent_launch",
-                       absl::StrCat("not of a kernel in ", traits.name));
   }
   parsed->cooperative = launch.cooperative();
   parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch();
@@ -323,10 +339,6 @@ absl::Status SpecChecker::CheckSteps() {
       return root_.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
     }
     return CheckStep(step, root_, parsed_.language, &parsed);
-  }
-  if (TraitsOf(parsed_.language).launched_as_compiled) {
-    return root_.Error("steps", 0, absl::StrCat("a kernel in ", ToText(parsed_.language),
-                                                " has one entry and one launch"));
   }
   if (!spec_.entry().empty()) return root_.Error("entry", "each of the steps has its own");
   if (spec_.has_launch()) return root_.Error("launch", "each of the steps has its own");

@@ -19,6 +19,8 @@
 #include "server/supervision/machine_code.h"
 #include "tests/server/supervision/scripted.h"
 #include "tests/server/supervision/small_kernel.h"
+#include "tests/tuner/device/example.h"
+#include "tuner/bundle.h"
 
 namespace tune::server {
 namespace {
@@ -319,6 +321,43 @@ TEST_F(WorkersTest, TritonRunsASourceWithinWallsAndCompilesWhatItMade) {
   const CompileResult again = compilers.Compile(TritonProgram(kTritonFunction), {}).value();
   ASSERT_EQ(again.artifact.outcome, Outcome::kOk) << again.artifact.log;
   EXPECT_EQ(again.artifact.binary, result.artifact.binary);
+  EXPECT_EQ(compilers.worker_restarts(), 0u);
+}
+
+// Of one of the examples at its default config, with its reference.
+CompileResult CompileExample(const Compilers& compilers, const std::string& name,
+                             const std::string& target) {
+  const absl::StatusOr<std::shared_ptr<const Kernel>> kernel = ReadExample(name);
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  const TargetTraits traits = TargetTraitsFor(target).value();
+  const Problem problem = (*kernel)->MakeProblem({}, "", target).value();
+  const Config config = (*kernel)->DefaultConfig(problem, traits).value();
+  const ProgramPlan program = (*kernel)->PlanProgram(problem, traits, config).value();
+  CompileResult result = compilers.Compile(program, {}).value();
+  EXPECT_EQ(result.artifact.outcome, Outcome::kOk) << target << ": " << result.artifact.log;
+  return result;
+}
+
+TEST_F(WorkersTest, TritonHasStepsAndDescriptorsOfTheHost) {
+  const Compilers& compilers = workers_->compilers();
+  if (const auto info = compilers.Info(Language::kTriton, "sm_90a"); !info.ok()) {
+    GTEST_SKIP() << info.status();
+  }
+  for (const std::string target : {"sm_80", "sm_90a", "sm_100a"}) {
+    const CompileResult steps =
+        CompileExample(compilers, "triton_steps/column_sums", target);
+    ASSERT_EQ(steps.steps.size(), 2u);
+    EXPECT_EQ(steps.steps[1].launch.entry, "all_sums");
+    EXPECT_EQ(steps.steps[1].launch.unit, 1);
+    EXPECT_EQ(steps.steps[1].launch.block[0], 128);
+    EXPECT_EQ(Unbundle(steps.artifact.binary)->size(), 2u);
+
+    const CompileResult result =
+        CompileExample(compilers, "triton_descriptors/matmul", target);
+    ASSERT_EQ(result.steps.size(), 1u);
+    const bool is_map = std::holds_alternative<TensorMapPlan>(result.steps[0].args.at(0));
+    EXPECT_EQ(is_map, target != "sm_80");
+  }
   EXPECT_EQ(compilers.worker_restarts(), 0u);
 }
 

@@ -56,7 +56,7 @@ TEST(ConvertTest, RunRequestSurvives) {
   step.args = {
       BufferPlan{"x", DType::kBF16, 12, Role::kInOut, {Fill::Kind::kUniform, -1, 2}},
       ScalarPlan{"n", DType::kI64, Value(int64_t{5})}, ScalarPlan{"scale", DType::kF32, Value(0.5)},
-      TensorMapPlan{"m", "x", {4, 3}, {8}, {2, 1}, 128, 256}};
+      TensorMapPlan{"m", {.name = "x", .block_shape = {2}}, {4, 3}, {8}, {2, 1}, 128, 256, true}};
   request.program.steps.push_back({.launch = {.entry = "second"}});
   request.program.steps[1].zero = {BufferPlan{"s", DType::kF32, 7, Role::kScratch, {}}};
   request.policy = {CacheMode::kWarm, 1, 2, 3.0, 4.0, 5.0, 6.0};

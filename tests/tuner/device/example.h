@@ -34,6 +34,8 @@ inline absl::StatusOr<std::shared_ptr<const Kernel>> ReadExample(const std::stri
   google::protobuf::TextFormat::ParseFromString(text, &spec);
   std::map<std::string, std::string> files = {{spec.source(), ReadFileOf(folder + spec.source())}};
   for (const std::string& header : spec.headers()) files[header] = ReadFileOf(folder + header);
+  const std::string& reference = spec.reference().source();
+  if (!reference.empty()) files[reference] = ReadFileOf(folder + reference);
   return Kernel::Create(name, text, files);
 }
 

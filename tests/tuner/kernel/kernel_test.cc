@@ -230,7 +230,7 @@ TEST(Kernel, PlansAVariant) {
   EXPECT_EQ(Arg<ScalarPlan>(plan.steps.at(0).args, 3).value, Value(1.0 / 4096));
   EXPECT_EQ(Arg<ScalarPlan>(plan.steps.at(0).args, 4).value, Value(int64_t{4096}));
   const TensorMapPlan& map = Arg<TensorMapPlan>(plan.steps.at(0).args, 5);
-  EXPECT_EQ(map.buffer, "x");
+  EXPECT_EQ(map.buffer.name, "x");
   EXPECT_THAT(map.dims, ElementsAre(4096, 8192));
   EXPECT_THAT(map.strides_bytes, ElementsAre(8192));
   EXPECT_THAT(map.box, ElementsAre(128, 1));

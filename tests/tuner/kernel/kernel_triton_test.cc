@@ -42,7 +42,9 @@ using Changes = std::map<std::string, std::string>;
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Make(const Changes& changes = {}) {
   return Kernel::Create("scale.textproto", absl::StrReplaceAll(kSpec, changes),
-                        {{"scale.py", "python"}, {"parts.py", "more"}, {"scale.cu", "c++"}});
+                        {{"scale.py", "python with a KIND"},
+                         {"parts.py", "more"},
+                         {"scale.cu", "c++"}});
 }
 
 ProgramPlan PlanFor(const Kernel& kernel, int64_t n, const std::string& target = "sm_90a") {
@@ -69,6 +71,48 @@ TEST(KernelTritonTest, ParamsAreConstantsAndOptions) {
                                           ArgumentHint{"y", "*fp32", 16},
                                           ArgumentHint{"n", "i32", 16}, ArgumentHint{"a", "fp32"}));
   EXPECT_THAT(program.steps[0].launch.grid, ElementsAre(16, 1, 1));
+}
+
+// Each is compiled for the args that it takes.
+TEST(KernelTritonTest, StepsAreUnitsOfTheirOwn) {
+  const auto kernel = Make(
+      {{"entry: \"scale\"\n", ""},
+       {"launch { grid: \"ceil_div(n, BLOCK)\" }\n",
+        "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
+        "launch { grid: \"n // BLOCK\" } }\n"
+        "steps { entry: \"again\" args: [\"y\"] source: \"parts.py\" launch { grid: \"2\" "
+        "programmatic_dependent_launch: true } }\n"
+        "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
+        "launch { grid: \"4\" cooperative: true } }\n"}});
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const ProgramPlan program = PlanFor(**kernel, 4096);
+  EXPECT_EQ(program.compile.arguments.size(), 3u);
+  ASSERT_EQ(program.compile.more.size(), 1u) << "the third is the first again";
+  EXPECT_EQ(program.compile.more[0].source_name, "parts.py");
+  EXPECT_THAT(program.compile.more[0].arguments, ElementsAre(ArgumentHint{"y", "*fp32", 16}));
+  EXPECT_EQ(PlanOfUnit(program.compile, 1).arguments, program.compile.more[0].arguments);
+  EXPECT_EQ(program.steps[1].launch.unit, 1);
+  EXPECT_TRUE(program.steps[1].launch.programmatic_dependent_launch);
+  EXPECT_EQ(program.steps[2].launch.unit, 0);
+  EXPECT_TRUE(program.steps[2].launch.cooperative);
+}
+
+TEST(KernelTritonTest, ADescriptorHasTheBlockOfTheConfig) {
+  const Changes changes = {{"role: ROLE_INPUT }",
+                            "role: ROLE_INPUT tensor_descriptor { block_shape: \"BLOCK\" } }"}};
+  const auto kernel = Make(changes);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const ProgramPlan program = PlanFor(**kernel, 4096);
+  EXPECT_EQ(program.compile.arguments[0], (ArgumentHint{"x", "tensordesc<bf16[256]>"}));
+  EXPECT_THAT(std::get<BufferPlan>(program.steps[0].args[0]).block_shape, ElementsAre(256));
+
+  Changes odd = changes;
+  odd["\"[256, 1024]\" default_value: \"256\""] = "\"[768]\" default_value: \"768\"";
+  const TargetTraits traits = TargetTraitsFor("sm_90a").value();
+  const Problem problem = (*Make(odd))->MakeProblem({}, "", "sm_90a").value();
+  const Config config = (*Make(odd))->DefaultConfig(problem, traits).value();
+  EXPECT_THAT(std::string((*Make(odd))->PlanProgram(problem, traits, config).status().message()),
+              HasSubstr("768 is no power of two"));
 }
 
 TEST(KernelTritonTest, HintsFollowFromValues) {
@@ -117,16 +161,22 @@ TEST(KernelTritonTest, ASpecThatSaysTooMuchIsRefused) {
        "launch.block[0]: Triton decides it"},
       {{{"launch { grid: \"ceil_div(n, BLOCK)\" }", "launch { grid: \"1\" shared_bytes: \"8\" }"}},
        "launch.shared_bytes: Triton decides it"},
-      {{{"entry: \"scale\"\n", ""},
-        {"launch { grid: \"ceil_div(n, BLOCK)\" }",
-         "steps { entry: \"scale\" launch { grid: \"1\" } }"}},
-       "a kernel in Triton has one entry"},
+      {{{"role: ROLE_INPUT }",
+         "role: ROLE_INPUT tensor_descriptor { block_shape: [\"8\", \"8\"] } }"}},
+       "tensor_descriptor.block_shape: one for each dimension of the buffer: 1, not 2"},
+      {{{"args { name: \"a\"",
+         "args { name: \"m\" tensor_map { buffer: \"x\" } }\nargs { name: \"a\""}},
+       "args[3].tensor_map: Triton takes no tensor maps: give the buffer a tensor_descriptor"},
+      {{{"source: \"scale.cu\"", "source: \"parts.py\""}}, "reference.launch"},
       {{{"source: \"scale.cu\" entry: \"scale_reference\" launch { grid: \"1\" block: \"128\" }",
          "entry: \"scale\" launch { grid: \"1\" block: \"128\" }"}},
        "launch.block[0]: Triton decides it"},
       {{{"source: \"scale.cu\" entry: \"scale_reference\" launch { grid: \"1\" block: \"128\" }",
          "entry: \"scale\" dtype: \"f32\" launch { grid: \"1\" }"}},
        "reference.dtype: a reference in Triton has outputs of the args' own dtypes"},
+      {{{"name: \"num_warps\"", "name: \"num_warp\""}},
+       "params[2].name: nothing has a 'num_warp': no file, no expression; nor is it an option of "
+       "Triton: num_warps, num_ctas"},
       {{{"dtypes:", "nvrtc_options: \"-lineinfo\"\ndtypes:"}}, "without options of NVRTC"},
   };
   for (const auto& [changes, message] : cases) {

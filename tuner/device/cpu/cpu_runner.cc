@@ -149,9 +149,12 @@ absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedProgram& program, Ru
 }
 
 absl::Status CpuRunner::JudgeLaunch(const LoadedProgram& program, RunReport& report) {
+  // Before a checker runs, which has the same dynamic shared memory. What was written over may be
+  // why an element is wrong.
+  std::string damage = program.DescribeDamage(*launcher_);
   ASSIGN_OR_RETURN(Verdict verdict, problem_->Check());
-  // What was written over may be why an element is wrong.
-  if (std::string damage = program.DescribeDamage(*launcher_); !damage.empty()) {
+  program.FillGuards(*launcher_);
+  if (!damage.empty()) {
     verdict.right = false;
     verdict.message = std::move(damage);
   }

@@ -200,7 +200,6 @@ absl::Status HostProblem::LoadChecker(const ProblemPlan& plan) {
   if (!checker.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("the checker: ", checker.status().message()));
   }
-  checker->FillGuards(launcher_);
   checker_.emplace(*std::move(checker));
   return TryChecker();
 }
@@ -249,6 +248,7 @@ absl::Status HostProblem::TryChecker() {
 
 absl::Status HostProblem::RunChecker(Verdict& verdict) {
   SetBytes(faults_.data(), faults_.bytes(), 0);
+  checker_->FillGuards(launcher_);
   {
     const FaultActor actor("the checker");
     const absl::Status ran = checker_->Launch(launcher_).status();

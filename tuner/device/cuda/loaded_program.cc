@@ -29,14 +29,6 @@ std::string Text(const std::array<int64_t, 3>& extent) {
   return absl::StrCat(extent[0], " x ", extent[1], " x ", extent[2]);
 }
 
-const BufferPlan* FindBuffer(const std::vector<ArgPlan>& args, const std::string& name) {
-  for (const ArgPlan& arg : args) {
-    const auto* buffer = std::get_if<BufferPlan>(&arg);
-    if (buffer != nullptr && buffer->name == name) return buffer;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 absl::StatusOr<LoadedProgram> LoadedProgram::Load(const DeviceContext& context,
@@ -297,14 +289,11 @@ absl::Status LoadedProgram::SetArguments(const std::vector<ArgPlan>& args,
       ASSIGN_OR_RETURN(parameter.size, StoreScalar(*scalar, parameter.bytes));
     } else {
       const auto& plan = std::get<TensorMapPlan>(arg);
-      const BufferPlan* buffer = FindBuffer(args, plan.buffer);
-      if (context_->sm < 90 || buffer == nullptr) {
+      if (context_->sm < 90) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "tensor map '", plan.name, "': ",
-            buffer == nullptr ? absl::StrCat("no buffer argument '", plan.buffer, "'")
-                              : absl::StrCat("needs sm_90 or later, not sm_", context_->sm)));
+            "tensor map '", plan.name, "': needs sm_90 or later, not sm_", context_->sm));
       }
-      ASSIGN_OR_RETURN(Harness::Array array, resolve(*buffer));
+      ASSIGN_OR_RETURN(Harness::Array array, resolve(plan.buffer));
       ASSIGN_OR_RETURN(CUtensorMap map, EncodeTensorMap(context_->driver, plan, array.dtype,
                                                         array.address, array.count));
       std::memcpy(parameter.bytes, &map, sizeof(map));

@@ -92,8 +92,8 @@ absl::Status CheckPlan(const TensorMapPlan& plan, DType dtype, int64_t count) {
                    " bytes; multiples of 16 below 2^40 are possible");
     }
     if (last_byte > bytes || plan.dims[i] - 1 > (bytes - last_byte) / stride) {
-      return error("dims[", i, "] reaches past the end of '", plan.buffer, "', which has ", bytes,
-                   " bytes");
+      return error("dims[", i, "] reaches past the end of '", plan.buffer.name, "', which has ",
+                   bytes, " bytes");
     }
     last_byte += (plan.dims[i] - 1) * stride;
   }
@@ -132,7 +132,8 @@ absl::StatusOr<CUtensorMap> EncodeTensorMap(const DriverApi& driver, const Tenso
       &map, DataTypeOf(dtype), static_cast<cuuint32_t>(rank), reinterpret_cast<void*>(address),
       dims, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
       *SwizzleOf(plan.swizzle_bytes), *PromotionOf(plan.l2_promotion_bytes),
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      plan.nan_padding ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+                       : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor map '", plan.name, "': cuTensorMapEncodeTiled: ", driver.ErrorText(result)));

@@ -158,6 +158,7 @@ class NumpyReference : public Compiler {
     for (const ScalarPlan& scalar : call.scalars) {
       request["scalars"].push_back({{"name", scalar.name}, {"value", ToJson(scalar.value)}});
     }
+    size_t results = 0;
     for (const BufferPlan& buffer : call.buffers) {
       json about = {{"name", buffer.name},
                     {"dtype", tune::ToText(buffer.dtype)},
@@ -165,12 +166,19 @@ class NumpyReference : public Compiler {
                     {"count", buffer.count},
                     {"shape", buffer.shape}};
       if (buffer.shape.empty()) about["shape"] = {buffer.count};
-      const size_t bytes = static_cast<size_t>(buffer.count) *
-                           static_cast<size_t>(SizeInBytes(ResultDType(buffer, call)));
+      const DType widest = buffer.role == Role::kInput ? buffer.dtype : ResultDType(buffer, call);
+      const size_t bytes =
+          static_cast<size_t>(buffer.count) * static_cast<size_t>(SizeInBytes(widest));
       if (buffer.count < 0 || std::max(bytes, DataBytes(buffer)) > kBufferBytesMax) {
         return absl::StrCat("buffer '", buffer.name,
                             "' is too large for a reference in NumPy, which takes 64 MiB a buffer: "
                             "choose smaller dims");
+      }
+      results += buffer.role == Role::kInput ? 0 : bytes;  // in one file
+      if (results > kBufferBytesMax) {
+        return absl::StrCat("with '", buffer.name, "' the results of the reference in NumPy have ",
+                            "more than 64 MiB, in ", tune::ToText(call.wide),
+                            ": choose smaller dims, or give the reference dtype: \"f32\"");
       }
       if (IsFilled(buffer.role)) {
         const std::string path = absl::StrCat(folder, "/", request["buffers"].size());

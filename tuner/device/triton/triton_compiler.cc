@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -36,7 +37,9 @@ using nlohmann::json;
 constexpr int kArchitectures[] = {80, 86, 87, 89, 90, 100, 103, 120, 121};
 constexpr int kFirstWithA = 90;
 constexpr size_t kParametersMax = 256;
+constexpr char kTooMany[] = "the function has too many parameters";
 constexpr int64_t kPointerBytes = 8;
+constexpr int64_t kTensorMapBytes = 128;
 
 std::vector<std::string> AllTargets() {
   std::vector<std::string> targets;
@@ -60,8 +63,9 @@ json ArrayIn(const json& object, const char* key) {
 // Of Triton's name for a type; 0 if there is none such.
 int64_t BytesOf(const std::string& type) {
   if (type.starts_with("*")) return kPointerBytes;
+  if (type.starts_with("tensordesc<")) return kTensorMapBytes;
   constexpr std::pair<const char*, int64_t> kTypes[] = {
-      {"fp64", 8}, {"fp32", 4}, {"fp16", 2}, {"bf16", 2}, {"i8", 1},
+      {"fp64", 8}, {"fp32", 4}, {"fp16", 2}, {"bf16", 2}, {"i1", 1},  {"i8", 1},
       {"u8", 1},   {"i32", 4},  {"u32", 4},  {"i64", 8},  {"u64", 8}};
   for (const auto& [name, bytes] : kTypes) {
     if (type == name) return bytes;
@@ -78,6 +82,25 @@ json ArgumentsOf(const CompilePlan& plan) {
                          {"is_one", hint.is_one}});
   }
   return arguments;
+}
+
+// Nothing if there are too many.
+std::optional<std::vector<ParameterFact>> ParametersIn(const json& about) {
+  const json parameters = ArrayIn(about, "parameters");
+  if (parameters.size() > kParametersMax) return std::nullopt;
+  std::vector<ParameterFact> facts;
+  for (const json& parameter : parameters) {
+    ParameterFact& fact = facts.emplace_back();
+    fact.type = TextIn(parameter, "type");
+    fact.name = TextIn(parameter, "name");
+    fact.divisor = std::max<int64_t>(1, IntegerIn(parameter, "divisor"));
+    fact.bytes = BytesOf(fact.type);
+    for (const json& extent : ArrayIn(parameter, "box")) {
+      fact.box.push_back(extent.is_number_integer() ? extent.get<int64_t>() : 0);
+    }
+    fact.swizzle_bytes = static_cast<int>(IntegerIn(parameter, "swizzle_bytes"));
+  }
+  return facts;
 }
 
 // "num_warps=4" as ["num_warps", "4"].
@@ -191,18 +214,8 @@ class FrontEnd : public TritonCompiler {
     artifact.binary = std::move(reply.made);
     EntryFacts& entry = artifact.entries.emplace_back();
     entry.name = plan.entries[0];
-    const json parameters = ArrayIn(reply.about, "parameters");
-    if (parameters.size() > kParametersMax) {
-      return Refused(Outcome::kCompileFailed, "the function has too many parameters");
-    }
-    entry.parameters.emplace();
-    for (const json& parameter : parameters) {
-      ParameterFact& fact = entry.parameters->emplace_back();
-      fact.type = TextIn(parameter, "type");
-      fact.name = TextIn(parameter, "name");
-      fact.divisor = std::max<int64_t>(1, IntegerIn(parameter, "divisor"));
-      fact.bytes = BytesOf(fact.type);
-    }
+    entry.parameters = ParametersIn(reply.about);
+    if (!entry.parameters.has_value()) return Refused(Outcome::kCompileFailed, kTooMany);
     return artifact;
   }
 };
@@ -234,16 +247,8 @@ class TtirCompiler : public TritonCompiler {
       launch.scratch.push_back({IntegerIn(scratch, "bytes"), IntegerIn(scratch, "alignment")});
     }
     entry.threads = launch.threads;
-    entry.parameters.emplace();
-    const json divisors = ArrayIn(reply.about, "divisors");
-    for (size_t i = 0; i < plan.arguments.size(); ++i) {
-      const ArgumentHint& hint = plan.arguments[i];
-      const bool given = i < divisors.size() && divisors[i].is_number_integer();
-      entry.parameters->push_back({.bytes = BytesOf(hint.type),
-                                   .type = hint.type,
-                                   .name = hint.name,
-                                   .divisor = given ? divisors[i].get<int64_t>() : 1});
-    }
+    entry.parameters = ParametersIn(reply.about);
+    if (!entry.parameters.has_value()) return Refused(Outcome::kCompileFailed, kTooMany);
     if (const std::string why = WhyNotAsSaid(artifact); !why.empty()) {
       return Refused(Outcome::kCompileFailed, why);
     }

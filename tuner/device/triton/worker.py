@@ -200,19 +200,30 @@ def find_function(module, entry, source_name):
     return found
 
 
+def arguments_of(function, request, constants, where):
+    """Parameter: argument. By name; in order where a name is no parameter's and there are as many of both, since
+    two functions of one kernel may call different things alike."""
+    arguments = {each["name"]: each for each in request["arguments"]}
+    names = [each.name for each in function.params]
+    strange = [name for name in arguments if name not in names]
+    if not strange:
+        return arguments
+    open_names = [each.name for each in function.params if not each.is_constexpr and each.name not in constants]
+    if len(open_names) == len(request["arguments"]):
+        return dict(zip(open_names, request["arguments"]))
+    raise Refused(f"{where}: '{request['entry']}' has no parameter '{strange[0]}', which is an arg of the spec; "
+                  f"it has {', '.join(names)}")
+
+
 def signature_of(function, request):
     """What triton.compile wants to know of each parameter, and those that the kernel will have."""
-    entry, arguments = request["entry"], {each["name"]: each for each in request["arguments"]}
+    entry = request["entry"]
     # A function may ask for num_warps and its like, as Triton's own launcher would give it.
     constants = {name: ast.literal_eval(value) for name, value in request["options"] + request["constants"]}
     constants = {name: None if value == "None" else value for name, value in constants.items()}
     place = line_in(request["files"], function.src, 1)
     where = f"{place[0]}:{place[1]}" if place else request["source_name"]
-    names = [each.name for each in function.params]
-    for name in arguments:
-        if name not in names:
-            raise Refused(f"{where}: '{entry}' has no parameter '{name}', which is an arg of the spec; "
-                          f"it has {', '.join(names)}")
+    arguments = arguments_of(function, request, constants, where)
     signature, values, attributes, taken = {}, {}, {}, []
     for i, each in enumerate(function.params):
         argument = arguments.get(each.name)
@@ -238,7 +249,7 @@ def signature_of(function, request):
         divisor = argument["divisor"] if aligned else 1
         if divisor % 16 == 0:
             attributes[(i,)] = [["tt.divisibility", 16]]
-        taken.append({"name": each.name, "type": argument["type"], "divisor": 16 if divisor % 16 == 0 else 1})
+        taken.append({"name": argument["name"], "type": argument["type"], "divisor": 16 if divisor % 16 == 0 else 1})
     return signature, values, attributes, taken
 
 
@@ -324,8 +335,50 @@ def parameters_of(module_text, entry):
     return parameters
 
 
+def block_of(kind):
+    """(element, block shape) of a tensor descriptor, in TTIR's words or in Triton's; None for what is none."""
+    written = re.fullmatch(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)(\w+)>?>", kind)
+    if written:
+        return written.group(2), [int(extent) for extent in written.group(1).split("x")[:-1]]
+    given = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]+)\]>", kind)
+    return (given.group(1), [int(extent) for extent in given.group(2).split(",")]) if given else None
+
+
+def parts_of(argument, types):
+    """The parameters that Triton makes of an argument, where `types` are those from its own on. A host's
+    descriptor is followed by its shape and strides; before sm_90 it is a pointer, with all that it knows."""
+    block = block_of(argument["type"])
+    if block is None:
+        return [argument]
+    name, rank = argument["name"], len(block[1])
+    shape, strides = ([f"{name}.{what}[{i}]" for i in range(rank)] for what in ("shape", "strides"))
+    names = shape + strides
+    whole = argument
+    if types and types[0].startswith("*"):
+        flags = types[1 + 2 * rank:]
+        flags = flags[:next((i for i, kind in enumerate(flags) if kind != "i1"), len(flags))]
+        if len(flags) > 2:
+            raise Refused(f"'{name}' comes with {len(flags)} flags; this Triton is too new", "invalid_config")
+        names = shape + strides + [f"{name}.nan_padding", f"{name}.round_f32_to_tf32"][:len(flags)] + names
+        whole = argument | {"type": "*" + block[0]}
+    kinds = types[1:1 + len(names)]
+    return [whole] + [{"name": part, "type": kind} for part, kind in zip(names, kinds)]
+
+
+def expanded(arguments, parameters):
+    """The arguments, one for each parameter."""
+    types = [kind for kind, _ in parameters]
+    parts = []
+    for argument in arguments:
+        parts += parts_of(argument, types[len(parts):])
+    return parts
+
+
 def same_type(declared, given):
     """TTIR's word for a type against Triton's: signs are not in TTIR."""
+    if block_of(declared) and block_of(given):
+        (element, block), (wanted, wanted_block) = block_of(declared), block_of(given)
+        return block == wanted_block and same_type(element.removeprefix("s"), wanted)
     pointer = declared.startswith("*")
     if pointer != given.startswith("*"):
         return False
@@ -335,8 +388,7 @@ def same_type(declared, given):
     return declared == names.get(given, given)
 
 
-def check_parameters(parameters, request):
-    arguments = request["arguments"]
+def check_parameters(parameters, arguments, request):
     if len(parameters) != len(arguments):
         raise Refused(f"the TTIR's function '{request['entry']}' has {len(parameters)} parameters; there are "
                       f"{len(arguments)} args")
@@ -353,9 +405,6 @@ def launch_of(metadata, request):
         raise Refused(f"clusters of {clusters} blocks are not launched", "invalid_config")
     if metadata.profile_scratch_size:
         raise Refused("kernels with instrumentation are not launched", "invalid_config")
-    if metadata.launch_cooperative_grid or metadata.launch_pdl or metadata.tensordesc_meta:
-        raise Refused("cooperative and dependent launches, and descriptors made by the host, are not "
-                      "launched", "invalid_config")
     return {
         "entry": metadata.name,
         "threads": threads,
@@ -366,6 +415,22 @@ def launch_of(metadata, request):
     }
 
 
+SWIZZLE_BYTES = {0: 0, 1: 32, 2: 64, 3: 128}
+
+
+def add_boxes(taken, metadata):
+    """What the host encodes for each descriptor: the compiler may have cut its block into boxes."""
+    maps = [each for each in taken if block_of(each["type"])]
+    boxes = list(metadata.tensordesc_meta or [])
+    if len(maps) != len(boxes):
+        raise Refused(f"{len(maps)} descriptors of the host; Triton tells of {len(boxes)}")
+    for each, box in zip(maps, boxes):
+        if box["fp4_padded"] or box.get("is_im2col"):
+            raise Refused(f"'{each['name']}': descriptors of padded 4-bit floats and of im2col are not made",
+                          "invalid_config")
+        each |= {"box": list(box["block_size"]), "swizzle_bytes": SWIZZLE_BYTES[box["swizzle"]]}
+
+
 def compile_ttir(request, folder, triton):
     from triton.runtime.errors import PTXASError
     path = os.path.join(folder, "kernel.ttir")
@@ -373,7 +438,8 @@ def compile_ttir(request, folder, triton):
         file.write(request["ttir"])
     options = options_of(request)
     parameters = parameters_of(request["ttir"], request["entry"])
-    check_parameters(parameters, request)
+    taken = expanded(request["arguments"], parameters)
+    check_parameters(parameters, taken, request)
     try:
         kernel = triton.compile(path, target=target_of(request, triton), options=options)
     except PTXASError as error:
@@ -381,7 +447,8 @@ def compile_ttir(request, folder, triton):
     except Exception as error:
         raise Refused(f"Triton: {described(causes(error)[-1])}") from error
     reply = launch_of(kernel.metadata, request)
-    reply["divisors"] = [divisor for _, divisor in parameters]
+    reply["parameters"] = [each | {"divisor": divisor} for each, (_, divisor) in zip(taken, parameters)]
+    add_boxes(reply["parameters"], kernel.metadata)
     return reply, kernel.asm["cubin"]
 
 

@@ -251,7 +251,7 @@ class CudaProgram:
             place, _TENSOR_MAP_TYPES[dtype], rank, address, (ctypes.c_uint64 * rank)(*plan["dims"]),
             (ctypes.c_uint64 * max(1, len(strides)))(*strides), (ctypes.c_uint32 * rank)(*plan["box"]),
             (ctypes.c_uint32 * rank)(*([1] * rank)), 0, _SWIZZLES.get(plan["swizzle_bytes"], -1),
-            _PROMOTIONS.get(plan["l2_promotion_bytes"], -1), 0), f"tensor map '{plan['name']}'")
+            _PROMOTIONS.get(plan["l2_promotion_bytes"], -1), int(plan.get("nan_padding", False))), f"tensor map '{plan['name']}'")
         return ctypes.string_at(place, _TENSOR_MAP_BYTES)
 
 

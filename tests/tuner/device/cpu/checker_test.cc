@@ -94,6 +94,25 @@ TEST_F(CheckerTest, SomebodyElsesOutputsAreJudged) {
   EXPECT_EQ(RunKernel("x[i]").outcome, Outcome::kOk);
 }
 
+TEST_F(CheckerTest, HasItsOwnDynamicSharedMemory) {
+  ASSERT_TRUE(PrepareChecked(kRight).ok());
+  LaunchPlan launch = Grid(4, 256);
+  launch.shared_bytes = 256 * sizeof(float);
+  const auto run = [&](const std::string& at) {
+    return Run("variant",
+               "extern \"C\" __global__ void variant(const float* x, float* y, int n) {\n"
+               "  extern __shared__ float tile[];\n"
+               "  const int i = blockIdx.x * 256 + threadIdx.x;\n"
+               "  if (i < n) tile[" + at + "] = x[i], y[i] = tile[" + at + "];\n}\n",
+               launch);
+  };
+  const RunReport within = run("threadIdx.x");
+  EXPECT_EQ(within.outcome, Outcome::kOk) << within.message;
+  const RunReport beyond = run("threadIdx.x + 1");
+  EXPECT_EQ(beyond.outcome, Outcome::kWrongResult);
+  EXPECT_THAT(beyond.message, HasSubstr("wrote outside its 1024 bytes of dynamic shared memory"));
+}
+
 TEST_F(CheckerTest, OneThatFindsNothingIsRefused) {
   ExpectRefused("", "finds no fault in outputs that nobody wrote");
 }

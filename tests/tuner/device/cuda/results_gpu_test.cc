@@ -312,14 +312,14 @@ extern "C" __global__ void reference(const unsigned short* x, float* y) {
   request.program.steps[0].launch.grid = {kColumns / 64, kRows / 8, 1};
   request.program.steps[0].launch.block = {32, 1, 1};
   const TensorMapPlan from = {.name = "from",
-                              .buffer = "x",
+                              .buffer = plan.buffers[0],
                               .dims = {kColumns, kRows},
                               .strides_bytes = {kColumns * 2},
                               .box = {64, 8},
                               .swizzle_bytes = 128,
                               .l2_promotion_bytes = 128};
   const TensorMapPlan to = {.name = "to",
-                            .buffer = "y",
+                            .buffer = plan.buffers[1],
                             .dims = {kColumns, kRows},
                             .strides_bytes = {kColumns * 2},
                             .box = {64, 8},

@@ -68,7 +68,7 @@ TEST(PtxasLogTest, ReadsTheEntryItIsAskedFor) {
 TEST(TensorMapTest, SaysWhichRuleIsBroken) {
   const DriverApi driver;  // no plan below gets as far as the driver
   const TensorMapPlan good = {.name = "map",
-                              .buffer = "x",
+                              .buffer = {.name = "x"},
                               .dims = {64, 32},
                               .strides_bytes = {128},
                               .box = {64, 8},

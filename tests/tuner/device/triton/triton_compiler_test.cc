@@ -9,7 +9,9 @@
 
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -92,7 +94,7 @@ class TritonCompilerTest : public testing::Test {
   static Artifact Whole(const CompilePlan& plan) {
     Artifact front = Front(plan);
     if (front.outcome != Outcome::kOk) return front;
-    return Back(Lowered(plan, Language::kTtir, std::move(front)));
+    return Back(Lowered(plan, Language::kTtir, front).value());
   }
   static void ExpectFailure(const std::string& source, const std::string& message) {
     const Artifact artifact = Front(Plan(source));
@@ -150,6 +152,94 @@ TEST_F(TritonCompilerTest, AStepIsLaunchedAsTheArtifactSays) {
   EXPECT_EQ(std::get<ScalarPlan>(program.steps[0].args[4]).value, Value(int64_t{0}));
 }
 
+// y = x, a block a program, through descriptors of the host.
+constexpr char kDescriptors[] = R"python(import triton
+
+
+@triton.jit
+def scale(x, y, n):
+    at = [triton.language.program_id(0) * 64, 0]
+    y.store(at, x.load(at))
+)python";
+
+class DescriptorTest : public TritonCompilerTest {
+ protected:
+  static CompilePlan DescriptorPlan(const std::string& target) {
+    CompilePlan plan = Plan(kDescriptors, target);
+    plan.arguments = {{"x", "tensordesc<bf16[64, 128]>"}, {"y", "tensordesc<bf16[64, 128]>"},
+                      {"n", "i32", 16}};
+    return plan;
+  }
+  static BufferPlan Matrix(const std::string& name, Role role) {
+    return {.name = name, .dtype = DType::kBF16, .count = 640 * 256, .role = role,
+            .shape = {640, 256}, .block_shape = {64, 128}, .nan_padding = true};
+  }
+  // The args that the step has once it fits what was compiled.
+  static std::vector<ArgPlan> Fitted(const std::string& target) {
+    ProgramPlan program = {.compile = DescriptorPlan(target)};
+    program.steps.push_back({.launch = {.entry = "scale", .grid = {10, 1, 1}},
+                             .args = {Matrix("x", Role::kInput), Matrix("y", Role::kOutput),
+                                      ScalarPlan{"n", DType::kI32, int64_t{640}}}});
+    const Artifact artifact = Whole(program.compile);
+    EXPECT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
+    // What fits stays as it is.
+    for (int again = 0; again < 2; ++again) {
+      const absl::Status fits = FitSteps(artifact, program);
+      EXPECT_TRUE(fits.ok()) << fits;
+    }
+    return program.steps[0].args;
+  }
+};
+
+TEST_F(DescriptorTest, BecomesAMapAndItsSizes) {
+  for (const std::string target : {"sm_90", "sm_100"}) {
+    const std::vector<ArgPlan> args = Fitted(target);
+    ASSERT_EQ(args.size(), 2u * 5 + 1 + 2) << target;
+    const auto& map = std::get<TensorMapPlan>(args[0]);
+    EXPECT_EQ(map.buffer.name, "x");
+    EXPECT_THAT(map.dims, ElementsAre(256, 640));
+    EXPECT_THAT(map.strides_bytes, ElementsAre(512));
+    // Of 128 columns a box has 64: what its swizzle can take.
+    EXPECT_EQ(map.swizzle_bytes, 128);
+    EXPECT_THAT(map.box, ElementsAre(64, 64));
+    EXPECT_TRUE(map.nan_padding);
+    for (const auto& [i, dtype, value] : {std::tuple{1, DType::kI32, 640}, {2, DType::kI32, 256},
+                                          {3, DType::kI64, 256}, {4, DType::kI64, 1}}) {
+      const auto& scalar = std::get<ScalarPlan>(args[static_cast<size_t>(i)]);
+      EXPECT_EQ(scalar.dtype, dtype) << scalar.name;
+      EXPECT_EQ(scalar.value, Value(int64_t{value})) << scalar.name;
+    }
+    EXPECT_EQ(std::get<TensorMapPlan>(args[5]).buffer.name, "y");
+    EXPECT_EQ(std::get<ScalarPlan>(args[10]).name, "n");
+  }
+}
+
+TEST_F(DescriptorTest, IsAPointerWithAllThatItKnowsBeforeTensorMaps) {
+  const std::vector<ArgPlan> args = Fitted("sm_80");
+  EXPECT_EQ(std::get<BufferPlan>(args[0]).name, "x");
+  EXPECT_EQ(std::get<ScalarPlan>(args[1]).name, "x.shape[0]");
+  EXPECT_EQ(std::get<ScalarPlan>(args[1]).dtype, DType::kI64);
+  const auto& padding = std::get<ScalarPlan>(args[5]);
+  EXPECT_EQ(padding.name, "x.nan_padding");
+  EXPECT_EQ(padding.dtype, DType::kU8);
+  EXPECT_EQ(padding.value, Value(int64_t{1}));
+}
+
+TEST_F(DescriptorTest, OfAnotherBlockThanTheTtirHasIsRefused) {
+  const CompilePlan plan = DescriptorPlan("sm_90");
+  CompilePlan ttir = Lowered(plan, Language::kTtir, Front(plan)).value();
+  ttir.arguments[0].type = "tensordesc<bf16[128, 128]>";
+  EXPECT_THAT(Back(ttir).log, HasSubstr("arg 'x' is tensordesc<bf16[128, 128]>"));
+}
+
+TEST_F(TritonCompilerTest, ArgsAreTakenInOrderWhereANameIsNoParameter) {
+  CompilePlan plan = Plan();
+  plan.arguments = {{"from", "*fp32", 16}, {"to", "*fp32", 16}, {"n", "i32", 16}};
+  const Artifact artifact = Whole(plan);
+  ASSERT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
+  EXPECT_EQ(artifact.entries[0].parameters->at(1).name, "to");
+}
+
 TEST_F(TritonCompilerTest, PlacesAndNamesOfFilesDoNotMatter) {
   CompilePlan moved = Plan(std::string("# a comment\n\n\n") + kSource);
   moved.source_name = "other.py";
@@ -185,7 +275,7 @@ TEST_F(TritonCompilerTest, MistakesOfASourceAreToldWithTheirLine) {
   ExpectFailure(With("value * factor", "value * nothing"), "scale.py:7: ");
   ExpectFailure(With("def scale(", "def scale_it("),
                 "scale.py: no @triton.jit function 'scale'; it has: scaled, scale_it");
-  ExpectFailure(With("x, y, n,", "x, y, count,"),
+  ExpectFailure(With("x, y, n,", "x, y, count, more,"),
                 "scale.py:11: 'scale' has no parameter 'n', which is an arg of the spec");
   ExpectFailure(With("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, WIDTH: tl.constexpr"),
                 "scale.py:11: parameter 'WIDTH' of 'scale' is no arg, no param and no define");
@@ -287,7 +377,7 @@ TEST_F(TritonCompilerTest, OptionsAndArgumentsThatDoNotFitAreRefused) {
   old.options[1] = "num_ctas=2";
   EXPECT_EQ(Front(old).outcome, Outcome::kInvalidConfig);
 
-  CompilePlan ttir = Lowered(Plan(), Language::kTtir, Front(Plan()));
+  CompilePlan ttir = Lowered(Plan(), Language::kTtir, Front(Plan())).value();
   ttir.arguments.pop_back();
   EXPECT_THAT(Back(ttir).log, HasSubstr("has 3 parameters; there are 2 args"));
   ttir.arguments.push_back({"n", "i64"});

@@ -56,6 +56,11 @@ class thread_block_tile {
                 "a tile of the CPU device has 1, 2, 4, 8, 16 or 32 threads");
 
  public:
+  thread_block_tile() = default;
+  // Of whichever group it is a tile: thread_block_tile<32> t = tiled_partition<32>(block).
+  template <class Other>
+  thread_block_tile(const thread_block_tile<kSize, Other>&) {}
+
   TUNE_CPU_MEMBER void sync(int line = __builtin_LINE()) const { __syncwarp(mask(), line); }
   TUNE_CPU_MEMBER unsigned thread_rank() const { return tune_cpu::Lane() % kSize; }
   static constexpr unsigned num_threads() { return kSize; }
@@ -111,6 +116,35 @@ class thread_block_tile {
 template <unsigned kSize, class Parent>
 TUNE_CPU_INLINE thread_block_tile<kSize, Parent> tiled_partition(const Parent&) {
   return {};
+}
+
+// A block or a tile of it, told apart when the kernel runs.
+class thread_group {
+ public:
+  explicit thread_group(unsigned lanes) : lanes_(lanes) {}
+  TUNE_CPU_MEMBER thread_group(const thread_block&) {}
+  template <unsigned kSize, class Parent>
+  TUNE_CPU_MEMBER thread_group(const thread_block_tile<kSize, Parent>&) : lanes_(kSize) {}
+
+  TUNE_CPU_MEMBER void sync(int line = __builtin_LINE()) const {
+    if (lanes_ == 0) return __syncthreads(line);
+    const unsigned all = lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1u;
+    __syncwarp(all << (tune_cpu::Lane() & ~(lanes_ - 1)), line);
+  }
+  TUNE_CPU_MEMBER unsigned thread_rank() const {
+    return lanes_ == 0 ? this_thread_block().thread_rank() : tune_cpu::Lane() % lanes_;
+  }
+  TUNE_CPU_MEMBER unsigned num_threads() const {
+    return lanes_ == 0 ? this_thread_block().num_threads() : lanes_;
+  }
+  TUNE_CPU_MEMBER unsigned size() const { return num_threads(); }
+
+ private:
+  unsigned lanes_ = 0;  // of a tile: a power of two up to 32; 0: the block
+};
+
+TUNE_CPU_INLINE thread_group tiled_partition(const thread_group&, unsigned lanes) {
+  return thread_group(lanes);
 }
 
 template <class Group>
