@@ -121,6 +121,8 @@ struct Server::Parts {
   void CheckStore();
   absl::Status EndLeftJobs();
   DeviceCare Care();
+  // Of Scheduler::Options.
+  std::function<absl::Duration(const std::string&)> DeviceTimeMaxOf() const;
   // The process that has the store, if this one only reads it.
   std::string other_owner() const {
     return store->writable() ? "" : OwnerOf(options.state_dir);
@@ -204,7 +206,8 @@ absl::Status Server::Parts::StartWork() {
                          .jobs_max_of =
                              [this](const std::string& owner) {
                                return principals->JobsMaxOf(owner);
-                             }},
+                             },
+                         .device_time_max_of = DeviceTimeMaxOf()},
       *store, devices->turns(), *ticker, Care());
   RETURN_IF_ERROR(EndLeftJobs());
   ASSIGN_OR_RETURN(
@@ -253,6 +256,11 @@ absl::Status Server::Parts::OpenSnapshots() {
   // The catalogue may be another than before.
   snapshot_writer->Notice();
   return absl::OkStatus();
+}
+
+std::function<absl::Duration(const std::string&)> Server::Parts::DeviceTimeMaxOf() const {
+  if (options.clients.device_seconds_per_principal == 0) return {};
+  return [this](const std::string& owner) { return principals->DeviceTimeMaxOf(owner); };
 }
 
 DeviceCare Server::Parts::Care() {

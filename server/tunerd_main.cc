@@ -151,6 +151,9 @@ void AddClients(CLI::App& app, tune::server::ServerOptions& options,
       ->group(kGroup);
   AddCount(app, "--jobs-per-principal", options.clients.jobs_per_principal, 1u, 100000u,
            "Of a submitter, that wait or run");
+  AddCount(app, "--device-seconds-per-principal", options.clients.device_seconds_per_principal, 0u,
+           100'000'000u,
+           "That a submitter's jobs may have a device within 24 hours, all together; 0: any time");
   AddBytes(app, "--kernel-bytes-per-principal", options.clients.kernel_bytes_per_principal,
            1 << 20, int64_t{1} << 40, "Of the sources that a submitter's sweeps keep");
   app.add_flag("--anonymous-readers", options.clients.anonymous_readers,

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each field of the key, of each record that came near, as text: what the Python package prints.
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/library/resolve.h"
-#include "server/records/lookup/reason.h"
+#include "server/records/lookup/key_fields.h"
 
 namespace tune::library {
 namespace {
-
-using server::DimMatch;
-
-constexpr size_t kHashDigits = 12;  // enough to tell two apart by eye
-constexpr char kDiffers[] = "differs";
 
 // A record beside the question.
 struct Compared {
@@ -28,59 +21,20 @@ struct Compared {
   double distance = 0;  // in powers of two, over all axes
 };
 
-void AddField(const std::string& name, const std::string& rule, const std::string& asked,
-              const std::string& there, const std::string& verdict, Compared& compared) {
-  if (verdict == kDiffers) compared.differs.push_back(name);
-  absl::StrAppendFormat(&compared.lines, "\n    %-12s%s (%s) = %s", verdict, name, rule, asked);
-  if (verdict != "same") absl::StrAppend(&compared.lines, "  the record's ", there);
-}
-
-void AddHard(const char* name, const std::string& asked, const std::string& there,
-             Compared& compared) {
-  AddField(name, "hard", asked, there, asked == there ? "same" : kDiffers, compared);
-}
-
-std::optional<int64_t> DimOf(const Problem& problem, const std::string& name) {
-  for (const auto& [dim, value] : problem.dims) {
-    if (dim == name) return value;
+void AddField(const server::KeyField& field, Compared& compared) {
+  if (field.differs()) compared.differs.push_back(field.name);
+  absl::StrAppendFormat(&compared.lines, "\n    %-12s%s (%s) = %s", field.verdict, field.name,
+                        field.rule, field.asked);
+  if (field.verdict != "same") {
+    absl::StrAppend(&compared.lines, "  the record's ", field.there.empty() ? "None" : field.there);
   }
-  return std::nullopt;
 }
 
-const char* VerdictOn(DimMatch match, int64_t asked, std::optional<int64_t> there) {
-  if (asked == there) return "same";
-  if (match == DimMatch::kIgnored) return "ignored";
-  if (!there.has_value() || match == DimMatch::kExact) return kDiffers;
-  const server::Bucket bucket = server::BucketOf(asked);
-  const bool inside = *there >= bucket.low && *there <= bucket.high;
-  return match == DimMatch::kBucketed && inside ? "same bucket" : "near";
-}
-
-Compared Compare(const KernelRules& kernel, const Answer& answer, const ConfigRules& rules,
-                 const db::RecordRow& record) {
-  const db::TrialKey& key = record.key;
-  Compared compared{.record = record.id, .answers = record.id == answer.record};
-  AddHard("kernel_hash", kernel.hash.substr(0, kHashDigits), key.kernel_hash.substr(0, kHashDigits),
-          compared);
-  AddHard("target", answer.target, key.target, compared);
-  AddHard("device", answer.device, key.device_name, compared);
-  AddHard("dtype", answer.dtype, ToText(key.problem.dtype), compared);
-  for (size_t i = 0; i < answer.dims.size(); ++i) {
-    const auto& [name, asked] = answer.dims[i];
-    const DimMatch match = kernel.dims[i].match;
-    const std::optional<int64_t> there = DimOf(key.problem, name);
-    AddField(name, ToText(match), absl::StrCat(asked), there ? absl::StrCat(*there) : "None",
-             VerdictOn(match, asked, there), compared);
-    if (there && (match == DimMatch::kNearest || match == DimMatch::kBucketed)) {
-      compared.distance += std::abs(AxisPosition(asked) - AxisPosition(*there));
-    }
-  }
-  if (!answer.driver.empty() && !key.driver.empty()) {
-    AddField("driver", "soft", answer.driver, key.driver,
-             answer.driver == key.driver ? "same" : "near", compared);
-  }
-  const bool warm = key.cache_mode == CacheMode::kWarm;
-  AddField("cache_mode", "soft", "cold", warm ? "warm" : "cold", warm ? "near" : "same", compared);
+Compared Compare(const server::LookupQuery& asked, const server::KernelPolicy& policy,
+                 const ConfigRules& rules, const db::RecordRow& record) {
+  const server::KeyComparison comparison = CompareKeys(asked, policy.dims, record.key);
+  Compared compared{.record = record.id, .distance = comparison.distance};
+  for (const server::KeyField& field : comparison.fields) AddField(field, compared);
   if (!rules.IsValid(record.trial.config)) {
     compared.differs.push_back("config");
     absl::StrAppend(&compared.lines, "\n    differs     config: not valid for this problem");
@@ -126,9 +80,16 @@ std::string Explain(const Snapshot& snapshot, const Answer& answer, size_t most)
   const Problem problem{answer.dims, *ParseDType(answer.dtype)};
   const Target target = snapshot.TargetNamed(answer.target);
   const ConfigRules rules(*kernel, problem, target);
+  const server::KernelPolicy policy = kernel->Policy();
+  const server::LookupQuery asked{.kernel_hash = kernel->hash,
+                                  .problem = problem,
+                                  .device_name = answer.device,
+                                  .target = answer.target,
+                                  .driver = answer.driver};
   std::vector<Compared> all;
   for (const server::LookupIndex::Record& record : snapshot.index().Records(answer.kernel)) {
-    all.push_back(Compare(*kernel, answer, rules, *record));
+    Compared& compared = all.emplace_back(Compare(asked, policy, rules, *record));
+    compared.answers = record->id == answer.record;
   }
   std::stable_sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) {
     const auto unlikeness = [](const Compared& one) {

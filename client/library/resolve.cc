@@ -89,7 +89,9 @@ void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& pl
     return (record.key.kernel_hash == kernel.hash && record.key.problem == problem) ||
            rules.IsValid(record.trial.config);
   });
-  answer.expectation = AskGrids(snapshot, kernel, rules, query, found);
+  const auto accept = [&](const Config& config) { return rules.IsValid(config); };
+  answer.expectation = server::AskGrids(SpeakingGrids(snapshot, kernel, query), query,
+                                        kernel.Policy().dims, kernel.hash, accept, found);
   const std::string note = place.note.empty() ? "" : absl::StrCat("; ", place.note);
   answer.match = found.match;
   answer.reason = absl::StrCat(found.reason, note);

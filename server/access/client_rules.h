@@ -21,6 +21,7 @@ struct ClientRules {
   // Quotas of each submitter; operators have none.
   uint32_t jobs_per_principal = 64;                      // that wait or run
   int64_t kernel_bytes_per_principal = int64_t{1} << 30;  // of sources that its sweeps keep
+  uint32_t device_seconds_per_principal = 0;  // that its jobs have a device in a day; 0: any
 };
 
 // "ci=submitter", "*=reader". INVALID_ARGUMENT.

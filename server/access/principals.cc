@@ -157,6 +157,11 @@ size_t Principals::JobsMaxOf(const std::string& name) const {
   return IsOperator(name) ? std::numeric_limits<size_t>::max() : rules_.jobs_per_principal;
 }
 
+absl::Duration Principals::DeviceTimeMaxOf(const std::string& name) const {
+  const uint32_t seconds = rules_.device_seconds_per_principal;
+  return seconds == 0 || IsOperator(name) ? absl::InfiniteDuration() : absl::Seconds(seconds);
+}
+
 absl::Status Principals::CheckKernelBytes(const Principal& principal, const db::KernelRow& kernel,
                                           db::Store& store) const {
   if (principal.role == db::Role::kOperator || store.GetKernel(kernel.hash).ok()) {

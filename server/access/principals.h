@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "grpcpp/server_context.h"
 #include "server/access/client_rules.h"
 #include "server/access/principal.h"
@@ -37,6 +38,8 @@ class Principals {
   const ClientRules& rules() const { return rules_; }
   // How many jobs of a principal may wait or run.
   size_t JobsMaxOf(const std::string& name) const;
+  // For how long its jobs may have a device within a day.
+  absl::Duration DeviceTimeMaxOf(const std::string& name) const;
   // RESOURCE_EXHAUSTED: with this kernel a submitter's sweeps keep more sources than they may.
   absl::Status CheckKernelBytes(const Principal& principal, const db::KernelRow& kernel,
                                 db::Store& store) const;

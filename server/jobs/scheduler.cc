@@ -29,6 +29,8 @@ absl::Status Stopping() {
   return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
 }
 
+constexpr uint32_t kCountedJobs = 10'000;  // the newest
+
 absl::Status QueueFull(const std::string& why) {
   v1::ErrorDetail detail;
   detail.set_reason(v1::ERROR_REASON_QUEUE_FULL);
@@ -72,7 +74,39 @@ Scheduler::Scheduler(const Options& options, db::Store& store, DeviceTurns& turn
     : options_(options), store_(store), turns_(turns), ticker_(ticker), care_([&] {
         if (!care.quiet) care.quiet = [](const auto&, const auto&) { return CompilePause(); };
         return std::move(care);
-      }()) {}
+      }()) {
+  CountEarlier();
+}
+
+// As far as their rows tell: between its turns, what was interrupted waited.
+void Scheduler::CountEarlier() {
+  if (!options_.device_time_max_of) return;
+  const absl::StatusOr<std::vector<db::JobRow>> rows = store_.ListJobs({.limit = kCountedJobs});
+  if (!rows.ok()) {
+    spdlog::error("the quotas of device time begin anew: {}", rows.status().ToString());
+    return;
+  }
+  for (const db::JobRow& row : *rows) {
+    if (row.started_unix_ms == 0 || row.finished_unix_ms == 0) continue;
+    device_time_.Add(row.owner, absl::FromUnixMillis(row.started_unix_ms),
+                     absl::FromUnixMillis(row.finished_unix_ms));
+  }
+}
+
+absl::Duration Scheduler::DeviceTimeLeft(const std::string& owner) const {
+  if (!options_.device_time_max_of) return absl::InfiniteDuration();
+  return options_.device_time_max_of(owner) - device_time_.Of(owner, absl::Now());
+}
+
+absl::Status Scheduler::CheckDeviceTime(const std::string& owner) const {
+  if (DeviceTimeLeft(owner) > absl::ZeroDuration()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "jobs of ", owner, " have had a device for ",
+      absl::FormatDuration(absl::Trunc(device_time_.Of(owner, absl::Now()), absl::Seconds(1))),
+      " within ", DeviceTime::kHours, " hours, and may for ",
+      absl::FormatDuration(options_.device_time_max_of(owner)), ". Try again in some hours; an "
+      "operator may start tunerd with a larger --device-seconds-per-principal"));
+}
 
 Scheduler::Place::~Place() {
   if (scheduler_ == nullptr) return;
@@ -81,6 +115,7 @@ Scheduler::Place::~Place() {
 }
 
 absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner) {
+  RETURN_IF_ERROR(CheckDeviceTime(owner));
   const size_t of_owner_max =
       options_.jobs_max_of ? options_.jobs_max_of(owner) : options_.unfinished_max;
   std::lock_guard lock(mutex_);
@@ -253,7 +288,11 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
         });
       });
   JobWork::End end{.status = turn.status(), .interrupted = true};
-  if (turn.ok()) end = RunWork(*job, device_id);
+  if (turn.ok()) {
+    // Jobs that were queued with it may have used up the time since.
+    const absl::Status allowed = CheckDeviceTime(job->owner());
+    end = allowed.ok() ? RunWork(*job, device_id) : JobWork::End{.status = allowed};
+  }
   if (end.interrupted && job->control.cancelled) end.status = absl::CancelledError("cancelled");
   end.status = TrueStatus(*job, end.status);
   if (end.interrupted && job->work().resumable() && !job->control.cancelled) {
@@ -267,6 +306,7 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
 absl::Status Scheduler::TrueStatus(const Job& job, const absl::Status& status) const {
   if (!absl::IsCancelled(status) || job.control.cancelled) return status;
   if (job.control.overdue) {
+    RETURN_IF_ERROR(CheckDeviceTime(job.owner()));
     return absl::DeadlineExceededError(
         absl::StrCat(job.work().Name(), " took longer than ",
                      absl::FormatDuration(job.work().time_max()), " and was stopped"));
@@ -293,10 +333,12 @@ JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
   if (care_.before) care_.before(device_id);
   JobContext context(job, device_id, care_.quiet);
   JobWork::End end;
+  const absl::Time begin = absl::Now();
   {
-    const TimeLimit limit(job, job.work().time_max());
+    const TimeLimit limit(job, std::min(job.work().time_max(), DeviceTimeLeft(job.owner())));
     end = job.work().Run(context);
   }
+  device_time_.Add(job.owner(), begin, absl::Now());
   if (care_.after) care_.after(device_id);
   return end;
 }

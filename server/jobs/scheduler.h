@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "db/store.h"
 #include "server/devices/device_turns.h"
+#include "server/jobs/device_time.h"
 #include "server/jobs/job.h"
 #include "server/jobs/watch_ticker.h"
 
@@ -43,6 +44,8 @@ class Scheduler {
     bool embedded = false;
     // How many jobs of an owner may be unfinished; empty: any number. Must not call the scheduler.
     std::function<size_t(const std::string& owner)> jobs_max_of;
+    // For how long an owner's jobs may have a device within a day; empty: any time. Likewise.
+    std::function<absl::Duration(const std::string& owner)> device_time_max_of;
   };
   // All must outlive the scheduler.
   Scheduler(const Options& options, db::Store& store, DeviceTurns& turns, WatchTicker& ticker,
@@ -63,8 +66,8 @@ class Scheduler {
     Scheduler* scheduler_;
     std::string owner_;
   };
-  // RESOURCE_EXHAUSTED when too many jobs are unfinished, of all or of the owner; UNAVAILABLE when
-  // the daemon stops.
+  // RESOURCE_EXHAUSTED when too many jobs are unfinished, of all or of the owner, or the owner's
+  // have had a device for as long as they may; UNAVAILABLE when the daemon stops.
   absl::StatusOr<Place> TakePlace(const std::string& owner);
 
   // Stores a job and queues it. Durable when it returns.
@@ -112,6 +115,11 @@ class Scheduler {
   static bool MayRunOn(const Job& job, const std::string& device_id);
   void RunOne(const std::shared_ptr<Job>& job, const std::string& device_id);
   JobWork::End RunWork(Job& job, const std::string& device_id);
+  // Takes account of jobs that an earlier daemon ran.
+  void CountEarlier();
+  absl::Duration DeviceTimeLeft(const std::string& owner) const;
+  // RESOURCE_EXHAUSTED.
+  absl::Status CheckDeviceTime(const std::string& owner) const;
   // CANCELLED is what a user did; else it is said who ended the job.
   absl::Status TrueStatus(const Job& job, const absl::Status& status) const;
   void Finish(Job& job, const JobWork::End& end);
@@ -138,6 +146,7 @@ class Scheduler {
   DeviceTurns& turns_;
   WatchTicker& ticker_;
   const DeviceCare care_;
+  DeviceTime device_time_;
   const int64_t started_unix_ms_ = absl::ToUnixMillis(absl::Now());
 
   mutable std::mutex mutex_;

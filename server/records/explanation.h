@@ -8,20 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "server/records/lookup/key_fields.h"
 #include "server/records/record_book.h"
 #include "tuner/fields.h"
 
 namespace tune::server {
-
-// As asked for and as the record has it, in the words of tune.v1.KeyField.
-struct KeyField {
-  std::string name;
-  std::string rule;
-  std::string asked;
-  std::string there;
-  std::string verdict;
-};
-TUNE_FIELDS(KeyField, name, rule, asked, there, verdict);
 
 struct Candidate {
   int64_t record_id = 0;

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "db/large_store.h"
-#include "server/records/lookup/reason.h"
 #include "server/records/shipped_records.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
@@ -38,53 +37,6 @@ std::vector<KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels) {
   std::vector<KernelPolicy> policies;
   for (const auto& [name, kernel] : kernels) policies.push_back(PolicyOf(name, *kernel));
   return policies;
-}
-
-// Of a record of this very problem: it loses nothing, as far as its interval tells.
-Expectation Measured(const db::RecordRow& record) {
-  const Measurement& measured = record.trial.measurement;
-  const double median = measured.latency_ns_median;
-  return {.basis = Basis::kMeasured,
-          .loss_high = median > 0 ? std::max(0.0, measured.latency_ns_high / median - 1) : 0};
-}
-
-// What the record's own device says of its config for the problem that was asked for.
-Expectation ExpectOf(const ShapeGrids& grids, LookupQuery query, const KernelPolicy& policy,
-                     const LookupAnswer& match) {
-  const bool elsewhere = match.match == Match::kOtherDevice;
-  query.device_name = match.record->key.device_name;
-  Expectation expectation = grids.Expect(query, policy, *match.config).value_or(Expectation());
-  if (elsewhere && expectation.basis != Basis::kNothing) MakeSibling(expectation);
-  return expectation;
-}
-
-std::string ChosenFrom(const Expectation& expectation) {
-  const size_t count = expectation.neighbours.size();
-  if (count < 2) return "";
-  return absl::StrCat("; its config is chosen from the sweeps of ", count, " shapes");
-}
-
-// Completes an answer that is not exact by what the sweeps of other shapes say. Where nobody tuned
-// the problem, nor its bucket, they choose the config.
-void AskGrids(const ShapeGrids& grids, const LookupQuery& query, const KernelPolicy& policy,
-              AcceptConfig accept, LookupAnswer& match, Expectation& expectation) {
-  if (match.match == Match::kBucketed || match.match == Match::kOtherDevice) {
-    expectation = ExpectOf(grids, query, policy, match);
-    return;
-  }
-  std::optional<GridAnswer> choice = grids.Choose(query, policy, accept);
-  if (!choice) return;
-  const bool elsewhere = choice->expectation.basis == Basis::kSibling;
-  if (elsewhere && match.match == Match::kNearest) return;  // of another source, but of this device
-  if (match.match == Match::kNone) {
-    match.match = elsewhere ? Match::kOtherDevice : Match::kNearest;
-    match.record = choice->nearest;
-    match.reason =
-        ExplainMatch(match.match, query, *match.record, policy.dims, query.kernel_hash);
-  }
-  match.config = choice->config;
-  expectation = std::move(choice->expectation);
-  match.reason += ChosenFrom(expectation);
 }
 
 // The kernel that a query names. Of a source that is known under the same name in another name
@@ -395,16 +347,18 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
   };
   LookupAnswer match = state.known.index->Lookup(index_query, runs);
   Expectation expectation;
-  if (match.match == Match::kExact) {
-    expectation = Measured(*match.record);
-  } else if (query.kernel_hash.empty() || query.kernel_hash == kernel.hash()) {
+  const bool of_source = query.kernel_hash.empty() || query.kernel_hash == kernel.hash();
+  if (of_source || match.match == Match::kExact) {
     LookupQuery grid_query = index_query;
     grid_query.kernel_hash = kernel.hash();
+    const KernelPolicy policy = PolicyOf(found->first, kernel);
     const auto accept = [&](const Config& config) {
       return kernel.CheckConfig(problem, place.traits, config).ok();
     };
-    AskGrids(*state.known.grids, grid_query, PolicyOf(found->first, kernel), accept, match,
-             expectation);
+    std::vector<SpeakingGrid> grids;
+    if (match.match != Match::kExact) grids = state.known.grids->Speaking(grid_query, policy);
+    expectation =
+        AskGrids(std::move(grids), grid_query, policy.dims, kernel.hash(), accept, match);
   }
   Found result{.answer = {.match = match.match,
                           .reason = match.reason,

@@ -10,8 +10,6 @@
 namespace tune::server {
 namespace {
 
-constexpr double kSiblingDoubt = 2;  // how much wider its band is than the device's own
-
 using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 DimMatch MatchOf(const KernelPolicy& policy, const std::string& dim) {
@@ -111,36 +109,11 @@ bool SpeaksForOthers(const db::RecordRow& record, const KernelPolicy& policy) {
   return record.key.kernel_hash == policy.kernel_hash && record.key.cache_mode == CacheMode::kCold;
 }
 
-Expectation ToExpectation(const DeviceGrid& grid, const GridChoice& choice) {
-  Expectation expectation{.basis = Basis::kNeighbours,
-                          .loss = choice.loss,
-                          .loss_low = choice.loss_low,
-                          .loss_high = choice.loss_high};
-  for (const NeighbourWeight& one : choice.neighbours) {
-    const ShapeGrid::Shape& shape = grid.grid.shapes[one.shape];
-    uint32_t loss = shape.losses[choice.config];
-    if (loss == ShapeGrid::kUnknown) loss = shape.loss_of_unknown;
-    Neighbour& neighbour = expectation.neighbours.emplace_back();
-    for (size_t axis = 0; axis < shape.dims.size(); ++axis) {
-      neighbour.dims.emplace_back(grid.grid.axes[axis], shape.dims[axis]);
-    }
-    neighbour.weight = one.weight;
-    neighbour.loss = loss / double{ShapeGrid::kLossMax};
-  }
-  return expectation;
-}
-
 std::string FamilyKey(const LookupQuery& query, const Place& place) {
   return FamilyKey(query.kernel_name, query.kernel_hash, query.target, query.problem, place);
 }
 
 }  // namespace
-
-void MakeSibling(Expectation& expectation) {
-  expectation.basis = Basis::kSibling;
-  expectation.loss_low /= kSiblingDoubt;
-  expectation.loss_high *= kSiblingDoubt;
-}
 
 void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& policy,
                      const ReadSweep& read) {
@@ -192,45 +165,21 @@ std::shared_ptr<const ShapeGrids> ShapeGrids::With(const LookupIndex::Record& re
   return grids;
 }
 
-std::optional<GridAnswer> ShapeGrids::Choose(const LookupQuery& query, const KernelPolicy& policy,
-                                             AcceptConfig accept) const {
+std::vector<SpeakingGrid> ShapeGrids::Speaking(const LookupQuery& query,
+                                               const KernelPolicy& policy) const {
   const Place place = PlaceOf(query.problem, policy);
   const auto family = families_.find(FamilyKey(query, place));
-  if (family == families_.end()) return std::nullopt;
-  // The device itself, else its siblings, the one with the most shapes first.
-  std::vector<const DeviceGrid*> grids;
-  for (const auto& [device, grid] : family->second) grids.push_back(grid.get());
-  std::stable_sort(grids.begin(), grids.end(), [&](const DeviceGrid* a, const DeviceGrid* b) {
-    const auto rank = [&](const DeviceGrid* grid) {
-      return std::pair(grid->device_name == query.device_name, grid->grid.shapes.size());
-    };
-    return rank(a) > rank(b);
-  });
-  for (const DeviceGrid* grid : grids) {
-    const std::optional<GridChoice> choice = ChooseConfig(grid->grid, place.values(), accept);
-    if (!choice) continue;
-    GridAnswer answer{.grid = grid,
-                      .nearest = grid->records[choice->neighbours.front().shape],
-                      .config = &grid->grid.configs[choice->config],
-                      .expectation = ToExpectation(*grid, *choice)};
-    answer.expectation.chosen_between = true;
-    if (grid->device_name != query.device_name) MakeSibling(answer.expectation);
-    return answer;
+  if (family == families_.end()) return {};
+  std::vector<SpeakingGrid> grids;
+  for (const auto& [device, grid] : family->second) {
+    grids.push_back({.device_name = device,
+                     .grid = &grid->grid,
+                     .place = place.values(),
+                     .record_of = [&records = grid->records](size_t shape) {
+                       return records[shape];
+                     }});
   }
-  return std::nullopt;
-}
-
-std::optional<Expectation> ShapeGrids::Expect(const LookupQuery& query, const KernelPolicy& policy,
-                                              const Config& config) const {
-  const Place place = PlaceOf(query.problem, policy);
-  const auto family = families_.find(FamilyKey(query, place));
-  if (family == families_.end()) return std::nullopt;
-  const auto grid = family->second.find(query.device_name);
-  if (grid == family->second.end()) return std::nullopt;
-  const std::optional<GridChoice> choice =
-      ExpectLoss(grid->second->grid, place.values(), config);
-  if (!choice) return std::nullopt;
-  return ToExpectation(*grid->second, *choice);
+  return grids;
 }
 
 std::vector<std::shared_ptr<const DeviceGrid>> ShapeGrids::All() const {

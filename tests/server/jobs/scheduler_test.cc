@@ -163,6 +163,31 @@ TEST_F(SchedulerTest, AJobForAnyOfSeveralDevicesTakesTheFirstThatIsFree) {
   EXPECT_EQ(job->view().row.device_id, "cuda:1");
 }
 
+TEST_F(SchedulerTest, AnOwnersJobsHaveADeviceForAsLongAsTheyMay) {
+  const auto some = [](const std::string& owner) {
+    return owner == "me" ? absl::Milliseconds(300) : absl::InfiniteDuration();
+  };
+  scheduler_->Stop();
+  Start({.device_time_max_of = some});
+  const auto long_one = Make("long");
+  const std::shared_ptr<Job> job = Submit(long_one);
+  const auto behind = Make("behind");
+  const std::shared_ptr<Job> waiting = Submit(behind);
+  // It is stopped when the time is used up, and what waited with it does not begin.
+  ASSERT_TRUE(journal_.Await("long ended RESOURCE_EXHAUSTED"));
+  ASSERT_TRUE(journal_.Await("behind ended RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(store_->GetJob(job->id()).value().message,
+              HasSubstr("a larger --device-seconds-per-principal"));
+  const auto refused = scheduler_->TakePlace("me").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("jobs of me have had a device for"));
+  EXPECT_TRUE(scheduler_->TakePlace("somebody else").ok());
+  // The next daemon knows of it.
+  scheduler_->Stop();
+  Start({.device_time_max_of = some});
+  EXPECT_TRUE(absl::IsResourceExhausted(scheduler_->TakePlace("me").status()));
+}
+
 TEST_F(SchedulerTest, InteractiveJobsComeBeforeBackgroundOnes) {
   const auto holder = Make("holder");
   Submit(holder);

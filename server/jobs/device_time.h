@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the jobs of each owner have had a device within a day: what a quota is compared with.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class DeviceTime {
+ public:
+  // Hours that count: the one that goes on, and those before it.
+  static constexpr int kHours = 24;
+
+  void Add(const std::string& owner, absl::Time begin, absl::Time end);
+  absl::Duration Of(const std::string& owner, absl::Time now) const;
+
+ private:
+  using Hours = std::map<int64_t, absl::Duration>;  // by their number since 1970
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Hours> owners_;  // guarded by mutex_
+};
+
+}  // namespace tune::server

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What whole sweeps of other shapes add to a look-up: which config to take where nobody tuned the
+// problem, and what a config is expected to lose (docs/lookup.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "server/records/lookup/index.h"
+#include "tuner/fields.h"
+#include "tuner/transfer/shape_grid.h"
+
+namespace tune::server {
+
+// What an expected loss rests on. Values are those of the wire.
+enum class Basis { kNothing = 0, kMeasured = 1, kNeighbours = 2, kSibling = 3 };
+
+struct Neighbour {
+  std::vector<std::pair<std::string, int64_t>> dims;  // those that may differ
+  double weight = 0;
+  double loss = 0;  // of the answer's config there; what an unknown one counts as
+};
+TUNE_FIELDS(Neighbour, dims, weight, loss);
+
+// What an answer's config is expected to lose against the best there would be. Shares.
+struct Expectation {
+  Basis basis = Basis::kNothing;
+  double loss = 0;
+  double loss_low = 0;  // nine of ten lie between
+  double loss_high = 0;
+  std::vector<Neighbour> neighbours;
+  bool chosen_between = false;  // by the grid
+};
+TUNE_FIELDS(Expectation, basis, loss, loss_low, loss_high, neighbours, chosen_between);
+
+// The sweeps of a device that may speak for a problem: those of its kernel's source, for its
+// target, in its dtype, and equal in the dims that must be.
+struct SpeakingGrid {
+  std::string device_name;
+  const ShapeGrid* grid = nullptr;
+  std::vector<int64_t> place;  // of the problem, on the grid's axes
+  // The newest record of one of grid->shapes; null: it is not there.
+  std::function<LookupIndex::Record(size_t shape)> record_of;
+};
+
+// Completes what a look-up found by what the grids say. Where nobody tuned the problem, nor its
+// bucket, they choose the config: the device's own, else those of the sibling with the most shapes.
+// Then `found.config` points into a grid. `dims` and `kernel_hash` are of the kernel's policy.
+Expectation AskGrids(std::vector<SpeakingGrid> grids, const LookupQuery& query,
+                     const std::map<std::string, DimMatch>& dims, const std::string& kernel_hash,
+                     AcceptConfig accept, LookupAnswer& found);
+
+}  // namespace tune::server

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A question beside a record, field by field of the key.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/records/lookup/index.h"
+#include "tuner/fields.h"
+
+namespace tune::server {
+
+// As asked for and as the record has it, in the words of tune.v1.KeyField.
+struct KeyField {
+  std::string name;
+  std::string rule;
+  std::string asked;
+  std::string there;  // empty: the record lacks it
+  std::string verdict;
+
+  bool differs() const { return verdict == "differs"; }
+};
+TUNE_FIELDS(KeyField, name, rule, asked, there, verdict);
+
+struct KeyComparison {
+  std::vector<KeyField> fields;
+  double distance = 0;  // in powers of two, over all axes
+};
+
+// `dims` are of the kernel's policy. REQUIRES: the question has a kernel hash.
+KeyComparison CompareKeys(const LookupQuery& asked, const std::map<std::string, DimMatch>& dims,
+                          const db::TrialKey& there);
+
+}  // namespace tune::server
