@@ -84,8 +84,8 @@ def ratio(row, key):
 
 
 def table(result, axis, backward):
-    head = ["us", *[label for _, label, _ in LINES], *[f"{label} / CUDA" for _, label, _ in LINES[1:]], "copy share"]
-    lines = ["| " + " | ".join([AXES[axis].split(" (")[0], *head[1:]]) + " |", "| --- " * len(head) + "|"]
+    head = [AXES[axis].split(" (")[0], *[label for _, label, _ in LINES], *[f"{label} / CUDA" for _, label, _ in LINES[1:]], "copy share"]
+    lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
     for row in along(result, axis, backward):
         share = rate(row, "rope") * 1e9 / row["ceiling_bytes_per_second"] if rate(row, "rope") else 0
         cells = [str(row["problem"][axis]), *[cell(row, key) for key, _, _ in LINES],
@@ -153,7 +153,7 @@ $ bench/rope/experiment.py page rope.json
 ```
 
 {device}, driver {driver}, PyTorch {torch}, {compilers}; {date}. Base shape: {base}. Both kernels were tuned for it, forward and
-backward; other shapes took the config that `tunectl best` names for them. The cache is cold, the clock is CUPTI's, from the
+backward; other shapes took the config that `tunectl best` names for them. Times are microseconds. The cache is cold, the clock is CUPTI's, from the
 first kernel's start to the last one's end. PyTorch was measured before and after ours at each point: ± is half of the
 distance of these two, and half of the 95 % interval of ours. {agree} PyTorch was checked against float64: it computes in bf16,
 and is off by {error:.3g} at most.

@@ -16,8 +16,9 @@ using Shape = ShapeGrid::Shape;
 constexpr double kLossUnit = ShapeGrid::kLossMax;
 // A config that a sweep does not have is not valid there, or was not tried: that says little.
 constexpr double kDoubtOfUnknown = 0.05;
-constexpr size_t kNeighboursMax = 8;
-// Weights fall with the square of the distance. Below half an octave all count as equally near.
+constexpr size_t kNeighboursMax = 12;
+// Weights fall with the distance to the power of 1.5. Below half an octave all count as equally
+// near.
 constexpr double kSameOctaves = 0.5;
 // What stands in for residuals until a grid has its own.
 constexpr double kMadeUpResiduals[] = {-0.01, 0.0, 0.02, 0.08};
@@ -46,7 +47,7 @@ std::vector<NeighbourWeight> NeighboursOf(const ShapeGrid& grid, absl::Span<cons
   double sum = 0;
   for (NeighbourWeight& one : all) {
     const double distance = std::max(one.octaves, kSameOctaves);
-    one.weight = 1 / (distance * distance);
+    one.weight = 1 / (distance * std::sqrt(distance));
     sum += one.weight;
   }
   for (NeighbourWeight& one : all) one.weight /= sum;

@@ -8,6 +8,7 @@ import signal
 import struct
 import time
 import unittest
+import unittest.mock
 
 import daemon_kit
 
@@ -36,6 +37,10 @@ def saxpy_numpy(x, y, a):
 
 def wrong(x, y):
     return [left + right for left, right in zip(x, y)]
+
+
+def zeros(x):
+    return bytes(4 * len(x))
 
 
 def raises(x):
@@ -143,6 +148,12 @@ class CompareTest(daemon_kit.DaemonTest):
         self.assertEqual(by_label["dies"]["outcome"], "faulted")
         self.assertIn("its process ended with exit code 3", by_label["dies"]["message"])
         self.assertEqual(by_label["plain"]["outcome"], "ok")
+
+    def test_a_peer_whose_outputs_are_refused_leaves_and_the_others_go_on(self):
+        with unittest.mock.patch.object(_compare, "_PIECE_BYTES", 3 << 20):
+            _, by_label = self.compare({"large": zeros}, n=600_000)
+        self.assertIn("outputs are larger than", by_label["large"]["message"])
+        self.assertEqual(by_label["saxpy"]["outcome"], "ok")
 
     @unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
     def test_peers_take_numpy_arrays(self):

@@ -15,7 +15,7 @@ _LOSS_MAX = 10000  # losses are in ten-thousandths of the best latency
 _UNKNOWN = 1 << 30
 _DOUBT_OF_UNKNOWN = 0.05
 _TRIED_MAX = 64
-_NEIGHBOURS_MAX = 8
+_NEIGHBOURS_MAX = 12
 _SAME_OCTAVES = 0.5
 _SIBLING_DOUBT = 2.0
 
@@ -146,8 +146,8 @@ class Grid:
                 octaves += abs(here - there)
             far.append((octaves, shape))
         far.sort(key=lambda one: one[0])
-        weights = [1 / (max(octaves, _SAME_OCTAVES) * max(octaves, _SAME_OCTAVES))
-                   for octaves, _ in far[:_NEIGHBOURS_MAX]]
+        near = [max(octaves, _SAME_OCTAVES) for octaves, _ in far[:_NEIGHBOURS_MAX]]
+        weights = [1 / (octaves * math.sqrt(octaves)) for octaves in near]
         total = 0.0
         for weight in weights:
             total += weight
