@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 import kit
 import tunectl
@@ -106,6 +107,36 @@ class Faults(kit.PackageTest):
                 self.assertEqual(dict(answer), {"THREADS": 32})
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+
+    def test_a_name_that_is_looked_up_for_ever_costs_the_deadline(self):
+        os.environ["TUNE_ADDRESS"] = "tunerd.invalid:7777"
+        with unittest.mock.patch("socket.getaddrinfo", side_effect=lambda *asked, **more: time.sleep(9)) as looked_up:
+            client = self.open_in_time()
+            self.assertFalse(looked_up.called, "it cannot be interrupted")
+        self.assertTrue(client.notes)
+
+    def test_an_address_in_numbers_is_tried_at_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        for address in (f"127.0.0.1:{port}", f"[::1]:{port}", "127.0.0.1:99999", "127.0.0.1"):
+            os.environ["TUNE_ADDRESS"] = address
+            with unittest.mock.patch("subprocess.Popen", side_effect=AssertionError):
+                self.assertRegex(" ".join(tunectl.open().notes), "no daemon answers at|is no address")
+
+    def test_who_listens_at_a_name_is_found_out_by_a_process(self):
+        from tunectl import _daemon
+        from tunectl._snapshot import SnapshotError
+
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            address = f"localhost:{server.getsockname()[1]}"
+            _daemon.find_listener(address, 20)
+        with self.assertRaisesRegex(SnapshotError, f"no daemon answers at {address}: .*refused"):
+            _daemon.find_listener(address, 20)
+
+    def test_paths_that_are_no_text_do_not_stop_a_job(self):
+        with unittest.mock.patch.object(sys, "path", [*sys.path, self.path]), \
+                listener(str(self.path / "d.sock"), lambda connection: connection.sendall(frame(4))):
+            self.assertEqual(self.open_in_time().source, "none")
 
     def test_a_pinned_snapshot_needs_no_daemon(self):
         digest = self.put(kit.snapshot_bytes([kit.record(1)]), newest=False)

@@ -13,12 +13,20 @@ import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Optional
 
 from ._snapshot import BYTES_MAX, SnapshotError
 
 _SETTINGS_FRAME = 4
 _FRAME_HEADER_BYTES = 9
+_PORT_MAX = 65535
+# A program that connects to a name.
+_CONNECT = """import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2]))).close()
+except OSError as error:
+    sys.exit(str(error))
+"""
 # Where a test or an operator puts another program.
 _FETCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_fetch.py")
 
@@ -70,27 +78,81 @@ def _left(ends_at: float) -> float:
     return left
 
 
-def _probe(address: str, ends_at: float) -> None:
+def connect(path: str) -> socket.socket:
+    """A connection to the socket of somebody whom we trust. OSError, SnapshotError."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)  # a queue of connections that is full is an error
+        connection.connect(path)
+        _check_peer(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _probe_socket(address: str, path: str, ends_at: float) -> None:
     """Is there a daemon that greets? HTTP/2 servers send their settings first."""
+    with connect(path) as connection:
+        connection.settimeout(_left(ends_at))
+        greeting = connection.recv(_FRAME_HEADER_BYTES)
+        if len(greeting) < 4 or greeting[3] != _SETTINGS_FRAME:
+            raise SnapshotError(f"what answers at {address} is no daemon")
+
+
+def _family_of(host: str) -> Optional[socket.AddressFamily]:
+    """Of an address in numbers; None of a name."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+            return family
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _probe_port(address: str, ends_at: float) -> bool:
+    """False of a name: looking it up can take as long as it likes, so only a process that can be killed does."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > _PORT_MAX:
+        raise SnapshotError(f"'{address}' is no address: unix:/path or host:port")
+    host = host.strip("[]")
+    family = _family_of(host)
+    if family is None:
+        return False
+    with socket.socket(family, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_left(ends_at))
+        connection.connect((host, int(port)))
+    return True
+
+
+def _probe(address: str, ends_at: float) -> bool:
+    """SnapshotError: nobody is there. False: that cannot be told within this process."""
     path = socket_path(address)
     try:
         if path:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.setblocking(False)  # a queue of connections that is full is an error
-            with connection:
-                connection.connect(path)
-                _check_peer(connection, path)
-                connection.settimeout(_left(ends_at))
-                greeting = connection.recv(_FRAME_HEADER_BYTES)
-                if len(greeting) < 4 or greeting[3] != _SETTINGS_FRAME:
-                    raise SnapshotError(f"what answers at {address} is no daemon")
-            return
-        host, colon, port = address.rpartition(":")
-        if not colon or not port.isdigit():
-            raise SnapshotError(f"'{address}' is no address: unix:/path or host:port")
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_left(ends_at)).close()
+            _probe_socket(address, path, ends_at)
+            return True
+        return _probe_port(address, ends_at)
     except (OSError, ValueError) as error:
         raise SnapshotError(f"no daemon answers at {address}: {error}") from None
+
+
+def find_listener(address: str, seconds: float) -> None:
+    """SnapshotError: nobody listens there, or it takes longer than that to tell."""
+    if _probe(address, time.monotonic() + seconds):
+        return
+    import subprocess
+
+    host, _, port = address.rpartition(":")
+    try:
+        done = subprocess.run([sys.executable, "-I", "-S", "-c", _CONNECT, host, port], timeout=seconds,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SnapshotError(f"no daemon answers at {address}: {error}") from None
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()
+        raise SnapshotError(f"no daemon answers at {address}: {said[:300]}")
 
 
 def fetch(address: str, digest: str, ends_at: float) -> bytes:
@@ -117,8 +179,9 @@ def _ask(address: str, what: str, digest: str, ends_at: float, bytes_max: int,
     import json
     import subprocess
 
-    order = {"path": sys.path, "address": address, "what": what, "digest": digest,
-             "seconds": _left(ends_at), "bytes_max": bytes_max, "questions": list(questions)}
+    folders = [one for one in sys.path if isinstance(one, str)]  # a pathlib.Path is ignored by imports, too
+    order = {"path": folders, "address": address, "what": what, "digest": digest, "seconds": _left(ends_at),
+             "bytes_max": bytes_max, "questions": list(questions)}
     try:
         helper = subprocess.Popen([sys.executable, "-I", _FETCH], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
