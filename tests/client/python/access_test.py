@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what, as users of tunectl and of the package meet it: a daemon at a socket and a port."""
+import importlib.util
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import unittest
+import unittest.mock
 
 import daemon_kit
 import tunectl
+from tunectl import _device
 
 CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
@@ -105,6 +109,41 @@ class AccessTest(daemon_kit.DaemonTest):
         os.environ["TUNE_TOKEN_FILE"] = str(self.path / "job.token")
         os.chmod(self.path / "job.token", 0o640 if os.geteuid() else 0o604)
         self.assertIn("chmod 600", " ".join(tunectl.open(deadline=30).notes))
+
+    @daemon_kit.NEEDS_GRPC
+    @unittest.skipUnless(importlib.util.find_spec("triton"), "Triton is not installed")
+    def test_a_submitters_triton_kernel_is_found_and_a_lost_sweep_repeated(self):
+        from tunectl.triton import _service
+
+        os.environ.update(TUNE_ADDRESS=self.port, TUNE_TLS_CA=self.ca, TUNE_STATE_DIR=str(self.path / "elsewhere"),
+                          TUNE_TOKEN_FILE=self.token("carol", "submitter"))
+        folder = pathlib.Path(daemon_kit.SAXPY).parent
+        spec = pathlib.Path(daemon_kit.SAXPY).read_text().replace('name: "saxpy"', 'name: "scaled-0123"', 1)
+        for large, small in (("1048576", "4096"), ("pow2(64, 1024)", "[64, 256]"), ("[1, 2, 4, 8]", "[1]")):
+            spec = spec.replace(large, small)
+        kernel = _service.Kernel("scaled-0123", spec, {"saxpy.cu": (folder / "saxpy.cu").read_bytes()})
+
+        def submit(seconds):
+            return _service.submit(kernel, seconds, True, "cpu")
+
+        first, other = submit(600), submit(500)
+        self.assertNotEqual(first["id"], other["id"], "another budget is another sweep")
+        self.assertEqual(submit(600)["id"], first["id"])
+        for one in (first, other):
+            tunectl.cancel(one)
+        again = submit(600)
+        self.assertNotIn(again["id"], (first["id"], other["id"]))
+        self.assertEqual(submit(600)["id"], again["id"])
+        tunectl.cancel(again)
+        self.assertEqual(submit(600)["state"], "cancelled", "once by each process")
+        done = tunectl.wait(submit(5), timeout=180)
+        self.assertEqual(done["kernel_name"], "carol/scaled-0123")
+        self.assertTrue(done["result"], done["message"])
+        with unittest.mock.patch.object(_device, "local_devices", lambda: (_device._cpu(),)):
+            for names in ({"scaled-0123": "carol/scaled-0123"}, {}):
+                with unittest.mock.patch.object(_service, "_names", names), tunectl.pin("latest", deadline=30):
+                    found = _service.find_record("scaled-0123")
+                    self.assertIn("THREADS", found or {})
 
 
 if __name__ == "__main__":

@@ -210,17 +210,18 @@ class AutotuneTest(kit.PackageTest):
         self.sent = []
         patch = unittest.mock.patch.multiple(
             _service, why_absent=lambda: "",
-            submit=lambda kernel, *rest, **named: self.sent.append(kernel) or {"id": 1}, **more)
+            submit=lambda kernel, *rest, **named: self.sent.append(kernel) or {"id": 1, "state": "queued"}, **more)
         patch.start()
         self.addCleanup(patch.stop)
 
-    def record_of(self, function, config, n=4096):
+    def record_of(self, function, config, n=4096, owners=("",)):
         key = [f"n={n}", f"x: {F32}", f"y: {F32}"]
         name = name_of(function, CONFIGS, key)
-        kernel = {**kit.KERNEL, "name": name, "on_host": False, "dtypes": ["f32"], "dims": [], "lets": [],
+        kernel = {**kit.KERNEL, "on_host": False, "dtypes": ["f32"], "dims": [], "lets": [],
                   "constraints": [], "params": [], "steps": []}
-        record = {**kit.record(1, dtype="f32", config=config, dims={}), "kernel": name}
-        return kit.snapshot_bytes([record], kernels=[kernel])
+        record = kit.record(1, dtype="f32", config=config, dims={})
+        return kit.snapshot_bytes([{**record, "kernel": owner + name} for owner in owners],
+                                  kernels=[{**kernel, "name": owner + name} for owner in owners])
 
     def test_a_record_is_launched(self):
         self.put(self.record_of(scale, Table(CONFIGS).params_of(CONFIGS[5])))
@@ -229,6 +230,34 @@ class AutotuneTest(kit.PackageTest):
         self.assertEqual(self.launched, [CONFIGS[5].all_kwargs()])
         self.assertIs(tuned.best_config, CONFIGS[5])
         self.assertRegex([*tuned.sources.values()][0], "the record of scale-")
+
+    def test_a_submitters_record_is_launched_unless_there_are_several(self):
+        for owners, launched in ((["alice/"], CONFIGS[5]), (["alice/", "bob/"], CONFIGS[0]), (["alice/", ""], CONFIGS[5])):
+            from tunectl import _client
+            _client._process = None
+            self.put(self.record_of(scale, Table(CONFIGS).params_of(CONFIGS[5]), owners=owners))
+            with self.subTest(owners):
+                self.service()
+                self.tuned()[grid](*self.arguments())
+                self.assertEqual(self.launched.pop(), launched.all_kwargs())
+        flush(30)
+
+    def test_the_process_that_submitted_a_kernel_knows_its_own(self):
+        with unittest.mock.patch.object(_service, "_names", {"scale-0": "bob/scale-0"}):
+            kernels = ["alice/scale-0", "bob/scale-0"]
+            self.assertEqual(_service._name_in(kernels, "scale-0"), "bob/scale-0")
+            os.environ.update(WORLD_SIZE="2", TUNE_SNAPSHOT="latest")
+            self.assertIsNone(_service._name_in(kernels, "scale-0"), "other ranks do not")
+
+    def test_ranks_without_a_pinned_snapshot_launch_the_first(self):
+        self.service()
+        os.environ.update(WORLD_SIZE="2", RANK="1")
+        with self.assertLogs("tunectl", "WARNING") as said:
+            for n in 64, 128:
+                self.tuned()[grid](*self.arguments(n))
+        self.assertEqual(self.launched, [CONFIGS[0].all_kwargs()] * 2)
+        self.assertEqual(len(said.output), 1, "it is said once")
+        self.assertIn("TUNE_SNAPSHOT", said.output[0])
 
     def test_all_ranks_of_a_pinned_job_launch_the_same(self):
         digest = self.put(self.record_of(scale, Table(CONFIGS).params_of(CONFIGS[3])), newest=False)

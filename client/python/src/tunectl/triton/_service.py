@@ -7,20 +7,21 @@ texts, submits them and forgets them; only `wait` follows a sweep to its end.
 from __future__ import annotations
 
 import atexit
+import hashlib
 import logging
 import os
 import queue
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
-from .. import _client, _daemon, _sources
+from .. import _client, _daemon, _device, _sources
 from .._snapshot import SnapshotError
 
 _log = logging.getLogger("tunectl")
 _PROBE_SECONDS = 0.25
+_ATTEMPTS_MAX = 8  # sweeps of a kernel that leave no record
 _SUBMIT_SECONDS = 10.0
 _EXIT_SECONDS = 10.0  # how long a process that ends waits for what it has not handed over yet
 
@@ -37,13 +38,44 @@ class Kernel(NamedTuple):
     files: dict[str, bytes]
 
 
+# What the daemon calls kernels that this process has submitted: a submitter's have his name before their own.
+_names: dict[str, str] = {}
+# By key: the attempt that this process has come to, since earlier ones left no record.
+_attempts: dict[str, int] = {}
+_warned: set[str] = set()
+
+
+def _name_in(kernels: Sequence[str], name: str) -> Optional[str]:
+    """What a snapshot calls a kernel of ours. Another's of the same name is of the same source, by its digest."""
+    if name in kernels:
+        return name
+    others = [known for known in kernels if known.endswith(f"/{name}")]
+    if not is_bound() and _names.get(name) in others:  # other ranks have not submitted it
+        return _names[name]
+    return others[0] if len(others) == 1 else None
+
+
 def find_record(name: str) -> Optional[Mapping[str, Any]]:
     """The config of the exact record of a kernel on this process's device, or None."""
-    client = _client.current()
-    if name not in client.kernels:
+    try:
+        client = _client.current()
+    except _client.UnpinnedError as error:
+        _warn_once(f"Triton kernels are launched with their first config: {error}")
         return None
-    answer = client.best(name)
+    known = _name_in(client.kernels, name)
+    if known is None:
+        return None
+    try:
+        answer = client.best(known)
+    except ValueError:  # a stranger's, with dims
+        return None
     return answer.config if answer.match == "exact" else None
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        _log.warning("%s", text)
 
 
 def is_bound() -> bool:
@@ -57,13 +89,13 @@ def is_first_rank() -> bool:
 
 
 def why_absent() -> str:
-    """Why nothing can be submitted; empty: a daemon listens. Takes no longer than 0.25 s."""
+    """Why nothing can be submitted; empty: a daemon listens. Takes little longer than 0.25 s."""
     import importlib.util
 
     if _client._is_forked:
         return "a forked process asks no daemon"
     try:
-        _daemon._probe(_sources.default_address(), time.monotonic() + _PROBE_SECONDS)
+        _daemon.find_listener(_sources.default_address(), _PROBE_SECONDS)
     except SnapshotError as error:
         return str(error)
     if importlib.util.find_spec("grpc") is None or importlib.util.find_spec("google.protobuf") is None:
@@ -86,20 +118,50 @@ def _check_version(daemon: Any) -> None:
                                   f"tunerd --triton-python {sys.executable}", "FAILED_PRECONDITION")
 
 
-def submit(kernel: Kernel, seconds: float, background: bool) -> dict[str, Any]:
-    """The sweep as a row. Two submissions of the same kernel are the same sweep. DaemonError."""
+def device_name() -> str:
+    """Of the device that records are looked up for."""
+    return _device.local_devices()[0].name
+
+
+def _key_of(name: str, device: str, seconds: float) -> str:
+    """The idempotency key of a sweep's first attempt: a function that is edited has another name."""
+    import triton
+
+    told = "\0".join((device, triton.__version__, repr(float(seconds))))
+    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    return f"triton-{name}-{digest}"
+
+
+def _left_no_record(daemon: Any, row: Mapping[str, Any]) -> bool:
+    """Has a sweep ended in vain?"""
+    if row["state"] != "done":
+        return row["state"] in ("failed", "cancelled")
+    return not daemon.call("RecordService", "ListRecords", kernel_name=row["kernel_name"]).records
+
+
+def submit(kernel: Kernel, seconds: float, background: bool, device: str) -> dict[str, Any]:
+    """The sweep as a row. Two submissions of the same kernel are the same sweep; one that ended without a
+    record is repeated, once by each process. DaemonError."""
     from .. import _rpc
 
     source = _rpc.message("KernelSource")(spec_name=f"{kernel.name}.textproto", spec_text=kernel.spec,
                                           files=kernel.files)
+    key = _key_of(kernel.name, device, seconds)
     with _rpc.Connection(_sources.default_address(), _SUBMIT_SECONDS) as daemon:
         _check_version(daemon)
-        sweep = daemon.call(
-            "SweepService", "SubmitSweep", kernel_source=source, budget={"seconds": seconds},
-            strategy="" if seconds else "exhaustive",
-            idempotency_key=f"triton-{kernel.name}",
-            priority="JOB_PRIORITY_BACKGROUND" if background else "JOB_PRIORITY_INTERACTIVE")
-    return _rpc.as_rows([sweep])[0]
+        for attempt in range(_attempts.get(key, _ATTEMPTS_MAX - 1) + 1):
+            sweep = daemon.call(
+                "SweepService", "SubmitSweep", kernel_source=source, budget={"seconds": seconds},
+                strategy="" if seconds else "exhaustive",
+                idempotency_key=f"{key}-{attempt}" if attempt else key,
+                priority="JOB_PRIORITY_BACKGROUND" if background else "JOB_PRIORITY_INTERACTIVE")
+            row = _rpc.as_rows([sweep])[0]
+            if not _left_no_record(daemon, row):
+                break
+    _names[kernel.name] = row["kernel_name"]
+    if attempt:
+        _attempts[key] = attempt
+    return row
 
 
 def tune(kernel: Kernel, seconds: float, patience: float) -> Mapping[str, Any]:
@@ -108,7 +170,7 @@ def tune(kernel: Kernel, seconds: float, patience: float) -> Mapping[str, Any]:
     from .._rpc import DaemonError
 
     try:
-        sweep = _work.wait(submit(kernel, seconds, background=False), timeout=patience)
+        sweep = _work.wait(submit(kernel, seconds, False, device_name()), timeout=patience)
     except DaemonError as error:
         raise NotTuned(f"{kernel.name}: {error}") from None
     best = (sweep.get("result") or {}).get("best") or {}
@@ -167,11 +229,16 @@ if hasattr(os, "register_at_fork"):
 
 def queue_up(make: Callable[[], Kernel], seconds: float) -> None:
     """Makes a kernel and submits it as background work, in the background."""
+    device = device_name()  # the launching thread's
 
     def order() -> None:
         kernel = make()
-        sweep = submit(kernel, seconds, background=True)
-        _log.info("%s is tuned by sweep %s", kernel.name, sweep["id"])
+        sweep = submit(kernel, seconds, True, device)
+        if sweep["state"] in ("failed", "cancelled"):
+            _log.warning("%s is not tuned: sweep %s %s: %s", kernel.name, sweep["id"], sweep["state"],
+                         sweep["message"])
+        else:
+            _log.info("%s is tuned by sweep %s", kernel.name, sweep["id"])
 
     _hand.give(order)
 
