@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -281,6 +282,49 @@ class Faults(kit.PackageTest):
             time.sleep(0.05)
             self.in_child(lambda: tunectl.best("scale", default={"T": 1})["T"] == 1)
             thread.join()
+
+    def test_locks_that_are_held_at_a_fork_do_not_hang_the_child(self):
+        self.put(kit.snapshot_bytes([kit.record(1)]))
+        client = tunectl.open(record_misses=True)
+        kernel = tunectl.kernel("scale", fallback=lambda x: x)
+        held, over = threading.Event(), threading.Event()
+
+        def hold():
+            with client.misses._changed, kernel._lock:
+                held.set()
+                over.wait(60)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait(60)
+
+        def check():
+            signal.alarm(20)
+            missed = tunectl.best("scale", n=577, device=kit.H200).match == "nearest"
+            kernel._note("a note")
+            return missed and threading.active_count() == 1 and client.misses.wait(1) and \
+                tunectl.open(record_misses=True).misses is None
+
+        try:
+            self.in_child(check)
+        finally:
+            over.set()
+            thread.join()
+
+    def test_misses_are_told_again_after_whatever_went_wrong(self):
+        from tunectl import _daemon, _misses
+
+        self.put(kit.snapshot_bytes([kit.record(1)]))
+        client = tunectl.open(record_misses=True)
+        with unittest.mock.patch.object(_misses, "_COLLECT_SECONDS", 0):
+            for n, told, note in ((577, TypeError("odd"), "1 misses were not told: odd"), (578, [["queued"]], "n=578 mode=0: queued")):
+                with unittest.mock.patch.object(_daemon, "record_misses", side_effect=told):
+                    tunectl.best("scale", n=n, device=kit.H200)
+                    self.assertTrue(client.misses.wait(20))
+                self.assertIn(note, client.misses.notes[-1])
+            with unittest.mock.patch("threading.Thread.start", side_effect=RuntimeError("can't start new thread")):
+                self.assertEqual(tunectl.best("scale", n=579, device=kit.H200).match, "nearest")
+            self.assertIn("can't start", client.misses.notes[-1])
 
     def test_many_threads_open_once(self):
         self.put(kit.snapshot_bytes([kit.record(1)]))

@@ -7,8 +7,10 @@ to run the fallback.
 """
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -102,6 +104,7 @@ class TunedKernel:
         self._client: Optional[_client.Client] = None
         self._ops: dict[Any, Any] = {}
         self._backward: Any = _UNSOUGHT
+        _kernels.add(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -310,6 +313,19 @@ class TunedKernel:
                 raise _Untuned(f"the artifact for {_sizes(answer)} cannot be used: {error}") from None
             self._programs[(answer.artifact, device)] = program
             return program
+
+
+_kernels: weakref.WeakSet[TunedKernel] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """A lock that another thread of the parent's held is nobody's."""
+    for kernel in _kernels:
+        kernel._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _as_result(arrays: tuple[Any, ...]) -> Any:

@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import os
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -37,6 +38,7 @@ class Client:
         self._notes = fetched.notes
         # By what was asked. A dict is safe among threads: at worst an answer is worked out twice.
         self._table: dict[Any, Answer] = {}
+        _clients.add(self)
 
     @property
     def digest(self) -> str:
@@ -119,8 +121,10 @@ class Client:
         return self._artifacts.find(digest)
 
     def forget_daemon(self) -> None:
-        """From here on, artifacts come from files."""
+        """In a forked child: from here on, artifacts come from files, and nothing is told."""
         self._artifacts.ask_daemon = False
+        if self._misses is not None:
+            self._misses.forget_daemon()
 
     def best_many(self, questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
         """An answer to each question: best's arguments by name, "kernel" among them."""
@@ -166,13 +170,15 @@ def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address:
     folder = os.path.join(fetched.folder, "artifacts") if fetched.folder else ""
     artifacts = _artifact.ArtifactSource(folder, cache, address, max(0.0, deadline), ask_daemon)
     misses = None
-    if record_misses if record_misses is not None else os.environ.get("TUNE_RECORD_MISSES") == "1":
+    wants_misses = record_misses if record_misses is not None else os.environ.get("TUNE_RECORD_MISSES") == "1"
+    if wants_misses and ask_daemon:
         from ._misses import Misses
 
         misses = Misses(address)
     return Client(fetched, artifacts, misses, address)
 
 
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
 _lock = threading.Lock()
 _process: Optional[Client] = None
 _is_forked = False
@@ -184,9 +190,8 @@ def _after_fork() -> None:
     global _lock, _is_forked
     _lock = threading.Lock()
     _is_forked = True
-    for client in (_process, _pinned.get()):
-        if client is not None:
-            client.forget_daemon()
+    for client in _clients:
+        client.forget_daemon()
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 from ._answer import Answer
-from ._snapshot import SnapshotError
 
 _COLLECT_SECONDS = 2.0
 _DEADLINE_SECONDS = 30.0
@@ -30,10 +29,11 @@ class Misses:
         self._waiting: list[dict[str, Any]] = []
         self._telling = False
         self._notes: list[str] = []
+        self._is_forked = False
 
     def add(self, answer: Answer) -> None:
         """Each problem once, and only of kernels that the snapshot knows."""
-        if not answer.dims:
+        if not answer.dims or self._is_forked:
             return
         key = (answer.kernel, answer.dtype, answer.device, *answer.dims.items())
         with self._changed:
@@ -43,8 +43,20 @@ class Misses:
             self._waiting.append({"kernel_name": answer.kernel, "dims": dict(answer.dims),
                                   "dtype": answer.dtype, "device": answer.device})
             if not self._telling:
-                self._telling = True
-                threading.Thread(target=self._tell_all, name="tunectl-misses", daemon=True).start()
+                self._start()
+
+    def _start(self) -> None:
+        """Under the lock."""
+        try:
+            threading.Thread(target=self._tell_all, name="tunectl-misses", daemon=True).start()
+            self._telling = True
+        except RuntimeError as error:  # a process that ends, or has too many
+            self._notes.append(f"misses wait for the next: {error}")
+
+    def forget_daemon(self) -> None:
+        """In a forked child: nothing is told, and whoever held the lock is not there to give it back."""
+        self._changed = threading.Condition()
+        self._waiting, self._telling, self._is_forked = [], False, True
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -71,11 +83,11 @@ class Misses:
                 self._notes += notes
 
     def _tell(self, batch: list[dict[str, Any]]) -> list[str]:
-        from . import _daemon
-
         try:
+            from . import _daemon
+
             told = _daemon.record_misses(self._address, batch, time.monotonic() + _DEADLINE_SECONDS)
-        except SnapshotError as error:
+            return [f"{one['kernel_name']} {' '.join(f'{name}={value}' for name, value in one['dims'].items())}: {note}"
+                    for one, note in zip(batch, told)]
+        except Exception as error:  # noqa: BLE001  whatever it is, the next are told
             return [f"{len(batch)} misses were not told: {error}"]
-        return [f"{one['kernel_name']} {' '.join(f'{name}={value}' for name, value in one['dims'].items())}: {note}"
-                for one, note in zip(batch, told)]
