@@ -84,6 +84,19 @@ class Answers(kit.PackageTest):
         self.assertEqual([(one.grid, one.cluster) for one in both], [((2, 1, 1), (1, 1, 1)), ((512, 2, 1), (2, 1, 1))])
         self.assertEqual(tunectl.best("scale", default={"THREADS": 1}, mode=1, device=kit.H200).launches, ())
 
+    def test_an_artifact_is_for_this_very_problem(self):
+        artifact = {"artifact": "sha256:" + "1" * 64}
+        ignoring = {**kit.KERNEL, "dims": [kit.KERNEL["dims"][0], {**kit.KERNEL["dims"][1], "match": "ignored"}]}
+        self.put(kit.snapshot_bytes([{**kit.record(1), **artifact}, {**kit.record(2, n=64, device="NVIDIA H100"), **artifact,
+                                     "config": {"THREADS": 32, "PATH": "mma"}}], kernels=[ignoring]))
+        tunectl.open()
+        for question, match, has_one in (({"n": 4096}, "exact", True), ({"n": 4096, "mode": 1}, "exact", False),
+                                         ({"n": 5000}, "nearest", False)):
+            answer = tunectl.best("scale", device=kit.H200, **question)
+            self.assertEqual((answer.match, bool(answer.artifact)), (match, has_one), question)
+        elsewhere = tunectl.best("scale", device=kit.H200, n=64)
+        self.assertEqual((elsewhere.match, bool(elsewhere.artifact)), ("other_device", True), elsewhere)
+
     def test_the_default_where_no_record_fits(self):
         self.open()
         answer = tunectl.best("scale", device=kit.H200, n=4096)

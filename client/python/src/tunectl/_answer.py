@@ -24,6 +24,15 @@ class NoExactRecord(LookupError):
         self.answer = answer
 
 
+def _artifact_for(record: Optional[Mapping[str, Any]], config: Mapping[str, Value], dims: Mapping[str, int],
+                  dtype: str) -> str:
+    """A record's, if it is of this config for this very problem: that of another is of no use."""
+    if record is None or dict(config) != record["config"]:
+        return ""
+    hard = record["hard"]
+    return str(record.get("artifact", "")) if hard["dims"] == dict(dims) and hard["dtype"] == dtype else ""
+
+
 class Answer(Mapping[str, Value]):
     """A config by the names of its params, and why it is the answer. Immutable.
 
@@ -85,9 +94,7 @@ class Answer(Mapping[str, Value]):
             "record": record["id"] if record is not None else 0,
             "published_unix_ms": record["published_unix_ms"] if record is not None else 0,
             "evidence": record["evidence"] if record is not None else "",
-            # That of another config is of no use.
-            "artifact": str(record.get("artifact", "")) if record is not None
-            and dict(config) == record["config"] else "",
+            "artifact": _artifact_for(record, config, dims or {}, dtype),
             "expectation": expectation, "snapshot": snapshot, "source": source,
         }.items():
             object.__setattr__(self, name, value)

@@ -293,7 +293,7 @@ class TunedKernel:
         if answer.match != "exact" and not (on_host and answer.match == "other_device"):
             raise _Untuned(f"there is no binary for {_sizes(answer)}: {answer.reason}")
         if not answer.artifact:
-            raise _Untuned(f"the record for {_sizes(answer)} keeps no artifact: sweep it again")
+            raise _Untuned(f"no artifact of {_sizes(answer)} is kept: sweep it again")
         if not on_host:
             _refuse_while_capturing()
         with self._lock:
