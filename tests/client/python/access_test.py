@@ -136,7 +136,7 @@ class AccessTest(daemon_kit.DaemonTest):
         self.assertEqual(submit(600)["id"], again["id"])
         tunectl.cancel(again)
         self.assertEqual(submit(600)["state"], "cancelled", "once by each process")
-        done = tunectl.wait(submit(5), timeout=180)
+        done = tunectl.wait(submit(20), timeout=180)
         self.assertEqual(done["kernel_name"], "carol/scaled-0123")
         self.assertTrue(done["result"], done["message"])
         with unittest.mock.patch.object(_device, "local_devices", lambda: (_device._cpu(),)):

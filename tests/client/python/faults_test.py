@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemons that are dead, silent, slow or no daemons, files that are damaged, and forks: a job goes on."""
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -374,6 +375,32 @@ class Faults(kit.PackageTest):
         with listener(path, lambda connection: connection.sendall(frame(4))):
             client = self.open_in_time()
         self.assertTrue(any("others may exchange" in note for note in client.notes), client.notes)
+
+    @unittest.skipUnless(importlib.util.find_spec("grpc"), "grpcio is not installed")
+    def test_work_is_handed_to_no_stranger(self):
+        from tunectl._rpc import DaemonError
+
+        self.path.chmod(0o770)  # others of the group could put their own socket there
+        greeted = threading.Event()
+
+        def greet(connection):
+            greeted.clear()
+            connection.sendall(frame(4))
+            if connection.recv(1):
+                greeted.set()
+
+        calls = (lambda: tunectl.submit("softmax"), tunectl.jobs, lambda: tunectl.wait({"id": 1}, timeout=5),
+                 lambda: tunectl.compare("softmax", {}, timeout=5))
+        with listener(str(self.path / "d.sock"), greet):
+            for call in calls:
+                with self.assertRaisesRegex(DaemonError, "others may exchange the socket") as caught:
+                    call()
+                self.assertEqual(caught.exception.code, "PERMISSION_DENIED")
+                self.assertFalse(greeted.is_set(), "something was sent")
+        (self.path / "d.sock").unlink()
+        with self.assertRaisesRegex(DaemonError, "no daemon answers at unix:") as caught:
+            tunectl.jobs()
+        self.assertEqual(caught.exception.code, "UNAVAILABLE")
 
 
 if __name__ == "__main__":

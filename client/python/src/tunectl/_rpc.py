@@ -16,6 +16,9 @@ from typing import Any, Optional
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from . import _daemon
+from ._snapshot import SnapshotError
+
 _MESSAGE_BYTES_MAX = 64 << 20
 _SECRET_BYTES_MAX = 64 << 10
 _OPTIONS = [
@@ -111,14 +114,25 @@ def _token() -> str:
     return token
 
 
+def _check_listener(address: str) -> None:
+    """DaemonError: nobody listens at a socket, or somebody whom nothing is sent to."""
+    try:
+        _daemon.connect(_daemon.socket_path(address)).close()
+    except SnapshotError as error:
+        raise DaemonError(f"{address}: {error}", "PERMISSION_DENIED") from None
+    except (OSError, ValueError) as error:
+        raise DaemonError(f"no daemon answers at {address}: {error}", "UNAVAILABLE") from None
+
+
 class Connection:
     """A channel that is closed at the end. Each call has a deadline, none waits for a daemon."""
 
     def __init__(self, address: str, seconds: float) -> None:
-        """`seconds`: for all calls together."""
+        """`seconds`: for all calls together. DaemonError: a stranger listens there, or nobody at a socket."""
         self._address = address
         self._ends_at = time.monotonic() + seconds
         if address.startswith("unix:"):
+            _check_listener(address)
             self._channel = grpc.insecure_channel(address, options=_OPTIONS)
         else:
             credentials = grpc.ssl_channel_credentials(
