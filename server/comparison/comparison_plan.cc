@@ -20,6 +20,8 @@ constexpr uint32_t kRounds = 7;
 constexpr uint32_t kRoundsMax = 101;
 constexpr double kLegSecondsMax = 10;
 constexpr size_t kLabelMax = 64;
+constexpr absl::Duration kPeersProblemTimeMax = absl::Hours(1);
+constexpr absl::Duration kPeersTimeMax = absl::Hours(24);
 
 absl::Status CheckSizes(const v1::RunComparisonRequest& request) {
   if (request.entries().empty() || request.entries_size() > kEntriesMax) {
@@ -133,14 +135,6 @@ absl::Status ChooseConfig(const v1::ComparisonEntry& request, const RecordBook& 
   return absl::OkStatus();
 }
 
-std::vector<std::string> OutputNames(const ProblemPlan& plan) {
-  std::vector<std::string> names;
-  for (const BufferPlan& buffer : plan.buffers) {
-    if (IsChecked(buffer.role)) names.push_back(buffer.name);
-  }
-  return names;
-}
-
 // Kernels that share no output cannot be seen to compute the same.
 absl::Status CheckSameFunction(const ComparedWorkload& first, const ComparedWorkload& other) {
   for (const std::string& name : OutputNames(other.workload.plan)) {
@@ -187,9 +181,22 @@ absl::StatusOr<std::vector<ComparedWorkload>> ResolveProblemOfAll(
 
 }  // namespace
 
+std::vector<std::string> OutputNames(const ProblemPlan& plan) {
+  std::vector<std::string> names;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (IsChecked(buffer.role)) names.push_back(buffer.name);
+  }
+  return names;
+}
+
 bool ComparisonPlan::HasPeers() const {
   return std::any_of(problems.front().begin(), problems.front().end(),
                      [](const ComparedWorkload& item) { return item.peer.has_value(); });
+}
+
+absl::Duration ComparisonPlan::TimeMax() const {
+  if (!HasPeers()) return absl::InfiniteDuration();
+  return std::min(kPeersTimeMax, kPeersProblemTimeMax * static_cast<double>(problems.size()));
 }
 
 std::string ComparisonPlan::Subject() const {

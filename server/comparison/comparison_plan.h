@@ -35,9 +35,15 @@ struct ComparisonPlan {
   double leg_seconds = 0;  // 0: the default of the device
 
   bool HasPeers() const;
+  // How long it may have the device. Kernels are bound by the request's size alone; with peers,
+  // whose turns last as long as a client says, an hour for each problem, and a day at most.
+  absl::Duration TimeMax() const;
   // "softmax, mine: rows=8192 cols=4096 bf16".
   std::string Subject() const;
 };
+
+// The buffers that its kernel writes, in the order of the args.
+std::vector<std::string> OutputNames(const ProblemPlan& plan);
 
 struct ComparisonTools {
   const Catalogue& catalogue;

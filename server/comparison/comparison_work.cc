@@ -24,28 +24,6 @@ namespace {
 
 std::string Shortened(const std::string& text) { return text.substr(0, kMaxTrialMessageBytes); }
 
-// What the first kernel fills, the others get with the same values.
-void ShareFills(const ProblemPlan& first, ProblemPlan& plan, std::vector<std::string>& notes) {
-  for (BufferPlan& buffer : plan.buffers) {
-    const BufferPlan* shared = FindBuffer(first, buffer.name);
-    if (shared == nullptr) {
-      if (buffer.role == Role::kInput) {
-        notes.push_back(absl::StrCat("the first kernel has no input '", buffer.name, "'"));
-      }
-      continue;
-    }
-    const bool filled = buffer.role == Role::kInput || buffer.role == Role::kInOut;
-    const bool differs = shared->fill.kind != buffer.fill.kind ||
-                         shared->fill.low != buffer.fill.low ||
-                         shared->fill.high != buffer.fill.high;
-    if (filled && differs) {
-      notes.push_back(absl::StrCat("'", buffer.name,
-                                   "' is filled as the first kernel's spec says"));
-    }
-    buffer.fill = shared->fill;
-  }
-}
-
 void NoteWork(const WorkPlan& first, const WorkPlan& own, std::vector<std::string>& notes) {
   for (const auto& [what, theirs, ours] :
        {std::tuple("bytes", first.bytes, own.bytes), std::tuple("FLOPs", first.flops, own.flops)}) {
@@ -147,7 +125,6 @@ absl::Status ComparisonWork::Compare(size_t place, JobContext& context) {
 }
 
 absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
-  const Workload& first = plan_.problems[place].front().workload;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const ComparedWorkload& item = plan_.problems[place][i];
     const Kernel& kernel = item.workload.kernel();
@@ -172,20 +149,22 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
     row.roof = RoofFor(row.work, ceilings_,
                        std::min(written, static_cast<double>(info_.l2_bytes)), written);
     if (item.peer) continue;
-    if (i > 0) {
-      ShareFills(first.plan, program.problem, row.notes);
-      NoteWork(row.work, program.problem.work, row.notes);
-    }
-    absl::StatusOr<ProgramPlan> planned =
-        kernel.PlanProgram(row.problem, traits_, row.config);
-    if (planned.ok()) {
-      program.plan = *std::move(planned);
-      continue;
-    }
+    if (i > 0) NoteWork(row.work, program.problem.work, row.notes);
+    const absl::Status planned = PlanRun(i == 0 ? nullptr : &shared, candidates[i]);
+    if (planned.ok()) continue;
     candidates[i].runs = false;
     row.outcome = Outcome::kInvalidConfig;
-    row.message = Shortened(std::string(planned.status().message()));
+    row.message = Shortened(std::string(planned.message()));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ComparisonWork::PlanRun(const ProblemPlan* first, Candidate& candidate) const {
+  ComparedProgram& program = candidate.program;
+  db::ComparedRow& row = candidate.row;
+  if (first != nullptr) RETURN_IF_ERROR(ShareInputs(*first, program.problem, row.notes));
+  const Kernel& kernel = candidate.item->workload.kernel();
+  ASSIGN_OR_RETURN(program.plan, kernel.PlanProgram(row.problem, traits_, row.config));
   return absl::OkStatus();
 }
 
@@ -323,7 +302,8 @@ absl::StatusOr<ComparisonWork::PeerTurn> ComparisonWork::AskPeer(const Candidate
   order->set_lease(lease_->token());
   order->set_label(peer.row.label);
   order->set_check(purpose == Purpose::kCheck);
-  order->set_number(lease_->Begin());
+  order->set_number(lease_->Begin(purpose == Purpose::kCheck ? OutputNames(first.program.problem)
+                                                             : std::vector<std::string>()));
   const absl::Duration limit = absl::Seconds(order->seconds_max());
   *event->mutable_order() = *std::move(order);
   feed_->AddStep(event);

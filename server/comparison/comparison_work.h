@@ -31,8 +31,7 @@ class ComparisonWork : public JobWork {
   // Its result is the finished comparison, a v1::Comparison without its rounds.
   void Ended(const absl::Status& status) override;
   std::string Name() const override { return "a comparison"; }
-  // Its size is the request's, which has limits of its own.
-  absl::Duration time_max() const override { return absl::InfiniteDuration(); }
+  absl::Duration time_max() const override { return plan_.TimeMax(); }
 
  private:
   // One kernel on the problem that is being measured.
@@ -49,6 +48,9 @@ class ComparisonWork : public JobWork {
   absl::Status OpenDevice(JobContext& context);
   absl::Status Compare(size_t place, JobContext& context);
   absl::Status Plan(size_t place, Candidates& candidates) const;
+  // What it runs, on the first kernel's inputs; `first` is null of the first itself. A non-OK
+  // status says why it cannot take part.
+  absl::Status PlanRun(const ProblemPlan* first, Candidate& candidate) const;
   absl::Status Compile(Candidates& candidates, const Cancelled& cancelled) const;
   absl::Status CompileOne(Candidate& candidate, const Cancelled& cancelled) const;
   // Its checker, and what its reference computes on the host.

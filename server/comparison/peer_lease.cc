@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/comparison/peer_lease.h"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "tuner/steady_time.h"
 
 namespace tune::server {
@@ -28,9 +30,10 @@ std::string RandomToken() {
 PeerLease::PeerLease(absl::Duration silence_max)
     : silence_max_(silence_max), token_(RandomToken()) {}
 
-uint32_t PeerLease::Begin() {
+uint32_t PeerLease::Begin(const std::vector<std::string>& outputs) {
   std::lock_guard<std::mutex> lock(mutex_);
   open_ = true;
+  wanted_ = outputs;
   heard_ = SteadyNow();
   output_bytes_ = 0;
   answer_ = {};
@@ -65,30 +68,44 @@ absl::StatusOr<PeerAnswer> PeerLease::Await(absl::Duration limit, const Cancelle
 absl::Status PeerLease::Hear(const v1::AnswerPeerRequest& said) {
   if (said.lease() != token_) return absl::PermissionDeniedError("this is another client's lease");
   std::lock_guard<std::mutex> lock(mutex_);
-  heard_ = SteadyNow();
+  // Words of a turn that is over do not keep the one after it.
   if (!open_ || said.number() != number_) return absl::OkStatus();
-  if (said.has_piece()) {
-    const std::string& piece = said.piece().elements();
-    output_bytes_ += piece.size();
-    if (piece.size() > kPieceBytesMax || output_bytes_ > kOutputBytesMax) {
-      refused_ = absl::ResourceExhaustedError(
-          absl::StrCat("its outputs are larger than ", kOutputBytesMax >> 20,
-                       " MiB, or sent in pieces larger than ", kPieceBytesMax >> 20,
-                       " MiB: compare a smaller problem"));
-      open_ = false;
-      changed_.notify_all();
-      return *refused_;
-    }
-    answer_.outputs[said.piece().buffer()] += piece;
-  } else if (said.has_report()) {
-    if (said.report().samples_ns_size() > kSamplesMax) {
-      return absl::InvalidArgumentError(absl::StrCat("more than ", kSamplesMax, " samples"));
-    }
-    answer_.report = said.report();
-    open_ = false;
-    changed_.notify_all();
+  heard_ = SteadyNow();
+  if (said.has_piece()) return TakePiece(said.piece());
+  if (!said.has_report()) return absl::OkStatus();
+  if (said.report().samples_ns_size() > kSamplesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("more than ", kSamplesMax, " samples"));
   }
+  answer_.report = said.report();
+  open_ = false;
+  changed_.notify_all();
   return absl::OkStatus();
+}
+
+// The names are as few as the turn has outputs, so elements are all that can grow.
+absl::Status PeerLease::TakePiece(const v1::PeerPiece& piece) {
+  if (std::find(wanted_.begin(), wanted_.end(), piece.buffer()) == wanted_.end()) {
+    return Refuse(absl::InvalidArgumentError(absl::StrCat(
+        "it sent elements of a buffer that the turn does not ask for: it asks for ",
+        wanted_.empty() ? "none" : absl::StrJoin(wanted_, ", "))));
+  }
+  const size_t bytes = piece.elements().size();
+  output_bytes_ += bytes;
+  if (bytes > kPieceBytesMax || output_bytes_ > kOutputBytesMax) {
+    return Refuse(absl::ResourceExhaustedError(
+        absl::StrCat("its outputs are larger than ", kOutputBytesMax >> 20,
+                     " MiB, or sent in pieces larger than ", kPieceBytesMax >> 20,
+                     " MiB: compare a smaller problem")));
+  }
+  answer_.outputs[piece.buffer()] += piece.elements();
+  return absl::OkStatus();
+}
+
+absl::Status PeerLease::Refuse(const absl::Status& why) {
+  refused_ = why;
+  open_ = false;
+  changed_.notify_all();
+  return why;
 }
 
 void PeerLeases::Add(int64_t job_id, std::shared_ptr<PeerLease> lease) {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,8 +35,8 @@ class PeerLease {
   explicit PeerLease(absl::Duration silence_max = absl::Seconds(5));
   const std::string& token() const { return token_; }
 
-  // Begins a turn; its number.
-  uint32_t Begin();
+  // Begins a turn, which takes the elements of these buffers and of no others; its number.
+  uint32_t Begin(const std::vector<std::string>& outputs);
   // Waits for the turn's report and ends the turn. ABORTED: the client has been silent for
   // too long; DEADLINE_EXCEEDED: it has no answer within `limit`; CANCELLED.
   absl::StatusOr<PeerAnswer> Await(absl::Duration limit, const Cancelled& cancelled);
@@ -45,6 +46,10 @@ class PeerLease {
   absl::Status Hear(const v1::AnswerPeerRequest& said);
 
  private:
+  // REQUIRES: mutex_ is held, the turn is open.
+  absl::Status TakePiece(const v1::PeerPiece& piece);
+  absl::Status Refuse(const absl::Status& why);
+
   const absl::Duration silence_max_;
   const std::string token_;
   std::mutex mutex_;
@@ -52,6 +57,7 @@ class PeerLease {
   // Guarded by mutex_.
   uint32_t number_ = 0;  // of the last turn
   bool open_ = false;
+  std::vector<std::string> wanted_;  // the turn's outputs
   absl::Time heard_ = absl::InfinitePast();
   size_t output_bytes_ = 0;
   PeerAnswer answer_;

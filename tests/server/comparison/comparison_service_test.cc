@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "server/comparison/comparison_work.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/comparison.grpc.pb.h"
 #include "tune/v1/job.grpc.pb.h"
@@ -244,7 +245,8 @@ TEST_F(ComparisonServiceTest, ASweptDimGivesAProblemForEachOfItsValues) {
   EXPECT_EQ(run.problems(2).problem().dims(0).value(), 4096);
   EXPECT_EQ(run.problems(2).kernels(1).rounds(), 1);
   EXPECT_EQ(run.problems(2).kernels(1).ratio_high(), 0) << "one round has no interval";
-  EXPECT_THAT(steps_, Contains(HasSubstr("(3 of 3)")));
+  // Of steps that follow each other at once, the last alone is told.
+  EXPECT_THAT(steps_, Contains(HasSubstr(" of 3): ")));
 }
 
 TEST_F(ComparisonServiceTest, ConfigsAreGivenOrTheDefault) {
@@ -268,6 +270,77 @@ TEST_F(ComparisonServiceTest, TheFirstsFillsAndWorkHoldForAll) {
   EXPECT_EQ(kernel.agreement(), v1::OUTCOME_OK) << kernel.agreement_message();
   EXPECT_THAT(kernel.notes(), Contains(HasSubstr("'x' is filled as the first kernel's spec says")));
   EXPECT_THAT(kernel.notes(), Contains(HasSubstr("declares 4096 bytes")));
+}
+
+// Right on an x of twos alone: by `x[i] == 2` it tells what it was given.
+const std::string kOfTwos = "if (i < n) y[i] = x[i] == 2.0f ? 6.0f : 0.0f;";
+
+std::string Elements(float value) {
+  const std::vector<float> elements(4096, value);
+  return {reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(float)};
+}
+
+TEST_F(ComparisonServiceTest, AFileOfTheFirstIsWhatTheOthersAreGiven) {
+  const std::pair<std::string, std::string> filed = {"role: ROLE_INPUT",
+                                                     "role: ROLE_INPUT file: \"x.bin\""};
+  v1::KernelSource first = Scale("filed", {}, {filed});
+  (*first.mutable_files())["x.bin"] = Elements(2);
+  v1::KernelSource third = Scale("third", {{kStore, kOfTwos}}, {filed});
+  (*third.mutable_files())["x.bin"] = Elements(5);
+  const v1::Comparison run = RunOk(Request({first, Scale("second", {{kStore, kOfTwos}}), third}));
+  for (const int i : {1, 2}) {
+    const v1::ComparedKernel& kernel = run.problems(0).kernels(i);
+    EXPECT_EQ(kernel.outcome(), v1::OUTCOME_OK) << kernel.message();
+    EXPECT_EQ(kernel.agreement(), v1::OUTCOME_OK) << kernel.agreement_message();
+    EXPECT_THAT(kernel.notes(), Contains(HasSubstr("'x' is filled as the first")));
+  }
+}
+
+TEST_F(ComparisonServiceTest, AFillOfTheFirstGoesBeforeTheFilesOfTheOthers) {
+  const v1::KernelSource first = Scale(
+      "first", {}, {{"role: ROLE_INPUT", "role: ROLE_INPUT fill { kind: CONSTANT low: 2 }"}});
+  v1::KernelSource other = Scale("filed", {{kStore, kOfTwos}},
+                                 {{"role: ROLE_INPUT", "role: ROLE_INPUT file: \"x.bin\""}});
+  (*other.mutable_files())["x.bin"] = Elements(5);
+  const v1::Comparison run = RunOk(Request({first, other}));
+  const v1::ComparedKernel& kernel = run.problems(0).kernels(1);
+  EXPECT_EQ(kernel.outcome(), v1::OUTCOME_OK) << kernel.message();
+  EXPECT_EQ(kernel.agreement(), v1::OUTCOME_OK) << kernel.agreement_message();
+}
+
+TEST_F(ComparisonServiceTest, AKernelWithASymbolAgreesInSecondPlace) {
+  const std::string symbol =
+      "args { name: \"factor\" symbol { dtype: \"f32\" shape: \"1\" "
+      "fill { kind: CONSTANT low: 3 } } }\n";
+  const v1::KernelSource other =
+      Scale("symbolic",
+            {{"#ifdef TUNE_REFERENCE", "__constant__ float factor[1];\n#ifdef TUNE_REFERENCE"},
+             {kStore, "if (i < n) y[i] = factor[0] * x[i];"}},
+            {{"args { name: \"x\"", symbol + "args { name: \"x\""}});
+  const v1::Comparison run = RunOk(Request({Scale("plain"), other}));
+  const v1::ComparedKernel& kernel = run.problems(0).kernels(1);
+  EXPECT_EQ(kernel.outcome(), v1::OUTCOME_OK) << kernel.message();
+  EXPECT_EQ(kernel.agreement(), v1::OUTCOME_OK) << kernel.agreement_message();
+}
+
+TEST(ComparisonTimeTest, PeersHaveAnHourForEachProblemAndADayAtMost) {
+  const TempDir dir;
+  const auto store = db::Store::Open(dir.path() + "/tune.db").value();
+  const auto workers =
+      Workers::Create({.state_dir = dir.path(), .worker_dir = TUNE_BIN_DIR}).value();
+  PeerLeases leases;
+  const auto time_max_of = [&](size_t problems, bool with_peer) {
+    ComparisonPlan plan;
+    plan.problems.resize(problems, std::vector<ComparedWorkload>(2));
+    for (auto& items : plan.problems) {
+      if (with_peer) items.back().peer.emplace();
+    }
+    return ComparisonWork(*store, *workers, leases, std::move(plan)).time_max();
+  };
+  EXPECT_EQ(time_max_of(64, false), absl::InfiniteDuration());
+  EXPECT_EQ(time_max_of(1, true), absl::Hours(1));
+  EXPECT_EQ(time_max_of(6, true), absl::Hours(6));
+  EXPECT_EQ(time_max_of(64, true), absl::Hours(24));
 }
 
 TEST_F(ComparisonServiceTest, WhatCannotBeComparedIsRefusedWithWhatToDo) {
