@@ -5,7 +5,9 @@ import unittest
 
 import kit
 import tunectl
-from tunectl._grid import Grid
+from tunectl import _watch
+from tunectl._answer import Answer
+from tunectl._grid import Expectation, Grid
 from tunectl._watch import Watch
 
 CASES = json.loads((kit.ROOT / "tests/data/grid_cases.json").read_text())
@@ -122,6 +124,46 @@ class Watching(kit.PackageTest):
         with tunectl.watch(every=3600) as watch:
             self.put(snapshot((kit.record(1, n=4096, config=SLOW), kit.record(2, n=64)), (), 8))
             self.assertEqual((watch.look(), watch.take()), ((), False))
+
+    def look(self, records, newer, question=None, kernels=(kit.KERNEL,), newer_kernels=(kit.KERNEL,)):
+        """What of two questions is better in a newer snapshot."""
+        self.put(kit.snapshot_bytes(records, kernels=kernels))
+        tunectl.open()
+        tunectl.best("scale", n=4096, device=kit.H200)
+        if question:
+            tunectl.best(**question)
+        with tunectl.watch(every=3600) as watch:
+            self.put(kit.snapshot_bytes(newer, number=8, kernels=newer_kernels))
+            return [(one.before.kernel, one.before.match, one.after.match) for one in watch.look()]
+
+    def test_a_newer_record_of_the_same_problem_is_better_if_it_is_faster(self):
+        latency = {"low": 1.0, "high": 9e9}
+        for median, better in ((1400.0, [("scale", "exact", "exact")]), (1600.0, [])):
+            newer = {**kit.record(2, config=FAST), "latency_ns": {**latency, "median": median}}
+            self.assertEqual(self.look([kit.record(1, config=SLOW)], [newer]), better)
+        nearest = self.look([kit.record(1, n=1024, config=SLOW)], [kit.record(2, n=2048, config=FAST)])
+        self.assertEqual(nearest, [("scale", "nearest", "nearest")], "nothing is known of either's loss")
+
+    def test_a_nearest_config_that_is_expected_to_lose_more_is_not_better(self):
+        def answer(config, record, loss):
+            return Answer(config, "nearest", "", kernel="scale", record=kit.record(record),
+                          expectation=Expectation("neighbours", loss=loss))
+
+        self.assertTrue(_watch._is_better(answer(SLOW, 1, 0.1), answer(FAST, 2, 0.1)))
+        self.assertFalse(_watch._is_better(answer(SLOW, 1, 0.1), answer(FAST, 2, 0.2)))
+
+    def test_a_spec_that_has_changed_does_not_end_the_look(self):
+        other = {**kit.KERNEL, "name": "other"}
+        renamed = {**other, "dims": [{**kit.KERNEL["dims"][0], "name": "rows"}]}
+        found = self.look([], [kit.record(2, config=FAST)], {"kernel": "other", "n": 64, "device": kit.H200},
+                          (other, kit.KERNEL), (renamed, kit.KERNEL))
+        self.assertEqual(found, [("scale", "default", "exact")])
+
+    def test_a_kernel_that_was_not_there_is_asked_for_as_before(self):
+        tuned = {**kit.record(2, n=64, config=FAST), "kernel": "other"}
+        found = self.look([kit.record(1)], [kit.record(1), tuned], {"kernel": "other", "n": 64, "device": kit.H200},
+                          newer_kernels=({**kit.KERNEL, "name": "other"}, kit.KERNEL))
+        self.assertEqual(found, [("other", "default", "exact")])
 
 
 if __name__ == "__main__":

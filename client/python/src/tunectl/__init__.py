@@ -121,7 +121,8 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
         softmax = tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))
         y = softmax(x)
 
-    Never raises because a daemon is away, and waits for none longer than the deadline of `open`.
+    Never raises because a daemon is away, and waits for none longer than the deadline of `open`. It keeps
+    the snapshot of its first call, whatever is opened later.
     docs/training-jobs.md says what is trusted.
     """
     from ._callable import TunedKernel

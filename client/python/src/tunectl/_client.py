@@ -91,9 +91,10 @@ class Client:
         return self._misses
 
     @property
-    def answers(self) -> list[Answer]:
-        """What was asked so far, each question once."""
-        return list(self._table.values())
+    def questions(self) -> list[tuple[dict[str, Any], Answer]]:
+        """What was asked so far, as best's arguments, each once, and what was answered."""
+        return [({"kernel": kernel, "dtype": dtype, "device": device, **dict(dims)}, answer)
+                for (kernel, dtype, device, *dims), answer in list(self._table.items())]
 
     def newer_than(self, digest: str, deadline: float = NEWER_SECONDS) -> Optional[Client]:
         """A client of the newest snapshot; None: that is `digest`, or nothing is found in time."""

@@ -2,8 +2,9 @@
 """Tells a job that something better exists than what it was answered, and takes it when the job says so."""
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from . import _client
@@ -20,9 +21,28 @@ class Better(NamedTuple):
     after: Answer
 
 
+def _expected_loss(answer: Answer) -> float:
+    return math.inf if answer.expectation.basis == "nothing" else answer.expectation.loss
+
+
 def _is_better(before: Answer, after: Answer) -> bool:
     closer = _RANKS[after.match] - _RANKS[before.match]
-    return closer < 0 or (closer == 0 and after.record != before.record and dict(after) != dict(before))
+    if closer or after.record == before.record or dict(after) == dict(before):
+        return closer < 0
+    if after.match == "exact":
+        return after.latency_ns < before.latency_ns
+    return _expected_loss(after) <= _expected_loss(before)
+
+
+def _ask_again(newer: Client, asked: Mapping[str, Any], before: Answer) -> Optional[Answer]:
+    """None: the newer snapshot's spec has other dims, or other bounds."""
+    question = dict(asked)
+    if before.dims:  # what was filled in may be filled in otherwise by now
+        question = {"kernel": before.kernel, "dtype": before.dtype, "device": before.device or None, **before.dims}
+    try:
+        return newer.best(**question)
+    except ValueError:
+        return None
 
 
 class Watch:
@@ -60,7 +80,11 @@ class Watch:
             return self._newest.digest if self._newest is not None and self._better else ""
 
     def take(self) -> bool:
-        """From here on this process answers from the newest snapshot; False: there is nothing better."""
+        """From here on this process answers from the newest snapshot; False: there is nothing better.
+
+        What has an answer already keeps it: a tunectl.kernel launches the binaries of the snapshot of its first
+        call, so make a new one for the newer ones.
+        """
         with self._lock:
             if self._newest is None or not self._better:
                 return False
@@ -76,10 +100,9 @@ class Watch:
         if newer is None:
             return self.better
         better = []
-        for before in client.answers:
-            dims: dict[str, Any] = dict(before.dims)
-            after = newer.best(before.kernel, dtype=before.dtype or None, device=before.device or None, **dims)
-            if _is_better(before, after):
+        for asked, before in client.questions:
+            after = _ask_again(newer, asked, before)
+            if after is not None and _is_better(before, after):
                 better.append(Better(before, after))
         with self._lock:
             if client is self._client:
