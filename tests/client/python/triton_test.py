@@ -6,6 +6,7 @@ Run by ctest with any Python; goes on in one that has Triton (TUNE_TRITON_PYTHON
 import importlib.util
 import itertools
 import logging
+import operator
 import os
 import pathlib
 import subprocess
@@ -25,7 +26,7 @@ import kit
 import triton
 import triton.language as tl
 from tunectl import _device
-from tunectl.triton import _autotuner, _lower, _service, autotune, flush
+from tunectl.triton import _autotuner, _call, _lower, _service, autotune, flush
 from tunectl.triton._call import Buffer, Unsupported, read_call
 from tunectl.triton._identity import name_of
 from tunectl.triton._spec import Table
@@ -47,6 +48,22 @@ class DType:
 F32, F16, I32, F8 = DType("float32"), DType("float16"), DType("int32"), DType("float8_e4m3fn")
 
 
+class Values(list):
+    """Compared element by element, as tensors are."""
+
+    def __getitem__(self, piece):
+        return Values(super().__getitem__(piece))
+
+    def __ge__(self, other):
+        return Values(map(operator.ge, self, other))
+
+    def __gt__(self, other):
+        return Values(map(operator.gt, self, other))
+
+    def all(self):
+        return all(self)
+
+
 class Tensor:
     """What Triton and the package ask of a tensor."""
 
@@ -61,10 +78,7 @@ class Tensor:
         return self.address
 
     def flatten(self):
-        return self
-
-    def tolist(self):
-        return self.values
+        return Values(self.values)
 
     def aminmax(self):
         if self.values is None:
@@ -151,6 +165,20 @@ class CallTest(kit.PackageTest):
         with self.assertRaisesRegex(Unsupported, "'x' holds integers in rising order"):
             fill(0, 4, 4, 11)
         self.assertEqual(fill(0, 4, 4, 11, x=(0, 3)), ("UNIFORM", 0.0, 3.0))
+        with unittest.mock.patch.object(_call, "_PIECE_ELEMENTS", 3):  # as of 16 Mi and more
+            for offsets in range(2, 20):
+                with self.assertRaisesRegex(Unsupported, "rising order"):
+                    fill(*range(1, offsets + 1))
+                self.assertEqual(fill(*range(offsets)), ("IOTA", 0, 0))
+                self.assertEqual(fill(*range(1, offsets + 1), 0), ("UNIFORM", 0.0, offsets + 1))
+        graph = list(range(0, 4 << 20, 2))
+        with self.assertRaisesRegex(Unsupported, "rising order"):
+            fill(*graph)
+
+    def test_offsets_between_gaps_are_offsets(self):
+        gaps = Tensor(4, dtype=I32, stride=(2,), values=[0, 1, 2, 3])
+        with self.assertRaisesRegex(Unsupported, "rising order"):
+            read_call(scale.params, {"x": gaps, "y": Tensor(1), "n": 2, "step": 2}, {"BLOCK"}, {}, ())
 
     def test_what_the_service_has_no_args_for(self):
         for value, text in ((Tensor(4, dtype=F8), "tensor of float8_e4m3fn"), (True, "a bool"),

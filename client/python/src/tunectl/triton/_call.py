@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 ALIGNMENT = 16  # what Triton assumes of a pointer or an integer, or nothing
-_SORTED_ELEMENTS_MAX = 1 << 20
+_PIECE_ELEMENTS = 1 << 24  # compared at once
 
 # A tensor's dtype, by torch's name: the service's name and Triton's.
 _DTYPES = {"float64": ("f64", "fp64"), "float32": ("f32", "fp32"), "float16": ("f16", "fp16"),
@@ -81,19 +81,32 @@ def _range_of(tensor: Any) -> Optional[tuple[float, float]]:
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
+def _rises(name: str, flat: Any, count: int, strictly: bool) -> bool:
+    """Compared where the tensor is, piece by piece. Unsupported: it cannot be compared."""
+    try:
+        for start in range(0, count - 1, _PIECE_ELEMENTS):
+            end = min(start + _PIECE_ELEMENTS, count - 1)
+            left, right = flat[start:end], flat[start + 1:end + 1]
+            if not bool(((right > left) if strictly else (right >= left)).all()):
+                return False
+    except (NotImplementedError, RuntimeError) as error:
+        raise Unsupported(f"'{name}' may hold offsets, and cannot be read: {error}; say "
+                          f"fill={{'{name}': ...}}") from None
+    return True
+
+
 def _integers_like(name: str, tensor: Any, low: float, high: float) -> Fill:
     """Numbers within the same bounds. What holds a rising sequence is told, not guessed."""
     if low == high:
         return Fill("CONSTANT", low, 0)
-    count = _count_of(tensor)
-    if 1 < count <= _SORTED_ELEMENTS_MAX and count == math.prod(tensor.shape):
-        values = tensor.flatten().tolist()
-        if values == list(range(count)):
-            return Fill("IOTA", 0, 0)
-        if all(a <= b for a, b in zip(values, values[1:])):
-            raise Unsupported(f"'{name}' holds integers in rising order, as offsets are; random ones in "
-                              f"their place would be wrong; say fill={{'{name}': ...}}")
-    return Fill("UNIFORM", low, high + 1)
+    count, flat = math.prod(tensor.shape), tensor.flatten()
+    if not _rises(name, flat, count, strictly=False):
+        return Fill("UNIFORM", low, high + 1)
+    is_dense = _count_of(tensor) == count
+    if is_dense and (low, high) == (0, count - 1) and _rises(name, flat, count, strictly=True):
+        return Fill("IOTA", 0, 0)
+    raise Unsupported(f"'{name}' holds integers in rising order, as offsets are; random ones in their place "
+                      f"would be wrong; say fill={{'{name}': ...}}")
 
 
 def fill_like(name: str, tensor: Any, dtype: str) -> Fill:
