@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """tunectl.compare: Python functions by turns with the daemon's kernels, on the CPU device."""
+import array
 import ctypes
 import importlib.util
 import json
+import multiprocessing
 import os
+import pathlib
 import signal
 import struct
+import sys
+import tempfile
 import time
 import unittest
 import unittest.mock
@@ -104,6 +109,61 @@ class PeerTest(unittest.TestCase):
             self.assertEqual(answer["outcome"], 5)
             self.assertIn(why, answer["message"])
 
+    def integers(self, dtype, shape):
+        """An order with one output."""
+        arg = {"name": "y", "dtype": dtype, "shape": shape, "role": 2, "kind": 0, "low": 0, "high": 0, "key": "y", "elements": None}
+        return self.order(args=[arg])
+
+    def check_results(self, kind, make):
+        """`make(values, dtype, shape)`: an array of another type than what is to be compared, or of the same."""
+        for values, dtype, wanted, why in (
+                ([1, 2.5], "float32", "i32", "where i32 is to be compared"), ([1, 1 << 40], "int64", "i32", "which are no i32"),
+                ([-1, 2], "int32", "u8", "which are no u8"), ([1, 2], "int64", "i32", ""), ([1, 2], "int32", "f32", ""),
+                ([1, 2], "float64", "f32", ""), ([1, 2], "complex64", "f32", "where f32 is to be compared")):
+            made = make(values, dtype, (2,))
+            answer = _peer.turn(lambda: made, kind, self.integers(wanted, [2]))  # noqa: B023
+            self.assertIn(why, answer["message"])
+            self.assertEqual(not why, not answer["message"], (dtype, wanted, answer["message"]))
+        for shape, fits in (((6,), True), ((2, 3), True), ((1, 2, 3, 1), True), ((3, 2), False)):
+            made = make([1] * 6, "int32", shape)
+            answer = _peer.turn(lambda: made, kind, self.integers("i32", [2, 3]))  # noqa: B023
+            self.assertEqual("has the shape" not in answer["message"], fits, (shape, answer["message"]))
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
+    def test_results_of_another_type_or_shape_in_numpy(self):
+        import numpy
+
+        self.check_results("numpy", lambda values, dtype, shape: numpy.array(values, dtype).reshape(shape))
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+    def test_results_of_another_type_or_shape_in_torch(self):
+        import torch
+
+        self.check_results("torch", lambda values, dtype, shape: torch.tensor(values, dtype=getattr(torch, dtype)).reshape(shape))
+
+    def test_results_of_another_type_in_buffers(self):
+        for code, wanted, fits in (("f", "i32", False), ("i", "i32", True), ("l", "i64", True), ("q", "i64", True),
+                                   ("I", "i32", False), ("B", "u8", True), ("d", "i64", False), ("f", "f32", True)):
+            values = array.array(code, [1, 2])
+            answer = _peer.turn(lambda: memoryview(values), "buffers", self.integers(wanted, [2]))  # noqa: B023
+            self.assertEqual("to be compared" not in answer["message"], fits, (code, wanted, answer["message"]))
+
+    def test_a_process_that_does_not_take_its_order_is_killed_in_time(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(sys, "path", [*sys.path, folder]):
+            pathlib.Path(folder, "slow_peer.py").write_text(
+                "import multiprocessing, time\nif multiprocessing.current_process().name != 'MainProcess':\n"
+                "    time.sleep(60)\ndef peer(x):\n    return x\n")
+            apart = _compare._Apart(importlib.import_module("slow_peer").peer, "buffers")
+            self.addCleanup(apart.close)
+            began = time.monotonic()
+            answer = apart.turn({"elements": bytes(8 << 20)}, 2)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual((answer["outcome"], answer["message"]), (8, "its process had not imported it within 2 s"))
+        ours, theirs = multiprocessing.Pipe()
+        self.addCleanup(theirs.close)
+        apart._pipe, apart._child = ours, unittest.mock.Mock(kill=theirs.close)  # one that reads nothing
+        self.assertIn("it was not done within 0 s", apart.turn({"elements": bytes(8 << 20)}, 0.3)["message"])
+
     def test_what_runs_apart_is_named(self):
         with self.assertRaisesRegex(ValueError, "peer 'here'.* at the top of a module"):
             _compare._check_peers({"here": lambda x: x})
@@ -174,7 +234,6 @@ class CompareTest(daemon_kit.DaemonTest):
     def test_a_client_that_falls_silent_loses_the_turn(self):
         """A process of its own, which its own peer stops."""
         import subprocess
-        import sys
 
         script = self.home / "stopped.py"
         script.write_text(f"import sys\nsys.path[:0] = {sys.path!r}\nimport compare_test\nimport tunectl\n"

@@ -142,7 +142,8 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[...
              problem, its inputs and what is right
     peers    functions by label, each at the top of a module. Their parameters are called as the
              first kernel's args and dims. They return its outputs: one, a tuple in the order of the
-             args, or a dict; or None where they wrote into the output arrays they were given
+             args, or a dict; or None where they wrote into the output arrays they were given. Outputs of
+             integers are integers within their type's bounds: nothing is rounded
     sweep    sizes of one dim: {"seq": [512, 1024, 2048]}
     rounds, leg_seconds, warm, default, seed  as `tunectl compare`; default: the specs' configs
     arrays   "torch", "numpy" or "buffers" (memoryviews): what peers take; by default the first that

@@ -13,6 +13,7 @@ import multiprocessing
 import pickle
 import platform
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional, Union
 
@@ -105,20 +106,47 @@ class _Apart:
 
     def turn(self, order: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """What the process answers; it is killed at its deadline."""
-        if self._child is None:
-            self._start()
+        ends_at = time.monotonic() + seconds
         try:
-            self._pipe.send(order)
-            if self._pipe.poll(seconds):
+            if self._child is None:
+                self._start()
+                if not self._pipe.poll(seconds):
+                    return self._late(f"its process had not imported it within {seconds:.0f} s")
+                self._pipe.recv()
+            if self._send(order, ends_at - time.monotonic()) and self._pipe.poll(max(0.0, ends_at - time.monotonic())):
                 answer: dict[str, Any] = self._pipe.recv()
                 return answer
-            self.close()
-            return _peer.lost(f"it was not done within {seconds:.0f} s", late=True)
+            return self._late(f"it was not done within {seconds:.0f} s")
         except (EOFError, OSError):
             self._child.join(10)
             code = self._child.exitcode
             self.close()
             return _peer.lost(f"its process ended with exit code {code}", late=False)
+
+    def _late(self, why: str) -> dict[str, Any]:
+        self.close()
+        return _peer.lost(why, late=True)
+
+    def _send(self, order: Mapping[str, Any], seconds: float) -> bool:
+        """False: the process did not take all of it in time, and is killed."""
+        failed: list[Exception] = []
+
+        def send() -> None:
+            try:
+                self._pipe.send(order)
+            except Exception as error:
+                failed.append(error)
+
+        sender = threading.Thread(target=send, daemon=True)
+        sender.start()
+        sender.join(max(0.0, seconds))
+        if sender.is_alive():
+            self._child.kill()  # which ends the sending
+            sender.join()
+            return False
+        if failed:
+            raise failed[0]
+        return True
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")

@@ -6,12 +6,14 @@ A turn has arrays of its own. What a callable keeps, such as what torch.compile 
 from __future__ import annotations
 
 import inspect
+import itertools
+import operator
 import os
 import struct
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, Optional
 
 from . import _fill
 
@@ -24,6 +26,28 @@ CLOCK_EVENTS, CLOCK_HOST = 2, 3  # as tune.v1.Clock
 
 class PeerError(Exception):
     """What is wrong with a peer, in words for people."""
+
+
+def _refuse(what: object, dtype: str) -> NoReturn:
+    raise PeerError(f"a result is {what}, where {dtype} is to be compared: nothing is rounded to it")
+
+
+def _check_range(low: int, high: int, dtype: str) -> None:
+    """Of what an integer type is to hold."""
+    bits, is_signed = int(dtype[1:]), dtype[0] == "i"
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
+    if low < least or high > most:
+        raise PeerError(f"a result has values from {low} to {high}, which are no {dtype}")
+
+
+def _is_integer(dtype: str) -> bool:
+    return dtype[0] in "iu"
+
+
+def _is_same_order(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """May one shape be had from the other by joining neighbouring dims? Then their elements have the same order."""
+    ends, wanted_ends = ({*itertools.accumulate((1, *one), operator.mul)} for one in (shape, wanted))
+    return ends <= wanted_ends or wanted_ends <= ends
 
 
 class Buffers:
@@ -53,9 +77,18 @@ class Buffers:
         if isinstance(value, (bytes, bytearray)):
             return bytes(value)
         if isinstance(value, memoryview):
+            self._check_format(value, dtype)
             return value.tobytes()
         code = {"f16": "e", "bf16": "H"}.get(dtype, self._FORMATS[dtype])
         return struct.pack(f"<{len(value)}{code}", *value)
+
+    def _check_format(self, value: memoryview, dtype: str) -> None:
+        """Of the same elements, or of bare bytes."""
+        code, wanted = value.format.lstrip("@=<"), self._FORMATS[dtype]
+        same = code == wanted or (code, dtype) == ("e", "f16") or code in "Bbc"
+        integers = "bhilqn" if wanted in "biq" else "BHILQN"
+        if not same and not (_is_integer(dtype) and code in integers and value.itemsize == _fill.SIZES[dtype]):
+            _refuse(f"a memoryview of '{value.format}'", dtype)
 
     def timer(self) -> Optional[Callable[[Callable[[], Any]], float]]:
         return None
@@ -98,6 +131,10 @@ class Numpy(Buffers):
 
     def take(self, value: Any, dtype: str, count: int) -> bytes:
         array = self._np.ascontiguousarray(value)
+        if array.dtype.kind not in ("iub" if _is_integer(dtype) else "fiubV"):  # V: a bf16 of ml_dtypes
+            _refuse(array.dtype, dtype)
+        if _is_integer(dtype) and array.size:
+            _check_range(int(array.min()), int(array.max()), dtype)
         if dtype == "bf16":
             bits = array.astype("<f4").view("<u4").astype("<u8")
             return bytes(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes())
@@ -150,6 +187,11 @@ class Torch(Buffers):
 
     def take(self, value: Any, dtype: str, count: int) -> bytes:
         wanted = getattr(self._torch, self._TYPES[dtype])
+        if value.dtype.is_complex or (value.dtype.is_floating_point and _is_integer(dtype)):
+            _refuse(value.dtype, dtype)
+        if _is_integer(dtype) and value.dtype != wanted and value.numel():
+            wide = value.to(self._torch.int64)
+            _check_range(int(wide.min()), int(wide.max()), dtype)
         flat = value.detach().to(device="cpu", dtype=wanted).contiguous().reshape(-1)
         return bytes(flat.view(self._torch.uint8).numpy().tobytes()) if count else b""
 
@@ -272,6 +314,9 @@ class Problem:
             taken[name] = self.arrays.take(by_name[name], output["dtype"], output["count"])
             if len(taken[name]) != wanted:
                 raise PeerError(f"its '{name}' has {len(taken[name])} bytes, not {wanted}")
+            shape = tuple(getattr(by_name[name], "shape", output["shape"]))
+            if not _is_same_order(shape, output["shape"]):
+                raise PeerError(f"its '{name}' has the shape {shape}, not {tuple(output['shape'])}")
         return taken
 
 
@@ -324,9 +369,11 @@ def turn(peer: Callable[..., Any], kind: str, order: Mapping[str, Any], fills: O
 
 
 def serve(peer: Callable[..., Any], kind: str, connection: Any) -> None:
-    """The process of a peer: takes orders and sends what each turn gave, until there is nobody to ask."""
+    """The process of a peer: says that it is there, takes orders and sends what each turn gave, until there is
+    nobody to ask."""
     fills = Fills()
     try:
+        connection.send("ready")
         while True:
             connection.send(turn(peer, kind, connection.recv(), fills))
     except (BrokenPipeError, EOFError, KeyboardInterrupt):
