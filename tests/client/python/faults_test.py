@@ -214,6 +214,21 @@ class Faults(kit.PackageTest):
         client = self.open_in_time(snapshot=digest)
         self.assertEqual(client.digest, "")
 
+    def test_the_nodes_cache_keeps_the_newest(self):
+        from tunectl._sources import NodeFolder
+
+        folder = NodeFolder(str(self.path / "cache"), files_max=3)
+        old = time.time() - 2 * 86400
+        for i in range(6):
+            self.assertTrue(folder.keep(f"sha256-{i}.json", b"x"))
+        for i, name in enumerate(("latest-0", "sha256-1.json", "sha256-2.json", "sha256-3.json", "sha256-9.json.77.1234")):
+            (self.path / "cache" / name).write_bytes(b"x")
+            os.utime(self.path / "cache" / name, (old + i, old + i))
+        (self.path / "cache/sha256-9.json.78.1234").write_bytes(b"x")
+        self.assertTrue(folder.keep("sha256-0.json", b"x"))
+        self.assertEqual(sorted(os.listdir(self.path / "cache")), [
+            "latest-0", "sha256-0.json", "sha256-4.json", "sha256-5.json", "sha256-9.json.78.1234"])
+
     def test_a_cache_that_cannot_be_written_is_none(self):
         from tunectl._sources import NodeCache
 

@@ -9,7 +9,7 @@ import unittest.mock
 
 import kit
 import tunectl
-from tunectl import _progress
+from tunectl import _client, _progress
 from tunectl._device import local_devices
 from tunectl._lookup import KernelRecords, Query
 from tunectl._snapshot import Snapshot, SnapshotError
@@ -129,6 +129,13 @@ class Answers(kit.PackageTest):
             tunectl.best("scale", n=5000, device=kit.H200, require_exact=True)
         self.assertEqual(caught.exception.answer.match, "nearest")
         self.assertEqual(tunectl.best("scale", n=4096, device=kit.H200, require_exact=True).match, "exact")
+
+    def test_the_table_of_answers_is_bounded(self):
+        client = self.open(kit.record(1))
+        with unittest.mock.patch.object(_client, "_ANSWERS_MAX", 4):
+            for n in range(1000, 1010):
+                tunectl.best("scale", n=n, device=kit.H200)
+                self.assertLessEqual(len(client.questions), 4)
 
     def test_a_question_that_the_kernel_does_not_understand(self):
         self.open()

@@ -18,6 +18,7 @@ from ._snapshot import SnapshotError, digest_of, is_digest
 
 VERSION = 1
 BYTES_MAX = 64 << 20
+_CACHED_MAX = 256  # files of a node, beyond a day
 # After a daemon did not answer, it is asked again no sooner.
 _REST_SECONDS = 60.0
 
@@ -127,7 +128,7 @@ class ArtifactSource:
                  ask_daemon: bool) -> None:
         """`folder`: beside the snapshot's file; `deadline`: seconds that the daemon has each time."""
         self._folder = folder
-        self._cache = _sources.NodeFolder(os.path.join(cache, "artifacts") if cache else "")
+        self._cache = _sources.NodeFolder(os.path.join(cache, "artifacts") if cache else "", _CACHED_MAX)
         self._address = address
         self._deadline = deadline
         self.ask_daemon = ask_daemon

@@ -22,6 +22,9 @@ from ._snapshot import BYTES_MAX, Snapshot, SnapshotError, is_digest
 _FRESH_SECONDS = 60.0
 # Of a deadline: to end the process that asked, and to read what there is instead.
 _RESERVE_SECONDS = 0.015
+# What a node's cache keeps beyond a day.
+_DAY_SECONDS = 86400.0
+_SNAPSHOTS_MAX = 16
 
 
 class Wish(NamedTuple):
@@ -157,8 +160,10 @@ def digest_in_folder(address: str) -> str:
 class NodeFolder:
     """Files that the processes of a user on a node share: written whole, checked when read."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files_max: int) -> None:
+        """`files_max`: of those that are named by their digest; older ones go when one is kept."""
         self._path = path  # empty: there is none
+        self._files_max = files_max
 
     def _is_ours(self) -> bool:
         """Nobody else can have put a file there."""
@@ -188,7 +193,27 @@ class NodeFolder:
             self._write(os.path.join(self._path, name), data)
         except OSError:
             return False
+        self._prune(name)
         return True
+
+    def _prune(self, kept: str) -> None:
+        """Removes what processes that died left unfinished, and all but the newest files. Nothing of the last day."""
+        import re
+
+        try:
+            ages = {entry.name: time.time() - entry.stat(follow_symlinks=False).st_mtime
+                    for entry in os.scandir(self._path)}
+        except OSError:  # somebody else prunes
+            return
+        unfinished = [name for name in ages if re.search(r"\.\d+\.\d+$", name)]
+        files = sorted((name for name in {*ages} - {*unfinished} if name.startswith("sha256-")), key=ages.__getitem__)
+        for name in unfinished + files[self._files_max:]:
+            if name == kept or ages[name] < _DAY_SECONDS:
+                continue
+            try:
+                os.unlink(os.path.join(self._path, name))
+            except OSError:
+                pass
 
     @staticmethod
     def _write(path: str, data: bytes) -> None:
@@ -212,7 +237,7 @@ class NodeCache:
     def __init__(self, folder: str, address: str) -> None:
         import hashlib
 
-        self._folder = NodeFolder(os.path.join(folder, "snapshots") if folder else "")
+        self._folder = NodeFolder(os.path.join(folder, "snapshots") if folder else "", _SNAPSHOTS_MAX)
         self._latest = "latest-" + hashlib.sha256(address.encode()).hexdigest()[:16]
 
     def load(self, digest: str) -> Snapshot:
