@@ -513,6 +513,7 @@ def run(path, wanted):
     line, node, positional, by_name = calls[wanted - 1]
     made = Import(reader, line, node, {**dict(zip(POSITIONS, positional)), **by_name})
     made.make()
+    made.left += [text for _, _, text in reader.passed_over[:reader.passed_over_at[wanted - 1]]]
     if len(calls) > 1:
         counts = collections.Counter(call[0] for call in calls)
         lines = ", ".join(f"{at} ({times} times)" if times > 1 else str(at)

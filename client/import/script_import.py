@@ -9,6 +9,15 @@ import triton_script
 from script_reader import Unreadable
 
 
+def line_of(error):
+    """Of the script: what the innermost function that has a node was reading."""
+    line, place = 0, error.__traceback__
+    while place is not None:
+        line = getattr(place.tb_frame.f_locals.get("node"), "lineno", line)
+        place = place.tb_next
+    return line
+
+
 def main():
     sys.setrecursionlimit(20_000)
     path, wanted = sys.argv[1], int(sys.argv[2])
@@ -22,3 +31,6 @@ def main():
         print(json.dumps(answer))
     except (Unreadable, OSError, UnicodeError, RecursionError) as error:
         print(json.dumps({"error": str(error) or "nested too deeply to follow"}))
+    except Exception as error:  # what nobody has thought of
+        print(json.dumps({"error": f"{path}:{line_of(error)}: this cannot be read, write it more plainly: "
+                                   f"{type(error).__name__}: {error}"}))

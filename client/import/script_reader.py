@@ -39,6 +39,10 @@ COMPARISONS = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
                ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b}
 
 
+def is_none(node):
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 class Reader:
     """Walks a script; `calls` are the tuning calls it met: (line, positional, by name)."""
 
@@ -47,6 +51,8 @@ class Reader:
         self.path = path
         self.entry = entry  # the name of the tuning function
         self.calls = []
+        self.passed_over = []  # statements that were not followed: (line, names that they give values, what to say)
+        self.passed_over_at = []  # of each call: how many came before it
         self.names = {}  # every name that was ever given a value
         self.steps = 0
         self.depth = 0
@@ -121,8 +127,38 @@ class Reader:
         self.assign(node.target, self.value(binary, scope), scope)
 
     def do_If(self, node, scope):
-        test = plain(self.value(node.test, scope))
-        self.block(node.body if test or test is None else node.orelse, scope)
+        test = self.truth(node.test, scope)
+        if test is None:
+            self.pass_over(node, f"if (line {node.lineno}): '{ast.unparse(node.test)[:80]}' was not understood; "
+                                 "it was taken to hold")
+        self.block(node.body if test is not False else node.orelse, scope)
+
+    def do_While(self, node, scope):
+        self.pass_over(node, f"while (line {node.lineno}): how often it runs is not known; it was left out")
+
+    def truth(self, node, scope):
+        """True or False; None where that is not known."""
+        value = self.value(node, scope)
+        known = plain(value)
+        if known is not None or isinstance(value, Num):
+            return bool(known)
+        return bool(value.items) if isinstance(value, (Seq, Map)) else None
+
+    def pass_over(self, node, text):
+        """Says so of a statement that gives names a value, returns one or tunes."""
+        names = set()
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                names.add(inner.id)
+            elif isinstance(inner, (ast.Subscript, ast.Attribute)) and isinstance(inner.ctx, ast.Store):
+                names.add(getattr(inner.value, "id", ""))
+            elif isinstance(inner, ast.Call) and self.name_of(inner.func) in ("append", "extend", "update"):
+                names.add(getattr(getattr(inner.func, "value", None), "id", ""))
+            elif isinstance(inner, ast.Return) or (isinstance(inner, ast.Call)
+                                                   and self.name_of(inner.func) == self.entry):
+                names.add("")
+        if names:
+            self.passed_over.append((node.lineno, names, text))
 
     def do_With(self, node, scope):
         for item in node.items:
@@ -133,6 +169,10 @@ class Reader:
 
     def do_Try(self, node, scope):
         self.block(node.body, scope)
+        for handler in node.handlers:
+            if self.name_of(handler.type) not in ("ImportError", "ModuleNotFoundError"):
+                self.pass_over(handler, f"except (line {handler.lineno}): what it does was left out")
+        self.block(node.orelse + node.finalbody, scope)
 
     def do_For(self, node, scope):
         values = self.value(node.iter, scope)
@@ -225,27 +265,36 @@ class Reader:
         return "".join(parts)[:TEXT_MAX]
 
     def of_IfExp(self, node, scope):
-        test = plain(self.value(node.test, scope))
-        return self.value(node.body if test else node.orelse, scope)
+        test = self.truth(node.test, scope)
+        return unknown_at(node) if test is None else self.value(node.body if test else node.orelse, scope)
 
     def of_UnaryOp(self, node, scope):
+        if isinstance(node.op, ast.Not):
+            known = self.truth(node.operand, scope)
+            return unknown_at(node) if known is None else Num(not known)
         inner = self.value(node.operand, scope)
         if not isinstance(inner, Num) or inner.value is None:
             return inner if isinstance(inner, (Unknown, Array)) else Unknown("-", node.lineno)
         if isinstance(node.op, ast.USub):
             return Num(-inner.value, f"-{inner.factor()}" if inner.text else "", tight=False)
-        return Num(not inner.value) if isinstance(node.op, ast.Not) else inner
+        return inner
 
     def of_BoolOp(self, node, scope):
         result = None
         for value in node.values:
-            result = plain(self.value(value, scope))
-            if result is None or bool(result) == isinstance(node.op, ast.Or):
+            result = self.truth(value, scope)
+            if result is None or result == isinstance(node.op, ast.Or):
                 break
-        return Unknown("a condition", node.lineno) if result is None else Num(bool(result))
+        return Unknown("a condition", node.lineno) if result is None else Num(result)
 
     def of_Compare(self, node, scope):
-        left = plain(self.value(node.left, scope))
+        value = self.value(node.left, scope)
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and is_none(node.comparators[0]):
+            if isinstance(value, Unknown):
+                return unknown_at(node)
+            found = isinstance(value, Num) and value.value is None
+            return Num(found == isinstance(node.ops[0], ast.Is))
+        left = plain(value)
         for op, right_node in zip(node.ops, node.comparators):
             right = plain(self.value(right_node, scope))
             compare = COMPARISONS.get(type(op))
@@ -370,6 +419,7 @@ class Reader:
         name = self.name_of(node.func)
         if name == self.entry:
             # As they are now: a script changes its params between its calls.
+            self.passed_over_at.append(len(self.passed_over))
             self.calls.append((node.lineno, node, *snapshot([positional, by_name])))
             return Seq([Seq([]), Map({})])
         if isinstance(node.func, ast.Attribute):

@@ -311,8 +311,10 @@ class Launch:
             raise Unreached(ast.unparse(node))
         if name == "size":
             return self.axis(base, node.args[0])
-        axis = number(node.args[0]) % len(tensor.shape)
-        return product(tensor.shape[axis + 1:])  # of a contiguous one
+        axis = number(node.args[0])
+        if axis is None:
+            raise Unreached(ast.unparse(node))
+        return product(tensor.shape[axis % len(tensor.shape) + 1:])  # of a contiguous one
 
     def axis(self, base, index):
         tensor, at = self.tensor(base), number(index)

@@ -39,6 +39,8 @@ class ConfigReader(Reader):
 
     def configs(self, node):
         self.calls.clear()
+        used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        self.passed_over = [one for one in self.passed_over if one[1] & used]
         self.value(node, self.scope)
         found = []
         for line, _, positional, by_name in self.calls:
@@ -86,6 +88,7 @@ class Import:
             raise Unreadable(f"line {given.lineno}: @autotune without configs")
         reader = ConfigReader(self.path, self.source.tree)
         self.configs, self.blocks = reader.configs(node), reader.blocks
+        self.left += [f"configs: {text}" for _, _, text in reader.passed_over]
         if not self.configs:
             raise Unreadable(f"line {given.lineno}: no triton.Config was met in the configs")
         names = list(self.configs[0])

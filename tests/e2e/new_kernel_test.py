@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -217,6 +218,57 @@ class Import(EndToEnd):
                 (self.path / name).write_text(text)
                 self.assertIn(word, self.run_tunectl("import", name, expect=2).stderr)
         self.assertIn("No such file", self.run_tunectl("import", "none.py", expect=2).stderr)
+
+
+class ImportScript(unittest.TestCase):
+    """What the scripts behind `tunectl import` answer, as they are in the tree."""
+
+    def read(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "s.py")
+            path.write_text(text)
+            done = subprocess.run([sys.executable, "-c", "import script_import; script_import.main()", str(path), "1"],
+                                  env={**os.environ, "PYTHONPATH": str(ROOT / "client/import"), "PYTHONDONTWRITEBYTECODE": "1"},
+                                  capture_output=True, text=True, timeout=60, check=True)
+        return json.loads(done.stdout)
+
+    def left(self, before):
+        """What is left of a script with such lines before its call."""
+        return self.read(VECTOR_ADD.replace("    open(", before.replace("\n", "\n    ") + "\n    open("))["left"]
+
+    def test_a_statement_that_is_not_followed_is_left_with_its_line(self):
+        for before, left in (
+                ("    if look_up():\n    size = 17", "if (line 19): 'look_up()' was not understood; it was taken to hold"),
+                ("    while look_up():\n    args.append(1)", "while (line 19): how often it runs is not known; it was left out"),
+                ("    try:\n    load()\nexcept OSError:\n    tune_params['x'] = [1]", "except (line 21): what it does was left out")):
+            self.assertEqual(self.left(before), [left])
+        spoiled = VECTOR_ADD.replace("size = 10000000", "size = 8 if look_up() else 10000000")
+        self.assertIn("look_up()", " ".join(self.read(spoiled)["left"]), "neither is chosen")
+
+    def test_what_changes_nothing_or_is_known_is_not_left(self):
+        for before in ("    if look_up():\n    print('x')", "    while look_up():\n    pass",
+                       "    try:\n    import cupy\nexcept ImportError:\n    cupy = None",
+                       "    wanted = None\nif wanted:\n    args = []", "    if not args:\n    args = []",
+                       "    wanted = None\nif wanted is not None and look_up():\n    args = []",
+                       "    if size is None:\n    args = []"):
+            self.assertEqual(self.left(before), [], before)
+        after = VECTOR_ADD.replace('\nif __name__', "\n    if look_up():\n        size = 3\n\nif __name__")
+        self.assertEqual(self.read(after)["left"], [], "the call has been made by then")
+
+    def test_configs_that_a_condition_decides_are_left(self):
+        script = TRITON_SUMS.replace("for w in [2, 4]", "for w in warps()").replace(
+            "@triton.autotune", "def warps():\n    if on_hip():\n        return [2, 4]\n    return [8]\n\n"
+            "if on_hip():\n    DEVICE = 1\n\n@triton.autotune", 1)
+        self.assertEqual([one for one in self.read(script)["left"] if one.startswith("configs:")],
+                         ["configs: if (line 6): 'on_hip()' was not understood; it was taken to hold"])
+
+    def test_a_stride_of_an_axis_that_is_not_known_is_left(self):
+        answer = self.read(TRITON_SUMS.replace("strange.count()", "x.stride(axis)"))
+        self.assertIn("arg n: 'x.stride(axis)' was not understood", answer["left"])
+
+    def test_what_nobody_has_thought_of_is_a_sentence_with_its_line(self):
+        answer = self.read(TRITON_SUMS.replace("strange.count()", "1 if isinstance() else 2"))
+        self.assertRegex(answer.get("error", str(answer)), r"s\.py:\d+: this cannot be read, write it more plainly: ")
 
 
 # As a training job has it: the example's kernel with what tunes and launches it.
