@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/worker/convert.h"
+#include "server/worker/scratch.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
@@ -309,7 +310,9 @@ absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
   slot.compiles = 0;
   WorkerCommand command = options_.command;
   if (!options_.scratch_dir.empty()) {
-    const std::string scratch = ScratchOf(slot);
+    // Never one that was there before, since not all that others leave can be removed.
+    slot.scratch = absl::StrCat(options_.scratch_dir, "/", slot.index, "-", ++slot.starts);
+    const std::string& scratch = slot.scratch;
     std::error_code ignored;
     std::filesystem::create_directories(scratch, ignored);
     command.args.insert(command.args.end(), {"--scratch", scratch});
@@ -330,16 +333,12 @@ absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
   return greeted;
 }
 
-std::string CompilePool::ScratchOf(const Slot& slot) const {
-  return absl::StrCat(options_.scratch_dir, "/", slot.index);
-}
-
 // A worker that was killed leaves its temporary files behind.
 void CompilePool::EndWorker(Slot& slot) {
   slot.process.reset();
-  if (options_.scratch_dir.empty()) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(ScratchOf(slot), ignored);
+  // What cannot be removed is in nobody's way: the next worker has another folder.
+  if (!slot.scratch.empty()) RemoveFolder(slot.scratch);
+  slot.scratch.clear();
 }
 
 absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {
@@ -374,7 +373,7 @@ absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {
 
 void CompilePool::RetireIfWorn(Slot& slot) {
   if (slot.compiles >= options_.compiles_per_worker ||
-      slot.process->ResidentBytes() > options_.resident_bytes_max) {
+      slot.process->ResidentBytesOfAll() > options_.resident_bytes_max) {
     slot.process.reset();
   }
 }

@@ -111,6 +111,8 @@ class CompilePool {
     std::vector<CompilerInfo> compilers;
     std::string walls_missing;  // as the worker says
     int compiles = 0;
+    int starts = 0;
+    std::string scratch;  // the worker's folder; empty: it has none
     std::thread thread;
   };
 
@@ -124,7 +126,6 @@ class CompilePool {
   std::optional<Artifact> Answered(Slot& slot, const CompilePlan& plan,
                                           worker::v1::WorkerReply& reply);
   absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);
-  std::string ScratchOf(const Slot& slot) const;
   void EndWorker(Slot& slot);
   absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);
   absl::Status Greet(Slot& slot, const Cancelled& cancelled);

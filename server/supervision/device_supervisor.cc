@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/worker/convert.h"
 #include "server/worker/convert_counters.h"
+#include "server/worker/scratch.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -199,7 +200,7 @@ absl::Status DeviceSupervisor::StartProcess(const Cancelled& cancelled) {
   WorkerCommand command = options_.command;
   if (!options_.scratch_dir.empty()) {
     std::error_code ignored;
-    std::filesystem::remove_all(options_.scratch_dir, ignored);
+    RemoveFolder(options_.scratch_dir);
     std::filesystem::create_directories(options_.scratch_dir, ignored);
     command.args.insert(command.args.end(), {"--scratch", options_.scratch_dir});
   }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -55,11 +56,23 @@ int64_t BytesUnder(const std::string& folder, int entries_max) {
   int entries = 0;
   std::error_code error;
   // Links are not followed.
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    if (++entries > entries_max) return std::numeric_limits<int64_t>::max();
-    struct stat about = {};
-    if (lstat(it->path().c_str(), &about) == 0) bytes += int64_t{about.st_blocks} * 512;
+  std::vector<fs::path> folders = {folder};
+  while (!folders.empty()) {
+    const fs::path here = std::move(folders.back());
+    folders.pop_back();
+    fs::directory_iterator it(here, error);
+    // Folders come and go. One that cannot be looked into may hold anything.
+    if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
+      continue;
+    }
+    for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+      if (++entries > entries_max) return std::numeric_limits<int64_t>::max();
+      struct stat about = {};
+      if (lstat(it->path().c_str(), &about) != 0) continue;
+      bytes += int64_t{about.st_blocks} * 512;
+      if (S_ISDIR(about.st_mode)) folders.push_back(it->path());
+    }
+    if (error) return std::numeric_limits<int64_t>::max();
   }
   return bytes;
 }

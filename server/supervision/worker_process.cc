@@ -413,4 +413,8 @@ std::string WorkerProcess::Excess() const {
 
 int64_t WorkerProcess::ResidentBytes() const { return ResidentBytesOf(pid_); }
 
+int64_t WorkerProcess::ResidentBytesOfAll() const {
+  return UseOfTree(pid_, std::max(limits_.processes, 0) + 1).resident_bytes;
+}
+
 }  // namespace tune::server

@@ -72,6 +72,8 @@ class WorkerProcess {
   pid_t pid() const { return pid_; }
   // Memory it holds now, 0 if unknown.
   int64_t ResidentBytes() const;
+  // With that of the processes it has started.
+  int64_t ResidentBytesOfAll() const;
   // Another limit from now on.
   void LimitResidentBytes(int64_t bytes) { limits_.resident_bytes = bytes; }
   // SIGKILL to its process group, unless it was killed before, then waits until it is gone. False

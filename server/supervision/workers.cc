@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/worker/host_memory.h"
+#include "server/worker/scratch.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 
@@ -162,8 +163,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   // What the workers of a daemon that was killed have left. The folder is this process's alone.
   for (fs::directory_iterator it(options.scratch_dir, error), end; !error && it != end;
        it.increment(error)) {
-    std::error_code ignored;
-    if (it->path().filename() != kDriverCache) fs::remove_all(it->path(), ignored);
+    if (it->path().filename() != kDriverCache) RemoveFolder(it->path());
   }
   std::unique_ptr<Workers> workers(new Workers());
   workers->options_ = options;

@@ -10,6 +10,7 @@
 #include "server/worker/arguments.h"
 #include "server/worker/compile_units.h"
 #include "server/worker/convert.h"
+#include "server/worker/scratch.h"
 #include "server/worker/serve.h"
 #include "server/worker/wall_trial.h"
 #include "server/worker/walls.h"
@@ -44,10 +45,12 @@ absl::StatusOr<IncludeRoots> RootsOf(const WorkerArguments& arguments) {
 
 class CompileWorker {
  public:
-  CompileWorker(absl::StatusOr<Compilers> compilers, const Walls& walls,
+  CompileWorker(WorkerRole role, absl::StatusOr<Compilers> compilers, const Walls& walls,
                 const WorkerArguments& arguments)
       : compilers_(std::move(compilers)),
         walls_(walls),
+        runs_sources_(role == WorkerRole::kInterpreter),
+        scratch_dir_(arguments.scratch_dir),
         binary_bytes_max_(static_cast<size_t>(arguments.binary_bytes_max)),
         log_bytes_max_(static_cast<size_t>(arguments.log_bytes_max)) {}
 
@@ -81,6 +84,9 @@ class CompileWorker {
 
   absl::StatusOr<Artifact> CompileIn(const CompilePlan& plan) {
     LimitCpuSeconds(kCpuSecondsPerCompile);
+    if (runs_sources_ && !scratch_dir_.empty() && !EmptyFolder(scratch_dir_)) {
+      return absl::UnavailableError("an earlier source left files that cannot be removed");
+    }
     for (const auto& compiler : *compilers_) {
       if (compiler->language() == plan.language) return CompileUnits(*compiler, plan);
     }
@@ -116,6 +122,8 @@ class CompileWorker {
 
   const absl::StatusOr<Compilers> compilers_;
   const Walls& walls_;
+  const bool runs_sources_;  // and what one leaves behind, the next one must not find
+  const std::string scratch_dir_;
   const size_t binary_bytes_max_;
   const size_t log_bytes_max_;
 };
@@ -143,7 +151,7 @@ int RunCompileWorker(int argc, char** argv, WorkerRole role,
   walls.EncloseProcess();
   ExitWhenDaemonCloses(kWorkerFd);
   walls.EncloseCalls();
-  CompileWorker worker(std::move(compilers), walls, *arguments);
+  CompileWorker worker(role, std::move(compilers), walls, *arguments);
   return ServeRequests(kWorkerFd, [&](const auto& request) { return worker.Handle(request); });
 }
 

@@ -39,6 +39,7 @@ class JudgesTest : public testing::Test {
     WorkersOptions options;
     options.state_dir = dir_.path() + "/state";
     options.worker_dir = WORKER_DIR;
+    options.limits.compile_workers = 1;  // each finds what the one before has left
     options.prepare_deadline = absl::Seconds(10);
     workers_ = Workers::Create(options).value();
     device_ = workers_->FindDevice("cpu").value();
@@ -141,6 +142,31 @@ TEST_F(JudgesTest, AReferenceInNumpyHasWallsAndItsMistakesHaveLines) {
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("the reference in NumPy: "), HasSubstr(why)));
   }
+}
+
+// The next one may be somebody else's.
+TEST_F(JudgesTest, AReferenceInNumpyFindsNothingOfTheOneBefore) {
+  if (!HasNumpy()) GTEST_SKIP() << "no Python with NumPy";
+  const absl::StatusOr<RunReport> first = JudgeByPython(R"python(import os
+def right(x):
+    for name in ("planted.py", "json.py"):
+        with open(name, "w") as file:
+            file.write("raise SystemExit(5)")
+    for mode, folder in ((0o700, "deep"), (0o500, "unwritable"), (0o300, "unlisted")):
+        os.makedirs(folder + "/below" * 60)
+        open(folder + "/file", "w").close()
+        os.mkdir(f"{folder}/closed", mode)
+    return x
+)python");
+  ASSERT_TRUE(first.ok()) << first.status();
+  const absl::StatusOr<RunReport> second = JudgeByPython(R"python(import importlib.util, os
+def right(x):
+    left = set(os.listdir(".")) - {"inputs", "call"}
+    assert not left, left
+    assert importlib.util.find_spec("planted") is None
+    return x
+)python");
+  EXPECT_TRUE(second.ok()) << second.status();
 }
 
 TEST_F(JudgesTest, AReferenceInNumpyIsCalledOnceForItsInputs) {

@@ -45,8 +45,8 @@ struct Installation {
 };
 
 absl::StatusOr<Installation> Ask(const std::string& python) {
-  ASSIGN_OR_RETURN(const std::string output,
-                   RunPython(python, {"-E", "-B", "-c", std::string(embedded::numpy_probe)}));
+  const std::string script = PythonScript(std::string(embedded::numpy_probe));
+  ASSIGN_OR_RETURN(const std::string output, RunPython(python, {"-E", "-B", "-c", script}));
   const json about = json::parse(output, nullptr, /*allow_exceptions=*/false);
   if (!about.is_object()) {
     return absl::FailedPreconditionError(absl::StrCat(python, " does not run"));

@@ -205,6 +205,11 @@ std::string TextIn(const nlohmann::json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
+std::string PythonScript(const std::string& text) {
+  // Python looks for modules in the folder that it is started in before its own.
+  return absl::StrCat("import sys\nif sys.path[:1] == ['']: del sys.path[0]\n", text);
+}
+
 void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
 absl::StatusOr<std::string> RunPython(const std::string& python,
@@ -237,9 +242,10 @@ absl::StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(const std::s
   Pipe replies;
   RETURN_IF_ERROR(requests.Open());
   RETURN_IF_ERROR(replies.Open());
+  const std::string whole =
+      PythonScript(absl::StrCat(std::string(embedded::python_process_script), script));
   ASSIGN_OR_RETURN(const pid_t pid,
-                   Spawn({python, "-E", "-B", "-c",
-                          absl::StrCat(std::string(embedded::python_process_script), script),
+                   Spawn({python, "-E", "-B", "-c", whole,
                           kind, absl::StrCat(kRequestsFd), absl::StrCat(kRepliesFd), folder},
                          {{requests.read_end, kRequestsFd}, {replies.write_end, kRepliesFd}},
                          kRepliesFd + 1));

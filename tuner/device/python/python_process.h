@@ -17,6 +17,10 @@ namespace tune::python {
 // Of an object; empty if it has no such text.
 std::string TextIn(const nlohmann::json& object, const char* key);
 
+// A program for `python -c` that imports nothing from the folder it is started in, which may be one
+// that others have written to.
+std::string PythonScript(const std::string& text);
+
 // What it prints to its stdout. UNAVAILABLE: it could not be started, or did not end well.
 absl::StatusOr<std::string> RunPython(const std::string& python,
                                       const std::vector<std::string>& arguments);

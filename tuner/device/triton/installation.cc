@@ -21,6 +21,7 @@ namespace tune::triton {
 
 using python::AddLoaders;
 using python::Candidates;
+using python::PythonScript;
 using python::RealPath;
 using python::RunPython;
 using python::TextIn;
@@ -42,8 +43,8 @@ bool IsRecent(const std::string& version) {
 
 // What one Python has; a sentence where it has no Triton to use.
 absl::StatusOr<Installation> Ask(const std::string& python) {
-  ASSIGN_OR_RETURN(const std::string output,
-                   RunPython(python, {"-E", "-B", "-c", std::string(embedded::triton_probe)}));
+  const std::string script = PythonScript(std::string(embedded::triton_probe));
+  ASSIGN_OR_RETURN(const std::string output, RunPython(python, {"-E", "-B", "-c", script}));
   const nlohmann::json about = nlohmann::json::parse(output, nullptr, /*allow_exceptions=*/false);
   if (!about.is_object()) {
     return absl::FailedPreconditionError(absl::StrCat(python, " does not run"));
