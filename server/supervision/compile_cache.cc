@@ -153,13 +153,14 @@ void AppendCall(std::string& text, const HostCall& call) {
                                       static_cast<int>(fill.kind), fill.low, fill.high, fill.rows,
                                       fill.columns));
     AppendField(text, fill.key);
+    AppendField(text, absl::StrJoin(fill.lengths, " "));
   }
   for (const ScalarPlan& scalar : call.scalars) {
     AppendField(text, scalar.name);
     AppendField(text, ToText(scalar.value));
   }
   for (const BufferFile& file : call.files) {
-    AppendField(text, file.buffer);
+    AppendField(text, absl::StrCat(file.buffer, " ", ToText(file.dtype), " ", file.expected));
     AppendField(text, file.elements);
   }
 }

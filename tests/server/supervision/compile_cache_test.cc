@@ -69,6 +69,20 @@ TEST(CompileKeyTest, EverythingThatMattersChangesIt) {
   EXPECT_TRUE(keys.contains(CompileKey(plan, "g++ 12")));
 }
 
+TEST(CompileKeyTest, AReferenceIsOfItsInputs) {
+  CompilePlan plan = {.language = Language::kNumpy, .target = "cpu", .entries = {"right"}};
+  plan.call.buffers = {{.name = "x"}};
+  std::vector<CompilePlan> plans(6, plan);
+  plans[1].call.seed = 8;
+  plans[2].call.buffers[0].fill.high = 2;
+  plans[3].call.buffers[0].fill.lengths = {3, 4};
+  plans[4].call.buffers[0].fill.lengths = {34};
+  plans[5].call.files = {{.buffer = "x", .elements = "abcd"}};
+  std::set<std::string> keys;
+  for (const CompilePlan& each : plans) keys.insert(CompileKey(each, "NumPy 2"));
+  EXPECT_EQ(keys.size(), plans.size());
+}
+
 TEST(CompileCacheTest, GivesBackWhatWasPut) {
   TempDir dir;
   auto cache = CompileCache::Open(dir.path()).value();
