@@ -209,16 +209,25 @@ absl::StatusOr<KernelRow> SqliteStore::GetKernel(const std::string& hash) {
   }
 }
 
-absl::StatusOr<uint64_t> SqliteStore::KernelBytesOf(const std::string& owner) {
-  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  Statement sum = reader->Prepare(
-      "SELECT coalesce(sum(length(CAST(spec_text AS BLOB)) + "
-      "(SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM kernel_file "
-      "WHERE kernel_hash = hash)), 0) "
-      "FROM kernel WHERE hash IN (SELECT kernel_hash FROM sweep JOIN job ON job.id = sweep.job_id "
-      "WHERE job.owner = ?)");
-  ASSIGN_OR_RETURN(const bool has_row, sum.Bind(owner).Step());
-  return has_row ? static_cast<uint64_t>(sum.FirstInteger()) : 0;
+absl::Status SqliteStore::KeepKernel(const std::string& owner, const KernelRow& kernel,
+                                     uint64_t bytes_max) {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
+    RETURN_IF_ERROR(InsertKernel(connection, kernel));
+    Statement note = connection.Prepare(
+        "INSERT INTO kernel_owner (owner, kernel_hash) VALUES (?, ?) ON CONFLICT DO NOTHING");
+    RETURN_IF_ERROR(note.Bind(owner, kernel.hash).Run());
+    if (connection.changed_rows() == 0) return absl::OkStatus();  // kept before
+    Statement sum = connection.Prepare(
+        "SELECT coalesce(sum(length(CAST(spec_text AS BLOB)) + "
+        "(SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM kernel_file "
+        "WHERE kernel_file.kernel_hash = hash)), 0) "
+        "FROM kernel_owner JOIN kernel ON hash = kernel_owner.kernel_hash WHERE owner = ?");
+    RETURN_IF_ERROR(sum.Bind(owner).Step().status());
+    const auto bytes = static_cast<uint64_t>(sum.FirstInteger());
+    if (bytes <= bytes_max) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat(bytes, " bytes; at most ", bytes_max));  // nothing is noted
+  });
 }
 
 absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {

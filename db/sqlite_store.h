@@ -29,7 +29,8 @@ class SqliteStore : public Store, public LargeStore {
 
   absl::Status PutKernel(const KernelRow& kernel) override;
   absl::StatusOr<KernelRow> GetKernel(const std::string& hash) override;
-  absl::StatusOr<uint64_t> KernelBytesOf(const std::string& owner) override;
+  absl::Status KeepKernel(const std::string& owner, const KernelRow& kernel,
+                          uint64_t bytes_max) override;
 
   absl::StatusOr<int64_t> AddJob(const JobRow& job) override;
   absl::Status UpdateJob(const JobRow& job) override;

@@ -191,8 +191,10 @@ class Store {
   // Kernels are immutable; the same hash again is not an error.
   virtual absl::Status PutKernel(const KernelRow& kernel) = 0;
   virtual absl::StatusOr<KernelRow> GetKernel(const std::string& hash) = 0;
-  // Of the specs and sources of the kernels that a principal's sweeps are of, each counted once.
-  virtual absl::StatusOr<uint64_t> KernelBytesOf(const std::string& owner) = 0;
+  // Keeps a kernel for a principal, for whom each is counted once. RESOURCE_EXHAUSTED, and nothing
+  // is kept: the specs and sources of his kernels would have more bytes than that.
+  virtual absl::Status KeepKernel(const std::string& owner, const KernelRow& kernel,
+                                  uint64_t bytes_max) = 0;
 
   // Adds a job and returns its id.
   virtual absl::StatusOr<int64_t> AddJob(const JobRow& job) = 0;

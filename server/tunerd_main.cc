@@ -155,7 +155,7 @@ void AddClients(CLI::App& app, tune::server::ServerOptions& options,
            100'000'000u,
            "That a submitter's jobs may have a device within 24 hours, all together; 0: any time");
   AddBytes(app, "--kernel-bytes-per-principal", options.clients.kernel_bytes_per_principal,
-           1 << 20, int64_t{1} << 40, "Of the sources that a submitter's sweeps keep");
+           1 << 20, int64_t{1} << 40, "Of the sources that a submitter's work keeps");
   app.add_flag("--anonymous-readers", options.clients.anonymous_readers,
                "TCP clients with neither certificate nor token may look up and list")
       ->group(kGroup);

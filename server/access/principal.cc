@@ -54,6 +54,7 @@ absl::Status CheckPrincipalName(absl::string_view name) {
 
 std::string NameSpaceOf(const Principal& principal) {
   if (principal.role == db::Role::kOperator) return "";
+  if (principal.name.empty()) return "%";
   std::string name_space;
   for (const char c : principal.name) {
     if (IsPlain(c) || c == ':') {

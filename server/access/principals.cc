@@ -81,9 +81,23 @@ Principals::Principals(ClientRules rules, const UnixPeers& peers, Tokens& tokens
       submit_group_(NumberOf(rules_.submit_group)),
       self_{.name = UserName(geteuid()), .role = db::Role::kOperator} {}
 
+absl::Status Principals::CheckName(const Principal& principal) const {
+  const bool is_host = principal.name == self_.name || principal.name == UserName(0);
+  if (principal.role == db::Role::kOperator || !is_host) return absl::OkStatus();
+  return WithReason(
+      absl::UnauthenticatedError(
+          absl::StrCat("'", principal.name, "' is the host's own: a certificate or token of that ",
+                       "name is an operator's; take another name")),
+      v1::ERROR_REASON_NOT_KNOWN);
+}
+
 absl::StatusOr<Principal> Principals::Find(const grpc::CallbackServerContext& context) const {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  if (auth != nullptr && IsTls(*auth)) return OfTls(context, *auth);
+  if (auth != nullptr && IsTls(*auth)) {
+    ASSIGN_OR_RETURN(Principal principal, OfTls(context, *auth));
+    RETURN_IF_ERROR(CheckName(principal));
+    return principal;
+  }
   const std::string peer = context.peer();
   if (const std::optional<UnixPeer> user = peers_.Find(peer)) return OfUser(*user);
   // In process gRPC names no peer.
@@ -147,9 +161,10 @@ bool Principals::IsOperator(const std::string& name) const {
     return found != rules_.certificates.end() && found->second == db::Role::kOperator;
   };
   if (name == self_.name || name == UserName(0) || rule(name) || rule(kAnyCertificate)) return true;
+  const int64_t now = absl::ToUnixMillis(absl::Now());
   const std::vector<db::TokenRow> tokens = tokens_.List();
   return std::any_of(tokens.begin(), tokens.end(), [&](const db::TokenRow& token) {
-    return token.name == name && token.role == db::Role::kOperator && token.revoked_unix_ms == 0;
+    return token.name == name && token.role == db::Role::kOperator && IsLive(token, now);
   });
 }
 
@@ -162,18 +177,14 @@ absl::Duration Principals::DeviceTimeMaxOf(const std::string& name) const {
   return seconds == 0 || IsOperator(name) ? absl::InfiniteDuration() : absl::Seconds(seconds);
 }
 
-absl::Status Principals::CheckKernelBytes(const Principal& principal, const db::KernelRow& kernel,
-                                          db::Store& store) const {
-  if (principal.role == db::Role::kOperator || store.GetKernel(kernel.hash).ok()) {
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(uint64_t bytes, store.KernelBytesOf(principal.name));
-  bytes += kernel.spec_text.size();
-  for (const auto& [name, text] : kernel.files) bytes += text.size();
-  const auto most = static_cast<uint64_t>(rules_.kernel_bytes_per_principal);
-  if (bytes <= most) return absl::OkStatus();
+absl::Status Principals::KeepKernel(const Principal& principal, const db::KernelRow& kernel,
+                                    db::Store& store) const {
+  if (principal.role == db::Role::kOperator) return absl::OkStatus();
+  const absl::Status kept = store.KeepKernel(
+      principal.name, kernel, static_cast<uint64_t>(rules_.kernel_bytes_per_principal));
+  if (!absl::IsResourceExhausted(kept)) return kept;
   return absl::ResourceExhaustedError(absl::StrCat(
-      "the sources of ", principal.name, "'s kernels would have ", bytes, " bytes; at most ", most,
+      "the sources of ", principal.name, "'s kernels would have ", kept.message(),
       ": an operator may start tunerd with a larger --kernel-bytes-per-principal"));
 }
 

@@ -28,10 +28,14 @@ class Principals {
 
   // UNAUTHENTICATED: no certificate or token, or one that is not taken.
   absl::StatusOr<Principal> Find(const grpc::CallbackServerContext& context) const;
-  // The same, of a call that was checked; nobody where that has just changed.
+  // The same, of a call that was checked; nobody, who has a name space of his own, where that has
+  // just changed.
   Principal Of(const grpc::CallbackServerContext& context) const {
-    return Find(context).value_or(Principal{});
+    return Find(context).value_or(Principal{.name = "(nobody)"});
   }
+  // UNAUTHENTICATED: a name that has all rights at this host's socket, root's or the daemon's, is
+  // no name for less.
+  absl::Status CheckName(const Principal& principal) const;
   // PERMISSION_DENIED: the role of whoever calls does not reach. `path` names the call.
   absl::Status Check(const grpc::CallbackServerContext& context, absl::string_view path) const;
 
@@ -40,9 +44,10 @@ class Principals {
   size_t JobsMaxOf(const std::string& name) const;
   // For how long its jobs may have a device within a day.
   absl::Duration DeviceTimeMaxOf(const std::string& name) const;
-  // RESOURCE_EXHAUSTED: with this kernel a submitter's sweeps keep more sources than they may.
-  absl::Status CheckKernelBytes(const Principal& principal, const db::KernelRow& kernel,
-                                db::Store& store) const;
+  // Before a kernel is worked on. RESOURCE_EXHAUSTED: with it a submitter would keep more sources
+  // than he may.
+  absl::Status KeepKernel(const Principal& principal, const db::KernelRow& kernel,
+                          db::Store& store) const;
 
  private:
   // By whatever way it may come.

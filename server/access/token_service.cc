@@ -19,8 +19,11 @@ grpc::ServerUnaryReactor* TokenService::CreateToken(grpc::CallbackServerContext*
                                                     v1::CreateTokenResponse* response) {
   const std::string creator = principals_.Of(*context).name;
   return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+    const auto role = static_cast<db::Role>(request->role());
+    const absl::Status free = principals_.CheckName({.name = request->name(), .role = role});
+    if (!free.ok()) return absl::InvalidArgumentError(free.message());
     ASSIGN_OR_RETURN(const NewToken made,
-                     tokens_.Create(request->name(), static_cast<db::Role>(request->role()),
+                     tokens_.Create(request->name(), role,
                                     absl::Seconds(request->seconds_valid()), creator));
     spdlog::info("{} made token {} for {}, {}", creator, made.row.id, made.row.name,
                  ToText(made.row.role));

@@ -36,11 +36,22 @@ absl::StatusOr<std::string> MakeSecret() {
   return absl::StrCat(kPrefix, absl::BytesToHexString(bytes));
 }
 
+size_t LiveCount(const std::vector<db::TokenRow>& rows) {
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  return static_cast<size_t>(std::count_if(
+      rows.begin(), rows.end(), [&](const db::TokenRow& row) { return IsLive(row, now); }));
+}
+
 bool Same(absl::string_view a, absl::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace
+
+bool IsLive(const db::TokenRow& token, int64_t now_unix_ms) {
+  return token.revoked_unix_ms == 0 &&
+         (token.expires_unix_ms == 0 || token.expires_unix_ms > now_unix_ms);
+}
 
 absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(
     db::Store& store, std::function<void(std::function<void()>)> later) {
@@ -88,14 +99,15 @@ absl::StatusOr<NewToken> Tokens::Create(const std::string& name, db::Role role,
   }
   std::lock_guard change(change_mutex_);
   for (const db::TokenRow& row : List()) {
-    if (row.name == name && row.role != role && row.revoked_unix_ms == 0) {
+    if (row.name == name && row.role != role && IsLive(row, absl::ToUnixMillis(absl::Now()))) {
       return absl::AlreadyExistsError(
           absl::StrCat(name, " has a token as ", ToText(row.role), " already; `tunectl token ",
                        "revoke ", name, "` first, or take another name"));
     }
   }
-  if (List().size() >= kTokensMax) {
-    return absl::ResourceExhaustedError(absl::StrCat("there are ", kTokensMax, " tokens already"));
+  if (LiveCount(List()) >= kTokensMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", kTokensMax, " tokens already; revoke some"));
   }
   NewToken made;
   ASSIGN_OR_RETURN(made.secret, MakeSecret());

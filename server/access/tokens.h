@@ -23,6 +23,9 @@ struct NewToken {
   std::string secret;  // "tune_" and 64 hex digits: 256 random bits
 };
 
+// Neither revoked nor expired.
+bool IsLive(const db::TokenRow& token, int64_t now_unix_ms);
+
 // Thread-safe. Calls that ask who somebody is touch no store.
 class Tokens {
  public:

@@ -38,12 +38,18 @@ grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
   const absl::Time deadline = DeadlineOf(*context, kCheckCap);
   StartJobCall<Reactor>(
       jobs_, reactor,
-      [=, this, owner = jobs_.principals.Of(*context).name, wanted = *request](
+      [=, this, principal = jobs_.principals.Of(*context), wanted = *request](
           const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         ASSIGN_OR_RETURN(ComparisonPlan plan,
                          CheckComparison(wanted, tools_, deadline, cancelled));
+        for (const std::vector<ComparedWorkload>& problem : plan.problems) {
+          for (const ComparedWorkload& one : problem) {
+            RETURN_IF_ERROR(
+                jobs_.principals.KeepKernel(principal, ToRow(one.workload.named), store_));
+          }
+        }
         const db::JobRow row{
-            .kind = db::JobKind::kComparison, .owner = owner, .subject = plan.Subject()};
+            .kind = db::JobKind::kComparison, .owner = principal.name, .subject = plan.Subject()};
         const std::vector<std::string> devices = plan.device_ids;
         ASSIGN_OR_RETURN(
             std::shared_ptr<Job> job,

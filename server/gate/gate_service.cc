@@ -94,6 +94,7 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
             const Cancelled& cancelled) -> absl::StatusOr<Followed<GateReactor>> {
           ASSIGN_OR_RETURN(GatePlan plan,
                            CheckGate(request, store_, devices_, deadline, cancelled));
+          RETURN_IF_ERROR(KeepKernels(principal, plan));
           plan.run.job.owner = principal.name;
           plan.name_space = NameSpaceOf(principal);
           return Submit(std::move(plan));
@@ -103,6 +104,15 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
   *self = reactor;
   reactor->Read();
   return reactor.get();
+}
+
+absl::Status GateService::KeepKernels(const Principal& principal, const GatePlan& plan) {
+  for (const GateSubject& subject : plan.subjects) {
+    RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, ToRow(subject.head.named), store_));
+    if (!subject.base) continue;
+    RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, ToRow(subject.base->named), store_));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Followed<GateReactor>> GateService::Submit(GatePlan plan) {

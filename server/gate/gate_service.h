@@ -43,6 +43,7 @@ class GateService : public v1::GateService::CallbackService {
                                        v1::GetHistoryResponse* response) override;
 
  private:
+  absl::Status KeepKernels(const Principal& principal, const GatePlan& plan);
   absl::StatusOr<Followed<GateReactor>> Submit(GatePlan plan);
 
   db::Store& store_;

@@ -33,13 +33,14 @@ grpc::ServerWriteReactor<v1::ProfileEvent>* ProfileService::RunProfile(
   const auto profile = std::make_shared<ProfileJob>(tools_, *request, NameSpaceOf(principal));
   StartJobCall<Reactor>(
       jobs_, reactor,
-      [=, this, owner = principal.name](
-          const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
+      [=, this](const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         RETURN_IF_ERROR(profile->Check(deadline, cancelled));
         const Workload& workload = profile->workload();
+        RETURN_IF_ERROR(
+            jobs_.principals.KeepKernel(principal, ToRow(workload.named), tools_.store));
         ASSIGN_OR_RETURN(std::shared_ptr<Job> job,
                          jobs_.scheduler.Submit({.kind = db::JobKind::kProfile,
-                                                 .owner = owner,
+                                                 .owner = principal.name,
                                                  .subject = workload.Subject()},
                                                 workload.device.ids, profile));
         return Followed<Reactor>{job, StepsAndResults(job, &v1::ProfileEvent::mutable_profile)};

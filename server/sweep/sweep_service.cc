@@ -33,7 +33,7 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
     ASSIGN_OR_RETURN(Submission submission,
                      CheckSubmission(*request, catalogue_, devices_, solver_, deadline, cancelled));
     SetOwner(principal, *request, submission.sweep);
-    RETURN_IF_ERROR(tools_.principals.CheckKernelBytes(principal, submission.kernel, store_));
+    RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, submission.kernel, store_));
     ASSIGN_OR_RETURN(SweepView view, sweeps_.Submit(submission));
     *response = ToProto(view);
     for (const std::string& warning : submission.warnings) response->add_warnings(Utf8(warning));

@@ -95,7 +95,8 @@ TEST_F(NameSpacesTest, AStoreOfBeforeHasOneSpace) {
     // As version 11 was.
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
     const absl::Status undone = connection->Execute(
-        "DROP VIEW current_record; DROP TABLE token; ALTER TABLE sweep DROP COLUMN name_space; "
+        "DROP VIEW current_record; DROP TABLE token; DROP TABLE kernel_owner; "
+        "ALTER TABLE sweep DROP COLUMN name_space; "
         "ALTER TABLE profile DROP COLUMN kernel_name; "
         "CREATE VIEW current_record AS SELECT record.* FROM record; PRAGMA user_version = 11;");
     ASSERT_TRUE(undone.ok()) << undone;
@@ -116,15 +117,19 @@ TEST_F(NameSpacesTest, ProfilesAreFoundByTheWholeName) {
 }
 
 TEST_F(NameSpacesTest, SourcesOfAPrincipalAreCountedOnce) {
-  EXPECT_EQ(store_->KernelBytesOf("alice").value(), 0u);
-  Sweep("alice", "alice");
-  const KernelRow kernel = MakeKernelRow("k1");
+  const KernelRow kernel = MakeKernelRow("brought");
   size_t bytes = kernel.spec_text.size();
   for (const auto& [name, text] : kernel.files) bytes += text.size();
-  EXPECT_EQ(store_->KernelBytesOf("alice").value(), bytes) << "bytes, not characters";
-  Sweep("alice", "alice");
-  EXPECT_EQ(store_->KernelBytesOf("alice").value(), bytes);
-  EXPECT_EQ(store_->KernelBytesOf("bob").value(), 0u);
+  EXPECT_TRUE(absl::IsResourceExhausted(store_->KeepKernel("alice", kernel, bytes - 1)))
+      << "bytes, not characters";
+  EXPECT_FALSE(store_->GetKernel("brought").ok()) << "what is not kept takes no room";
+  EXPECT_TRUE(store_->KeepKernel("alice", kernel, bytes).ok());
+  EXPECT_TRUE(store_->KeepKernel("alice", kernel, bytes).ok()) << "kept before";
+  const KernelRow other = MakeKernelRow("other");
+  EXPECT_TRUE(absl::IsResourceExhausted(store_->KeepKernel("alice", other, bytes)));
+  EXPECT_TRUE(store_->KeepKernel("bob", kernel, bytes).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(store_->KeepKernel("bob", other, bytes)))
+      << "that somebody else has it, too, makes no room";
 }
 
 }  // namespace

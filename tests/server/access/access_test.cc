@@ -94,6 +94,7 @@ TEST(PrincipalTest, NameSpacesAreOneEach) {
   EXPECT_EQ(space("a/b"), "a%2fb");
   EXPECT_NE(space("a b"), space("a%20b"));
   EXPECT_EQ(NameSpaceOf({.name = "root", .role = db::Role::kOperator}), "");
+  EXPECT_NE(NameSpaceOf({}), "") << "nobody has no part in what all share";
   EXPECT_EQ(NameIn("", "attention"), "attention");
   EXPECT_EQ(NameIn("alice", "attention"), "alice/attention");
 }

@@ -154,6 +154,11 @@ TEST_F(ClientsTest, AnOperatorMakesTokensAndEndsThemAtOnce) {
   EXPECT_EQ(Call(*operator_->tokens, &v1::TokenService::Stub::CreateToken, other_role, &refused)
                 .error_code(),
             StatusCode::ALREADY_EXISTS);
+  other_role.set_name("root");
+  other_role.set_role(v1::PRINCIPAL_ROLE_SUBMITTER);
+  EXPECT_EQ(Call(*operator_->tokens, &v1::TokenService::Stub::CreateToken, other_role, &refused)
+                .error_code(),
+            StatusCode::INVALID_ARGUMENT);
 
   Start(Options());
   const Client again = WithToken(made.secret());
