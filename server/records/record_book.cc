@@ -208,7 +208,10 @@ void RecordBook::KeepIfWorthwhile() {
     return;
   const auto queued = keeper_.Run([this] {
     const absl::Status kept = Keep([this] { return keeper_.stopping(); });
-    if (kept.ok()) keeping_ = false;  // else not again in this process
+    if (kept.ok()) {  // else not again in this process
+      keeping_ = false;
+      KeepIfWorthwhile();  // what was published meanwhile
+    }
 #ifdef __GLIBC__
     malloc_trim(0);  // the records that were in memory, and are in the file now
 #endif
@@ -257,7 +260,7 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
   std::shared_ptr<const ShapeGrids> grids = before.known.grids->With(
-      std::make_shared<const db::RecordRow>(record), policy, ReadSweeps());
+      std::make_shared<const db::RecordRow>(record), PoliciesOf(*kernels), ReadSweeps());
   std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -113,6 +114,12 @@ std::string FamilyKey(const LookupQuery& query, const Place& place) {
   return FamilyKey(query.kernel_name, query.kernel_hash, query.target, query.problem, place);
 }
 
+std::map<std::string, const KernelPolicy*> ByKernel(const std::vector<KernelPolicy>& policies) {
+  std::map<std::string, const KernelPolicy*> by_kernel;
+  for (const KernelPolicy& policy : policies) by_kernel[policy.kernel_name] = &policy;
+  return by_kernel;
+}
+
 }  // namespace
 
 void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& policy,
@@ -132,11 +139,54 @@ void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& poli
   grid = MakeGrid(records, policy, read);
 }
 
+// Nobody asks what a source that has changed since was tuned to.
+void ShapeGrids::DropOlderSources(const KernelPolicy& policy) {
+  std::erase_if(families_, [&](const auto& family) {
+    const DeviceGrid& grid = *family.second.begin()->second;
+    return grid.kernel_name == policy.kernel_name && grid.kernel_hash != policy.kernel_hash;
+  });
+}
+
+size_t ShapeGrids::RecordCount() const {
+  size_t count = 0;
+  for (const auto& [key, family] : families_) {
+    for (const auto& [device, grid] : family) count += grid->records.size();
+  }
+  return count;
+}
+
+void ShapeGrids::DropOldest(const Policies& policies, const ReadSweep& read) {
+  const auto is_older = [](const auto& a, const auto& b) { return a->id < b->id; };
+  const auto id_of = [&](const auto& grid) {
+    return (*std::min_element(grid->records.begin(), grid->records.end(), is_older))->id;
+  };
+  std::pair<std::string, std::string> place;
+  int64_t oldest = std::numeric_limits<int64_t>::max();
+  for (const auto& [key, family] : families_) {
+    for (const auto& [device, grid] : family) {
+      if (id_of(grid) >= oldest) continue;
+      oldest = id_of(grid);
+      place = {key, device};
+    }
+  }
+  Family& family = families_[place.first];
+  std::shared_ptr<const DeviceGrid>& grid = family[place.second];
+  std::vector<LookupIndex::Record> rest = grid->records;
+  std::erase_if(rest, [&](const auto& record) { return record->id == oldest; });
+  std::sort(rest.begin(), rest.end(), [](const auto& a, const auto& b) { return a->id > b->id; });
+  const auto policy = policies.find(grid->kernel_name);
+  if (!rest.empty() && policy != policies.end()) {
+    grid = MakeGrid(rest, *policy->second, read);
+    return;
+  }
+  family.erase(place.second);
+  if (family.empty()) families_.erase(place.first);
+}
+
 std::shared_ptr<const ShapeGrids> ShapeGrids::Build(
     const std::vector<LookupIndex::Record>& records, const std::vector<KernelPolicy>& policies,
     const ReadSweep& read) {
-  std::map<std::string, const KernelPolicy*> by_kernel;
-  for (const KernelPolicy& policy : policies) by_kernel[policy.kernel_name] = &policy;
+  Policies by_kernel = ByKernel(policies);
   std::map<std::pair<std::string, std::string>, std::vector<LookupIndex::Record>> members;
   size_t count = 0;
   for (const LookupIndex::Record& record : records) {
@@ -158,10 +208,15 @@ std::shared_ptr<const ShapeGrids> ShapeGrids::Build(
 }
 
 std::shared_ptr<const ShapeGrids> ShapeGrids::With(const LookupIndex::Record& record,
-                                                   const KernelPolicy& policy,
+                                                   const std::vector<KernelPolicy>& policies,
                                                    const ReadSweep& read) const {
   auto grids = std::make_shared<ShapeGrids>(*this);
-  grids->Add(record, policy, read);
+  const Policies by_kernel = ByKernel(policies);
+  const auto policy = by_kernel.find(record->kernel_name);
+  if (policy == by_kernel.end()) return grids;
+  grids->DropOlderSources(*policy->second);
+  grids->Add(record, *policy->second, read);
+  while (grids->RecordCount() > kGridRecordsMax) grids->DropOldest(by_kernel, read);
   return grids;
 }
 

@@ -45,9 +45,11 @@ class ShapeGrids {
   static std::shared_ptr<const ShapeGrids> Build(const std::vector<LookupIndex::Record>& records,
                                                  const std::vector<KernelPolicy>& policies,
                                                  const ReadSweep& read);
-  // The same and a newer record. Shares all grids but the record's.
+  // The same and a newer record, as Build makes it of them all: without what older sources of the
+  // kernel had, and the oldest records beyond kGridRecordsMax. Shares the grids that stay the same.
   std::shared_ptr<const ShapeGrids> With(const LookupIndex::Record& record,
-                                         const KernelPolicy& policy, const ReadSweep& read) const;
+                                         const std::vector<KernelPolicy>& policies,
+                                         const ReadSweep& read) const;
 
   // Those that may speak for a problem. They last as long as this. REQUIRES: the query has a kernel
   // hash.
@@ -60,6 +62,11 @@ class ShapeGrids {
   // All but the device, then the device.
   using Family = std::map<std::string, std::shared_ptr<const DeviceGrid>>;
 
+  using Policies = std::map<std::string, const KernelPolicy*>;  // by kernel
+
+  void DropOlderSources(const KernelPolicy& policy);
+  size_t RecordCount() const;
+  void DropOldest(const Policies& policies, const ReadSweep& read);
   void Add(const LookupIndex::Record& record, const KernelPolicy& policy, const ReadSweep& read);
 
   std::map<std::string, Family> families_;
