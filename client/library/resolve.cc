@@ -74,7 +74,6 @@ void TakeRecord(const Snapshot& snapshot, const db::RecordRow& record, Answer& a
   answer.published_unix_ms = record.published_unix_ms;
   answer.confidence = evidence.confidence;
   answer.evidence = evidence.digest;
-  answer.artifact = record.artifact;
 }
 
 void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& place,
@@ -98,6 +97,10 @@ void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& pl
   if (found.record != nullptr) {
     TakeRecord(snapshot, *found.record, answer);
     answer.config = *found.config;
+    // What was compiled for another problem, or from another config, is of no use.
+    const bool is_its_own = found.record->trial.config == answer.config &&
+                            found.record->key.problem == problem;
+    if (is_its_own) answer.artifact = found.record->artifact;
     return;
   }
   ConfigRules::Safe safe = rules.SafeConfig();

@@ -358,7 +358,7 @@ class Snapshot::Reader {
 
   void See(const db::RecordRow& record) {
     Seen& seen = snapshot_.devices_[record.key.device_name];
-    if (record.id > seen.newest) seen = {record.key.target, record.id};
+    if (seen.target.empty() || record.id > seen.newest) seen = {record.key.target, record.id};
   }
 
   void Finish() {
