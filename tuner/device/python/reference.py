@@ -90,13 +90,17 @@ def by_name(result, wanted, entry):
     return dict(zip(names, results))
 
 
+def without_ones(shape):
+    return [size for size in shape if size != 1]
+
+
 def elements_of(value, buffer, wide, entry, numpy):
     name = buffer["name"]
     try:
         array = numpy.asarray(value)
     except ValueError as error:
         raise Refused(f"'{entry}': '{name}' is no array: {error}") from error
-    if array.size != buffer["count"]:
+    if array.size != buffer["count"] or array.ndim > 1 and without_ones(array.shape) != without_ones(buffer["shape"]):
         raise Refused(f"'{entry}': '{name}' has the shape {array.shape}, not {tuple(buffer['shape'])}")
     floating = buffer["dtype"] in ("f64", "f32", "f16", "bf16")
     if array.dtype.kind not in ("fiub" if floating else "iub"):

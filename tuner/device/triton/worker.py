@@ -62,19 +62,24 @@ class StandIn(types.ModuleType):
 
 
 class StandInFinder:
-    """Finds what nobody else does, or what is below `root`: `fla.ops.utils.op` is the source's own op.py,
-    if it has one, else a stand-in."""
+    """Finds what is neither Python's nor `LIBRARIES`' nor a file of the source: `fla.ops.utils.op` is the
+    source's own op.py, if it has one, else a stand-in."""
 
-    def __init__(self, folder, root=None):
-        self.folder, self.root = folder, root
+    LIBRARIES = {"triton", "numpy"}
+
+    def __init__(self, folder):
+        self.folder = folder
 
     def find_spec(self, name, path=None, target=None):
         top, last = name.partition(".")[0], name.rpartition(".")[2]
-        wanted = top == self.root if self.root else name == top or isinstance(sys.modules.get(top), StandIn)
-        file = os.path.join(self.folder, last + ".py")
-        if wanted and name != top and os.path.exists(file):
-            return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[])
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if wanted else None
+        if top in sys.stdlib_module_names or top in self.LIBRARIES or os.path.exists(self.own(top)):
+            return None
+        if name != top and os.path.exists(self.own(last)):
+            return importlib.util.spec_from_file_location(name, self.own(last), submodule_search_locations=[])
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def own(self, module):
+        return os.path.join(self.folder, module + ".py")
 
     def create_module(self, spec):
         return StandIn(spec.name)
@@ -89,9 +94,8 @@ def place_of_caller():
 
 
 def stand_in_for_modules(folder):
-    """torch is never looked for: importing it takes seconds for each config, and its version is in no key."""
-    sys.meta_path.insert(0, StandInFinder(folder, "torch"))
-    sys.meta_path.append(StandInFinder(folder))
+    """Libraries are not looked for: what a kernel becomes would depend on versions that are in no key."""
+    sys.meta_path.insert(0, StandInFinder(folder))
 
 
 def stood_in_for():
@@ -201,16 +205,18 @@ def find_function(module, entry, source_name):
 
 
 def arguments_of(function, request, constants, where):
-    """Parameter: argument. By name; in order where a name is no parameter's and there are as many of both, since
-    two functions of one kernel may call different things alike."""
+    """Parameter: argument. By name; in order where a name is no parameter's, there are as many of both, and names
+    that both have are at their places, since two functions of one kernel may call different things alike."""
     arguments = {each["name"]: each for each in request["arguments"]}
     names = [each.name for each in function.params]
     strange = [name for name in arguments if name not in names]
     if not strange:
         return arguments
     open_names = [each.name for each in function.params if not each.is_constexpr and each.name not in constants]
-    if len(open_names) == len(request["arguments"]):
-        return dict(zip(open_names, request["arguments"]))
+    in_order = dict(zip(open_names, request["arguments"]))
+    at_places = all(name not in arguments or argument["name"] == name for name, argument in in_order.items())
+    if len(open_names) == len(arguments) and at_places:
+        return in_order
     raise Refused(f"{where}: '{request['entry']}' has no parameter '{strange[0]}', which is an arg of the spec; "
                   f"it has {', '.join(names)}")
 

@@ -238,6 +238,9 @@ TEST_F(TritonCompilerTest, ArgsAreTakenInOrderWhereANameIsNoParameter) {
   const Artifact artifact = Whole(plan);
   ASSERT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
   EXPECT_EQ(artifact.entries[0].parameters->at(1).name, "to");
+  plan.arguments = {{"y", "*fp32", 16}, {"from", "*fp32", 16}, {"n", "i32", 16}};
+  EXPECT_THAT(Front(plan).log, HasSubstr("'scale' has no parameter 'from'"))
+      << "y has a place, which is another";
 }
 
 TEST_F(TritonCompilerTest, PlacesAndNamesOfFilesDoNotMatter) {
@@ -332,6 +335,9 @@ class Scale(torch.autograd.Function):
 
   ExpectFailure(absl::StrCat("import torch\nif torch.cuda.is_available():\n    pass\n", kSource),
                 "scale.py:2: what 'torch.cuda.is_available' is decides here");
+  // One that this Python has: its version is in no key.
+  ExpectFailure(absl::StrCat("import pip\nif pip.main:\n    pass\n", kSource),
+                "scale.py:2: what 'pip.main' is decides here");
 }
 
 TEST_F(TritonCompilerTest, AFunctionGetsWhatItsLauncherWouldGiveIt) {
