@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -291,6 +292,22 @@ TEST_F(SweepServiceTest, TheSameSweepAgainContinuesAndAFreshOneDoesNot) {
     EXPECT_TRUE(reader->Finish().ok());
     EXPECT_EQ(from_first, expected) << sweep;
   }
+}
+
+TEST_F(SweepServiceTest, ASweepThatSawLittleIsHeldAgainstTheRecord) {
+  v1::SubmitSweepRequest request = MakeRequest(700);
+  request.mutable_budget()->set_seconds(40);
+  const v1::Sweep whole = AwaitEnd(*stubs_->sweeps, Submit(request).id());
+  ASSERT_TRUE(whole.has_result()) << whole.message();
+  const Config best = FromProto(whole.result().best().config());
+  request.set_strategy("random");
+  request.mutable_budget()->set_trials(1);
+  const v1::Sweep little = AwaitEnd(*stubs_->sweeps, Submit(request).id());
+  ASSERT_TRUE(little.has_result()) << little.message();
+  const std::vector<v1::Trial> trials = Trials(little.id());
+  EXPECT_TRUE(std::any_of(trials.begin(), trials.end(), [&](const v1::Trial& trial) {
+    return trial.purpose() == v1::TRIAL_PURPOSE_CONFIRM && FromProto(trial.config()) == best;
+  }));
 }
 
 TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {
