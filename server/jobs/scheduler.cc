@@ -334,11 +334,15 @@ JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
   JobContext context(job, device_id, care_.quiet);
   JobWork::End end;
   const absl::Time begin = absl::Now();
+  const absl::Duration left = DeviceTimeLeft(job.owner());
   {
-    const TimeLimit limit(job, std::min(job.work().time_max(), DeviceTimeLeft(job.owner())));
+    const TimeLimit limit(job, std::min(job.work().time_max(), left));
     end = job.work().Run(context);
   }
-  device_time_.Add(job.owner(), begin, absl::Now());
+  absl::Time over = absl::Now();
+  // Clocks differ by a little: what was stopped for its quota has used it up.
+  if (job.control.overdue && left < job.work().time_max()) over = std::max(over, begin + left);
+  device_time_.Add(job.owner(), begin, over);
   if (care_.after) care_.after(device_id);
   return end;
 }
