@@ -40,7 +40,7 @@ def spread_record(draw, number):
     record["kernel"] = "spread"
     record["hard"] |= {"dims": dims, "cache_mode": draw.choice(("cold", "warm")),
                        "kernel_hash": draw.choice((kit.KERNEL["hash"], "cd" * 32))}
-    return record
+    return record | {"artifact": f"sha256:{number:064x}"}
 
 
 def spread_grid(draw):
@@ -114,7 +114,7 @@ class ParityTest(kit.PackageTest):
 
     def test_drawn_snapshots(self):
         draw = random.Random(SEED)
-        matches, bases = set(), set()
+        matches, bases, artifacts = set(), set(), set()
         for count in (0, 1, 5, 5, 40, 40, 40, 40, 40, 400, 400):
             client, theirs = self.both(spread_snapshot(draw, count))
             for _ in range(80):
@@ -125,8 +125,10 @@ class ParityTest(kit.PackageTest):
                                            dtype=draw.choice((None, "bf16", "f32")), **dims)
                 matches.add(answer.match)
                 bases.add(answer.expectation[0])
+                artifacts.add((answer.match == "exact", answer.artifact != ""))
         self.assertEqual(matches, {"exact", "bucketed", "nearest", "other_device", "default"})
         self.assertLessEqual({"nothing", "measured", "neighbours"}, bases)
+        self.assertLessEqual({(True, True), (True, False), (False, False)}, artifacts)
 
     def test_another_devices_sweeps(self):
         draw = random.Random(SEED)
