@@ -4,32 +4,19 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 
+#include "tests/server/as_somebody.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
 namespace {
 
 namespace fs = std::filesystem;
-
-// As a user whom modes of folders bind: what it returns.
-int AsSomebody(const std::function<int()>& act) {
-  const pid_t child = fork();
-  if (child == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(100);
-    _exit(act());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 101;
-}
 
 class ScratchTest : public testing::Test {
  protected:
