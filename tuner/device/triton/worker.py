@@ -62,17 +62,16 @@ class StandIn(types.ModuleType):
 
 
 class StandInFinder:
-    """Finds what is neither Python's nor `LIBRARIES`' nor a file of the source: `fla.ops.utils.op` is the
+    """Finds what is neither Python's nor of the `libraries` nor a file of the source: `fla.ops.utils.op` is the
     source's own op.py, if it has one, else a stand-in."""
 
-    LIBRARIES = {"triton", "numpy"}
-
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, libraries):
+        self.folder, self.libraries = folder, libraries
 
     def find_spec(self, name, path=None, target=None):
         top, last = name.partition(".")[0], name.rpartition(".")[2]
-        if top in sys.stdlib_module_names or top in self.LIBRARIES or os.path.exists(self.own(top)):
+        known = top in sys.stdlib_module_names or top in self.libraries or os.path.exists(self.own(top))
+        if known or name != top and not isinstance(sys.modules.get(top), StandIn):
             return None
         if name != top and os.path.exists(self.own(last)):
             return importlib.util.spec_from_file_location(name, self.own(last), submodule_search_locations=[])
@@ -95,7 +94,8 @@ def place_of_caller():
 
 def stand_in_for_modules(folder):
     """Libraries are not looked for: what a kernel becomes would depend on versions that are in no key."""
-    sys.meta_path.insert(0, StandInFinder(folder))
+    sys.meta_path.insert(0, StandInFinder(folder, {"triton", "numpy"}))
+    sys.meta_path.append(StandInFinder(folder, {"triton"}))  # where this Python has no numpy
 
 
 def stood_in_for():

@@ -335,6 +335,9 @@ class Scale(torch.autograd.Function):
 
   ExpectFailure(absl::StrCat("import torch\nif torch.cuda.is_available():\n    pass\n", kSource),
                 "scale.py:2: what 'torch.cuda.is_available' is decides here");
+  // Whether this Python has it or not.
+  const Artifact counted = Front(Plan(absl::StrCat("import numpy as np\nPI = np.pi\n", kSource)));
+  EXPECT_EQ(counted.outcome, Outcome::kOk) << counted.log;
   // One that this Python has: its version is in no key.
   ExpectFailure(absl::StrCat("import pip\nif pip.main:\n    pass\n", kSource),
                 "scale.py:2: what 'pip.main' is decides here");
