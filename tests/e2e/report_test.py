@@ -5,7 +5,7 @@ import os
 import unittest
 import xml.etree.ElementTree
 
-from tunectl_test import SAXPY, Tunectl
+from tunectl_kit import SAXPY, Tunectl
 
 
 class Reports(Tunectl):
