@@ -60,16 +60,21 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
     _library.define(name + _schema(signature))
 
     def run(*inputs: Any) -> Any:
-        with torch.no_grad():
-            results = kernel(*inputs, **dims)
+        results = kernel.without_gradient(inputs, dims)
         return results if signature.outputs else None
 
     def describe(*inputs: Any) -> Any:
         results = _shapes(torch, kernel, inputs, dims)
         return results[0] if len(results) == 1 else results if results else None
 
-    for key in ("CPU", "CUDA"):
-        _library.impl(name, run, key)
+    return _implement(torch, name, run, describe)
+
+
+def _implement(torch: Any, name: str, run: Callable[..., Any], describe: Callable[..., Any]) -> Any:
+    """The operator of a name that is defined. Autograd passes it by: its gradient is another function's."""
+    for device in ("CPU", "CUDA"):
+        _library.impl(name, run, device)
+        _library.impl(name, torch.library.fallthrough_kernel, f"Autograd{device}")
     torch.library.register_fake(f"tunectl::{name}", describe, lib=_library)
     return getattr(torch.ops.tunectl, name).default
 
@@ -95,10 +100,7 @@ def _define_backward(torch: Any, backward: Backward, signature: Signature,
                 for i, one in enumerate(all_of[:inputs])]
         return made[0] if inputs == 1 else tuple(made)
 
-    for key in ("CPU", "CUDA"):
-        _library.impl(name, run, key)
-    torch.library.register_fake(f"tunectl::{name}", describe, lib=_library)
-    op = getattr(torch.ops.tunectl, name).default
+    op = _implement(torch, name, run, describe)
 
     def gradient(given: Any, made: Any, gradients: Any) -> Any:
         found = op(*given, *made, *gradients)
