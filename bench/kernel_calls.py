@@ -124,7 +124,7 @@ def benched_ns(service, kernel, dims):
 
 def device_times(torch, tunectl, service, kernel, dims, rounds):
     modes = {name: dims[name] for name in ("causal",) if name in dims}
-    tuned = tunectl.kernel(kernel, **modes)
+    tuned = tunectl.kernel(kernel, fallback=None, **modes)
     op, inputs = tuned.op(), inputs_of(torch, kernel, dims)
     tuned(*inputs)
     pairs = [(profiled_ns(torch, lambda: op(*inputs)), benched_ns(service, kernel, dims)) for _ in range(rounds)]

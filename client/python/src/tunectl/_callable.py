@@ -7,6 +7,7 @@ to run the fallback.
 """
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import threading
@@ -28,6 +29,7 @@ _ALIGNMENT = 16
 _PLANS_MAX = 4096
 
 _UNSOUGHT = object()
+_facts = operator.attrgetter("shape", "dtype", "device")
 _UNALIGNED = "arrays that are not contiguous and aligned to 16 bytes"
 Gradient = Callable[[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], Sequence[Any]]
 
@@ -54,8 +56,11 @@ class _Launch:
         # The input that is like each output, if there is one: a new array like another is made in half the time.
         seen = [one[:2] for one in inputs]
         self._like = [seen.index(one) if one in seen else -1 for one in outputs]
+        self._only_like = self._like[0] if len(outputs) == 1 else -1
 
     def make_outputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        if self._only_like >= 0:
+            return (_arrays.empty_like(inputs[self._only_like]),)
         return tuple([_arrays.empty_like(inputs[like]) if like >= 0 else _arrays.empty(inputs[0], shape, dtype)
                       for like, (shape, dtype) in zip(self._like, self.outputs)])
 
@@ -160,8 +165,7 @@ class TunedKernel:
                  dims: Mapping[str, int]) -> Optional[_Launch]:
         """None: the fallback."""
         try:
-            return self._plans[(*dims.items(), len(outputs),
-                                *[(one.shape, one.dtype, one.device) for one in inputs + outputs])]
+            return self._plans[(*dims.items(), len(outputs), *map(_facts, inputs + outputs))]
         except (AttributeError, KeyError, TypeError):
             return self._plan(inputs, outputs, dims)
 
@@ -247,8 +251,7 @@ class TunedKernel:
         seen = [_arrays.describe(one) for one in inputs + outputs]
         native = all(hasattr(one, "data_ptr") for one in inputs + outputs)
         try:
-            key: Any = (*dims.items(), len(outputs),
-                        *[(one.shape, one.dtype, one.device) for one in inputs + outputs])
+            key: Any = (*dims.items(), len(outputs), *map(_facts, inputs + outputs))
             hash(key)
         except (AttributeError, TypeError):
             key = (*dims.items(), len(outputs), *[one[:3] for one in seen])

@@ -165,6 +165,7 @@ class CudaProgram:
             if size.value != wanted:
                 raise ArtifactError(f"symbol '{symbol['variable']}' has {size.value} bytes, not {wanted}")
             self._symbols.append((place.value, slot, wanted))
+        self._is_plain = not (self._layout.scratch_bytes or self._layout.tensor_maps or self._symbols)
 
     def _function(self, module: Any, step: Mapping[str, Any]) -> Any:
         function = ctypes.c_void_p()
@@ -202,14 +203,10 @@ class CudaProgram:
         except AttributeError:
             calls = self._make_calls()
         stream = self._stream_of(self._device) if self._stream_of is not None else _stream_beside(like)
-        if self._layout.scratch_bytes:
-            scratch, start = self._scratch(like)  # kept until all is launched
-            pointers = [*pointers, *(start + offset for offset in self._layout.scratch_offsets)]
-        self._pack(calls.memory, 0, *pointers)
-        if self._layout.tensor_maps:
-            self._put_tensor_maps(calls.slots, pointers)
-        if self._symbols:
-            self._fill_symbols(pointers, stream)
+        if self._is_plain:
+            self._pack(calls.memory, 0, *pointers)
+        else:
+            scratch, pointers = self._prepare(calls, pointers, stream, like)  # scratch is kept until all is launched
         for config, place, function, args, zero in calls.launches:
             for one in zero:
                 _launch_check(self._driver.cuMemsetD8Async(pointers[one.slot], 0, one.bytes, stream),
@@ -218,6 +215,20 @@ class CudaProgram:
             code = self._launch_kernel(place, function, args, None)
             if code:
                 _launch_check(code, "cuLaunchKernelEx")
+
+    def _prepare(self, calls: _Calls, pointers: Sequence[int], stream: int,
+                 like: Any) -> tuple[Any, Sequence[int]]:
+        """The arguments of a launch that takes more than the caller's buffers. Its scratch, and all pointers."""
+        scratch = None
+        if self._layout.scratch_bytes:
+            scratch, start = self._scratch(like)
+            pointers = [*pointers, *(start + offset for offset in self._layout.scratch_offsets)]
+        self._pack(calls.memory, 0, *pointers)
+        if self._layout.tensor_maps:
+            self._put_tensor_maps(calls.slots, pointers)
+        if self._symbols:
+            self._fill_symbols(pointers, stream)
+        return scratch, pointers
 
     def _scratch(self, like: Any) -> tuple[Any, int]:
         """Of the framework's allocator, which reuses it in the order of the stream."""
