@@ -123,7 +123,7 @@ def benched_ns(service, kernel, dims):
 
 
 def device_times(torch, tunectl, service, kernel, dims, rounds):
-    modes = {name: dims[name] for name in ("causal",) if name in dims}
+    modes = {"attention": {"causal": dims.get("causal")}, "rope": {"interleaved": 0, "backward": 0}}[kernel]
     tuned = tunectl.kernel(kernel, fallback=None, **modes)
     op, inputs = tuned.op(), inputs_of(torch, kernel, dims)
     tuned(*inputs)

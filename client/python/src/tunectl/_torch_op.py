@@ -85,7 +85,7 @@ def _watched(torch: Any) -> Callable[[Sequence[Any]], bool]:
     Torch's dispatcher costs as much as a launch, and a plain call on plain tensors has no need of it. Of a torch
     that does not tell, every call goes through it.
     """
-    is_compiling, profiler = torch.compiler.is_compiling, torch.autograd.profiler
+    is_compiling, profiler = torch.compiler.is_dynamo_compiling, torch.autograd.profiler
     plain = (torch.Tensor, torch.nn.Parameter)
     try:
         modes, tracing = torch._C._len_torch_dispatch_stack, torch._C._get_tracing_state
