@@ -16,8 +16,13 @@ namespace {
 using Json = nlohmann::json;
 
 void NewestFirst(std::vector<LookupIndex::Record>& records) {
-  std::stable_sort(records.begin(), records.end(),
-                   [](const auto& a, const auto& b) { return a->id > b->id; });
+  std::stable_sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+    if (a->id != b->id) return a->id > b->id;
+    if (a->published_unix_ms != b->published_unix_ms) {  // which came with the program
+      return a->published_unix_ms > b->published_unix_ms;
+    }
+    return a->kernel_name < b->kernel_name;
+  });
 }
 
 absl::StatusOr<Json> DirectoryOf(const RecordFile& file) {

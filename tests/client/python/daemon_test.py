@@ -248,7 +248,9 @@ class Files(DaemonTest):
             del self.environ["TUNE_ADDRESS"]
             self.tunectl("sweep", SAXPY, "--n", 4096, "--device", "cpu", "--budget", 2, **environ)
             listed = json.loads(self.tunectl("snapshot", "list", "--json", **environ).stdout)["snapshots"]
-            self.assertEqual([one["record_count"] for one in listed if one.get("newest")], [1])
+            records = json.loads(self.tunectl("record", "list", "--json", **environ).stdout)["records"]
+            self.assertEqual([one["record_count"] for one in listed if one.get("newest")], [len(records)])
+            self.assertIn("saxpy", {one["kernel_name"] for one in records})
             pinned = self.tunectl("snapshot", "pin", **environ).stdout.strip()
         os.environ.update(environ)
         del os.environ["TUNE_ADDRESS"]
