@@ -2,6 +2,7 @@
 """Daemons that are dead, silent, slow or no daemons, files that are damaged, and forks: a job goes on."""
 import contextlib
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -354,10 +355,18 @@ class Faults(kit.PackageTest):
             thread.join()
         self.assertEqual(len(set(map(id, clients))), 1)
 
+    def test_what_the_package_brings_has_the_records_that_ship(self):
+        """After a change of either: tools/renew_records --bundle."""
+        brought = json.loads((kit.PACKAGE / "tunectl/bundled/snapshot.json").read_text())
+        ships = [record for file in (kit.ROOT / "kernels/records").glob("*.json")
+                 for record in json.loads(file.read_text())["records"]]
+        self.assertEqual(sorted((one["kernel"], one["published_unix_ms"]) for one in brought["records"]),
+                         sorted((one["kernel_name"], one["published_unix_ms"]) for one in ships))
+
     def test_what_the_package_bundles_is_the_last_resort(self):
         package = self.path / "package/tunectl"
         shutil.copytree(kit.PACKAGE / "tunectl", package)
-        (package / "bundled").mkdir()
+        (package / "bundled").mkdir(exist_ok=True)
         bundled = kit.snapshot_bytes([kit.record(1)])
         (package / "bundled/snapshot.json").write_bytes(bundled)
 
