@@ -178,6 +178,13 @@ absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
   return kept;
 }
 
+// Of an array whose elements have the size that the first one names: a caller's may be larger than
+// ours.
+const tune_question* QuestionAt(const tune_question* questions, size_t index) {
+  const char* const begin = reinterpret_cast<const char*>(questions);
+  return reinterpret_cast<const tune_question*>(begin + index * questions->size);
+}
+
 // For tune_free.
 char* Copy(absl::string_view data) {
   char* copy = static_cast<char*>(std::malloc(data.size() + 1));
@@ -285,6 +292,34 @@ tune_status tune_best(const tune_client* client, const tune_question* question,
 }
 
 void tune_answer_free(tune_answer* answer) { delete answer; }
+
+tune_status tune_best_batch(const tune_client* client, const tune_question* questions, size_t count,
+                            tune_answer** answers) {
+  return Guarded([&] {
+    if (count == 0) return TUNE_OK;
+    if (questions == nullptr || answers == nullptr || count > TUNE_BATCH_MAX) {
+      return Fail(TUNE_INVALID_ARGUMENT,
+                  absl::StrCat("a batch has an array of at most ", TUNE_BATCH_MAX,
+                               " questions, and places for as many answers"));
+    }
+    std::fill_n(answers, count, nullptr);
+    std::vector<std::unique_ptr<tune_answer>> made;
+    made.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      const tune_question* question = QuestionAt(questions, i);
+      auto found = question->size == questions->size
+                       ? Ask(client, question)
+                       : absl::InvalidArgumentError("it has another size than the first");
+      if (!found.ok()) {
+        return Fail(absl::Status(found.status().code(),
+                                 absl::StrCat("questions[", i, "]: ", found.status().message())));
+      }
+      made.push_back(std::make_unique<tune_answer>(tune_answer{*std::move(found)}));
+    }
+    for (size_t i = 0; i < count; ++i) answers[i] = made[i].release();
+    return TUNE_OK;
+  });
+}
 
 tune_status tune_explain(const tune_client* client, const tune_question* question, size_t most,
                          char** text) {

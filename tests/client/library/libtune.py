@@ -85,6 +85,7 @@ def _load():
     library.tune_client_number.argtypes, library.tune_client_number.restype = [_POINTER], ctypes.c_int64
     library.tune_open.argtypes = [_POINTER, _POINTER]
     library.tune_best.argtypes = [_POINTER, _POINTER, _POINTER]
+    library.tune_best_batch.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_explain.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_artifact.argtypes = [_POINTER, _TEXT, _POINTER, _POINTER]
     library.tune_program_open.argtypes = [_POINTER, _TEXT, _POINTER]
@@ -181,6 +182,19 @@ class Client:
             return Answer(handle)
         finally:
             LIBRARY.tune_answer_free(handle)
+
+    def best_many(self, questions):
+        asked = [{"dtype": None, "device": None, "require_exact": False, **one} for one in questions]
+        array = (Question * len(asked))(*[
+            self._question(*(one.pop(name) for name in ("kernel", "dtype", "device", "require_exact")), one)
+            for one in asked])
+        handles = (ctypes.c_void_p * len(asked))()
+        _check(LIBRARY.tune_best_batch(self._handle, array, len(asked), handles))
+        try:
+            return [Answer(handle) for handle in handles]
+        finally:
+            for handle in handles:
+                LIBRARY.tune_answer_free(handle)
 
     def explain(self, kernel, *, most=5, dtype=None, device=None, **dims):
         question = self._question(kernel, dtype, device, False, dims)

@@ -158,6 +158,30 @@ class ParityTest(kit.PackageTest):
             client.best("scale", device=kit.H200, n=5000, require_exact=True)
         self.assertEqual(caught.exception.status, libtune.NOT_FOUND)
 
+    def test_a_batch_is_what_each_question_gets(self):
+        client, theirs = self.both(kit.snapshot_bytes([kit.record(1), kit.record(2, n=9000, dtype="f32")]))
+        questions = [{"kernel": "scale", "device": kit.H200, "dtype": ("bf16", "f32")[n % 2], "n": n}
+                     for n in (4096, 5000, 9000, 9001, 4096)] + [{"kernel": "unheard", "n": 1}, {"kernel": "scale"}]
+        answers, wanted = client.best_many(questions), theirs.best_many(questions)
+        self.assertEqual(len(answers), len(questions))
+        for answer, one in zip(answers, wanted):
+            for field in FIELDS:
+                value = getattr(one, field)
+                self.assertEqual(getattr(answer, field), dict(value) if field == "dims" else value, field)
+            self.assertEqual(answer.config, dict(one))
+        self.assertEqual(client.best_many([]), [])
+
+    def test_a_batch_names_the_question_that_failed(self):
+        client, _ = self.both(kit.snapshot_bytes([kit.record(1)]))
+        good = {"kernel": "scale", "device": kit.H200, "n": 4096}
+        for bad, status, why in (({"m": 1}, libtune.INVALID_ARGUMENT, "kernel 'scale' has no dim 'm'"),
+                                 ({"n": 5000, "require_exact": True}, libtune.NOT_FOUND, "no exact record: nearest")):
+            with self.assertRaisesRegex(libtune.Failed, rf"^questions\[2\]: {why}") as caught:
+                client.best_many([good, good, {**good, **bad}, good, {**good, "m": 2}])
+            self.assertEqual(caught.exception.status, status)
+        with self.assertRaisesRegex(libtune.Failed, "at most 65536 questions"):
+            client.best_many([good] * 65537)
+
     def test_pinned_or_nothing(self):
         old = self.put(kit.snapshot_bytes([kit.record(1)]))
         self.put(kit.snapshot_bytes([kit.record(2)], number=8))

@@ -39,7 +39,7 @@ extern "C" {
 #endif
 
 /* Grows when a function or a field is added. What is there does not change. */
-#define TUNE_ABI_VERSION 1
+#define TUNE_ABI_VERSION 2
 /* Of the library that is loaded. */
 TUNE_API uint32_t tune_abi_version(void);
 
@@ -116,6 +116,14 @@ typedef struct tune_answer tune_answer;
 TUNE_API tune_status tune_best(const tune_client* client, const tune_question* question,
                                tune_answer** answer);
 TUNE_API void tune_answer_free(tune_answer* answer);
+
+/* Several questions at once: `answers` has room for `count`, at most TUNE_BATCH_MAX, and gets them
+ * in the order of the questions, each for tune_answer_free. `questions` is an array whose elements
+ * have one `size`. Where one question fails all do: no answer is given, the status is that of the
+ * first that failed, and tune_error() begins with its place: "questions[2]: ...". */
+#define TUNE_BATCH_MAX 65536
+TUNE_API tune_status tune_best_batch(const tune_client* client, const tune_question* questions,
+                                     size_t count, tune_answer** answers);
 
 /* Field by field, why the answer is the answer: of the `most` records that are most like the
  * question. For tune_free. */

@@ -130,6 +130,18 @@ class Client {
               const std::string& dtype = "", const std::string& device = "") const {
     return Best(Question{kernel, dims, dtype, device});
   }
+  // In the order of the questions. tune::Error names the one that failed: "questions[2]: ...".
+  std::vector<Answer> BestBatch(const std::vector<Question>& questions) const {
+    std::vector<Plain> plain(questions.begin(), questions.end());
+    std::vector<tune_question> array;
+    for (const Plain& one : plain) array.push_back(*one.get());
+    std::vector<tune_answer*> handles(questions.size());
+    Check(tune_best_batch(get(), array.data(), array.size(), handles.data()));
+    std::vector<Answer> answers;
+    answers.reserve(handles.size());
+    for (tune_answer* handle : handles) answers.emplace_back(handle);
+    return answers;
+  }
   std::string Explain(const Question& question, size_t most = 5) const {
     char* text = nullptr;
     Check(tune_explain(get(), Plain(question).get(), most, &text));
