@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look-up through libtune costs a job that has a snapshot: TUNE_SNAPSHOT names it.
-// bench/service.py runs it on a snapshot of a thousand records of the kernel `scale`.
+// What libtune costs a job that has a snapshot: TUNE_SNAPSHOT names it, by its digest where the
+// node's cache has it. bench/service.py runs it on a thousand records of the kernel `scale`.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -72,7 +72,7 @@ void BM_Batch(benchmark::State& state) {
 }
 BENCHMARK(BM_Batch)->Arg(100);
 
-// Until there is a client.
+// From the node's cache, until there is a client.
 void BM_Start(benchmark::State& state) {
   for (auto _ : state) tune_close(Open(state));
 }

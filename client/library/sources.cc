@@ -69,8 +69,8 @@ bool FolderIsOf(const std::string& address) {
 }
 
 absl::StatusOr<SnapshotPtr> Load(const std::string& path, const std::string& digest) {
-  ASSIGN_OR_RETURN(const std::string data, ReadRegularFile(path, kSnapshotBytesMax));
-  absl::StatusOr<SnapshotPtr> snapshot = Snapshot::Parse(data, digest);
+  ASSIGN_OR_RETURN(std::string data, ReadRegularFile(path, kSnapshotBytesMax));
+  absl::StatusOr<SnapshotPtr> snapshot = Snapshot::Parse(std::move(data), digest);
   if (snapshot.ok()) return snapshot;
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", snapshot.status().message()));
 }
@@ -103,9 +103,9 @@ class NodeCache {
         return absl::NotFoundError("the node's cache has nothing that is new");
       }
     }
-    ASSIGN_OR_RETURN(const std::string data,
+    ASSIGN_OR_RETURN(std::string data,
                      folder_.Read(FileName(digest, ".json"), kSnapshotBytesMax));
-    return Snapshot::Parse(data, digest);
+    return Snapshot::Parse(std::move(data), digest);
   }
 
   void Keep(const std::string& digest, const std::string& data, bool newest) const {

@@ -63,13 +63,17 @@ def with_grids(records, grids):
     return (text[:-1] + f', "grids": {json.dumps(grids)}' + "}\n").encode()
 
 
-def spread_snapshot(draw, count):
+def by_lines(records, grids):
+    return kit.daemon_bytes(records, grids, kernels=(SPREAD,))
+
+
+def spread_snapshot(draw, count, laid_out):
     """At most one record of each key, as a daemon writes them."""
     records = {}
     for number in range(1, count + 1):
         record = spread_record(draw, number)
         records[str(record["hard"])] = record
-    return with_grids([*records.values()], [spread_grid(draw) for _ in range(draw.choice((0, 3, count // 8)))])
+    return laid_out([*records.values()], [spread_grid(draw) for _ in range(draw.choice((0, 3, count // 8)))])
 
 
 class ParityTest(kit.PackageTest):
@@ -115,8 +119,8 @@ class ParityTest(kit.PackageTest):
     def test_drawn_snapshots(self):
         draw = random.Random(SEED)
         matches, bases, artifacts = set(), set(), set()
-        for count in (0, 1, 5, 5, 40, 40, 40, 40, 40, 400, 400):
-            client, theirs = self.both(spread_snapshot(draw, count))
+        for i, count in enumerate((0, 0, 1, 1, 5, 5, 40, 40, 40, 40, 40, 40, 400, 400)):
+            client, theirs = self.both(spread_snapshot(draw, count, (with_grids, by_lines)[i % 2]))
             for _ in range(80):
                 dims = {"a": draw.choice((3, 64, 90, 4096)), "b": draw.choice((0, 63, 64, 100)), "d": draw.choice((1, 7)),
                         "c": draw.choice((0, 1, 5))}
@@ -236,6 +240,46 @@ class ParityTest(kit.PackageTest):
         answer = client.best("scale", device=kit.H200)
         self.assertEqual((answer.match, answer.config), ("default", {}))
         self.assertIn("cannot be read here", answer.reason)
+
+    def test_lines_that_cannot_be_read_are_not_there(self):
+        """Of a file whose digest is right: a daemon of another version wrote it."""
+        other = {**kit.KERNEL, "name": "other"}
+        records = [kit.record(1), kit.record(2, n=64, dtype="f32"), {**kit.record(3, n=8192), "kernel": "other"}]
+        data = kit.daemon_bytes(records, [spread_grid(random.Random(SEED))], kernels=[kit.KERNEL, other])
+        first = b'{"id":1,"kernel":"scale",'
+        spoiled = {
+            "nothing": (b"", b""), "a record that is no JSON": (first, first + b'"x":,'),
+            "a record without a key": (b'"device":"NVIDIA H200","dtype":"bf16","dims":{"n":4096', b'"dims":{"n":4096'),
+            "a number that is text": (b'"published_unix_ms":1700000000001', b'"published_unix_ms":"1"'),
+            "a latency outside its interval": (b'"median":1500.0,"low":1490.0', b'"median":1500.0,"low":1501.0'),
+            "numbers that are none": (b'"dims":{"n":4096', b'"dims":{"n":04096'),
+            "an unfinished record": (b'"evidence":"sha256:' + b"0" * 64 + b'"},\n{"id":2', b'"evidence":"\n{"id":2'),
+            "fields in another order": (first, b'{"id":1,"kernel":"scale","later":[1,{}],'),
+            "escapes, and letters that are not ASCII": (b"570.1", rb"570\u002e1 \u00fc " + "ü".encode()),
+            "another exponent": (b'"median":1500.0', b'"median":15E+2'),
+            "a value twice": (b'"config":{"THREADS":128', b'"config":{"THREADS":64,"THREADS":128'),
+            "a kernel that is none": (b'{"name":"scale","hash":', b'{"name":"scale","hush":'),
+            "a kernel that is no JSON": (b'{"name":"scale","hash":', b'{"name":"scale",hash:'),
+            "a grid that is no JSON": (b'{"kernel":"spread",', b'{"kernel":"spread",,'),
+        }
+        for what, (before, after) in spoiled.items():
+            with self.subTest(what):
+                self.assertIn(before, data)
+                client, theirs = self.both(data.replace(before, after, 1))
+                self.assertEqual((client.source, client.digest, client.kernels), ("file", theirs.digest, theirs.kernels))
+                for kernel in ("scale", "other", "unheard"):
+                    for device in (kit.H200, None, "cuda:0"):
+                        for question in ({"n": 4096}, {"n": 64, "dtype": "f32"}):
+                            self.assert_alike(client, theirs, kernel, device=device, **question)
+
+    def test_a_file_that_is_laid_out_otherwise_is_read_whole(self):
+        data = kit.daemon_bytes([kit.record(1)], [spread_grid(random.Random(SEED))])
+        for what, (before, after) in {"no last line": (b"}\n", b"}"), "another member": (b"\n]}\n", b'\n],"x":1}\n'),
+                                      "two on a line": (b"},\n{", b"},{"), "spaces": (b'"grids":[', b'"grids": [')}.items():
+            with self.subTest(what):
+                place = data.rindex(before) if before in data else 0
+                client, theirs = self.both(data[:place] + after + data[place + len(before):] if place else data)
+                self.assertEqual(self.assert_alike(client, theirs, "scale", device=kit.H200, n=4096).match, "exact")
 
     def test_the_cache_is_shared_with_python(self):
         data = kit.snapshot_bytes([kit.record(1)])
