@@ -25,4 +25,13 @@ void AnswerTable::Keep(absl::string_view key, std::shared_ptr<const KeptAnswer> 
   answers_[key] = std::move(answer);
 }
 
+std::vector<std::shared_ptr<const KeptAnswer>> AnswerTable::All() const {
+  std::vector<std::shared_ptr<const KeptAnswer>> all;
+  const std::shared_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return all;
+  all.reserve(answers_.size());
+  for (const auto& [key, answer] : answers_) all.push_back(answer);
+  return all;
+}
+
 }  // namespace tune::library

@@ -15,6 +15,7 @@
 namespace tune::library {
 
 struct KeptAnswer {
+  Question question;
   Answer answer;
   std::vector<std::string> macros;  // the values of the config's params
 };
@@ -25,6 +26,8 @@ class AnswerTable {
   // Null: it is not there, or somebody writes. At worst an answer is worked out again.
   std::shared_ptr<const KeptAnswer> Find(absl::string_view key) const;
   void Keep(absl::string_view key, std::shared_ptr<const KeptAnswer> answer);
+  // What it has; empty: somebody writes.
+  std::vector<std::shared_ptr<const KeptAnswer>> All() const;
 
  private:
   mutable std::shared_mutex mutex_;  // is only ever tried

@@ -34,6 +34,13 @@ absl::Status FileError(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", std::strerror(errno)));
 }
 
+}  // namespace
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 bool WriteAll(int fd, absl::string_view data) {
   while (!data.empty()) {
     const ssize_t written = write(fd, data.data(), data.size());
@@ -41,13 +48,6 @@ bool WriteAll(int fd, absl::string_view data) {
     if (written > 0) data.remove_prefix(static_cast<size_t>(written));
   }
   return true;
-}
-
-}  // namespace
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t bytes_max) {

@@ -16,6 +16,7 @@ namespace tune::library {
 // Of an environment variable; empty where it is not set.
 std::string Variable(const char* name);
 
+bool WriteAll(int fd, absl::string_view data);
 // INVALID_ARGUMENT, with the path: no regular file of at most that many bytes.
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t bytes_max);
 

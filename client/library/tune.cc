@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -15,22 +16,21 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "client/library/answer_table.h"
 #include "client/library/job_client.h"
 #include "client/library/program.h"
+#include "tuner/status_macros.h"
 
 using tune::library::Answer;
-using tune::library::AnswerTable;
 using tune::library::JobClient;
 using tune::library::KeptAnswer;
 using tune::library::MatchName;
+using tune::library::Misses;
 using tune::library::OpenOptions;
 using tune::library::Program;
 using tune::library::Question;
 
 struct tune_client {
-  std::unique_ptr<JobClient> client;
-  mutable AnswerTable table;
+  std::shared_ptr<const JobClient> client;
 };
 
 struct tune_program {
@@ -44,10 +44,13 @@ struct tune_answer {
 namespace {
 
 constexpr double kDeadlineSecondsDefault = 0.25;
-constexpr double kDeadlineSecondsMax = 3600;
+constexpr int kSecondsMax = 3600;
+// Of a caller that was compiled before there were misses.
+constexpr size_t kOptionsBytesMin = offsetof(tune_options, record_misses);
 constexpr size_t kDimsMax = 1024;
 
 static_assert(TUNE_INVALID_ARGUMENT == static_cast<int>(absl::StatusCode::kInvalidArgument));
+static_assert(TUNE_DEADLINE_EXCEEDED == static_cast<int>(absl::StatusCode::kDeadlineExceeded));
 static_assert(TUNE_NOT_FOUND == static_cast<int>(absl::StatusCode::kNotFound));
 static_assert(TUNE_FAILED_PRECONDITION == static_cast<int>(absl::StatusCode::kFailedPrecondition));
 static_assert(TUNE_MATCH_EXACT == static_cast<int>(tune::server::Match::kExact));
@@ -84,6 +87,7 @@ tune_status Fail(tune_status status, absl::string_view why) noexcept {
 tune_status Fail(const absl::Status& status) noexcept {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kFailedPrecondition:
       return Fail(static_cast<tune_status>(status.code()), status.message());
@@ -107,6 +111,30 @@ tune_status Guarded(Body body) noexcept {
 }
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
+
+// Not negative. INVALID_ARGUMENT: more than an hour.
+absl::StatusOr<std::chrono::milliseconds> TimeOf(double seconds) {
+  if (!std::isfinite(seconds) || seconds > kSecondsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a deadline has at most ", kSecondsMax, " seconds"));
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(std::max(seconds, 0.0) * 1e3)));
+}
+
+absl::StatusOr<OpenOptions> WantedOf(const tune_options* options) {
+  tune_options plain = {};
+  if (options != nullptr) {
+    if (options->size < kOptionsBytesMin)
+      return absl::InvalidArgumentError("options have their size");
+    std::memcpy(&plain, options, std::min<size_t>(options->size, sizeof(plain)));
+  }
+  OpenOptions wanted{.address = TextOf(plain.address)};
+  if (plain.snapshot != nullptr) wanted.snapshot = plain.snapshot;
+  if (plain.record_misses != 0) wanted.record_misses = plain.record_misses > 0;
+  ASSIGN_OR_RETURN(wanted.timeout,
+                   TimeOf(plain.deadline == 0 ? kDeadlineSecondsDefault : plain.deadline));
+  return wanted;
+}
 
 absl::Status CheckPlain(const tune_client* client, const tune_question* plain) {
   if (client == nullptr) return absl::InvalidArgumentError("there is no client");
@@ -158,19 +186,10 @@ absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
   if (absl::Status status = CheckPlain(client, plain); !status.ok()) return status;
   const Key key = KeyOf(*plain);
   const absl::string_view bytes(key.data(), key.size());
-  std::shared_ptr<const KeptAnswer> kept = client->table.Find(bytes);
+  std::shared_ptr<const KeptAnswer> kept = client->client->Find(bytes);
   if (kept == nullptr) {
-    const absl::StatusOr<Question> question = QuestionOf(*plain);
-    if (!question.ok()) return question.status();
-    absl::StatusOr<Answer> answer = client->client->Best(*question);
-    if (!answer.ok()) return answer.status();
-    auto made = std::make_shared<KeptAnswer>();
-    for (const auto& [name, value] : answer->config.entries) {
-      made->macros.push_back(tune::ToMacro(value));
-    }
-    made->answer = *std::move(answer);
-    kept = std::move(made);
-    client->table.Keep(bytes, kept);
+    ASSIGN_OR_RETURN(const Question question, QuestionOf(*plain));
+    ASSIGN_OR_RETURN(kept, client->client->Best(bytes, question));
   }
   if (plain->require_exact != 0 && kept->answer.match != tune::server::Match::kExact) {
     return absl::NotFoundError(absl::StrCat("no exact record: ", kept->answer.reason));
@@ -234,23 +253,9 @@ tune_status tune_open(const tune_options* options, tune_client** client) {
   return Guarded([&] {
     if (client == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no place for a client");
     *client = nullptr;
-    if (options != nullptr && options->size < sizeof(tune_options)) {
-      return Fail(TUNE_INVALID_ARGUMENT, "options have their size");
-    }
-    OpenOptions wanted;
-    double seconds = 0;
-    if (options != nullptr) {
-      if (options->snapshot != nullptr) wanted.snapshot = options->snapshot;
-      wanted.address = TextOf(options->address);
-      seconds = options->deadline;
-    }
-    if (!std::isfinite(seconds) || seconds > kDeadlineSecondsMax) {
-      return Fail(TUNE_INVALID_ARGUMENT, "a deadline has at most 3600 seconds");
-    }
-    if (seconds == 0) seconds = kDeadlineSecondsDefault;
-    wanted.timeout =
-        std::chrono::milliseconds(seconds < 0 ? 0 : static_cast<int64_t>(std::ceil(seconds * 1e3)));
-    auto opened = JobClient::Open(wanted);
+    const absl::StatusOr<OpenOptions> wanted = WantedOf(options);
+    if (!wanted.ok()) return Fail(wanted.status());
+    auto opened = JobClient::Open(*wanted);
     if (!opened.ok()) return Fail(opened.status());
     *client = new tune_client{*std::move(opened)};
     return TUNE_OK;
@@ -330,10 +335,25 @@ tune_status tune_explain(const tune_client* client, const tune_question* questio
     if (!answer.ok()) return Fail(answer.status());
     const auto* snapshot = client->client->snapshot();
     const Answer& kept = (*answer)->answer;
-    *text = Copy(snapshot == nullptr ? kept.reason
-                                     : tune::library::Explain(*snapshot, kept, most));
+    *text = Copy(snapshot == nullptr ? kept.reason : tune::library::Explain(*snapshot, kept, most));
     return TUNE_OK;
   });
+}
+
+tune_status tune_misses_wait(const tune_client* client, double seconds) {
+  return Guarded([&] {
+    if (client == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no client");
+    const auto time = TimeOf(seconds);
+    if (!time.ok()) return Fail(time.status());
+    Misses* misses = client->client->misses();
+    if (misses == nullptr || misses->Wait(*time)) return TUNE_OK;
+    return Fail(TUNE_DEADLINE_EXCEEDED, "the daemon was not told of all misses in time");
+  });
+}
+
+const char* tune_misses_note(const tune_client* client, size_t index) {
+  const Misses* misses = client->client->misses();
+  return misses == nullptr ? nullptr : misses->Note(index);
 }
 
 tune_match tune_answer_match(const tune_answer* answer) {
@@ -398,9 +418,7 @@ void tune_answer_expectation(const tune_answer* answer, tune_expectation* expect
   *expectation = {static_cast<tune_basis>(from.basis), from.loss, from.loss_low, from.loss_high};
 }
 
-const char* tune_answer_snapshot(const tune_answer* answer) {
-  return Of(answer).snapshot.c_str();
-}
+const char* tune_answer_snapshot(const tune_answer* answer) { return Of(answer).snapshot.c_str(); }
 const char* tune_answer_source(const tune_answer* answer) { return Of(answer).source.c_str(); }
 
 tune_status tune_artifact(const tune_client* client, const char* digest, void** data,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library as others get it: installed, found by CMake and pkg-config, asked by the two examples."""
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +55,14 @@ class InstallTest(daemon_kit.DaemonTest):
         self.assertIn(f"snapshot {self.newest()} from daemon", said)
         binary = self.ask(self.cpp, "saxpy", "n=1000", TUNE_STATE_DIR=str(self.path / "none"))
         self.assertRegex(binary, r'(?s)exact: .* of a binary of \d+ bytes for cpu: grid \d+ 1 1, block')
+
+    def test_what_is_missed_becomes_one_job_however_many_ranks_miss_it(self):
+        ranks = [self.ask(self.c, "saxpy", "n=777", TUNE_RECORD_MISSES="1") for _ in range(2)]
+        sweeps = {re.search(r"told: saxpy n=777: sweep (\d+), (?:already )?queued", said)[1] for said in ranks}
+        jobs = json.loads(self.tunectl("job", "list", "--json").stdout)["jobs"]
+        (job,) = [job for job in jobs if job["subject"].startswith("saxpy n=777 ")]
+        self.assertEqual(({str(job["id"])}, job["priority"]), (sweeps, "JOB_PRIORITY_BACKGROUND"))
+        self.assertNotIn("told", self.ask(self.c, "saxpy", "n=778"))
 
     def test_a_mistake_is_told(self):
         for program in (self.c, self.cpp):

@@ -4,14 +4,15 @@ import ctypes
 import os
 import pathlib
 
-OK, INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 3, 5, 9
+OK, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, FAILED_PRECONDITION = 0, 3, 4, 5, 9
 MATCHES = {1: "exact", 2: "bucketed", 3: "nearest", 4: "other_device", 5: "default"}
 BASES = ("nothing", "measured", "neighbours", "sibling")
 _TEXT, _POINTER, _SIZE = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_uint32), ("snapshot", _TEXT), ("address", _TEXT), ("deadline", ctypes.c_double)]
+    _fields_ = [("size", ctypes.c_uint32), ("snapshot", _TEXT), ("address", _TEXT), ("deadline", ctypes.c_double),
+                ("record_misses", ctypes.c_int)]
 
 
 class Dim(ctypes.Structure):
@@ -85,6 +86,8 @@ def _load():
     library.tune_client_number.argtypes, library.tune_client_number.restype = [_POINTER], ctypes.c_int64
     library.tune_open.argtypes = [_POINTER, _POINTER]
     library.tune_best.argtypes = [_POINTER, _POINTER, _POINTER]
+    library.tune_misses_wait.argtypes = [_POINTER, ctypes.c_double]
+    library.tune_misses_note.argtypes, library.tune_misses_note.restype = [_POINTER, _SIZE], _TEXT
     library.tune_best_batch.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_explain.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_artifact.argtypes = [_POINTER, _TEXT, _POINTER, _POINTER]
@@ -149,8 +152,9 @@ class Answer:
 
 
 class Client:
-    def __init__(self, snapshot=None, address=None, deadline=0.0):
-        options = Options(ctypes.sizeof(Options), _encode(snapshot), _encode(address), deadline)
+    def __init__(self, snapshot=None, address=None, deadline=0.0, record_misses=None, options_size=None):
+        options = Options(options_size or ctypes.sizeof(Options), _encode(snapshot), _encode(address), deadline,
+                          {None: 0, True: 1, False: -1}[record_misses])
         self._handle = ctypes.c_void_p()
         _check(LIBRARY.tune_open(ctypes.byref(options), ctypes.byref(self._handle)))
         self.digest = LIBRARY.tune_client_digest(self._handle).decode()
@@ -165,8 +169,22 @@ class Client:
             texts.append(text.decode())
         return texts
 
-    def __del__(self):
+    def close(self):
         LIBRARY.tune_close(self._handle)
+        self._handle = ctypes.c_void_p()
+
+    def __del__(self):
+        self.close()
+
+    def wait_for_misses(self, seconds):
+        status = LIBRARY.tune_misses_wait(self._handle, seconds)
+        if status != DEADLINE_EXCEEDED:
+            _check(status)
+        return status == OK
+
+    @property
+    def miss_notes(self):
+        return self._all(LIBRARY.tune_misses_note)
 
     @staticmethod
     def _question(kernel, dtype, device, require_exact, dims):

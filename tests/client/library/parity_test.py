@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import stat
 import sys
 import threading
@@ -415,6 +416,122 @@ class ParityTest(kit.PackageTest):
                 client = libtune.Client(other, deadline=seconds)
                 self.assertEqual(client.source, "none")
                 self.assertIn(why, " ".join(client.notes))
+
+    def misses_program(self, text='echo "sweep 7, queued"'):
+        """Answers misses so; what it was told is in the files told.*, one a call."""
+        self.put(kit.snapshot_bytes([kit.record(1)]))
+        self.a_program(f'cat > "$(mktemp {self.path}/told.XXXXXX)"\n{text}')
+
+    def told(self):
+        return [json.loads(file.read_text())["questions"] for file in self.path.glob("told.*")]
+
+    def miss(self, client, n, match="nearest"):
+        self.assertEqual(client.best("scale", n=n, device=kit.H200).match, match)
+
+    def test_a_miss_is_told_once_a_process(self):
+        self.misses_program()
+        start = time.monotonic()
+        client, again = libtune.Client(record_misses=True), libtune.Client(record_misses=True)
+        for n in (4096, 577, 577):
+            self.miss(client, n, "exact" if n == 4096 else "nearest")
+        self.miss(again, 577)
+        client.best("unheard", n=1)
+        self.assertLess(time.monotonic() - start, 1.5, "nobody waits for it")
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertTrue(again.wait_for_misses(30))
+        self.assertEqual(self.told(), [[{"kernel_name": "scale", "dims": {"n": 577, "mode": 0}, "dtype": "bf16",
+                                         "device": kit.H200}]])
+        for one in (client, again):
+            self.assertEqual(one.miss_notes, ["scale n=577 mode=0: sweep 7, queued"])
+        self.miss(client, 578)
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertEqual(len(self.told()), 2)
+
+    def test_misses_are_told_where_the_job_says_so(self):
+        self.misses_program()
+        for variable, wanted, tells in (("", None, False), ("1", None, True), ("1", False, False), ("0", True, True)):
+            os.environ["TUNE_RECORD_MISSES"] = variable
+            client = libtune.Client(record_misses=wanted)
+            self.miss(client, 577)
+            self.assertTrue(client.wait_for_misses(30))
+            self.assertEqual(len(client.miss_notes), int(tells), (variable, wanted))
+        client = libtune.Client(record_misses=True, deadline=-1)
+        self.miss(client, 577)
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertEqual(client.miss_notes, [], "no daemon is asked")
+        os.environ["TUNE_RECORD_MISSES"] = "1"
+        self.miss(libtune.Client(options_size=libtune.Options.record_misses.offset), 577)
+        with self.assertRaisesRegex(libtune.Failed, "options have their size"):
+            libtune.Client(options_size=8)
+
+    def test_many_misses_are_told_in_batches(self):
+        self.misses_program('for i in $(seq 100); do echo "already queued"; done')
+        client = libtune.Client(record_misses=True)
+        threads = [threading.Thread(target=lambda first=first: [self.miss(client, n) for n in range(first, first + 100)])
+                   for first in (5000, 5050, 5100)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertTrue(client.wait_for_misses(30))
+        told = self.told()
+        self.assertEqual([len(batch) for batch in told], [100, 100])
+        self.assertEqual({one["dims"]["n"] for batch in told for one in batch}, {*range(5000, 5200)})
+        self.assertEqual(len(client.miss_notes), 200)
+
+    def test_whatever_goes_wrong_with_misses_is_a_note(self):
+        for program, why in (("echo it is on fire >&2; exit 1", "1 misses were not told: .*it is on fire"),
+                             ("echo a; echo b", "1 misses were not told: the answer has another count"),
+                             ("exec yes", "1 misses were not told: .*no answer in time")):
+            with self.subTest(program):
+                (self.path / "d.sock").unlink(missing_ok=True)
+                self.misses_program(program)
+                client = libtune.Client(record_misses=True)
+                self.miss(client, 577)
+                self.assertTrue(client.wait_for_misses(30))
+                self.assertRegex(client.miss_notes[0], why)
+                client.close()
+        os.environ["TUNE_FETCH"] = "/nonexistent"
+        client = libtune.Client(record_misses=True)
+        self.miss(client, 577)
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertRegex(client.miss_notes[0], "cannot start /nonexistent")
+
+    def test_closing_does_not_wait_for_a_daemon_that_hangs(self):
+        self.misses_program("exec sleep 60")
+        client = libtune.Client(record_misses=True)
+        self.miss(client, 577)
+        start = time.monotonic()
+        self.assertFalse(client.wait_for_misses(0.5))
+        client.close()
+        self.assertLess(time.monotonic() - start, 10)
+        client = libtune.Client(record_misses=True)
+        self.miss(client, 578)
+        start = time.monotonic()
+        client.close()  # while it collects
+        self.assertLess(time.monotonic() - start, 1.5)
+
+    def test_a_forked_child_tells_nothing(self):
+        self.misses_program()
+        client = libtune.Client(record_misses=True)
+        self.miss(client, 577)  # a thread collects
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            self.miss(client, 578)
+            fine = client.wait_for_misses(10) and client.miss_notes == []
+            client.close()
+            os._exit(0 if fine else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertEqual([one["dims"]["n"] for (one,) in self.told()], [577])
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            own = libtune.Client(record_misses=True)  # of the child itself
+            self.miss(own, 579)
+            os._exit(0 if own.wait_for_misses(10) and len(own.miss_notes) == 1 else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_threads_and_forks(self):
         client, theirs = self.both(kit.snapshot_bytes([kit.record(1)]))

@@ -14,13 +14,14 @@
  *   tune_close(client);
  *
  * A client is a snapshot: a set of records that never changes, named by the SHA-256 of its file. It
- * is found once, by tune_open; no later call waits for anybody but tune_artifact and
- * tune_program_open. Nothing fails because a daemon is away: the answer is then a default and says
- * so. docs/training-jobs.md of the project is the guide.
+ * is found once, by tune_open; no later call waits for anybody but tune_artifact, tune_program_open
+ * and tune_misses_wait. Nothing fails because a daemon is away: the answer is then a default and
+ * says so. docs/training-jobs.md of the project is the guide.
  *
- * Every function is thread-safe, takes no lock that another thread or a forked parent could hold,
- * and throws nothing. Texts are UTF-8, end with a zero, are never NULL unless that is said, and
- * live as long as the handle that they were got from. A handle that is NULL may be closed or freed.
+ * Every function is thread-safe and throws nothing. None waits for a lock that another thread holds
+ * while it waits itself, nor for one that was held when the process forked. Texts are UTF-8, end
+ * with a zero, are never NULL unless that is said, and live as long as the handle that they were
+ * got from. A handle that is NULL may be closed or freed.
  */
 #ifndef TUNE_TUNE_H_
 #define TUNE_TUNE_H_
@@ -47,6 +48,7 @@ TUNE_API uint32_t tune_abi_version(void);
 typedef enum tune_status {
   TUNE_OK = 0,
   TUNE_INVALID_ARGUMENT = 3,    /* a mistake of the caller: no such dim, a digest that is none */
+  TUNE_DEADLINE_EXCEEDED = 4,   /* what was waited for takes longer */
   TUNE_NOT_FOUND = 5,           /* no record of this very problem; no such artifact */
   TUNE_RESOURCE_EXHAUSTED = 8,  /* there is no memory */
   TUNE_FAILED_PRECONDITION = 9, /* several ranks, and no snapshot is named */
@@ -71,6 +73,9 @@ typedef struct tune_options {
   /* In seconds: how long the daemon has to answer, where it is asked at all. 0: 0.25. Negative: no
    * daemon is asked. */
   double deadline;
+  /* Is the daemon told what nobody has tuned (see "Misses")? 1: yes. -1: no. 0: where
+   * TUNE_RECORD_MISSES is 1. */
+  int record_misses;
 } tune_options;
 
 /* Finds a snapshot: a file, else the node's cache, else the daemon's, else the one beside the
@@ -129,6 +134,22 @@ TUNE_API tune_status tune_best_batch(const tune_client* client, const tune_quest
  * question. For tune_free. */
 TUNE_API tune_status tune_explain(const tune_client* client, const tune_question* question,
                                   size_t most, char** text);
+
+/* ---- Misses ---- */
+
+/* A client that records misses has the daemon tune in the background what it was asked for and
+ * nobody had tuned on the device. The question is answered at once with the best there is. A thread
+ * of the library's, which handles no signals, collects for two seconds and has tune-fetch tell, for
+ * 30 s at most. Each problem is told once by a process, 10000 at most, and tuned once by the
+ * daemon, however many ask. What is told is not told again where that fails. Only the process that
+ * opened the client tells; a forked child does not. */
+
+/* Has what is waiting told now, for the end of a short program, and waits at most that many
+ * seconds, an hour at most. TUNE_OK: there is nothing left. TUNE_DEADLINE_EXCEEDED. */
+TUNE_API tune_status tune_misses_wait(const tune_client* client, double seconds);
+/* What became of those that were told by this process to this daemon, a sentence each: "softmax
+ * rows=3 cols=5: sweep 12, queued". NULL beyond the last. */
+TUNE_API const char* tune_misses_note(const tune_client* client, size_t index);
 
 /* ---- An answer ---- */
 
@@ -197,7 +218,7 @@ typedef enum tune_basis {
 } tune_basis;
 typedef struct tune_expectation {
   tune_basis basis;
-  double loss; /* a share: 0.02 is 2 % slower */
+  double loss;     /* a share: 0.02 is 2 % slower */
   double loss_low; /* nine of ten lie between */
   double loss_high;
 } tune_expectation;

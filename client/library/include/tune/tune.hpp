@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -82,9 +83,10 @@ class Answer {
 };
 
 struct Options {
-  std::string snapshot;  // empty: TUNE_SNAPSHOT's
-  std::string address;   // empty: TUNE_ADDRESS's
-  double deadline = 0;   // in seconds; 0: 0.25; negative: no daemon is asked
+  std::string snapshot;                    // empty: TUNE_SNAPSHOT's
+  std::string address;                     // empty: TUNE_ADDRESS's
+  double deadline = 0;                     // in seconds; 0: 0.25; negative: no daemon is asked
+  std::optional<bool> record_misses = {};  // nothing: where TUNE_RECORD_MISSES is 1
 };
 
 struct Question {
@@ -110,6 +112,7 @@ class Client {
     plain.snapshot = options.snapshot.empty() ? nullptr : options.snapshot.c_str();
     plain.address = options.address.empty() ? nullptr : options.address.c_str();
     plain.deadline = options.deadline;
+    if (options.record_misses.has_value()) plain.record_misses = *options.record_misses ? 1 : -1;
     tune_client* client = nullptr;
     Check(tune_open(&plain, &client));
     return Client(client);
@@ -148,6 +151,13 @@ class Client {
     const std::unique_ptr<char, decltype(&tune_free)> owned(text, tune_free);
     return text;
   }
+  // False: the daemon was not told of all misses in so many seconds.
+  bool WaitForMisses(double seconds) const {
+    const tune_status status = tune_misses_wait(get(), seconds);
+    if (status != TUNE_DEADLINE_EXCEEDED) Check(status);
+    return status == TUNE_OK;
+  }
+  std::vector<std::string> miss_notes() const { return All(tune_misses_note); }
   // The file of an artifact: record().artifact names it.
   std::string Artifact(const std::string& digest) const {
     void* data = nullptr;
