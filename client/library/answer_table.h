@@ -4,15 +4,39 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "client/library/resolve.h"
 
 namespace tune::library {
+
+// The bytes of a question, as it was spelled.
+class QuestionKey {
+ public:
+  QuestionKey(absl::string_view kernel, absl::string_view dtype, absl::string_view device) {
+    for (const absl::string_view text : {kernel, dtype, device}) AddText(text);
+  }
+  void AddDim(absl::string_view name, int64_t value) {
+    AddText(name);
+    Add(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  absl::string_view bytes() const { return {bytes_.data(), bytes_.size()}; }
+
+ private:
+  void Add(const char* data, size_t size) { bytes_.insert(bytes_.end(), data, data + size); }
+  void AddText(absl::string_view text) {
+    Add(text.data(), text.size());
+    bytes_.push_back('\0');
+  }
+
+  absl::InlinedVector<char, 256> bytes_;
+};
 
 struct KeptAnswer {
   Question question;
@@ -23,15 +47,19 @@ struct KeptAnswer {
 // Thread-safe. A forked child goes on with it: no lock is waited for.
 class AnswerTable {
  public:
+  AnswerTable() : answers_(std::make_unique<Answers>()) {}
+  ~AnswerTable();
   // Null: it is not there, or somebody writes. At worst an answer is worked out again.
   std::shared_ptr<const KeptAnswer> Find(absl::string_view key) const;
   void Keep(absl::string_view key, std::shared_ptr<const KeptAnswer> answer);
-  // What it has; empty: somebody writes.
-  std::vector<std::shared_ptr<const KeptAnswer>> All() const;
+  // What it has; nothing: somebody writes.
+  std::optional<std::vector<std::shared_ptr<const KeptAnswer>>> All() const;
 
  private:
+  using Answers = absl::flat_hash_map<std::string, std::shared_ptr<const KeptAnswer>>;
+
   mutable std::shared_mutex mutex_;  // is only ever tried
-  absl::flat_hash_map<std::string, std::shared_ptr<const KeptAnswer>> answers_;
+  std::unique_ptr<Answers> answers_;
 };
 
 }  // namespace tune::library

@@ -14,6 +14,8 @@
 namespace tune::library {
 namespace {
 
+constexpr std::chrono::seconds kNewerTimeout(10);  // nobody waits for what is newer
+
 int WorldSize() {
   int size = 1;
   return absl::SimpleAtoi(Variable("WORLD_SIZE"), &size) ? size : 1;
@@ -39,6 +41,20 @@ absl::StatusOr<std::shared_ptr<const JobClient>> JobClient::Open(const OpenOptio
   std::shared_ptr<Misses> misses = tells ? Misses::Of(daemon.address) : nullptr;
   return std::shared_ptr<const JobClient>(
       new JobClient(FindSnapshot(wish, daemon), daemon, std::move(misses)));
+}
+
+std::shared_ptr<const JobClient> JobClient::NewerThan(const std::string& digest, int end_fd) const {
+  if (!digest.empty() && DigestInFolder(daemon_.address) == digest) return nullptr;
+  Daemon patient{.address = daemon_.address, .timeout = daemon_.timeout, .end_fd = end_fd};
+  if (patient.timeout.count() > 0) patient.timeout = kNewerTimeout;
+  Found newest = FindSnapshot(Wish{}, patient);
+  if (newest.snapshot == nullptr || newest.snapshot->digest() == digest) return nullptr;
+  return std::shared_ptr<const JobClient>(new JobClient(std::move(newest), daemon_, misses_));
+}
+
+const std::string& JobClient::digest() const {
+  static const std::string kNone;
+  return found_.snapshot == nullptr ? kNone : found_.snapshot->digest();
 }
 
 absl::StatusOr<std::shared_ptr<const KeptAnswer>> JobClient::Best(absl::string_view key,

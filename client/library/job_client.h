@@ -31,12 +31,22 @@ class JobClient {
   // and nothing is pinned.
   static absl::StatusOr<std::shared_ptr<const JobClient>> Open(const OpenOptions& options);
 
+  // A client of the newest snapshot, which tells misses where this one does. Waits some seconds for
+  // the daemon, where this one asks it at all. Null: that is `digest`, or nothing is found in time.
+  std::shared_ptr<const JobClient> NewerThan(const std::string& digest, int end_fd) const;
+
+  // Empty without a snapshot.
+  const std::string& digest() const;
   const Snapshot* snapshot() const { return found_.snapshot.get(); }  // null: there is none
   const std::string& source() const { return found_.source; }
   const std::vector<std::string>& notes() const { return found_.notes; }
 
   // What was asked before by the same bytes; null: it is to be worked out.
   std::shared_ptr<const KeptAnswer> Find(absl::string_view key) const { return table_.Find(key); }
+  // What was asked so far, each once; nothing: another thread is asking.
+  std::optional<std::vector<std::shared_ptr<const KeptAnswer>>> Asked() const {
+    return table_.All();
+  }
   // Works it out, keeps it by its key, and has a miss told. INVALID_ARGUMENT: a mistake of the
   // caller.
   absl::StatusOr<std::shared_ptr<const KeptAnswer>> Best(absl::string_view key,

@@ -75,14 +75,18 @@ absl::StatusOr<SnapshotPtr> Load(const std::string& path, const std::string& dig
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", snapshot.status().message()));
 }
 
+// The digest of the newest that the host's daemon wrote.
+absl::StatusOr<std::string> LatestIn(const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadRegularFile(Under(folder, "latest"), kDigestFileBytesMax));
+  const absl::string_view digest = absl::StripAsciiWhitespace(text);
+  if (IsDigest(digest)) return std::string(digest);
+  return absl::InvalidArgumentError(absl::StrCat(folder, "/latest names no snapshot"));
+}
+
 absl::StatusOr<SnapshotPtr> FromFolder(const std::string& folder, std::string digest) {
   if (digest.empty()) {
-    ASSIGN_OR_RETURN(const std::string text,
-                     ReadRegularFile(Under(folder, "latest"), kDigestFileBytesMax));
-    digest = std::string(absl::StripAsciiWhitespace(text));
-    if (!IsDigest(digest)) {
-      return absl::InvalidArgumentError(absl::StrCat(folder, "/latest names no snapshot"));
-    }
+    ASSIGN_OR_RETURN(digest, LatestIn(folder));
   }
   return Load(absl::StrCat(folder, "/", FileName(digest, ".json")), digest);
 }
@@ -103,8 +107,7 @@ class NodeCache {
         return absl::NotFoundError("the node's cache has nothing that is new");
       }
     }
-    ASSIGN_OR_RETURN(std::string data,
-                     folder_.Read(FileName(digest, ".json"), kSnapshotBytesMax));
+    ASSIGN_OR_RETURN(std::string data, folder_.Read(FileName(digest, ".json"), kSnapshotBytesMax));
     return Snapshot::Parse(std::move(data), digest);
   }
 
@@ -126,7 +129,8 @@ absl::StatusOr<SnapshotPtr> FromDaemon(const Wish& wish, const Daemon& daemon,
                           .digest = wish.digest,
                           .address = daemon.address,
                           .deadline = std::chrono::steady_clock::now() + daemon.timeout,
-                          .bytes_max = kSnapshotBytesMax}));
+                          .bytes_max = kSnapshotBytesMax,
+                          .end_fd = daemon.end_fd}));
   ASSIGN_OR_RETURN(SnapshotPtr snapshot, Snapshot::Parse(data, wish.digest));
   cache.Keep(snapshot->digest(), data, wish.digest.empty());
   return snapshot;
@@ -185,6 +189,12 @@ absl::StatusOr<Wish> Wish::Parse(const std::string& text) {
         absl::StrCat("'", text, "' is no digest: sha256: and 64 hex digits in lower case"));
   }
   return Wish{.path = text};
+}
+
+std::string DigestInFolder(const std::string& address) {
+  const std::string folder = SnapshotFolder();
+  if (folder.empty() || !FolderIsOf(address)) return "";
+  return LatestIn(folder).value_or("");
 }
 
 Found FindSnapshot(const Wish& wish, const Daemon& daemon) {

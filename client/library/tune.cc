@@ -13,11 +13,11 @@
 #include <new>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/library/job_client.h"
 #include "client/library/program.h"
+#include "client/library/watch.h"
 #include "tuner/status_macros.h"
 
 using tune::library::Answer;
@@ -28,6 +28,8 @@ using tune::library::Misses;
 using tune::library::OpenOptions;
 using tune::library::Program;
 using tune::library::Question;
+using tune::library::QuestionKey;
+using tune::library::Watch;
 
 struct tune_client {
   std::shared_ptr<const JobClient> client;
@@ -41,8 +43,16 @@ struct tune_answer {
   std::shared_ptr<const KeptAnswer> kept;
 };
 
+struct tune_watch {
+  std::shared_ptr<Watch> watch;
+  Watch::Found polled;
+};
+
 namespace {
 
+constexpr double kWatchSecondsDefault = 30;
+constexpr double kWatchSecondsMin = 0.1;
+constexpr double kWatchSecondsMax = 86400;
 constexpr double kDeadlineSecondsDefault = 0.25;
 constexpr int kSecondsMax = 3600;
 // Of a caller that was compiled before there were misses.
@@ -52,6 +62,7 @@ constexpr size_t kDimsMax = 1024;
 static_assert(TUNE_INVALID_ARGUMENT == static_cast<int>(absl::StatusCode::kInvalidArgument));
 static_assert(TUNE_DEADLINE_EXCEEDED == static_cast<int>(absl::StatusCode::kDeadlineExceeded));
 static_assert(TUNE_NOT_FOUND == static_cast<int>(absl::StatusCode::kNotFound));
+static_assert(TUNE_RESOURCE_EXHAUSTED == static_cast<int>(absl::StatusCode::kResourceExhausted));
 static_assert(TUNE_FAILED_PRECONDITION == static_cast<int>(absl::StatusCode::kFailedPrecondition));
 static_assert(TUNE_MATCH_EXACT == static_cast<int>(tune::server::Match::kExact));
 static_assert(TUNE_MATCH_DEFAULT == static_cast<int>(tune::server::Match::kNone));
@@ -89,6 +100,7 @@ tune_status Fail(const absl::Status& status) noexcept {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kFailedPrecondition:
       return Fail(static_cast<tune_status>(status.code()), status.message());
     default:
@@ -151,21 +163,13 @@ absl::Status CheckPlain(const tune_client* client, const tune_question* plain) {
   return absl::OkStatus();
 }
 
-// As it was spelled; REQUIRES: CheckPlain.
-using Key = absl::InlinedVector<char, 256>;
-Key KeyOf(const tune_question& plain) {
-  Key key;
-  const auto add = [&](const void* data, size_t bytes) {
-    const char* const begin = static_cast<const char*>(data);
-    key.insert(key.end(), begin, begin + bytes);
+// REQUIRES: CheckPlain.
+QuestionKey KeyOf(const tune_question& plain) {
+  const auto view = [](const char* text) {
+    return text == nullptr ? absl::string_view() : absl::string_view(text);
   };
-  for (const char* text : {plain.kernel, plain.dtype, plain.device}) {
-    add(text == nullptr ? "" : text, text == nullptr ? 1 : std::strlen(text) + 1);
-  }
-  for (size_t i = 0; i < plain.dim_count; ++i) {
-    add(plain.dims[i].name, std::strlen(plain.dims[i].name) + 1);
-    add(&plain.dims[i].value, sizeof(plain.dims[i].value));
-  }
+  QuestionKey key(plain.kernel, view(plain.dtype), view(plain.device));
+  for (size_t i = 0; i < plain.dim_count; ++i) key.AddDim(plain.dims[i].name, plain.dims[i].value);
   return key;
 }
 
@@ -184,12 +188,11 @@ absl::StatusOr<Question> QuestionOf(const tune_question& plain) {
 absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
                                                       const tune_question* plain) {
   if (absl::Status status = CheckPlain(client, plain); !status.ok()) return status;
-  const Key key = KeyOf(*plain);
-  const absl::string_view bytes(key.data(), key.size());
-  std::shared_ptr<const KeptAnswer> kept = client->client->Find(bytes);
+  const QuestionKey key = KeyOf(*plain);
+  std::shared_ptr<const KeptAnswer> kept = client->client->Find(key.bytes());
   if (kept == nullptr) {
     ASSIGN_OR_RETURN(const Question question, QuestionOf(*plain));
-    ASSIGN_OR_RETURN(kept, client->client->Best(bytes, question));
+    ASSIGN_OR_RETURN(kept, client->client->Best(key.bytes(), question));
   }
   if (plain->require_exact != 0 && kept->answer.match != tune::server::Match::kExact) {
     return absl::NotFoundError(absl::StrCat("no exact record: ", kept->answer.reason));
@@ -354,6 +357,76 @@ tune_status tune_misses_wait(const tune_client* client, double seconds) {
 const char* tune_misses_note(const tune_client* client, size_t index) {
   const Misses* misses = client->client->misses();
   return misses == nullptr ? nullptr : misses->Note(index);
+}
+
+tune_status tune_watch_open(const tune_client* client, double every, tune_watch** watch) {
+  return Guarded([&] {
+    if (client == nullptr || watch == nullptr) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a client, and a place for the watch");
+    }
+    *watch = nullptr;
+    const double seconds = every == 0 ? kWatchSecondsDefault : every;
+    if (!(seconds >= kWatchSecondsMin && seconds <= kWatchSecondsMax)) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a watch looks every 0.1 to 86400 seconds");
+    }
+    auto opened =
+        Watch::Open(client->client, std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+    if (!opened.ok()) return Fail(opened.status());
+    *watch = new tune_watch{*std::move(opened), {}};
+    return TUNE_OK;
+  });
+}
+
+void tune_watch_close(tune_watch* watch) { delete watch; }
+
+size_t tune_watch_poll(tune_watch* watch) {
+  Guarded([&] {
+    watch->polled = watch->watch->Newest();
+    return TUNE_OK;
+  });
+  return watch->polled.better.size();
+}
+
+tune_status tune_watch_look(tune_watch* watch, size_t* count) {
+  return Guarded([&] {
+    if (watch == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no watch");
+    watch->watch->Look(/*end_fd=*/-1);
+    const size_t better = tune_watch_poll(watch);
+    if (count != nullptr) *count = better;
+    return TUNE_OK;
+  });
+}
+
+const char* tune_watch_digest(const tune_watch* watch) {
+  return watch->polled.better.empty() ? "" : watch->polled.newest->digest().c_str();
+}
+
+tune_status tune_watch_better(const tune_watch* watch, size_t index, tune_answer** before,
+                              tune_answer** after) {
+  return Guarded([&] {
+    if (before == nullptr || after == nullptr || index >= watch->polled.better.size()) {
+      return Fail(TUNE_NOT_FOUND, "there is nothing better of that index");
+    }
+    const auto& better = watch->polled.better[index];
+    auto was = std::make_unique<tune_answer>(tune_answer{better.before});
+    *after = new tune_answer{better.after};
+    *before = was.release();
+    return TUNE_OK;
+  });
+}
+
+tune_status tune_watch_take(tune_watch* watch, tune_client** client) {
+  return Guarded([&] {
+    if (watch == nullptr || client == nullptr) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a watch, and a place for the client");
+    }
+    *client = nullptr;
+    if (watch->polled.better.empty()) return Fail(TUNE_NOT_FOUND, "there is nothing better");
+    *client = new tune_client{watch->polled.newest};
+    watch->watch->Follow(watch->polled.newest);
+    watch->polled = {};
+    return TUNE_OK;
+  });
 }
 
 tune_match tune_answer_match(const tune_answer* answer) {

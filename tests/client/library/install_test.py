@@ -39,7 +39,7 @@ class InstallTest(daemon_kit.DaemonTest):
                 f"-DCMAKE_PREFIX_PATH={cls.prefix}", "-DCMAKE_COMPILE_WARNING_AS_ERROR=ON",
                 "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic")
             run("cmake", "--build", build)
-        cls.c, cls.cpp = cls.home / "c/tuned_config", cls.home / "cpp/tuned_binary"
+        cls.c, cls.cpp, cls.job = (cls.home / path for path in ("c/tuned_config", "cpp/tuned_binary", "cpp/long_job"))
 
     def ask(self, program, *words, **more):
         return run(program, *words, env={**os.environ, **more})
@@ -63,6 +63,15 @@ class InstallTest(daemon_kit.DaemonTest):
         (job,) = [job for job in jobs if job["subject"].startswith("saxpy n=777 ")]
         self.assertEqual(({str(job["id"])}, job["priority"]), (sweeps, "JOB_PRIORITY_BACKGROUND"))
         self.assertNotIn("told", self.ask(self.c, "saxpy", "n=778"))
+
+    def test_a_long_job_takes_what_is_tuned_meanwhile(self):
+        with subprocess.Popen([self.job, "saxpy", "n", "1000", "779"], stdout=subprocess.PIPE, text=True) as job:
+            first = [job.stdout.readline() for _ in range(3)]
+            self.assertRegex("".join(first), r"snapshot .*\n  exact: .*\n  nearest on ")
+            self.sweep(779)  # sooner than the background comes to it
+            rest = job.communicate(timeout=120)[0]
+        self.assertRegex(rest, r"better:\n  exact: .*\nsnapshot .*\n  exact: .*\n  exact: ")
+        self.assertNotEqual(first[0], re.search("snapshot .*\n", rest)[0])
 
     def test_a_mistake_is_told(self):
         for program in (self.c, self.cpp):

@@ -88,6 +88,12 @@ def _load():
     library.tune_best.argtypes = [_POINTER, _POINTER, _POINTER]
     library.tune_misses_wait.argtypes = [_POINTER, ctypes.c_double]
     library.tune_misses_note.argtypes, library.tune_misses_note.restype = [_POINTER, _SIZE], _TEXT
+    library.tune_watch_open.argtypes = [_POINTER, ctypes.c_double, _POINTER]
+    library.tune_watch_poll.argtypes, library.tune_watch_poll.restype = [_POINTER], _SIZE
+    library.tune_watch_digest.argtypes, library.tune_watch_digest.restype = [_POINTER], _TEXT
+    library.tune_watch_better.argtypes = [_POINTER, _SIZE, _POINTER, _POINTER]
+    for name in ("look", "take"):
+        getattr(library, f"tune_watch_{name}").argtypes = [_POINTER, _POINTER]
     library.tune_best_batch.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_explain.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_artifact.argtypes = [_POINTER, _TEXT, _POINTER, _POINTER]
@@ -96,7 +102,7 @@ def _load():
         getattr(library, f"tune_program_{name}").argtypes = [_POINTER, _SIZE, _POINTER]
     for name in ("arg", "zero"):
         getattr(library, f"tune_program_{name}").argtypes = [_POINTER, _SIZE, _SIZE, _POINTER]
-    for name in ("close", "answer_free", "free", "program_close"):
+    for name in ("close", "answer_free", "free", "program_close", "watch_close"):
         getattr(library, f"tune_{name}").argtypes = [_POINTER]
     for name in ("param", "dim"):
         getattr(library, f"tune_answer_{name}").argtypes = [_POINTER, _SIZE, _POINTER]
@@ -157,6 +163,16 @@ class Client:
                           {None: 0, True: 1, False: -1}[record_misses])
         self._handle = ctypes.c_void_p()
         _check(LIBRARY.tune_open(ctypes.byref(options), ctypes.byref(self._handle)))
+        self._read()
+
+    @classmethod
+    def of(cls, handle):
+        client = cls.__new__(cls)
+        client._handle = handle
+        client._read()
+        return client
+
+    def _read(self):
         self.digest = LIBRARY.tune_client_digest(self._handle).decode()
         self.source = LIBRARY.tune_client_source(self._handle).decode()
         self.number = LIBRARY.tune_client_number(self._handle)
@@ -174,7 +190,7 @@ class Client:
         self._handle = ctypes.c_void_p()
 
     def __del__(self):
-        self.close()
+        LIBRARY.tune_close(self._handle)
 
     def wait_for_misses(self, seconds):
         status = LIBRARY.tune_misses_wait(self._handle, seconds)
@@ -201,13 +217,13 @@ class Client:
         finally:
             LIBRARY.tune_answer_free(handle)
 
-    def best_many(self, questions):
+    def best_many(self, questions, count=None):
         asked = [{"dtype": None, "device": None, "require_exact": False, **one} for one in questions]
         array = (Question * len(asked))(*[
             self._question(*(one.pop(name) for name in ("kernel", "dtype", "device", "require_exact")), one)
             for one in asked])
         handles = (ctypes.c_void_p * len(asked))()
-        _check(LIBRARY.tune_best_batch(self._handle, array, len(asked), handles))
+        _check(LIBRARY.tune_best_batch(self._handle, array, count or len(asked), handles))
         try:
             return [Answer(handle) for handle in handles]
         finally:
@@ -257,3 +273,44 @@ class Client:
             return steps, symbols
         finally:
             LIBRARY.tune_program_close(handle)
+
+
+class Watch:
+    def __init__(self, client, every=0.0):
+        self._handle = ctypes.c_void_p()
+        _check(LIBRARY.tune_watch_open(client._handle, every, ctypes.byref(self._handle)))
+
+    def __del__(self):
+        LIBRARY.tune_watch_close(self._handle)
+
+    def poll(self):
+        return LIBRARY.tune_watch_poll(self._handle)
+
+    def look(self):
+        """[(before, after)]"""
+        count = ctypes.c_size_t()
+        _check(LIBRARY.tune_watch_look(self._handle, ctypes.byref(count)))
+        better = self.better
+        assert len(better) == count.value
+        return better
+
+    @property
+    def better(self):
+        pairs, before, after = [], ctypes.c_void_p(), ctypes.c_void_p()
+        while LIBRARY.tune_watch_better(self._handle, len(pairs), ctypes.byref(before), ctypes.byref(after)) == OK:
+            pairs.append((Answer(before), Answer(after)))
+            LIBRARY.tune_answer_free(before)
+            LIBRARY.tune_answer_free(after)
+        return pairs
+
+    @property
+    def digest(self):
+        return LIBRARY.tune_watch_digest(self._handle).decode()
+
+    def take(self):
+        """A client; None: nothing is better."""
+        handle = ctypes.c_void_p()
+        status = LIBRARY.tune_watch_take(self._handle, ctypes.byref(handle))
+        if status != NOT_FOUND:
+            _check(status)
+        return Client.of(handle) if status == OK else None

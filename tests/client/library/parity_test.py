@@ -9,6 +9,7 @@ import stat
 import sys
 import threading
 import time
+import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
@@ -120,9 +121,9 @@ class ParityTest(kit.PackageTest):
     def test_drawn_snapshots(self):
         draw = random.Random(SEED)
         matches, bases, artifacts = set(), set(), set()
-        for i, count in enumerate((0, 0, 1, 1, 5, 5, 40, 40, 40, 40, 40, 40, 400, 400)):
-            client, theirs = self.both(spread_snapshot(draw, count, (with_grids, by_lines)[i % 2]))
-            for _ in range(80):
+        for i, count in enumerate((0, 0, 1, 1, 5, 5, 40, 40, 40, 40, 40, 40, 400)):
+            client, theirs = self.both(spread_snapshot(draw, count, (by_lines, with_grids)[i % 2]))
+            for _ in range(50):
                 dims = {"a": draw.choice((3, 64, 90, 4096)), "b": draw.choice((0, 63, 64, 100)), "d": draw.choice((1, 7)),
                         "c": draw.choice((0, 1, 5))}
                 dims.pop(draw.choice("abcde"), None)
@@ -185,7 +186,7 @@ class ParityTest(kit.PackageTest):
                 client.best_many([good, good, {**good, **bad}, good, {**good, "m": 2}])
             self.assertEqual(caught.exception.status, status)
         with self.assertRaisesRegex(libtune.Failed, "at most 65536 questions"):
-            client.best_many([good] * 65537)
+            client.best_many([good], count=65537)
 
     def test_pinned_or_nothing(self):
         old = self.put(kit.snapshot_bytes([kit.record(1)]))
@@ -532,6 +533,113 @@ class ParityTest(kit.PackageTest):
             self.miss(own, 579)
             os._exit(0 if own.wait_for_misses(10) and len(own.miss_notes) == 1 else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    FAST, SLOW = {"THREADS": 128, "PATH": "mma"}, {"THREADS": 64, "PATH": "plain"}
+
+    def test_a_job_is_told_of_something_better_and_takes_it_when_it_says_so(self):
+        self.put(kit.daemon_bytes([kit.record(1, n=1024, config=self.SLOW)]))
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 3600)
+        self.assertEqual((watch.look(), watch.take(), watch.digest), ([], None, ""), "nothing is newer")
+        newest = self.put(kit.daemon_bytes([kit.record(1, n=1024, config=self.SLOW), kit.record(2, config=self.FAST)],
+                                           number=8))
+        self.assertEqual(watch.poll(), 0, "it looks in an hour")
+        ((before, after),) = watch.look()
+        self.assertEqual((before.match, after.match, after.config), ("nearest", "exact", self.FAST))
+        self.assertEqual((watch.poll(), watch.digest), (1, newest))
+        self.assertEqual(client.best("scale", n=4096, device=kit.H200).match, "nearest", "until it is taken")
+        taken = watch.take()
+        client.close()
+        self.assertEqual((taken.digest, taken.number, taken.best("scale", n=4096, device=kit.H200).match),
+                         (newest, 8, "exact"))
+        self.assertEqual((watch.poll(), watch.digest, watch.look(), watch.take()), (0, "", [], None))
+        third = {**kit.record(3, config=self.SLOW), "latency_ns": {"low": 1.0, "median": 2.0, "high": 3.0}}
+        self.put(kit.daemon_bytes([third], number=9))
+        ((before, after),) = watch.look()
+        self.assertEqual((before.record, after.record), (2, 3), "it goes on for what was taken")
+
+    def test_a_watch_looks_by_itself(self):
+        self.put(kit.daemon_bytes([]))
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 0.1)
+        client.close()
+        self.put(kit.daemon_bytes([kit.record(1)], number=8))
+        ends = time.monotonic() + 20
+        while watch.poll() == 0 and time.monotonic() < ends:
+            time.sleep(0.02)
+        self.assertEqual(watch.take().best("scale", n=4096, device=kit.H200).match, "exact")
+        for every in (-1, 0.01, 1e9, float("nan")):
+            with self.assertRaisesRegex(libtune.Failed, "a watch looks every"):
+                libtune.Watch(libtune.Client(), every)
+
+    def test_better_is_what_python_calls_better(self):
+        draw, told = random.Random(SEED), 0
+        for count in (1, 5, 40, 40, 40):
+            client, theirs = self.both(spread_snapshot(draw, count, by_lines))
+            for _ in range(30):
+                question = {"a": draw.choice((3, 64, 90, 4096)), "b": draw.choice((0, 63, 64, 100)),
+                            "c": draw.choice((0, 1, 5)), "d": draw.choice((1, 7)),
+                            "device": draw.choice((kit.H200, "NVIDIA H100", "cpu"))}
+                client.best("spread", **question)
+                tunectl.best("spread", **question)
+            client.best("unheard", n=1)
+            tunectl.best("unheard", n=1)
+            watch = libtune.Watch(client, 3600)
+            with tunectl.watch(every=3600) as their_watch:
+                self.put(spread_snapshot(draw, count + 3, by_lines))
+                ours, wanted = watch.look(), their_watch.look()
+
+                def facts(pairs):
+                    return sorted(str([(one.match, one.record, one.dims, one.device, one.latency_ns) for one in pair])
+                                  for pair in pairs)
+
+                self.assertEqual(facts(ours), facts([[types.SimpleNamespace(
+                    match=one.match, record=one.record, dims=dict(one.dims), device=one.device,
+                    latency_ns=one.latency_ns) for one in pair] for pair in wanted]))
+                self.assertEqual(watch.digest, their_watch.digest)
+                told += len(ours)
+        self.assertGreater(told, 20)
+
+    def test_a_watch_asks_the_daemon_and_closes_while_it_hangs(self):
+        data = kit.snapshot_bytes([kit.record(1)])
+        (self.path / "data").write_bytes(data)
+        self.a_program(f"cat {self.path}/data")
+        client = libtune.Client(deadline=-1)
+        self.assertEqual(client.best("scale", n=4096, device=kit.H200).match, "default")
+        self.assertEqual(libtune.Watch(client, 3600).look(), [], "no daemon is asked")
+        os.environ["TUNE_FETCH"] = "/bin/false"
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 3600)
+        os.environ["TUNE_FETCH"] = str(self.path / "fetch")
+        self.assertEqual([(before.match, after.match) for before, after in watch.look()], [("default", "exact")])
+        self.assertEqual(watch.take().source, "daemon")
+        (self.path / "fetch").write_text("#!/bin/sh\nexec sleep 60\n")
+        for file in (self.path / "cache/snapshots").glob("latest-*"):
+            file.unlink()
+        watch = libtune.Watch(client, 0.1)
+        time.sleep(0.4)  # it asks
+        start = time.monotonic()
+        del watch
+        self.assertLess(time.monotonic() - start, 5)
+
+    def test_a_forked_child_watches_nothing(self):
+        self.put(kit.daemon_bytes([]))
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 0.1)
+        self.put(kit.daemon_bytes([kit.record(1)], number=8))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            fine = watch.look() == [] and watch.poll() == 0 and watch.take() is None
+            del watch
+            client.close()
+            os._exit(0 if fine else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(len(watch.look()), 1)
 
     def test_threads_and_forks(self):
         client, theirs = self.both(kit.snapshot_bytes([kit.record(1)]))

@@ -14,14 +14,14 @@
  *   tune_close(client);
  *
  * A client is a snapshot: a set of records that never changes, named by the SHA-256 of its file. It
- * is found once, by tune_open; no later call waits for anybody but tune_artifact, tune_program_open
- * and tune_misses_wait. Nothing fails because a daemon is away: the answer is then a default and
- * says so. docs/training-jobs.md of the project is the guide.
+ * is found once, by tune_open; no later call waits for anybody but tune_artifact,
+ * tune_program_open, tune_misses_wait and tune_watch_look. Nothing fails because a daemon is away:
+ * the answer is then a default and says so. docs/training-jobs.md of the project is the guide.
  *
- * Every function is thread-safe and throws nothing. None waits for a lock that another thread holds
- * while it waits itself, nor for one that was held when the process forked. Texts are UTF-8, end
- * with a zero, are never NULL unless that is said, and live as long as the handle that they were
- * got from. A handle that is NULL may be closed or freed.
+ * Every function is thread-safe, but for a watch's, and throws nothing. None waits for a lock that
+ * another thread holds while it waits itself, nor for one that was held when the process forked.
+ * Texts are UTF-8, end with a zero, are never NULL unless that is said, and live as long as the
+ * handle that they were got from. A handle that is NULL may be closed or freed.
  */
 #ifndef TUNE_TUNE_H_
 #define TUNE_TUNE_H_
@@ -150,6 +150,36 @@ TUNE_API tune_status tune_misses_wait(const tune_client* client, double seconds)
 /* What became of those that were told by this process to this daemon, a sentence each: "softmax
  * rows=3 cols=5: sweep 12, queued". NULL beyond the last. */
 TUNE_API const char* tune_misses_note(const tune_client* client, size_t index);
+
+/* ---- A watch ---- */
+
+/* Looks for newer snapshots in a thread of its own, which handles no signals. A client's answers
+ * stay as they are: the job is told what is better, and takes it when it says so, between two
+ * steps, say. A watch is used by one thread at a time, and may outlive its client. In a forked
+ * child it finds nothing. */
+typedef struct tune_watch tune_watch;
+
+/* `every`: seconds between two looks, 0.1 to 86400; 0: 30. TUNE_RESOURCE_EXHAUSTED: there can be no
+ * more threads. */
+TUNE_API tune_status tune_watch_open(const tune_client* client, double every, tune_watch** watch);
+/* Of those questions that were asked of the client, how many the newest snapshot answers better, as
+ * far as is known. Waits for nobody. What the functions below say is of the last poll, look or
+ * take.
+ */
+TUNE_API size_t tune_watch_poll(tune_watch* watch);
+/* The same, having looked now: it may wait some seconds for the daemon. `count` may be NULL. */
+TUNE_API tune_status tune_watch_look(tune_watch* watch, size_t* count);
+/* Of the snapshot that has the better answers: what rank 0 hands to the others, which then all
+ * tune_open it at one step. "" where nothing is better. */
+TUNE_API const char* tune_watch_digest(const tune_watch* watch);
+/* What was answered and what would be, each for tune_answer_free. TUNE_NOT_FOUND: there is none of
+ * that index. */
+TUNE_API tune_status tune_watch_better(const tune_watch* watch, size_t index, tune_answer** before,
+                                       tune_answer** after);
+/* A client of the newest snapshot, to ask from here on; the watch goes on for it. The old one is
+ * still the caller's to close. TUNE_NOT_FOUND: nothing is better. */
+TUNE_API tune_status tune_watch_take(tune_watch* watch, tune_client** client);
+TUNE_API void tune_watch_close(tune_watch* watch);
 
 /* ---- An answer ---- */
 

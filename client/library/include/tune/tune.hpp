@@ -175,6 +175,7 @@ class Client {
   const tune_client* get() const { return client_.get(); }
 
  private:
+  friend class Watch;
   explicit Client(tune_client* client) : client_(client) {}
   static void Check(tune_status status) {
     if (status != TUNE_OK) throw Error(status);
@@ -209,6 +210,64 @@ class Client {
     void operator()(tune_client* client) const { tune_close(client); }
   };
   std::unique_ptr<tune_client, Close> client_;
+};
+
+// A question of the job that a newer snapshot answers better.
+struct Better {
+  Answer before;
+  Answer after;
+};
+
+// Tells a job that something better exists, and takes it when the job says so. Used by one thread
+// at a time.
+//
+//   tune::Watch watch(client);
+//   ...
+//   if (watch.Poll() > 0) client = *watch.Take();  // between two steps
+class Watch {
+ public:
+  // `every`: seconds between two looks; 0: 30.
+  explicit Watch(const Client& client, double every = 0) {
+    tune_watch* watch = nullptr;
+    Client::Check(tune_watch_open(client.get(), every, &watch));
+    watch_.reset(watch);
+  }
+
+  // How many answers are known to be better in the newest snapshot. Waits for nobody.
+  size_t Poll() { return tune_watch_poll(get()); }
+  // The same, having looked now.
+  size_t Look() {
+    size_t count = 0;
+    Client::Check(tune_watch_look(get(), &count));
+    return count;
+  }
+  // As of the last poll or look: what they are, and which snapshot has them.
+  std::vector<Better> better() const {
+    std::vector<Better> all;
+    tune_answer* before = nullptr;
+    tune_answer* after = nullptr;
+    while (tune_watch_better(get(), all.size(), &before, &after) == TUNE_OK) {
+      all.push_back({Answer(before), Answer(after)});
+    }
+    return all;
+  }
+  std::string digest() const { return tune_watch_digest(get()); }
+  // A client of that snapshot, for which the watch goes on; nothing: nothing is better.
+  std::optional<Client> Take() {
+    tune_client* client = nullptr;
+    const tune_status status = tune_watch_take(get(), &client);
+    if (status == TUNE_NOT_FOUND) return std::nullopt;
+    Client::Check(status);
+    return Client(client);
+  }
+
+ private:
+  tune_watch* get() const { return watch_.get(); }
+
+  struct Close {
+    void operator()(tune_watch* watch) const { tune_watch_close(watch); }
+  };
+  std::unique_ptr<tune_watch, Close> watch_;
 };
 
 }  // namespace tune
