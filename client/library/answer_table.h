@@ -3,6 +3,8 @@
 // before costs a hash and a comparison.
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <shared_mutex>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "client/library/resolve.h"
 
@@ -26,16 +27,28 @@ class QuestionKey {
     AddText(name);
     Add(reinterpret_cast<const char*>(&value), sizeof(value));
   }
-  absl::string_view bytes() const { return {bytes_.data(), bytes_.size()}; }
-
- private:
-  void Add(const char* data, size_t size) { bytes_.insert(bytes_.end(), data, data + size); }
-  void AddText(absl::string_view text) {
-    Add(text.data(), text.size());
-    bytes_.push_back('\0');
+  absl::string_view bytes() const {
+    return long_.empty() ? absl::string_view(short_, size_) : long_;
   }
 
-  absl::InlinedVector<char, 256> bytes_;
+ private:
+  void Add(const char* data, size_t size) {
+    if (long_.empty() && size_ + size <= sizeof(short_)) {
+      std::memcpy(short_ + size_, data, size);
+      size_ += size;
+      return;
+    }
+    if (long_.empty()) long_.assign(short_, size_);
+    long_.append(data, size);
+  }
+  void AddText(absl::string_view text) {
+    Add(text.data(), text.size());
+    Add("", 1);
+  }
+
+  char short_[256];  // nearly all fit
+  size_t size_ = 0;
+  std::string long_;
 };
 
 struct KeptAnswer {

@@ -27,6 +27,9 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
 // How long the processes of a node take what one of them has fetched for the newest.
 constexpr double kFreshSeconds = 60;
+// What a node's cache keeps beyond a day.
+constexpr size_t kSnapshotsMax = 16;
+constexpr size_t kArtifactsMax = 256;
 constexpr size_t kDigestFileBytesMax = 128;
 constexpr size_t kArtifactBytesMax = size_t{64} << 20;
 
@@ -95,7 +98,7 @@ absl::StatusOr<SnapshotPtr> FromFolder(const std::string& folder, std::string di
 class NodeCache {
  public:
   explicit NodeCache(const std::string& address)
-      : folder_(Under(CacheFolder(), "snapshots")),
+      : folder_(Under(CacheFolder(), "snapshots"), kSnapshotsMax),
         latest_(absl::StrCat("latest-", Sha256Hex(address).substr(0, 16))) {}
 
   absl::StatusOr<SnapshotPtr> Load(std::string digest, double age_max) const {
@@ -219,7 +222,7 @@ absl::StatusOr<std::string> FindArtifact(const std::string& digest, const std::s
     return absl::InvalidArgumentError(absl::StrCat("no artifact is called '", digest, "'"));
   }
   const std::string name = FileName(digest, ".artifact");
-  const NodeFolder cache(Under(CacheFolder(), "artifacts"));
+  const NodeFolder cache(Under(CacheFolder(), "artifacts"), kArtifactsMax);
   std::vector<std::function<absl::StatusOr<std::string>()>> tries;
   if (!folder.empty()) {
     tries.push_back([&]() -> absl::StatusOr<std::string> {

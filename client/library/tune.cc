@@ -166,7 +166,7 @@ absl::Status CheckPlain(const tune_client* client, const tune_question* plain) {
 // REQUIRES: CheckPlain.
 QuestionKey KeyOf(const tune_question& plain) {
   const auto view = [](const char* text) {
-    return text == nullptr ? absl::string_view() : absl::string_view(text);
+    return absl::string_view(text == nullptr ? "" : text);
   };
   QuestionKey key(plain.kernel, view(plain.dtype), view(plain.device));
   for (size_t i = 0; i < plain.dim_count; ++i) key.AddDim(plain.dims[i].name, plain.dims[i].value);

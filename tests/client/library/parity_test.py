@@ -292,6 +292,23 @@ class ParityTest(kit.PackageTest):
         os.chmod(self.path / "cache/snapshots", 0o777)
         self.assertEqual(libtune.Client(kit.digest_of(data)).source, "none", "anybody may have written it")
 
+    def test_the_cache_is_bounded(self):
+        cache = self.path / "cache/snapshots"
+        cache.mkdir(parents=True, mode=0o700)
+        day, now = 86400, time.time()
+        files = {f"sha256-{i:064x}.json": now - 2 * day - i for i in range(20)}
+        files |= {"sha256-young.json": now - 5, "sha256-a.json.12.3": now - 2 * day, "latest-b": now - 9 * day,
+                  "sha256-b.json.12.4": now}
+        for name, when in files.items():
+            (cache / name).write_text("x")
+            os.utime(cache / name, (when, when))
+        data = kit.snapshot_bytes([kit.record(1)])
+        (self.path / "data").write_bytes(data)
+        self.a_program(f"cat {self.path}/data")
+        self.assertEqual(libtune.Client(deadline=20).source, "daemon")
+        gone = {*files} - {entry.name for entry in cache.iterdir()}
+        self.assertEqual(gone, {f"sha256-{i:064x}.json" for i in range(14, 20)} | {"sha256-a.json.12.3"})
+
     def test_artifacts_only_from_where_nobody_else_can_write(self):
         data = b'{"format": "tunectl artifact"}\n' + bytes(range(256))
         digest = kit.digest_of(data)
