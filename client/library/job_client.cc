@@ -53,8 +53,8 @@ std::shared_ptr<const JobClient> JobClient::NewerThan(const std::string& digest,
 }
 
 const std::string& JobClient::digest() const {
-  static const std::string kNone;
-  return found_.snapshot == nullptr ? kNone : found_.snapshot->digest();
+  static const auto* const kNone = new std::string();
+  return found_.snapshot == nullptr ? *kNone : found_.snapshot->digest();
 }
 
 absl::StatusOr<std::shared_ptr<const KeptAnswer>> JobClient::Best(absl::string_view key,

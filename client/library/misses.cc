@@ -30,7 +30,7 @@ std::string TextOf(const std::vector<std::pair<std::string, int64_t>>& dims) {
 
 std::shared_ptr<Misses> Misses::Of(const std::string& address) {
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<Misses>> all;
+  static auto& all = *new std::map<std::string, std::weak_ptr<Misses>>();
   // A lock that nobody gives back, after a fork, is not waited for: then there are two of one.
   const std::unique_lock lock(mutex, std::try_to_lock);
   std::shared_ptr<Misses> there;
@@ -49,8 +49,8 @@ Misses::~Misses() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
+    changed_.notify_all();
   }
-  changed_.notify_all();
   background_.reset();
 }
 

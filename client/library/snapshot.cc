@@ -25,12 +25,6 @@ Json ParseJson(absl::string_view text) {
   return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
 }
 
-const Json& ListIn(const Json& json, const char* name) {
-  static const Json kNone = Json::array();
-  const auto found = json.find(name);
-  return found != json.end() && found->is_array() ? *found : kNone;
-}
-
 // What is no record is left out. Where a line is no JSON, the kernel has none at all.
 std::vector<SnapshotRecord> ReadRecords(const std::vector<absl::string_view>& lines) {
   std::vector<SnapshotRecord> records;
@@ -130,7 +124,7 @@ absl::Status Snapshot::ReadWhole(const Json& json) {
       return Damaged(absl::StrCat("the snapshot has no usable '", list, "'"));
     }
   }
-  for (const Json& one : ListIn(json, "kernels")) {
+  for (const Json& one : json["kernels"]) {
     ASSIGN_OR_RETURN(const KernelRules rules, ReadKernel(one));
     if (std::count(kernel_names_.begin(), kernel_names_.end(), rules.name) > 0) {
       return Damaged(absl::StrCat("kernel '", rules.name, "' is there twice"));
@@ -140,7 +134,7 @@ absl::Status Snapshot::ReadWhole(const Json& json) {
   }
   std::sort(kernel_names_.begin(), kernel_names_.end());
   std::map<std::string, std::vector<SnapshotRecord>> records;
-  for (const Json& one : ListIn(json, "records")) {
+  for (const Json& one : json["records"]) {
     ASSIGN_OR_RETURN(SnapshotRecord record, ReadRecord(one));
     const std::string kernel = record.row.kernel_name;
     records[kernel].push_back(std::move(record));
@@ -149,7 +143,10 @@ absl::Status Snapshot::ReadWhole(const Json& json) {
     kernels_[kernel].records.Get([&] { return IndexedRecords(kernel, std::move(of_kernel)); });
   }
   std::map<std::string, std::vector<Grid>> grids;
-  for (const Json& one : ListIn(json, "grids")) {
+  const Json none;
+  const auto list = json.find("grids");
+  for (const Json& one : list == json.end() ? none : *list) {
+    if (!one.is_object()) continue;
     absl::StatusOr<Grid> grid = ReadGrid(one);
     if (grid.ok()) grids[KernelOfGrid(one)].push_back(*std::move(grid));
   }
@@ -178,10 +175,13 @@ Snapshot::Records Snapshot::IndexedRecords(const std::string& kernel,
   return indexed;
 }
 
+const Snapshot::OfKernel& Snapshot::Of(const std::string& kernel) const {
+  const auto found = kernels_.find(kernel);
+  return found == kernels_.end() ? nothing_ : found->second;
+}
+
 const KernelRules* Snapshot::FindKernel(const std::string& name) const {
-  const auto found = kernels_.find(name);
-  if (found == kernels_.end()) return nullptr;
-  const OfKernel& kernel = found->second;
+  const OfKernel& kernel = Of(name);
   const auto& rules = kernel.rules.Get([&] { return ReadRules(kernel.lines.kernels); });
   return rules.has_value() ? &*rules : nullptr;
 }
@@ -197,18 +197,13 @@ const Snapshot::Devices& Snapshot::devices() const {
 }
 
 const std::vector<Grid>& Snapshot::GridsOf(const std::string& kernel) const {
-  static const std::vector<Grid> kNone;
-  const auto found = kernels_.find(kernel);
-  if (found == kernels_.end()) return kNone;
-  return found->second.grids.Get([&] { return ReadGrids(found->second.lines.grids); });
+  const OfKernel& of = Of(kernel);
+  return of.grids.Get([&] { return ReadGrids(of.lines.grids); });
 }
 
 const Snapshot::Records& Snapshot::RecordsOf(const std::string& kernel) const {
-  static const Records kNone{.index = server::LookupIndex::Build({}, {})};
-  const auto found = kernels_.find(kernel);
-  if (found == kernels_.end()) return kNone;
-  return found->second.records.Get(
-      [&] { return IndexedRecords(kernel, ReadRecords(found->second.lines.records)); });
+  const OfKernel& of = Of(kernel);
+  return of.records.Get([&] { return IndexedRecords(kernel, ReadRecords(of.lines.records)); });
 }
 
 const server::LookupIndex& Snapshot::IndexOf(const std::string& kernel) const {

@@ -80,6 +80,7 @@ class Snapshot {
   absl::Status ReadWhole(const Json& json);
   void TakeLines(SnapshotLines split);
   Records IndexedRecords(const std::string& kernel, std::vector<SnapshotRecord> records) const;
+  const OfKernel& Of(const std::string& kernel) const;
   const Records& RecordsOf(const std::string& kernel) const;
 
   std::string data_;  // that the lines point into
@@ -89,6 +90,7 @@ class Snapshot {
   std::map<std::string, Target> targets_;
   std::string host_target_;
   std::map<std::string, OfKernel> kernels_;
+  OfKernel nothing_;  // of a name that the file does not have
   MadeOnce<Devices> devices_;
 };
 
