@@ -142,7 +142,7 @@ TUNE_API tune_status tune_explain(const tune_client* client, const tune_question
  * of the library's, which handles no signals, collects for two seconds and has tune-fetch tell, for
  * 30 s at most. Each problem is told once by a process, 10000 at most, and tuned once by the
  * daemon, however many ask. What is told is not told again where that fails. Only the process that
- * opened the client tells; a forked child does not. */
+ * opened the client tells; a forked child does not. Nor does a client that asks no daemon. */
 
 /* Has what is waiting told now, for the end of a short program, and waits at most that many
  * seconds, an hour at most. TUNE_OK: there is nothing left. TUNE_DEADLINE_EXCEEDED. */
