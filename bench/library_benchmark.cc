@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look-up through libtune costs a job that has a snapshot: TUNE_SNAPSHOT names it.
-// bench/service.py runs it on a snapshot of a thousand records of the kernel `scale`.
+// What libtune costs a job that has a snapshot: TUNE_SNAPSHOT names it, by its digest where the
+// node's cache has it. bench/service.py runs it on a thousand records of the kernel `scale`.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "tune/tune.h"
 
@@ -50,7 +51,34 @@ void BM_New(benchmark::State& state) {
 }
 BENCHMARK(BM_New);
 
-// From the file to the first answer.
+// Each of a batch of questions that were asked before.
+void BM_Batch(benchmark::State& state) {
+  static tune_client* const client = Open(state);
+  const auto count = static_cast<size_t>(state.range(0));
+  std::vector<tune_dim> dims(count);
+  std::vector<tune_question> questions(count);
+  std::vector<tune_answer*> answers(count);
+  for (size_t i = 0; i < count; ++i) {
+    dims[i] = {"n", static_cast<int64_t>(64 * (i + 1))};
+    questions[i] = {sizeof(tune_question), "scale", nullptr, "NVIDIA H200", &dims[i], 1, 0};
+  }
+  for (auto _ : state) {
+    if (tune_best_batch(client, questions.data(), count, answers.data()) != TUNE_OK) {
+      state.SkipWithError(tune_error());
+    }
+    for (tune_answer* answer : answers) tune_answer_free(answer);
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_Batch)->Arg(100);
+
+// From the node's cache, until there is a client.
+void BM_Start(benchmark::State& state) {
+  for (auto _ : state) tune_close(Open(state));
+}
+BENCHMARK(BM_Start)->Unit(benchmark::kMillisecond);
+
+// The same, and the first answer.
 void BM_Open(benchmark::State& state) {
   for (auto _ : state) {
     tune_client* const client = Open(state);

@@ -406,15 +406,21 @@ def python(bench):
 
 
 def library(bench):
-    """What libtune costs a job, on the same snapshot as the Python package."""
+    """What libtune costs a job that starts from the node's cache, on the same snapshot as the Python package."""
+    import hashlib
+
     import python_client
 
     with tempfile.TemporaryDirectory(prefix="tune-") as folder:
-        path = pathlib.Path(folder) / "snapshot.json"
-        path.write_bytes(python_client.snapshot(records_count=1000))
+        data = python_client.snapshot(records_count=1000)
+        digest = hashlib.sha256(data).hexdigest()
+        cache = pathlib.Path(folder) / "snapshots"
+        cache.mkdir(mode=0o700)
+        (cache / f"sha256-{digest}.json").write_bytes(data)
+        environ = {**os.environ, "TUNE_SNAPSHOT": f"sha256:{digest}", "TUNE_CACHE_DIR": folder,
+                   "TUNE_STATE_DIR": f"{folder}/state"}
         done = subprocess.run([bench.build / "bench/library_benchmark", "--benchmark_format=json",
-                               "--benchmark_repetitions=5"], env={**os.environ, "TUNE_SNAPSHOT": str(path)},
-                              check=True, capture_output=True, text=True)
+                               "--benchmark_repetitions=5"], env=environ, check=True, capture_output=True, text=True)
     figure = {}
     for row in json.loads(done.stdout)["benchmarks"]:
         if row["run_type"] == "iteration":
@@ -423,7 +429,7 @@ def library(bench):
     figure = {name: {"median": statistics.median(times), "low": min(times), "high": max(times)}
               for name, times in figure.items()}
     bench.note("library", figure, ", ".join(f"{name} {row['median'] * 1e9:.0f} ns" for name, row in figure.items())
-               + " (goal of a hit: 100 ns)")
+               + " (goals: a hit 100 ns, a start 5 ms)")
 
 
 def endurance_part(name):

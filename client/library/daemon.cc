@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -76,17 +77,28 @@ struct Pipe {
   }
 };
 
+// What a program reads, without anybody who writes meanwhile: a pipe could be full, or closed.
+absl::StatusOr<Descriptor> InputOf(const std::string& text) {
+  Descriptor file(text.empty() ? open("/dev/null", O_RDONLY | O_CLOEXEC)
+                               : memfd_create("tune-fetch", MFD_CLOEXEC));
+  if (file.ok() && WriteAll(file.get(), text) &&
+      (text.empty() || lseek(file.get(), 0, SEEK_SET) == 0)) {
+    return file;
+  }
+  return absl::UnavailableError(std::strerror(errno));
+}
+
 // A child that is killed, unless it has ended, and always reaped.
 class Child {
  public:
   // With its output and its complaints in the pipes, and the signals as a new program expects them.
-  int Start(const std::string& program, const std::vector<std::string>& words, const Pipe& out,
-            const Pipe& complaints) {
+  int Start(const std::string& program, const std::vector<std::string>& words,
+            const Descriptor& input, const Pipe& out, const Pipe& complaints) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, input.get(), STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, out.write.get(), STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files, complaints.write.get(), STDERR_FILENO);
     sigset_t none;
@@ -147,15 +159,16 @@ bool Take(Descriptor& fd, size_t most, std::string& into) {
   return true;
 }
 
-// All that both pipes give until both end. False: not in time, or too much.
+// All that both pipes give until both end. False: not in time, given up, or too much.
 bool ReadBoth(Pipe& out, Pipe& complaints, const Order& order, std::string& data,
               std::string& words) {
   while (out.read.ok() || complaints.read.ok()) {
     const int left = MillisecondsUntil(order.deadline);
-    pollfd ends[] = {{out.read.get(), POLLIN, 0}, {complaints.read.get(), POLLIN, 0}};
-    const int ready = poll(ends, 2, left);
+    pollfd ends[] = {
+        {out.read.get(), POLLIN, 0}, {complaints.read.get(), POLLIN, 0}, {order.end_fd, POLLIN, 0}};
+    const int ready = poll(ends, 3, left);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0 || left == 0) return false;
+    if (ready <= 0 || left == 0 || ends[2].revents != 0) return false;
     if (ends[0].revents != 0 && !Take(out.read, order.bytes_max, data)) out.read.Reset();
     if (ends[1].revents != 0 && !Take(complaints.read, kWordsMax, words)) complaints.read.Reset();
     if (data.size() > order.bytes_max) return false;
@@ -183,6 +196,8 @@ absl::StatusOr<std::string> Fetch(const Order& order) {
   const std::string program = ProgramPath();
   const int left_ms = MillisecondsUntil(order.deadline);
   if (left_ms == 0) return NoAnswer(order.address, "no answer in time");
+  absl::StatusOr<Descriptor> input = InputOf(order.input);
+  if (!input.ok()) return NoAnswer(order.address, input.status().message());
   Pipe out;
   Pipe complaints;
   if (!out.Open() || !complaints.Open()) return NoAnswer(order.address, std::strerror(errno));
@@ -190,7 +205,7 @@ absl::StatusOr<std::string> Fetch(const Order& order) {
   const int error = child.Start(program,
                                 {program, order.what, order.digest, order.address,
                                  absl::StrCat(left_ms), absl::StrCat(order.bytes_max)},
-                                out, complaints);
+                                *input, out, complaints);
   if (error != 0) {
     return NoAnswer(order.address, absl::StrCat("cannot start ", program,
                                                 ", which asks the daemon: ", std::strerror(error)));

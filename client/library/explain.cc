@@ -87,7 +87,8 @@ std::string Explain(const Snapshot& snapshot, const Answer& answer, size_t most)
                                   .target = answer.target,
                                   .driver = answer.driver};
   std::vector<Compared> all;
-  for (const server::LookupIndex::Record& record : snapshot.index().Records(answer.kernel)) {
+  const server::LookupIndex& index = snapshot.IndexOf(answer.kernel);
+  for (const server::LookupIndex::Record& record : index.Records(answer.kernel)) {
     Compared& compared = all.emplace_back(Compare(asked, policy, rules, *record));
     compared.answers = record->id == answer.record;
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tune-fetch snapshot|artifact DIGEST ADDRESS MILLISECONDS BYTES_MAX
+// tune-fetch snapshot|artifact|misses DIGEST ADDRESS MILLISECONDS BYTES_MAX
 //
-// Asks a daemon for a file and writes it to stdout. libtune starts it and kills it at the deadline
-// (daemon.cc), so that all that gRPC does happens here.
+// Asks a daemon for a file and writes it to stdout; or tells it of the misses that stdin has, a
+// RecordMissesRequest as JSON, and writes a line on each. libtune starts it and kills it at the
+// deadline (daemon.cc), so that all that gRPC does happens here.
 #include <unistd.h>
 
 #include <chrono>
@@ -15,12 +16,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "client/address.h"
 #include "client/credentials.h"
 #include "client/daemon_socket.h"
 #include "client/rpc.h"
+#include "google/protobuf/util/json_util.h"
 #include "tune/v1/record.grpc.pb.h"
 #include "tune/v1/snapshot.grpc.pb.h"
+#include "tuner/status_macros.h"
 
 namespace tune::client {
 namespace {
@@ -96,12 +100,43 @@ absl::StatusOr<std::string> ReadArtifact(v1::RecordService::Stub& records, const
   });
 }
 
+absl::StatusOr<v1::RecordMissesRequest> ReadMisses(size_t bytes_max) {
+  std::string text;
+  char buffer[64 << 10];
+  for (size_t count; (count = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0;) {
+    text.append(buffer, count);
+    if (text.size() > bytes_max) return absl::ResourceExhaustedError("too many misses");
+  }
+  v1::RecordMissesRequest request;
+  if (google::protobuf::util::JsonStringToMessage(text, &request).ok()) return request;
+  return absl::InvalidArgumentError("stdin has no misses");
+}
+
+absl::StatusOr<std::string> RecordMisses(v1::RecordService::Stub& records,
+                                         std::chrono::system_clock::time_point deadline) {
+  ASSIGN_OR_RETURN(const v1::RecordMissesRequest request, ReadMisses(kMessageBytesMax));
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  v1::RecordMissesResponse response;
+  const absl::Status status = FromGrpc(records.RecordMisses(&context, request, &response));
+  if (!status.ok()) return status;
+  std::string lines;
+  for (const v1::RecordedMiss& miss : response.misses()) {
+    if (miss.sweep_id() != 0) absl::StrAppend(&lines, "sweep ", miss.sweep_id(), ", ");
+    absl::StrAppend(&lines, absl::StrReplaceAll(miss.note(), {{"\n", " "}}), "\n");
+  }
+  return lines;
+}
+
 absl::StatusOr<std::string> Read(const Order& order) {
   const auto deadline = std::chrono::system_clock::now() + order.timeout;
   const auto channel = Connect(order);
   if (!channel.ok()) return channel.status();
   if (order.what == "artifact") {
     return ReadArtifact(*v1::RecordService::NewStub(*channel), order, deadline);
+  }
+  if (order.what == "misses") {
+    return RecordMisses(*v1::RecordService::NewStub(*channel), deadline);
   }
   return ReadSnapshot(*v1::SnapshotService::NewStub(*channel), order, deadline);
 }
@@ -111,12 +146,12 @@ int Main(int argc, char** argv) {
   int64_t milliseconds = 0;
   const bool usable = argc == 6 && absl::SimpleAtoi(argv[4], &milliseconds) && milliseconds > 0 &&
                       absl::SimpleAtoi(argv[5], &order.bytes_max);
-  if (!usable || (argv[1] != std::string("snapshot") && argv[1] != std::string("artifact"))) {
-    std::fputs("usage: tune-fetch snapshot|artifact DIGEST ADDRESS MILLISECONDS BYTES_MAX\n",
+  if (usable) order.what = argv[1];
+  if (order.what != "snapshot" && order.what != "artifact" && order.what != "misses") {
+    std::fputs("usage: tune-fetch snapshot|artifact|misses DIGEST ADDRESS MILLISECONDS BYTES_MAX\n",
                stderr);
     return 2;
   }
-  order.what = argv[1];
   order.digest = argv[2];
   order.address = argv[3];
   order.timeout = std::chrono::milliseconds(milliseconds);

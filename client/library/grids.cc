@@ -54,7 +54,8 @@ server::LookupIndex::Record RecordOf(const Snapshot& snapshot, const KernelRules
            ToText(key.problem.dtype) == grid.dtype &&
            std::all_of(grid.fixed.begin(), grid.fixed.end(), equal);
   };
-  for (const server::LookupIndex::Record& record : snapshot.index().Records(kernel.name)) {
+  const server::LookupIndex& index = snapshot.IndexOf(kernel.name);
+  for (const server::LookupIndex::Record& record : index.Records(kernel.name)) {
     if (is_of(*record)) return record;  // newest first
   }
   return nullptr;

@@ -14,6 +14,8 @@
 namespace tune::library {
 namespace {
 
+constexpr std::chrono::seconds kNewerTimeout(10);  // nobody waits for what is newer
+
 int WorldSize() {
   int size = 1;
   return absl::SimpleAtoi(Variable("WORLD_SIZE"), &size) ? size : 1;
@@ -21,7 +23,7 @@ int WorldSize() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Open(const OpenOptions& options) {
+absl::StatusOr<std::shared_ptr<const JobClient>> JobClient::Open(const OpenOptions& options) {
   const std::string wanted = options.snapshot.value_or(Variable("TUNE_SNAPSHOT"));
   ASSIGN_OR_RETURN(const Wish wish, Wish::Parse(wanted));
   if (!wish.pinned() && wanted != "latest" && WorldSize() > 1) {
@@ -34,14 +36,43 @@ absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Open(const OpenOptions& op
   LocalDevices();  // what it finds once, it finds before anybody forks
   Daemon daemon{options.address.empty() ? client::DefaultAddress() : options.address,
                 options.timeout};
-  return std::unique_ptr<JobClient>(new JobClient(FindSnapshot(wish, daemon), daemon));
+  const bool tells = options.record_misses.value_or(Variable("TUNE_RECORD_MISSES") == "1") &&
+                     daemon.timeout.count() > 0;
+  std::shared_ptr<Misses> misses = tells ? Misses::Of(daemon.address) : nullptr;
+  return std::shared_ptr<const JobClient>(
+      new JobClient(FindSnapshot(wish, daemon), daemon, std::move(misses)));
 }
 
-absl::StatusOr<Answer> JobClient::Best(const Question& question) const {
-  if (found_.snapshot != nullptr) return Resolve(*found_.snapshot, found_.source, question);
-  return Answer{.reason = absl::StrCat("there is no snapshot: ", absl::StrJoin(found_.notes, "; ")),
-                .kernel = question.kernel,
-                .source = found_.source};
+std::shared_ptr<const JobClient> JobClient::NewerThan(const std::string& digest, int end_fd) const {
+  if (!digest.empty() && DigestInFolder(daemon_.address) == digest) return nullptr;
+  Daemon patient{.address = daemon_.address, .timeout = daemon_.timeout, .end_fd = end_fd};
+  if (patient.timeout.count() > 0) patient.timeout = kNewerTimeout;
+  Found newest = FindSnapshot(Wish{}, patient);
+  if (newest.snapshot == nullptr || newest.snapshot->digest() == digest) return nullptr;
+  return std::shared_ptr<const JobClient>(new JobClient(std::move(newest), daemon_, misses_));
+}
+
+const std::string& JobClient::digest() const {
+  static const auto* const kNone = new std::string();
+  return found_.snapshot == nullptr ? *kNone : found_.snapshot->digest();
+}
+
+absl::StatusOr<std::shared_ptr<const KeptAnswer>> JobClient::Best(absl::string_view key,
+                                                                  const Question& question) const {
+  auto kept = std::make_shared<KeptAnswer>();
+  kept->question = question;
+  Answer& answer = kept->answer;
+  if (found_.snapshot != nullptr) {
+    ASSIGN_OR_RETURN(answer, Resolve(*found_.snapshot, found_.source, question));
+  } else {
+    answer.reason = absl::StrCat("there is no snapshot: ", absl::StrJoin(found_.notes, "; "));
+    answer.kernel = question.kernel;
+    answer.source = found_.source;
+  }
+  for (const auto& [name, value] : answer.config.entries) kept->macros.push_back(ToMacro(value));
+  if (misses_ != nullptr && answer.match != server::Match::kExact) misses_->Add(answer);
+  table_.Keep(key, kept);
+  return kept;
 }
 
 absl::StatusOr<std::string> JobClient::Artifact(const std::string& digest) const {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -17,8 +18,11 @@
 #include <limits>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/descriptor.h"
 #include "tuner/status_macros.h"
 
@@ -30,8 +34,27 @@ using client::Descriptor;
 constexpr mode_t kOthersMayWrite = 022;
 constexpr size_t kUserBytesMax = 16 << 10;  // of an entry of the user database
 
+constexpr double kDaySeconds = 86400;
+
+// "NAME.PID.NUMBER": written, and not yet renamed.
+bool IsUnfinished(absl::string_view name) {
+  for (int part = 0; part < 2; ++part) {
+    const size_t size = name.size();
+    while (!name.empty() && absl::ascii_isdigit(name.back())) name.remove_suffix(1);
+    if (name.size() == size || !absl::ConsumeSuffix(&name, ".")) return false;
+  }
+  return true;
+}
+
 absl::Status FileError(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 bool WriteAll(int fd, absl::string_view data) {
@@ -41,13 +64,6 @@ bool WriteAll(int fd, absl::string_view data) {
     if (written > 0) data.remove_prefix(static_cast<size_t>(written));
   }
   return true;
-}
-
-}  // namespace
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t bytes_max) {
@@ -127,6 +143,26 @@ double NodeFolder::Age(const std::string& name) const {
   return std::difftime(std::time(nullptr), info.st_mtime);
 }
 
+void NodeFolder::Prune(const std::string& kept) const {
+  std::vector<std::pair<double, std::string>> files;  // by their ages
+  std::vector<std::string> old;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    const double age = Age(name);
+    if (IsUnfinished(name) && age >= kDaySeconds) old.push_back(name);
+    if (!IsUnfinished(name) && absl::StartsWith(name, "sha256-")) files.emplace_back(age, name);
+  }
+  std::sort(files.begin(), files.end());
+  for (size_t i = files_max_; i < files.size(); ++i) {
+    if (files[i].first >= kDaySeconds) old.push_back(files[i].second);
+  }
+  for (const std::string& name : old) {
+    if (name != kept) unlink(absl::StrCat(path_, "/", name).c_str());
+  }
+}
+
 bool NodeFolder::Keep(const std::string& name, absl::string_view data) const {
   static std::atomic<int> number = 0;
   if (path_.empty()) return false;
@@ -138,6 +174,7 @@ bool NodeFolder::Keep(const std::string& name, absl::string_view data) const {
   const std::string fresh = absl::StrCat(path, ".", getpid(), ".", number++);
   Descriptor fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd.ok() && WriteAll(fd.get(), data) && std::rename(fresh.c_str(), path.c_str()) == 0) {
+    Prune(name);
     return true;
   }
   unlink(fresh.c_str());

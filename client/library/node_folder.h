@@ -16,6 +16,7 @@ namespace tune::library {
 // Of an environment variable; empty where it is not set.
 std::string Variable(const char* name);
 
+bool WriteAll(int fd, absl::string_view data);
 // INVALID_ARGUMENT, with the path: no regular file of at most that many bytes.
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t bytes_max);
 
@@ -28,7 +29,8 @@ absl::Status CheckOwner(const std::string& path);
 // Not there, or not ours alone, it is none: reading fails, writing does nothing.
 class NodeFolder {
  public:
-  explicit NodeFolder(std::string path) : path_(std::move(path)) {}
+  // `files_max`: of those that are named by their digest. When one is kept, older ones go.
+  NodeFolder(std::string path, size_t files_max) : path_(std::move(path)), files_max_(files_max) {}
 
   absl::StatusOr<std::string> Read(const std::string& name, size_t bytes_max) const;
   // Since it was written, in seconds; infinite where it is not there.
@@ -37,7 +39,12 @@ class NodeFolder {
 
  private:
   bool IsOurs() const;
+  // Removes what processes that died left unfinished, and all but the newest files. Nothing of the
+  // last day.
+  void Prune(const std::string& kept) const;
+
   const std::string path_;  // empty: none
+  const size_t files_max_;
 };
 
 }  // namespace tune::library

@@ -33,15 +33,20 @@ bool IsFamily(const std::string& text) {
   return std::any_of(all.begin(), all.end(), [&](const auto* one) { return one->family == text; });
 }
 
+// Of a device's records; empty: it has none.
+std::string TargetSeen(const std::string& device, const Snapshot& snapshot) {
+  const auto seen = snapshot.devices().find(device);
+  return seen == snapshot.devices().end() ? "" : seen->second.target;
+}
+
 Place PlaceOf(const std::string& asked, const Snapshot& snapshot) {
   for (const LocalDevice& local : LocalDevices()) {
     const bool of_family =
         IsFamily(asked) && absl::string_view(local.id).substr(0, local.id.find(':')) == asked;
     if (!asked.empty() && asked != local.id && asked != local.name && !of_family) continue;
-    const auto seen = snapshot.devices().find(local.name);
-    const bool has_records = seen != snapshot.devices().end();
     return {.device = local.name,
-            .target = snapshot.TargetNamed(has_records ? seen->second.target : local.target),
+            .target = snapshot.TargetNamed(local.target.empty() ? TargetSeen(local.name, snapshot)
+                                                                : local.target),
             .driver = local.driver};
   }
   // Not a device of this host: the records tell, a GPU's before a CPU's, the newest first.
@@ -84,10 +89,11 @@ void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& pl
                                   .device_name = place.device,
                                   .target = place.target.name,
                                   .driver = place.driver};
-  server::LookupAnswer found = snapshot.index().Lookup(query, [&](const db::RecordRow& record) {
+  const auto is_valid = [&](const db::RecordRow& record) {
     return (record.key.kernel_hash == kernel.hash && record.key.problem == problem) ||
            rules.IsValid(record.trial.config);
-  });
+  };
+  server::LookupAnswer found = snapshot.IndexOf(kernel.name).Lookup(query, is_valid);
   const auto accept = [&](const Config& config) { return rules.IsValid(config); };
   answer.expectation = server::AskGrids(SpeakingGrids(snapshot, kernel, query), query,
                                         kernel.Policy().dims, kernel.hash, accept, found);
@@ -98,8 +104,8 @@ void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& pl
     TakeRecord(snapshot, *found.record, answer);
     answer.config = *found.config;
     // What was compiled for another problem, or from another config, is of no use.
-    const bool is_its_own = found.record->trial.config == answer.config &&
-                            found.record->key.problem == problem;
+    const bool is_its_own =
+        found.record->trial.config == answer.config && found.record->key.problem == problem;
     if (is_its_own) answer.artifact = found.record->artifact;
     return;
   }

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "server/records/lookup/reason.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/sha256.h"
@@ -18,254 +16,53 @@
 namespace tune::library {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr int64_t kVersion = 1;
-constexpr size_t kMembersMax = 512;  // of a kernel: dims, params, steps
 // Enough for a launch on every GPU, where nobody tells what there is.
 constexpr int64_t kUnknownSmCount = 100;
 
 absl::Status Damaged(absl::string_view why) { return absl::InvalidArgumentError(why); }
 
-// Members of an object by their kinds; what is missing or of another kind is remembered.
-class Fields {
- public:
-  Fields(const Json& json, const char* what) : json_(json), what_(what) {}
-
-  const Json& Member(const char* name) {
-    static const Json kNull;
-    if (!json_.is_object()) return Fail(name), kNull;
-    const auto found = json_.find(name);
-    return found == json_.end() ? (Fail(name), kNull) : *found;
-  }
-  std::string Text(const char* name) {
-    const Json& member = Member(name);
-    return member.is_string() ? member.get<std::string>() : (Fail(name), "");
-  }
-  int64_t Integer(const char* name) { return Integer(Member(name), name); }
-  int64_t Integer(const Json& json, const char* name) {
-    const bool fits =
-        json.is_number_integer() &&
-        (!json.is_number_unsigned() ||
-         json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
-    return fits ? json.get<int64_t>() : (Fail(name), 0);
-  }
-  double Number(const char* name) {
-    const Json& member = Member(name);
-    return member.is_number() ? member.get<double>() : (Fail(name), 0);
-  }
-  bool Boolean(const char* name) {
-    const Json& member = Member(name);
-    return member.is_boolean() ? member.get<bool>() : (Fail(name), false);
-  }
-  const Json& Object(const char* name) {
-    const Json& member = Member(name);
-    if (!member.is_object()) Fail(name);
-    return member;
-  }
-  // Each element of an array, by `read(element)`.
-  template <typename Read>
-  void List(const char* name, size_t most, Read read) {
-    const Json& member = Member(name);
-    if (!member.is_array() || member.size() > most) return Fail(name);
-    for (const Json& element : member) read(element);
-  }
-  std::vector<std::string> Texts(const char* name) {
-    std::vector<std::string> texts;
-    List(name, kMembersMax, [&](const Json& one) {
-      if (one.is_string()) return texts.push_back(one.get<std::string>());
-      Fail(name);
-    });
-    return texts;
-  }
-  void Fail(const char* name) {
-    if (status_.ok()) status_ = Damaged(absl::StrCat(what_, " has no usable '", name, "'"));
-  }
-  void Fail(const absl::Status& status) { status_.Update(status); }
-  const absl::Status& status() const { return status_; }
-
- private:
-  const Json& json_;
-  const char* const what_;
-  absl::Status status_;
-};
-
-server::DimMatch MatchOf(const std::string& text) {
-  for (const auto match :
-       {server::DimMatch::kExact, server::DimMatch::kBucketed, server::DimMatch::kIgnored}) {
-    if (text == server::ToText(match)) return match;
-  }
-  return server::DimMatch::kNearest;
+Json ParseJson(absl::string_view text) {
+  return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
 }
 
-absl::StatusOr<KernelRules::Dim> DimOf(const Json& json) {
-  Fields fields(json, "a dim");
-  KernelRules::Dim dim{.name = fields.Text("name"),
-                       .match = MatchOf(fields.Text("match")),
-                       .default_value = fields.Integer("default"),
-                       .min = fields.Integer("min"),
-                       .max = fields.Integer("max")};
-  fields.List("on", kMembersMax, [&](const Json& one) {
-    if (!one.is_array() || one.size() != 2 || !one[0].is_string()) return fields.Fail("on");
-    dim.on.emplace_back(one[0].get<std::string>(), fields.Integer(one[1], "on"));
-  });
-  fields.List("values", kMembersMax,
-              [&](const Json& one) { dim.values.push_back(fields.Integer(one, "values")); });
-  RETURN_IF_ERROR(fields.status());
-  return dim;
-}
-
-absl::StatusOr<KernelRules::Param> ParamOf(const Json& json) {
-  Fields fields(json, "a param");
-  KernelRules::Param param{.name = fields.Text("name")};
-  fields.List("choices", kMembersMax, [&](const Json& one) {
-    Fields choice(one, "a param");
-    param.choices.push_back({choice.Text("target"), choice.Text("values"), choice.Text("default")});
-    fields.Fail(choice.status());
-  });
-  RETURN_IF_ERROR(fields.status());
-  return param;
-}
-
-absl::StatusOr<KernelRules::Step> StepOf(const Json& json) {
-  Fields fields(json, "a step");
-  KernelRules::Step step{.when = fields.Text("when"),
-                         .grid = fields.Texts("grid"),
-                         .block = fields.Texts("block"),
-                         .cluster = fields.Texts("cluster"),
-                         .shared_bytes = fields.Text("shared_bytes")};
-  RETURN_IF_ERROR(fields.status());
-  return step;
-}
-
-absl::StatusOr<KernelRules> KernelOf(const Json& json) {
-  Fields fields(json, "a kernel");
-  KernelRules kernel{.name = fields.Text("name"),
-                     .hash = fields.Text("hash"),
-                     .on_host = fields.Boolean("on_host"),
-                     .targets = fields.Texts("targets"),
-                     .dtypes = fields.Texts("dtypes"),
-                     .constraints = fields.Texts("constraints")};
-  const auto add = [&](auto one, auto& list) {
-    fields.Fail(one.status());
-    if (one.ok()) list.push_back(*std::move(one));
-  };
-  fields.List("dims", kMembersMax, [&](const Json& one) { add(DimOf(one), kernel.dims); });
-  fields.List("params", kMembersMax, [&](const Json& one) { add(ParamOf(one), kernel.params); });
-  fields.List("steps", kMembersMax, [&](const Json& one) { add(StepOf(one), kernel.steps); });
-  fields.List("lets", kMembersMax, [&](const Json& one) {
-    if (!one.is_array() || one.size() != 2 || !one[0].is_string() || !one[1].is_string()) {
-      return fields.Fail("lets");
-    }
-    kernel.lets.emplace_back(one[0].get<std::string>(), one[1].get<std::string>());
-  });
-  RETURN_IF_ERROR(fields.status());
-  return kernel;
-}
-
-absl::StatusOr<Target> TargetOf(const std::string& name, const Json& json) {
-  Fields fields(json, "a target");
-  Target target{.name = name,
-                .is_host = fields.Boolean("is_host"),
-                .sm = fields.Integer("sm"),
-                .sm_count = fields.Integer("sm_count"),
-                .max_threads_per_block = fields.Integer("max_threads_per_block"),
-                .max_shared_bytes = fields.Integer("max_shared_bytes")};
-  RETURN_IF_ERROR(fields.status());
-  return target;
-}
-
-absl::StatusOr<Config> ConfigOf(const Json& json) {
-  Config config;
-  for (const auto& [name, value] : json.items()) {
-    if (value.is_boolean()) {
-      config.entries.emplace_back(name, value.get<bool>());
-    } else if (value.is_number_integer()) {
-      config.entries.emplace_back(name, value.get<int64_t>());
-    } else if (value.is_number()) {
-      config.entries.emplace_back(name, value.get<double>());
-    } else if (value.is_string()) {
-      config.entries.emplace_back(name, value.get<std::string>());
-    } else {
-      return Damaged("a record has no usable 'config'");
-    }
+// What is no record is left out. Where a line is no JSON, the kernel has none at all.
+std::vector<SnapshotRecord> ReadRecords(const std::vector<absl::string_view>& lines) {
+  std::vector<SnapshotRecord> records;
+  records.reserve(lines.size());
+  for (const absl::string_view line : lines) {
+    absl::StatusOr<SnapshotRecord> record = ReadRecordLine(line);
+    if (absl::IsDataLoss(record.status())) return {};
+    if (record.ok()) records.push_back(*std::move(record));
   }
-  return config;
+  return records;
 }
 
-absl::StatusOr<ShapeGrid::Shape> ShapeOf(const Json& json, const ShapeGrid& grid) {
-  Fields fields(json, "a grid");
-  ShapeGrid::Shape shape;
-  fields.List("dims", kMembersMax,
-              [&](const Json& one) { shape.dims.push_back(fields.Integer(one, "dims")); });
-  if (shape.dims.size() != grid.axes.size()) fields.Fail("dims");
-  const auto loss_of = [&](const Json& one) {
-    const int64_t loss = fields.Integer(one, "losses");
-    if (loss < 0 || loss > ShapeGrid::kLossMax) fields.Fail("losses");
-    return static_cast<uint32_t>(loss);
-  };
-  shape.loss_of_unknown = loss_of(fields.Member("loss_of_unknown"));
-  shape.losses.assign(grid.configs.size(), ShapeGrid::kUnknown);
-  fields.List("losses", grid.configs.size(), [&](const Json& one) {
-    if (!one.is_array() || one.size() != 2) return fields.Fail("losses");
-    const int64_t config = fields.Integer(one[0], "losses");
-    if (config < 0 || config >= static_cast<int64_t>(grid.configs.size())) {
-      return fields.Fail("losses");
-    }
-    shape.losses[static_cast<size_t>(config)] = loss_of(one[1]);
-  });
-  RETURN_IF_ERROR(fields.status());
-  return shape;
-}
-
-absl::StatusOr<Grid> GridOf(const Json& json) {
-  Fields fields(json, "a grid");
-  Grid grid{.kernel_hash = fields.Text("kernel_hash"),
-            .target = fields.Text("target"),
-            .device = fields.Text("device"),
-            .dtype = fields.Text("dtype")};
-  for (const auto& [name, value] : fields.Object("fixed").items()) {
-    grid.fixed.emplace_back(name, fields.Integer(value, "fixed"));
+// The same for grids: a look-up can do without.
+std::vector<Grid> ReadGrids(const std::vector<absl::string_view>& lines) {
+  std::vector<Grid> grids;
+  for (const absl::string_view line : lines) {
+    const Json json = ParseJson(line);
+    if (json.is_discarded()) return {};
+    absl::StatusOr<Grid> grid = ReadGrid(json);
+    if (grid.ok()) grids.push_back(*std::move(grid));
   }
-  grid.grid.axes = fields.Texts("axes");
-  fields.List("configs", kGridConfigsMax * kGridShapesMax, [&](const Json& one) {
-    absl::StatusOr<Config> config = ConfigOf(one);
-    fields.Fail(config.status());
-    if (config.ok()) grid.grid.configs.push_back(*std::move(config));
-  });
-  fields.List("shapes", kGridShapesMax, [&](const Json& one) {
-    absl::StatusOr<ShapeGrid::Shape> shape = ShapeOf(one, grid.grid);
-    fields.Fail(shape.status());
-    if (shape.ok()) grid.grid.shapes.push_back(*std::move(shape));
-  });
-  Fields residuals(fields.Object("residuals"), "a grid");
-  grid.grid.residuals = {.mean = residuals.Number("mean"),
-                         .low = residuals.Number("low"),
-                         .high = residuals.Number("high"),
-                         .nearest_octaves = residuals.Number("nearest_octaves")};
-  fields.Fail(residuals.status());
-  RETURN_IF_ERROR(fields.status());
-  return grid;
+  return grids;
 }
 
-// Empty where there is no such text.
-std::string TextIn(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-void ReadKey(const Json& json, db::TrialKey& key, std::string& dtype, Fields& fields) {
-  Fields hard(json, "a record");
-  key.kernel_hash = hard.Text("kernel_hash");
-  key.device_name = hard.Text("device");
-  key.target = hard.Text("target");
-  dtype = hard.Text("dtype");
-  key.cache_mode =
-      hard.Text("cache_mode") == ToText(CacheMode::kWarm) ? CacheMode::kWarm : CacheMode::kCold;
-  for (const auto& [name, value] : hard.Object("dims").items()) {
-    key.problem.dims.emplace_back(name, hard.Integer(value, "dims"));
+// Of one name there is one.
+std::optional<KernelRules> ReadRules(const std::vector<absl::string_view>& lines) {
+  std::optional<KernelRules> rules;
+  for (const absl::string_view line : lines) {
+    absl::StatusOr<KernelRules> read = ReadKernel(ParseJson(line));
+    if (!read.ok()) return std::nullopt;
+    rules = *std::move(read);
   }
-  fields.Fail(hard.status());
+  return rules;
+}
+
+void See(const std::string& device, const Snapshot::Seen& one, Snapshot::Devices& devices) {
+  Snapshot::Seen& seen = devices[device];
+  if (one.newest > seen.newest) seen = one;
 }
 
 }  // namespace
@@ -278,126 +75,143 @@ bool IsDigest(absl::string_view text) {
                      [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
-class Snapshot::Reader {
- public:
-  explicit Reader(Snapshot& snapshot) : snapshot_(snapshot) {}
-
-  absl::Status Read(const Json& json) {
-    Fields fields(json, "the snapshot");
-    const std::string format = fields.Text("format");
-    const int64_t version = fields.Integer("version");
-    snapshot_.number_ = fields.Integer("number");
-    fields.Integer("published_unix_ms");
-    RETURN_IF_ERROR(fields.status());
-    if (format != "tunectl snapshot" || version != kVersion) {
-      return Damaged(absl::StrCat("it is of version ", version, ", not ", kVersion));
-    }
-    const size_t all = std::numeric_limits<size_t>::max();
-    for (const auto& [name, traits] : fields.Object("targets").items()) {
-      ASSIGN_OR_RETURN(snapshot_.targets_[name], TargetOf(name, traits));
-    }
-    fields.List("kernels", all, [&](const Json& one) { fields.Fail(AddKernel(one)); });
-    fields.List("records", all, [&](const Json& one) { fields.Fail(AddRecord(one)); });
-    RETURN_IF_ERROR(fields.status());
-    AddGrids(json);
-    Finish();
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status AddKernel(const Json& json) {
-    ASSIGN_OR_RETURN(KernelRules kernel, KernelOf(json));
-    policies_.push_back(kernel.Policy());
-    snapshot_.kernel_names_.push_back(kernel.name);
-    const std::string name = kernel.name;
-    if (!snapshot_.kernels_.emplace(name, std::move(kernel)).second) {
-      return Damaged(absl::StrCat("kernel '", name, "' is there twice"));
-    }
-    return absl::OkStatus();
-  }
-
-  // What is no grid is left out: a look-up can do without.
-  void AddGrids(const Json& json) {
-    const auto grids = json.find("grids");
-    if (grids == json.end() || !grids->is_array()) return;
-    for (const Json& one : *grids) {
-      const std::string kernel = Fields(one, "a grid").Text("kernel");
-      absl::StatusOr<Grid> grid = GridOf(one);
-      if (grid.ok()) snapshot_.grids_[kernel].push_back(*std::move(grid));
-    }
-  }
-
-  absl::Status AddRecord(const Json& json) {
-    Fields fields(json, "a record");
-    db::RecordRow record{.id = fields.Integer("id"), .kernel_name = fields.Text("kernel")};
-    std::string dtype;
-    ReadKey(fields.Object("hard"), record.key, dtype, fields);
-    const Json& config_json = fields.Object("config");
-    Fields latency(fields.Object("latency_ns"), "a record");
-    Measurement& measured = record.trial.measurement;
-    measured.latency_ns_median = latency.Number("median");
-    measured.latency_ns_low = latency.Number("low");
-    measured.latency_ns_high = latency.Number("high");
-    record.published_unix_ms = fields.Integer("published_unix_ms");
-    Evidence evidence{fields.Text("confidence"), fields.Text("evidence")};
-    fields.Fail(latency.status());
-    RETURN_IF_ERROR(fields.status());
-    // Not in all files.
-    record.artifact = TextIn(json, "artifact");
-    if (json.contains("soft")) record.key.driver = TextIn(json["soft"], "driver");
-    const absl::StatusOr<DType> known = ParseDType(dtype);
-    if (!known.ok()) return absl::OkStatus();  // of a later version: no question is about it
-    record.key.problem.dtype = *known;
-    ASSIGN_OR_RETURN(record.trial.config, ConfigOf(config_json));
-    record.trial.id = static_cast<int64_t>(snapshot_.evidence_.size());
-    snapshot_.evidence_.push_back(std::move(evidence));
-    See(record);
-    records_.push_back(std::move(record));
-    return absl::OkStatus();
-  }
-
-  void See(const db::RecordRow& record) {
-    Seen& seen = snapshot_.devices_[record.key.device_name];
-    if (seen.target.empty() || record.id > seen.newest) seen = {record.key.target, record.id};
-  }
-
-  void Finish() {
-    std::erase_if(snapshot_.devices_, [](const auto& one) { return one.second.target.empty(); });
-    std::sort(snapshot_.kernel_names_.begin(), snapshot_.kernel_names_.end());
-    snapshot_.host_target_ = DeviceProfiles().back()->common_targets.front();
-    for (const auto& [name, target] : snapshot_.targets_) {
-      if (target.is_host) snapshot_.host_target_ = name;
-    }
-    snapshot_.index_ = server::LookupIndex::Build(std::move(records_), policies_);
-  }
-
-  Snapshot& snapshot_;
-  std::vector<db::RecordRow> records_;
-  std::vector<server::KernelPolicy> policies_;
-};
-
-absl::StatusOr<std::shared_ptr<const Snapshot>> Snapshot::Parse(const std::string& data,
+absl::StatusOr<std::shared_ptr<const Snapshot>> Snapshot::Parse(std::string data,
                                                                 const std::string& wanted_digest) {
   std::shared_ptr<Snapshot> snapshot(new Snapshot());
   snapshot->digest_ = DigestOf(data);
   if (!wanted_digest.empty() && snapshot->digest_ != wanted_digest) {
     return Damaged(absl::StrCat("its bytes are ", snapshot->digest_, ", not ", wanted_digest));
   }
-  const Json json = Json::parse(data, nullptr, /*allow_exceptions=*/false);
+  snapshot->data_ = std::move(data);
+  std::optional<SnapshotLines> split;
+  if (!wanted_digest.empty()) split = SplitSnapshot(snapshot->data_);
+  const Json json = ParseJson(split.has_value() ? split->head : snapshot->data_);
   if (json.is_discarded()) return Damaged("it is no JSON");
-  RETURN_IF_ERROR(Reader(*snapshot).Read(json));
+  RETURN_IF_ERROR(snapshot->ReadHead(json));
+  if (split.has_value()) {
+    snapshot->TakeLines(*std::move(split));
+  } else {
+    RETURN_IF_ERROR(snapshot->ReadWhole(json));
+    snapshot->data_.clear();
+  }
   return snapshot;
 }
 
+absl::Status Snapshot::ReadHead(const Json& json) {
+  ASSIGN_OR_RETURN(number_, ReadHeader(json));
+  const auto targets = json.find("targets");
+  if (targets == json.end() || !targets->is_object()) {
+    return Damaged("the snapshot has no usable 'targets'");
+  }
+  host_target_ = DeviceProfiles().back()->common_targets.front();
+  for (const auto& [name, traits] : targets->items()) {
+    ASSIGN_OR_RETURN(targets_[name], ReadTarget(name, traits));
+    if (targets_[name].is_host) host_target_ = name;
+  }
+  return absl::OkStatus();
+}
+
+void Snapshot::TakeLines(SnapshotLines split) {
+  for (auto& [name, lines] : split.by_kernel) {
+    if (!lines.kernels.empty()) kernel_names_.push_back(name);
+    kernels_[name].lines = std::move(lines);
+  }
+}
+
+absl::Status Snapshot::ReadWhole(const Json& json) {
+  for (const char* list : {"kernels", "records"}) {
+    if (!json.contains(list) || !json[list].is_array()) {
+      return Damaged(absl::StrCat("the snapshot has no usable '", list, "'"));
+    }
+  }
+  for (const Json& one : json["kernels"]) {
+    ASSIGN_OR_RETURN(const KernelRules rules, ReadKernel(one));
+    if (std::count(kernel_names_.begin(), kernel_names_.end(), rules.name) > 0) {
+      return Damaged(absl::StrCat("kernel '", rules.name, "' is there twice"));
+    }
+    kernel_names_.push_back(rules.name);
+    kernels_[rules.name].rules.Get([&] { return rules; });
+  }
+  std::sort(kernel_names_.begin(), kernel_names_.end());
+  std::map<std::string, std::vector<SnapshotRecord>> records;
+  for (const Json& one : json["records"]) {
+    ASSIGN_OR_RETURN(SnapshotRecord record, ReadRecord(one));
+    const std::string kernel = record.row.kernel_name;
+    records[kernel].push_back(std::move(record));
+  }
+  for (auto& [kernel, of_kernel] : records) {
+    kernels_[kernel].records.Get([&] { return IndexedRecords(kernel, std::move(of_kernel)); });
+  }
+  std::map<std::string, std::vector<Grid>> grids;
+  const Json none;
+  const auto list = json.find("grids");
+  for (const Json& one : list == json.end() ? none : *list) {
+    if (!one.is_object()) continue;
+    absl::StatusOr<Grid> grid = ReadGrid(one);
+    if (grid.ok()) grids[KernelOfGrid(one)].push_back(*std::move(grid));
+  }
+  for (auto& [kernel, of_kernel] : grids) {
+    kernels_[kernel].grids.Get([&] { return std::move(of_kernel); });
+  }
+  return absl::OkStatus();
+}
+
+Snapshot::Records Snapshot::IndexedRecords(const std::string& kernel,
+                                           std::vector<SnapshotRecord> records) const {
+  Records indexed;
+  std::vector<db::RecordRow> rows;
+  rows.reserve(records.size());
+  for (SnapshotRecord& record : records) {
+    const db::TrialKey& key = record.row.key;
+    See(key.device_name, {key.target, record.row.id}, indexed.devices);
+    if (!record.dtype_is_known) continue;
+    record.row.trial.id = static_cast<int64_t>(indexed.evidence.size());
+    indexed.evidence.push_back(std::move(record.evidence));
+    rows.push_back(std::move(record.row));
+  }
+  std::vector<server::KernelPolicy> policies;
+  if (const KernelRules* rules = FindKernel(kernel)) policies.push_back(rules->Policy());
+  indexed.index = server::LookupIndex::Build(std::move(rows), policies);
+  return indexed;
+}
+
+const Snapshot::OfKernel& Snapshot::Of(const std::string& kernel) const {
+  const auto found = kernels_.find(kernel);
+  return found == kernels_.end() ? nothing_ : found->second;
+}
+
 const KernelRules* Snapshot::FindKernel(const std::string& name) const {
-  const auto found = kernels_.find(name);
-  return found == kernels_.end() ? nullptr : &found->second;
+  const OfKernel& kernel = Of(name);
+  const auto& rules = kernel.rules.Get([&] { return ReadRules(kernel.lines.kernels); });
+  return rules.has_value() ? &*rules : nullptr;
+}
+
+const Snapshot::Devices& Snapshot::devices() const {
+  return devices_.Get([&] {
+    Devices devices;
+    for (const auto& [name, kernel] : kernels_) {
+      for (const auto& [device, seen] : RecordsOf(name).devices) See(device, seen, devices);
+    }
+    return devices;
+  });
 }
 
 const std::vector<Grid>& Snapshot::GridsOf(const std::string& kernel) const {
-  static const std::vector<Grid> kNone;
-  const auto found = grids_.find(kernel);
-  return found == grids_.end() ? kNone : found->second;
+  const OfKernel& of = Of(kernel);
+  return of.grids.Get([&] { return ReadGrids(of.lines.grids); });
+}
+
+const Snapshot::Records& Snapshot::RecordsOf(const std::string& kernel) const {
+  const OfKernel& of = Of(kernel);
+  return of.records.Get([&] { return IndexedRecords(kernel, ReadRecords(of.lines.records)); });
+}
+
+const server::LookupIndex& Snapshot::IndexOf(const std::string& kernel) const {
+  return *RecordsOf(kernel).index;
+}
+
+const Evidence& Snapshot::EvidenceOf(const db::RecordRow& record) const {
+  return RecordsOf(record.kernel_name).evidence[static_cast<size_t>(record.trial.id)];
 }
 
 Target Snapshot::TargetNamed(const std::string& name) const {
@@ -405,10 +219,6 @@ Target Snapshot::TargetNamed(const std::string& name) const {
   if (found != targets_.end()) return found->second;
   const absl::StatusOr<TargetTraits> traits = TargetTraitsFor(name);
   return {.name = name, .sm = traits.ok() ? traits->sm : 0, .sm_count = kUnknownSmCount};
-}
-
-const Evidence& Snapshot::EvidenceOf(const db::RecordRow& record) const {
-  return evidence_[static_cast<size_t>(record.trial.id)];
 }
 
 }  // namespace tune::library

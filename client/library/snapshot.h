@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "client/library/grids.h"
 #include "client/library/kernel_rules.h"
+#include "client/library/made_once.h"
+#include "client/library/snapshot_json.h"
+#include "client/library/snapshot_lines.h"
 #include "server/records/lookup/index.h"
 
 namespace tune::library {
@@ -22,18 +26,15 @@ inline constexpr size_t kSnapshotBytesMax = size_t{256} << 20;
 std::string DigestOf(absl::string_view data);
 bool IsDigest(absl::string_view text);
 
-// What a look-up does not need of a record, and an answer does.
-struct Evidence {
-  std::string confidence;  // "confirmed", "tied", "noisy"
-  std::string digest;      // of the measurement
-};
-
-// Immutable. Thread-safe.
+// Where its digest tells that a file is whole, as a daemon wrote it, what it says of a kernel is
+// read when that is first asked for. What cannot be read then is not there.
+//
+// Never changes for whoever asks. Thread-safe, without locks.
 class Snapshot {
  public:
   // INVALID_ARGUMENT: damaged, of another version, or not what `wanted_digest` names, if that is
   // not empty.
-  static absl::StatusOr<std::shared_ptr<const Snapshot>> Parse(const std::string& data,
+  static absl::StatusOr<std::shared_ptr<const Snapshot>> Parse(std::string data,
                                                                const std::string& wanted_digest);
 
   const std::string& digest() const { return digest_; }
@@ -47,30 +48,50 @@ class Snapshot {
 
   struct Seen {
     std::string target;
-    int64_t newest = 0;  // the number of its newest record
+    int64_t newest = -1;  // the number of its newest record
   };
-  const std::map<std::string, Seen>& devices() const { return devices_; }
+  using Devices = std::map<std::string, Seen>;
+  // Of each device that has records. Looks at all of them, once.
+  const Devices& devices() const;
 
   // Of a kernel's sweeps. Snapshots of older daemons have none.
   const std::vector<Grid>& GridsOf(const std::string& kernel) const;
-  const server::LookupIndex& index() const { return *index_; }
-  // REQUIRES: a record of the index.
+  // Of a kernel's records.
+  const server::LookupIndex& IndexOf(const std::string& kernel) const;
+  // REQUIRES: a record of an index.
   const Evidence& EvidenceOf(const db::RecordRow& record) const;
 
  private:
-  Snapshot() = default;
-  class Reader;
+  struct Records {
+    Devices devices;
+    std::vector<Evidence> evidence;  // a record's trial has its place here for an id
+    std::shared_ptr<const server::LookupIndex> index;
+  };
+  // What the file says of one kernel name.
+  struct OfKernel {
+    KernelLines lines;  // none: all that follows is there already
+    MadeOnce<std::optional<KernelRules>> rules;
+    MadeOnce<Records> records;
+    MadeOnce<std::vector<Grid>> grids;
+  };
 
+  Snapshot() = default;
+  absl::Status ReadHead(const Json& json);
+  absl::Status ReadWhole(const Json& json);
+  void TakeLines(SnapshotLines split);
+  Records IndexedRecords(const std::string& kernel, std::vector<SnapshotRecord> records) const;
+  const OfKernel& Of(const std::string& kernel) const;
+  const Records& RecordsOf(const std::string& kernel) const;
+
+  std::string data_;  // that the lines point into
   std::string digest_;
   int64_t number_ = 0;
   std::vector<std::string> kernel_names_;
-  std::map<std::string, KernelRules> kernels_;
   std::map<std::string, Target> targets_;
-  std::map<std::string, std::vector<Grid>> grids_;  // by kernel
   std::string host_target_;
-  std::map<std::string, Seen> devices_;
-  std::vector<Evidence> evidence_;  // a record's trial has its place here for an id
-  std::shared_ptr<const server::LookupIndex> index_;
+  std::map<std::string, OfKernel> kernels_;
+  OfKernel nothing_;  // of a name that the file does not have
+  MadeOnce<Devices> devices_;
 };
 
 }  // namespace tune::library

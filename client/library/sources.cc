@@ -27,6 +27,9 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
 // How long the processes of a node take what one of them has fetched for the newest.
 constexpr double kFreshSeconds = 60;
+// What a node's cache keeps beyond a day.
+constexpr size_t kSnapshotsMax = 16;
+constexpr size_t kArtifactsMax = 256;
 constexpr size_t kDigestFileBytesMax = 128;
 constexpr size_t kArtifactBytesMax = size_t{64} << 20;
 
@@ -69,20 +72,24 @@ bool FolderIsOf(const std::string& address) {
 }
 
 absl::StatusOr<SnapshotPtr> Load(const std::string& path, const std::string& digest) {
-  ASSIGN_OR_RETURN(const std::string data, ReadRegularFile(path, kSnapshotBytesMax));
-  absl::StatusOr<SnapshotPtr> snapshot = Snapshot::Parse(data, digest);
+  ASSIGN_OR_RETURN(std::string data, ReadRegularFile(path, kSnapshotBytesMax));
+  absl::StatusOr<SnapshotPtr> snapshot = Snapshot::Parse(std::move(data), digest);
   if (snapshot.ok()) return snapshot;
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", snapshot.status().message()));
 }
 
+// The digest of the newest that the host's daemon wrote.
+absl::StatusOr<std::string> LatestIn(const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadRegularFile(Under(folder, "latest"), kDigestFileBytesMax));
+  const absl::string_view digest = absl::StripAsciiWhitespace(text);
+  if (IsDigest(digest)) return std::string(digest);
+  return absl::InvalidArgumentError(absl::StrCat(folder, "/latest names no snapshot"));
+}
+
 absl::StatusOr<SnapshotPtr> FromFolder(const std::string& folder, std::string digest) {
   if (digest.empty()) {
-    ASSIGN_OR_RETURN(const std::string text,
-                     ReadRegularFile(Under(folder, "latest"), kDigestFileBytesMax));
-    digest = std::string(absl::StripAsciiWhitespace(text));
-    if (!IsDigest(digest)) {
-      return absl::InvalidArgumentError(absl::StrCat(folder, "/latest names no snapshot"));
-    }
+    ASSIGN_OR_RETURN(digest, LatestIn(folder));
   }
   return Load(absl::StrCat(folder, "/", FileName(digest, ".json")), digest);
 }
@@ -91,7 +98,7 @@ absl::StatusOr<SnapshotPtr> FromFolder(const std::string& folder, std::string di
 class NodeCache {
  public:
   explicit NodeCache(const std::string& address)
-      : folder_(Under(CacheFolder(), "snapshots")),
+      : folder_(Under(CacheFolder(), "snapshots"), kSnapshotsMax),
         latest_(absl::StrCat("latest-", Sha256Hex(address).substr(0, 16))) {}
 
   absl::StatusOr<SnapshotPtr> Load(std::string digest, double age_max) const {
@@ -103,9 +110,8 @@ class NodeCache {
         return absl::NotFoundError("the node's cache has nothing that is new");
       }
     }
-    ASSIGN_OR_RETURN(const std::string data,
-                     folder_.Read(FileName(digest, ".json"), kSnapshotBytesMax));
-    return Snapshot::Parse(data, digest);
+    ASSIGN_OR_RETURN(std::string data, folder_.Read(FileName(digest, ".json"), kSnapshotBytesMax));
+    return Snapshot::Parse(std::move(data), digest);
   }
 
   void Keep(const std::string& digest, const std::string& data, bool newest) const {
@@ -126,7 +132,8 @@ absl::StatusOr<SnapshotPtr> FromDaemon(const Wish& wish, const Daemon& daemon,
                           .digest = wish.digest,
                           .address = daemon.address,
                           .deadline = std::chrono::steady_clock::now() + daemon.timeout,
-                          .bytes_max = kSnapshotBytesMax}));
+                          .bytes_max = kSnapshotBytesMax,
+                          .end_fd = daemon.end_fd}));
   ASSIGN_OR_RETURN(SnapshotPtr snapshot, Snapshot::Parse(data, wish.digest));
   cache.Keep(snapshot->digest(), data, wish.digest.empty());
   return snapshot;
@@ -187,6 +194,12 @@ absl::StatusOr<Wish> Wish::Parse(const std::string& text) {
   return Wish{.path = text};
 }
 
+std::string DigestInFolder(const std::string& address) {
+  const std::string folder = SnapshotFolder();
+  if (folder.empty() || !FolderIsOf(address)) return "";
+  return LatestIn(folder).value_or("");
+}
+
 Found FindSnapshot(const Wish& wish, const Daemon& daemon) {
   const NodeCache cache(daemon.address);
   Found found{.source = "none"};
@@ -209,7 +222,7 @@ absl::StatusOr<std::string> FindArtifact(const std::string& digest, const std::s
     return absl::InvalidArgumentError(absl::StrCat("no artifact is called '", digest, "'"));
   }
   const std::string name = FileName(digest, ".artifact");
-  const NodeFolder cache(Under(CacheFolder(), "artifacts"));
+  const NodeFolder cache(Under(CacheFolder(), "artifacts"), kArtifactsMax);
   std::vector<std::function<absl::StatusOr<std::string>()>> tries;
   if (!folder.empty()) {
     tries.push_back([&]() -> absl::StatusOr<std::string> {

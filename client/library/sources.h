@@ -39,7 +39,11 @@ struct Found {
 struct Daemon {
   std::string address;
   std::chrono::milliseconds timeout;  // not positive: it is not asked
+  int end_fd = -1;                    // where this can be read from, the asking is given up
 };
+
+// Of the newest snapshot that the host's daemon wrote, without reading it; empty: it is not known.
+std::string DigestInFolder(const std::string& address);
 
 // Waits no longer than the timeout for the daemon, and for nobody else.
 Found FindSnapshot(const Wish& wish, const Daemon& daemon);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -12,25 +13,26 @@
 #include <new>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "client/library/answer_table.h"
 #include "client/library/job_client.h"
 #include "client/library/program.h"
+#include "client/library/watch.h"
+#include "tuner/status_macros.h"
 
 using tune::library::Answer;
-using tune::library::AnswerTable;
 using tune::library::JobClient;
 using tune::library::KeptAnswer;
 using tune::library::MatchName;
+using tune::library::Misses;
 using tune::library::OpenOptions;
 using tune::library::Program;
 using tune::library::Question;
+using tune::library::QuestionKey;
+using tune::library::Watch;
 
 struct tune_client {
-  std::unique_ptr<JobClient> client;
-  mutable AnswerTable table;
+  std::shared_ptr<const JobClient> client;
 };
 
 struct tune_program {
@@ -41,14 +43,26 @@ struct tune_answer {
   std::shared_ptr<const KeptAnswer> kept;
 };
 
+struct tune_watch {
+  std::shared_ptr<Watch> watch;
+  Watch::Found polled;
+};
+
 namespace {
 
+constexpr double kWatchSecondsDefault = 30;
+constexpr double kWatchSecondsMin = 0.1;
+constexpr double kWatchSecondsMax = 86400;
 constexpr double kDeadlineSecondsDefault = 0.25;
-constexpr double kDeadlineSecondsMax = 3600;
+constexpr int kSecondsMax = 3600;
+// Of a caller that was compiled before there were misses.
+constexpr size_t kOptionsBytesMin = offsetof(tune_options, record_misses);
 constexpr size_t kDimsMax = 1024;
 
 static_assert(TUNE_INVALID_ARGUMENT == static_cast<int>(absl::StatusCode::kInvalidArgument));
+static_assert(TUNE_DEADLINE_EXCEEDED == static_cast<int>(absl::StatusCode::kDeadlineExceeded));
 static_assert(TUNE_NOT_FOUND == static_cast<int>(absl::StatusCode::kNotFound));
+static_assert(TUNE_RESOURCE_EXHAUSTED == static_cast<int>(absl::StatusCode::kResourceExhausted));
 static_assert(TUNE_FAILED_PRECONDITION == static_cast<int>(absl::StatusCode::kFailedPrecondition));
 static_assert(TUNE_MATCH_EXACT == static_cast<int>(tune::server::Match::kExact));
 static_assert(TUNE_MATCH_DEFAULT == static_cast<int>(tune::server::Match::kNone));
@@ -84,7 +98,9 @@ tune_status Fail(tune_status status, absl::string_view why) noexcept {
 tune_status Fail(const absl::Status& status) noexcept {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kFailedPrecondition:
       return Fail(static_cast<tune_status>(status.code()), status.message());
     default:
@@ -108,6 +124,30 @@ tune_status Guarded(Body body) noexcept {
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
+// Not negative. INVALID_ARGUMENT: more than an hour.
+absl::StatusOr<std::chrono::milliseconds> TimeOf(double seconds) {
+  if (!std::isfinite(seconds) || seconds > kSecondsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a deadline has at most ", kSecondsMax, " seconds"));
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(std::max(seconds, 0.0) * 1e3)));
+}
+
+absl::StatusOr<OpenOptions> WantedOf(const tune_options* options) {
+  tune_options plain = {};
+  if (options != nullptr) {
+    if (options->size < kOptionsBytesMin)
+      return absl::InvalidArgumentError("options have their size");
+    std::memcpy(&plain, options, std::min<size_t>(options->size, sizeof(plain)));
+  }
+  OpenOptions wanted{.address = TextOf(plain.address)};
+  if (plain.snapshot != nullptr) wanted.snapshot = plain.snapshot;
+  if (plain.record_misses != 0) wanted.record_misses = plain.record_misses > 0;
+  ASSIGN_OR_RETURN(wanted.timeout,
+                   TimeOf(plain.deadline == 0 ? kDeadlineSecondsDefault : plain.deadline));
+  return wanted;
+}
+
 absl::Status CheckPlain(const tune_client* client, const tune_question* plain) {
   if (client == nullptr) return absl::InvalidArgumentError("there is no client");
   if (plain == nullptr || plain->size < sizeof(tune_question) || plain->kernel == nullptr) {
@@ -123,21 +163,13 @@ absl::Status CheckPlain(const tune_client* client, const tune_question* plain) {
   return absl::OkStatus();
 }
 
-// As it was spelled; REQUIRES: CheckPlain.
-using Key = absl::InlinedVector<char, 256>;
-Key KeyOf(const tune_question& plain) {
-  Key key;
-  const auto add = [&](const void* data, size_t bytes) {
-    const char* const begin = static_cast<const char*>(data);
-    key.insert(key.end(), begin, begin + bytes);
+// REQUIRES: CheckPlain.
+QuestionKey KeyOf(const tune_question& plain) {
+  const auto view = [](const char* text) {
+    return absl::string_view(text == nullptr ? "" : text);
   };
-  for (const char* text : {plain.kernel, plain.dtype, plain.device}) {
-    add(text == nullptr ? "" : text, text == nullptr ? 1 : std::strlen(text) + 1);
-  }
-  for (size_t i = 0; i < plain.dim_count; ++i) {
-    add(plain.dims[i].name, std::strlen(plain.dims[i].name) + 1);
-    add(&plain.dims[i].value, sizeof(plain.dims[i].value));
-  }
+  QuestionKey key(plain.kernel, view(plain.dtype), view(plain.device));
+  for (size_t i = 0; i < plain.dim_count; ++i) key.AddDim(plain.dims[i].name, plain.dims[i].value);
   return key;
 }
 
@@ -156,26 +188,23 @@ absl::StatusOr<Question> QuestionOf(const tune_question& plain) {
 absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
                                                       const tune_question* plain) {
   if (absl::Status status = CheckPlain(client, plain); !status.ok()) return status;
-  const Key key = KeyOf(*plain);
-  const absl::string_view bytes(key.data(), key.size());
-  std::shared_ptr<const KeptAnswer> kept = client->table.Find(bytes);
+  const QuestionKey key = KeyOf(*plain);
+  std::shared_ptr<const KeptAnswer> kept = client->client->Find(key.bytes());
   if (kept == nullptr) {
-    const absl::StatusOr<Question> question = QuestionOf(*plain);
-    if (!question.ok()) return question.status();
-    absl::StatusOr<Answer> answer = client->client->Best(*question);
-    if (!answer.ok()) return answer.status();
-    auto made = std::make_shared<KeptAnswer>();
-    for (const auto& [name, value] : answer->config.entries) {
-      made->macros.push_back(tune::ToMacro(value));
-    }
-    made->answer = *std::move(answer);
-    kept = std::move(made);
-    client->table.Keep(bytes, kept);
+    ASSIGN_OR_RETURN(const Question question, QuestionOf(*plain));
+    ASSIGN_OR_RETURN(kept, client->client->Best(key.bytes(), question));
   }
   if (plain->require_exact != 0 && kept->answer.match != tune::server::Match::kExact) {
     return absl::NotFoundError(absl::StrCat("no exact record: ", kept->answer.reason));
   }
   return kept;
+}
+
+// Of an array whose elements have the size that the first one names: a caller's may be larger than
+// ours.
+const tune_question* QuestionAt(const tune_question* questions, size_t index) {
+  const char* const begin = reinterpret_cast<const char*>(questions);
+  return reinterpret_cast<const tune_question*>(begin + index * questions->size);
 }
 
 // For tune_free.
@@ -227,23 +256,9 @@ tune_status tune_open(const tune_options* options, tune_client** client) {
   return Guarded([&] {
     if (client == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no place for a client");
     *client = nullptr;
-    if (options != nullptr && options->size < sizeof(tune_options)) {
-      return Fail(TUNE_INVALID_ARGUMENT, "options have their size");
-    }
-    OpenOptions wanted;
-    double seconds = 0;
-    if (options != nullptr) {
-      if (options->snapshot != nullptr) wanted.snapshot = options->snapshot;
-      wanted.address = TextOf(options->address);
-      seconds = options->deadline;
-    }
-    if (!std::isfinite(seconds) || seconds > kDeadlineSecondsMax) {
-      return Fail(TUNE_INVALID_ARGUMENT, "a deadline has at most 3600 seconds");
-    }
-    if (seconds == 0) seconds = kDeadlineSecondsDefault;
-    wanted.timeout =
-        std::chrono::milliseconds(seconds < 0 ? 0 : static_cast<int64_t>(std::ceil(seconds * 1e3)));
-    auto opened = JobClient::Open(wanted);
+    const absl::StatusOr<OpenOptions> wanted = WantedOf(options);
+    if (!wanted.ok()) return Fail(wanted.status());
+    auto opened = JobClient::Open(*wanted);
     if (!opened.ok()) return Fail(opened.status());
     *client = new tune_client{*std::move(opened)};
     return TUNE_OK;
@@ -286,6 +301,34 @@ tune_status tune_best(const tune_client* client, const tune_question* question,
 
 void tune_answer_free(tune_answer* answer) { delete answer; }
 
+tune_status tune_best_batch(const tune_client* client, const tune_question* questions, size_t count,
+                            tune_answer** answers) {
+  return Guarded([&] {
+    if (count == 0) return TUNE_OK;
+    if (questions == nullptr || answers == nullptr || count > TUNE_BATCH_MAX) {
+      return Fail(TUNE_INVALID_ARGUMENT,
+                  absl::StrCat("a batch has an array of at most ", TUNE_BATCH_MAX,
+                               " questions, and places for as many answers"));
+    }
+    std::fill_n(answers, count, nullptr);
+    std::vector<std::unique_ptr<tune_answer>> made;
+    made.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      const tune_question* question = QuestionAt(questions, i);
+      auto found = question->size == questions->size
+                       ? Ask(client, question)
+                       : absl::InvalidArgumentError("it has another size than the first");
+      if (!found.ok()) {
+        return Fail(absl::Status(found.status().code(),
+                                 absl::StrCat("questions[", i, "]: ", found.status().message())));
+      }
+      made.push_back(std::make_unique<tune_answer>(tune_answer{*std::move(found)}));
+    }
+    for (size_t i = 0; i < count; ++i) answers[i] = made[i].release();
+    return TUNE_OK;
+  });
+}
+
 tune_status tune_explain(const tune_client* client, const tune_question* question, size_t most,
                          char** text) {
   return Guarded([&] {
@@ -295,8 +338,93 @@ tune_status tune_explain(const tune_client* client, const tune_question* questio
     if (!answer.ok()) return Fail(answer.status());
     const auto* snapshot = client->client->snapshot();
     const Answer& kept = (*answer)->answer;
-    *text = Copy(snapshot == nullptr ? kept.reason
-                                     : tune::library::Explain(*snapshot, kept, most));
+    *text = Copy(snapshot == nullptr ? kept.reason : tune::library::Explain(*snapshot, kept, most));
+    return TUNE_OK;
+  });
+}
+
+tune_status tune_misses_wait(const tune_client* client, double seconds) {
+  return Guarded([&] {
+    if (client == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no client");
+    const auto time = TimeOf(seconds);
+    if (!time.ok()) return Fail(time.status());
+    Misses* misses = client->client->misses();
+    if (misses == nullptr || misses->Wait(*time)) return TUNE_OK;
+    return Fail(TUNE_DEADLINE_EXCEEDED, "the daemon was not told of all misses in time");
+  });
+}
+
+const char* tune_misses_note(const tune_client* client, size_t index) {
+  const Misses* misses = client->client->misses();
+  return misses == nullptr ? nullptr : misses->Note(index);
+}
+
+tune_status tune_watch_open(const tune_client* client, double every, tune_watch** watch) {
+  return Guarded([&] {
+    if (client == nullptr || watch == nullptr) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a client, and a place for the watch");
+    }
+    *watch = nullptr;
+    const double seconds = every == 0 ? kWatchSecondsDefault : every;
+    if (!(seconds >= kWatchSecondsMin && seconds <= kWatchSecondsMax)) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a watch looks every 0.1 to 86400 seconds");
+    }
+    auto opened =
+        Watch::Open(client->client, std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+    if (!opened.ok()) return Fail(opened.status());
+    *watch = new tune_watch{*std::move(opened), {}};
+    return TUNE_OK;
+  });
+}
+
+void tune_watch_close(tune_watch* watch) { delete watch; }
+
+size_t tune_watch_poll(tune_watch* watch) {
+  Guarded([&] {
+    watch->polled = watch->watch->Newest();
+    return TUNE_OK;
+  });
+  return watch->polled.better.size();
+}
+
+tune_status tune_watch_look(tune_watch* watch, size_t* count) {
+  return Guarded([&] {
+    if (watch == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no watch");
+    watch->watch->Look(/*end_fd=*/-1);
+    const size_t better = tune_watch_poll(watch);
+    if (count != nullptr) *count = better;
+    return TUNE_OK;
+  });
+}
+
+const char* tune_watch_digest(const tune_watch* watch) {
+  return watch->polled.better.empty() ? "" : watch->polled.newest->digest().c_str();
+}
+
+tune_status tune_watch_better(const tune_watch* watch, size_t index, tune_answer** before,
+                              tune_answer** after) {
+  return Guarded([&] {
+    if (before == nullptr || after == nullptr || index >= watch->polled.better.size()) {
+      return Fail(TUNE_NOT_FOUND, "there is nothing better of that index");
+    }
+    const auto& better = watch->polled.better[index];
+    auto was = std::make_unique<tune_answer>(tune_answer{better.before});
+    *after = new tune_answer{better.after};
+    *before = was.release();
+    return TUNE_OK;
+  });
+}
+
+tune_status tune_watch_take(tune_watch* watch, tune_client** client) {
+  return Guarded([&] {
+    if (watch == nullptr || client == nullptr) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a watch, and a place for the client");
+    }
+    *client = nullptr;
+    if (watch->polled.better.empty()) return Fail(TUNE_NOT_FOUND, "there is nothing better");
+    *client = new tune_client{watch->polled.newest};
+    watch->watch->Follow(watch->polled.newest);
+    watch->polled = {};
     return TUNE_OK;
   });
 }
@@ -363,9 +491,7 @@ void tune_answer_expectation(const tune_answer* answer, tune_expectation* expect
   *expectation = {static_cast<tune_basis>(from.basis), from.loss, from.loss_low, from.loss_high};
 }
 
-const char* tune_answer_snapshot(const tune_answer* answer) {
-  return Of(answer).snapshot.c_str();
-}
+const char* tune_answer_snapshot(const tune_answer* answer) { return Of(answer).snapshot.c_str(); }
 const char* tune_answer_source(const tune_answer* answer) { return Of(answer).source.c_str(); }
 
 tune_status tune_artifact(const tune_client* client, const char* digest, void** data,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library as others get it: installed, found by CMake and pkg-config, asked by the two examples."""
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -37,7 +39,7 @@ class InstallTest(daemon_kit.DaemonTest):
                 f"-DCMAKE_PREFIX_PATH={cls.prefix}", "-DCMAKE_COMPILE_WARNING_AS_ERROR=ON",
                 "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic")
             run("cmake", "--build", build)
-        cls.c, cls.cpp = cls.home / "c/tuned_config", cls.home / "cpp/tuned_binary"
+        cls.c, cls.cpp, cls.job = (cls.home / path for path in ("c/tuned_config", "cpp/tuned_binary", "cpp/long_job"))
 
     def ask(self, program, *words, **more):
         return run(program, *words, env={**os.environ, **more})
@@ -53,6 +55,23 @@ class InstallTest(daemon_kit.DaemonTest):
         self.assertIn(f"snapshot {self.newest()} from daemon", said)
         binary = self.ask(self.cpp, "saxpy", "n=1000", TUNE_STATE_DIR=str(self.path / "none"))
         self.assertRegex(binary, r'(?s)exact: .* of a binary of \d+ bytes for cpu: grid \d+ 1 1, block')
+
+    def test_what_is_missed_becomes_one_job_however_many_ranks_miss_it(self):
+        ranks = [self.ask(self.c, "saxpy", "n=777", TUNE_RECORD_MISSES="1") for _ in range(2)]
+        sweeps = {re.search(r"told: saxpy n=777: sweep (\d+), (?:already )?queued", said)[1] for said in ranks}
+        jobs = json.loads(self.tunectl("job", "list", "--json").stdout)["jobs"]
+        (job,) = [job for job in jobs if job["subject"].startswith("saxpy n=777 ")]
+        self.assertEqual(({str(job["id"])}, job["priority"]), (sweeps, "JOB_PRIORITY_BACKGROUND"))
+        self.assertNotIn("told", self.ask(self.c, "saxpy", "n=778"))
+
+    def test_a_long_job_takes_what_is_tuned_meanwhile(self):
+        with subprocess.Popen([self.job, "saxpy", "n", "1000", "779"], stdout=subprocess.PIPE, text=True) as job:
+            first = [job.stdout.readline() for _ in range(3)]
+            self.assertRegex("".join(first), r"snapshot .*\n  exact: .*\n  nearest on ")
+            self.sweep(779)  # sooner than the background comes to it
+            rest = job.communicate(timeout=120)[0]
+        self.assertRegex(rest, r"better:\n  exact: .*\nsnapshot .*\n  exact: .*\n  exact: ")
+        self.assertNotEqual(first[0], re.search("snapshot .*\n", rest)[0])
 
     def test_a_mistake_is_told(self):
         for program in (self.c, self.cpp):

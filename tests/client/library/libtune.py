@@ -4,14 +4,15 @@ import ctypes
 import os
 import pathlib
 
-OK, INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION = 0, 3, 5, 9
+OK, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, FAILED_PRECONDITION = 0, 3, 4, 5, 9
 MATCHES = {1: "exact", 2: "bucketed", 3: "nearest", 4: "other_device", 5: "default"}
 BASES = ("nothing", "measured", "neighbours", "sibling")
 _TEXT, _POINTER, _SIZE = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_uint32), ("snapshot", _TEXT), ("address", _TEXT), ("deadline", ctypes.c_double)]
+    _fields_ = [("size", ctypes.c_uint32), ("snapshot", _TEXT), ("address", _TEXT), ("deadline", ctypes.c_double),
+                ("record_misses", ctypes.c_int)]
 
 
 class Dim(ctypes.Structure):
@@ -85,6 +86,15 @@ def _load():
     library.tune_client_number.argtypes, library.tune_client_number.restype = [_POINTER], ctypes.c_int64
     library.tune_open.argtypes = [_POINTER, _POINTER]
     library.tune_best.argtypes = [_POINTER, _POINTER, _POINTER]
+    library.tune_misses_wait.argtypes = [_POINTER, ctypes.c_double]
+    library.tune_misses_note.argtypes, library.tune_misses_note.restype = [_POINTER, _SIZE], _TEXT
+    library.tune_watch_open.argtypes = [_POINTER, ctypes.c_double, _POINTER]
+    library.tune_watch_poll.argtypes, library.tune_watch_poll.restype = [_POINTER], _SIZE
+    library.tune_watch_digest.argtypes, library.tune_watch_digest.restype = [_POINTER], _TEXT
+    library.tune_watch_better.argtypes = [_POINTER, _SIZE, _POINTER, _POINTER]
+    for name in ("look", "take"):
+        getattr(library, f"tune_watch_{name}").argtypes = [_POINTER, _POINTER]
+    library.tune_best_batch.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_explain.argtypes = [_POINTER, _POINTER, _SIZE, _POINTER]
     library.tune_artifact.argtypes = [_POINTER, _TEXT, _POINTER, _POINTER]
     library.tune_program_open.argtypes = [_POINTER, _TEXT, _POINTER]
@@ -92,7 +102,7 @@ def _load():
         getattr(library, f"tune_program_{name}").argtypes = [_POINTER, _SIZE, _POINTER]
     for name in ("arg", "zero"):
         getattr(library, f"tune_program_{name}").argtypes = [_POINTER, _SIZE, _SIZE, _POINTER]
-    for name in ("close", "answer_free", "free", "program_close"):
+    for name in ("close", "answer_free", "free", "program_close", "watch_close"):
         getattr(library, f"tune_{name}").argtypes = [_POINTER]
     for name in ("param", "dim"):
         getattr(library, f"tune_answer_{name}").argtypes = [_POINTER, _SIZE, _POINTER]
@@ -148,10 +158,21 @@ class Answer:
 
 
 class Client:
-    def __init__(self, snapshot=None, address=None, deadline=0.0):
-        options = Options(ctypes.sizeof(Options), _encode(snapshot), _encode(address), deadline)
+    def __init__(self, snapshot=None, address=None, deadline=0.0, record_misses=None, options_size=None):
+        options = Options(options_size or ctypes.sizeof(Options), _encode(snapshot), _encode(address), deadline,
+                          {None: 0, True: 1, False: -1}[record_misses])
         self._handle = ctypes.c_void_p()
         _check(LIBRARY.tune_open(ctypes.byref(options), ctypes.byref(self._handle)))
+        self._read()
+
+    @classmethod
+    def of(cls, handle):
+        client = cls.__new__(cls)
+        client._handle = handle
+        client._read()
+        return client
+
+    def _read(self):
         self.digest = LIBRARY.tune_client_digest(self._handle).decode()
         self.source = LIBRARY.tune_client_source(self._handle).decode()
         self.number = LIBRARY.tune_client_number(self._handle)
@@ -164,8 +185,22 @@ class Client:
             texts.append(text.decode())
         return texts
 
+    def close(self):
+        LIBRARY.tune_close(self._handle)
+        self._handle = ctypes.c_void_p()
+
     def __del__(self):
         LIBRARY.tune_close(self._handle)
+
+    def wait_for_misses(self, seconds):
+        status = LIBRARY.tune_misses_wait(self._handle, seconds)
+        if status != DEADLINE_EXCEEDED:
+            _check(status)
+        return status == OK
+
+    @property
+    def miss_notes(self):
+        return self._all(LIBRARY.tune_misses_note)
 
     @staticmethod
     def _question(kernel, dtype, device, require_exact, dims):
@@ -181,6 +216,19 @@ class Client:
             return Answer(handle)
         finally:
             LIBRARY.tune_answer_free(handle)
+
+    def best_many(self, questions, count=None):
+        asked = [{"dtype": None, "device": None, "require_exact": False, **one} for one in questions]
+        array = (Question * len(asked))(*[
+            self._question(*(one.pop(name) for name in ("kernel", "dtype", "device", "require_exact")), one)
+            for one in asked])
+        handles = (ctypes.c_void_p * len(asked))()
+        _check(LIBRARY.tune_best_batch(self._handle, array, count or len(asked), handles))
+        try:
+            return [Answer(handle) for handle in handles]
+        finally:
+            for handle in handles:
+                LIBRARY.tune_answer_free(handle)
 
     def explain(self, kernel, *, most=5, dtype=None, device=None, **dims):
         question = self._question(kernel, dtype, device, False, dims)
@@ -225,3 +273,44 @@ class Client:
             return steps, symbols
         finally:
             LIBRARY.tune_program_close(handle)
+
+
+class Watch:
+    def __init__(self, client, every=0.0):
+        self._handle = ctypes.c_void_p()
+        _check(LIBRARY.tune_watch_open(client._handle, every, ctypes.byref(self._handle)))
+
+    def __del__(self):
+        LIBRARY.tune_watch_close(self._handle)
+
+    def poll(self):
+        return LIBRARY.tune_watch_poll(self._handle)
+
+    def look(self):
+        """[(before, after)]"""
+        count = ctypes.c_size_t()
+        _check(LIBRARY.tune_watch_look(self._handle, ctypes.byref(count)))
+        better = self.better
+        assert len(better) == count.value
+        return better
+
+    @property
+    def better(self):
+        pairs, before, after = [], ctypes.c_void_p(), ctypes.c_void_p()
+        while LIBRARY.tune_watch_better(self._handle, len(pairs), ctypes.byref(before), ctypes.byref(after)) == OK:
+            pairs.append((Answer(before), Answer(after)))
+            LIBRARY.tune_answer_free(before)
+            LIBRARY.tune_answer_free(after)
+        return pairs
+
+    @property
+    def digest(self):
+        return LIBRARY.tune_watch_digest(self._handle).decode()
+
+    def take(self):
+        """A client; None: nothing is better."""
+        handle = ctypes.c_void_p()
+        status = LIBRARY.tune_watch_take(self._handle, ctypes.byref(handle))
+        if status != NOT_FOUND:
+            _check(status)
+        return Client.of(handle) if status == OK else None

@@ -4,10 +4,12 @@ import json
 import os
 import pathlib
 import random
+import signal
 import stat
 import sys
 import threading
 import time
+import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
@@ -63,13 +65,17 @@ def with_grids(records, grids):
     return (text[:-1] + f', "grids": {json.dumps(grids)}' + "}\n").encode()
 
 
-def spread_snapshot(draw, count):
+def by_lines(records, grids):
+    return kit.daemon_bytes(records, grids, kernels=(SPREAD,))
+
+
+def spread_snapshot(draw, count, laid_out):
     """At most one record of each key, as a daemon writes them."""
     records = {}
     for number in range(1, count + 1):
         record = spread_record(draw, number)
         records[str(record["hard"])] = record
-    return with_grids([*records.values()], [spread_grid(draw) for _ in range(draw.choice((0, 3, count // 8)))])
+    return laid_out([*records.values()], [spread_grid(draw) for _ in range(draw.choice((0, 3, count // 8)))])
 
 
 class ParityTest(kit.PackageTest):
@@ -115,9 +121,9 @@ class ParityTest(kit.PackageTest):
     def test_drawn_snapshots(self):
         draw = random.Random(SEED)
         matches, bases, artifacts = set(), set(), set()
-        for count in (0, 1, 5, 5, 40, 40, 40, 40, 40, 400, 400):
-            client, theirs = self.both(spread_snapshot(draw, count))
-            for _ in range(80):
+        for i, count in enumerate((0, 0, 1, 1, 5, 5, 40, 40, 40, 40, 40, 40, 400)):
+            client, theirs = self.both(spread_snapshot(draw, count, (by_lines, with_grids)[i % 2]))
+            for _ in range(50):
                 dims = {"a": draw.choice((3, 64, 90, 4096)), "b": draw.choice((0, 63, 64, 100)), "d": draw.choice((1, 7)),
                         "c": draw.choice((0, 1, 5))}
                 dims.pop(draw.choice("abcde"), None)
@@ -157,6 +163,30 @@ class ParityTest(kit.PackageTest):
         with self.assertRaisesRegex(libtune.Failed, "no exact record: nearest on") as caught:
             client.best("scale", device=kit.H200, n=5000, require_exact=True)
         self.assertEqual(caught.exception.status, libtune.NOT_FOUND)
+
+    def test_a_batch_is_what_each_question_gets(self):
+        client, theirs = self.both(kit.snapshot_bytes([kit.record(1), kit.record(2, n=9000, dtype="f32")]))
+        questions = [{"kernel": "scale", "device": kit.H200, "dtype": ("bf16", "f32")[n % 2], "n": n}
+                     for n in (4096, 5000, 9000, 9001, 4096)] + [{"kernel": "unheard", "n": 1}, {"kernel": "scale"}]
+        answers, wanted = client.best_many(questions), theirs.best_many(questions)
+        self.assertEqual(len(answers), len(questions))
+        for answer, one in zip(answers, wanted):
+            for field in FIELDS:
+                value = getattr(one, field)
+                self.assertEqual(getattr(answer, field), dict(value) if field == "dims" else value, field)
+            self.assertEqual(answer.config, dict(one))
+        self.assertEqual(client.best_many([]), [])
+
+    def test_a_batch_names_the_question_that_failed(self):
+        client, _ = self.both(kit.snapshot_bytes([kit.record(1)]))
+        good = {"kernel": "scale", "device": kit.H200, "n": 4096}
+        for bad, status, why in (({"m": 1}, libtune.INVALID_ARGUMENT, "kernel 'scale' has no dim 'm'"),
+                                 ({"n": 5000, "require_exact": True}, libtune.NOT_FOUND, "no exact record: nearest")):
+            with self.assertRaisesRegex(libtune.Failed, rf"^questions\[2\]: {why}") as caught:
+                client.best_many([good, good, {**good, **bad}, good, {**good, "m": 2}])
+            self.assertEqual(caught.exception.status, status)
+        with self.assertRaisesRegex(libtune.Failed, "at most 65536 questions"):
+            client.best_many([good], count=65537)
 
     def test_pinned_or_nothing(self):
         old = self.put(kit.snapshot_bytes([kit.record(1)]))
@@ -213,6 +243,46 @@ class ParityTest(kit.PackageTest):
         self.assertEqual((answer.match, answer.config), ("default", {}))
         self.assertIn("cannot be read here", answer.reason)
 
+    def test_lines_that_cannot_be_read_are_not_there(self):
+        """Of a file whose digest is right: a daemon of another version wrote it."""
+        other = {**kit.KERNEL, "name": "other"}
+        records = [kit.record(1), kit.record(2, n=64, dtype="f32"), {**kit.record(3, n=8192), "kernel": "other"}]
+        data = kit.daemon_bytes(records, [spread_grid(random.Random(SEED))], kernels=[kit.KERNEL, other])
+        first = b'{"id":1,"kernel":"scale",'
+        spoiled = {
+            "nothing": (b"", b""), "a record that is no JSON": (first, first + b'"x":,'),
+            "a record without a key": (b'"device":"NVIDIA H200","dtype":"bf16","dims":{"n":4096', b'"dims":{"n":4096'),
+            "a number that is text": (b'"published_unix_ms":1700000000001', b'"published_unix_ms":"1"'),
+            "a latency outside its interval": (b'"median":1500.0,"low":1490.0', b'"median":1500.0,"low":1501.0'),
+            "numbers that are none": (b'"dims":{"n":4096', b'"dims":{"n":04096'),
+            "an unfinished record": (b'"evidence":"sha256:' + b"0" * 64 + b'"},\n{"id":2', b'"evidence":"\n{"id":2'),
+            "fields in another order": (first, b'{"id":1,"kernel":"scale","later":[1,{}],'),
+            "escapes, and letters that are not ASCII": (b"570.1", rb"570\u002e1 \u00fc " + "ü".encode()),
+            "another exponent": (b'"median":1500.0', b'"median":15E+2'),
+            "a value twice": (b'"config":{"THREADS":128', b'"config":{"THREADS":64,"THREADS":128'),
+            "a kernel that is none": (b'{"name":"scale","hash":', b'{"name":"scale","hush":'),
+            "a kernel that is no JSON": (b'{"name":"scale","hash":', b'{"name":"scale",hash:'),
+            "a grid that is no JSON": (b'{"kernel":"spread",', b'{"kernel":"spread",,'),
+        }
+        for what, (before, after) in spoiled.items():
+            with self.subTest(what):
+                self.assertIn(before, data)
+                client, theirs = self.both(data.replace(before, after, 1))
+                self.assertEqual((client.source, client.digest, client.kernels), ("file", theirs.digest, theirs.kernels))
+                for kernel in ("scale", "other", "unheard"):
+                    for device in (kit.H200, None, "cuda:0"):
+                        for question in ({"n": 4096}, {"n": 64, "dtype": "f32"}):
+                            self.assert_alike(client, theirs, kernel, device=device, **question)
+
+    def test_a_file_that_is_laid_out_otherwise_is_read_whole(self):
+        data = kit.daemon_bytes([kit.record(1)], [spread_grid(random.Random(SEED))])
+        for what, (before, after) in {"no last line": (b"}\n", b"}"), "another member": (b"\n]}\n", b'\n],"x":1}\n'),
+                                      "two on a line": (b"},\n{", b"},{"), "spaces": (b'"grids":[', b'"grids": [')}.items():
+            with self.subTest(what):
+                place = data.rindex(before) if before in data else 0
+                client, theirs = self.both(data[:place] + after + data[place + len(before):] if place else data)
+                self.assertEqual(self.assert_alike(client, theirs, "scale", device=kit.H200, n=4096).match, "exact")
+
     def test_the_cache_is_shared_with_python(self):
         data = kit.snapshot_bytes([kit.record(1)])
         self.put(data, self.path / "cache/snapshots", newest=False)
@@ -221,6 +291,23 @@ class ParityTest(kit.PackageTest):
         self.assertEqual(client.source, "cache")
         os.chmod(self.path / "cache/snapshots", 0o777)
         self.assertEqual(libtune.Client(kit.digest_of(data)).source, "none", "anybody may have written it")
+
+    def test_the_cache_is_bounded(self):
+        cache = self.path / "cache/snapshots"
+        cache.mkdir(parents=True, mode=0o700)
+        day, now = 86400, time.time()
+        files = {f"sha256-{i:064x}.json": now - 2 * day - i for i in range(20)}
+        files |= {"sha256-young.json": now - 5, "sha256-a.json.12.3": now - 2 * day, "latest-b": now - 9 * day,
+                  "sha256-b.json.12.4": now}
+        for name, when in files.items():
+            (cache / name).write_text("x")
+            os.utime(cache / name, (when, when))
+        data = kit.snapshot_bytes([kit.record(1)])
+        (self.path / "data").write_bytes(data)
+        self.a_program(f"cat {self.path}/data")
+        self.assertEqual(libtune.Client(deadline=20).source, "daemon")
+        gone = {*files} - {entry.name for entry in cache.iterdir()}
+        self.assertEqual(gone, {f"sha256-{i:064x}.json" for i in range(14, 20)} | {"sha256-a.json.12.3"})
 
     def test_artifacts_only_from_where_nobody_else_can_write(self):
         data = b'{"format": "tunectl artifact"}\n' + bytes(range(256))
@@ -347,6 +434,229 @@ class ParityTest(kit.PackageTest):
                 client = libtune.Client(other, deadline=seconds)
                 self.assertEqual(client.source, "none")
                 self.assertIn(why, " ".join(client.notes))
+
+    def misses_program(self, text='echo "sweep 7, queued"'):
+        """Answers misses so; what it was told is in the files told.*, one a call."""
+        self.put(kit.snapshot_bytes([kit.record(1)]))
+        self.a_program(f'cat > "$(mktemp {self.path}/told.XXXXXX)"\n{text}')
+
+    def told(self):
+        return [json.loads(file.read_text())["questions"] for file in self.path.glob("told.*")]
+
+    def miss(self, client, n, match="nearest"):
+        self.assertEqual(client.best("scale", n=n, device=kit.H200).match, match)
+
+    def test_a_miss_is_told_once_a_process(self):
+        self.misses_program()
+        start = time.monotonic()
+        client, again = libtune.Client(record_misses=True), libtune.Client(record_misses=True)
+        for n in (4096, 577, 577):
+            self.miss(client, n, "exact" if n == 4096 else "nearest")
+        self.miss(again, 577)
+        client.best("unheard", n=1)
+        self.assertLess(time.monotonic() - start, 1.5, "nobody waits for it")
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertTrue(again.wait_for_misses(30))
+        self.assertEqual(self.told(), [[{"kernel_name": "scale", "dims": {"n": 577, "mode": 0}, "dtype": "bf16",
+                                         "device": kit.H200}]])
+        for one in (client, again):
+            self.assertEqual(one.miss_notes, ["scale n=577 mode=0: sweep 7, queued"])
+        self.miss(client, 578)
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertEqual(len(self.told()), 2)
+
+    def test_misses_are_told_where_the_job_says_so(self):
+        self.misses_program()
+        for variable, wanted, tells in (("", None, False), ("1", None, True), ("1", False, False), ("0", True, True)):
+            os.environ["TUNE_RECORD_MISSES"] = variable
+            client = libtune.Client(record_misses=wanted)
+            self.miss(client, 577)
+            self.assertTrue(client.wait_for_misses(30))
+            self.assertEqual(len(client.miss_notes), int(tells), (variable, wanted))
+        client = libtune.Client(record_misses=True, deadline=-1)
+        self.miss(client, 577)
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertEqual(client.miss_notes, [], "no daemon is asked")
+        os.environ["TUNE_RECORD_MISSES"] = "1"
+        self.miss(libtune.Client(options_size=libtune.Options.record_misses.offset), 577)
+        with self.assertRaisesRegex(libtune.Failed, "options have their size"):
+            libtune.Client(options_size=8)
+
+    def test_many_misses_are_told_in_batches(self):
+        self.misses_program('for i in $(seq 100); do echo "already queued"; done')
+        client = libtune.Client(record_misses=True)
+        threads = [threading.Thread(target=lambda first=first: [self.miss(client, n) for n in range(first, first + 100)])
+                   for first in (5000, 5050, 5100)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertTrue(client.wait_for_misses(30))
+        told = self.told()
+        self.assertEqual([len(batch) for batch in told], [100, 100])
+        self.assertEqual({one["dims"]["n"] for batch in told for one in batch}, {*range(5000, 5200)})
+        self.assertEqual(len(client.miss_notes), 200)
+
+    def test_whatever_goes_wrong_with_misses_is_a_note(self):
+        for program, why in (("echo it is on fire >&2; exit 1", "1 misses were not told: .*it is on fire"),
+                             ("echo a; echo b", "1 misses were not told: the answer has another count"),
+                             ("exec yes", "1 misses were not told: .*no answer in time")):
+            with self.subTest(program):
+                (self.path / "d.sock").unlink(missing_ok=True)
+                self.misses_program(program)
+                client = libtune.Client(record_misses=True)
+                self.miss(client, 577)
+                self.assertTrue(client.wait_for_misses(30))
+                self.assertRegex(client.miss_notes[0], why)
+                client.close()
+        os.environ["TUNE_FETCH"] = "/nonexistent"
+        client = libtune.Client(record_misses=True)
+        self.miss(client, 577)
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertRegex(client.miss_notes[0], "cannot start /nonexistent")
+
+    def test_closing_does_not_wait_for_a_daemon_that_hangs(self):
+        self.misses_program("exec sleep 60")
+        client = libtune.Client(record_misses=True)
+        self.miss(client, 577)
+        start = time.monotonic()
+        self.assertFalse(client.wait_for_misses(0.5))
+        client.close()
+        self.assertLess(time.monotonic() - start, 10)
+        client = libtune.Client(record_misses=True)
+        self.miss(client, 578)
+        start = time.monotonic()
+        client.close()  # while it collects
+        self.assertLess(time.monotonic() - start, 1.5)
+
+    def test_a_forked_child_tells_nothing(self):
+        self.misses_program()
+        client = libtune.Client(record_misses=True)
+        self.miss(client, 577)  # a thread collects
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            self.miss(client, 578)
+            fine = client.wait_for_misses(10) and client.miss_notes == []
+            client.close()
+            os._exit(0 if fine else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertTrue(client.wait_for_misses(30))
+        self.assertEqual([one["dims"]["n"] for (one,) in self.told()], [577])
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            own = libtune.Client(record_misses=True)  # of the child itself
+            self.miss(own, 579)
+            os._exit(0 if own.wait_for_misses(10) and len(own.miss_notes) == 1 else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    FAST, SLOW = {"THREADS": 128, "PATH": "mma"}, {"THREADS": 64, "PATH": "plain"}
+
+    def test_a_job_is_told_of_something_better_and_takes_it_when_it_says_so(self):
+        self.put(kit.daemon_bytes([kit.record(1, n=1024, config=self.SLOW)]))
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 3600)
+        self.assertEqual((watch.look(), watch.take(), watch.digest), ([], None, ""), "nothing is newer")
+        newest = self.put(kit.daemon_bytes([kit.record(1, n=1024, config=self.SLOW), kit.record(2, config=self.FAST)],
+                                           number=8))
+        self.assertEqual(watch.poll(), 0, "it looks in an hour")
+        ((before, after),) = watch.look()
+        self.assertEqual((before.match, after.match, after.config), ("nearest", "exact", self.FAST))
+        self.assertEqual((watch.poll(), watch.digest), (1, newest))
+        self.assertEqual(client.best("scale", n=4096, device=kit.H200).match, "nearest", "until it is taken")
+        taken = watch.take()
+        client.close()
+        self.assertEqual((taken.digest, taken.number, taken.best("scale", n=4096, device=kit.H200).match),
+                         (newest, 8, "exact"))
+        self.assertEqual((watch.poll(), watch.digest, watch.look(), watch.take()), (0, "", [], None))
+        third = {**kit.record(3, config=self.SLOW), "latency_ns": {"low": 1.0, "median": 2.0, "high": 3.0}}
+        self.put(kit.daemon_bytes([third], number=9))
+        ((before, after),) = watch.look()
+        self.assertEqual((before.record, after.record), (2, 3), "it goes on for what was taken")
+
+    def test_a_watch_looks_by_itself(self):
+        self.put(kit.daemon_bytes([]))
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 0.1)
+        client.close()
+        self.put(kit.daemon_bytes([kit.record(1)], number=8))
+        ends = time.monotonic() + 20
+        while watch.poll() == 0 and time.monotonic() < ends:
+            time.sleep(0.02)
+        self.assertEqual(watch.take().best("scale", n=4096, device=kit.H200).match, "exact")
+        for every in (-1, 0.01, 1e9, float("nan")):
+            with self.assertRaisesRegex(libtune.Failed, "a watch looks every"):
+                libtune.Watch(libtune.Client(), every)
+
+    def test_better_is_what_python_calls_better(self):
+        draw, told = random.Random(SEED), 0
+        for count in (1, 5, 40, 40, 40):
+            client, theirs = self.both(spread_snapshot(draw, count, by_lines))
+            for _ in range(30):
+                question = {"a": draw.choice((3, 64, 90, 4096)), "b": draw.choice((0, 63, 64, 100)),
+                            "c": draw.choice((0, 1, 5)), "d": draw.choice((1, 7)),
+                            "device": draw.choice((kit.H200, "NVIDIA H100", "cpu"))}
+                client.best("spread", **question)
+                tunectl.best("spread", **question)
+            client.best("unheard", n=1)
+            tunectl.best("unheard", n=1)
+            watch = libtune.Watch(client, 3600)
+            with tunectl.watch(every=3600) as their_watch:
+                self.put(spread_snapshot(draw, count + 3, by_lines))
+                ours, wanted = watch.look(), their_watch.look()
+
+                def facts(pairs):
+                    return sorted(str([(one.match, one.record, one.dims, one.device, one.latency_ns) for one in pair])
+                                  for pair in pairs)
+
+                self.assertEqual(facts(ours), facts([[types.SimpleNamespace(
+                    match=one.match, record=one.record, dims=dict(one.dims), device=one.device,
+                    latency_ns=one.latency_ns) for one in pair] for pair in wanted]))
+                self.assertEqual(watch.digest, their_watch.digest)
+                told += len(ours)
+        self.assertGreater(told, 20)
+
+    def test_a_watch_asks_the_daemon_and_closes_while_it_hangs(self):
+        data = kit.snapshot_bytes([kit.record(1)])
+        (self.path / "data").write_bytes(data)
+        self.a_program(f"cat {self.path}/data")
+        client = libtune.Client(deadline=-1)
+        self.assertEqual(client.best("scale", n=4096, device=kit.H200).match, "default")
+        self.assertEqual(libtune.Watch(client, 3600).look(), [], "no daemon is asked")
+        os.environ["TUNE_FETCH"] = "/bin/false"
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 3600)
+        os.environ["TUNE_FETCH"] = str(self.path / "fetch")
+        self.assertEqual([(before.match, after.match) for before, after in watch.look()], [("default", "exact")])
+        self.assertEqual(watch.take().source, "daemon")
+        (self.path / "fetch").write_text("#!/bin/sh\nexec sleep 60\n")
+        for file in (self.path / "cache/snapshots").glob("latest-*"):
+            file.unlink()
+        watch = libtune.Watch(client, 0.1)
+        time.sleep(0.4)  # it asks
+        start = time.monotonic()
+        del watch
+        self.assertLess(time.monotonic() - start, 5)
+
+    def test_a_forked_child_watches_nothing(self):
+        self.put(kit.daemon_bytes([]))
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 0.1)
+        self.put(kit.daemon_bytes([kit.record(1)], number=8))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            fine = watch.look() == [] and watch.poll() == 0 and watch.take() is None
+            del watch
+            client.close()
+            os._exit(0 if fine else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(len(watch.look()), 1)
 
     def test_threads_and_forks(self):
         client, theirs = self.both(kit.snapshot_bytes([kit.record(1)]))

@@ -14,13 +14,14 @@
  *   tune_close(client);
  *
  * A client is a snapshot: a set of records that never changes, named by the SHA-256 of its file. It
- * is found once, by tune_open; no later call waits for anybody but tune_artifact and
- * tune_program_open. Nothing fails because a daemon is away: the answer is then a default and says
- * so. docs/training-jobs.md of the project is the guide.
+ * is found once, by tune_open; no later call waits for anybody but tune_artifact,
+ * tune_program_open, tune_misses_wait and tune_watch_look. Nothing fails because a daemon is away:
+ * the answer is then a default and says so. docs/training-jobs.md of the project is the guide.
  *
- * Every function is thread-safe, takes no lock that another thread or a forked parent could hold,
- * and throws nothing. Texts are UTF-8, end with a zero, are never NULL unless that is said, and
- * live as long as the handle that they were got from. A handle that is NULL may be closed or freed.
+ * Every function is thread-safe, but for a watch's, and throws nothing. None waits for a lock that
+ * another thread holds while it waits itself, nor for one that was held when the process forked.
+ * Texts are UTF-8, end with a zero, are never NULL unless that is said, and live as long as the
+ * handle that they were got from. A handle that is NULL may be closed or freed.
  */
 #ifndef TUNE_TUNE_H_
 #define TUNE_TUNE_H_
@@ -39,7 +40,7 @@ extern "C" {
 #endif
 
 /* Grows when a function or a field is added. What is there does not change. */
-#define TUNE_ABI_VERSION 1
+#define TUNE_ABI_VERSION 2
 /* Of the library that is loaded. */
 TUNE_API uint32_t tune_abi_version(void);
 
@@ -47,6 +48,7 @@ TUNE_API uint32_t tune_abi_version(void);
 typedef enum tune_status {
   TUNE_OK = 0,
   TUNE_INVALID_ARGUMENT = 3,    /* a mistake of the caller: no such dim, a digest that is none */
+  TUNE_DEADLINE_EXCEEDED = 4,   /* what was waited for takes longer */
   TUNE_NOT_FOUND = 5,           /* no record of this very problem; no such artifact */
   TUNE_RESOURCE_EXHAUSTED = 8,  /* there is no memory */
   TUNE_FAILED_PRECONDITION = 9, /* several ranks, and no snapshot is named */
@@ -71,6 +73,9 @@ typedef struct tune_options {
   /* In seconds: how long the daemon has to answer, where it is asked at all. 0: 0.25. Negative: no
    * daemon is asked. */
   double deadline;
+  /* Is the daemon told what nobody has tuned (see "Misses")? 1: yes. -1: no. 0: where
+   * TUNE_RECORD_MISSES is 1. */
+  int record_misses;
 } tune_options;
 
 /* Finds a snapshot: a file, else the node's cache, else the daemon's, else the one beside the
@@ -117,10 +122,64 @@ TUNE_API tune_status tune_best(const tune_client* client, const tune_question* q
                                tune_answer** answer);
 TUNE_API void tune_answer_free(tune_answer* answer);
 
+/* Several questions at once: `answers` has room for `count`, at most TUNE_BATCH_MAX, and gets them
+ * in the order of the questions, each for tune_answer_free. `questions` is an array whose elements
+ * have one `size`. Where one question fails all do: no answer is given, the status is that of the
+ * first that failed, and tune_error() begins with its place: "questions[2]: ...". */
+#define TUNE_BATCH_MAX 65536
+TUNE_API tune_status tune_best_batch(const tune_client* client, const tune_question* questions,
+                                     size_t count, tune_answer** answers);
+
 /* Field by field, why the answer is the answer: of the `most` records that are most like the
  * question. For tune_free. */
 TUNE_API tune_status tune_explain(const tune_client* client, const tune_question* question,
                                   size_t most, char** text);
+
+/* ---- Misses ---- */
+
+/* A client that records misses has the daemon tune in the background what it was asked for and
+ * nobody had tuned on the device. The question is answered at once with the best there is. A thread
+ * of the library's, which handles no signals, collects for two seconds and has tune-fetch tell, for
+ * 30 s at most. Each problem is told once by a process, 10000 at most, and tuned once by the
+ * daemon, however many ask. What is told is not told again where that fails. Only the process that
+ * opened the client tells; a forked child does not. Nor does a client that asks no daemon. */
+
+/* Has what is waiting told now, for the end of a short program, and waits at most that many
+ * seconds, an hour at most. TUNE_OK: there is nothing left. TUNE_DEADLINE_EXCEEDED. */
+TUNE_API tune_status tune_misses_wait(const tune_client* client, double seconds);
+/* What became of those that were told by this process to this daemon, a sentence each: "softmax
+ * rows=3 cols=5: sweep 12, queued". NULL beyond the last. */
+TUNE_API const char* tune_misses_note(const tune_client* client, size_t index);
+
+/* ---- A watch ---- */
+
+/* Looks for newer snapshots in a thread of its own, which handles no signals. A client's answers
+ * stay as they are: the job is told what is better, and takes it when it says so, between two
+ * steps, say. A watch is used by one thread at a time, and may outlive its client. In a forked
+ * child it finds nothing. */
+typedef struct tune_watch tune_watch;
+
+/* `every`: seconds between two looks, 0.1 to 86400; 0: 30. TUNE_RESOURCE_EXHAUSTED: there can be no
+ * more threads. */
+TUNE_API tune_status tune_watch_open(const tune_client* client, double every, tune_watch** watch);
+/* Of those questions that were asked of the client, how many the newest snapshot answers better, as
+ * far as is known. Waits for nobody. What the functions below say is of the last poll, look or
+ * take.
+ */
+TUNE_API size_t tune_watch_poll(tune_watch* watch);
+/* The same, having looked now: it may wait some seconds for the daemon. `count` may be NULL. */
+TUNE_API tune_status tune_watch_look(tune_watch* watch, size_t* count);
+/* Of the snapshot that has the better answers: what rank 0 hands to the others, which then all
+ * tune_open it at one step. "" where nothing is better. */
+TUNE_API const char* tune_watch_digest(const tune_watch* watch);
+/* What was answered and what would be, each for tune_answer_free. TUNE_NOT_FOUND: there is none of
+ * that index. */
+TUNE_API tune_status tune_watch_better(const tune_watch* watch, size_t index, tune_answer** before,
+                                       tune_answer** after);
+/* A client of the newest snapshot, to ask from here on; the watch goes on for it. The old one is
+ * still the caller's to close. TUNE_NOT_FOUND: nothing is better. */
+TUNE_API tune_status tune_watch_take(tune_watch* watch, tune_client** client);
+TUNE_API void tune_watch_close(tune_watch* watch);
 
 /* ---- An answer ---- */
 
@@ -189,7 +248,7 @@ typedef enum tune_basis {
 } tune_basis;
 typedef struct tune_expectation {
   tune_basis basis;
-  double loss; /* a share: 0.02 is 2 % slower */
+  double loss;     /* a share: 0.02 is 2 % slower */
   double loss_low; /* nine of ten lie between */
   double loss_high;
 } tune_expectation;

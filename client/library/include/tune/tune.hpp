@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -82,9 +83,10 @@ class Answer {
 };
 
 struct Options {
-  std::string snapshot;  // empty: TUNE_SNAPSHOT's
-  std::string address;   // empty: TUNE_ADDRESS's
-  double deadline = 0;   // in seconds; 0: 0.25; negative: no daemon is asked
+  std::string snapshot;                    // empty: TUNE_SNAPSHOT's
+  std::string address;                     // empty: TUNE_ADDRESS's
+  double deadline = 0;                     // in seconds; 0: 0.25; negative: no daemon is asked
+  std::optional<bool> record_misses = {};  // nothing: where TUNE_RECORD_MISSES is 1
 };
 
 struct Question {
@@ -110,6 +112,7 @@ class Client {
     plain.snapshot = options.snapshot.empty() ? nullptr : options.snapshot.c_str();
     plain.address = options.address.empty() ? nullptr : options.address.c_str();
     plain.deadline = options.deadline;
+    if (options.record_misses.has_value()) plain.record_misses = *options.record_misses ? 1 : -1;
     tune_client* client = nullptr;
     Check(tune_open(&plain, &client));
     return Client(client);
@@ -130,12 +133,31 @@ class Client {
               const std::string& dtype = "", const std::string& device = "") const {
     return Best(Question{kernel, dims, dtype, device});
   }
+  // In the order of the questions. tune::Error names the one that failed: "questions[2]: ...".
+  std::vector<Answer> BestBatch(const std::vector<Question>& questions) const {
+    std::vector<Plain> plain(questions.begin(), questions.end());
+    std::vector<tune_question> array;
+    for (const Plain& one : plain) array.push_back(*one.get());
+    std::vector<tune_answer*> handles(questions.size());
+    Check(tune_best_batch(get(), array.data(), array.size(), handles.data()));
+    std::vector<Answer> answers;
+    answers.reserve(handles.size());
+    for (tune_answer* handle : handles) answers.emplace_back(handle);
+    return answers;
+  }
   std::string Explain(const Question& question, size_t most = 5) const {
     char* text = nullptr;
     Check(tune_explain(get(), Plain(question).get(), most, &text));
     const std::unique_ptr<char, decltype(&tune_free)> owned(text, tune_free);
     return text;
   }
+  // False: the daemon was not told of all misses in so many seconds.
+  bool WaitForMisses(double seconds) const {
+    const tune_status status = tune_misses_wait(get(), seconds);
+    if (status != TUNE_DEADLINE_EXCEEDED) Check(status);
+    return status == TUNE_OK;
+  }
+  std::vector<std::string> miss_notes() const { return All(tune_misses_note); }
   // The file of an artifact: record().artifact names it.
   std::string Artifact(const std::string& digest) const {
     void* data = nullptr;
@@ -153,6 +175,7 @@ class Client {
   const tune_client* get() const { return client_.get(); }
 
  private:
+  friend class Watch;
   explicit Client(tune_client* client) : client_(client) {}
   static void Check(tune_status status) {
     if (status != TUNE_OK) throw Error(status);
@@ -187,6 +210,64 @@ class Client {
     void operator()(tune_client* client) const { tune_close(client); }
   };
   std::unique_ptr<tune_client, Close> client_;
+};
+
+// A question of the job that a newer snapshot answers better.
+struct Better {
+  Answer before;
+  Answer after;
+};
+
+// Tells a job that something better exists, and takes it when the job says so. Used by one thread
+// at a time.
+//
+//   tune::Watch watch(client);
+//   ...
+//   if (watch.Poll() > 0) client = *watch.Take();  // between two steps
+class Watch {
+ public:
+  // `every`: seconds between two looks; 0: 30.
+  explicit Watch(const Client& client, double every = 0) {
+    tune_watch* watch = nullptr;
+    Client::Check(tune_watch_open(client.get(), every, &watch));
+    watch_.reset(watch);
+  }
+
+  // How many answers are known to be better in the newest snapshot. Waits for nobody.
+  size_t Poll() { return tune_watch_poll(get()); }
+  // The same, having looked now.
+  size_t Look() {
+    size_t count = 0;
+    Client::Check(tune_watch_look(get(), &count));
+    return count;
+  }
+  // As of the last poll or look: what they are, and which snapshot has them.
+  std::vector<Better> better() const {
+    std::vector<Better> all;
+    tune_answer* before = nullptr;
+    tune_answer* after = nullptr;
+    while (tune_watch_better(get(), all.size(), &before, &after) == TUNE_OK) {
+      all.push_back({Answer(before), Answer(after)});
+    }
+    return all;
+  }
+  std::string digest() const { return tune_watch_digest(get()); }
+  // A client of that snapshot, for which the watch goes on; nothing: nothing is better.
+  std::optional<Client> Take() {
+    tune_client* client = nullptr;
+    const tune_status status = tune_watch_take(get(), &client);
+    if (status == TUNE_NOT_FOUND) return std::nullopt;
+    Client::Check(status);
+    return Client(client);
+  }
+
+ private:
+  tune_watch* get() const { return watch_.get(); }
+
+  struct Close {
+    void operator()(tune_watch* watch) const { tune_watch_close(watch); }
+  };
+  std::unique_ptr<tune_watch, Close> watch_;
 };
 
 }  // namespace tune

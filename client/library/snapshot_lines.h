@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A snapshot's file by its lines: a daemon writes each kernel, record and grid on one that begins
+// with the kernel's name, so what is about one kernel can be read alone. The Python package does
+// the same (client/python/src/tunectl/_snapshot.py).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace tune::library {
+
+// They point into the file's bytes, as do all lines here.
+struct KernelLines {
+  std::vector<absl::string_view> kernels;  // of one name: one
+  std::vector<absl::string_view> records;
+  std::vector<absl::string_view> grids;
+};
+
+struct SnapshotLines {
+  std::string head;  // all but the lists, as JSON
+  std::map<std::string, KernelLines> by_kernel;
+};
+
+// Nothing: it is not laid out so.
+std::optional<SnapshotLines> SplitSnapshot(absl::string_view data);
+
+}  // namespace tune::library
