@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/kept_index.h"
 
+#include <google/protobuf/arena.h>
+
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -60,7 +62,8 @@ const std::string& ProgramMark() {
 RecordCodec WireCodec() {
   return {.encode = [](const db::RecordRow& record) { return ToProto(record).SerializeAsString(); },
           .decode = [](absl::string_view bytes) -> absl::StatusOr<db::RecordRow> {
-            v1::Record proto;
+            google::protobuf::Arena arena;
+            auto& proto = *google::protobuf::Arena::CreateMessage<v1::Record>(&arena);
             if (proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
               return FromProto(proto);
             }

@@ -325,6 +325,19 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
   return place;
 }
 
+Expectation RecordBook::AskOthers(const LookupQuery& query, const Kernel& kernel,
+                                  const TargetTraits& traits, const Knowledge& known,
+                                  LookupAnswer& match) const {
+  LookupQuery of_source = query;
+  of_source.kernel_hash = kernel.hash();
+  const KernelPolicy policy = PolicyOf(query.kernel_name, kernel);
+  const auto accept = [&](const Config& config) {
+    return kernel.CheckConfig(query.problem, traits, config).ok();
+  };
+  return AskGrids(known.grids->Speaking(of_source, policy), of_source, policy.dims, kernel.hash(),
+                  accept, match);
+}
+
 absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
                                                    const State& state) const {
   const auto found = FindKernel(*state.known.kernels, query);
@@ -350,22 +363,15 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
   };
   LookupAnswer match = state.known.index->Lookup(index_query, runs);
   Expectation expectation;
-  const bool of_source = query.kernel_hash.empty() || query.kernel_hash == kernel.hash();
-  if (of_source || match.match == Match::kExact) {
-    LookupQuery grid_query = index_query;
-    grid_query.kernel_hash = kernel.hash();
-    const KernelPolicy policy = PolicyOf(found->first, kernel);
-    const auto accept = [&](const Config& config) {
-      return kernel.CheckConfig(problem, place.traits, config).ok();
-    };
-    std::vector<SpeakingGrid> grids;
-    if (match.match != Match::kExact) grids = state.known.grids->Speaking(grid_query, policy);
-    expectation =
-        AskGrids(std::move(grids), grid_query, policy.dims, kernel.hash(), accept, match);
+  if (match.match == Match::kExact) {
+    expectation = ExpectMeasured(*match.record);
+  } else if (query.kernel_hash.empty() || query.kernel_hash == kernel.hash()) {
+    expectation = AskOthers(index_query, kernel, place.traits, state.known, match);
   }
   Found result{.answer = {.match = match.match,
-                          .reason = match.reason,
+                          .reason = std::move(match.reason),
                           .record = match.record,
+                          .record_on_wire = match.saved_record,
                           .expectation = std::move(expectation),
                           .snapshot = state.known.index,
                           .kernel_name = found->first,

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "db/store.h"
 #include "server/devices/devices.h"
 #include "server/kernels/catalogue.h"
@@ -47,6 +48,8 @@ struct RecordAnswer {
   Match match = Match::kNone;  // kNone: the spec's default config
   std::string reason;
   std::shared_ptr<const db::RecordRow> record;  // null for kNone
+  // The same as a v1::Record on the wire, for as long as the snapshot lives; empty: not at hand.
+  absl::string_view record_on_wire;
   Expectation expectation;
   std::shared_ptr<const LookupIndex> snapshot;
   // What was asked for, defaults filled in.
@@ -162,6 +165,9 @@ class RecordBook {
   absl::StatusOr<Found> Find(const RecordQuery& query, const State& state) const;
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query, const State& state,
                                       const Cancelled& cancelled) const;
+  // What the sweeps of others say where the problem itself was not tuned; completes `match`.
+  Expectation AskOthers(const LookupQuery& query, const Kernel& kernel, const TargetTraits& traits,
+                        const Knowledge& known, LookupAnswer& match) const;
   ShapeGrids::ReadSweep ReadSweeps() const;
 
   db::Store& store_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/record_convert.h"
 
+#include <string>
+
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 #include "tuner/sweep/winner.h"
@@ -33,6 +35,16 @@ absl::StatusOr<db::RecordRow> FromProto(const v1::Record& proto) {
   RETURN_IF_ERROR(Decode(proto.resources(), trial.resources));
   RETURN_IF_ERROR(Decode(proto.telemetry(), trial.telemetry));
   return record;
+}
+
+void AddRecord(const db::RecordRow& record, absl::string_view on_wire,
+               v1::LookupResponse& response) {
+  if (on_wire.empty()) {
+    *response.mutable_record() = ToProto(record);
+    return;
+  }
+  response.GetReflection()->MutableUnknownFields(&response)->AddLengthDelimited(
+      v1::LookupResponse::kRecordFieldNumber, std::string(on_wire));
 }
 
 }  // namespace tune::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "db/store.h"
 #include "tune/v1/record.pb.h"
 
@@ -11,5 +12,9 @@ namespace tune::server {
 v1::Record ToProto(const db::RecordRow& record);
 // INVALID_ARGUMENT: a number that does not fit, or an enum value that there is not.
 absl::StatusOr<db::RecordRow> FromProto(const v1::Record& proto);
+// `on_wire`: the same record as a v1::Record, if it is at hand. Then it goes along as it is, and
+// only who reads the response from the wire sees it.
+void AddRecord(const db::RecordRow& record, absl::string_view on_wire,
+               v1::LookupResponse& response);
 
 }  // namespace tune::server

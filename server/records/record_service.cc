@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/record_service.h"
 
+#include <google/protobuf/arena.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -43,17 +45,18 @@ absl::Status CheckCount(int count, int most) {
 // Where the compiler says how to launch, nothing is known before.
 void AddLaunches(const RecordAnswer& answer, v1::LookupResponse& response) {
   if (TraitsOf(answer.kernel->language()).launched_as_compiled) return;
-  const absl::StatusOr<ProgramPlan> plan =
-      answer.kernel->PlanProgram(answer.problem, answer.traits, answer.config);
-  if (!plan.ok()) return;
-  for (const StepPlan& step : plan->steps) {
+  const absl::StatusOr<std::vector<LaunchPlan>> launches =
+      answer.kernel->PlanLaunches(answer.problem, answer.traits, answer.config);
+  if (!launches.ok()) return;
+  for (const LaunchPlan& step : *launches) {
     v1::LaunchStep& launch = *response.add_launches();
-    launch.mutable_grid()->Add(step.launch.grid.begin(), step.launch.grid.end());
-    launch.mutable_block()->Add(step.launch.block.begin(), step.launch.block.end());
-    launch.mutable_cluster()->Add(step.launch.cluster.begin(), step.launch.cluster.end());
-    launch.set_shared_bytes(step.launch.shared_bytes);
+    launch.mutable_grid()->Add(step.grid.begin(), step.grid.end());
+    launch.mutable_block()->Add(step.block.begin(), step.block.end());
+    launch.mutable_cluster()->Add(step.cluster.begin(), step.cluster.end());
+    launch.set_shared_bytes(step.shared_bytes);
   }
 }
+
 
 absl::string_view TextOf(const grpc::Slice& bytes) {
   return {reinterpret_cast<const char*>(bytes.begin()), bytes.size()};
@@ -77,7 +80,7 @@ absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact
   response.set_match(answer->match == Match::kNone ? v1::MATCH_DEFAULT
                                                    : static_cast<v1::Match>(answer->match));
   response.set_reason(answer->reason);
-  if (answer->record != nullptr) *response.mutable_record() = ToProto(*answer->record);
+  if (answer->record != nullptr) AddRecord(*answer->record, answer->record_on_wire, response);
   response.set_snapshot_id(answer->snapshot->snapshot_id());
   Encode(answer->expectation, *response.mutable_expectation());
   AddLaunches(*answer, response);
@@ -88,43 +91,53 @@ absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact
 
 // What was asked, for as long as the answer takes.
 struct RecordService::Question {
-  uint64_t version = 0;  // of what was known before
-  grpc::Slice bytes;
-  v1::LookupRequest request;
+  Question(uint64_t of_version, grpc::Slice slice)
+      : version(of_version), bytes(std::move(slice)) {}
+
+  const uint64_t version;  // of what was known before
+  const grpc::Slice bytes;
+  google::protobuf::Arena arena;
+  v1::LookupRequest& request = *google::protobuf::Arena::CreateMessage<v1::LookupRequest>(&arena);
 };
 
-absl::Status RecordService::AnswerTo(const Question& question,
+absl::Status RecordService::AnswerTo(Question& question,
                                      const absl::StatusOr<RecordAnswer>& found,
                                      grpc::ByteBuffer& answer) {
-  v1::LookupResponse response;
+  auto& response = *google::protobuf::Arena::CreateMessage<v1::LookupResponse>(&question.arena);
   RETURN_IF_ERROR(Fill(found, question.request.require_exact(), response));
-  RETURN_IF_ERROR(ToBytes(response, answer));
-  ready_.Keep(TextOf(question.bytes), question.version, answer);
-  return absl::OkStatus();
+  return ToBytes(response, answer);
 }
 
 grpc::ServerUnaryReactor* RecordService::Lookup(grpc::CallbackServerContext* context,
                                                 const grpc::ByteBuffer* request,
                                                 grpc::ByteBuffer* response) {
-  auto question = std::make_shared<Question>();
-  question->version = records_.version();
-  if (!request->DumpToSingleSlice(&question->bytes).ok()) {
+  const uint64_t version = records_.version();
+  grpc::Slice slice;
+  if (!request->DumpToSingleSlice(&slice).ok()) {
     return Answer(context, absl::InvalidArgumentError("the question did not arrive"));
   }
-  const absl::string_view bytes = TextOf(question->bytes);
-  if (std::optional<grpc::ByteBuffer> ready = ready_.Find(bytes, question->version)) {
+  if (std::optional<grpc::ByteBuffer> ready = ready_.Find(TextOf(slice), version)) {
     response->Swap(&*ready);
     return Answer(context, absl::OkStatus());
   }
+  const auto question = std::make_shared<Question>(version, std::move(slice));
+  const absl::string_view bytes = TextOf(question->bytes);
   if (!question->request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Answer(context, absl::InvalidArgumentError("the question is not a LookupRequest"));
   }
   const RecordQuery query = QueryOf(question->request);
   if (const auto known = records_.LookupAtOnce(query)) {
-    return Answer(context, AnswerTo(*question, *known, *response));
+    const absl::Status status = AnswerTo(*question, *known, *response);
+    const grpc::ByteBuffer answer = *response;  // the same bytes: when it is sent, ours is gone
+    grpc::ServerUnaryReactor* const sent = Answer(context, status);
+    if (status.ok()) ready_.Keep(bytes, version, answer);
+    return sent;
   }
   return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
-    return AnswerTo(*question, records_.Lookup(query, cancelled), *response);
+    const absl::Status status =
+        AnswerTo(*question, records_.Lookup(query, cancelled), *response);
+    if (status.ok()) ready_.Keep(TextOf(question->bytes), version, *response);
+    return status;
   });
 }
 

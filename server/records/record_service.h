@@ -50,7 +50,7 @@ class RecordService
 
  private:
   struct Question;
-  absl::Status AnswerTo(const Question& question, const absl::StatusOr<RecordAnswer>& found,
+  absl::Status AnswerTo(Question& question, const absl::StatusOr<RecordAnswer>& found,
                         grpc::ByteBuffer& answer);
 
   const Principals& principals_;

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/rpc/session_tickets.h"
 #include "server/state/paths.h"
 #include "tuner/status_macros.h"
 
@@ -99,6 +100,9 @@ absl::Status CheckEnd(const TlsOptions& files, absl::Time end) {
 
 absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(
     const TlsOptions& options, const std::string& folder) {
+  if (const absl::Status none = SendNoSessionTickets(); !none.ok()) {
+    spdlog::warn("TLS handshakes take longer: {}", none.ToString());
+  }
   std::error_code error;
   std::filesystem::remove_all(folder, error);
   RETURN_IF_ERROR(MakePrivateDir(folder));

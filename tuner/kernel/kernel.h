@@ -90,6 +90,11 @@ class Kernel {
   absl::StatusOr<ProblemPlan> PlanProblem(const Problem& problem, const TargetTraits& traits) const;
   absl::StatusOr<ProgramPlan> PlanProgram(const Problem& problem, const TargetTraits& traits,
                                           const Config& config) const;
+  // How that program is launched, without its entries and args: takes microseconds. REQUIRES: the
+  // config is one of the space.
+  absl::StatusOr<std::vector<LaunchPlan>> PlanLaunches(const Problem& problem,
+                                                       const TargetTraits& traits,
+                                                       const Config& config) const;
 
  private:
   explicit Kernel(std::unique_ptr<const ParsedSpec> parsed);

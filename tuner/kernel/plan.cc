@@ -275,21 +275,17 @@ class Planner {
     ProgramUnits units;
     for (size_t i = 0; i < parsed_.steps.size(); ++i) {
       const ParsedStep& step = parsed_.steps[i];
-      if (step.when.has_value()) {
-        ASSIGN_OR_RETURN(const bool runs,
-                         evaluation_.Boolean(Indexed("steps", i) + ".when", *step.when));
-        if (!runs) continue;
-      }
+      ASSIGN_OR_RETURN(const bool runs, Runs(i));
+      if (!runs) continue;
       ASSIGN_OR_RETURN(StepPlan plan, Step(step, macros));
-      // Nothing is left for it to overlap with.
-      if (program.steps.empty()) plan.launch.programmatic_dependent_launch = false;
+      if (program.steps.empty()) BeFirst(plan.launch);
       const std::string& source = step.source.empty() ? chosen : step.source;
       const bool hinted = TraitsOf(parsed_.language).launched_as_compiled;
       plan.launch.unit = units.Add(source, plan.launch.entry,
                                    hinted ? HintsOf(plan.args) : std::vector<ArgumentHint>());
       program.steps.push_back(std::move(plan));
     }
-    if (program.steps.empty()) return evaluation_.Error("steps", "the config leaves out all");
+    if (program.steps.empty()) return NoStep();
     ASSIGN_OR_RETURN(program.compile, Compile(parsed_.language, units.all[0].source_name));
     program.compile.entries = units.all[0].entries;
     program.compile.arguments = units.all[0].arguments;
@@ -299,6 +295,21 @@ class Planner {
     }
     RETURN_IF_ERROR(AddSymbols(program));
     return program;
+  }
+
+  // Of the steps that run, without entries.
+  absl::StatusOr<std::vector<LaunchPlan>> Launches() const {
+    std::vector<LaunchPlan> launches;
+    for (size_t i = 0; i < parsed_.steps.size(); ++i) {
+      ASSIGN_OR_RETURN(const bool runs, Runs(i));
+      if (!runs) continue;
+      const ParsedStep& step = parsed_.steps[i];
+      ASSIGN_OR_RETURN(LaunchPlan launch, Launch("", step.field, step.launch));
+      if (launches.empty()) BeFirst(launch);
+      launches.push_back(std::move(launch));
+    }
+    if (launches.empty()) return NoStep();
+    return launches;
   }
 
   // Each unit has its own variable of the name, if its files mention one.
@@ -369,6 +380,15 @@ class Planner {
   }
 
  private:
+  absl::StatusOr<bool> Runs(size_t step) const {
+    const std::optional<Expression>& when = parsed_.steps[step].when;
+    if (!when.has_value()) return true;
+    return evaluation_.Boolean(Indexed("steps", step) + ".when", *when);
+  }
+  // Nothing is left for it to overlap with.
+  static void BeFirst(LaunchPlan& launch) { launch.programmatic_dependent_launch = false; }
+  absl::Status NoStep() const { return evaluation_.Error("steps", "the config leaves out all"); }
+
   absl::Status Axes(const std::string& field, const std::vector<Expression>& expressions,
                     std::array<int64_t, 3>* axes) const {
     for (size_t i = 0; i < expressions.size(); ++i) {
@@ -562,6 +582,14 @@ absl::StatusOr<ProgramPlan> Kernel::PlanProgram(const Problem& problem, const Ta
   RETURN_IF_ERROR(planner.CheckConfig(config));
   planner.SetConfig(config);
   return planner.Program();
+}
+
+absl::StatusOr<std::vector<LaunchPlan>> Kernel::PlanLaunches(const Problem& problem,
+                                                             const TargetTraits& traits,
+                                                             const Config& config) const {
+  Planner planner(*parsed_, problem, traits);
+  planner.SetConfig(config);
+  return planner.Launches();
 }
 
 }  // namespace tune

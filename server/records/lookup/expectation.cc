@@ -13,14 +13,6 @@ namespace {
 
 constexpr double kSiblingDoubt = 2;  // how much wider its band is than the device's own
 
-// Of a record of this very problem: it loses nothing, as far as its interval tells.
-Expectation Measured(const db::RecordRow& record) {
-  const Measurement& measured = record.trial.measurement;
-  const double median = measured.latency_ns_median;
-  return {.basis = Basis::kMeasured,
-          .loss_high = median > 0 ? std::max(0.0, measured.latency_ns_high / median - 1) : 0};
-}
-
 // `elsewhere`: the grid is of another device. Then it is as much, but with more doubt.
 Expectation ExpectationOf(const ShapeGrid& grid, const GridChoice& choice, bool elsewhere) {
   const double doubt = elsewhere ? kSiblingDoubt : 1;
@@ -73,10 +65,17 @@ void Order(const std::string& device_name, std::vector<SpeakingGrid>& grids) {
 
 }  // namespace
 
+Expectation ExpectMeasured(const db::RecordRow& record) {
+  const Measurement& measured = record.trial.measurement;
+  const double median = measured.latency_ns_median;
+  return {.basis = Basis::kMeasured,
+          .loss_high = median > 0 ? std::max(0.0, measured.latency_ns_high / median - 1) : 0};
+}
+
 Expectation AskGrids(std::vector<SpeakingGrid> grids, const LookupQuery& query,
                      const std::map<std::string, DimMatch>& dims, const std::string& kernel_hash,
                      AcceptConfig accept, LookupAnswer& found) {
-  if (found.match == Match::kExact) return Measured(*found.record);
+  if (found.match == Match::kExact) return ExpectMeasured(*found.record);
   if (found.match == Match::kBucketed || found.match == Match::kOtherDevice) {
     return ExpectOf(grids, found);
   }

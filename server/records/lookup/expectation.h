@@ -48,6 +48,9 @@ struct SpeakingGrid {
   std::function<LookupIndex::Record(size_t shape)> record_of;
 };
 
+// Of the record of this very problem: it loses nothing, as far as its interval tells.
+Expectation ExpectMeasured(const db::RecordRow& record);
+
 // Completes what a look-up found by what the grids say. Where nobody tuned the problem, nor its
 // bucket, they choose the config: the device's own, else those of the sibling with the most shapes.
 // Then `found.config` points into a grid. `dims` and `kernel_hash` are of the kernel's policy.

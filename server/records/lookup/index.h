@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "db/store.h"
 #include "tuner/cancelled.h"
 #include "tuner/problem.h"
@@ -52,6 +53,8 @@ struct LookupAnswer {
   std::string reason;                           // one sentence: what differs, both values, how far
   std::shared_ptr<const db::RecordRow> record;  // null for kNone
   const Config* config = nullptr;               // the record's
+  // As the index's file has it, for as long as the index lives; empty: it is in no file.
+  absl::string_view saved_record;
 };
 
 class KernelIndex;

@@ -98,6 +98,7 @@ struct KernelIndex::Located {
 struct KernelIndex::Found {
   Match match = Match::kNone;
   Record record;
+  absl::string_view saved;  // the record as the file has it
   size_t refused = 0;  // records that `accept` did not take
 };
 
@@ -207,6 +208,14 @@ KernelIndex::Record KernelIndex::ReadSaved(size_t position) const {
   return std::make_shared<const db::RecordRow>(*std::move(record));
 }
 
+absl::string_view KernelIndex::SavedBytes(uint32_t rank) const {
+  const size_t position = kOldest - (rank & ~kWarmBit);
+  if (position >= saved_count()) return {};
+  return saved_->file
+      ->RecordBytes(saved_->places[2 * position], saved_->places[2 * position + 1])
+      .value_or(absl::string_view());
+}
+
 const PointTree* KernelIndex::SavedTree(Key key, size_t axes) const {
   if (saved_ == nullptr) return nullptr;
   if (key[kHashSlot] == kAny) key[kHashSlot] = saved_->any_hash;
@@ -310,6 +319,7 @@ KernelIndex::Found KernelIndex::SearchTree(Located& located, int64_t hash, int64
     if (!refused.empty() && refused.contains(place())) return false;
     found.match = match;
     found.record = record;
+    found.saved = SavedBytes(hit.rank);
     return true;
   };
   for (const auto& [match, box] : kinds) {
@@ -348,7 +358,10 @@ KernelIndex::Found KernelIndex::Search(const std::string& wanted_hash, const Loo
     // Another source's record is never better than near.
     if (found.record != nullptr) found.match = Match::kNearest;
   }
-  if (found.record != nullptr || any_device == device) return {found.match, found.record, refused};
+  if (found.record != nullptr || any_device == device) {
+    found.refused = refused;
+    return found;
+  }
 
   auto accept_elsewhere = [&](const db::RecordRow& record) {
     return record.key.device_name != query.device_name && accept(record);
@@ -360,7 +373,8 @@ KernelIndex::Found KernelIndex::Search(const std::string& wanted_hash, const Loo
     refused += found.refused;
   }
   if (found.record != nullptr) found.match = Match::kOtherDevice;
-  return {found.match, found.record, refused};
+  found.refused = refused;
+  return found;
 }
 
 LookupAnswer KernelIndex::Lookup(const LookupQuery& query, Accept accept) const {
@@ -373,6 +387,7 @@ LookupAnswer KernelIndex::Lookup(const LookupQuery& query, Accept accept) const 
     return answer;
   }
   answer.config = &answer.record->trial.config;
+  answer.saved_record = found.saved;
   answer.reason = ExplainMatch(found.match, query, *found.record, policy_.dims, wanted_hash);
   return answer;
 }

@@ -82,6 +82,8 @@ class KernelIndex {
   // Null: it is in a file that is damaged.
   Record At(uint32_t rank) const;
   Record ReadSaved(size_t position) const;
+  // As the file has it; empty: it is in none.
+  absl::string_view SavedBytes(uint32_t rank) const;
   // Null: there is none of so many axes.
   const PointTree* SavedTree(Key key, size_t axes) const;
   Located Locate(const Problem& problem, const std::string& target) const;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -84,11 +85,16 @@ absl::StatusOr<absl::Span<const double>> RecordFile::Coordinates(uint64_t at,
   return Array<double>(at, count);
 }
 
-absl::StatusOr<db::RecordRow> RecordFile::ReadRecord(uint64_t at, uint64_t bytes) const {
+absl::StatusOr<absl::string_view> RecordFile::RecordBytes(uint64_t at, uint64_t bytes) const {
   if (at > bytes_.size() || bytes > bytes_.size() - at) {
     return absl::DataLossError("a record is not within its index");
   }
-  return codec_.decode(bytes_.substr(at, bytes));
+  return bytes_.substr(at, bytes);
+}
+
+absl::StatusOr<db::RecordRow> RecordFile::ReadRecord(uint64_t at, uint64_t bytes) const {
+  ASSIGN_OR_RETURN(const absl::string_view record, RecordBytes(at, bytes));
+  return codec_.decode(record);
 }
 
 absl::StatusOr<std::unique_ptr<RecordFileWriter>> RecordFileWriter::Create(

@@ -41,6 +41,8 @@ class RecordFile {
   absl::StatusOr<absl::Span<const uint32_t>> Ranks(uint64_t at, uint64_t count) const;
   absl::StatusOr<absl::Span<const double>> Coordinates(uint64_t at, uint64_t count) const;
   absl::StatusOr<db::RecordRow> ReadRecord(uint64_t at, uint64_t bytes) const;
+  // As the codec wrote it; valid as long as the file.
+  absl::StatusOr<absl::string_view> RecordBytes(uint64_t at, uint64_t bytes) const;
 
  private:
   RecordFile(const char* data, size_t size, RecordCodec codec)

@@ -20,7 +20,9 @@ namespace tune::server {
 namespace {
 
 using grpc::StatusCode;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 // A client with everything that these tests call.
@@ -135,6 +137,19 @@ class ClientsTest : public testing::Test {
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> operator_;
 };
+
+// They would carry the client's certificate, twice, and no client asks for them.
+TEST_F(ClientsTest, AHandshakeEndsWithoutSessionTickets) {
+  Start(Options());
+  const KeyPair mine = authority_.Sign("mine");
+  const std::string log = dir_.path() + "/handshake";
+  const std::string command = absl::StrCat(
+      "sleep 1 | openssl s_client -connect ", server_->addresses()[0], " -alpn h2 -CAfile ",
+      authority_.file(), " -cert ", mine.certificate, " -key ", mine.key, " > ", log, " 2>&1");
+  (void)system(command.c_str());
+  EXPECT_THAT(TextOf(log), AllOf(HasSubstr("Verify return code: 0 (ok)"), HasSubstr("TLSv1.3")));
+  EXPECT_THAT(TextOf(log), Not(HasSubstr("Session Ticket")));
+}
 
 TEST_F(ClientsTest, AnOperatorMakesTokensAndEndsThemAtOnce) {
   Start(Options());

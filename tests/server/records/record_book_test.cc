@@ -140,6 +140,27 @@ TEST_F(RecordBookTest, AnswersAreTheSameFromTheFileAndFromTheStore) {
   }
 }
 
+TEST_F(RecordBookTest, ARecordOfTheFileIsSentAsItLiesThere) {
+  const auto book = Open();
+  ASSERT_TRUE(book->Publish(Measured(64, 2)).ok());
+  const auto sent = [&](int64_t n) {
+    const RecordAnswer answer =
+        book->Lookup({.kernel_name = "mine", .dims = {{"n", n}}, .device = kDevice}).value();
+    v1::LookupResponse response, received;
+    AddRecord(*answer.record, answer.record_on_wire, response);
+    EXPECT_TRUE(received.ParseFromString(response.SerializeAsString()));
+    EXPECT_EQ(received.record().SerializeAsString(), ToProto(*answer.record).SerializeAsString());
+    return std::make_pair(received.record().id(), answer.record_on_wire.empty());
+  };
+  EXPECT_EQ(sent(64), std::make_pair(int64_t{1}, true)) << "it is in no file";
+  ASSERT_TRUE(book->Publish(Measured(4096, 3)).ok());
+  AwaitFile(*book);
+  EXPECT_EQ(sent(64), std::make_pair(int64_t{1}, false));
+  EXPECT_EQ(sent(60), std::make_pair(int64_t{1}, false)) << "another problem's";
+  ASSERT_TRUE(book->Publish(Measured(64, 4)).ok());
+  EXPECT_EQ(sent(64), std::make_pair(int64_t{3}, true)) << "newer than the file";
+}
+
 TEST_F(RecordBookTest, AnIndexThatIsNotOfThisStoreIsMadeAgain) {
   {
     const auto book = Open();

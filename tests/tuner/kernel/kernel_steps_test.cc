@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -95,6 +96,25 @@ TEST(KernelSteps, AConfigHasThoseWhoseConditionHolds) {
   EXPECT_EQ(other.steps[1].launch.block[0], 512);
   EXPECT_EQ(other.steps[1].args.size(), 7u) << "all of them";
   EXPECT_EQ((*kernel)->PlanProblem(problem, Traits("sm_90a"))->buffers.size(), 4u);
+}
+
+TEST(KernelSteps, LaunchesAlonePlannedAreThoseOfTheProgram) {
+  const auto kernel = StepsKernel();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const Problem problem = MakeProblem(**kernel, {{"cols", 4096}}, "f32", "sm_90a");
+  const Space space = (*kernel)->MakeSpace(problem, Traits("sm_90a")).value();
+  for (uint64_t i = 0; i < space.size(); ++i) {
+    const Config config = space.At(i);
+    const ProgramPlan plan = (*kernel)->PlanProgram(problem, Traits("sm_90a"), config).value();
+    const auto launches = (*kernel)->PlanLaunches(problem, Traits("sm_90a"), config).value();
+    ASSERT_EQ(launches.size(), plan.steps.size()) << ToText(config);
+    for (size_t step = 0; step < launches.size(); ++step) {
+      const LaunchPlan& whole = plan.steps[step].launch;
+      const LaunchPlan& alone = launches[step];
+      EXPECT_EQ(std::tie(alone.grid, alone.block, alone.cluster, alone.shared_bytes),
+                std::tie(whole.grid, whole.block, whole.cluster, whole.shared_bytes));
+    }
+  }
 }
 
 TEST(KernelSteps, OnlyLaunchesThatAConfigHasMustFit) {
