@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tunectl.triton without a GPU: what is made of a live call, which config is launched, what is sent.
 
-Run by ctest with any Python; goes on in one that has Triton (TUNE_TRITON_PYTHON names it), else is skipped.
+Run by ctest with any Python; goes on in the one that TUNE_TRITON_PYTHON names; skipped where that has no Triton.
 """
 import importlib.util
 import itertools
@@ -14,13 +14,13 @@ import sys
 import unittest
 import unittest.mock
 
-if importlib.util.find_spec("triton") is None:
-    named = os.environ.get("TUNE_TRITON_PYTHON")
-    if not named or os.environ.get("TUNE_TEST_AGAIN"):
-        print("no Triton in this Python; TUNE_TRITON_PYTHON names another")
-        sys.exit(77)
+named = os.environ.get("TUNE_TRITON_PYTHON")
+if named and not os.environ.get("TUNE_TEST_AGAIN"):
     os.environ["TUNE_TEST_AGAIN"] = "1"
     os.execv(named, [named, *sys.argv])
+if importlib.util.find_spec("triton") is None:
+    print("no Triton in this Python; TUNE_TRITON_PYTHON names another")
+    sys.exit(77)
 
 import kit
 import triton

@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -426,6 +429,19 @@ TEST(InstallationTest, APythonWithoutTritonIsASentence) {
   EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(none.message()), HasSubstr("/bin/false does not run"));
   EXPECT_THAT(std::string(none.message()), HasSubstr("--triton-python"));
+}
+
+TEST(InstallationTest, ATritonThatIsTooOldIsASentence) {
+  std::string path = testing::TempDir() + "tune-old-triton-XXXXXX";
+  close(mkstemp(path.data()));
+  std::ofstream(path) << "#!/bin/sh\necho '{\"program\": \"x\", \"version\": \"3.4.0\"}'\n";
+  chmod(path.c_str(), 0700);
+  setenv("TUNE_TRITON_PYTHON", path.c_str(), 1);
+  const absl::Status none = FindTriton().status();
+  unsetenv("TUNE_TRITON_PYTHON");
+  unlink(path.c_str());
+  EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("has Triton 3.4.0, which is older than 3.5"));
 }
 
 }  // namespace
