@@ -4,11 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -275,6 +277,27 @@ TEST_F(TritonCompilerTest, WhatIsKnownOfArgumentsReachesTheKernel) {
   EXPECT_EQ(Front(two).binary, hinted);
 }
 
+TEST_F(TritonCompilerTest, ConfigsOfOneTextAreOneToTheFrontEnd) {
+  CompilePlan plan = Plan();
+  const CompilePlan asked = ForFrontEnd(plan);
+  EXPECT_TRUE(asked.options.empty());
+  EXPECT_EQ(Front(asked).binary, Front(plan).binary);
+  plan.options = {"num_warps=8", "num_stages=5", "enable_fp_fusion=False"};
+  EXPECT_TRUE(ForFrontEnd(plan).options.empty());
+  EXPECT_EQ(Front(plan).binary, Front(asked).binary);
+  // A source that asks for one is told, by whatever name.
+  plan.source_text = With("FACTOR), mask", "FACTOR) * tl.extra.cuda.num_warps(), mask");
+  EXPECT_THAT(ForFrontEnd(plan).options, ElementsAre("num_warps=8"));
+  const std::string eight = Front(ForFrontEnd(plan)).binary;
+  plan.options[0] = "num_warps=4";
+  EXPECT_NE(Front(ForFrontEnd(plan)).binary, eight);
+  plan.source_text = With("FACTOR), mask", "FACTOR) * tl.extra.cuda.num_threads(), mask");
+  EXPECT_EQ(ForFrontEnd(plan).options, plan.options);
+  plan.source_text = kSource;
+  plan.headers = {{"parts.py", "def parts(_semantic):\n    return _semantic.builder.options\n"}};
+  EXPECT_EQ(ForFrontEnd(plan).options, plan.options);
+}
+
 TEST_F(TritonCompilerTest, MistakesOfASourceAreToldWithTheirLine) {
   ExpectFailure(With("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK"), "scale.py:12: SyntaxError");
   ExpectFailure(With("tl.program_id", "tl.programme_id"), "scale.py:12: ");
@@ -371,6 +394,41 @@ TEST_F(TritonCompilerTest, ASourceThatLeavesProcessesBehindCostsTheWorker) {
   EXPECT_EQ(artifact.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(artifact.status().message()), HasSubstr("left processes running"));
   EXPECT_GT(waitpid(-1, nullptr, 0), 0) << "an orphan comes to the process that adopts it";
+}
+
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  std::ifstream file(absl::StrCat("/proc/", parent, "/task/", parent, "/children"));
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
+}
+
+// TTIR runs nobody's Python, so that one process may compile many.
+TEST_F(TritonCompilerTest, AProcessThatCompilesServesUntilACompileFails) {
+  const CompilePlan ttir = Lowered(Plan(), Language::kTtir, Front(Plan())).value();
+  const std::vector<pid_t> before = ChildrenOf(getpid());
+  if (before.empty()) GTEST_SKIP() << "this host does not list children";
+  std::unique_ptr<Compiler> back = MakeTtirCompiler(FindTriton().value(), *folder_ + "/kept");
+  const auto outcome = [&](const CompilePlan& plan) { return back->Compile(plan)->outcome; };
+  ASSERT_EQ(outcome(ttir), Outcome::kOk);
+  std::vector<pid_t> python = ChildrenOf(getpid());
+  std::erase_if(python, [&](pid_t pid) {
+    return std::find(before.begin(), before.end(), pid) != before.end();
+  });
+  ASSERT_EQ(python.size(), 1u);
+  const std::vector<pid_t> fork = ChildrenOf(python[0]);
+  ASSERT_EQ(fork.size(), 1u);
+  EXPECT_EQ(outcome(ttir), Outcome::kOk);
+  EXPECT_EQ(ChildrenOf(python[0]), fork);
+  // One that others have used is not believed to have died of the next request.
+  ASSERT_EQ(kill(fork[0], SIGKILL), 0);
+  EXPECT_EQ(outcome(ttir), Outcome::kOk);
+  EXPECT_NE(ChildrenOf(python[0]), fork);
+  CompilePlan broken = ttir;
+  broken.source_text = absl::StrReplaceAll(ttir.source_text, {{"tt.store", "tt.stroe"}});
+  EXPECT_EQ(outcome(broken), Outcome::kCompileFailed);
+  EXPECT_TRUE(ChildrenOf(python[0]).empty());
+  EXPECT_EQ(outcome(ttir), Outcome::kOk);
 }
 
 TEST_F(TritonCompilerTest, OptionsAndArgumentsThatDoNotFitAreRefused) {
