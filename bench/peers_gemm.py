@@ -3,8 +3,8 @@
 """Times kernels/gemm by turns with its peers in one process, cold caches, one clock, and writes JSON.
 
 For each shape `tunectl sweep` finds our config first. Peers: cuBLAS through PyTorch (linear, addmm), cuBLASLt's fused
-GELU, QuACK where it can be imported, and with --compile what torch.compile's max-autotune makes. Results are compared
-with each other. Needs a GPU of sm_90 or later for the wgmma path, and PyTorch 2.5 or later.
+GELU, QuACK's default config where it can be imported, with --quack-tuned the one that it tunes, and with --compile what
+torch.compile's max-autotune makes. Results are compared with each other. Needs a GPU of sm_90 or later for the wgmma path, and PyTorch 2.5 or later.
 """
 import torch
 import torch.nn.functional as F
@@ -30,17 +30,17 @@ SHAPES = [
 ]
 
 
-def quack(shape, a, b, bias, residual):
+def quack(tuned, shape, a, b, bias, residual):
     """QuACK's product takes B as [k, n]; what it has no epilogue for is the framework's, as a user would have it."""
     from quack.gemm_interface import gemm
     epilogue = shape[3]
     activation = {"gelu": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu}.get(epilogue, lambda x: x)
     if epilogue == "residual":
-        return lambda: gemm(a, b.t()) + residual
-    return lambda: activation(gemm(a, b.t(), bias=None if epilogue == "none" else bias))
+        return lambda: gemm(a, b.t(), tuned=tuned) + residual
+    return lambda: activation(gemm(a, b.t(), bias=None if epilogue == "none" else bias, tuned=tuned))
 
 
-def makers(shape, inputs, compiled):
+def makers(shape, inputs, arguments):
     """Peers by name: each makes a call that returns its result."""
     a, b, bias, residual = inputs
     epilogue = shape[3]
@@ -51,10 +51,12 @@ def makers(shape, inputs, compiled):
         "silu": lambda: F.silu(F.linear(a, b, bias)),
         "residual": lambda: torch.addmm(residual, a, b.t()),
     }[epilogue]
-    made = {"cublas": lambda: plain, "quack": lambda: quack(shape, *inputs)}
+    made = {"cublas": lambda: plain, "quack": lambda: quack(False, shape, *inputs)}
+    if arguments.quack_tuned:
+        made["quack_tuned"] = lambda: quack(True, shape, *inputs)
     if epilogue == "gelu":
         made["cublaslt_gelu"] = lambda: lambda: torch._addmm_activation(bias, a, b.t(), use_gelu=True)
-    if compiled:
+    if arguments.compile:
         made["compile"] = lambda: torch.compile(plain, mode="max-autotune-no-cudagraphs", dynamic=False)
     return made
 
@@ -89,7 +91,7 @@ def measure(arguments, shape):
     out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
     ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "bf16", config,
                           {"a": a, "b": b, "bias": bias, "residual": residual, "out": out}, {"alpha": 1.0})
-    calls, missing = turns.peers(makers(shape, (a, b, bias, residual), arguments.compile))
+    calls, missing = turns.peers(makers(shape, (a, b, bias, residual), arguments))
     truth = in_f32(epilogue, a, b, bias, residual)
     errors = {name: error_of(call(), truth) for name, call in calls.items()}
     ours()
@@ -115,6 +117,7 @@ def main():
     parser = turns.parser_for(__doc__, "20s", 40)
     parser.add_argument("--spec", default="gemm", help="name in the catalogue, or path of the spec")
     parser.add_argument("--compile", action="store_true", help="also torch.compile: minutes for each shape")
+    parser.add_argument("--quack-tuned", action="store_true", help="also QuACK as its autotuner has it: minutes for each shape")
     parser.add_argument("shapes", nargs="*", help="M,N,K[,EPILOGUE]; by default those of docs/results")
     arguments = parser.parse_args()
     shapes = [(*map(int, text.split(",")[:3]), (text.split(",") + ["none"])[3]) for text in arguments.shapes] or SHAPES

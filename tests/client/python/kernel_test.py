@@ -448,6 +448,29 @@ class Torch(KernelTest):
         saxpy(x, y).sum().backward()
         torch.testing.assert_close(x.grad, torch.full_like(x, 2.5))
 
+    def test_who_follows_operators_sees_them(self):
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        class Noted(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                names.append(str(function))
+                return function(*args, **(kwargs or {}))
+
+        names = []
+        x, y = torch.randn(4096), torch.randn(4096)
+        op = tunectl.kernel("saxpy", fallback=None).op()
+        with Noted():
+            seen = op(x, y)
+        self.assertTrue(any(name.startswith("tunectl.saxpy") for name in names), names)
+        torch.testing.assert_close(seen, op(x, y))
+        with torch.profiler.profile() as profile:
+            op(x, y)
+        self.assertTrue(any(event.name.startswith("tunectl::saxpy") for event in profile.events()))
+        with FakeTensorMode() as mode:
+            self.assertIsInstance(op(mode.from_tensor(x), mode.from_tensor(y)), FakeTensor)
+
     def softmax(self, rows, cols, backward=True):
         import torch
 

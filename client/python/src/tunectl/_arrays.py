@@ -7,6 +7,7 @@ __array_interface__ (NumPy) or __cuda_array_interface__ (CuPy); ctypes' arrays.
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -76,6 +77,16 @@ def empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
         return module.empty(tuple(shape), dtype=dtype_of, **more)  # type: ignore[union-attr]
     raise TypeError(f"outputs are made for PyTorch, NumPy and CuPy; of {type(like).__name__} give "
                     f"them behind the inputs")
+
+
+@functools.lru_cache(maxsize=16)
+def _empty_like(kind: type) -> Any:
+    return getattr(sys.modules[kind.__module__.partition(".")[0]], "empty_like")
+
+
+def empty_like(like: Any) -> Any:
+    """A new tensor of the shape, dtype and device of another."""
+    return _empty_like(type(like))(like)
 
 
 def copy(source: Any, target: Any) -> None:

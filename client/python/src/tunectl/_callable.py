@@ -7,6 +7,7 @@ to run the fallback.
 """
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import threading
@@ -28,6 +29,8 @@ _ALIGNMENT = 16
 _PLANS_MAX = 4096
 
 _UNSOUGHT = object()
+_facts = operator.attrgetter("shape", "dtype", "device")
+_UNALIGNED = "arrays that are not contiguous and aligned to 16 bytes"
 Gradient = Callable[[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], Sequence[Any]]
 
 
@@ -40,14 +43,26 @@ class _Untuned(Exception):
 
 
 class _Launch:
-    """Launches a loaded program on arrays of one shape, dtype and device."""
+    """Launches a loaded program on arrays of one shape, dtype and device.
 
-    def __init__(self, program: Any, outputs: Sequence[tuple[tuple[int, ...], str]]) -> None:
-        self.program = program
+    inputs   what a call is given
+    outputs  shape and dtype of each
+    """
+
+    def __init__(self, program: Any, inputs: Sequence[_arrays.Array],
+                 outputs: Sequence[tuple[tuple[int, ...], str]]) -> None:
         self.outputs = outputs
+        self._launch = program.launch
+        # The input that is like each output, if there is one: a new array like another is made in half the time.
+        seen = [one[:2] for one in inputs]
+        self._like = [seen.index(one) if one in seen else -1 for one in outputs]
+        self._only_like = self._like[0] if len(outputs) == 1 else -1
 
-    def make_outputs(self, like: Any) -> tuple[Any, ...]:
-        return tuple(_arrays.empty(like, shape, dtype) for shape, dtype in self.outputs)
+    def make_outputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        if self._only_like >= 0:
+            return (_arrays.empty_like(inputs[self._only_like]),)
+        return tuple([_arrays.empty_like(inputs[like]) if like >= 0 else _arrays.empty(inputs[0], shape, dtype)
+                      for like, (shape, dtype) in zip(self._like, self.outputs)])
 
     def __call__(self, arrays: Sequence[Any]) -> bool:
         """False: the arrays do not lie as the kernel needs them."""
@@ -61,12 +76,15 @@ class _Launch:
             pointers.append(pointer)
         if bits % _ALIGNMENT:
             return False
-        self.program.launch(pointers, arrays[0])
+        self._launch(pointers, arrays[0])
         return True
 
 
 class _LaunchOnAny(_Launch):
     """The same on arrays that are no tensors."""
+
+    def make_outputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(_arrays.empty(inputs[0], shape, dtype) for shape, dtype in self.outputs)
 
     def __call__(self, arrays: Sequence[Any]) -> bool:
         seen = [_arrays.describe(array) for array in arrays]
@@ -74,7 +92,7 @@ class _LaunchOnAny(_Launch):
         if not all(one.is_contiguous and one.address % _ALIGNMENT == 0 for one in seen) or not all(
                 one.is_writable for one in made):
             return False
-        self.program.launch([one.address for one in seen], arrays[0])
+        self._launch([one.address for one in seen], arrays[0])
         return True
 
 
@@ -122,20 +140,34 @@ class TunedKernel:
         stream.
         """
         outputs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
-        arrays = inputs + outputs
-        try:
-            key = (*dims.items(), len(outputs), *[(one.shape, one.dtype, one.device) for one in arrays])
-            plan = self._plans[key]
-        except (AttributeError, KeyError, TypeError):
-            plan = self._plan(inputs, outputs, dims)
+        plan = self._plan_of(inputs, outputs, dims)
         if plan is not None:
             if self._wants_gradient(inputs):
                 return self._differentiable(inputs, outputs, dims, plan)
-            results = outputs or plan.make_outputs(inputs[0])
+            results = outputs or plan.make_outputs(inputs)
             if plan(inputs + results):
-                return _as_result(results)
-            self._note("arrays that are not contiguous and aligned to 16 bytes")
+                return results[0] if len(results) == 1 else results or None
+            self._note(_UNALIGNED)
         return self._fall_back(inputs, outputs)
+
+    def without_gradient(self, inputs: tuple[Any, ...], dims: Mapping[str, int]) -> Any:
+        """The outputs, which nothing is recorded of: what an operator of torch.library runs."""
+        plan = self._plan_of(inputs, (), dims)
+        if plan is not None:
+            results = plan.make_outputs(inputs)
+            if plan(inputs + results):
+                return results[0] if len(results) == 1 else results or None
+            self._note(_UNALIGNED)
+        with sys.modules["torch"].no_grad():
+            return self._fall_back(inputs, ())
+
+    def _plan_of(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                 dims: Mapping[str, int]) -> Optional[_Launch]:
+        """None: the fallback."""
+        try:
+            return self._plans[(*dims.items(), len(outputs), *map(_facts, inputs + outputs))]
+        except (AttributeError, KeyError, TypeError):
+            return self._plan(inputs, outputs, dims)
 
     @staticmethod
     def _wants_gradient(inputs: Sequence[Any]) -> bool:
@@ -219,8 +251,7 @@ class TunedKernel:
         seen = [_arrays.describe(one) for one in inputs + outputs]
         native = all(hasattr(one, "data_ptr") for one in inputs + outputs)
         try:
-            key: Any = (*dims.items(), len(outputs),
-                        *[(one.shape, one.dtype, one.device) for one in inputs + outputs])
+            key: Any = (*dims.items(), len(outputs), *map(_facts, inputs + outputs))
             hash(key)
         except (AttributeError, TypeError):
             key = (*dims.items(), len(outputs), *[one[:3] for one in seen])
@@ -285,7 +316,7 @@ class TunedKernel:
         except ExpressionError as error:
             raise _Untuned(f"the spec's shapes cannot be read here: {error}") from None
         program = self._program(answer, dtypes, seen[0].device, target.is_host)
-        return (_Launch if native else _LaunchOnAny)(program, outputs)
+        return (_Launch if native else _LaunchOnAny)(program, seen[:count], outputs)
 
     def _program(self, answer: Answer, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
         """What is launched for an answer, loaded once. Only what was compiled for these very sizes; on

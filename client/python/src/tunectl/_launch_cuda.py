@@ -105,19 +105,19 @@ def _attributes_of(step: Mapping[str, Any]) -> Any:
 class _Calls:
     """What one thread's calls use."""
 
-    def __init__(self, slots: Slots, steps: Sequence[Mapping[str, Any]], functions: Sequence[Any]) -> None:
+    def __init__(self, layout: Layout, steps: Sequence[Mapping[str, Any]], functions: Sequence[Any]) -> None:
+        slots = layout.make_slots()
         self.slots = slots
         self.memory = slots.memory
         self.configs = []
         self.launches = []
-        self.scratch: Any = None
-        for step, function, args in zip(steps, functions, slots.arguments):
+        for step, function, args, plan in zip(steps, functions, slots.arguments, layout.steps):
             attributes, count = _attributes_of(step)
             config = _Config((ctypes.c_uint * 3)(*step["grid"]), (ctypes.c_uint * 3)(*step["block"]),
                              step["shared_bytes"], None, ctypes.addressof(attributes), count)
             self.configs.append((config, attributes))
             self.launches.append((config, ctypes.addressof(config), function.value,
-                                  ctypes.addressof(args)))
+                                  ctypes.addressof(args), plan.zero))
 
 
 class CudaProgram:
@@ -126,6 +126,7 @@ class CudaProgram:
     def __init__(self, artifact: Artifact, buffers: Mapping[str, str], device: int) -> None:
         """ArtifactError: it cannot be loaded here. `buffers`: as Layout's."""
         self._layout = Layout(artifact, buffers)
+        self._pack = self._layout.pack
         self._device = device
         self._driver = _driver()
         self._launch_kernel = self._driver.cuLaunchKernelEx
@@ -133,7 +134,8 @@ class CudaProgram:
         self._tensor_maps: dict[tuple[int, int], bytes] = {}
         torch: Any = sys.modules.get("torch")
         self._stream_of: Any = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
-        self._is_only = torch is None or torch.cuda.device_count() == 1
+        if torch is None or torch.cuda.device_count() == 1:
+            self.launch = self._launch  # type: ignore[method-assign]
         self._context = ctypes.c_void_p()
         _load_check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device),
                     "cuDevicePrimaryCtxRetain")
@@ -163,6 +165,7 @@ class CudaProgram:
             if size.value != wanted:
                 raise ArtifactError(f"symbol '{symbol['variable']}' has {size.value} bytes, not {wanted}")
             self._symbols.append((place.value, slot, wanted))
+        self._is_plain = not (self._layout.scratch_bytes or self._layout.tensor_maps or self._symbols)
 
     def _function(self, module: Any, step: Mapping[str, Any]) -> Any:
         function = ctypes.c_void_p()
@@ -183,13 +186,11 @@ class CudaProgram:
         self._driver.cuCtxGetCurrent(ctypes.byref(current))
         if not current.value:  # a thread that has launched nothing yet
             _launch_check(self._driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
-        self._local.calls = calls = _Calls(self._layout.make_slots(), self._facts, self._functions)
+        self._local.calls = calls = _Calls(self._layout, self._facts, self._functions)
         return calls
 
     def launch(self, pointers: Sequence[int], like: Any) -> None:
         """On the current stream of the device; returns at once. LaunchError."""
-        if self._is_only:
-            return self._launch(pointers, like)
         torch: Any = sys.modules["torch"]
         if torch.cuda.current_device() == self._device:
             return self._launch(pointers, like)
@@ -201,24 +202,33 @@ class CudaProgram:
             calls = self._local.calls
         except AttributeError:
             calls = self._make_calls()
-        layout = self._layout
         stream = self._stream_of(self._device) if self._stream_of is not None else _stream_beside(like)
-        if layout.scratch_bytes:
-            scratch, start = self._scratch(like)
-            pointers = [*pointers, *(start + offset for offset in layout.scratch_offsets)]
-        layout.pack(calls.memory, 0, *pointers)
-        if layout.tensor_maps:
-            self._put_tensor_maps(calls.slots, pointers)
-        if self._symbols:
-            self._fill_symbols(pointers, stream)
-        for (config, place, function, args), step in zip(calls.launches, layout.steps):
-            for one in step.zero:
+        if self._is_plain:
+            self._pack(calls.memory, 0, *pointers)
+        else:
+            scratch, pointers = self._prepare(calls, pointers, stream, like)  # scratch is kept until all is launched
+        for config, place, function, args, zero in calls.launches:
+            for one in zero:
                 _launch_check(self._driver.cuMemsetD8Async(pointers[one.slot], 0, one.bytes, stream),
                               "cuMemsetD8Async")
             config.stream = stream
             code = self._launch_kernel(place, function, args, None)
             if code:
                 _launch_check(code, "cuLaunchKernelEx")
+
+    def _prepare(self, calls: _Calls, pointers: Sequence[int], stream: int,
+                 like: Any) -> tuple[Any, Sequence[int]]:
+        """The arguments of a launch that takes more than the caller's buffers. Its scratch, and all pointers."""
+        scratch = None
+        if self._layout.scratch_bytes:
+            scratch, start = self._scratch(like)
+            pointers = [*pointers, *(start + offset for offset in self._layout.scratch_offsets)]
+        self._pack(calls.memory, 0, *pointers)
+        if self._layout.tensor_maps:
+            self._put_tensor_maps(calls.slots, pointers)
+        if self._symbols:
+            self._fill_symbols(pointers, stream)
+        return scratch, pointers
 
     def _scratch(self, like: Any) -> tuple[Any, int]:
         """Of the framework's allocator, which reuses it in the order of the stream."""

@@ -52,7 +52,9 @@ def _schema(signature: Signature) -> str:
     return f"({', '.join(inputs)}) -> ({results})"
 
 
-def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping[str, int]) -> Any:
+def _define(torch: Any, kernel: TunedKernel, signature: Signature,
+            dims: Mapping[str, int]) -> Callable[..., Any]:
+    """The operator; where nobody but us would see its call, what it runs."""
     global _library
     if _library is None:
         _library = torch.library.Library("tunectl", "FRAGMENT")
@@ -60,16 +62,51 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
     _library.define(name + _schema(signature))
 
     def run(*inputs: Any) -> Any:
-        with torch.no_grad():
-            results = kernel(*inputs, **dims)
-        return results if signature.outputs else None
+        return kernel.without_gradient(inputs, dims)
 
     def describe(*inputs: Any) -> Any:
         results = _shapes(torch, kernel, inputs, dims)
         return results[0] if len(results) == 1 else results if results else None
 
-    for key in ("CPU", "CUDA"):
-        _library.impl(name, run, key)
+    operator = _implement(torch, name, run, describe)
+    is_watched = _watched(torch)
+
+    def call(*inputs: Any) -> Any:
+        if is_watched(inputs):
+            return operator(*inputs)
+        return kernel.without_gradient(inputs, dims)
+
+    return call
+
+
+def _watched(torch: Any) -> Callable[[Sequence[Any]], bool]:
+    """Whether anyone follows operators: a compiler, a mode, a transform, a profiler, a kind of tensor of its own.
+
+    Torch's dispatcher costs as much as a launch, and a plain call on plain tensors has no need of it. Of a torch
+    that does not tell, every call goes through it.
+    """
+    is_compiling, profiler = torch.compiler.is_dynamo_compiling, torch.autograd.profiler
+    plain = (torch.Tensor, torch.nn.Parameter)
+    try:
+        modes, tracing = torch._C._len_torch_dispatch_stack, torch._C._get_tracing_state
+        transform, _ = torch._C._functorch.peek_interpreter_stack, profiler._is_profiler_enabled
+    except AttributeError:
+        return lambda inputs: True
+
+    def is_watched(inputs: Sequence[Any]) -> bool:
+        if is_compiling() or modes() or transform() is not None or tracing() is not None or (
+                profiler._is_profiler_enabled):
+            return True
+        return any([type(one) not in plain for one in inputs])
+
+    return is_watched
+
+
+def _implement(torch: Any, name: str, run: Callable[..., Any], describe: Callable[..., Any]) -> Any:
+    """The operator of a name that is defined. Autograd passes it by: its gradient is another function's."""
+    for device in ("CPU", "CUDA"):
+        _library.impl(name, run, device)
+        _library.impl(name, torch.library.fallthrough_kernel, f"Autograd{device}")
     torch.library.register_fake(f"tunectl::{name}", describe, lib=_library)
     return getattr(torch.ops.tunectl, name).default
 
@@ -95,10 +132,7 @@ def _define_backward(torch: Any, backward: Backward, signature: Signature,
                 for i, one in enumerate(all_of[:inputs])]
         return made[0] if inputs == 1 else tuple(made)
 
-    for key in ("CPU", "CUDA"):
-        _library.impl(name, run, key)
-    torch.library.register_fake(f"tunectl::{name}", describe, lib=_library)
-    op = getattr(torch.ops.tunectl, name).default
+    op = _implement(torch, name, run, describe)
 
     def gradient(given: Any, made: Any, gradients: Any) -> Any:
         found = op(*given, *made, *gradients)
