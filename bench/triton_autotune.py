@@ -212,9 +212,28 @@ def sweep(folder, env):
     seconds = time.perf_counter() - started
     if not done.stdout.startswith("{"):
         raise RuntimeError(done.stderr[-1500:])
-    progress = json.loads(done.stdout)["progress"]
-    tried = sum(int(count) for count in progress.get("outcomes", {}).values())
-    return {"configs": tried, "outcomes": progress.get("outcomes"), "seconds": seconds, "configs_per_second": tried / seconds}
+    swept = json.loads(done.stdout)
+    outcomes = swept["progress"].get("outcomes", {})
+    tried = sum(int(count) for count in outcomes.values())
+    return {"configs": tried, "outcomes": outcomes, "seconds": seconds, "configs_per_second": tried / seconds,
+            "spent": spent(folder, env, swept)}
+
+
+def spent(folder, env, swept):
+    """Seconds from the request to the first trial, to the last, to each round's end; and the sums of both kinds of work."""
+    def trials(purpose):
+        done = subprocess.run([str(folder / "tunectl"), "trial", "list", "--sweep", str(swept["id"]), "--purpose", purpose,
+                               "--json"], env=env, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)["trials"]
+
+    def since(trial):
+        return (int(trial["finished_unix_ms"]) - int(swept["created_unix_ms"])) / 1e3
+    search, confirm = trials("search"), trials("confirm")
+    ends = sorted(map(since, search))
+    return {"first_trial": ends[0], "half": ends[len(ends) // 2], "last_trial": ends[-1],
+            "confirmed": max(map(since, confirm), default=None), "record": since(swept),
+            "compiling": sum(trial.get("compile_seconds", 0) for trial in search),
+            "running": sum(trial.get("evaluate_seconds", 0) for trial in search)}
 
 
 def measure(arguments, state, figures):

@@ -104,6 +104,23 @@ ensure_triton() {
   say "Triton could not be installed: its kernels cannot be compiled, everything else works (remove build/.no-triton to try again)"
 }
 
+# What `./check triton` compiles by: every minor release that is served, the oldest first.
+TRITON_RELEASES=(3.5 3.6 3.7 3.8 newest)
+TRITON_TESTS=(triton_compiler_test catalogue_triton_test workers_test)
+
+# ensure_triton_release 3.5|newest: in an environment of its own, build/triton/NAME.
+ensure_triton_release() {
+  local log=build/triton.log place="build/triton/$1" wanted="triton==$1.*"
+  [ "$1" != newest ] || wanted=triton
+  if [ ! -x "$place/bin/pip" ]; then
+    say "installing Triton $1 into $place (about 190 MB, log in $log)"
+    quietly "$log" python3 -m venv "$place" || die "Python makes no environment here: install python3-venv"
+  fi
+  quietly "$log" "$place/bin/pip" install --disable-pip-version-check --upgrade "$wanted" ||
+    die "Triton $1 cannot be installed here; the whole log is in $log"
+  say "by Triton $("$place/bin/python3" -c 'import importlib.metadata as m; print(m.version("triton"))')"
+}
+
 # PyTorch, in an environment of its own: PyTorch's index has a build for CPUs (200 MB), PyPI one with CUDA.
 # A Python that has it already will do: TUNE_TORCH_PYTHON.
 ensure_torch() {

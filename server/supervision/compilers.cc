@@ -155,7 +155,7 @@ void Compilers::Submit(const void* owner, const ProgramPlan& program, Done done)
     return toolchain.pool->Submit(owner, plan, std::move(finish));
   }
   toolchain.front->Submit(
-      owner, plan,
+      owner, ForFrontEnd(plan),
       [owner, plan, &toolchain,
        finish = std::move(finish)](absl::StatusOr<CompileResult> front) mutable {
         if (!front.ok()) return finish(std::move(front));
@@ -177,7 +177,7 @@ absl::StatusOr<CompileResult> Compilers::Compile(const ProgramPlan& program,
   ASSIGN_OR_RETURN(const Toolchain* toolchain, ToolchainFor(plan.language, plan.target));
   CompileResult result;
   if (HasFront(*toolchain, plan.language)) {
-    ASSIGN_OR_RETURN(CompileResult front, toolchain->front->Compile(plan, cancelled));
+    ASSIGN_OR_RETURN(CompileResult front, toolchain->front->Compile(ForFrontEnd(plan), cancelled));
     ASSIGN_OR_RETURN(const std::optional<CompilePlan> next, AfterFront(*toolchain, plan, front));
     if (!next) return front;
     ASSIGN_OR_RETURN(result, toolchain->pool->Compile(*next, cancelled));

@@ -67,7 +67,11 @@ WorkerEvaluator::WorkerEvaluator(WorkerEvaluatorOptions options)
 absl::StatusOr<std::unique_ptr<WorkerEvaluator>> WorkerEvaluator::Create(
     WorkerEvaluatorOptions options) {
   std::unique_ptr<WorkerEvaluator> evaluator(new WorkerEvaluator(std::move(options)));
-  RETURN_IF_ERROR(evaluator->Setup());
+  RETURN_IF_ERROR(evaluator->PlanWork());
+  if (!evaluator->MayPrepareLater()) {
+    RETURN_IF_ERROR(evaluator->PrepareDevice());
+    evaluator->prepared_ = true;
+  }
   evaluator->device_thread_ = std::thread([self = evaluator.get()] { self->DeviceLoop(); });
   return evaluator;
 }
@@ -79,6 +83,7 @@ WorkerEvaluator::~WorkerEvaluator() {
   }
   changed_.notify_all();
   if (device_thread_.joinable()) device_thread_.join();
+  if (opened_.valid()) opened_.wait();
   options_.compilers->Withdraw(this);
 }
 
@@ -102,41 +107,52 @@ absl::Status WorkerEvaluator::Explained(const absl::Status& status, const std::s
   return absl::DeadlineExceededError(what);
 }
 
-absl::Status WorkerEvaluator::Setup() {
+absl::Status WorkerEvaluator::PlanWork() {
   DeviceSupervisor& device = *options_.device;
   restarts_before_ = device.Status().worker_restarts + options_.compilers->worker_restarts();
   // A known device can start while the reference compiles.
-  std::future<absl::Status> opened =
-      std::async(std::launch::async, [&] { return device.Open(cancelled_); });
-  if (device.Status().info.target.empty()) RETURN_IF_ERROR(opened.get());
+  opened_ = std::async(std::launch::async, [&] { return device.Open(cancelled_); });
+  if (device.Status().info.target.empty()) RETURN_IF_ERROR(opened_.get());
   info_ = device.Status().info;
   traits_ = TraitsOf(info_);
   alternate_ = ProfileOfTarget(info_.target).is_host;
 
-  const auto spent = [&](const char* doing) {
-    return absl::StrCat("the budget of ", absl::FormatDuration(options_.budget),
-                        " was spent before a config was tried: the reference kernel was still ",
-                        doing, "; give a longer budget, or a smaller problem");
-  };
+  const Language language = options_.kernel->language();
+  ASSIGN_OR_RETURN(pool_, options_.compilers->PoolFor(language, info_.target));
   Limit(options_.budget);
-  RETURN_IF_ERROR(Explained(CompileReference(), spent("being compiled")));
+  const absl::StatusOr<CompilerInfo> compiler = pool_->Info(language, cancelled_);
+  RETURN_IF_ERROR(Explained(compiler.status(), BudgetSpent("being compiled")));
+  compiler_version_ = compiler->version;
+  ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
+  CompileFirst();
+  return absl::OkStatus();
+}
+
+bool WorkerEvaluator::MayPrepareLater() const {
+  return options_.early && options_.budget == absl::InfiniteDuration() && !alternate_ &&
+         !options_.device->Status().ceilings.empty();
+}
+
+absl::Status WorkerEvaluator::PrepareDevice() {
+  DeviceSupervisor& device = *options_.device;
+  RETURN_IF_ERROR(Explained(CompileReference(), BudgetSpent("being compiled")));
   const absl::Duration left = time_left();
   Limit(absl::InfiniteDuration());
-  if (opened.valid()) RETURN_IF_ERROR(opened.get());
+  if (opened_.valid()) RETURN_IF_ERROR(opened_.get());
   RETURN_IF_ERROR(KnowCeilings());
   Limit(left);
   RETURN_IF_ERROR(CheckFirst());
   return Explained(device.Prepare(problem_plan_, reference_binary_, options_.seed, cancelled_),
-                   spent("running"));
+                   BudgetSpent("running"));
+}
+
+std::string WorkerEvaluator::BudgetSpent(const char* doing) const {
+  return absl::StrCat("the budget of ", absl::FormatDuration(options_.budget),
+                      " was spent before a config was tried: the reference kernel was still ",
+                      doing, "; give a longer budget, or a smaller problem");
 }
 
 absl::Status WorkerEvaluator::CompileReference() {
-  const Language language = options_.kernel->language();
-  ASSIGN_OR_RETURN(pool_, options_.compilers->PoolFor(language, info_.target));
-  ASSIGN_OR_RETURN(CompilerInfo compiler, pool_->Info(language, cancelled_));
-  compiler_version_ = compiler.version;
-  ASSIGN_OR_RETURN(problem_plan_, options_.kernel->PlanProblem(options_.problem, traits_));
-  CompileFirst();
   ASSIGN_OR_RETURN(reference_binary_,
                    options_.compilers->CompileReference(problem_plan_, options_.seed, cancelled_));
   return absl::OkStatus();
@@ -328,7 +344,12 @@ bool WorkerEvaluator::AwaitCompiles(Lock& lock) {
 bool WorkerEvaluator::MayGoOn() const { return failure_.ok() && !abandoning_ && !Stopped(); }
 
 void WorkerEvaluator::DeviceLoop() {
+  const absl::Status prepared = prepared_ ? absl::OkStatus() : PrepareDevice();
   Lock lock(mutex_);
+  if (!prepared.ok()) {
+    if (!absl::IsCancelled(prepared)) failure_ = prepared;
+    changed_.notify_all();
+  }
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || (MayGoOn() && HasWork()); });
     if (stopping_) return;

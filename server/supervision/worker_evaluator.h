@@ -50,6 +50,10 @@ struct WorkerEvaluatorOptions {
   Cancelled cancelled;
   // A config that will be tried; if the spec's args do not fit its kernel, Create says so.
   std::optional<Config> first;
+  // Trials may be started, and compile, while the device is opened and the reference runs: what is
+  // wrong with those is then Next's to say. Only where that takes nothing of a budget of time, the
+  // device is known with its ceilings, and compiling does not disturb it; else as without.
+  bool early = false;
 };
 
 // The Evaluator's calls are for one thread, the sweep's; the counters may be read from any.
@@ -96,7 +100,11 @@ class WorkerEvaluator : public Evaluator {
   using Lock = std::unique_lock<std::mutex>;
 
   explicit WorkerEvaluator(WorkerEvaluatorOptions options);
-  absl::Status Setup();
+  absl::Status PlanWork();
+  // What needs the device, and what runs on it before the first trial.
+  absl::Status PrepareDevice();
+  bool MayPrepareLater() const;
+  std::string BudgetSpent(const char* doing) const;  // the sentence
   absl::Status CompileReference();
   absl::Status KnowCeilings();
   // Cuts short what waits after so much time.
@@ -148,6 +156,8 @@ class WorkerEvaluator : public Evaluator {
   CompilePool* pool_ = nullptr;  // of the kernel's language
   bool alternate_ = false;       // the device is the CPU that compiles
   ItemPtr first_;           // of options_.first, until it is checked
+  bool prepared_ = false;   // by Create; else it is the device thread's first work
+  std::future<absl::Status> opened_;  // until PrepareDevice takes it
   uint64_t restarts_before_ = 0;
   uint64_t started_ = 0;  // on the sweep's thread
   std::atomic<double> rival_latency_ns_{0};

@@ -73,12 +73,11 @@ bool IsInherited(const std::string& variable) {
 }
 
 std::vector<std::string> EnvironmentOf(const WorkerCommand& command) {
-  std::vector<std::string> environment;
+  std::vector<std::string> environment = command.environment;  // of two, getenv takes the first
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (IsInherited(*variable)) environment.emplace_back(*variable);
   }
   environment.emplace_back("LC_ALL=C.UTF-8");  // compilers' messages in one language
-  environment.insert(environment.end(), command.environment.begin(), command.environment.end());
   return environment;
 }
 

@@ -173,7 +173,8 @@ absl::Status SweepRun::OpenDevice() {
                         .confirm_policy = With(row.cache_mode, profile.confirm),
                         .budget = budget,
                         .cancelled = context_.cancelled(),
-                        .first = std::move(first)}));
+                        .first = std::move(first),
+                        .early = true}));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
           .device_name = row.device_name,

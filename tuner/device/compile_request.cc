@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/compile_request.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tuner/bundle.h"
@@ -55,6 +57,22 @@ Artifact Refused(Outcome outcome, std::string log) {
   artifact.outcome = outcome;
   artifact.log = std::move(log);
   return artifact;
+}
+
+CompilePlan ForFrontEnd(CompilePlan plan) {
+  std::vector<absl::string_view> texts = {plan.source_text};
+  for (const SourceFile& header : plan.headers) texts.push_back(header.text);
+  for (const CompileUnit& unit : plan.more) texts.push_back(unit.source_text);
+  const auto speak_of = [&](absl::string_view word) {
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](absl::string_view text) { return absl::StrContains(text, word); });
+  };
+  // In other words: a count of threads, and all that a builtin function is given.
+  if (speak_of("num_threads") || speak_of("options")) return plan;
+  std::erase_if(plan.options, [&](const std::string& option) {
+    return !speak_of(absl::string_view(option).substr(0, option.find('=')));
+  });
+  return plan;
 }
 
 absl::StatusOr<CompilePlan> Lowered(CompilePlan plan, Language language, const Artifact& front) {

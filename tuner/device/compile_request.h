@@ -20,6 +20,11 @@ std::string SymbolChecks(const CompilePlan& plan);
 
 Artifact Refused(Outcome outcome, std::string log);
 
+// What a front end is asked for the plan: without the options that no source speaks of, such as
+// num_stages, since those are for the compiler behind it. Configs that differ in nothing else are
+// one to the front end and its cache.
+CompilePlan ForFrontEnd(CompilePlan plan);
+
 // What goes on from a front end, which made `front` of the plan, to the compiler of the language
 // that it makes. INTERNAL: it made something else of it.
 absl::StatusOr<CompilePlan> Lowered(CompilePlan plan, Language language, const Artifact& front);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tunectl.triton without a GPU: what is made of a live call, which config is launched, what is sent.
 
-Run by ctest with any Python; goes on in one that has Triton (TUNE_TRITON_PYTHON names it), else is skipped.
+Run by ctest with any Python; goes on in the one that TUNE_TRITON_PYTHON names; skipped where that has no Triton.
 """
 import importlib.util
 import itertools
@@ -14,17 +14,18 @@ import sys
 import unittest
 import unittest.mock
 
-if importlib.util.find_spec("triton") is None:
-    named = os.environ.get("TUNE_TRITON_PYTHON")
-    if not named or os.environ.get("TUNE_TEST_AGAIN"):
-        print("no Triton in this Python; TUNE_TRITON_PYTHON names another")
-        sys.exit(77)
+named = os.environ.get("TUNE_TRITON_PYTHON")
+if named and not os.environ.get("TUNE_TEST_AGAIN"):
     os.environ["TUNE_TEST_AGAIN"] = "1"
     os.execv(named, [named, *sys.argv])
+if importlib.util.find_spec("triton") is None:
+    print("no Triton in this Python; TUNE_TRITON_PYTHON names another")
+    sys.exit(77)
 
 import kit
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 from tunectl import _device
 from tunectl.triton import _autotuner, _call, _lower, _service, autotune, flush
 from tunectl.triton._call import Buffer, Unsupported, read_call
@@ -43,6 +44,10 @@ class DType:
 
     def __str__(self):
         return f"torch.{self.name}"
+
+    @property
+    def itemsize(self):
+        return int(self.name.lstrip("abcdefghijklmnopqrstuvwxyz").partition("_")[0]) // 8
 
 
 F32, F16, I32, F8 = DType("float32"), DType("float16"), DType("int32"), DType("float8_e4m3fn")
@@ -117,6 +122,22 @@ def add_into(x, y, BLOCK: tl.constexpr):
     tl.store(x + at, tl.load(x + at) + tl.load(y + at))
 
 
+@triton.jit
+def copy_blocks(source, target, ROWS: tl.constexpr):
+    at = [tl.program_id(0) * ROWS, 0]
+    target.store(at, source.load(at))
+
+
+def set_blocks(arguments):
+    for name in "source", "target":
+        arguments[name].block_shape = [arguments["ROWS"], 64]
+
+
+def described(rows=256, **more):
+    return TensorDescriptor(Tensor(rows, 64, dtype=F16, **more), [rows, 64], [64, 1], [1, 64])
+
+
+BLOCKS = [triton.Config({"ROWS": rows}, num_warps=warps, pre_hook=set_blocks) for rows in (32, 64) for warps in (4, 8)]
 CONFIGS = [triton.Config({"BLOCK": block}, num_warps=warps)
            for block, warps in itertools.product((128, 256, 512), (1, 2, 4)) if block > 128 or warps == 4]
 
@@ -242,9 +263,9 @@ class AutotuneTest(kit.PackageTest):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def record_of(self, function, config, n=4096, owners=("",)):
+    def record_of(self, function, config, n=4096, owners=("",), configs=CONFIGS):
         key = [f"n={n}", f"x: {F32}", f"y: {F32}"]
-        name = name_of(function, CONFIGS, key)
+        name = name_of(function, configs, key)
         kernel = {**kit.KERNEL, "on_host": False, "dtypes": ["f32"], "dims": [], "lets": [],
                   "constraints": [], "params": [], "steps": []}
         record = kit.record(1, dtype="f32", config=config, dims={})
@@ -377,10 +398,47 @@ class AutotuneTest(kit.PackageTest):
 
     def test_hooks_are_refused_with_a_way_out(self):
         for more in ({"pre_hook": print}, {"post_hook": print}):
-            with self.assertRaisesRegex(ValueError, "reset_to_zero or restore_value, or keep triton.autotune"):
+            with self.assertRaisesRegex(ValueError, "restore_value or each config.s pre_hook, or keep triton.autotune"):
                 self.tuned(**more)
-        with self.assertRaisesRegex(ValueError, "a config's pre_hook"):
-            self.tuned(configs=[triton.Config({"BLOCK": 64}, pre_hook=print)])
+
+    def test_a_configs_hook_comes_before_each_launch_of_it(self):
+        seen = []
+        configs = [triton.Config({"BLOCK": block}, pre_hook=lambda given: seen.append((given["BLOCK"], given["n"], len(given))))
+                   for block in (64, 128)]
+        self.put(self.record_of(scale, Table(configs).params_of(configs[1]), configs=configs))
+        tuned = self.tuned(configs=configs)
+        for _ in range(3):
+            tuned[grid](*self.arguments())
+        # Four arguments, the grid, `warmup`, and BLOCK, num_warps, num_ctas and num_stages of the config.
+        self.assertEqual(seen, [(128, 4096, 10)] * 3, "the record's, and no other is called")
+        self.assertEqual(self.launched, [configs[1].all_kwargs()] * 3)
+
+    def copied(self, **more):
+        self.service()
+        made = autotune(BLOCKS, key=[])(copy_blocks)
+        made._run = lambda *args, grid, warmup, **kwargs: self.launched.append([list(one.block_shape) for one in args])
+        made[lambda meta: (triton.cdiv(256, meta["ROWS"]),)](described(**more), described())
+        self.assertTrue(flush(30))
+        return made
+
+    def test_descriptors_are_sent_with_the_blocks_that_hooks_set(self):
+        self.copied()
+        self.assertEqual(self.launched, [[[32, 64]] * 2], "as the launched config's hook says")
+        spec = self.sent[0].spec
+        self.assertRegex(spec, r'name: "source" buffer { dtype: "f16" shape: \["256", "64"\] role: ROLE_INPUT .*'
+                               r'tensor_descriptor { block_shape: \["block_\d+", "64"\] }')
+        self.assertRegex(spec, 'name: "target" buffer .* role: ROLE_INOUT')
+        self.assertEqual(len(self.sent[0].files), 2)
+        self.check_whole(self.sent[0], len(BLOCKS))
+
+    def test_descriptors_with_gaps_are_triton_s_to_tune(self):
+        gaps = TensorDescriptor(Tensor(256, 128, dtype=F16), [256, 64], [128, 1], [32, 64])
+        with self.assertRaisesRegex(Unsupported, "'source' is a tensor descriptor with gaps between its rows"):
+            read_call(copy_blocks.params, {"source": gaps, "target": described()}, {"ROWS"}, {}, ())
+
+    def test_a_hook_is_part_of_the_name(self):
+        plain, hooked = ([triton.Config({"BLOCK": 64}, pre_hook=hook)] for hook in (None, set_blocks))
+        self.assertNotEqual(name_of(scale, plain, []), name_of(scale, hooked, []))
 
     def spec(self, **more):
         self.service()
@@ -394,7 +452,10 @@ class AutotuneTest(kit.PackageTest):
         self.assertRegex(spec, r'name: "x" buffer .* role: ROLE_INPUT fill { kind: NORMAL')
 
     def test_the_service_compiles_each_config_of_the_spec(self):
-        kernel = self.spec()
+        self.check_whole(self.spec(), len(CONFIGS))
+
+    def check_whole(self, kernel, count):
+        """All configs of what was sent compile."""
         (self.path / "k.textproto").write_text(kernel.spec)
         for name, data in kernel.files.items():
             (self.path / name).write_bytes(data)
@@ -404,7 +465,7 @@ class AutotuneTest(kit.PackageTest):
                                "--all"], capture_output=True, text=True, timeout=240, check=False,
                               env=environment)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn(f"configs: {len(CONFIGS)} on sm_90a; {len(CONFIGS)} compiled", done.stdout + done.stderr)
+        self.assertIn(f"configs: {count} on sm_90a; {count} compiled", done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

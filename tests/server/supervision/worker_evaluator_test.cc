@@ -96,7 +96,8 @@ class WorkerEvaluatorTest : public testing::Test {
                                     .compilers = compilers_.get(),
                                     .budget = budget_,
                                     .ready_bytes_max = ready_bytes_max_,
-                                    .cancelled = [this] { return cancelled_.load(); }});
+                                    .cancelled = [this] { return cancelled_.load(); },
+                                    .early = early_});
   }
   std::vector<Config> AllConfigs() {
     const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
@@ -130,6 +131,7 @@ class WorkerEvaluatorTest : public testing::Test {
 
   TempDir dir_;
   std::string target_ = "sm_90a";
+  bool early_ = false;
   bool busy_ = false;  // when its ceilings are measured for the first time
   int room_ = 0;       // the problem fits beside so many processes; 0: any number
   int64_t ready_bytes_max_ = 0;
@@ -451,6 +453,53 @@ TEST_F(WorkerEvaluatorTest, ADeviceThatIsLostEndsTheSweepWithAReason) {
   }
   EXPECT_EQ(lost.code(), absl::StatusCode::kFailedPrecondition) << lost;
   EXPECT_THAT(std::string(lost.message()), HasSubstr("quarantined"));
+}
+
+TEST_F(WorkerEvaluatorTest, WhileTheReferenceRunsTrialsCompile) {
+  Make("['ok']", "['samples', 'hang']", "[100]");
+  evaluator_.reset();
+  supervisor_->Close();
+  early_ = true;
+  const std::string sick = absl::StrReplaceAll(
+      kernel_->spec_text(), {{"default_value: \"'samples'\"", "default_value: \"'hang'\""}});
+  kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
+  cache_ = CompileCache::Open(dir_ / "another-cache").value();
+  compilers_ = std::make_unique<Compilers>();
+  AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
+  const auto compiles = [&] {
+    const std::vector<std::string> lines = LogLines();
+    return std::count(lines.begin(), lines.end(), "end compile");
+  };
+  const auto before = compiles();
+  evaluator_ = MakeEvaluator().value();
+  for (const Config& config : AllConfigs()) ASSERT_TRUE(evaluator_->Start(config).ok());
+  // The reference, and both: while the device is at work on the reference.
+  for (int i = 0; i < 100 && compiles() < before + 3; ++i) absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_GE(compiles(), before + 3);
+  const absl::Time start = absl::Now();
+  evaluator_.reset();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+  // With a reference that is well they are measured.
+  kernel_ = ScriptedKernel("['ok']", "['samples']", "range(100, 120)");
+  evaluator_ = MakeEvaluator().value();
+  EXPECT_THAT(Sweep(), SizeIs(20));
+}
+
+TEST_F(WorkerEvaluatorTest, WhatIsWrongWithAReferenceIsSaidByNextWhereItIsPreparedLater) {
+  Make("['ok']", "['samples', 'unusable']", "[100]");
+  evaluator_.reset();
+  early_ = true;
+  const std::string sick = absl::StrReplaceAll(
+      kernel_->spec_text(), {{"default_value: \"'samples'\"", "default_value: \"'unusable'\""}});
+  kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
+  evaluator_ = MakeEvaluator().value();
+  for (const Config& config : AllConfigs()) (void)evaluator_->Start(config);
+  absl::Status wrong;
+  for (int i = 0; i < 100 && wrong.ok(); ++i) {
+    wrong = evaluator_->Next(absl::Milliseconds(100)).status();
+  }
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument) << wrong;
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr("the reference is wrong"));
 }
 
 TEST_F(WorkerEvaluatorTest, ACompilerThatIsMissingIsASentence) {

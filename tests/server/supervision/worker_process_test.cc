@@ -203,6 +203,15 @@ TEST_F(WorkerProcessTest, InheritsNoSecretsAndNoFiles) {
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
+TEST_F(WorkerProcessTest, WhatItIsGivenComesBeforeWhatItInherits) {
+  setenv("TUNE_TRITON_PYTHON", "/inherited", 1);
+  WorkerCommand command = ScriptedCommand("compile", dir_);
+  command.environment.push_back("TUNE_TRITON_PYTHON=/given");
+  worker_ = WorkerProcess::Start(command).value();
+  unsetenv("TUNE_TRITON_PYTHON");
+  EXPECT_EQ(Ask("environment TUNE_TRITON_PYTHON").reply.compiled().log(), "/given");
+}
+
 TEST_F(WorkerProcessTest, ACompileWorkerHasNoNetwork) {
   worker_ = WorkerProcess::Start(ScriptedCommand("compile", dir_, {"--walls", "up"})).value();
   EXPECT_EQ(Ask("network").reply.compiled().log(), "Operation not permitted");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first half of every worker in Python: frames over two pipes, and a fork for each request, which is
-gone afterwards. The second half defines what a request does.
+"""The first half of every worker in Python: frames over two pipes, and forks that answer. Where requests run
+code that was sent, each has a fork of its own, which is gone afterwards. The second half defines what a request does.
 
 A frame is 4 bytes of length, little endian, and as many bytes. A request is one frame of JSON; a reply
 is one of JSON and one of the text or the binary that was made.
@@ -75,56 +75,92 @@ def answer(handle, request, folder, library):
     return reply, made
 
 
-def fork_and_answer(handle, request, folder, library, ours):
-    """In the child: what others' code prints goes to a file, and the pipes of this worker are closed."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(write_end)
-        return child, read_end
-    status = 1
+class Fork:
+    """A child that answers requests, one after the other. It has none of this process's files."""
+
+    def __init__(self, handle, folder, library, ours):
+        requests, self._requests = os.pipe()
+        self._replies, replies = os.pipe()
+        self._child = os.fork()
+        if self._child:
+            self.answered = 0
+            os.close(requests)
+            os.close(replies)
+            return
+        status = 1
+        try:
+            for fd in (self._requests, self._replies, *ours):
+                os.close(fd)
+            while serve_one(handle, folder, library, requests, replies):
+                pass
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def ask(self, request):
+        """The reply's two frames; None if the child ended without."""
+        try:
+            write_frame(self._requests, request)
+            frames = (read_frame(self._replies), read_frame(self._replies))
+            json.loads(frames[0])
+        except (OSError, EOFError, ValueError):
+            return None
+        self.answered += 1
+        return frames
+
+    def end(self):
+        """Waits for the child; how it ended, in words."""
+        os.close(self._requests)
+        os.close(self._replies)
+        code = os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1])
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def serve_one(handle, folder, library, requests, replies):
+    """In the child: what others' code prints goes to a file. False at the end of the requests."""
     try:
-        os.close(read_end)
-        for fd in ours:
-            os.close(fd)
-        log = os.open(os.path.join(folder, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        reply, made = answer(handle, request, folder, library)
-        write_frame(write_end, json.dumps(reply).encode())
-        write_frame(write_end, made)
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
+        request = json.loads(read_frame(requests))
+    except EOFError:
+        return False
+    log = os.open(os.path.join(folder, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    reply, made = answer(handle, request, folder, library)
+    write_frame(replies, json.dumps(reply).encode())
+    write_frame(replies, made)
+    return True
 
 
-def read_answer(child, read_end):
-    """None if the child ended without a whole one; its end besides."""
-    try:
-        frames = (read_frame(read_end), read_frame(read_end))
-        json.loads(frames[0])
-    except (EOFError, ValueError):
-        frames = None
-    os.close(read_end)
-    return frames, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def empty(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
 
 
-def serve(handle, requests, replies, folder, library):
+def serve(handle, requests, replies, folder, library, per_fork=1):
+    """Answers until the requests end, `per_fork` of them in one child: more than one only where no request runs
+    code that was sent. A child that another request has used before is not believed to have died of this one."""
+    fork = None
     while True:
         try:
-            request = json.loads(read_frame(requests))
+            request = read_frame(requests)
         except EOFError:
             return
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder)
-        frames, code = read_answer(*fork_and_answer(handle, request, folder, library, (requests, replies)))
-        if frames is None:
-            end = f"signal {-code}" if code < 0 else f"exit code {code}"
-            reply = {"outcome": "compile_failed", "log": read_log(folder),
-                     "message": f"the process of Python ended by {end}"}
-            frames = (json.dumps(reply).encode(), b"")
+        frames = None
+        while frames is None:
+            empty(folder)
+            fork = fork or Fork(handle, folder, library, (requests, replies))
+            is_fresh = fork.answered == 0
+            frames = fork.ask(request)
+            if frames and fork.answered < per_fork and json.loads(frames[0])["outcome"] == "ok":
+                break
+            end, fork = fork.end(), None
+            if frames is None and is_fresh:
+                reply = {"outcome": "compile_failed", "log": read_log(folder),
+                         "message": f"the process of Python ended by {end}"}
+                frames = (json.dumps(reply).encode(), b"")
         shutil.rmtree(folder, ignore_errors=True)
         for frame in frames:
             write_frame(replies, frame)

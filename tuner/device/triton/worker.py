@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python half of a worker for Triton: one process that has imported Triton, and a fork of it for
-each request, which is gone afterwards. It is started inside the walls, and never uses stdout to answer.
+"""The Python half of a worker for Triton: one process that has imported Triton, and forks of it that answer.
+It is started inside the walls, and never uses stdout to answer.
 
 Arguments: `lower` or `compile`, the two pipes' numbers, a folder for each request's files.
 
 lower    runs a kernel's Python for one config, as far as TTIR. The text that it makes names no places,
-         so that configs and sources which mean the same are the same.
-compile  makes a cubin of TTIR. It runs nobody's Python.
+         so that configs and sources which mean the same are the same. A fork for each request.
+compile  makes a cubin of TTIR. It runs nobody's Python, so that a fork makes many.
 
 What it has of frames and requests is process.py, which comes before it in the same text.
 """
@@ -22,6 +22,7 @@ import traceback
 import types
 
 WARP_THREADS = 32
+COMPILES_PER_FORK = 64  # 40 of a matmul let it grow by 17 MB
 
 
 # ---- Modules that are not there -----------------------------------------------------------------
@@ -488,7 +489,8 @@ def main():
     kind, requests, replies, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     os.makedirs(folder, exist_ok=True)
     os.environ.update(TRITON_CACHE_DIR=os.path.join(folder, "cache"), TMPDIR=folder, HOME=folder,
-                      TRITON_DISABLE_LINE_INFO="1", TRITON_DUMP_PTXAS_LOG="1", TRITON_DEFAULT_FP_FUSION="1")
+                      TRITON_DISABLE_LINE_INFO="1", TRITON_DUMP_PTXAS_LOG="1", TRITON_DEFAULT_FP_FUSION="1",
+                      TRITON_STORE_BINARY_ONLY="1")
     sys.dont_write_bytecode = True
     try:
         import triton
@@ -505,7 +507,7 @@ def main():
     write_frame(replies, json.dumps(ready).encode())
     write_frame(replies, b"")
     if ready["outcome"] == "ok":
-        serve(handle, requests, replies, folder, triton)
+        serve(handle, requests, replies, folder, triton, COMPILES_PER_FORK if kind == "compile" else 1)
     os._exit(0)  # nothing is left to be tidied up, and Triton's bindings would say so at length
 
 

@@ -4,10 +4,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -272,6 +277,27 @@ TEST_F(TritonCompilerTest, WhatIsKnownOfArgumentsReachesTheKernel) {
   EXPECT_EQ(Front(two).binary, hinted);
 }
 
+TEST_F(TritonCompilerTest, ConfigsOfOneTextAreOneToTheFrontEnd) {
+  CompilePlan plan = Plan();
+  const CompilePlan asked = ForFrontEnd(plan);
+  EXPECT_TRUE(asked.options.empty());
+  EXPECT_EQ(Front(asked).binary, Front(plan).binary);
+  plan.options = {"num_warps=8", "num_stages=5", "enable_fp_fusion=False"};
+  EXPECT_TRUE(ForFrontEnd(plan).options.empty());
+  EXPECT_EQ(Front(plan).binary, Front(asked).binary);
+  // A source that asks for one is told, by whatever name.
+  plan.source_text = With("FACTOR), mask", "FACTOR) * tl.extra.cuda.num_warps(), mask");
+  EXPECT_THAT(ForFrontEnd(plan).options, ElementsAre("num_warps=8"));
+  const std::string eight = Front(ForFrontEnd(plan)).binary;
+  plan.options[0] = "num_warps=4";
+  EXPECT_NE(Front(ForFrontEnd(plan)).binary, eight);
+  plan.source_text = With("FACTOR), mask", "FACTOR) * tl.extra.cuda.num_threads(), mask");
+  EXPECT_EQ(ForFrontEnd(plan).options, plan.options);
+  plan.source_text = kSource;
+  plan.headers = {{"parts.py", "def parts(_semantic):\n    return _semantic.builder.options\n"}};
+  EXPECT_EQ(ForFrontEnd(plan).options, plan.options);
+}
+
 TEST_F(TritonCompilerTest, MistakesOfASourceAreToldWithTheirLine) {
   ExpectFailure(With("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK"), "scale.py:12: SyntaxError");
   ExpectFailure(With("tl.program_id", "tl.programme_id"), "scale.py:12: ");
@@ -370,6 +396,41 @@ TEST_F(TritonCompilerTest, ASourceThatLeavesProcessesBehindCostsTheWorker) {
   EXPECT_GT(waitpid(-1, nullptr, 0), 0) << "an orphan comes to the process that adopts it";
 }
 
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  std::ifstream file(absl::StrCat("/proc/", parent, "/task/", parent, "/children"));
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
+}
+
+// TTIR runs nobody's Python, so that one process may compile many.
+TEST_F(TritonCompilerTest, AProcessThatCompilesServesUntilACompileFails) {
+  const CompilePlan ttir = Lowered(Plan(), Language::kTtir, Front(Plan())).value();
+  const std::vector<pid_t> before = ChildrenOf(getpid());
+  if (before.empty()) GTEST_SKIP() << "this host does not list children";
+  std::unique_ptr<Compiler> back = MakeTtirCompiler(FindTriton().value(), *folder_ + "/kept");
+  const auto outcome = [&](const CompilePlan& plan) { return back->Compile(plan)->outcome; };
+  ASSERT_EQ(outcome(ttir), Outcome::kOk);
+  std::vector<pid_t> python = ChildrenOf(getpid());
+  std::erase_if(python, [&](pid_t pid) {
+    return std::find(before.begin(), before.end(), pid) != before.end();
+  });
+  ASSERT_EQ(python.size(), 1u);
+  const std::vector<pid_t> fork = ChildrenOf(python[0]);
+  ASSERT_EQ(fork.size(), 1u);
+  EXPECT_EQ(outcome(ttir), Outcome::kOk);
+  EXPECT_EQ(ChildrenOf(python[0]), fork);
+  // One that others have used is not believed to have died of the next request.
+  ASSERT_EQ(kill(fork[0], SIGKILL), 0);
+  EXPECT_EQ(outcome(ttir), Outcome::kOk);
+  EXPECT_NE(ChildrenOf(python[0]), fork);
+  CompilePlan broken = ttir;
+  broken.source_text = absl::StrReplaceAll(ttir.source_text, {{"tt.store", "tt.stroe"}});
+  EXPECT_EQ(outcome(broken), Outcome::kCompileFailed);
+  EXPECT_TRUE(ChildrenOf(python[0]).empty());
+  EXPECT_EQ(outcome(ttir), Outcome::kOk);
+}
+
 TEST_F(TritonCompilerTest, OptionsAndArgumentsThatDoNotFitAreRefused) {
   const auto refused = [](const std::string& option, const std::string& why) {
     CompilePlan plan = Plan();
@@ -426,6 +487,19 @@ TEST(InstallationTest, APythonWithoutTritonIsASentence) {
   EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(none.message()), HasSubstr("/bin/false does not run"));
   EXPECT_THAT(std::string(none.message()), HasSubstr("--triton-python"));
+}
+
+TEST(InstallationTest, ATritonThatIsTooOldIsASentence) {
+  std::string path = testing::TempDir() + "tune-old-triton-XXXXXX";
+  close(mkstemp(path.data()));
+  std::ofstream(path) << "#!/bin/sh\necho '{\"program\": \"x\", \"version\": \"3.4.0\"}'\n";
+  chmod(path.c_str(), 0700);
+  setenv("TUNE_TRITON_PYTHON", path.c_str(), 1);
+  const absl::Status none = FindTriton().status();
+  unsetenv("TUNE_TRITON_PYTHON");
+  unlink(path.c_str());
+  EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("has Triton 3.4.0, which is older than 3.5"));
 }
 
 }  // namespace

@@ -6,18 +6,18 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from triton import knobs
 from triton.runtime.autotuner import Autotuner as TritonAutotuner
 from triton.runtime.autotuner import Heuristics, autotune as triton_autotune
 
 from . import _service
-from ._call import Buffer, Call, Unsupported, read_call
+from ._call import Call, Unsupported, block_of, is_descriptor, read_call
 from ._identity import name_of, source_texts
 from ._lower import lower, renamed
 from ._spec import ENTRY, TOLERANCES, Choice, Table, write_spec
-from ._writes import written_parameters
+from ._writes import written_arguments
 
 _log = logging.getLogger("tunectl")
 _WAIT_SECONDS = 600.0
@@ -41,6 +41,15 @@ def _live_target() -> Any:
     return driver.active.get_current_target()
 
 
+class _Form(NamedTuple):
+    """What of a launch is the config's."""
+
+    constants: dict[str, Any]
+    grid: tuple[int, ...]
+    types: dict[str, str]  # of tensor descriptors
+    blocks: dict[str, tuple[int, ...]]
+
+
 class _Launch:
     """One call's arguments by name, for one config or for all."""
 
@@ -48,8 +57,8 @@ class _Launch:
                  kwargs: Mapping[str, Any]) -> None:
         self._function, self._grid = tuner.base, grid
         names = [param.name for param in tuner.base.params]
-        given = {**dict(zip(names, args)), **kwargs}
-        given.pop("grid", None), given.pop("warmup", None)
+        self.given = {**dict(zip(names, args)), **kwargs}  # what Triton gives a pre_hook
+        given = {name: value for name, value in self.given.items() if name not in ("grid", "warmup")}
         self.bound = {name: value for name, value in given.items() if name in names}
         self.options = {name: value for name, value in given.items() if name not in names}
         self._heuristics = tuner.heuristics
@@ -61,6 +70,15 @@ class _Launch:
             for name, rule in values.items():
                 constants[name] = rule({**self.bound, **constants})
         return constants
+
+    def form_of(self, config: Any) -> _Form:
+        """Runs the config's pre_hook, as before a launch of it."""
+        if config.pre_hook is not None:
+            config.pre_hook({**self.given, **config.all_kwargs()})
+        constants = self.constants_of(config)
+        descriptors = {name: block_of(name, value) for name, value in self.bound.items() if is_descriptor(value)}
+        return _Form(constants, self.grid_of(constants), {name: one[0] for name, one in descriptors.items()},
+                     {name: one[1] for name, one in descriptors.items()})
 
     def grid_of(self, constants: Mapping[str, Any]) -> tuple[int, ...]:
         grid = self._grid
@@ -93,7 +111,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         self._tolerance = {**TOLERANCES, **tolerance}
         self._key_ofs: dict[tuple[Any, ...], KeyOf] = {}
         self._key_of: KeyOf = lambda args, kwargs: ()
-        self._table: dict[Key, tuple[Any, dict[str, Any]]] = {}
+        self._table: dict[Key, tuple[Any, dict[str, Any], Callable[..., Any]]] = {}
         self.sources: dict[Key, str] = {}  # of each key: where its config is from
 
     # ---- Launching ------------------------------------------------------------------------------
@@ -101,10 +119,10 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         def launch(*args: Any, **kwargs: Any) -> Any:
             try:
-                self.best_config, settings = self._table[self._key_of(args, kwargs)]
+                self.best_config, settings, run = self._table[self._key_of(args, kwargs)]
             except (LookupError, AttributeError):
                 return self._launch_seldom(args, {**kwargs, "grid": grid, "warmup": False})
-            return self._run(*args, grid=grid, warmup=False, **kwargs, **settings)
+            return run(*args, grid=grid, warmup=False, **kwargs, **settings)
 
         return launch
 
@@ -122,7 +140,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         found = self._table.get(key)
         if found is not None:
             self.best_config = found[0]
-            return self._run(*args, **kwargs, **found[1])
+            return found[2](*args, **kwargs, **found[1])
         return self._launch_first(key, args, kwargs, plain)
 
     def _launch_first(self, key: Key, args: Sequence[Any], kwargs: dict[str, Any],
@@ -138,11 +156,22 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         if not _is_capturing():
             self._keep(key, config, source)
         self.best_config, self.nargs = config, None
-        return self._run(*args, **kwargs, **config.all_kwargs())
+        return self._runner(config)(*args, **kwargs, **config.all_kwargs())
 
     def _keep(self, key: Key, config: Any, source: str) -> None:
-        self._table[key] = (config, config.all_kwargs())
+        self._table[key] = (config, config.all_kwargs(), self._runner(config))
         self.sources[key] = source
+
+    def _runner(self, config: Any) -> Callable[..., Any]:
+        """What launches with a config: its pre_hook is called first, with what Triton would give it."""
+        if config.pre_hook is None:
+            return self._run
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            config.pre_hook({**dict(zip(self.arg_names, args)), **kwargs})
+            return self._run(*args, **kwargs)
+
+        return run
 
     # ---- Keys -----------------------------------------------------------------------------------
 
@@ -211,23 +240,20 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
     def _maker(self, name: str, table: Table, configs: Sequence[Any],
                launch: _Launch) -> Callable[[], _service.Kernel]:
         """Reads all that it needs of the live arguments now. What it gives makes the texts."""
-        constants = [launch.constants_of(config) for config in configs]
-        tuned = set(constants[0])
-        call = read_call(self.base.params, launch.bound, tuned, self._fill,
+        forms = [launch.form_of(config) for config in configs]
+        call = read_call(self.base.params, launch.bound, set(forms[0].constants), self._fill,
                          [*self.reset_to_zero])
-        grids = [launch.grid_of(one) for one in constants]
         target = _live_target()
         if target.backend != "cuda":
             raise Unsupported(f"the service has no devices of {target.backend}")
 
         def make() -> _service.Kernel:
-            texts = self._texts(call, configs, constants, launch.options, target)
-            choices = [Choice(table.params_of(config), text, grid)
-                       for config, text, grid in zip(configs, texts, grids) if text]
+            texts = self._texts(call, configs, forms, launch.options, target)
+            choices = [Choice(table.params_of(config), text, form.grid, form.blocks)
+                       for config, text, form in zip(configs, texts, forms) if text]
             if len(choices) < 2:
                 raise Unsupported("fewer than two of the configs can be compiled")
-            pointers = [i for i, one in enumerate(call.arguments) if isinstance(one, Buffer)]
-            written = set[int]().union(*(written_parameters(text, pointers)
+            written = set[int]().union(*(written_arguments(text, call.arguments, target.arch)
                                          for text in dict.fromkeys(filter(None, texts))))
             function = self.base.fn
             spec, files = write_spec(name, f"{function.__module__}.{function.__qualname__}, of "
@@ -236,20 +262,21 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
 
         return make
 
-    def _texts(self, call: Call, configs: Sequence[Any], constants: Sequence[Mapping[str, Any]],
+    def _texts(self, call: Call, configs: Sequence[Any], forms: Sequence[_Form],
                options: Mapping[str, Any], target: Any) -> list[str]:
         """The TTIR of each config; empty of one that Triton refuses, which it never wins with."""
         made: dict[str, str] = {}
         texts = []
         # What only the compiler's later stages know of is in no text, unless the source asks for it.
         asks = any(name in text for text in source_texts(self.base) for name in ("num_warps", "num_threads"))
-        for config, values in zip(configs, constants):
-            kind = repr(sorted(values.items(), key=lambda item: item[0]))
+        for config, form in zip(configs, forms):
+            kind = repr((sorted(form.constants.items(), key=lambda item: item[0]), form.types))
             kind += repr(config.num_warps) if asks else ""
             if kind not in made:
                 settings = {**options, **{name: getattr(config, name, None) for name in _OPTIONS}}
                 settings = {name: value for name, value in settings.items() if value is not None}
-                made[kind] = self._text(call, values, settings, target)
+                typed = call._replace(signature={**call.signature, **form.types})
+                made[kind] = self._text(typed, form.constants, settings, target)
             texts.append(made[kind])
         return texts
 
@@ -267,8 +294,8 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         return renamed(text, ENTRY)
 
 
-_HOOKS = ("{0} runs Python of this process round a launch, which the service cannot do. Say what it does by "
-          "reset_to_zero or restore_value, or keep triton.autotune for '{1}'")
+_HOOKS = ("{0} runs Python of this process round each launch that is timed, and the service times them. Say what "
+          "it does by reset_to_zero, restore_value or each config's pre_hook, or keep triton.autotune for '{1}'")
 
 
 def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optional[Mapping[str, Any]] = None,
@@ -288,13 +315,15 @@ def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optio
                live tensor's range. What reset_to_zero names is zero.
     tolerance  {"f16": (rtol, atol)}: how far a config's results may be from the first config's
 
-    ValueError: pre_hook, post_hook, or a config with a pre_hook or an ir_override. NotTuned, from a
-    launch: `wait` was given, and the sweep failed or was not done in time.
+    A config's pre_hook is called before each launch of it, and once when the work is sent, for the block
+    shapes of tensor descriptors that it may set: what else it does, the service's own launches do without.
+
+    ValueError: pre_hook, post_hook, or a config with an ir_override. NotTuned, from a launch: `wait` was
+    given, and the sweep failed or was not done in time.
     """
     def decorate(fn: Any) -> Any:
         name = getattr(fn, "__name__", None) or getattr(getattr(fn, "fn", None), "__name__", "?")
-        for what, hook in (("pre_hook", pre_hook), ("post_hook", post_hook),
-                           *(("a config's pre_hook", one.pre_hook) for one in configs)):
+        for what, hook in (("pre_hook", pre_hook), ("post_hook", post_hook)):
             if hook is not None:
                 raise ValueError(_HOOKS.format(what, name))
         if any(getattr(config, "ir_override", None) for config in configs):

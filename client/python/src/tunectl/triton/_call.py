@@ -34,6 +34,16 @@ class Buffer(NamedTuple):
     fill: Fill
 
 
+class Descriptor(NamedTuple):
+    """A tensor descriptor of the host. Its block is a config's: a pre_hook may set it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nan_padding: bool
+    fill: Fill
+
+
 class Scalar(NamedTuple):
     name: str
     dtype: str
@@ -46,11 +56,21 @@ class Call(NamedTuple):
     signature: dict[str, str]  # of each parameter but the configs' own
     constants: dict[str, Any]
     attributes: dict[tuple[int, ...], list[list[Any]]]
-    arguments: list[Any]  # Buffer or Scalar, in the order of the parameters
+    arguments: list[Any]  # Buffer, Descriptor or Scalar, in the order of the parameters
 
 
 def is_tensor(value: object) -> bool:
     return hasattr(value, "data_ptr") and hasattr(value, "dtype")
+
+
+def is_descriptor(value: object) -> bool:
+    return hasattr(value, "base") and hasattr(value, "block_shape")
+
+
+def block_of(name: str, descriptor: Any) -> tuple[str, tuple[int, ...]]:
+    """(Triton's type, block) of a descriptor as it is now."""
+    block = tuple(int(extent) for extent in descriptor.block_shape)
+    return f"tensordesc<{_dtype_of(name, descriptor.base)[1]}[{', '.join(map(str, block))}]>", block
 
 
 def _dtype_of(name: str, tensor: Any) -> tuple[str, str]:
@@ -158,6 +178,8 @@ class _Reader:
             self.constant(param.name, value)
         elif is_tensor(value):
             self._tensor(place, param, value)
+        elif is_descriptor(value):
+            self._descriptor(param.name, value)
         elif isinstance(value, bool):
             raise Unsupported(f"'{param.name}' is a bool that is no tl.constexpr")
         elif isinstance(value, (int, float)):
@@ -180,13 +202,29 @@ class _Reader:
             raise Unsupported(f"'{name}' has no elements")
         self.call.signature[name] = f"*{triton_dtype}"
         self._align(place, param, tensor.data_ptr() % ALIGNMENT == 0)
+        self.call.arguments.append(Buffer(name, dtype, count, self._fill(name, tensor, dtype)))
+
+    def _descriptor(self, name: str, descriptor: Any) -> None:
+        if hasattr(descriptor, "layout"):
+            raise Unsupported(f"'{name}' is a tensor descriptor of Gluon")
+        dtype, _ = _dtype_of(name, descriptor.base)
+        shape = tuple(int(extent) for extent in descriptor.shape)
+        dense = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+        if [int(stride) for stride in descriptor.strides] != dense:
+            raise Unsupported(f"'{name}' is a tensor descriptor with gaps between its rows (strides "
+                              f"{list(descriptor.strides)}); the service makes them of whole buffers alone")
+        if getattr(descriptor, "round_f32_to_tf32", False):
+            raise Unsupported(f"'{name}' is a tensor descriptor that rounds to tf32")
+        self.call.signature[name] = block_of(name, descriptor)[0]
+        self.call.arguments.append(Descriptor(name, dtype, shape, descriptor.padding == "nan",
+                                              self._fill(name, descriptor.base, dtype)))
+
+    def _fill(self, name: str, tensor: Any, dtype: str) -> Fill:
         if name in self._zeroed:
-            fill = Fill("CONSTANT", 0, 0)
-        elif name in self._fills:
-            fill = _given_fill(self._fills[name])
-        else:
-            fill = fill_like(name, tensor, dtype)
-        self.call.arguments.append(Buffer(name, dtype, count, fill))
+            return Fill("CONSTANT", 0, 0)
+        if name in self._fills:
+            return _given_fill(self._fills[name])
+        return fill_like(name, tensor, dtype)
 
     def _scalar(self, place: int, param: Any, value: float) -> None:
         name, declared = param.name, getattr(param, "annotation_type", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -59,8 +60,16 @@ def source_texts(function: Any) -> list[str]:
 def config_text(config: Any) -> str:
     """A triton.Config in one form for all versions."""
     known = sorted(config.kwargs.items())
-    return repr((known, config.num_warps, config.num_stages, config.num_ctas,
+    text = repr((known, config.num_warps, config.num_stages, config.num_ctas,
                  getattr(config, "maxnreg", None)))
+    return text if config.pre_hook is None else f"{text}\n{_hook_text(config.pre_hook)}"
+
+
+def _hook_text(hook: Any) -> str:
+    try:
+        return inspect.getsource(hook)
+    except (OSError, TypeError):
+        return str(getattr(hook, "__qualname__", type(hook).__qualname__))
 
 
 def name_of(function: Any, configs: Sequence[Any], key: Sequence[object]) -> str:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._call import Buffer, Call, Scalar, Unsupported
+from ._call import Buffer, Call, Descriptor, Scalar, Unsupported
 
 ENTRY = "kernel"
 _EXPRESSION_MAX = 3800  # characters, of the service's 4096
@@ -29,6 +29,7 @@ class Choice(NamedTuple):
     params: dict[str, Any]
     text: str  # TTIR
     grid: tuple[int, ...]
+    blocks: Mapping[str, tuple[int, ...]] = {}  # of the host's tensor descriptors
 
 
 class Table:
@@ -218,7 +219,15 @@ def _file_choice(file: str) -> str:
     return f"'k' + {digits} + '.ttir'"
 
 
-def _write_arguments(writer: _Writer, call: Call, written: set[int]) -> None:
+def _descriptor_text(argument: Descriptor, space: _Space, choices: Sequence[Choice]) -> str:
+    blocks = [choice.blocks[argument.name] for choice in choices]
+    extents = [space.number("block", list(axis)) for axis in zip(*blocks)]
+    padding = " nan_padding: true" if argument.nan_padding else ""
+    return f" tensor_descriptor {{ block_shape: {json.dumps(extents)}{padding} }}"
+
+
+def _write_arguments(writer: _Writer, call: Call, space: _Space, choices: Sequence[Choice],
+                     written: set[int]) -> None:
     for place, argument in enumerate(call.arguments):
         name = json.dumps(argument.name)
         if isinstance(argument, Scalar):
@@ -227,9 +236,13 @@ def _write_arguments(writer: _Writer, call: Call, written: set[int]) -> None:
             continue
         # Restored before every launch: it may be read first, or not be written whole.
         role = "ROLE_INOUT" if place in written else "ROLE_INPUT"
+        shape, descriptor = f'"{argument.elements}"' if isinstance(argument, Buffer) else "", ""
+        if isinstance(argument, Descriptor):
+            shape = json.dumps([str(extent) for extent in argument.shape])
+            descriptor = _descriptor_text(argument, space, choices)
         fill = argument.fill
-        writer.add(f"args {{ name: {name} buffer {{ dtype: \"{argument.dtype}\" shape: \"{argument.elements}\" "
-                   f"role: {role} fill {{ kind: {fill.kind} low: {fill.low!r} high: {fill.high!r} }} }} }}")
+        writer.add(f"args {{ name: {name} buffer {{ dtype: \"{argument.dtype}\" shape: {shape} role: {role} "
+                   f"fill {{ kind: {fill.kind} low: {fill.low!r} high: {fill.high!r} }}{descriptor} }} }}")
 
 
 def file_name(place: int) -> str:
@@ -243,7 +256,7 @@ def write_spec(name: str, summary: str, call: Call, choices: Sequence[Choice], w
     if len(texts) > _FILES_MAX:
         raise Unsupported(f"the configs make {len(texts)} different texts; at most {_FILES_MAX}")
     writer = _Writer()
-    dtypes = [argument.dtype for argument in call.arguments if isinstance(argument, Buffer)]
+    dtypes = [argument.dtype for argument in call.arguments if not isinstance(argument, Scalar)]
     for line in ("# SPDX-License-Identifier: Apache-2.0", f"name: {json.dumps(name)}",
                  f"summary: {json.dumps(summary)}", "language: TTIR", f'source: "{file_name(0)}"',
                  *(f'headers: "{file_name(i)}"' for i in range(1, len(texts))), f'entry: "{ENTRY}"',
@@ -258,7 +271,7 @@ def write_spec(name: str, summary: str, call: Call, choices: Sequence[Choice], w
     if len(texts) > 1:
         file = space.number("file", [texts.index(choice.text) for choice in choices])
         writer.add(f"source_choice: {json.dumps(_file_choice(file))}")
-    _write_arguments(writer, call, written)
+    _write_arguments(writer, call, space, choices, written)
     writer.add(f"launch {{ grid: {json.dumps(grid)} }}")
     first = json.dumps([str(extent) for extent in choices[0].grid])
     writer.add(f'reference {{ source: "{file_name(0)}" language: TTIR entry: "{ENTRY}" '

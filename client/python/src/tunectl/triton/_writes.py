@@ -7,8 +7,10 @@ be followed counts as written: that costs a copy before a launch, and never a wr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ._call import Descriptor, Scalar
 
 _VALUE = re.compile(r"%[\w#]+")
 _RESULT = re.compile(r"\s*(%\w+)(?::(\d+))? = (.*)")
@@ -89,6 +91,19 @@ def _pass(lines: list[str], addresses: _Addresses, written: set[int]) -> None:
             _leave_with(line, regions[-1], addresses)
         elif closed is None:
             _step(line, addresses, written)
+
+
+def written_arguments(text: str, arguments: Sequence[Any], arch: int) -> set[int]:
+    """Places of the arguments that are written. On the host a descriptor is followed by its shape and strides;
+    before sm_90 by more, so that all that is there counts as written."""
+    places, place = {}, 0
+    for number, argument in enumerate(arguments):
+        if not isinstance(argument, Scalar):
+            places[place] = number
+        place += 1 + 2 * len(argument.shape) if isinstance(argument, Descriptor) else 1
+    if arch < 90 and any(isinstance(argument, Descriptor) for argument in arguments):
+        return set(places.values())
+    return {places[one] for one in written_parameters(text, places)}
 
 
 def written_parameters(text: str, pointers: Iterable[int]) -> set[int]:
