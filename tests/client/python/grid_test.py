@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The choice between tuned shapes, by the cases that the daemon's own test reads, and what answers say of it."""
 import json
+import os
 import unittest
 
 import kit
 import tunectl
-from tunectl import _watch
+from tunectl import _sources, _watch
 from tunectl._answer import Answer
 from tunectl._grid import Expectation, Grid
 from tunectl._watch import Watch
@@ -124,6 +125,14 @@ class Watching(kit.PackageTest):
         with tunectl.watch(every=3600) as watch:
             self.put(snapshot((kit.record(1, n=4096, config=SLOW), kit.record(2, n=64)), (), 8))
             self.assertEqual((watch.look(), watch.take()), ((), False))
+
+    def test_a_job_that_began_without_a_snapshot_finds_the_first(self):
+        client = tunectl.open()
+        self.assertEqual(client.digest, "")
+        data = kit.snapshot_bytes([kit.record(1)])
+        cache = _sources.NodeCache(os.environ["TUNE_CACHE_DIR"], client._address)
+        cache.keep(kit.digest_of(data), data, newest=True)
+        self.assertEqual(client.newer_than("").digest, kit.digest_of(data))
 
     def look(self, records, newer, question=None, kernels=(kit.KERNEL,), newer_kernels=(kit.KERNEL,)):
         """What of two questions is better in a newer snapshot."""

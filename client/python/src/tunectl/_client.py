@@ -104,7 +104,7 @@ class Client:
         """A client of the newest snapshot; None: that is `digest`, or nothing is found in time."""
         from . import _sources
 
-        if _sources.digest_in_folder(self._address) == digest:
+        if digest and _sources.digest_in_folder(self._address) == digest:
             return None
         newest = find("latest", deadline, self._address, not _is_forked, record_misses=False)
         if newest.digest in ("", digest):
