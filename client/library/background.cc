@@ -33,7 +33,7 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-// Where there is no memory, the job goes on without it.
+// A body catches what it can go on after. What is left ends it, and not the job.
 void RunQuietly(const std::function<void(const Background&)>& body,
                 const Background& background) noexcept {
   try {
@@ -57,6 +57,11 @@ absl::StatusOr<std::unique_ptr<Background>> Background::Start(
     return absl::ResourceExhaustedError(error.what());
   }
   return started;
+}
+
+bool HasEnded(int end_fd) {
+  pollfd end = {end_fd, POLLIN, 0};  // one that is negative is passed over
+  return poll(&end, 1, 0) > 0;
 }
 
 Background::~Background() {

@@ -24,11 +24,14 @@ class HomeProcess {
   const pid_t pid_ = getpid();
 };
 
+// Can it be read from? -1: no.
+bool HasEnded(int end_fd);
+
 // A thread that handles no signal of the job. It is ended and joined at the end.
 class Background {
  public:
-  // `body` returns soon once it has to end. RESOURCE_EXHAUSTED: there can be no more threads or
-  // files.
+  // `body` returns soon once it has to end. An exception that it lets out ends it, and no more.
+  // RESOURCE_EXHAUSTED: there can be no more threads or files.
   static absl::StatusOr<std::unique_ptr<Background>> Start(
       std::function<void(const Background&)> body);
   ~Background();

@@ -16,6 +16,8 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,9 +25,8 @@
 #include "absl/strings/strip.h"
 #include "client/address.h"
 #include "client/descriptor.h"
+#include "client/library/background.h"
 #include "client/library/node_folder.h"
-
-extern char** environ;
 
 namespace tune::library {
 namespace {
@@ -34,6 +35,7 @@ using client::Descriptor;
 
 constexpr char kProgram[] = "tune-fetch";
 constexpr size_t kWordsMax = 4096;  // of what the program says when it fails
+constexpr std::chrono::microseconds kReapPause(200);  // it has said all that it will
 
 absl::Status NoAnswer(const std::string& address, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat(address, ": ", why));
@@ -56,8 +58,8 @@ absl::Status Probe(const std::string& address) {
 }
 
 // TUNE_FETCH's, else beside the library, else of the PATH.
-std::string ProgramPath() {
-  const std::string named = Variable("TUNE_FETCH");
+std::string ProgramName(const Environment& environment) {
+  const std::string named = environment.Variable("TUNE_FETCH");
   if (!named.empty()) return named;
   const std::string folder = LibraryFolder();
   const std::string beside = absl::StrCat(folder, "/../bin/", kProgram);
@@ -88,11 +90,17 @@ absl::StatusOr<Descriptor> InputOf(const std::string& text) {
   return absl::UnavailableError(std::strerror(errno));
 }
 
+int MillisecondsUntil(Deadline deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1 << 30));
+}
+
 // A child that is killed, unless it has ended, and always reaped.
 class Child {
  public:
   // With its output and its complaints in the pipes, and the signals as a new program expects them.
-  int Start(const std::string& program, const std::vector<std::string>& words,
+  int Start(const std::vector<std::string>& words, const Environment& environment,
             const Descriptor& input, const Pipe& out, const Pipe& complaints) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
@@ -111,8 +119,9 @@ class Child {
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    const int error =
-        posix_spawnp(&pid_, program.c_str(), &files, &attributes, arguments.data(), environ);
+    // Not posix_spawnp, which reads the job's PATH.
+    const int error = posix_spawn(&pid_, environment.PathOf(words.front()).c_str(), &files,
+                                  &attributes, arguments.data(), environment.entries());
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     if (error != 0) pid_ = -1;
@@ -121,33 +130,34 @@ class Child {
   ~Child() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
-    Reap();
+    int ignored = 0;
+    Reap(ignored, 0);
   }
-  // Its exit code. Where the job has its children reaped for it, 0: what came is checked anyway.
-  int Wait() {
-    const int status = Reap();
-    return status < 0 ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  // Its exit code; nothing: it has not ended in time. Where the job has its children reaped for it,
+  // 0: what came is checked anyway.
+  std::optional<int> Wait(Deadline deadline, int end_fd) {
+    int status = 0;
+    pid_t ended = Reap(status, WNOHANG);
+    while (ended == 0) {
+      if (MillisecondsUntil(deadline) == 0 || HasEnded(end_fd)) return std::nullopt;
+      std::this_thread::sleep_for(kReapPause);
+      ended = Reap(status, WNOHANG);
+    }
+    pid_ = -1;
+    return ended < 0 ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
   }
 
  private:
-  int Reap() {
-    int status = 0;
+  pid_t Reap(int& status, int options) const {
     pid_t ended = 0;
     do {
-      ended = waitpid(pid_, &status, 0);
+      ended = waitpid(pid_, &status, options);
     } while (ended < 0 && errno == EINTR);
-    pid_ = -1;
-    return ended < 0 ? -1 : status;
+    return ended;
   }
 
   pid_t pid_ = -1;
 };
-
-int MillisecondsUntil(Deadline deadline) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1 << 30));
-}
 
 // Appends what is there; false at the end.
 bool Take(Descriptor& fd, size_t most, std::string& into) {
@@ -193,7 +203,7 @@ std::string LibraryFolder() {
 absl::StatusOr<std::string> Fetch(const Order& order) {
   const absl::Status probed = Probe(order.address);
   if (!probed.ok()) return probed;
-  const std::string program = ProgramPath();
+  const std::string program = ProgramName(order.environment);
   const int left_ms = MillisecondsUntil(order.deadline);
   if (left_ms == 0) return NoAnswer(order.address, "no answer in time");
   absl::StatusOr<Descriptor> input = InputOf(order.input);
@@ -202,10 +212,9 @@ absl::StatusOr<std::string> Fetch(const Order& order) {
   Pipe complaints;
   if (!out.Open() || !complaints.Open()) return NoAnswer(order.address, std::strerror(errno));
   Child child;
-  const int error = child.Start(program,
-                                {program, order.what, order.digest, order.address,
+  const int error = child.Start({program, order.what, order.digest, order.address,
                                  absl::StrCat(left_ms), absl::StrCat(order.bytes_max)},
-                                *input, out, complaints);
+                                order.environment, *input, out, complaints);
   if (error != 0) {
     return NoAnswer(order.address, absl::StrCat("cannot start ", program,
                                                 ", which asks the daemon: ", std::strerror(error)));
@@ -214,10 +223,10 @@ absl::StatusOr<std::string> Fetch(const Order& order) {
   complaints.write.Reset();
   std::string data;
   std::string words;
-  if (!ReadBoth(out, complaints, order, data, words)) {
-    return NoAnswer(order.address, "no answer in time");
-  }
-  if (child.Wait() != 0) return NoAnswer(order.address, LastLine(words));
+  const bool read = ReadBoth(out, complaints, order, data, words);
+  const auto code = read ? child.Wait(order.deadline, order.end_fd) : std::nullopt;
+  if (!code.has_value()) return NoAnswer(order.address, "no answer in time");
+  if (*code != 0) return NoAnswer(order.address, LastLine(words));
   return data;
 }
 

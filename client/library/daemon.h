@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/library/environment.h"
 
 namespace tune::library {
 
@@ -17,6 +18,7 @@ struct Order {
   const char* what = "snapshot";  // or "artifact", "misses"
   std::string digest;             // of a snapshot: empty for the newest
   std::string address;
+  const Environment& environment;  // the program's
   Deadline deadline;
   size_t bytes_max = 0;
   std::string input = {};  // what the program reads: of misses, a RecordMissesRequest as JSON

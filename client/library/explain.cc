@@ -42,6 +42,13 @@ Compared Compare(const server::LookupQuery& asked, const server::KernelPolicy& p
   return compared;
 }
 
+// Records that came with the program have no number, so their measurements tell them apart.
+bool IsOf(const db::RecordRow& record, const Snapshot& snapshot, const Answer& answer) {
+  return answer.match != server::Match::kNone && record.id == answer.record &&
+         record.published_unix_ms == answer.published_unix_ms &&
+         snapshot.EvidenceOf(record).digest == answer.evidence;
+}
+
 std::string TextOf(const Expectation& expectation) {
   const auto percent = [](double share) { return absl::StrFormat("%.1f%%", share * 100); };
   if (expectation.basis == Basis::kNothing) {
@@ -90,7 +97,7 @@ std::string Explain(const Snapshot& snapshot, const Answer& answer, size_t most)
   const server::LookupIndex& index = snapshot.IndexOf(answer.kernel);
   for (const server::LookupIndex::Record& record : index.Records(answer.kernel)) {
     Compared& compared = all.emplace_back(Compare(asked, policy, rules, *record));
-    compared.answers = record->id == answer.record;
+    compared.answers = IsOf(*record, snapshot, answer);
   }
   std::stable_sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) {
     const auto unlikeness = [](const Compared& one) {

@@ -6,9 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/address.h"
+#include "client/library/environment.h"
 #include "client/library/local_devices.h"
-#include "client/library/node_folder.h"
 #include "tuner/status_macros.h"
 
 namespace tune::library {
@@ -16,39 +15,44 @@ namespace {
 
 constexpr std::chrono::seconds kNewerTimeout(10);  // nobody waits for what is newer
 
-int WorldSize() {
+int WorldSize(const Environment& environment) {
   int size = 1;
-  return absl::SimpleAtoi(Variable("WORLD_SIZE"), &size) ? size : 1;
+  return absl::SimpleAtoi(environment.Variable("WORLD_SIZE"), &size) ? size : 1;
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const JobClient>> JobClient::Open(const OpenOptions& options) {
-  const std::string wanted = options.snapshot.value_or(Variable("TUNE_SNAPSHOT"));
+  const std::shared_ptr<const Environment> environment = Environment::Copy();
+  const std::string wanted = options.snapshot.value_or(environment->Variable("TUNE_SNAPSHOT"));
   ASSIGN_OR_RETURN(const Wish wish, Wish::Parse(wanted));
-  if (!wish.pinned() && wanted != "latest" && WorldSize() > 1) {
+  const int ranks = WorldSize(*environment);
+  if (!wish.pinned() && wanted != "latest" && ranks > 1) {
     return absl::FailedPreconditionError(
-        absl::StrCat("this job has ", WorldSize(),
+        absl::StrCat("this job has ", ranks,
                      " ranks and names no snapshot, so they may read different ones; start it with "
                      "TUNE_SNAPSHOT=sha256:..., which `tunectl snapshot pin` prints, or say "
                      "TUNE_SNAPSHOT=latest if the ranks may differ"));
   }
   LocalDevices();  // what it finds once, it finds before anybody forks
-  Daemon daemon{options.address.empty() ? client::DefaultAddress() : options.address,
-                options.timeout};
-  const bool tells = options.record_misses.value_or(Variable("TUNE_RECORD_MISSES") == "1") &&
-                     daemon.timeout.count() > 0;
-  std::shared_ptr<Misses> misses = tells ? Misses::Of(daemon.address) : nullptr;
+  Daemon daemon{options.address.empty() ? environment->default_address() : options.address,
+                options.timeout, environment};
+  const bool wants_to = environment->Variable("TUNE_RECORD_MISSES") == "1";
+  const bool tells = options.record_misses.value_or(wants_to) && daemon.timeout.count() > 0;
+  std::shared_ptr<Misses> misses = tells ? Misses::Of(daemon.address, environment) : nullptr;
   return std::shared_ptr<const JobClient>(
       new JobClient(FindSnapshot(wish, daemon), daemon, std::move(misses)));
 }
 
 std::shared_ptr<const JobClient> JobClient::NewerThan(const std::string& digest, int end_fd) const {
-  if (!digest.empty() && DigestInFolder(daemon_.address) == digest) return nullptr;
-  Daemon patient{.address = daemon_.address, .timeout = daemon_.timeout, .end_fd = end_fd};
+  if (!digest.empty() && DigestInFolder(daemon_) == digest) return nullptr;
+  Daemon patient = daemon_;
+  patient.end_fd = end_fd;
   if (patient.timeout.count() > 0) patient.timeout = kNewerTimeout;
   Found newest = FindSnapshot(Wish{}, patient);
   if (newest.snapshot == nullptr || newest.snapshot->digest() == digest) return nullptr;
+  // What the install brings is what is left where all else fails, not what came later.
+  if (newest.source == kBundled) return nullptr;
   return std::shared_ptr<const JobClient>(new JobClient(std::move(newest), daemon_, misses_));
 }
 

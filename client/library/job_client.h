@@ -27,12 +27,13 @@ struct OpenOptions {
 // Thread-safe. A forked child goes on with it.
 class JobClient {
  public:
-  // INVALID_ARGUMENT: a digest that cannot be one. FAILED_PRECONDITION: WORLD_SIZE is above one,
-  // and nothing is pinned.
+  // Reads the environment; nothing else of a client does. INVALID_ARGUMENT: a digest that cannot be
+  // one. FAILED_PRECONDITION: WORLD_SIZE is above one, and nothing is pinned.
   static absl::StatusOr<std::shared_ptr<const JobClient>> Open(const OpenOptions& options);
 
   // A client of the newest snapshot, which tells misses where this one does. Waits some seconds for
-  // the daemon, where this one asks it at all. Null: that is `digest`, or nothing is found in time.
+  // the daemon, where this one asks it at all. Null: that is `digest`, or nothing is found in time
+  // but what the install brings.
   std::shared_ptr<const JobClient> NewerThan(const std::string& digest, int end_fd) const;
 
   // Empty without a snapshot.

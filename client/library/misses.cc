@@ -2,10 +2,13 @@
 #include "client/library/misses.h"
 
 #include <algorithm>
+#include <exception>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -28,7 +31,8 @@ std::string TextOf(const std::vector<std::pair<std::string, int64_t>>& dims) {
 
 }  // namespace
 
-std::shared_ptr<Misses> Misses::Of(const std::string& address) {
+std::shared_ptr<Misses> Misses::Of(const std::string& address,
+                                   std::shared_ptr<const Environment> environment) {
   static std::mutex mutex;
   static auto& all = *new std::map<std::string, std::weak_ptr<Misses>>();
   // A lock that nobody gives back, after a fork, is not waited for: then there are two of one.
@@ -36,7 +40,7 @@ std::shared_ptr<Misses> Misses::Of(const std::string& address) {
   std::shared_ptr<Misses> there;
   if (lock.owns_lock()) there = all[address].lock();
   if (there != nullptr && there->home_.IsHere()) return there;
-  there.reset(new Misses(address), &Misses::Leave);
+  there.reset(new Misses(address, std::move(environment)), &Misses::Leave);
   if (lock.owns_lock()) all[address] = there;
   return there;
 }
@@ -94,18 +98,46 @@ const char* Misses::Note(size_t index) const {
 
 void Misses::TellAll(const Background& background) {
   std::unique_lock lock(mutex_);
+  const absl::Cleanup told = [this] {  // before the lock is given back
+    telling_ = false;
+    changed_.notify_all();
+  };
   changed_.wait_for(lock, kCollect, [&] { return hurry_ || ending_; });
   while (!waiting_.empty() && !ending_) {
-    const auto end = waiting_.begin() + std::min(waiting_.size(), kAtOnce);
-    const std::vector<Miss> batch(waiting_.begin(), end);
-    waiting_.erase(waiting_.begin(), end);
+    const std::vector<Miss> batch = TakeBatchLocked();
     lock.unlock();
-    const std::vector<std::string> notes = Tell(batch, background.end_fd());
+    std::vector<std::string> notes = TellQuietly(batch, background.end_fd());
     lock.lock();
-    notes_.insert(notes_.end(), notes.begin(), notes.end());
+    NoteLocked(std::move(notes));
   }
-  telling_ = false;
-  changed_.notify_all();
+}
+
+// Those that there is no memory for are gone: what is told is told once.
+std::vector<Misses::Miss> Misses::TakeBatchLocked() {
+  const auto end = waiting_.begin() + std::min(waiting_.size(), kAtOnce);
+  std::vector<Miss> batch;
+  try {
+    batch.assign(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(end));
+  } catch (const std::exception&) {
+  }
+  waiting_.erase(waiting_.begin(), end);
+  return batch;
+}
+
+std::vector<std::string> Misses::TellQuietly(const std::vector<Miss>& batch,
+                                             int end_fd) const noexcept {
+  try {
+    if (!batch.empty()) return Tell(batch, end_fd);
+  } catch (const std::exception&) {
+  }
+  return {};
+}
+
+void Misses::NoteLocked(std::vector<std::string> notes) noexcept {
+  try {
+    for (std::string& note : notes) notes_.push_back(std::move(note));
+  } catch (const std::exception&) {
+  }
 }
 
 std::vector<std::string> Misses::Tell(const std::vector<Miss>& batch, int end_fd) const {
@@ -122,6 +154,7 @@ std::vector<std::string> Misses::Tell(const std::vector<Miss>& batch, int end_fd
   const absl::StatusOr<std::string> told =
       Fetch({.what = "misses",
              .address = address_,
+             .environment = *environment_,
              .deadline = std::chrono::steady_clock::now() + kDeadline,
              .bytes_max = kReplyBytesMax,
              .input = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),

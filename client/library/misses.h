@@ -15,6 +15,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "client/library/background.h"
+#include "client/library/environment.h"
 #include "client/library/resolve.h"
 
 namespace tune::library {
@@ -22,8 +23,9 @@ namespace tune::library {
 // Thread-safe. In a forked child nothing is told.
 class Misses {
  public:
-  // The one of this process, for a daemon.
-  static std::shared_ptr<Misses> Of(const std::string& address);
+  // The one of this process, for a daemon; with the environment of whoever asked for it first.
+  static std::shared_ptr<Misses> Of(const std::string& address,
+                                    std::shared_ptr<const Environment> environment);
 
   // Each problem once, and only of kernels that the snapshot knows.
   void Add(const Answer& answer);
@@ -41,16 +43,22 @@ class Misses {
     std::string device;
   };
 
-  explicit Misses(std::string address) : address_(std::move(address)) {}
+  Misses(std::string address, std::shared_ptr<const Environment> environment)
+      : address_(std::move(address)), environment_(std::move(environment)) {}
   ~Misses();
   static void Leave(Misses* misses);
   void StartLocked();
   void TellAll(const Background& background);
+  std::vector<Miss> TakeBatchLocked();
+  // Nothing where there is no memory.
+  std::vector<std::string> TellQuietly(const std::vector<Miss>& batch, int end_fd) const noexcept;
+  void NoteLocked(std::vector<std::string> notes) noexcept;
   // A sentence of each, or one of all.
   std::vector<std::string> Tell(const std::vector<Miss>& batch, int end_fd) const;
 
   const HomeProcess home_;
   const std::string address_;
+  const std::shared_ptr<const Environment> environment_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.

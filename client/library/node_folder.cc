@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -52,11 +51,6 @@ absl::Status FileError(const std::string& path) {
 
 }  // namespace
 
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 bool WriteAll(int fd, absl::string_view data) {
   while (!data.empty()) {
     const ssize_t written = write(fd, data.data(), data.size());
@@ -89,9 +83,9 @@ absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t byte
   return data;
 }
 
-absl::StatusOr<std::set<uint32_t>> TrustedUsers() {
+absl::StatusOr<std::set<uint32_t>> TrustedUsers(const Environment& environment) {
   std::set<uint32_t> users = {geteuid(), 0};
-  const std::string name = Variable("TUNE_DAEMON_USER");
+  const std::string name = environment.Variable("TUNE_DAEMON_USER");
   uint32_t uid = 0;
   if (name.empty()) return users;
   if (!absl::SimpleAtoi(name, &uid)) {
@@ -109,8 +103,8 @@ absl::StatusOr<std::set<uint32_t>> TrustedUsers() {
   return users;
 }
 
-absl::Status CheckOwner(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::set<uint32_t> trusted, TrustedUsers());
+absl::Status CheckOwner(const std::string& path, const Environment& environment) {
+  ASSIGN_OR_RETURN(const std::set<uint32_t> trusted, TrustedUsers(environment));
   const std::string folder = std::filesystem::path(path).parent_path();
   for (const std::string& place : {folder.empty() ? "." : folder, path}) {
     struct stat info = {};

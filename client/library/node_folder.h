@@ -10,21 +10,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/library/environment.h"
 
 namespace tune::library {
-
-// Of an environment variable; empty where it is not set.
-std::string Variable(const char* name);
 
 bool WriteAll(int fd, absl::string_view data);
 // INVALID_ARGUMENT, with the path: no regular file of at most that many bytes.
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t bytes_max);
 
 // Whose files count as the daemon's: ours, root's, TUNE_DAEMON_USER's, by name or number.
-absl::StatusOr<std::set<uint32_t>> TrustedUsers();
+absl::StatusOr<std::set<uint32_t>> TrustedUsers(const Environment& environment);
 
 // Can nobody but those have put the file there?
-absl::Status CheckOwner(const std::string& path);
+absl::Status CheckOwner(const std::string& path, const Environment& environment);
 
 // Not there, or not ours alone, it is none: reading fails, writing does nothing.
 class NodeFolder {

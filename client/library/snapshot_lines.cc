@@ -38,7 +38,8 @@ bool TakeList(absl::string_view& rest, absl::string_view name,
   if (!absl::ConsumePrefix(&rest, absl::StrCat(",\n\"", name, "\":["))) return false;
   if (absl::ConsumePrefix(&rest, "]")) return true;
   const size_t end = rest.find("\n]");
-  if (end == rest.npos || !absl::ConsumePrefix(&rest, "\n")) return false;
+  // An empty list that ends on another line is not as a daemon writes it, either.
+  if (end == rest.npos || end == 0 || !absl::ConsumePrefix(&rest, "\n")) return false;
   const absl::string_view all = rest.substr(0, end - 1);
   rest.remove_prefix(all.size() + 2);
   KernelLines* lines = nullptr;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/address.h"
+#include "client/library/background.h"
 #include "client/library/daemon.h"
 #include "client/library/node_folder.h"
 #include "tuner/sha256.h"
@@ -38,25 +39,27 @@ std::string Under(const std::string& folder, const char* name) {
 }
 
 // The daemon's, by its own rule; empty: none.
-std::string StateFolder() {
-  const std::string folder = Variable("TUNE_STATE_DIR");
+std::string StateFolder(const Environment& environment) {
+  const std::string folder = environment.Variable("TUNE_STATE_DIR");
   if (!folder.empty()) return folder;
-  const std::string state = Variable("XDG_STATE_HOME");
+  const std::string state = environment.Variable("XDG_STATE_HOME");
   if (!state.empty()) return Under(state, "tunectl");
-  return geteuid() == 0 ? "/var/lib/tunectl" : Under(Variable("HOME"), ".local/state/tunectl");
+  if (geteuid() == 0) return "/var/lib/tunectl";
+  return Under(environment.Variable("HOME"), ".local/state/tunectl");
 }
 
-std::string SnapshotFolder() {
-  const std::string folder = Variable("TUNE_SNAPSHOT_DIR");
-  return folder.empty() ? Under(StateFolder(), "snapshots") : folder;
+std::string SnapshotFolder(const Environment& environment) {
+  const std::string folder = environment.Variable("TUNE_SNAPSHOT_DIR");
+  return folder.empty() ? Under(StateFolder(environment), "snapshots") : folder;
 }
 
 // Of this node and user; empty: none.
-std::string CacheFolder() {
-  const std::string folder = Variable("TUNE_CACHE_DIR");
+std::string CacheFolder(const Environment& environment) {
+  const std::string folder = environment.Variable("TUNE_CACHE_DIR");
   if (!folder.empty()) return folder;
-  const std::string cache = Variable("XDG_CACHE_HOME");
-  return cache.empty() ? Under(Variable("HOME"), ".cache/tunectl") : Under(cache, "tunectl");
+  const std::string cache = environment.Variable("XDG_CACHE_HOME");
+  if (!cache.empty()) return Under(cache, "tunectl");
+  return Under(environment.Variable("HOME"), ".cache/tunectl");
 }
 
 std::string FileName(const std::string& digest, const char* suffix) {
@@ -65,10 +68,13 @@ std::string FileName(const std::string& digest, const char* suffix) {
 
 // Does the daemon at an address write this host's snapshot folder? Not one of another host, nor,
 // unless its folder is named, one of another address than the host's.
-bool FolderIsOf(const std::string& address) {
+bool FolderIsOf(const Daemon& daemon) {
+  const std::string& address = daemon.address;
+  const Environment& environment = *daemon.environment;
   if (client::SocketPath(address).empty()) return false;
-  const bool named = !Variable("TUNE_SNAPSHOT_DIR").empty() || !Variable("TUNE_STATE_DIR").empty();
-  return named || (Variable("TUNE_ADDRESS").empty() && address == client::DefaultAddress());
+  const auto is_set = [&](const char* name) { return !environment.Variable(name).empty(); };
+  if (is_set("TUNE_SNAPSHOT_DIR") || is_set("TUNE_STATE_DIR")) return true;
+  return !is_set("TUNE_ADDRESS") && address == environment.default_address();
 }
 
 absl::StatusOr<SnapshotPtr> Load(const std::string& path, const std::string& digest) {
@@ -97,9 +103,9 @@ absl::StatusOr<SnapshotPtr> FromFolder(const std::string& folder, std::string di
 // The snapshots of one daemon that processes of this node have fetched.
 class NodeCache {
  public:
-  explicit NodeCache(const std::string& address)
-      : folder_(Under(CacheFolder(), "snapshots"), kSnapshotsMax),
-        latest_(absl::StrCat("latest-", Sha256Hex(address).substr(0, 16))) {}
+  explicit NodeCache(const Daemon& daemon)
+      : folder_(Under(CacheFolder(*daemon.environment), "snapshots"), kSnapshotsMax),
+        latest_(absl::StrCat("latest-", Sha256Hex(daemon.address).substr(0, 16))) {}
 
   absl::StatusOr<SnapshotPtr> Load(std::string digest, double age_max) const {
     if (digest.empty()) {
@@ -131,6 +137,7 @@ absl::StatusOr<SnapshotPtr> FromDaemon(const Wish& wish, const Daemon& daemon,
                    Fetch({.what = "snapshot",
                           .digest = wish.digest,
                           .address = daemon.address,
+                          .environment = *daemon.environment,
                           .deadline = std::chrono::steady_clock::now() + daemon.timeout,
                           .bytes_max = kSnapshotBytesMax,
                           .end_fd = daemon.end_fd}));
@@ -165,8 +172,8 @@ std::vector<Try> TriesFor(const Wish& wish, const Daemon& daemon, const NodeCach
     return {{"file", [&] { return Load(wish.path, ""); }, absolute.parent_path()}};
   }
   std::vector<Try> tries;
-  const std::string folder = SnapshotFolder();
-  if (!folder.empty() && (!wish.digest.empty() || FolderIsOf(daemon.address))) {
+  const std::string folder = SnapshotFolder(*daemon.environment);
+  if (!folder.empty() && (!wish.digest.empty() || FolderIsOf(daemon))) {
     tries.push_back({"file", [&, folder] { return FromFolder(folder, wish.digest); }, folder});
   }
   tries.push_back({"cache", [&] { return cache.Load(wish.digest, kFreshSeconds); }, ""});
@@ -178,7 +185,7 @@ std::vector<Try> TriesFor(const Wish& wish, const Daemon& daemon, const NodeCach
     tries.push_back({"cache", [&, any_age] { return cache.Load("", any_age); }, ""});
   }
   tries.push_back(
-      {"bundled", [&] { return Bundled(wish); }, fs::path(BundledPath()).parent_path()});
+      {kBundled, [&] { return Bundled(wish); }, fs::path(BundledPath()).parent_path()});
   return tries;
 }
 
@@ -194,16 +201,17 @@ absl::StatusOr<Wish> Wish::Parse(const std::string& text) {
   return Wish{.path = text};
 }
 
-std::string DigestInFolder(const std::string& address) {
-  const std::string folder = SnapshotFolder();
-  if (folder.empty() || !FolderIsOf(address)) return "";
+std::string DigestInFolder(const Daemon& daemon) {
+  const std::string folder = SnapshotFolder(*daemon.environment);
+  if (folder.empty() || !FolderIsOf(daemon)) return "";
   return LatestIn(folder).value_or("");
 }
 
 Found FindSnapshot(const Wish& wish, const Daemon& daemon) {
-  const NodeCache cache(daemon.address);
+  const NodeCache cache(daemon);
   Found found{.source = "none"};
   for (const Try& one : TriesFor(wish, daemon, cache)) {
+    if (HasEnded(daemon.end_fd)) break;
     absl::StatusOr<SnapshotPtr> snapshot = one.load();
     if (snapshot.ok()) {
       found.snapshot = *std::move(snapshot);
@@ -222,12 +230,12 @@ absl::StatusOr<std::string> FindArtifact(const std::string& digest, const std::s
     return absl::InvalidArgumentError(absl::StrCat("no artifact is called '", digest, "'"));
   }
   const std::string name = FileName(digest, ".artifact");
-  const NodeFolder cache(Under(CacheFolder(), "artifacts"), kArtifactsMax);
+  const NodeFolder cache(Under(CacheFolder(*daemon.environment), "artifacts"), kArtifactsMax);
   std::vector<std::function<absl::StatusOr<std::string>()>> tries;
   if (!folder.empty()) {
     tries.push_back([&]() -> absl::StatusOr<std::string> {
       const std::string path = absl::StrCat(folder, "/artifacts/", name);
-      RETURN_IF_ERROR(CheckOwner(path));
+      RETURN_IF_ERROR(CheckOwner(path, *daemon.environment));
       return ReadRegularFile(path, kArtifactBytesMax);
     });
   }
@@ -238,6 +246,7 @@ absl::StatusOr<std::string> FindArtifact(const std::string& digest, const std::s
                        Fetch({.what = "artifact",
                               .digest = digest,
                               .address = daemon.address,
+                              .environment = *daemon.environment,
                               .deadline = std::chrono::steady_clock::now() + daemon.timeout,
                               .bytes_max = kArtifactBytesMax}));
       if (DigestOf(data) == digest) cache.Keep(name, data);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/library/environment.h"
 #include "client/library/snapshot.h"
 
 namespace tune::library {
@@ -29,6 +30,9 @@ struct Wish {
   bool pinned() const { return !digest.empty() || !path.empty(); }
 };
 
+// A Found's source, of share/tune/snapshot.json.
+inline constexpr char kBundled[] = "bundled";
+
 struct Found {
   std::shared_ptr<const Snapshot> snapshot;  // null: there is none
   std::string source;                        // "file", "cache", "daemon", "bundled", "none"
@@ -39,11 +43,13 @@ struct Found {
 struct Daemon {
   std::string address;
   std::chrono::milliseconds timeout;  // not positive: it is not asked
-  int end_fd = -1;                    // where this can be read from, the asking is given up
+  // Says where files lie, too. Not null.
+  std::shared_ptr<const Environment> environment;
+  int end_fd = -1;  // where this can be read from, the looking is given up
 };
 
 // Of the newest snapshot that the host's daemon wrote, without reading it; empty: it is not known.
-std::string DigestInFolder(const std::string& address);
+std::string DigestInFolder(const Daemon& daemon);
 
 // Waits no longer than the timeout for the daemon, and for nobody else.
 Found FindSnapshot(const Wish& wish, const Daemon& daemon);

@@ -2,6 +2,7 @@
 #include "client/library/watch.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <optional>
 #include <set>
@@ -20,9 +21,10 @@ constexpr milliseconds kPause(1);
 using Dims = std::vector<std::pair<std::string, int64_t>>;
 using Asked = std::vector<std::shared_ptr<const KeptAnswer>>;
 
-std::optional<Asked> AskedOf(const JobClient& client) {
+// Nothing: somebody writes all the time, or it has to end.
+std::optional<Asked> AskedOf(const JobClient& client, int end_fd) {
   std::optional<Asked> asked = client.Asked();
-  for (int tries = 1; !asked.has_value() && tries < kTriesMax; ++tries) {
+  for (int tries = 1; !asked.has_value() && tries < kTriesMax && !HasEnded(end_fd); ++tries) {
     std::this_thread::sleep_for(kPause);
     asked = client.Asked();
   }
@@ -58,11 +60,39 @@ std::shared_ptr<const KeptAnswer> AskAgain(const JobClient& newer, const KeptAns
   return answer.ok() ? *std::move(answer) : nullptr;
 }
 
+// Records that came with the program have no number, so their measurements tell them apart.
+bool AreSame(const Answer& a, const Answer& b) {
+  return a.record == b.record && a.evidence == b.evidence;
+}
+
+// Of what a client was asked so far, what the newer one answers better; nothing: it has to end, or
+// what was asked is not to be had.
+std::optional<std::vector<Better>> Compare(const JobClient& client, const JobClient& newer,
+                                           int end_fd) {
+  const std::optional<Asked> asked = AskedOf(client, end_fd);
+  if (!asked.has_value()) return std::nullopt;
+  std::vector<Better> better;
+  // One problem may have been asked for in several ways.
+  std::set<std::tuple<std::string, std::string, std::string, Dims>> seen;
+  for (const auto& before : *asked) {
+    if (HasEnded(end_fd)) return std::nullopt;
+    const Answer& was = before->answer;
+    const auto& given = before->question.dims;
+    const Dims dims = was.dims.empty() ? Dims(given.begin(), given.end()) : was.dims;
+    if (!seen.emplace(was.kernel, was.dtype, was.device, dims).second) continue;
+    const auto after = AskAgain(newer, *before);
+    if (after != nullptr && IsBetter(before->answer, after->answer)) {
+      better.push_back({before, after});
+    }
+  }
+  return better;
+}
+
 }  // namespace
 
 bool IsBetter(const Answer& before, const Answer& after) {
   const bool same_match = after.match == before.match;
-  if (!same_match || after.record == before.record || AreEqual(after.config, before.config)) {
+  if (!same_match || AreSame(after, before) || AreEqual(after.config, before.config)) {
     return after.match < before.match;  // from the best to the worst
   }
   if (after.match == server::Match::kExact) {
@@ -75,7 +105,7 @@ absl::StatusOr<std::shared_ptr<Watch>> Watch::Open(std::shared_ptr<const JobClie
                                                    milliseconds every) {
   std::shared_ptr<Watch> watch(new Watch(std::move(client)), &Watch::Leave);
   auto started = Background::Start([watch = watch.get(), every](const Background& background) {
-    while (!background.EndsWithin(every)) watch->Look(background.end_fd());
+    while (!background.EndsWithin(every)) watch->LookQuietly(background.end_fd());
   });
   if (!started.ok()) return started.status();
   watch->background_ = *std::move(started);
@@ -92,30 +122,31 @@ Watch::Found Watch::Newest() const {
   return found_;
 }
 
+// The next look may have what this one lacked: memory, say.
+void Watch::LookQuietly(int end_fd) noexcept {
+  try {
+    Look(end_fd);
+  } catch (const std::exception&) {
+  }
+}
+
 void Watch::Look(int end_fd) {
   if (!home_.IsHere()) return;
   std::unique_lock lock(mutex_);
   const std::shared_ptr<const JobClient> client = client_;
-  const std::string known = (found_.newest != nullptr ? found_.newest : client_)->digest();
+  const std::shared_ptr<const JobClient> held = found_.newest;
   lock.unlock();
-  Found found{.newest = client->NewerThan(known, end_fd)};
+  Found found{.newest = client->NewerThan((held != nullptr ? held : client)->digest(), end_fd)};
+  // Where nothing came since, more may have been asked since.
+  const bool is_held = found.newest == nullptr;
+  if (is_held) found.newest = held;
   if (found.newest == nullptr) return;
-  const std::optional<Asked> asked = AskedOf(*client);
-  if (!asked.has_value()) return;
-  // One problem may have been asked for in several ways.
-  std::set<std::tuple<std::string, std::string, std::string, Dims>> seen;
-  for (const auto& before : *asked) {
-    const Answer& was = before->answer;
-    const auto& given = before->question.dims;
-    const Dims dims = was.dims.empty() ? Dims(given.begin(), given.end()) : was.dims;
-    if (!seen.emplace(was.kernel, was.dtype, was.device, dims).second) continue;
-    const auto after = AskAgain(*found.newest, *before);
-    if (after != nullptr && IsBetter(before->answer, after->answer)) {
-      found.better.push_back({before, after});
-    }
-  }
+  std::optional<std::vector<Better>> better = Compare(*client, *found.newest, end_fd);
+  if (!better.has_value()) return;
+  found.better = *std::move(better);
   lock.lock();
-  if (client == client_) std::swap(found, found_);
+  // Another look, or the job, may have gone on meanwhile.
+  if (client == client_ && (!is_held || held == found_.newest)) std::swap(found, found_);
   lock.unlock();  // what was found before goes without it
 }
 

@@ -36,7 +36,8 @@ class Watch {
   };
   // What is known. Waits for nobody.
   Found Newest() const;
-  // Looks now; for a daemon it waits some seconds, until end_fd can be read from.
+  // Looks now, and compares all that was asked by now, with what was found before if nothing is
+  // newer. For a daemon it waits some seconds. Given up where end_fd can be read from.
   void Look(int end_fd);
   // From here on the job asks this one, which was found.
   void Follow(std::shared_ptr<const JobClient> client);
@@ -44,6 +45,7 @@ class Watch {
  private:
   explicit Watch(std::shared_ptr<const JobClient> client) : client_(std::move(client)) {}
   static void Leave(Watch* watch);
+  void LookQuietly(int end_fd) noexcept;
 
   const HomeProcess home_;
   mutable std::mutex mutex_;

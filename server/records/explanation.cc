@@ -15,6 +15,17 @@ struct Compared {
   double distance = 0;  // in powers of two, over all axes
 };
 
+// Records that came with the program have no number, so their keys tell them apart.
+bool IsSame(const db::RecordRow& a, const db::RecordRow& b) {
+  const auto identity = [](const db::RecordRow& record) {
+    const db::TrialKey& key = record.key;
+    return std::tie(record.id, record.published_unix_ms, key.kernel_hash, key.problem.dims,
+                    key.problem.dtype, key.device_name, key.target, key.cache_mode, key.driver,
+                    key.compiler);
+  };
+  return identity(a) == identity(b);
+}
+
 Compared Compare(const RecordAnswer& answer, const KernelPolicy& policy,
                  const db::RecordRow& record) {
   const LookupQuery asked{.kernel_hash = answer.kernel->hash(),
@@ -26,7 +37,7 @@ Compared Compare(const RecordAnswer& answer, const KernelPolicy& policy,
   Compared compared{.distance = comparison.distance};
   Candidate& candidate = compared.candidate;
   candidate.record_id = record.id;
-  candidate.answers = answer.record != nullptr && answer.record->id == record.id;
+  candidate.answers = answer.record != nullptr && IsSame(*answer.record, record);
   candidate.fields = std::move(comparison.fields);
   candidate.config_is_valid =
       answer.kernel->CheckConfig(answer.problem, answer.traits, record.trial.config).ok();

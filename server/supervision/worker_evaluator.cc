@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<WorkerEvaluator>> WorkerEvaluator::Create(
   RETURN_IF_ERROR(evaluator->PlanWork());
   if (!evaluator->MayPrepareLater()) {
     RETURN_IF_ERROR(evaluator->PrepareDevice());
+    Lock lock(evaluator->mutex_);
     evaluator->prepared_ = true;
   }
   evaluator->device_thread_ = std::thread([self = evaluator.get()] { self->DeviceLoop(); });
@@ -268,9 +269,10 @@ absl::StatusOr<std::optional<Trial>> WorkerEvaluator::Next(absl::Duration wait) 
   wanted_ = true;
   changed_.notify_all();
   changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(wait, absl::Hours(1))),
-                    [&] { return !finished_.empty() || !failure_.ok(); });
+                    [&] { return (prepared_ && !finished_.empty()) || !failure_.ok(); });
   wanted_ = false;
-  if (!finished_.empty()) {
+  // Before the device is prepared nobody knows whether a variant or all is at fault.
+  if (prepared_ && !finished_.empty()) {
     std::optional<Trial> trial = std::move(finished_.front());
     finished_.pop_front();
     return trial;
@@ -344,10 +346,13 @@ bool WorkerEvaluator::AwaitCompiles(Lock& lock) {
 bool WorkerEvaluator::MayGoOn() const { return failure_.ok() && !abandoning_ && !Stopped(); }
 
 void WorkerEvaluator::DeviceLoop() {
-  const absl::Status prepared = prepared_ ? absl::OkStatus() : PrepareDevice();
   Lock lock(mutex_);
-  if (!prepared.ok()) {
-    if (!absl::IsCancelled(prepared)) failure_ = prepared;
+  if (!prepared_) {
+    lock.unlock();
+    const absl::Status prepared = PrepareDevice();
+    lock.lock();
+    prepared_ = prepared.ok();
+    if (!prepared.ok() && !absl::IsCancelled(prepared)) failure_ = prepared;
     changed_.notify_all();
   }
   while (true) {
@@ -359,6 +364,15 @@ void WorkerEvaluator::DeviceLoop() {
       MeasureNext(lock);
     }
   }
+}
+
+absl::Status WorkerEvaluator::AwaitPrepared() {
+  Lock lock(mutex_);
+  const auto known = [&] { return prepared_ || !failure_.ok(); };
+  while (!changed_.wait_for(lock, kPatience, known)) {
+    if (Stopped()) return absl::CancelledError("cancelled while the device was prepared");
+  }
+  return prepared_ ? absl::OkStatus() : failure_;
 }
 
 // Alternating, a batch starts once the sweep has given all it has for now.
@@ -475,8 +489,9 @@ void WorkerEvaluator::Appraise(Trial& trial) const {
 void WorkerEvaluator::AbandonFlight() {
   Lock lock(mutex_);
   abandoning_ = true;
-  while (!changed_.wait_for(lock, kPatience, [&] { return !measuring_; })) {
-    if (stopping_) return;
+  const auto at_rest = [&] { return (prepared_ || !failure_.ok()) && !measuring_; };
+  while (!changed_.wait_for(lock, kPatience, at_rest)) {
+    if (stopping_ || (!prepared_ && Stopped())) return;
   }
   lock.unlock();
   options_.compilers->Withdraw(this);

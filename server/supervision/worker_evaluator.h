@@ -74,6 +74,10 @@ class WorkerEvaluator : public Evaluator {
   void Appraise(Trial& trial) const override;
   void SetRival(double latency_ns) override { rival_latency_ns_ = latency_ns; }
 
+  // Waits until the device is prepared, where that is done while variants compile. What is wrong
+  // with the reference or the device, which no trial may have come to tell.
+  absl::Status AwaitPrepared();
+
   // What Remeasure has run of a config; nothing if it has not, or the config did not compile.
   std::optional<Program> MeasuredProgram(const Config& config) const;
 
@@ -156,7 +160,6 @@ class WorkerEvaluator : public Evaluator {
   CompilePool* pool_ = nullptr;  // of the kernel's language
   bool alternate_ = false;       // the device is the CPU that compiles
   ItemPtr first_;           // of options_.first, until it is checked
-  bool prepared_ = false;   // by Create; else it is the device thread's first work
   std::future<absl::Status> opened_;  // until PrepareDevice takes it
   uint64_t restarts_before_ = 0;
   uint64_t started_ = 0;  // on the sweep's thread
@@ -175,6 +178,7 @@ class WorkerEvaluator : public Evaluator {
   int64_t ready_bytes_ = 0;      // of their binaries
   std::deque<Trial> finished_;
   size_t compiling_ = 0;
+  bool prepared_ = false;  // by Create; else it is the device thread's first work
   bool measuring_ = false;
   bool wanted_ = false;      // the sweep waits in Next: no more configs come for now
   bool confirming_ = false;  // Remeasure keeps its items to itself

@@ -133,8 +133,9 @@ absl::Status SweepRun::Go() {
   RETURN_IF_ERROR(PlanSpace());
   ASSIGN_OR_RETURN(const std::vector<Trial> known, LoadKnown());
   RETURN_IF_ERROR(Search(known));
-  if (stop_ || !summary_.best) return absl::OkStatus();
-  return Confirm();
+  if (stop_) return absl::OkStatus();
+  RETURN_IF_ERROR(evaluator_->AwaitPrepared());
+  return summary_.best ? Confirm() : absl::OkStatus();
 }
 
 absl::Status SweepRun::LoadKernel() {

@@ -46,7 +46,9 @@ std::shared_ptr<const KernelIndex> Rebuilt(const KernelIndex* before, const Kern
 std::shared_ptr<const LookupIndex> LookupIndex::Build(std::vector<db::RecordRow> records,
                                                       const std::vector<KernelPolicy>& policies) {
   std::stable_sort(records.begin(), records.end(),
-                   [](const db::RecordRow& a, const db::RecordRow& b) { return a.id < b.id; });
+                   [](const db::RecordRow& a, const db::RecordRow& b) {
+                     return a.id != b.id ? a.id < b.id : a.published_unix_ms < b.published_unix_ms;
+                   });
   std::shared_ptr<LookupIndex> index(new LookupIndex());
   if (!records.empty()) index->snapshot_id_ = records.back().id;
   absl::flat_hash_map<std::string, std::vector<Record>> by_kernel;

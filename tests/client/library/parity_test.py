@@ -157,6 +157,13 @@ class ParityTest(kit.PackageTest):
         for dims, match in (({"mode": 1}, "default"), ({"n": 5000}, "nearest")):
             self.assertEqual(self.assert_alike(client, theirs, "scale", device=kit.H200, **dims).match, match)
 
+    def test_records_without_a_number_are_told_apart(self):
+        self.put(kit.daemon_bytes([{**kit.record(0, n=n), "evidence": f"sha256:{n:064x}"} for n in (64, 4096)]))
+        client = libtune.Client()
+        for dims, answering in (({"n": 4096}, 1), ({"mode": 1}, 0)):
+            text = client.explain("scale", device=kit.H200, **dims)
+            self.assertEqual((text.count("\nrecord 0: "), text.count("\nrecord 0: answers")), (2, answering), text)
+
     def test_only_an_exact_record(self):
         client, _ = self.both(kit.snapshot_bytes([kit.record(1)]))
         self.assertEqual(client.best("scale", device=kit.H200, n=4096, require_exact=True).match, "exact")
@@ -255,7 +262,7 @@ class ParityTest(kit.PackageTest):
             "a number that is text": (b'"published_unix_ms":1700000000001', b'"published_unix_ms":"1"'),
             "a latency outside its interval": (b'"median":1500.0,"low":1490.0', b'"median":1500.0,"low":1501.0'),
             "numbers that are none": (b'"dims":{"n":4096', b'"dims":{"n":04096'),
-            "an unfinished record": (b'"evidence":"sha256:' + b"0" * 64 + b'"},\n{"id":2', b'"evidence":"\n{"id":2'),
+            "an unfinished record": (b'"evidence":"sha256:' + b"0" * 63 + b"1" + b'"},\n{"id":2', b'"evidence":"\n{"id":2'),
             "fields in another order": (first, b'{"id":1,"kernel":"scale","later":[1,{}],'),
             "escapes, and letters that are not ASCII": (b"570.1", rb"570\u002e1 \u00fc " + "ü".encode()),
             "another exponent": (b'"median":1500.0', b'"median":15E+2'),
@@ -282,6 +289,18 @@ class ParityTest(kit.PackageTest):
                 place = data.rindex(before) if before in data else 0
                 client, theirs = self.both(data[:place] + after + data[place + len(before):] if place else data)
                 self.assertEqual(self.assert_alike(client, theirs, "scale", device=kit.H200, n=4096).match, "exact")
+
+    def test_an_empty_list_may_end_on_another_line(self):
+        grid = spread_grid(random.Random(SEED))
+        for name, kernels, records, grids in (("kernels", [], [kit.record(1)], [grid]),
+                                              ("records", [kit.KERNEL], [], [grid]),
+                                              ("grids", [kit.KERNEL], [kit.record(1)], [])):
+            with self.subTest(name):
+                data, empty = kit.daemon_bytes(records, grids, kernels=kernels), b'"%s":[]' % name.encode()
+                self.assertIn(empty, data)
+                client, theirs = self.both(data.replace(empty, empty[:-1] + b"\n]"))
+                self.assertEqual((client.source, client.kernels), ("file", theirs.kernels))
+                self.assert_alike(client, theirs, "scale", device=kit.H200, n=4096)
 
     def test_the_cache_is_shared_with_python(self):
         data = kit.snapshot_bytes([kit.record(1)])
@@ -576,6 +595,17 @@ class ParityTest(kit.PackageTest):
         ((before, after),) = watch.look()
         self.assertEqual((before.record, after.record), (2, 3), "it goes on for what was taken")
 
+    def test_what_is_asked_after_something_newer_was_found_is_compared_too(self):
+        self.put(kit.daemon_bytes([kit.record(1, n=1024, config=self.SLOW)]))
+        client = libtune.Client()
+        client.best("scale", n=4096, device=kit.H200)
+        watch = libtune.Watch(client, 3600)
+        self.put(kit.daemon_bytes([kit.record(1, n=1024, config=self.SLOW), kit.record(2, config=self.FAST),
+                                   kit.record(3, n=8192, config=self.FAST)], number=8))
+        self.assertEqual(len(watch.look()), 1)
+        client.best("scale", n=8192, device=kit.H200)
+        self.assertEqual(len(watch.look()), 2)
+
     def test_a_watch_looks_by_itself(self):
         self.put(kit.daemon_bytes([]))
         client = libtune.Client()
@@ -626,11 +656,12 @@ class ParityTest(kit.PackageTest):
         client = libtune.Client(deadline=-1)
         self.assertEqual(client.best("scale", n=4096, device=kit.H200).match, "default")
         self.assertEqual(libtune.Watch(client, 3600).look(), [], "no daemon is asked")
-        os.environ["TUNE_FETCH"] = "/bin/false"
+        (self.path / "fetch").write_text("#!/bin/sh\nexit 1\n")
         client = libtune.Client()
         client.best("scale", n=4096, device=kit.H200)
         watch = libtune.Watch(client, 3600)
-        os.environ["TUNE_FETCH"] = str(self.path / "fetch")
+        os.environ["TUNE_FETCH"] = "/bin/false"  # is of the next client
+        (self.path / "fetch").write_text(f"#!/bin/sh\ncat {self.path}/data\n")
         self.assertEqual([(before.match, after.match) for before, after in watch.look()], [("default", "exact")])
         self.assertEqual(watch.take().source, "daemon")
         (self.path / "fetch").write_text("#!/bin/sh\nexec sleep 60\n")

@@ -3,6 +3,7 @@
 import json
 import os
 import unittest
+import unittest.mock
 
 import kit
 import tunectl
@@ -133,6 +134,18 @@ class Watching(kit.PackageTest):
         cache = _sources.NodeCache(os.environ["TUNE_CACHE_DIR"], client._address)
         cache.keep(kit.digest_of(data), data, newest=True)
         self.assertEqual(client.newer_than("").digest, kit.digest_of(data))
+
+    def test_what_the_package_brings_is_not_newer_than_what_a_job_has(self):
+        bundled = self.path / "bundled.json"
+        bundled.write_bytes(kit.snapshot_bytes([kit.record(0, config=FAST)]))
+        pinned = self.path / "pinned.json"
+        pinned.write_bytes(kit.snapshot_bytes([kit.record(1, n=1024)]))
+        os.environ["TUNE_SNAPSHOT"] = str(pinned)
+        client = tunectl.open()
+        with unittest.mock.patch.object(_sources, "_bundled_path", lambda: str(bundled)):
+            self.assertEqual(tunectl.open("latest").source, "bundled")
+            self.assertIsNone(client.newer_than(client.digest))
+            self.assertIsNone(client.newer_than(""))
 
     def look(self, records, newer, question=None, kernels=(kit.KERNEL,), newer_kernels=(kit.KERNEL,)):
         """What of two questions is better in a newer snapshot."""

@@ -470,6 +470,10 @@ class Torch(KernelTest):
         self.assertTrue(any(event.name.startswith("tunectl::saxpy") for event in profile.events()))
         with FakeTensorMode() as mode:
             self.assertIsInstance(op(mode.from_tensor(x), mode.from_tensor(y)), FakeTensor)
+        made = op(x.to("meta"), y.to("meta"))
+        self.assertEqual((made.shape, made.device.type), (x.shape, "meta"))
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: "fallen back")
+        self.assertEqual(saxpy(x.to("meta"), y.to("meta")), "fallen back")
 
     def softmax(self, rows, cols, backward=True):
         import torch

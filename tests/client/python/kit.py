@@ -49,7 +49,7 @@ def record(number, n=4096, mode=0, device=H200, target="sm_90a", dtype="bf16", c
         "soft": {"driver": "570.1", "compiler": "NVRTC 13.0"},
         "config": config or {"THREADS": 128, "PATH": "mma"}, "confidence": "confirmed",
         "latency_ns": {"median": 1500.0, "low": 1490.0, "high": 1520.0}, "default_latency_ns": 1800.0,
-        "published_unix_ms": 1_700_000_000_000 + number, "binary_sha256": "", "evidence": "sha256:" + "0" * 64,
+        "published_unix_ms": 1_700_000_000_000 + number, "binary_sha256": "", "evidence": f"sha256:{number:064x}",
     }
 
 

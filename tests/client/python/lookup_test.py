@@ -47,7 +47,7 @@ class Answers(kit.PackageTest):
         self.assertEqual((answer.latency_ns, answer.latency_ns_low, answer.latency_ns_high), (1500, 1490, 1520))
         self.assertEqual(answer.confidence, "confirmed")
         self.assertGreater(answer.age_seconds, 0)
-        self.assertEqual(answer.evidence, "sha256:" + "0" * 64)
+        self.assertEqual(answer.evidence, f"sha256:{answer.record:064x}")
         self.assertEqual(answer.snapshot, client.digest)
         self.assertEqual(answer.source, "file")
         self.assertEqual((answer.device, answer.target, answer.dtype), (kit.H200, "sm_90a", "bf16"))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tunectl.triton without a GPU: what is made of a live call, which config is launched, what is sent.
 
-Run by ctest with any Python; goes on in the one that TUNE_TRITON_PYTHON names; skipped where that has no Triton.
+Run by ctest with any Python; goes on in the one that TUNE_TRITON_PYTHON names; skipped where that has no Triton,
+and a failure there with TUNE_TRITON_REQUIRED.
 """
+import functools
 import importlib.util
 import itertools
 import logging
@@ -20,7 +22,7 @@ if named and not os.environ.get("TUNE_TEST_AGAIN"):
     os.execv(named, [named, *sys.argv])
 if importlib.util.find_spec("triton") is None:
     print("no Triton in this Python; TUNE_TRITON_PYTHON names another")
-    sys.exit(77)
+    sys.exit(1 if os.environ.get("TUNE_TRITON_REQUIRED") else 77)
 
 import kit
 import triton
@@ -30,11 +32,12 @@ from tunectl import _device
 from tunectl.triton import _autotuner, _call, _lower, _service, autotune, flush
 from tunectl.triton._call import Buffer, Unsupported, read_call
 from tunectl.triton._identity import name_of
-from tunectl.triton._spec import Table
+from tunectl.triton._spec import Choice, Table, write_spec
 from tunectl.triton._writes import written_parameters
 
 BIN = pathlib.Path(os.environ["TUNE_BIN"])
 FACTOR = tl.constexpr(2.0)
+BLOCK_ROWS = 64
 GPU = _device.Device("cuda:0", kit.H200, "sm_90a")
 
 
@@ -133,8 +136,16 @@ def set_blocks(arguments):
         arguments[name].block_shape = [arguments["ROWS"], 64]
 
 
-def described(rows=256, **more):
-    return TensorDescriptor(Tensor(rows, 64, dtype=F16, **more), [rows, 64], [64, 1], [1, 64])
+def set_rows(rows, arguments):
+    arguments["source"].block_shape = [rows, 64]
+
+
+def make_hook(rows, *others):
+    return lambda arguments: set_rows(rows, arguments, *others)
+
+
+def described(rows=256, dtype=F16, **more):
+    return TensorDescriptor(Tensor(rows, 64, dtype=dtype, **more), [rows, 64], [64, 1], [1, 64])
 
 
 BLOCKS = [triton.Config({"ROWS": rows}, num_warps=warps, pre_hook=set_blocks) for rows in (32, 64) for warps in (4, 8)]
@@ -439,6 +450,44 @@ class AutotuneTest(kit.PackageTest):
     def test_a_hook_is_part_of_the_name(self):
         plain, hooked = ([triton.Config({"BLOCK": 64}, pre_hook=hook)] for hook in (None, set_blocks))
         self.assertNotEqual(name_of(scale, plain, []), name_of(scale, hooked, []))
+
+    def test_a_hook_is_what_it_sees(self):
+        def name(hook):
+            return name_of(scale, [triton.Config({"BLOCK": 64}, pre_hook=hook)], [])
+
+        def reads_a_global(arguments):
+            return BLOCK_ROWS
+
+        self.assertEqual(name(make_hook(64)), name(make_hook(64)))
+        hooks = [make_hook(64), make_hook(128), lambda given, rows=64: rows, lambda given, rows=128: rows,
+                 functools.partial(set_rows, 64), functools.partial(set_rows, 128), reads_a_global]
+        names = {name(hook) for hook in hooks}
+        self.assertEqual(len(names), len(hooks))
+        with unittest.mock.patch.dict(globals(), BLOCK_ROWS=128):
+            self.assertNotIn(name(reads_a_global), names)
+        for value, kind in ((object(), "object"), (Tensor(4), "Tensor")):
+            with self.assertRaisesRegex(Unsupported, f"pre_hook sees 'others', a {kind}, which has no text"):
+                name(make_hook(64, value))
+
+    def test_configs_that_only_hooks_tell_apart_are_triton_s_to_tune(self):
+        with self.assertRaisesRegex(Unsupported, "two configs differ in their pre_hook alone"):
+            Table([triton.Config({}, pre_hook=make_hook(rows)) for rows in (64, 128)])
+        Table([triton.Config({}, pre_hook=make_hook(64)), triton.Config({}, pre_hook=make_hook(64))])
+        call = read_call(scale.params, dict(zip(scale.arg_names, self.arguments())), {"BLOCK"}, {}, ())
+        choices = [Choice({"num_warps": 4}, "text", (extent,)) for extent in (64, 128)]
+        with self.assertRaisesRegex(Unsupported, "two configs of the same values have another grid"):
+            write_spec("a", "b", call, choices, set(), {})
+
+    def test_descriptors_of_other_dtypes_are_other_keys(self):
+        tuner, wide = autotune(BLOCKS, key=[])(copy_blocks), described(dtype=F32)
+        padded = described()
+        padded.padding = "nan"
+        pairs = [(described(), described()), (wide, described()), (padded, described()), (None, described())]
+        self.assertEqual(len({str(tuner._shared_key(pair, {})) for pair in pairs}), len(pairs))
+        for first in pairs:
+            key_of = tuner._make_key_of(first, {})
+            self.assertEqual(len({key_of(pair, {}) for pair in pairs}), len(pairs))
+            self.assertEqual(key_of((described(), described()), {}), key_of(pairs[0], {}))
 
     def spec(self, **more):
         self.service()

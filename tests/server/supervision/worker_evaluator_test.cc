@@ -121,6 +121,17 @@ class WorkerEvaluatorTest : public testing::Test {
     EXPECT_TRUE(summary.ok()) << summary.status();
     return trials;
   }
+  // Prepared while the configs compile.
+  void StartEarlyWithReference(const std::string& behaviour) {
+    evaluator_.reset();
+    early_ = true;
+    const std::string sick = absl::StrReplaceAll(
+        kernel_->spec_text(), {{"default_value: \"'samples'\"",
+                                absl::StrCat("default_value: \"'", behaviour, "'\"")}});
+    kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
+    evaluator_ = MakeEvaluator().value();
+    for (const Config& config : AllConfigs()) (void)evaluator_->Start(config);
+  }
   std::vector<std::string> LogLines() { return LogLines(dir_); }
   static std::vector<std::string> LogLines(const TempDir& dir) {
     std::vector<std::string> lines;
@@ -459,10 +470,6 @@ TEST_F(WorkerEvaluatorTest, WhileTheReferenceRunsTrialsCompile) {
   Make("['ok']", "['samples', 'hang']", "[100]");
   evaluator_.reset();
   supervisor_->Close();
-  early_ = true;
-  const std::string sick = absl::StrReplaceAll(
-      kernel_->spec_text(), {{"default_value: \"'samples'\"", "default_value: \"'hang'\""}});
-  kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
   cache_ = CompileCache::Open(dir_ / "another-cache").value();
   compilers_ = std::make_unique<Compilers>();
   AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
@@ -471,8 +478,7 @@ TEST_F(WorkerEvaluatorTest, WhileTheReferenceRunsTrialsCompile) {
     return std::count(lines.begin(), lines.end(), "end compile");
   };
   const auto before = compiles();
-  evaluator_ = MakeEvaluator().value();
-  for (const Config& config : AllConfigs()) ASSERT_TRUE(evaluator_->Start(config).ok());
+  StartEarlyWithReference("hang");
   // The reference, and both: while the device is at work on the reference.
   for (int i = 0; i < 100 && compiles() < before + 3; ++i) absl::SleepFor(absl::Milliseconds(20));
   EXPECT_GE(compiles(), before + 3);
@@ -485,21 +491,33 @@ TEST_F(WorkerEvaluatorTest, WhileTheReferenceRunsTrialsCompile) {
   EXPECT_THAT(Sweep(), SizeIs(20));
 }
 
-TEST_F(WorkerEvaluatorTest, WhatIsWrongWithAReferenceIsSaidByNextWhereItIsPreparedLater) {
-  Make("['ok']", "['samples', 'unusable']", "[100]");
-  evaluator_.reset();
-  early_ = true;
-  const std::string sick = absl::StrReplaceAll(
-      kernel_->spec_text(), {{"default_value: \"'samples'\"", "default_value: \"'unusable'\""}});
-  kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
-  evaluator_ = MakeEvaluator().value();
-  for (const Config& config : AllConfigs()) (void)evaluator_->Start(config);
+TEST_F(WorkerEvaluatorTest, WhatIsWrongWithAReferenceComesBeforeAnyTrial) {
+  Make("['ok', 'outcome_2']", "['samples', 'unusable']", "[100]");
+  StartEarlyWithReference("unusable");
   absl::Status wrong;
   for (int i = 0; i < 100 && wrong.ok(); ++i) {
-    wrong = evaluator_->Next(absl::Milliseconds(100)).status();
+    const auto next = evaluator_->Next(absl::Milliseconds(100));
+    wrong = next.status();
+    EXPECT_FALSE(next.ok() && *next) << "of a variant that does not compile";
   }
   EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument) << wrong;
   EXPECT_THAT(std::string(wrong.message()), HasSubstr("the reference is wrong"));
+  EXPECT_EQ(evaluator_->AwaitPrepared(), wrong);
+}
+
+TEST_F(WorkerEvaluatorTest, ARoundWaitsUntilTheDeviceIsPrepared) {
+  Make("['ok']", "['samples']", "[100]");
+  const std::vector<Config> configs = AllConfigs();
+  evaluator_.reset();
+  early_ = true;
+  for (int i = 0; i < 5; ++i) {
+    evaluator_ = MakeEvaluator().value();
+    const auto trials = evaluator_->Remeasure(configs);  // as where all trials are known
+    ASSERT_TRUE(trials.ok()) << trials.status();
+    ASSERT_EQ(trials->size(), 1u);
+    EXPECT_EQ(trials->front().outcome, Outcome::kOk) << trials->front().message;
+    evaluator_.reset();
+  }
 }
 
 TEST_F(WorkerEvaluatorTest, ACompilerThatIsMissingIsASentence) {

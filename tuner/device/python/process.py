@@ -7,6 +7,7 @@ is one of JSON and one of the text or the binary that was made.
 """
 import json
 import os
+import resource
 import shutil
 import struct
 import sys
@@ -14,6 +15,8 @@ import traceback
 
 FRAME_BYTES_MAX = 40 << 20
 LOG_BYTES_MAX = 64 << 10
+CPU_SECONDS = 301  # of one request, in a fork that answers many
+GROWTH_BYTES_MAX = 256 << 20  # of a fork, before it is too large for another request
 
 
 class Refused(Exception):
@@ -91,7 +94,8 @@ class Fork:
         try:
             for fd in (self._requests, self._replies, *ours):
                 os.close(fd)
-            while serve_one(handle, folder, library, requests, replies):
+            resident_bytes = most_resident_bytes()
+            while serve_one(handle, folder, library, requests, replies, resident_bytes):
                 pass
             status = 0
         except BaseException:
@@ -118,17 +122,37 @@ class Fork:
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def serve_one(handle, folder, library, requests, replies):
+def most_resident_bytes():
+    """Of this process since its fork. The walls hide what /proc would tell."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def limit_cpu_seconds():
+    """One request's own, where there is a limit: what others have used of this process does not count against it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if soft == resource.RLIM_INFINITY:
+        return
+    use = resource.getrusage(resource.RUSAGE_SELF)
+    wanted = int(use.ru_utime + use.ru_stime) + CPU_SECONDS
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    except (OSError, ValueError):
+        pass  # the limit that there is stays
+
+
+def serve_one(handle, folder, library, requests, replies, resident_bytes):
     """In the child: what others' code prints goes to a file. False at the end of the requests."""
     try:
         request = json.loads(read_frame(requests))
     except EOFError:
         return False
+    limit_cpu_seconds()
     log = os.open(os.path.join(folder, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
     reply, made = answer(handle, request, folder, library)
+    reply["is_spent"] = most_resident_bytes() - resident_bytes > GROWTH_BYTES_MAX
     write_frame(replies, json.dumps(reply).encode())
     write_frame(replies, made)
     return True
@@ -139,9 +163,14 @@ def empty(folder):
     os.makedirs(folder)
 
 
+def is_ok(reply):
+    return isinstance(reply, dict) and reply.get("outcome") == "ok"
+
+
 def serve(handle, requests, replies, folder, library, per_fork=1):
     """Answers until the requests end, `per_fork` of them in one child: more than one only where no request runs
-    code that was sent. A child that another request has used before is not believed to have died of this one."""
+    code that was sent. A child that another request has used before is believed only what it has made: it may
+    have died, or failed, of what is left of the others, so that a fresh one is asked again."""
     fork = None
     while True:
         try:
@@ -154,13 +183,16 @@ def serve(handle, requests, replies, folder, library, per_fork=1):
             fork = fork or Fork(handle, folder, library, (requests, replies))
             is_fresh = fork.answered == 0
             frames = fork.ask(request)
-            if frames and fork.answered < per_fork and json.loads(frames[0])["outcome"] == "ok":
+            reply = json.loads(frames[0]) if frames else None
+            if is_ok(reply) and fork.answered < per_fork and not reply.get("is_spent"):
                 break
             end, fork = fork.end(), None
             if frames is None and is_fresh:
                 reply = {"outcome": "compile_failed", "log": read_log(folder),
                          "message": f"the process of Python ended by {end}"}
                 frames = (json.dumps(reply).encode(), b"")
+            elif not is_fresh and not is_ok(reply):
+                frames = None
         shutil.rmtree(folder, ignore_errors=True)
         for frame in frames:
             write_frame(replies, frame)

@@ -15,8 +15,14 @@
  *
  * A client is a snapshot: a set of records that never changes, named by the SHA-256 of its file. It
  * is found once, by tune_open; no later call waits for anybody but tune_artifact,
- * tune_program_open, tune_misses_wait and tune_watch_look. Nothing fails because a daemon is away:
- * the answer is then a default and says so. docs/training-jobs.md of the project is the guide.
+ * tune_program_open, tune_misses_wait and tune_watch_look; and tune_close and tune_watch_close,
+ * which end the threads that go on for the handle and wait for them. What those ask a daemon is
+ * given up at once; a file that one of them reads it reads to the end. Nothing fails because a
+ * daemon is away: the answer is then a default and says so. docs/training-jobs.md of the project is
+ * the guide.
+ *
+ * tune_open alone reads the environment, on its caller's thread. What goes on in the background
+ * uses its copy, so a job may set variables later; they are of the next client.
  *
  * Every function is thread-safe, but for a watch's, and throws nothing. None waits for a lock that
  * another thread holds while it waits itself, nor for one that was held when the process forked.

@@ -302,6 +302,8 @@ class TunedKernel:
         kernel = snapshot.kernel(self.name)
         assert kernel is not None
         target = snapshot.target(answer.target)
+        if target.is_host and seen[0].device != snapshot.host_target:
+            raise _Untuned(f"its arrays are on {seen[0].device}, and the record is of a CPU")
         args = signature.inputs + signature.outputs
         try:
             for arg, array in zip(args, seen):

@@ -107,8 +107,8 @@ class Client:
         if digest and _sources.digest_in_folder(self._address) == digest:
             return None
         newest = find("latest", deadline, self._address, not _is_forked, record_misses=False)
-        if newest.digest in ("", digest):
-            return None
+        if newest.digest in ("", digest) or newest.source == "bundled":
+            return None  # what the package brings is older than what anybody has tuned
         newest._misses = self._misses
         return newest
 

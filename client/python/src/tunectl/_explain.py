@@ -88,7 +88,7 @@ def _candidate(kernel: Kernel, answer: Answer, record: Record, snapshot: Snapsho
     valid = kernel.is_valid(Problem(dict(answer.dims), answer.dtype),
                             snapshot.target(answer.target), record["config"])
     return Candidate(record["id"], tuple(fields), valid,
-                     record["id"] == answer.record)
+                     bool(answer.evidence) and record["evidence"] == answer.evidence)
 
 
 def _unlikeness(candidate: Candidate) -> tuple[Any, ...]:

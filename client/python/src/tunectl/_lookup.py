@@ -54,7 +54,7 @@ class KernelRecords:
         self._hashes: set[str] = set()
         self._devices: set[str] = set()
         self._dtypes: dict[str, set[str]] = {}
-        self._points: dict[tuple[Any, ...], list[tuple[tuple[float, ...], tuple[bool, int], Record]]]
+        self._points: dict[tuple[Any, ...], list[tuple[tuple[float, ...], tuple[bool, int, int], Record]]]
         self._points = {}
         for record in records:
             hard = record["hard"]
@@ -63,7 +63,7 @@ class KernelRecords:
             self._dtypes.setdefault(hard["target"], set()).add(hard["dtype"])
             axes = self._locate(hard["dims"], hard["dtype"], hard["target"])
             # Cold caches before warm, then the newest.
-            rank = (hard["cache_mode"] == "warm", -record["id"])
+            rank = (hard["cache_mode"] == "warm", -record["id"], -record.get("published_unix_ms", 0))
             self._points.setdefault(axes.key, []).append((axes.place, rank, record))
 
     def _locate(self, dims: Mapping[str, int], dtype: str, target: str) -> _Axes:
@@ -86,9 +86,9 @@ class KernelRecords:
         return _Axes(key, tuple(place), tuple(low), tuple(high))
 
     def _candidates(self, axes: _Axes, kernel_hash: Optional[str],
-                    device: Optional[str]) -> list[tuple[float, tuple[bool, int], Any, Record]]:
+                    device: Optional[str]) -> list[tuple[float, tuple[bool, int, int], Any, Record]]:
         """The best record of each place, the nearest first. None: whichever hash, device."""
-        best: dict[tuple[float, ...], tuple[tuple[bool, int], Record]] = {}
+        best: dict[tuple[float, ...], tuple[tuple[bool, int, int], Record]] = {}
         for place, rank, record in self._points.get(axes.key, ()):
             hard = record["hard"]
             if kernel_hash is not None and hard["kernel_hash"] != kernel_hash:

@@ -88,16 +88,20 @@ def _watched(torch: Any) -> Callable[[Sequence[Any]], bool]:
     is_compiling, profiler = torch.compiler.is_dynamo_compiling, torch.autograd.profiler
     plain = (torch.Tensor, torch.nn.Parameter)
     try:
-        modes, tracing = torch._C._len_torch_dispatch_stack, torch._C._get_tracing_state
+        modes, functions = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
+        tracing = torch._C._get_tracing_state
         transform, _ = torch._C._functorch.peek_interpreter_stack, profiler._is_profiler_enabled
     except AttributeError:
         return lambda inputs: True
 
     def is_watched(inputs: Sequence[Any]) -> bool:
-        if is_compiling() or modes() or transform() is not None or tracing() is not None or (
+        if is_compiling() or modes() or functions() or transform() is not None or tracing() is not None or (
                 profiler._is_profiler_enabled):
             return True
-        return any([type(one) not in plain for one in inputs])
+        for one in inputs:
+            if type(one) not in plain or not (one.is_cuda or one.is_cpu):  # a meta tensor, say, has no elements
+                return True
+        return False
 
     return is_watched
 

@@ -27,7 +27,8 @@ def _expected_loss(answer: Answer) -> float:
 
 def _is_better(before: Answer, after: Answer) -> bool:
     closer = _RANKS[after.match] - _RANKS[before.match]
-    if closer or after.record == before.record or dict(after) == dict(before):
+    same = (after.record, after.evidence) == (before.record, before.evidence)
+    if closer or same or dict(after) == dict(before):
         return closer < 0
     if after.match == "exact":
         return after.latency_ns < before.latency_ns

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,7 +69,10 @@ class TritonCompilerTest : public testing::Test {
     if (folder_ != nullptr) std::filesystem::remove_all(*folder_);
   }
   void SetUp() override {
-    if (front_ == nullptr) GTEST_SKIP() << (why_not_ == nullptr ? "no folder" : *why_not_);
+    if (front_ != nullptr) return;
+    const std::string why = why_not_ == nullptr ? "no folder" : *why_not_;
+    if (getenv("TUNE_TRITON_REQUIRED") != nullptr) FAIL() << why;
+    GTEST_SKIP() << why;
   }
 
   static CompilePlan Plan(const std::string& source = kSource,
@@ -424,6 +428,13 @@ TEST_F(TritonCompilerTest, AProcessThatCompilesServesUntilACompileFails) {
   ASSERT_EQ(kill(fork[0], SIGKILL), 0);
   EXPECT_EQ(outcome(ttir), Outcome::kOk);
   EXPECT_NE(ChildrenOf(python[0]), fork);
+  // Nor is its failure: here it has room for the TTIR, and for nothing that is made of it.
+  const std::vector<pid_t> cramped = ChildrenOf(python[0]);
+  ASSERT_EQ(cramped.size(), 1u);
+  const rlimit room = {ttir.source_text.size() + 64, RLIM_INFINITY};
+  ASSERT_EQ(prlimit(cramped[0], RLIMIT_FSIZE, &room, nullptr), 0);
+  EXPECT_EQ(outcome(ttir), Outcome::kOk);
+  EXPECT_NE(ChildrenOf(python[0]), cramped);
   CompilePlan broken = ttir;
   broken.source_text = absl::StrReplaceAll(ttir.source_text, {{"tt.store", "tt.stroe"}});
   EXPECT_EQ(outcome(broken), Outcome::kCompileFailed);

@@ -35,6 +35,13 @@ def _is_capturing() -> bool:
         return False
 
 
+def _dtype_in(value: object) -> Any:
+    """What Triton compiles another kernel for: of a descriptor, its tensor's dtype and how it is padded."""
+    if is_descriptor(value):
+        return value.base.dtype, getattr(value, "padding", None)  # type: ignore[attr-defined]
+    return getattr(value, "dtype", None)
+
+
 def _live_target() -> Any:
     from triton.runtime.driver import driver
 
@@ -132,7 +139,8 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
     def _launch_seldom(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A launch whose key is new, or whose arguments come in another way than the last one's."""
         plain = {name: value for name, value in kwargs.items() if name not in ("grid", "warmup")}
-        form = (len(args), *plain, *(hasattr(value, "dtype") for value in (*args, *plain.values())))
+        values = (*args, *plain.values())
+        form = (len(args), *plain, *(is_descriptor(value) or hasattr(value, "dtype") for value in values))
         key_of = self._key_ofs.get(form)
         if key_of is None:
             key_of = self._key_ofs[form] = self._make_key_of(args, plain)
@@ -176,18 +184,19 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
     # ---- Keys -----------------------------------------------------------------------------------
 
     def _make_key_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> KeyOf:
-        """By Triton's rule: the values of the key's arguments, and the dtype of every tensor. Made for
-        calls that give their arguments in this way: of others it raises, or is another key."""
+        """By Triton's rule: the values of the key's arguments, and the dtype of every tensor; of descriptors
+        too, which Triton's rule passes over. Made for calls that give their arguments in this way: of others
+        it raises, or is another key."""
         places = {name: f"args[{i}]" for i, name in enumerate(self.arg_names[:len(args)])}
         places.update((name, f"kwargs[{name!r}]") for name in kwargs if name in self.arg_names)
         values = {**dict(zip(self.arg_names, args)), **kwargs}
         parts = ["len(args)", "len(kwargs)"]
         parts += [places[name] for name in self.keys if name in places]
         for name in self.arg_names:
-            if name in places and hasattr(values[name], "dtype"):
+            if name in places and (values[name] is None or is_descriptor(values[name])):
+                parts.append(f"_dtype_in({places[name]})")  # what is None may be a tensor another time
+            elif name in places and hasattr(values[name], "dtype"):
                 parts.append(f"{places[name]}.dtype")
-            elif name in places and values[name] is None:  # it may be a tensor another time
-                parts.append(f"getattr({places[name]}, 'dtype', None)")
         made: KeyOf = eval(f"lambda args, kwargs: ({', '.join(parts)},)")  # names and places only
         return made
 
@@ -195,8 +204,10 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         """The same for every way to give the arguments: what records are found by."""
         values = {**dict(zip(self.arg_names, args)), **kwargs}
         key: list[object] = [f"{name}={values[name]}" for name in self.keys if name in values]
-        return key + [f"{name}: {values[name].dtype}" for name in self.arg_names
-                      if name in values and hasattr(values[name], "dtype")]
+        dtypes = {name: _dtype_in(values[name]) for name in self.arg_names if name in values}
+        key += [f"{name}: {dtype}" for name, dtype in dtypes.items() if dtype and not isinstance(dtype, tuple)]
+        return key + [f"{name}: descriptor of {dtype[0]}, padding {dtype[1]}"
+                      for name, dtype in dtypes.items() if isinstance(dtype, tuple)]
 
     # ---- A key's first config -------------------------------------------------------------------
 

@@ -4,12 +4,20 @@ line or process it is in, and another as soon as anything changes that the choic
 from __future__ import annotations
 
 import ast
+import dis
+import functools
 import hashlib
 import inspect
 import re
-from collections.abc import Sequence
+import types
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ._call import Unsupported
+
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
+_LIBRARIES = ("triton", "torch", "numpy", "builtins")  # their functions are what their names say
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _NAME_MAX = 40  # of the function's, before the digest
 
 
@@ -62,14 +70,92 @@ def config_text(config: Any) -> str:
     known = sorted(config.kwargs.items())
     text = repr((known, config.num_warps, config.num_stages, config.num_ctas,
                  getattr(config, "maxnreg", None)))
-    return text if config.pre_hook is None else f"{text}\n{_hook_text(config.pre_hook)}"
+    return text if config.pre_hook is None else f"{text}\n{hook_text(config.pre_hook)}"
 
 
-def _hook_text(hook: Any) -> str:
+def hook_text(hook: Any) -> str:
+    """What a hook does: its source, and all values that it sees besides its arguments. Unsupported: it cannot
+    be told from another one by that."""
+    return _Hook().text(hook, "it")
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A function's code and that of the functions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes_in(constant)
+
+
+def _code_text(code: types.CodeType) -> str:
+    """Two lambdas of one line have one source."""
+    parts = []
+    for one in _codes_in(code):
+        constants = [sorted(map(repr, value)) if isinstance(value, frozenset) else value
+                     for value in one.co_consts if not isinstance(value, types.CodeType)]
+        parts.append(repr((one.co_code.hex(), constants, one.co_names)))
     try:
-        return inspect.getsource(hook)
+        parts.append(inspect.getsource(code))
     except (OSError, TypeError):
-        return str(getattr(hook, "__qualname__", type(hook).__qualname__))
+        pass  # typed in, or made by exec
+    return "\n".join(parts)
+
+
+class _Hook:
+    """Texts of one hook's values."""
+
+    def __init__(self) -> None:
+        self._functions: dict[int, str] = {}  # those that were visited, which may call each other
+
+    def text(self, value: Any, name: str) -> str:
+        if isinstance(value, _PLAIN):
+            return repr(value)
+        if isinstance(value, (tuple, list)):
+            return f"{type(value).__name__}({', '.join(self.text(one, name) for one in value)})"
+        if isinstance(value, (set, frozenset)):
+            return f"set({', '.join(sorted(self.text(one, name) for one in value))})"
+        if isinstance(value, dict):
+            return f"dict({', '.join(self.text(one, name) for item in value.items() for one in item)})"
+        if isinstance(value, functools.partial):
+            return f"partial({self.text((value.func, value.args, value.keywords), name)})"
+        if isinstance(value, types.MethodType):
+            return f"method({self.text((value.__func__, value.__self__), name)})"
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        if isinstance(value, types.ModuleType):
+            return value.__name__
+        if isinstance(value, (type, types.BuiltinFunctionType)):
+            return f"{value.__module__}.{value.__qualname__}"
+        if hasattr(value, "src") and hasattr(value, "fn"):
+            return "\n".join(source_texts(value))
+        return self._object(value, name)
+
+    def _object(self, value: Any, name: str) -> str:
+        """Nothing is asked of a tensor: a graph may be captured."""
+        text = "0x0000" if hasattr(value, "dtype") and hasattr(value, "shape") else repr(value)
+        if _ADDRESS.search(text):
+            raise Unsupported(f"a config's pre_hook sees '{name}', a {type(value).__qualname__}, which has no text "
+                              "that is the same in every process")
+        call = getattr(type(value), "__call__", None)
+        return text + (self._function(call) if isinstance(call, types.FunctionType) else "")
+
+    def _function(self, function: types.FunctionType) -> str:
+        name = f"{function.__module__}.{function.__qualname__}"
+        if name.partition(".")[0] in _LIBRARIES or id(function) in self._functions:
+            return name
+        self._functions[id(function)] = name
+        seen = {"its defaults": (function.__defaults__, function.__kwdefaults__), **_read(function)}
+        values = [f"{each} = {self.text(value, each)}" for each, value in seen.items()]
+        return "\n".join([_code_text(function.__code__), *values])
+
+
+def _read(function: types.FunctionType) -> dict[str, Any]:
+    """The globals and the closure's names that a function reads, as far as they are set."""
+    read = {step.argval for code in _codes_in(function.__code__) for step in dis.get_instructions(code)
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names = sorted(read | set(function.__code__.co_freevars))
+    scope = _captured(function)
+    return {name: scope[name] for name in names if name in scope}
 
 
 def name_of(function: Any, configs: Sequence[Any], key: Sequence[object]) -> str:

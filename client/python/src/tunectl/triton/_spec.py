@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._call import Buffer, Call, Descriptor, Scalar, Unsupported
+from ._identity import hook_text
 
 ENTRY = "kernel"
 _EXPRESSION_MAX = 3800  # characters, of the service's 4096
@@ -36,13 +37,22 @@ class Table:
     """The params of a list of configs: their values as expressions, and back."""
 
     def __init__(self, configs: Sequence[Any]) -> None:
-        """Unsupported: configs that do not all set the same constexprs."""
+        """Unsupported: configs that do not all set the same constexprs, or that only their hooks tell apart."""
         names = list(configs[0].kwargs)
         if any(set(config.kwargs) != set(names) for config in configs):
             raise Unsupported("the configs do not all set the same constexprs")
         self._kwargs = names
         self._shown = {name: _shown([config.kwargs[name] for config in configs]) for name in names}
         self._has_maxnreg = any(getattr(config, "maxnreg", None) for config in configs)
+        self._check_hooks(configs)
+
+    def _check_hooks(self, configs: Sequence[Any]) -> None:
+        hooks: dict[tuple[Any, ...], str] = {}
+        for config in configs:
+            hook = "" if config.pre_hook is None else hook_text(config.pre_hook)
+            if hooks.setdefault(tuple(self.params_of(config).values()), hook) != hook:
+                raise Unsupported("two configs differ in their pre_hook alone, which no param of a spec can say; "
+                                  "give them a constexpr that differs")
 
     def params_of(self, config: Any) -> dict[str, Any]:
         params = {name: self._shown[name](config.kwargs[name]) for name in self._kwargs}
@@ -149,7 +159,11 @@ def _decides(names: Sequence[str], values: Mapping[str, list[Any]], choices: Seq
 
 def _deciding(names: Sequence[str], values: Mapping[str, list[Any]], choices: Sequence[Choice],
               results: Sequence[Any]) -> list[str]:
-    """The fewest params that are found, one taken away after the other, to decide the results."""
+    """The fewest params that are found, one taken away after the other, to decide the results. Unsupported:
+    all together do not."""
+    if not _decides(names, values, choices, results):
+        raise Unsupported("two configs of the same values have another grid, text or block of a descriptor; "
+                          "give them a constexpr that differs")
     left = list(names)
     for name in names:
         fewer = [one for one in left if one != name]
