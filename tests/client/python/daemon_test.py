@@ -124,6 +124,8 @@ class Answers(DaemonTest):
         self.assertIn("sweep", {row["kind"] for row in tunectl.jobs()})
         with self.assertRaisesRegex(Exception, "no kernel") as caught:
             tunectl.submit("no_such_kernel")
+        with self.assertRaisesRegex(TypeError, "budget='25s': a dim is a whole number.* trials= or seconds="):
+            tunectl.submit(SAXPY, budget="25s")
         self.assertIn(caught.exception.code, ("NOT_FOUND", "INVALID_ARGUMENT"))
         tunectl.open()
         self.assertEqual(tunectl.best("saxpy", n=2048, device="cpu").match, "exact")

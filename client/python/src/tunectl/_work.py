@@ -6,6 +6,7 @@ the daemon does not answer or refuses.
 """
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
@@ -96,6 +97,14 @@ def _source_of(spec: str) -> Any:
     return source
 
 
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}={value!r}: a dim is a whole number, and submit has no such argument; a budget is "
+                        f"trials= or seconds=") from None
+
+
 def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int = 0,
            seconds: float = 0.0, strategy: str = "", seed: int = 0, background: bool = False,
            idempotency_key: str = "", address: Optional[str] = None,
@@ -108,7 +117,7 @@ def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int =
     background  let interactive jobs go first
     """
     request: dict[str, Any] = {
-        "dims": {name: int(value) for name, value in dims.items()},
+        "dims": {name: _whole(name, value) for name, value in dims.items()},
         "dtype": dtype_name(dtype), "device": device, "strategy": strategy, "seed": seed,
         "idempotency_key": idempotency_key, "budget": {"trials": trials, "seconds": seconds},
         "priority": "JOB_PRIORITY_BACKGROUND" if background else "JOB_PRIORITY_INTERACTIVE"}
