@@ -80,13 +80,13 @@ def empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
 
 
 @functools.lru_cache(maxsize=16)
-def _empty_like(kind: type) -> Any:
-    return getattr(sys.modules[kind.__module__.partition(".")[0]], "empty_like")
+def _empty_like(framework: str) -> Any:
+    return getattr(sys.modules[framework.partition(".")[0]], "empty_like")
 
 
 def empty_like(like: Any) -> Any:
     """A new tensor of the shape, dtype and device of another."""
-    return _empty_like(type(like))(like)
+    return _empty_like(type(like).__module__)(like)
 
 
 def copy(source: Any, target: Any) -> None:

@@ -173,7 +173,8 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
     def _runner(self, config: Any) -> Callable[..., Any]:
         """What launches with a config: its pre_hook is called first, with what Triton would give it."""
         if config.pre_hook is None:
-            return self._run
+            plain: Callable[..., Any] = self._run
+            return plain
 
         def run(*args: Any, **kwargs: Any) -> Any:
             config.pre_hook({**dict(zip(self.arg_names, args)), **kwargs})
