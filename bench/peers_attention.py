@@ -13,13 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import beside
 import turns
-from peers_attention_backward import NAMES, scores_of
-
-# batch, heads, kv_heads, seq, head_dim, causal: what matters most first.
-SHAPES = [
-    (4, 16, 16, 4096, 128, 0), (4, 16, 16, 4096, 128, 1), (1, 16, 16, 16384, 128, 0), (2, 32, 8, 8192, 128, 1),
-    (8, 16, 16, 1024, 64, 1), (1, 16, 16, 16384, 128, 1), (4, 32, 32, 4096, 64, 1), (16, 16, 16, 1024, 128, 1),
-]
+from peers_attention_backward import NAMES, SHAPES, scores_of
 
 
 def sdpa(backend, shape, inputs):
@@ -88,7 +82,7 @@ def line(figure):
 def main():
     parser = turns.parser_for(__doc__, "30s", 30)
     parser.add_argument("--spec", default="attention", help="name in the catalogue, or path of the spec")
-    parser.add_argument("shapes", nargs="*", help=",".join(NAMES).upper() + "; by default a list of eight")
+    parser.add_argument("shapes", nargs="*", help=",".join(NAMES).upper() + "; by default a list of 21")
     arguments = parser.parse_args()
     shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
     turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},

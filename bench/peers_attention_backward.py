@@ -14,11 +14,17 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import beside
 import turns
 
-# batch, heads, kv_heads, seq, head_dim, causal: what matters most first.
+# batch, heads, kv_heads, seq, head_dim, causal. First those that have been followed since the first figures.
 SHAPES = [
-    (4, 16, 16, 4096, 128, 0), (4, 16, 16, 4096, 128, 1), (2, 32, 8, 8192, 128, 1), (8, 16, 16, 1024, 64, 1),
-    (1, 16, 16, 16384, 128, 0), (1, 16, 16, 16384, 128, 1), (4, 32, 32, 4096, 64, 1), (4, 32, 8, 4096, 128, 1),
-    (16, 16, 16, 1024, 128, 0), (16, 16, 16, 1024, 128, 1),
+    (4, 16, 16, 4096, 128, 0), (4, 16, 16, 4096, 128, 1), (1, 16, 16, 16384, 128, 0), (2, 32, 8, 8192, 128, 1),
+    (8, 16, 16, 1024, 64, 1),
+    # 16384 tokens of 2048 columns, as FlashAttention's own figures have them.
+    (32, 16, 16, 512, 128, 0), (32, 16, 16, 512, 128, 1), (16, 16, 16, 1024, 128, 0), (16, 16, 16, 1024, 128, 1),
+    (8, 16, 16, 2048, 128, 1), (2, 16, 16, 8192, 128, 1), (1, 16, 16, 16384, 128, 1), (16, 32, 32, 1024, 64, 0),
+    (4, 32, 32, 4096, 64, 0), (4, 32, 32, 4096, 64, 1), (1, 32, 32, 16384, 64, 1),
+    # One sequence of a model with 64 heads of Q and 8 of K and V; a batch of one with 48.
+    (1, 64, 8, 2048, 128, 1), (1, 64, 8, 8192, 128, 1), (1, 64, 8, 16384, 128, 1), (4, 48, 48, 1024, 128, 1),
+    (4, 48, 48, 4096, 128, 1),
 ]
 NAMES = ("batch", "heads", "kv_heads", "seq", "head_dim", "causal")
 
@@ -133,7 +139,7 @@ def main():
     parser = turns.parser_for(__doc__, "30s", 30)
     parser.add_argument("--spec", default="attention_backward", help="name in the catalogue, or path of the spec")
     parser.add_argument("--deterministic", type=int, default=0, choices=(0, 1))
-    parser.add_argument("shapes", nargs="*", help=",".join(NAMES).upper() + "; by default a list of ten")
+    parser.add_argument("shapes", nargs="*", help=",".join(NAMES).upper() + "; by default a list of 21")
     arguments = parser.parse_args()
     shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
     turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},

@@ -14,6 +14,7 @@
 #else
 #include "backward_plain.h"
 #endif
+#include "add_parts.h"
 #include "row_facts.h"
 
 // Targets with the bulk copy engine pass tensor maps, whether or not the path uses them.
@@ -38,20 +39,21 @@ extern "C" __global__ void __launch_bounds__(kFactThreads)
   StoreFacts({batch, heads, kv_heads, seq, scale}, out, dout, lse, facts);
 }
 
-// Step 2: dK and dV and, but for DQ_PASS, the sums of dQ.
+// Step 2: dK and dV, or parts of them, and, but for DQ_PASS, the sums of dQ.
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     dk_dv(const Element* __restrict__ q, const Element* __restrict__ k,
           const Element* __restrict__ v, const Element* __restrict__ dout,
           const float* __restrict__ facts, Element* __restrict__ dk, Element* __restrict__ dv,
-          float* __restrict__ dq_sums, int batch, int heads, int kv_heads, int seq,
-          float scale TENSOR_MAPS) {
+          float* __restrict__ dq_sums, float* __restrict__ parts, int batch, int heads,
+          int kv_heads, int seq, float scale TENSOR_MAPS) {
   const Problem problem = {batch, heads, kv_heads, seq, scale};
+  const Gradients gradients = {dk, dv, parts};
 #if PATH_WGMMA
-  Walk<true>(problem, {&k_map, &v_map}, {&q_map, &dout_map}, facts, dk, dv, dq_sums);
+  Walk<true>(problem, {&k_map, &v_map}, {&q_map, &dout_map}, facts, gradients, dq_sums);
 #elif PATH_MMA
-  Walk<true>(problem, {k, v}, {q, dout}, facts, dk, dv, dq_sums);
+  Walk<true>(problem, {k, v}, {q, dout}, facts, gradients, dq_sums);
 #else
-  Walk<true>(problem, {k, v}, {q, dout}, facts, dk, dv);
+  Walk<true>(problem, {k, v}, {q, dout}, facts, gradients);
 #endif
 }
 
@@ -64,12 +66,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
             const float* __restrict__ facts, Element* __restrict__ dq, int batch, int heads,
             int kv_heads, int seq, float scale TENSOR_MAPS) {
   const Problem problem = {batch, heads, kv_heads, seq, scale};
+  const Gradients gradients = {dq, nullptr, nullptr};
 #if PATH_WGMMA
-  Walk<false>(problem, {&q_map, &dout_map}, {&k_map, &v_map}, facts, dq, nullptr, nullptr);
+  Walk<false>(problem, {&q_map, &dout_map}, {&k_map, &v_map}, facts, gradients, nullptr);
 #elif PATH_MMA
-  Walk<false>(problem, {q, dout}, {k, v}, facts, dq, nullptr, nullptr);
+  Walk<false>(problem, {q, dout}, {k, v}, facts, gradients, nullptr);
 #else
-  Walk<false>(problem, {q, dout}, {k, v}, facts, dq, nullptr);
+  Walk<false>(problem, {q, dout}, {k, v}, facts, gradients);
 #endif
 }
 
@@ -80,6 +83,17 @@ extern "C" __global__ void __launch_bounds__(kRoundThreads)
     round_dq(const float* __restrict__ dq_sums, Element* __restrict__ dq, int batch, int heads,
              int kv_heads, int seq, float scale) {
   RoundSums({batch, heads, kv_heads, seq, scale}, dq_sums, dq);
+}
+
+#endif
+
+#if PARTS > 1
+
+// Step 4: dK and dV from their parts.
+extern "C" __global__ void __launch_bounds__(kAddThreads)
+    add_parts(const float* __restrict__ parts, Element* __restrict__ dk, Element* __restrict__ dv,
+              int batch, int heads, int kv_heads, int seq, float scale) {
+  AddParts({batch, heads, kv_heads, seq, scale}, parts, dk, dv);
 }
 
 #endif

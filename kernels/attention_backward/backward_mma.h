@@ -194,7 +194,7 @@ __device__ __forceinline__ void AddTile(const Problem& problem, int first, unsig
 template <bool kKeys>
 __device__ __forceinline__ void Walk(const Problem& problem, const Element* const (&held)[2],
                                      const Element* const (&streamed)[2], const float* facts,
-                                     Element* slopes_out, Element* weights_out, float* dq_sums) {
+                                     const Gradients& gradients, float* dq_sums) {
   extern __shared__ __align__(128) unsigned char shared[];
   const unsigned held_at = SharedOffset(shared);
   const unsigned stages = held_at + 2 * kHeldBytes;
@@ -250,7 +250,6 @@ __device__ __forceinline__ void Walk(const Problem& problem, const Element* cons
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
     const int row = tile.row + strip * 16;
-    StoreRows(problem, at.head, row, problem.scale, tile.slopes[strip], slopes_out);
-    if (kKeys) StoreRows(problem, at.head, row, 1.0f, tile.weights[strip], weights_out);
+    StoreHeld<kKeys>(problem, at, row, tile.slopes[strip], tile.weights[strip], gradients);
   }
 }

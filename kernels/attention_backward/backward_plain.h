@@ -122,7 +122,7 @@ __device__ __forceinline__ void Weigh(float (&s)[BLOCK_M], float (&t)[BLOCK_M], 
 template <bool kKeys>
 __device__ __forceinline__ void Walk(const Problem& problem, const Element* const (&held)[2],
                                      const Element* const (&streamed)[2], const float* facts,
-                                     Element* slopes_out, Element* weights_out) {
+                                     const Gradients& gradients) {
   __shared__ StreamTile tiles[2];
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
   const Stream<kKeys> stream(problem, at);
@@ -165,8 +165,15 @@ __device__ __forceinline__ void Walk(const Problem& problem, const Element* cons
   for (int i = 0; i < kRows * kSlice; ++i) {
     const int r = i / kSlice;
     if (first_row + r >= seq) continue;
-    const long long to = held_at + r * HEAD_DIM + i % kSlice * kLanes;
-    slopes_out[to] = static_cast<Element>(rows.slopes[r][i % kSlice] * problem.scale);
-    if (kKeys) weights_out[to] = static_cast<Element>(rows.weights[r][i % kSlice]);
+    const float slope = rows.slopes[r][i % kSlice] * problem.scale;
+    const float weight = rows.weights[r][i % kSlice];
+    const long long to = held_at - at.head * size + r * HEAD_DIM + i % kSlice * kLanes;
+    if (kKeys && PARTS > 1) {
+      gradients.parts[PartIndex(problem, at, 0) + to] = slope;
+      gradients.parts[PartIndex(problem, at, 1) + to] = weight;
+      continue;
+    }
+    gradients.slopes[at.head * size + to] = static_cast<Element>(slope);
+    if (kKeys) gradients.weights[at.head * size + to] = static_cast<Element>(weight);
   }
 }

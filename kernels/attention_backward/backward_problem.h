@@ -30,6 +30,13 @@ struct Problem {
   }
 };
 
+// Where the gradients of held rows go: dK and dV, parts of these that a later step adds, or dQ.
+struct Gradients {
+  Element* slopes;   // dK or dQ
+  Element* weights;  // dV
+  float* parts;      // [2, batch, kv_heads, PARTS, seq, HEAD_DIM]
+};
+
 // What the first step leaves of each row of Q: its log-sum-exp in units of log2 and the sum of
 // dO * O. Rows are kept in blocks of 64: 64 of the one, then 64 of the other. Rows past the end,
 // two blocks more than there can be, have an infinite log-sum-exp and so weights of zero.
@@ -47,26 +54,31 @@ __device__ __forceinline__ long long FactIndex(const Problem& problem, int head,
 // rows at a time. It holds K and V for dK and dV (kKeys), and Q and dO for dQ.
 constexpr int kHeld = BLOCK_N;
 
+// PARTS blocks hold the same rows of K and V: each has a share of the heads that these serve.
 struct Held {
   int head;  // of what it holds: batch * kv_heads if kKeys, else batch * heads
+  int part;  // which share of the heads it has
   int row;
 };
 
-// Rows go section by section, SECTION heads at a time, so that what is streamed stays in L2. Within
-// a section the heads take turns and, under the causal mask, the longest streams come first.
+// Rows go section by section, SECTION heads (or parts of one) at a time, so that what is streamed
+// stays in L2. Within a section the heads take turns and, under the causal mask, the longest streams
+// come first.
 template <bool kKeys>
 __device__ __forceinline__ Held HeldBy(const Problem& problem, int index) {
   const int blocks = (problem.seq + kHeld - 1) / kHeld;
   const int first = index / (SECTION * blocks) * SECTION;
   const int rest = index - first * blocks;
-  const int left = problem.batch * (kKeys ? problem.kv_heads : problem.heads) - first;
+  const int parts = kKeys ? PARTS : 1;
+  const int left = problem.batch * (kKeys ? problem.kv_heads : problem.heads) * parts - first;
   const int count = left < SECTION ? left : SECTION;
   const int block = CAUSAL && !kKeys ? blocks - 1 - rest / count : rest / count;
-  return {first + rest % count, block * kHeld};
+  const int head = first + rest % count;
+  return {head / parts, head % parts, block * kHeld};
 }
 
-// The blocks that are streamed past: of one head of K and V, or of each head of Q that K and V
-// serve. Under the causal mask those that see nothing of what is held are left out.
+// The blocks that are streamed past: of one head of K and V, or of the heads of Q that K and V serve
+// and that the part has. Under the causal mask those that see nothing of what is held are left out.
 template <bool kKeys>
 struct Stream {
   int first_head;
@@ -78,10 +90,12 @@ struct Stream {
   __device__ __forceinline__ Stream(const Problem& problem, const Held& held) {
     int end = problem.seq;
     if (CAUSAL && !kKeys && held.row + kHeld < end) end = held.row + kHeld;
-    first_head = kKeys ? problem.FirstHeadOf(held.head) : problem.KvHeadOf(held.head);
+    const int heads = problem.Group() / PARTS;
+    first_head = kKeys ? problem.FirstHeadOf(held.head) + held.part * heads
+                       : problem.KvHeadOf(held.head);
     first_block = CAUSAL && kKeys ? held.row / BLOCK_M : 0;
     blocks = (end + BLOCK_M - 1) / BLOCK_M - first_block;
-    count = kKeys ? blocks * problem.Group() : blocks;
+    count = kKeys ? blocks * heads : blocks;
     turn = STAGGER && kKeys ? held.row / BLOCK_M % blocks : 0;
   }
   __device__ __forceinline__ int Head(int i) const { return first_head + i / blocks; }
@@ -91,6 +105,13 @@ struct Stream {
     return (first_block + block) * BLOCK_M;
   }
 };
+
+// The first float of a part of dK (matrix 0) or dV (1) of the held head.
+__device__ __forceinline__ long long PartIndex(const Problem& problem, const Held& held,
+                                               int matrix) {
+  const long long heads = problem.batch * problem.kv_heads;
+  return ((matrix * heads + held.head) * PARTS + held.part) * problem.seq * HEAD_DIM;
+}
 
 // One past the last key that a row of Q sees.
 __device__ __forceinline__ int KeyEnd(const Problem& problem, int row) {

@@ -258,8 +258,8 @@ __device__ __forceinline__ void FinishTile(const Problem& problem, const Group& 
 // twice.
 template <bool kKeys>
 __device__ void Consume(const Problem& problem, const Arena& arena, const unsigned char* shared,
-                        const Held& at, int index, const float* facts, Element* slopes_out,
-                        Element* weights_out, float* dq_sums) {
+                        const Held& at, int index, const float* facts,
+                        const Gradients& gradients, float* dq_sums) {
   Group group{arena, index};
   const Stream<kKeys> stream(problem, at);
   const int row = at.row + index * 64 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -312,14 +312,13 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const unsign
     group.stage = next;
   }
   if (kKeys && DQ_BULK && threadIdx.x % 32 == 0) BulkWait();
-  StoreRows(problem, at.head, row, problem.scale, sums.slopes, slopes_out);
-  if (kKeys) StoreRows(problem, at.head, row, 1.0f, sums.weights, weights_out);
+  StoreHeld<kKeys>(problem, at, row, sums.slopes, sums.weights, gradients);
 }
 
 template <bool kKeys>
 __device__ __forceinline__ void Walk(const Problem& problem, const CUtensorMap* const (&held)[2],
                                      const CUtensorMap* const (&streamed)[2], const float* facts,
-                                     Element* slopes_out, Element* weights_out, float* dq_sums) {
+                                     const Gradients& gradients, float* dq_sums) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Arena arena = {SharedAddress(shared)};
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
@@ -331,6 +330,6 @@ __device__ __forceinline__ void Walk(const Problem& problem, const CUtensorMap* 
     if (threadIdx.x % 128 == 0) Produce<kKeys>(problem, arena, at, held, streamed, facts);
   } else {
     RegistersRaise<kGroups == 3 ? 160 : kGroups == 2 ? 240 : 232>();
-    Consume<kKeys>(problem, arena, shared, at, index, facts, slopes_out, weights_out, dq_sums);
+    Consume<kKeys>(problem, arena, shared, at, index, facts, gradients, dq_sums);
   }
 }

@@ -136,3 +136,33 @@ __device__ __forceinline__ void StoreRows(const Problem& problem, int head, int 
     }
   }
 }
+
+// Writes rows `row` and `row + 8` of a head's part times `scale`.
+template <int kCount>
+__device__ __forceinline__ void StorePart(const Problem& problem, int row, float scale,
+                                          const float (&sums)[kCount], float* __restrict__ part) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (row + r * 8 >= problem.seq) continue;
+    float* line = part + static_cast<long long>(row + r * 8) * HEAD_DIM + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < kCount / 4; ++i) {
+      const float* pair = sums + 4 * i + 2 * r;
+      *reinterpret_cast<float2*>(line + i * 8) = make_float2(pair[0] * scale, pair[1] * scale);
+    }
+  }
+}
+
+// Writes the gradients of held rows `row` and `row + 8`.
+template <bool kKeys, int kCount>
+__device__ __forceinline__ void StoreHeld(const Problem& problem, const Held& at, int row,
+                                          const float (&slopes)[kCount],
+                                          const float (&weights)[kCount], const Gradients& to) {
+  if (kKeys && PARTS > 1) {
+    StorePart(problem, row, problem.scale, slopes, to.parts + PartIndex(problem, at, 0));
+    StorePart(problem, row, 1.0f, weights, to.parts + PartIndex(problem, at, 1));
+    return;
+  }
+  StoreRows(problem, at.head, row, problem.scale, slopes, to.slopes);
+  if (kKeys) StoreRows(problem, at.head, row, 1.0f, weights, to.weights);
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times kernels/attention_decode by turns with its peers in one process, cold caches, one clock, and writes JSON.
+
+For each shape `tunectl sweep` finds our config first. Peers: PyTorch's SDPA pinned to each of its backends,
+FlashAttention 4 and FlashInfer where they can be imported (`pip install flashinfer-python`, which compiles its kernels
+by nvcc when they are first used). All get the same keys and values. Ours and FlashInfer read them by a table of pages,
+the others from one piece: for these that is the easier case. `read` sums as many bytes. A result is compared with an
+f32 one on one sequence. A rate is of the cache's bytes. Needs a CUDA GPU and PyTorch 2.5 or later.
+"""
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import beside
+import turns
+
+# batch, heads, kv_heads, seq, head_dim: from one long sequence to many short ones.
+SHAPES = [
+    (1, 32, 8, 8192, 128), (1, 32, 8, 32768, 128), (1, 32, 8, 131072, 128), (1, 64, 8, 65536, 128),
+    (16, 32, 8, 1024, 128), (16, 32, 8, 8192, 128), (16, 32, 8, 32768, 128), (64, 32, 8, 4096, 128),
+    (128, 32, 8, 1024, 128), (128, 32, 8, 8192, 128), (16, 32, 32, 8192, 128), (32, 32, 4, 16384, 128),
+]
+NAMES = ("batch", "heads", "kv_heads", "seq", "head_dim")
+PAGE = 64
+
+
+class Case:
+    """`q` [batch, 1, heads, head_dim]; `k`, `v` [batch, seq, kv_heads, head_dim], of which the pages are views."""
+
+    def __init__(self, shape):
+        self.batch, self.heads, self.kv_heads, self.seq, self.head_dim = shape
+        torch.manual_seed(1)
+        self.q = torch.randn(self.batch, 1, self.heads, self.head_dim, device="cuda", dtype=torch.bfloat16)
+        self.k, self.v = (torch.randn(self.batch, self.seq, self.kv_heads, self.head_dim, device="cuda",
+                                      dtype=torch.bfloat16) for _ in range(2))
+        self.pages = self.seq // PAGE
+
+    def paged(self, cache):
+        return cache.view(self.batch * self.pages, PAGE, self.kv_heads, self.head_dim)
+
+    def ours(self):
+        """Page p of sequence b lies at b * pages + p; the table is stored page by page."""
+        table = torch.arange(self.batch * self.pages, device="cuda", dtype=torch.int32)
+        return {"q": self.q, "k": self.paged(self.k), "v": self.paged(self.v),
+                "table": table.view(self.batch, self.pages).t().contiguous(),
+                "unused": torch.zeros(self.batch, device="cuda", dtype=torch.int32)}
+
+    def sdpa(self, backend):
+        """A call that gives [batch, heads, 1, head_dim]; keys lie as a cache of this framework has them."""
+        q, k, v = (tensor.transpose(1, 2).contiguous() for tensor in (self.q, self.k, self.v))
+
+        def call():
+            with sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(q, k, v, enable_gqa=self.heads != self.kv_heads)
+        return call
+
+    def flash_attention_4(self):
+        from flash_attn.cute import flash_attn_func
+
+        def call():
+            out = flash_attn_func(self.q, self.k, self.v)
+            return out[0] if isinstance(out, tuple) else out
+        return call
+
+    def flashinfer(self):
+        import flashinfer
+        room = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+        wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(room, "NHD", use_tensor_cores=True)
+        pages = torch.arange(self.batch * self.pages, device="cuda", dtype=torch.int32)
+        starts = torch.arange(self.batch + 1, device="cuda", dtype=torch.int32) * self.pages
+        last = torch.full((self.batch,), PAGE, device="cuda", dtype=torch.int32)
+        wrapper.plan(starts, pages, last, self.heads, self.kv_heads, self.head_dim, PAGE, q_data_type=torch.bfloat16,
+                     kv_data_type=torch.bfloat16)
+        query, cache = self.q[:, 0], (self.paged(self.k), self.paged(self.v))
+        return lambda: wrapper.run(query, cache)
+
+    def read(self):
+        """What reading the cache takes a sum over it."""
+        whole = self.k.view(-1).view(torch.int32), self.v.view(-1).view(torch.int32)
+        return lambda: (whole[0].sum(dtype=torch.int32), whole[1].sum(dtype=torch.int32))
+
+    def makers(self):
+        return {"cudnn": lambda: self.sdpa(SDPBackend.CUDNN_ATTENTION),
+                "flash2": lambda: self.sdpa(SDPBackend.FLASH_ATTENTION),
+                "efficient": lambda: self.sdpa(SDPBackend.EFFICIENT_ATTENTION),
+                "math": lambda: self.sdpa(SDPBackend.MATH), "flash4": self.flash_attention_4,
+                "flashinfer": self.flashinfer, "read": self.read}
+
+    def truth(self):
+        """Of the first sequence, [heads, head_dim]."""
+        group = self.heads // self.kv_heads
+        k, v = (cache[0].float().repeat_interleave(group, dim=1) for cache in (self.k, self.v))
+        weights = torch.einsum("hd,shd->hs", self.q[0, 0].float(), k) * self.head_dim ** -0.5
+        return torch.einsum("hs,shd->hd", weights.softmax(-1), v)
+
+
+def measure(arguments, shape):
+    dims = {**dict(zip(NAMES, shape)), "queries": 1, "page_size": PAGE}
+    config, outcomes = turns.sweep(arguments, arguments.spec, dims)
+    case = Case(shape)
+    # The table is [pages, batch], as the spec's own: neighbours of a row are sequences.
+    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "bf16", config, case.ours())
+    calls, missing = turns.peers(case.makers())
+    truth = case.truth()
+    ours()
+    results = {"ours": ours.tensors["out"], **{name: call() for name, call in calls.items() if name != "read"}}
+    errors = {name: ((result[0].float().reshape(truth.shape) - truth).abs().max() / truth.std()).item()
+              for name, result in results.items()}
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    work = 4 * case.batch * case.seq * case.kv_heads * case.head_dim
+    contenders = {name: turns.summary(taken, work, "bytes_per_second") for name, taken in times.items()}
+    return {"dims": dims, "config": config, "outcomes": outcomes, "errors_over_deviation": errors,
+            "missing": missing, "contenders": contenders, "speed_over": turns.speed_over(contenders)}
+
+
+def line(figure):
+    rates, missing = turns.rates(figure, "bytes_per_second", 1e12, 2)
+    errors = " ".join(f"{who} {error:.3f}" for who, error in figure["errors_over_deviation"].items())
+    return f"TB/s {rates}\n  errors: {errors}\n  {turns.config_text(figure)}{missing}"
+
+
+def main():
+    parser = turns.parser_for(__doc__, "10s", 30)
+    parser.add_argument("--spec", default="attention_decode", help="name in the catalogue, or path of the spec")
+    parser.add_argument("shapes", nargs="*", help=",".join(NAMES).upper() + "; by default a list of twelve")
+    arguments = parser.parse_args()
+    shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
+    for shape in shapes:
+        if len(shape) != len(NAMES) or shape[3] % PAGE:
+            parser.error(f"{shape}: {','.join(NAMES).upper()}, with SEQ a multiple of {PAGE}")
+    turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},
+              measure, line, bytes="keys and values read once")
+
+
+if __name__ == "__main__":
+    main()
