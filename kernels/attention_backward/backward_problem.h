@@ -62,8 +62,8 @@ struct Held {
 };
 
 // Rows go section by section, SECTION heads (or parts of one) at a time, so that what is streamed
-// stays in L2. Within a section the heads take turns and, under the causal mask, the longest streams
-// come first.
+// stays in L2. Within a section the heads take turns and, under the causal mask, the longest
+// streams come first.
 template <bool kKeys>
 __device__ __forceinline__ Held HeldBy(const Problem& problem, int index) {
   const int blocks = (problem.seq + kHeld - 1) / kHeld;
@@ -77,7 +77,7 @@ __device__ __forceinline__ Held HeldBy(const Problem& problem, int index) {
   return {head / parts, head % parts, block * kHeld};
 }
 
-// The blocks that are streamed past: of one head of K and V, or of the heads of Q that K and V serve
+// The blocks that are streamed past: of one head of K and V, or of the heads of Q that these serve
 // and that the part has. Under the causal mask those that see nothing of what is held are left out.
 template <bool kKeys>
 struct Stream {

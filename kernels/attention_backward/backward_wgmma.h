@@ -18,17 +18,22 @@ constexpr int kBlocksPerSm = CTAS;
 constexpr int kSlabs = HEAD_DIM / 64;
 constexpr int kSlabBytes = 64 * 128;  // 64 rows of 64 elements
 constexpr int kBoxBytes = kSlabs * kSlabBytes;
-constexpr int kStreamBytes = kBoxBytes;
+constexpr int kStrips = BLOCK_M / 64;  // of streamed rows, 64 each
+constexpr int kStreamBytes = kStrips * kBoxBytes;
 constexpr int kFactBytes = BLOCK_M * 8;
 constexpr int kSlopeBytes = DS_BUFFERS * BLOCK_M * BLOCK_N * 2;
 constexpr int kBulkBytes = 4096;  // of a warp: 16 rows of 64 sums
 constexpr int kScores = BLOCK_M / 2;  // registers a thread
 constexpr int kSums = HEAD_DIM / 2;
 
-// dQ of a streamed tile is made in pieces of 64 columns: one by each warpgroup, or the only one by
-// the warpgroups in turn.
-constexpr bool kTurns = kSlabs < kGroups;
-static_assert(BLOCK_M == 64 && (kSlabs == 1 || kSlabs == kGroups), "the tiles this is written for");
+// dQ of a streamed tile is made in pieces of 64 rows and 64 columns: one by each warpgroup, or the
+// only one by the warpgroups in turn.
+constexpr bool kTurns = kStrips * kSlabs < kGroups;
+static_assert(kTurns ? kStrips * kSlabs == 1 : kStrips * kSlabs == kGroups && kStrips * kSlabs <= 2,
+              "the tiles this is written for");
+// Whether the slopes are made from rounded weights, for want of registers.
+constexpr bool kRounds = kStrips > 1 || kGroups > 2 || (OVERLAP && HEAD_DIM == 128);
+constexpr int kSlopeStripBytes = BLOCK_N * 128;  // of 64 streamed rows
 
 // The named barriers of the consumers, around the scores' gradient in shared memory.
 constexpr int kSlopesWritten = 1;
@@ -97,7 +102,10 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
     BarrierWait(arena.Free(stage.slot), stage.phase ^ 1);
     BarrierExpect(full, 2 * kStreamBytes + (kKeys ? kFactBytes : 0));
     for (int matrix = 0; matrix < 2; ++matrix) {
-      LoadBox(arena.Streamed(stage.slot, matrix), streamed[matrix], full, row, head);
+      for (int strip = 0; strip < kStrips; ++strip) {
+        LoadBox(arena.Streamed(stage.slot, matrix) + strip * kBoxBytes, streamed[matrix], full,
+                row + strip * 64, head);
+      }
     }
     if (kKeys) {
       BulkLoad(arena.Facts(stage.slot), facts + FactIndex(problem, head, row), kFactBytes, full);
@@ -144,16 +152,18 @@ struct Group {
     MmaCommit();
   }
 
-  // Leaves the group's part of dS where all groups read it: a row of 128 bytes for each key,
-  // swizzled as TMA does.
+  // Leaves the group's part of dS where all groups read it: of each strip of queries, a row of 128
+  // bytes for each key, swizzled as TMA does.
   __device__ __forceinline__ void ShareSlopes(const unsigned (&ds)[kScores / 2], int buffer) const {
     const int lane = threadIdx.x % 32;
     const int row = index * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
     if (DS_BUFFERS == 1) NamedSync(kSlopesRead, kGroups * 128);
 #pragma unroll
     for (int i = 0; i < kScores / 8; ++i) {
-      const int chunk = i * 2 + lane / 16;
-      StoreMatrices(arena.Slopes(buffer) + row * 128 + (chunk ^ row % 8) * 16, ds + i * 4);
+      const int chunk = i % 4 * 2 + lane / 16;
+      StoreMatrices(arena.Slopes(buffer) + i / 4 * kSlopeStripBytes + row * 128 +
+                        (chunk ^ row % 8) * 16,
+                    ds + i * 4);
     }
     AsyncFence();
     NamedSync(kSlopesWritten, kGroups * 128);
@@ -162,11 +172,14 @@ struct Group {
   __device__ __forceinline__ bool MakesQueries(int i) const {
     return !kTurns || i % kGroups == index;
   }
-  __device__ __forceinline__ int Slab() const { return kTurns ? 0 : index; }
+  // Which piece is the group's.
+  __device__ __forceinline__ int Strip() const { return kStrips == 1 ? 0 : index; }
+  __device__ __forceinline__ int Slab() const { return kTurns || kStrips > 1 ? 0 : index; }
 
   // Starts the group's piece of dS K.
   __device__ __forceinline__ void StartQueries(float (&dq)[32], int buffer) const {
-    const unsigned long long ds = Descriptor(arena.Slopes(buffer), 16);
+    const unsigned long long ds =
+        Descriptor(arena.Slopes(buffer) + Strip() * kSlopeStripBytes, 16);
     const unsigned long long keys = Descriptor(arena.Held(0, 0) + Slab() * kSlabBytes, 16);
     Pin(dq);
     MmaFence();
@@ -181,7 +194,8 @@ struct Group {
   __device__ __forceinline__ void AddQueries(const Problem& problem, int head, int first,
                                              const float (&dq)[32], float* dq_sums) const {
     const int warp = threadIdx.x % 128 / 32;
-    float* to = dq_sums + FragmentIndex(problem, head, first + warp * 16, Slab() * 64);
+    const int row = first + Strip() * 64 + warp * 16;
+    float* to = dq_sums + FragmentIndex(problem, head, row, Slab() * 64);
     if (!DQ_BULK) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) AddFragment(to + i * kFragment, dq + i * 4);
@@ -230,7 +244,7 @@ template <bool kKeys>
 __device__ __forceinline__ void FinishTile(const Problem& problem, const Group& group, int i,
                                            int head, int first, const unsigned (&ds)[kScores / 2],
                                            const Cursor& next, Sums& sums, float (&p)[kScores],
-                                           float (&dq)[kScores], float* dq_sums) {
+                                           float (&dq)[32], float* dq_sums) {
   constexpr int kBuffers = DS_BUFFERS > 0 ? DS_BUFFERS : 1;
   const auto start = [&] {
     group.StartSums(sums.slopes, ds, 0);
@@ -299,11 +313,17 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const unsign
     }
     MmaWait<kKeys ? 1 : 0>();
     Pin(t);
-    Slope<kKeys>(t, p, tile_facts, own);
+    if (kKeys && kRounds) {
+      Slope<kKeys>(t, packed, tile_facts, own);
+    } else {
+      Slope<kKeys>(t, p, tile_facts, own);
+    }
     PackAll(t, ds);
     Cursor next = group.stage;
     if (i + 1 < stream.count) next.Advance();
-    FinishTile<kKeys>(problem, group, i, stream.Head(i), first, ds, next, sums, p, t, dq_sums);
+    // dQ takes the registers of the slopes.
+    FinishTile<kKeys>(problem, group, i, stream.Head(i), first, ds, next, sums, p,
+                      reinterpret_cast<float (&)[32]>(t), dq_sums);
     MmaWait<0>();
     if (OVERLAP) Pin(p);
     Pin(sums.slopes);

@@ -78,18 +78,35 @@ __device__ __forceinline__ void Weigh(float (&s)[kCount], float scale_log2, cons
   }
 }
 
-// From the weights' slopes `t` and the weights `p` to the scores' slopes.
+// From the weights' slopes `t` and the weights `p` to the scores' slopes, of four scores from the
+// i-th.
+template <bool kKeys>
+__device__ __forceinline__ void SlopeFour(float* t, const float* p, int i, const float* facts,
+                                          const RowFacts& rows) {
+  const float2 delta =
+      kKeys ? StreamedPair(facts + kFactRows, i) : make_float2(rows.delta[0], rows.delta[1]);
+  t[0] = p[0] * (t[0] - delta.x);
+  t[1] = p[1] * (t[1] - (kKeys ? delta.y : delta.x));
+  t[2] = p[2] * (t[2] - (kKeys ? delta.x : delta.y));
+  t[3] = p[3] * (t[3] - delta.y);
+}
+
 template <bool kKeys, int kCount>
 __device__ __forceinline__ void Slope(float (&t)[kCount], const float (&p)[kCount],
                                       const float* facts, const RowFacts& rows) {
 #pragma unroll
+  for (int i = 0; i < kCount; i += 4) SlopeFour<kKeys>(t + i, p + i, i, facts, rows);
+}
+
+// The same from rounded weights, which take half the registers.
+template <bool kKeys, int kCount>
+__device__ __forceinline__ void Slope(float (&t)[kCount], const unsigned (&p)[kCount / 2],
+                                      const float* facts, const RowFacts& rows) {
+#pragma unroll
   for (int i = 0; i < kCount; i += 4) {
-    const float2 delta =
-        kKeys ? StreamedPair(facts + kFactRows, i) : make_float2(rows.delta[0], rows.delta[1]);
-    t[i] = p[i] * (t[i] - delta.x);
-    t[i + 1] = p[i + 1] * (t[i + 1] - (kKeys ? delta.y : delta.x));
-    t[i + 2] = p[i + 2] * (t[i + 2] - (kKeys ? delta.x : delta.y));
-    t[i + 3] = p[i + 3] * (t[i + 3] - delta.y);
+    const float2 first = Unpack(p[i / 2]), second = Unpack(p[i / 2 + 1]);
+    const float four[4] = {first.x, first.y, second.x, second.y};
+    SlopeFour<kKeys>(t + i, four, i, facts, rows);
   }
 }
 

@@ -26,6 +26,14 @@ __device__ __forceinline__ unsigned Pack(float low, float high) {
   return packed;
 }
 
+__device__ __forceinline__ float2 Unpack(unsigned packed) {
+#ifdef DTYPE_BF16
+  return make_float2(__uint_as_float(packed << 16), __uint_as_float(packed & 0xffff0000u));
+#else
+  return __half22float2(*reinterpret_cast<const __half2*>(&packed));
+#endif
+}
+
 // Starts copying 16 bytes; where `inside` is false they become zero.
 __device__ __forceinline__ void CopyVector(unsigned to, const void* from, bool inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
