@@ -32,7 +32,7 @@ constexpr bool kTurns = kStrips * kSlabs < kGroups;
 static_assert(kTurns ? kStrips * kSlabs == 1 : kStrips * kSlabs == kGroups && kStrips * kSlabs <= 2,
               "the tiles this is written for");
 // Whether the slopes are made from rounded weights, for want of registers.
-constexpr bool kRounds = kStrips > 1 || kGroups > 2 || (OVERLAP && HEAD_DIM == 128);
+constexpr bool kRounds = kStrips > 1 || kGroups > 2;
 constexpr int kSlopeStripBytes = BLOCK_N * 128;  // of 64 streamed rows
 
 // The named barriers of the consumers, around the scores' gradient in shared memory.
