@@ -22,8 +22,10 @@ struct alignas(2 * kCombineEach) Results {
 
 extern "C" __global__ void __launch_bounds__(kCombineThreads)
     gemm_combine(const float* __restrict__ partials, const Element* __restrict__ bias,
-                 const Element* __restrict__ residual, Element* __restrict__ out, int m, int n,
+                 const Element* __restrict__ residual, const float* __restrict__ a_scale,
+                 const float* __restrict__ b_scale, Element* __restrict__ out, int m, int n,
                  float alpha) {
+  const Output output = {bias, residual, a_scale, b_scale, out, nullptr, alpha};
   const long long size = static_cast<long long>(m) * n;
   const long long stride = static_cast<long long>(gridDim.x) * blockDim.x * kCombineEach;
   long long i = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) * kCombineEach;
@@ -35,9 +37,11 @@ extern "C" __global__ void __launch_bounds__(kCombineThreads)
       for (int e = 0; e < kCombineEach; ++e) sums.at[e] += part.at[e];
     }
     Results results;
+    const float factor = kHasScales ? RowFactor(output, static_cast<int>(i / n)) : alpha;
     for (int e = 0; e < kCombineEach; ++e) {
-      float x = alpha * sums.at[e];
-      if (kHasBias) x += static_cast<float>(bias[i % n + e]);
+      const int column = kHasScales || kHasBias ? static_cast<int>(i % n) + e : 0;
+      float x = factor * ColumnFactor(output, column) * sums.at[e];
+      if (kHasBias) x += static_cast<float>(bias[column]);
       if (kHasResidual) x += static_cast<float>(residual[i + e]);
       results.at[e] = static_cast<Element>(Activate(x));
     }

@@ -12,7 +12,7 @@ constexpr int kBlocksPerSm = 1;
 // Brings BLOCK_K by kSize of an operand into shared memory, its summed axis slowest; zero outside.
 // `across`: in memory, too, the summed axis, of length k, is the slower one; `size` is the other's.
 template <int kSize>
-__device__ __forceinline__ void LoadTile(float (&tile)[BLOCK_K][kSize], const Element* data,
+__device__ __forceinline__ void LoadTile(float (&tile)[BLOCK_K][kSize], const Input* data,
                                          bool across, int first, int size, int first_k, int k) {
   for (int i = threadIdx.x; i < BLOCK_K * kSize; i += kThreads) {
     const int y = across ? i / kSize : i % BLOCK_K;
@@ -25,8 +25,8 @@ __device__ __forceinline__ void LoadTile(float (&tile)[BLOCK_K][kSize], const El
   }
 }
 
-__device__ __forceinline__ void Multiply(const Problem& problem, const Element* a,
-                                         const Element* b, const Output& output) {
+__device__ __forceinline__ void Multiply(const Problem& problem, const Input* a,
+                                         const Input* b, const Output& output) {
   __shared__ float a_tile[BLOCK_K][BLOCK_M];
   __shared__ float b_tile[BLOCK_K][BLOCK_N];
   const Tile tile = TileAt(problem, blockIdx.x, 0);

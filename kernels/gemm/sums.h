@@ -8,22 +8,22 @@
 // Two neighbouring elements in one word; `low` has the lower column.
 __device__ __forceinline__ unsigned Pack(float low, float high) {
   unsigned packed;
-#ifdef DTYPE_BF16
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-#else
+#ifdef DTYPE_F16
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#else
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
 #endif
   return packed;
 }
 
 __device__ __forceinline__ void Unpack(unsigned packed, float& low, float& high) {
-#ifdef DTYPE_BF16
-  low = __uint_as_float(packed << 16);
-  high = __uint_as_float(packed & 0xffff0000u);
-#else
+#ifdef DTYPE_F16
   const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&packed));
   low = both.x;
   high = both.y;
+#else
+  low = __uint_as_float(packed << 16);
+  high = __uint_as_float(packed & 0xffff0000u);
 #endif
 }
 
@@ -98,14 +98,20 @@ __device__ __forceinline__ void StoreVectors(const Problem& problem, const Outpu
     }
     TransposeQuad(residual);
   }
+  const float factor = kHasScales && row >= problem.m ? 0.0f : RowFactor(output, row);
   unsigned w[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    float low = output.alpha * sums[4 * e];
-    float high = output.alpha * sums[4 * e + 1];
+    float low = factor * sums[4 * e];
+    float high = factor * sums[4 * e + 1];
     float add_low = 0.0f, add_high = 0.0f;
     if (kHasResidual) Unpack(residual[e], add_low, add_high);
     const int c = column + e * 8 + lane * 2;
+    if (kHasScales && c < problem.n) {
+      const float2 scales = *reinterpret_cast<const float2*>(output.b_scale + c);
+      low *= scales.x;
+      high *= scales.y;
+    }
     if (kHasBias && c < problem.n) {
       Unpack(*reinterpret_cast<const unsigned*>(output.bias + c), add_low, add_high);
     }

@@ -17,13 +17,16 @@ constexpr int kBlocksPerSm = CTAS;
 constexpr int kSharers = CLUSTER_M * CLUSTER_N;  // blocks that load for each other
 constexpr int kCluster = kSharers * CLUSTER_K;
 
+constexpr int kWidth = 128 / kInputBytes;    // elements that the swizzle spans
+constexpr int kMmaDepth = 32 / kInputBytes;  // of the summed axis in one multiplication
+
 constexpr int kTurnBarrier = 1;  // the named barriers 1 and 2 pass the turn between groups
 
-// A tile of an operand lies in slabs of 64 elements (128 bytes, which the swizzle spans) of its
+// A tile of an operand lies in slabs of kWidth elements (128 bytes, which the swizzle spans) of its
 // contiguous axis. kRows are those of one slab; kParts blocks of the cluster load a part each.
 template <bool kAcross, int kSize, int kShared>
 struct Operand {
-  static constexpr int kSlabs = kAcross ? (kSize + 63) / 64 : BLOCK_K / 64;
+  static constexpr int kSlabs = kAcross ? (kSize + kWidth - 1) / kWidth : BLOCK_K / kWidth;
   static constexpr int kRows = kAcross ? BLOCK_K : kSize;
   static constexpr int kSlabBytes = kRows * 128;
   static constexpr int kBytes = kSlabs * kSlabBytes;
@@ -37,7 +40,7 @@ struct Operand {
                    : Descriptor(tile + row * 128, 16);
   }
   __device__ static constexpr int Further(int step) {
-    return (kAcross ? step * 128 : step / 64 * kSlabBytes + step % 64 * 2) / 16;
+    return (kAcross ? step * 128 : step / kWidth * kSlabBytes + step % kWidth * kInputBytes) / 16;
   }
 };
 using OperandA = Operand<TRANSPOSE_A, BLOCK_M, CLUSTER_N>;
@@ -94,10 +97,10 @@ __device__ __forceinline__ void LoadTile(unsigned to, const CUtensorMap* map, un
 #pragma unroll
   for (int slab = 0; slab < OperandOf::kSlabs; ++slab) {
     if (OperandOf::kParts == 1) {
-      LoadBox(to + slab * OperandOf::kSlabBytes, map, barrier, first + slab * 64, row);
+      LoadBox(to + slab * OperandOf::kSlabBytes, map, barrier, first + slab * kWidth, row);
     } else {
       LoadBoxForAll(to + slab * OperandOf::kSlabBytes + part * kPartRows * 128, map, barrier,
-                    first + slab * 64, row + part * kPartRows, (1 << kSharers) - 1);
+                    first + slab * kWidth, row + part * kPartRows, (1 << kSharers) - 1);
     }
   }
 }
@@ -156,7 +159,7 @@ __device__ __forceinline__ void StartSlot(const Arena& arena, int slot, int row,
   constexpr int kStrip = OperandA::kStripBytes / 16;
   MmaFence();
 #pragma unroll
-  for (int step = 0; step < BLOCK_K; step += 16) {
+  for (int step = 0; step < BLOCK_K; step += kMmaDepth) {
 #pragma unroll
     for (int strip = 0; strip < kStrips; ++strip) {
       SharedMma(sums[strip], a + strip * kStrip + OperandA::Further(step),
@@ -175,6 +178,43 @@ __device__ __forceinline__ void PassTurn(int group) {
   if (PINGPONG) NamedSignal(kTurnBarrier + 1 - group, 256);
 }
 
+#if PROMOTE > 0
+// A consumer warpgroup's share of a tile: multiplies as slots fill. The tensor core sums e4m3 with
+// fewer bits than f32 has, so the sums of each PROMOTE slots begin at zero and are added up here.
+__device__ __forceinline__ void SumTile(const Arena& arena, const Tile& tile, int row, Cursor& at,
+                                        float (&sums)[kStrips][BLOCK_N / 2]) {
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) {
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 2; ++i) sums[strip][i] = 0.0f;
+  }
+  for (int step = tile.first; step < tile.end;) {
+    float parts[kStrips][BLOCK_N / 2];
+    const int end = step + PROMOTE < tile.end ? step + PROMOTE : tile.end;
+    for (bool accumulate = false; step < end; ++step, accumulate = true) {
+      BarrierWait(arena.Full(at.slot), at.phase);
+      StartSlot(arena, at.slot, row, accumulate, parts);
+      if (accumulate) {
+        MmaWait<1>();
+        Release(arena.Free(at.Before()));
+      }
+      at.Advance();
+    }
+    MmaWait<0>();
+#pragma unroll
+    for (int strip = 0; strip < kStrips; ++strip) Pin(parts[strip]);
+    Release(arena.Free(at.Before()));
+#pragma unroll
+    for (int strip = 0; strip < kStrips; ++strip) {
+#pragma unroll
+      for (int i = 0; i < BLOCK_N / 2; ++i) sums[strip][i] += parts[strip][i];
+    }
+  }
+}
+
+__device__ __forceinline__ void FinishSums(const Arena&, const Cursor&,
+                                           float (&)[kStrips][BLOCK_N / 2]) {}
+#else
 // A consumer warpgroup's share of a tile: multiplies as slots fill, and gives each back once the
 // multiplication after it has started.
 __device__ __forceinline__ void SumTile(const Arena& arena, const Tile& tile, int row, Cursor& at,
@@ -198,6 +238,7 @@ __device__ __forceinline__ void FinishSums(const Arena& arena, const Cursor& at,
   for (int strip = 0; strip < kStrips; ++strip) Pin(sums[strip]);
   Release(arena.Free(at.Before()));
 }
+#endif
 
 #if CLUSTER_K > 1
 // A block's sums in its shared memory, where the ring was: rows of kPitch floats, so that those of
