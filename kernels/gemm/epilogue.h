@@ -2,6 +2,7 @@
 // From sums to C: alpha, what is added, the activation, one rounding, and the stores.
 #pragma once
 
+#include "elements.h"
 #include "tiles.h"
 
 // The epilogues of the problem's dim of that name.
@@ -19,7 +20,8 @@ constexpr bool kHasScales = true;
 constexpr bool kHasScales = false;
 #endif
 
-// Where the sums go: C, or with SPLIT > 1 a partial sum of each split, [SPLIT, m, n].
+// Where the sums go: C, or with SPLIT > 1 a partial sum of each split, [SPLIT, m, n]. With STREAM_K
+// those of shared tiles are partial tiles, [2 gridDim.x, BLOCK_M, BLOCK_N].
 struct Output {
   const Element* bias;      // [n]
   const Element* residual;  // [m, n]
@@ -59,11 +61,11 @@ __device__ __forceinline__ float ColumnFactor(const Output& output, int column) 
 }
 
 // One element of C.
-__device__ __forceinline__ void StoreOne(const Problem& problem, const Output& output, int split,
+__device__ __forceinline__ void StoreOne(const Problem& problem, const Output& output, int part,
                                          int row, int column, float sum) {
   const long long at = static_cast<long long>(row) * problem.n + column;
 #if SPLIT > 1
-  output.partials[static_cast<long long>(split) * problem.m * problem.n + at] = sum;
+  output.partials[static_cast<long long>(part) * problem.m * problem.n + at] = sum;
 #else
   float x = RowFactor(output, row) * ColumnFactor(output, column) * sum;
   if (kHasBias) x += static_cast<float>(output.bias[column]);

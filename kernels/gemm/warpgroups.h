@@ -105,37 +105,32 @@ __device__ __forceinline__ void LoadTile(unsigned to, const CUtensorMap* map, un
   }
 }
 
-// The clusters of tiles that this block's cluster has: every `stride`-th from `first`.
-struct Walk {
-  int first;
-  int stride;
-  int end;
-  int rank;
-};
-
-__device__ __forceinline__ Walk WalkOf(const Problem& problem) {
-  const int rank = kCluster > 1 ? ClusterRank() : 0;
-  return {static_cast<int>(blockIdx.x) / kCluster, static_cast<int>(gridDim.x) / kCluster,
-          Clusters(problem), rank};
+// What this block's cluster has to do.
+__device__ __forceinline__ Walk WalkOf(const Problem& problem, int rank) {
+#if STREAM_K > 0
+  return Walk(problem, blockIdx.x, gridDim.x);
+#else
+  return Walk(problem, blockIdx.x / kCluster, gridDim.x / kCluster, rank);
+#endif
 }
 
 // One thread. Runs ahead of the consumers as far as the ring allows, into the next tile too.
 __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& maps,
-                        const Walk& walk) {
+                        const Walk& walk, int rank) {
   Cursor at;
   PrefetchMap(maps.a);
   PrefetchMap(maps.b);
-  for (int index = walk.first; index < walk.end; index += walk.stride) {
-    const Tile tile = TileAt(problem, index, walk.rank);
+  for (int i = 0; i < walk.count; ++i) {
+    const Tile tile = walk.At(problem, i);
     for (int step = tile.first; step < tile.end; ++step) {
       const int k = step * BLOCK_K;
       const unsigned full = arena.Full(at.slot);
       BarrierWait(arena.Free(at.slot), at.phase ^ 1);
       BarrierExpect(full, kStageBytes);
       LoadTile<OperandA>(arena.A(at.slot), maps.a, full, TRANSPOSE_A ? tile.row : k,
-                         TRANSPOSE_A ? k : tile.row, walk.rank);
+                         TRANSPOSE_A ? k : tile.row, rank);
       LoadTile<OperandB>(arena.B(at.slot), maps.b, full, TRANSPOSE_B ? k : tile.column,
-                         TRANSPOSE_B ? tile.column : k, walk.rank);
+                         TRANSPOSE_B ? tile.column : k, rank);
       at.Advance();
     }
   }
@@ -274,7 +269,7 @@ __device__ __forceinline__ void AddAndStore(const Problem& problem, const Arena&
       sum.z += part.z;
       sum.w += part.w;
     }
-    StoreFour(problem, output, tile.split, tile.row + row, tile.column + column, sum);
+    StoreFour(problem, output, tile.part, tile.row + row, tile.column + column, sum);
   }
 }
 #endif
@@ -296,30 +291,29 @@ __device__ __forceinline__ void StoreTile(const Problem& problem, const Arena& a
 #else
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
-    StoreSums(problem, output, tile.split, tile.row + row + strip * 64 + row_in_strip,
-              tile.column, sums[strip]);
+    StoreSums(problem, output, tile, tile.row + row + strip * 64 + row_in_strip, tile.column,
+              sums[strip]);
   }
 #endif
 }
 
 __device__ void Consume(const Problem& problem, const Arena& arena, const Output& output,
-                        const Walk& walk, int group) {
+                        const Walk& walk, int group, int rank) {
   const int first_row = PINGPONG ? 0 : group * kStrips * 64;
   Cursor at;
-  int turn = 0;
   if (group == 1) PassTurn(group);  // the first is group 0's
-  for (int index = walk.first; index < walk.end; index += walk.stride, ++turn) {
-    const Tile tile = TileAt(problem, index, walk.rank);
-    if (PINGPONG && turn % 2 != group) {
+  for (int i = 0; i < walk.count; ++i) {
+    const Tile tile = walk.At(problem, i);
+    if (PINGPONG && i % 2 != group) {
       at.Skip(tile.end - tile.first);
       continue;
     }
     float sums[kStrips][BLOCK_N / 2];
     TakeTurn(group);
     SumTile(arena, tile, first_row, at, sums);
-    if (index + walk.stride < walk.end) PassTurn(group);
+    if (i + 1 < walk.count) PassTurn(group);
     FinishSums(arena, at, sums);
-    StoreTile(problem, arena, output, tile, first_row, walk.rank, sums);
+    StoreTile(problem, arena, output, tile, first_row, rank, sums);
   }
 }
 
@@ -327,7 +321,8 @@ __device__ __forceinline__ void Multiply(const Problem& problem, const Maps& map
                                          const Output& output) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Arena arena = {SharedAddress(shared)};
-  const Walk walk = WalkOf(problem);
+  const int rank = kCluster > 1 ? ClusterRank() : 0;
+  const Walk walk = WalkOf(problem, rank);
   if (threadIdx.x == 0) InitBarriers(arena);
   if (kCluster > 1) {
     ClusterSync();
@@ -337,12 +332,12 @@ __device__ __forceinline__ void Multiply(const Problem& problem, const Maps& map
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
   if (group == kGroups) {
     if (kGroups == 2) RegistersLower<24>();
-    if (threadIdx.x % 128 == 0) Produce(problem, arena, maps, walk);
+    if (threadIdx.x % 128 == 0) Produce(problem, arena, maps, walk, rank);
     __syncwarp();
     if (CLUSTER_K > 1) ClusterSync();  // The sums are there.
   } else {
     if (kGroups == 2) RegistersRaise<240>();
-    Consume(problem, arena, output, walk, group);
+    Consume(problem, arena, output, walk, group, rank);
   }
   // No block leaves while another may still write to its memory or arrive at its barriers.
   if (kCluster > 1) ClusterSync();

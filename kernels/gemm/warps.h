@@ -207,11 +207,11 @@ __device__ __forceinline__ void SumSlot(unsigned a_tile, unsigned b_tile, int ro
   }
 }
 
-__device__ __forceinline__ void Multiply(const Problem& problem, const Input* a,
-                                         const Input* b, const Output& output) {
+__device__ __forceinline__ void MultiplyTile(const Problem& problem, const Input* a,
+                                             const Input* b, const Output& output,
+                                             const Tile& tile) {
   extern __shared__ __align__(128) unsigned char shared[];
   const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  const Tile tile = TileAt(problem, blockIdx.x, 0);
   const Matrix of_a = {a, TRANSPOSE_A ? problem.k : problem.m, TRANSPOSE_A ? problem.m : problem.k};
   const Matrix of_b = {b, TRANSPOSE_B ? problem.n : problem.k, TRANSPOSE_B ? problem.k : problem.n};
   const auto start_copy = [&](int step) {
@@ -241,7 +241,20 @@ __device__ __forceinline__ void Multiply(const Problem& problem, const Input* a,
   CopyWait<0>();
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
-    StoreSums(problem, output, tile.split, tile.row + row + strip * 16 + threadIdx.x % 32 / 4,
+    StoreSums(problem, output, tile, tile.row + row + strip * 16 + threadIdx.x % 32 / 4,
               tile.column + column, sums[strip]);
   }
+}
+
+__device__ __forceinline__ void Multiply(const Problem& problem, const Input* a, const Input* b,
+                                         const Output& output) {
+#if STREAM_K > 0
+  const Walk walk(problem, blockIdx.x, gridDim.x);
+  for (int i = 0; i < walk.count; ++i) {
+    MultiplyTile(problem, a, b, output, walk.At(problem, i));
+    __syncthreads();  // Nobody reads the slots any more.
+  }
+#else
+  MultiplyTile(problem, a, b, output, TileAt(problem, blockIdx.x, 0));
+#endif
 }

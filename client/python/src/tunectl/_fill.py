@@ -236,8 +236,7 @@ def _e4m3(bits: int) -> int:
     if size >= 0x43E00000:
         return sign | (0x7F if size > 0x7F800000 else 0x7E)
     if size < 0x3C800000:  # subnormal: of the unit 2^-9
-        (value,) = struct.unpack("<f", struct.pack("<I", size))
-        return sign | round(value * 512)
+        return sign | round(float(struct.unpack("<f", struct.pack("<I", size))[0]) * 512)
     return sign | (size + 0x7FFFF + ((size >> 20) & 1) - 0x3C000000) >> 20
 
 
