@@ -19,11 +19,11 @@ sys.path.insert(0, str(ROOT / "client/python/src"))
 from tunectl._expression import Expression, ExpressionError  # noqa: E402
 
 TORCH_TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-               "i8": torch.int8, "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64}
-C_TYPES = {"f64": "double", "f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
+               "e4m3": torch.float8_e4m3fn, "i8": torch.int8, "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64}
+C_TYPES = {"f64": "double", "f32": "float", "f16": "__half", "bf16": "__nv_bfloat16", "e4m3": "__nv_fp8_e4m3"}
 SCALARS = {"i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64, "f32": ctypes.c_float,
            "f64": ctypes.c_double}
-MAP_TYPES = {"f64": 8, "f32": 7, "f16": 6, "bf16": 9, "i32": 4, "u8": 0, "i8": 0, "i64": 5}
+MAP_TYPES = {"f64": 8, "f32": 7, "f16": 6, "bf16": 9, "i32": 4, "u8": 0, "i8": 0, "e4m3": 0, "i64": 5}
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -129,6 +129,9 @@ class Scope:
     def __call__(self, text):
         return Expression(text).evaluate(self.names)
 
+    def dtype(self, buffer):
+        return buffer["dtype"] if buffer["dtype"] in TORCH_TYPES else self(buffer["dtype"])
+
     def all(self, texts):
         return [int(self(text)) for text in texts]
 
@@ -146,7 +149,7 @@ class Variant:
         self.scope = Scope(self.spec, dims, dtype, config)
         self.tensors = dict(tensors)
         self.kept = []  # what the driver's parameter lists point to
-        self.arguments = self._arguments(dtype, scalars or {})
+        self.arguments = self._arguments(scalars or {})
         macros = {"DTYPE": C_TYPES[dtype], f"DTYPE_{dtype.upper()}": 1, **config}
         for define in self.spec.get("defines", []):
             macros[define["name"]] = self.scope(define["value"])
@@ -157,31 +160,30 @@ class Variant:
         steps = self.spec.get("steps") or [{"entry": self.spec["entry"], "launch": self.spec["launch"]}]
         self.steps = [self._step(step) for step in steps if not step.get("when") or self.scope(step["when"])]
 
-    def _arguments(self, dtype, scalars):
+    def _arguments(self, scalars):
         arguments = {}
         for arg in self.spec["args"]:
             name = arg["name"]
             if "buffer" in arg:
-                kind = arg["buffer"]["dtype"]
                 if name not in self.tensors:
                     self.tensors[name] = torch.empty(self.scope.all(arg["buffer"]["shape"]), device="cuda",
-                                                     dtype=TORCH_TYPES[dtype if kind == "dtype" else kind])
+                                                     dtype=TORCH_TYPES[self.scope.dtype(arg["buffer"])])
                 arguments[name] = ctypes.c_void_p(self.tensors[name].data_ptr())
             elif "scalar" in arg:
                 value = scalars.get(name, self.scope(arg["scalar"]["value"]))
                 arguments[name] = SCALARS[arg["scalar"]["dtype"]](value)
             elif self.scope.sm >= 90:
-                arguments[name] = self._tensor_map(arg["tensor_map"], dtype)
+                arguments[name] = self._tensor_map(arg["tensor_map"])
         return arguments
 
-    def _tensor_map(self, described, dtype):
+    def _tensor_map(self, described):
         dims, strides, box = (self.scope.all(described.get(key, [])) for key in ("dims", "strides", "box"))
         room = ctypes.create_string_buffer(ctypes.sizeof(TensorMap) + 64)  # the driver wants 64-byte alignment
         self.kept.append(room)
         made = TensorMap.from_address(-(-ctypes.addressof(room) // 64) * 64)
-        kind = next(arg["buffer"]["dtype"] for arg in self.spec["args"] if arg["name"] == described["buffer"])
+        buffer = next(arg["buffer"] for arg in self.spec["args"] if arg["name"] == described["buffer"])
         check(driver().cuTensorMapEncodeTiled(
-            ctypes.byref(made), MAP_TYPES[dtype if kind == "dtype" else kind], len(dims),
+            ctypes.byref(made), MAP_TYPES[self.scope.dtype(buffer)], len(dims),
             ctypes.c_void_p(self.tensors[described["buffer"]].data_ptr()),
             (ctypes.c_uint64 * len(dims))(*dims), (ctypes.c_uint64 * len(dims))(*strides),
             (ctypes.c_uint32 * len(dims))(*box), (ctypes.c_uint32 * len(dims))(*([1] * len(dims))), 0,

@@ -81,9 +81,10 @@ def speed_over(contenders):
     return {name: median / medians["ours"] for name, median in medians.items() if name != "ours"}
 
 
-def sweep(arguments, kernel, dims):
+def sweep(arguments, kernel, dims, dtype=""):
     """Our best config of the shape, from a sweep of its own, and its outcomes."""
     flags = [part for name, size in dims.items() for part in (f"--{name}", str(size))]
+    flags += ["--dtype", dtype] if dtype else []
     done = subprocess.run([arguments.tunectl, "sweep", kernel, *flags, "--device", "cuda:0", "--budget",
                            arguments.budget, "--json"], capture_output=True, text=True, timeout=600, check=False)
     if not done.stdout.startswith("{"):

@@ -16,7 +16,7 @@ struct DTypeTraits {
   int64_t bytes;
 };
 
-constexpr std::array<DTypeTraits, 9> kDTypes = {{
+constexpr std::array<DTypeTraits, 10> kDTypes = {{
     {DType::kF64, "f64", "double", 8},
     {DType::kF32, "f32", "float", 4},
     {DType::kF16, "f16", "__half", 2},
@@ -26,6 +26,7 @@ constexpr std::array<DTypeTraits, 9> kDTypes = {{
     {DType::kI32, "i32", "int", 4},
     {DType::kU32, "u32", "unsigned int", 4},
     {DType::kI64, "i64", "long long", 8},
+    {DType::kE4M3, "e4m3", "__nv_fp8_e4m3", 1},
 }};
 
 const DTypeTraits& TraitsOf(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
@@ -33,6 +34,8 @@ const DTypeTraits& TraitsOf(DType dtype) { return kDTypes[static_cast<size_t>(dt
 }  // namespace
 
 int64_t SizeInBytes(DType dtype) { return TraitsOf(dtype).bytes; }
+
+bool IsFloat(DType dtype) { return dtype <= DType::kBF16 || dtype == DType::kE4M3; }
 
 std::string ToText(DType dtype) { return TraitsOf(dtype).text; }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second step where k is split: C from the partial sums.
+// The second step where blocks share tiles: C from the partial sums.
 #pragma once
 
 #include "epilogue.h"
 
-#if SPLIT > 1
+#if SPLIT > 1 || STREAM_K > 0
 
 constexpr int kCombineThreads = 256;
 #if C_VECTOR
@@ -20,29 +20,71 @@ struct alignas(2 * kCombineEach) Results {
   Element at[kCombineEach];
 };
 
-extern "C" __global__ void __launch_bounds__(kCombineThreads)
-    gemm_combine(const float* __restrict__ partials, const Element* __restrict__ bias,
-                 const Element* __restrict__ residual, Element* __restrict__ out, int m, int n,
-                 float alpha) {
-  const long long size = static_cast<long long>(m) * n;
-  const long long stride = static_cast<long long>(gridDim.x) * blockDim.x * kCombineEach;
-  long long i = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) * kCombineEach;
+__device__ __forceinline__ void AddPart(PartialSums& sums, const float* part) {
+  const auto got = *reinterpret_cast<const PartialSums*>(part);
+  for (int e = 0; e < kCombineEach; ++e) sums.at[e] += got.at[e];
+}
+
+__device__ __forceinline__ void StoreCombined(const Problem& problem, const Output& output, int row,
+                                              int column, const PartialSums& sums) {
+  const long long at = static_cast<long long>(row) * problem.n + column;
+  const float factor = RowFactor(output, row);
+  Results results;
+  for (int e = 0; e < kCombineEach; ++e) {
+    float x = factor * ColumnFactor(output, column + e) * sums.at[e];
+    if (kHasBias) x += static_cast<float>(output.bias[column + e]);
+    if (kHasResidual) x += static_cast<float>(output.residual[at + e]);
+    results.at[e] = static_cast<Element>(Activate(x));
+  }
+  *reinterpret_cast<Results*>(output.out + at) = results;
+}
+
+#if STREAM_K > 0
+// Block x of the grid, which is as wide as the first step's, has the tile that block x of that step
+// had the first steps of. The blocks of y divide its elements.
+__device__ __forceinline__ void Combine(const Problem& problem, const Output& output,
+                                        const float* partials) {
+  const SharedTile shared = Stream(problem, gridDim.x).SharedFrom(blockIdx.x);
+  if (shared.count == 0) return;
+  const Tile tile = TileAt(problem, shared.index, 0);
+  constexpr int kSize = BLOCK_M * BLOCK_N;
+  const int stride = gridDim.y * blockDim.x * kCombineEach;
+  int i = (blockIdx.y * blockDim.x + threadIdx.x) * kCombineEach;
+  for (; i < kSize; i += stride) {
+    const int row = tile.row + i / BLOCK_N;
+    const int column = tile.column + i % BLOCK_N;
+    if (row >= problem.m || column >= problem.n) continue;
+    PartialSums sums = {};
+    for (int part = 0; part < shared.count; ++part) {
+      AddPart(sums, partials + static_cast<long long>(shared.Place(part)) * kSize + i);
+    }
+    StoreCombined(problem, output, row, column, sums);
+  }
+}
+#else
+__device__ __forceinline__ void Combine(const Problem& problem, const Output& output,
+                                        const float* partials) {
+  const int size = problem.m * problem.n;  // which the spec keeps small
+  const int stride = gridDim.x * blockDim.x * kCombineEach;
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) * kCombineEach;
   for (; i < size; i += stride) {
     PartialSums sums = {};
 #pragma unroll
     for (int split = 0; split < SPLIT; ++split) {
-      const auto part = *reinterpret_cast<const PartialSums*>(partials + split * size + i);
-      for (int e = 0; e < kCombineEach; ++e) sums.at[e] += part.at[e];
+      AddPart(sums, partials + static_cast<long long>(split) * size + i);
     }
-    Results results;
-    for (int e = 0; e < kCombineEach; ++e) {
-      float x = alpha * sums.at[e];
-      if (kHasBias) x += static_cast<float>(bias[i % n + e]);
-      if (kHasResidual) x += static_cast<float>(residual[i + e]);
-      results.at[e] = static_cast<Element>(Activate(x));
-    }
-    *reinterpret_cast<Results*>(out + i) = results;
+    StoreCombined(problem, output, i / problem.n, i % problem.n, sums);
   }
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(kCombineThreads)
+    gemm_combine(const float* __restrict__ partials, const Element* __restrict__ bias,
+                 const Element* __restrict__ residual, const float* __restrict__ a_scale,
+                 const float* __restrict__ b_scale, Element* __restrict__ out, int m, int n, int k,
+                 float alpha) {
+  const Output output = {bias, residual, a_scale, b_scale, out, nullptr, alpha};
+  Combine({m, n, k}, output, partials);
 }
 
 #endif

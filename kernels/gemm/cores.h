@@ -12,7 +12,7 @@ constexpr int kBlocksPerSm = 1;
 // Brings BLOCK_K by kSize of an operand into shared memory, its summed axis slowest; zero outside.
 // `across`: in memory, too, the summed axis, of length k, is the slower one; `size` is the other's.
 template <int kSize>
-__device__ __forceinline__ void LoadTile(float (&tile)[BLOCK_K][kSize], const Element* data,
+__device__ __forceinline__ void LoadTile(float (&tile)[BLOCK_K][kSize], const Input* data,
                                          bool across, int first, int size, int first_k, int k) {
   for (int i = threadIdx.x; i < BLOCK_K * kSize; i += kThreads) {
     const int y = across ? i / kSize : i % BLOCK_K;
@@ -25,11 +25,36 @@ __device__ __forceinline__ void LoadTile(float (&tile)[BLOCK_K][kSize], const El
   }
 }
 
-__device__ __forceinline__ void Multiply(const Problem& problem, const Element* a,
-                                         const Element* b, const Output& output) {
+__device__ __forceinline__ void StoreTile(const Problem& problem, const Output& output,
+                                          const Tile& tile, int row, int column,
+                                          const float (&sums)[THREAD_M][THREAD_N]) {
+#if STREAM_K > 0
+  if (tile.part != kWhole) {
+    float* part = output.partials + static_cast<long long>(tile.part) * BLOCK_M * BLOCK_N;
+    for (int i = 0; i < THREAD_M; ++i) {
+      for (int j = 0; j < THREAD_N; ++j) part[(row + i) * BLOCK_N + column + j] = sums[i][j];
+    }
+    return;
+  }
+#endif
+#pragma unroll
+  for (int i = 0; i < THREAD_M; ++i) {
+#pragma unroll
+    for (int j = 0; j < THREAD_N; ++j) {
+      const int r = tile.row + row + i;
+      const int c = tile.column + column + j;
+      if (r < problem.m && c < problem.n) {
+        StoreOne(problem, output, tile.part, r, c, sums[i][j]);
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ void MultiplyTile(const Problem& problem, const Input* a,
+                                             const Input* b, const Output& output,
+                                             const Tile& tile) {
   __shared__ float a_tile[BLOCK_K][BLOCK_M];
   __shared__ float b_tile[BLOCK_K][BLOCK_N];
-  const Tile tile = TileAt(problem, blockIdx.x, 0);
   const int row = threadIdx.x / kThreadsN * THREAD_M;
   const int column = threadIdx.x % kThreadsN * THREAD_N;
   float sums[THREAD_M][THREAD_N] = {};
@@ -47,15 +72,15 @@ __device__ __forceinline__ void Multiply(const Problem& problem, const Element* 
       }
     }
   }
-#pragma unroll
-  for (int i = 0; i < THREAD_M; ++i) {
-#pragma unroll
-    for (int j = 0; j < THREAD_N; ++j) {
-      const int r = tile.row + row + i;
-      const int c = tile.column + column + j;
-      if (r < problem.m && c < problem.n) {
-        StoreOne(problem, output, tile.split, r, c, sums[i][j]);
-      }
-    }
-  }
+  StoreTile(problem, output, tile, row, column, sums);
+}
+
+__device__ __forceinline__ void Multiply(const Problem& problem, const Input* a, const Input* b,
+                                         const Output& output) {
+#if STREAM_K > 0
+  const Walk walk(problem, blockIdx.x, gridDim.x);
+  for (int i = 0; i < walk.count; ++i) MultiplyTile(problem, a, b, output, walk.At(problem, i));
+#else
+  MultiplyTile(problem, a, b, output, TileAt(problem, blockIdx.x, 0));
+#endif
 }

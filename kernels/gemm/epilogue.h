@@ -2,6 +2,7 @@
 // From sums to C: alpha, what is added, the activation, one rounding, and the stores.
 #pragma once
 
+#include "elements.h"
 #include "tiles.h"
 
 // The epilogues of the problem's dim of that name.
@@ -13,11 +14,19 @@
 
 constexpr bool kHasBias = EPILOGUE >= EPILOGUE_BIAS && EPILOGUE <= EPILOGUE_BIAS_SILU;
 constexpr bool kHasResidual = EPILOGUE == EPILOGUE_RESIDUAL;
+#ifdef DTYPE_E4M3
+constexpr bool kHasScales = true;
+#else
+constexpr bool kHasScales = false;
+#endif
 
-// Where the sums go: C, or with SPLIT > 1 a partial sum of each split, [SPLIT, m, n].
+// Where the sums go: C, or with SPLIT > 1 a partial sum of each split, [SPLIT, m, n]. With STREAM_K
+// those of shared tiles are partial tiles, [2 gridDim.x, BLOCK_M, BLOCK_N].
 struct Output {
   const Element* bias;      // [n]
   const Element* residual;  // [m, n]
+  const float* a_scale;     // [m]: of rows of A
+  const float* b_scale;     // [n]: of columns of op(B)
   Element* out;             // [m, n]
   float* partials;
   float alpha;
@@ -43,14 +52,22 @@ __device__ __forceinline__ float Activate(float x) {
 #endif
 }
 
+// What the sums of a row, and of a column, are multiplied with.
+__device__ __forceinline__ float RowFactor(const Output& output, int row) {
+  return kHasScales ? output.alpha * output.a_scale[row] : output.alpha;
+}
+__device__ __forceinline__ float ColumnFactor(const Output& output, int column) {
+  return kHasScales ? output.b_scale[column] : 1.0f;
+}
+
 // One element of C.
-__device__ __forceinline__ void StoreOne(const Problem& problem, const Output& output, int split,
+__device__ __forceinline__ void StoreOne(const Problem& problem, const Output& output, int part,
                                          int row, int column, float sum) {
   const long long at = static_cast<long long>(row) * problem.n + column;
 #if SPLIT > 1
-  output.partials[static_cast<long long>(split) * problem.m * problem.n + at] = sum;
+  output.partials[static_cast<long long>(part) * problem.m * problem.n + at] = sum;
 #else
-  float x = output.alpha * sum;
+  float x = RowFactor(output, row) * ColumnFactor(output, column) * sum;
   if (kHasBias) x += static_cast<float>(output.bias[column]);
   if (kHasResidual) x += static_cast<float>(output.residual[at]);
   output.out[at] = static_cast<Element>(Activate(x));

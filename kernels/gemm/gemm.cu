@@ -30,12 +30,13 @@ struct alignas(64) CUtensorMap {
 #endif
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
-    gemm(const Element* __restrict__ a, const Element* __restrict__ b,
+    gemm(const Input* __restrict__ a, const Input* __restrict__ b,
          const Element* __restrict__ bias, const Element* __restrict__ residual,
+         const float* __restrict__ a_scale, const float* __restrict__ b_scale,
          Element* __restrict__ out, float* __restrict__ partials, int m, int n, int k,
          float alpha TENSOR_MAPS) {
   const Problem problem = {m, n, k};
-  const Output output = {bias, residual, out, partials, alpha};
+  const Output output = {bias, residual, a_scale, b_scale, out, partials, alpha};
 #if PATH_WGMMA
   Multiply(problem, Maps{&a_map, &b_map}, output);
 #else

@@ -3,10 +3,16 @@
 // nothing with the tuned paths.
 #pragma once
 
-#if defined(DTYPE_BF16)
-#include <cuda_bf16.h>
-#elif defined(DTYPE_F16)
+#ifdef DTYPE_F16
 #include <cuda_fp16.h>
+#else
+#include <cuda_bf16.h>
+#endif
+#ifdef DTYPE_E4M3
+#include <cuda_fp8.h>
+using ReferenceElement = __nv_bfloat16;  // of all but A and B
+#else
+using ReferenceElement = DTYPE;
 #endif
 
 constexpr int kReferenceTile = 64;
@@ -34,8 +40,10 @@ __device__ inline double ReferenceResult(double x, double bias, double residual)
   return x;
 }
 
-extern "C" __global__ void gemm_reference(const DTYPE* a, const DTYPE* b, const DTYPE* bias,
-                                          const DTYPE* residual, float* out, int m, int n, int k,
+extern "C" __global__ void gemm_reference(const DTYPE* a, const DTYPE* b,
+                                          const ReferenceElement* bias,
+                                          const ReferenceElement* residual, const float* a_scale,
+                                          const float* b_scale, float* out, int m, int n, int k,
                                           float alpha) {
   __shared__ ReferenceTiles tiles;
   const int first_row = blockIdx.x * kReferenceTile;
@@ -61,7 +69,7 @@ extern "C" __global__ void gemm_reference(const DTYPE* a, const DTYPE* b, const 
     for (int step = 0; step < kReferenceSteps; ++step) {
       for (int i = 0; i < kReferenceEach; ++i) {
         for (int j = 0; j < kReferenceEach; ++j) {
-          // The product of two 16-bit floats is exact in f32.
+          // The product of two floats of 8 or 16 bits is exact in f32.
           sums[i][j] +=
               tiles.a[step][i * kReferenceSide + y] * tiles.b[step][j * kReferenceSide + x];
         }
@@ -76,7 +84,12 @@ extern "C" __global__ void gemm_reference(const DTYPE* a, const DTYPE* b, const 
       const long long at = static_cast<long long>(row) * n + column;
       const double of_bias = EPILOGUE >= 1 && EPILOGUE <= 3 ? static_cast<float>(bias[column]) : 0;
       const double of_residual = EPILOGUE == 4 ? static_cast<float>(residual[at]) : 0;
-      out[at] = static_cast<float>(ReferenceResult(alpha * sums[i][j], of_bias, of_residual));
+#ifdef DTYPE_E4M3
+      const double factor = static_cast<double>(alpha) * a_scale[row] * b_scale[column];
+#else
+      const double factor = alpha;
+#endif
+      out[at] = static_cast<float>(ReferenceResult(factor * sums[i][j], of_bias, of_residual));
     }
   }
 }

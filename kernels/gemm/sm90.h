@@ -215,11 +215,6 @@ __device__ __forceinline__ void Pin(float (&r)[kCount]) {
 #define MMA_ADD "%130"
 #endif
 
-#ifdef DTYPE_BF16
-#define MMA_TYPES ".f32.bf16.bf16"
-#else
-#define MMA_TYPES ".f32.f16.f16"
-#endif
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 // Whether an operand's summed axis is not the contiguous one.
@@ -229,13 +224,25 @@ __device__ __forceinline__ void Pin(float (&r)[kCount]) {
 #define MMA_B_ACROSS 1
 #endif
 
-// 64 x BLOCK_N of sums from 64 x 16 of A and 16 x BLOCK_N of B in shared memory; without
-// `accumulate` they start at zero.
+#if defined(DTYPE_E4M3)
+#define MMA_SHAPE "k32.f32.e4m3.e4m3"
+#define MMA_LAYOUT
+#else
+#ifdef DTYPE_BF16
+#define MMA_SHAPE "k16.f32.bf16.bf16"
+#else
+#define MMA_SHAPE "k16.f32.f16.f16"
+#endif
+#define MMA_LAYOUT ", " TEXT(TRANSPOSE_A) ", " TEXT(MMA_B_ACROSS)
+#endif
+
+// 64 x BLOCK_N of sums from 64 rows of A and BLOCK_N columns of B in shared memory, 32 bytes of the
+// summed axis of each; without `accumulate` they start at zero.
 __device__ __forceinline__ void SharedMma(float (&d)[BLOCK_N / 2], unsigned long long left,
                                           unsigned long long right, int accumulate) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " MMA_ADD ", 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n" TEXT(BLOCK_N) "k16" MMA_TYPES " {" SUMS_TEXT
-               "}, " MMA_OPERANDS ", 1, 1, " TEXT(TRANSPOSE_A) ", " TEXT(MMA_B_ACROSS) ";\n}"
+               "wgmma.mma_async.sync.aligned.m64n" TEXT(BLOCK_N) MMA_SHAPE " {" SUMS_TEXT
+               "}, " MMA_OPERANDS ", 1, 1" MMA_LAYOUT ";\n}"
                : SUMS_REGISTERS(d)
                : "l"(left), "l"(right), "r"(accumulate));
 }

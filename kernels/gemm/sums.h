@@ -8,22 +8,22 @@
 // Two neighbouring elements in one word; `low` has the lower column.
 __device__ __forceinline__ unsigned Pack(float low, float high) {
   unsigned packed;
-#ifdef DTYPE_BF16
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-#else
+#ifdef DTYPE_F16
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#else
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
 #endif
   return packed;
 }
 
 __device__ __forceinline__ void Unpack(unsigned packed, float& low, float& high) {
-#ifdef DTYPE_BF16
-  low = __uint_as_float(packed << 16);
-  high = __uint_as_float(packed & 0xffff0000u);
-#else
+#ifdef DTYPE_F16
   const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&packed));
   low = both.x;
   high = both.y;
+#else
+  low = __uint_as_float(packed << 16);
+  high = __uint_as_float(packed & 0xffff0000u);
 #endif
 }
 
@@ -46,25 +46,26 @@ __device__ __forceinline__ void TransposeQuad(unsigned (&w)[4]) {
 
 // Rows of C that are no whole number of 16 bytes: element by element.
 template <int kCount>
-__device__ __forceinline__ void StoreEach(const Problem& problem, const Output& output, int split,
+__device__ __forceinline__ void StoreEach(const Problem& problem, const Output& output, int part,
                                           int row, int column, const float (&sums)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const int r = row + i / 2 % 2 * 8;
     const int c = column + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
-    if (r < problem.m && c < problem.n) StoreOne(problem, output, split, r, c, sums[i]);
+    if (r < problem.m && c < problem.n) StoreOne(problem, output, part, r, c, sums[i]);
   }
 }
 
+// Without alpha and what follows it.
 template <int kCount>
 __device__ __forceinline__ void StorePartials(const Problem& problem, const Output& output,
-                                              int split, int row, int column,
+                                              int part, int row, int column,
                                               const float (&sums)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; i += 2) {
     const int r = row + i / 2 % 2 * 8;
     const int c = column + i / 4 * 8 + threadIdx.x % 4 * 2;
-    const long long at = (static_cast<long long>(split) * problem.m + r) * problem.n + c;
+    const long long at = (static_cast<long long>(part) * problem.m + r) * problem.n + c;
     if (r < problem.m && c < problem.n) {
       *reinterpret_cast<float2*>(output.partials + at) = make_float2(sums[i], sums[i + 1]);
     }
@@ -72,12 +73,12 @@ __device__ __forceinline__ void StorePartials(const Problem& problem, const Outp
 }
 
 // Four neighbouring columns of one row, of which the first is inside.
-__device__ __forceinline__ void StoreFour(const Problem& problem, const Output& output, int split,
+__device__ __forceinline__ void StoreFour(const Problem& problem, const Output& output, int part,
                                           int row, int column, float4 sums) {
-  StoreOne(problem, output, split, row, column, sums.x);
-  if (column + 1 < problem.n) StoreOne(problem, output, split, row, column + 1, sums.y);
-  if (column + 2 < problem.n) StoreOne(problem, output, split, row, column + 2, sums.z);
-  if (column + 3 < problem.n) StoreOne(problem, output, split, row, column + 3, sums.w);
+  StoreOne(problem, output, part, row, column, sums.x);
+  if (column + 1 < problem.n) StoreOne(problem, output, part, row, column + 1, sums.y);
+  if (column + 2 < problem.n) StoreOne(problem, output, part, row, column + 2, sums.z);
+  if (column + 3 < problem.n) StoreOne(problem, output, part, row, column + 3, sums.w);
 }
 
 // 32 columns from `column` of one row: each lane stores 8 of them as 16 bytes. `sums` has those of
@@ -98,14 +99,20 @@ __device__ __forceinline__ void StoreVectors(const Problem& problem, const Outpu
     }
     TransposeQuad(residual);
   }
+  const float factor = kHasScales && row >= problem.m ? 0.0f : RowFactor(output, row);
   unsigned w[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    float low = output.alpha * sums[4 * e];
-    float high = output.alpha * sums[4 * e + 1];
+    float low = factor * sums[4 * e];
+    float high = factor * sums[4 * e + 1];
     float add_low = 0.0f, add_high = 0.0f;
     if (kHasResidual) Unpack(residual[e], add_low, add_high);
     const int c = column + e * 8 + lane * 2;
+    if (kHasScales && c < problem.n) {
+      const float2 scales = *reinterpret_cast<const float2*>(output.b_scale + c);
+      low *= scales.x;
+      high *= scales.y;
+    }
     if (kHasBias && c < problem.n) {
       Unpack(*reinterpret_cast<const unsigned*>(output.bias + c), add_low, add_high);
     }
@@ -115,15 +122,29 @@ __device__ __forceinline__ void StoreVectors(const Problem& problem, const Outpu
   if (inside) *reinterpret_cast<uint4*>(output.out + at) = make_uint4(w[0], w[1], w[2], w[3]);
 }
 
+#if STREAM_K > 0
+// As StoreSums, to where the part of the tile belongs.
+template <int kCount>
+__device__ __forceinline__ void StorePart(const Output& output, const Tile& tile, int row,
+                                          int column, const float (&sums)[kCount]) {
+  StorePartials(Problem{BLOCK_M, BLOCK_N, 0}, output, tile.part, row - tile.row,
+                column - tile.column, sums);
+}
+#endif
+
 // 16 rows by 2 kCount columns of a tile. `row` is this lane's first, `column` the first of all.
 // The whole warp takes part.
 template <int kCount>
-__device__ __forceinline__ void StoreSums(const Problem& problem, const Output& output, int split,
-                                          int row, int column, const float (&sums)[kCount]) {
+__device__ __forceinline__ void StoreSums(const Problem& problem, const Output& output,
+                                          const Tile& tile, int row, int column,
+                                          const float (&sums)[kCount]) {
+#if STREAM_K > 0
+  if (tile.part != kWhole) return StorePart(output, tile, row, column, sums);
+#endif
 #if !C_VECTOR
-  StoreEach(problem, output, split, row, column, sums);
+  StoreEach(problem, output, tile.part, row, column, sums);
 #elif SPLIT > 1
-  StorePartials(problem, output, split, row, column, sums);
+  StorePartials(problem, output, tile.part, row, column, sums);
 #else
 #pragma unroll
   for (int i = 0; i < kCount / 16; ++i) {

@@ -17,13 +17,16 @@ constexpr int kBlocksPerSm = CTAS;
 constexpr int kSharers = CLUSTER_M * CLUSTER_N;  // blocks that load for each other
 constexpr int kCluster = kSharers * CLUSTER_K;
 
+constexpr int kWidth = 128 / kInputBytes;    // elements that the swizzle spans
+constexpr int kMmaDepth = 32 / kInputBytes;  // of the summed axis in one multiplication
+
 constexpr int kTurnBarrier = 1;  // the named barriers 1 and 2 pass the turn between groups
 
-// A tile of an operand lies in slabs of 64 elements (128 bytes, which the swizzle spans) of its
+// A tile of an operand lies in slabs of kWidth elements (128 bytes, which the swizzle spans) of its
 // contiguous axis. kRows are those of one slab; kParts blocks of the cluster load a part each.
 template <bool kAcross, int kSize, int kShared>
 struct Operand {
-  static constexpr int kSlabs = kAcross ? (kSize + 63) / 64 : BLOCK_K / 64;
+  static constexpr int kSlabs = kAcross ? (kSize + kWidth - 1) / kWidth : BLOCK_K / kWidth;
   static constexpr int kRows = kAcross ? BLOCK_K : kSize;
   static constexpr int kSlabBytes = kRows * 128;
   static constexpr int kBytes = kSlabs * kSlabBytes;
@@ -37,7 +40,7 @@ struct Operand {
                    : Descriptor(tile + row * 128, 16);
   }
   __device__ static constexpr int Further(int step) {
-    return (kAcross ? step * 128 : step / 64 * kSlabBytes + step % 64 * 2) / 16;
+    return (kAcross ? step * 128 : step / kWidth * kSlabBytes + step % kWidth * kInputBytes) / 16;
   }
 };
 using OperandA = Operand<TRANSPOSE_A, BLOCK_M, CLUSTER_N>;
@@ -94,45 +97,40 @@ __device__ __forceinline__ void LoadTile(unsigned to, const CUtensorMap* map, un
 #pragma unroll
   for (int slab = 0; slab < OperandOf::kSlabs; ++slab) {
     if (OperandOf::kParts == 1) {
-      LoadBox(to + slab * OperandOf::kSlabBytes, map, barrier, first + slab * 64, row);
+      LoadBox(to + slab * OperandOf::kSlabBytes, map, barrier, first + slab * kWidth, row);
     } else {
       LoadBoxForAll(to + slab * OperandOf::kSlabBytes + part * kPartRows * 128, map, barrier,
-                    first + slab * 64, row + part * kPartRows, (1 << kSharers) - 1);
+                    first + slab * kWidth, row + part * kPartRows, (1 << kSharers) - 1);
     }
   }
 }
 
-// The clusters of tiles that this block's cluster has: every `stride`-th from `first`.
-struct Walk {
-  int first;
-  int stride;
-  int end;
-  int rank;
-};
-
-__device__ __forceinline__ Walk WalkOf(const Problem& problem) {
-  const int rank = kCluster > 1 ? ClusterRank() : 0;
-  return {static_cast<int>(blockIdx.x) / kCluster, static_cast<int>(gridDim.x) / kCluster,
-          Clusters(problem), rank};
+// What this block's cluster has to do.
+__device__ __forceinline__ Walk WalkOf(const Problem& problem, int rank) {
+#if STREAM_K > 0
+  return Walk(problem, blockIdx.x, gridDim.x);
+#else
+  return Walk(problem, blockIdx.x / kCluster, gridDim.x / kCluster, rank);
+#endif
 }
 
 // One thread. Runs ahead of the consumers as far as the ring allows, into the next tile too.
 __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& maps,
-                        const Walk& walk) {
+                        const Walk& walk, int rank) {
   Cursor at;
   PrefetchMap(maps.a);
   PrefetchMap(maps.b);
-  for (int index = walk.first; index < walk.end; index += walk.stride) {
-    const Tile tile = TileAt(problem, index, walk.rank);
+  for (int i = 0; i < walk.count; ++i) {
+    const Tile tile = walk.At(problem, i);
     for (int step = tile.first; step < tile.end; ++step) {
       const int k = step * BLOCK_K;
       const unsigned full = arena.Full(at.slot);
       BarrierWait(arena.Free(at.slot), at.phase ^ 1);
       BarrierExpect(full, kStageBytes);
       LoadTile<OperandA>(arena.A(at.slot), maps.a, full, TRANSPOSE_A ? tile.row : k,
-                         TRANSPOSE_A ? k : tile.row, walk.rank);
+                         TRANSPOSE_A ? k : tile.row, rank);
       LoadTile<OperandB>(arena.B(at.slot), maps.b, full, TRANSPOSE_B ? k : tile.column,
-                         TRANSPOSE_B ? tile.column : k, walk.rank);
+                         TRANSPOSE_B ? tile.column : k, rank);
       at.Advance();
     }
   }
@@ -156,7 +154,7 @@ __device__ __forceinline__ void StartSlot(const Arena& arena, int slot, int row,
   constexpr int kStrip = OperandA::kStripBytes / 16;
   MmaFence();
 #pragma unroll
-  for (int step = 0; step < BLOCK_K; step += 16) {
+  for (int step = 0; step < BLOCK_K; step += kMmaDepth) {
 #pragma unroll
     for (int strip = 0; strip < kStrips; ++strip) {
       SharedMma(sums[strip], a + strip * kStrip + OperandA::Further(step),
@@ -175,6 +173,43 @@ __device__ __forceinline__ void PassTurn(int group) {
   if (PINGPONG) NamedSignal(kTurnBarrier + 1 - group, 256);
 }
 
+#if PROMOTE > 0
+// A consumer warpgroup's share of a tile: multiplies as slots fill. The tensor core sums e4m3 with
+// fewer bits than f32 has, so the sums of each PROMOTE slots begin at zero and are added up here.
+__device__ __forceinline__ void SumTile(const Arena& arena, const Tile& tile, int row, Cursor& at,
+                                        float (&sums)[kStrips][BLOCK_N / 2]) {
+#pragma unroll
+  for (int strip = 0; strip < kStrips; ++strip) {
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 2; ++i) sums[strip][i] = 0.0f;
+  }
+  for (int step = tile.first; step < tile.end;) {
+    float parts[kStrips][BLOCK_N / 2];
+    const int end = step + PROMOTE < tile.end ? step + PROMOTE : tile.end;
+    for (bool accumulate = false; step < end; ++step, accumulate = true) {
+      BarrierWait(arena.Full(at.slot), at.phase);
+      StartSlot(arena, at.slot, row, accumulate, parts);
+      if (accumulate) {
+        MmaWait<1>();
+        Release(arena.Free(at.Before()));
+      }
+      at.Advance();
+    }
+    MmaWait<0>();
+#pragma unroll
+    for (int strip = 0; strip < kStrips; ++strip) Pin(parts[strip]);
+    Release(arena.Free(at.Before()));
+#pragma unroll
+    for (int strip = 0; strip < kStrips; ++strip) {
+#pragma unroll
+      for (int i = 0; i < BLOCK_N / 2; ++i) sums[strip][i] += parts[strip][i];
+    }
+  }
+}
+
+__device__ __forceinline__ void FinishSums(const Arena&, const Cursor&,
+                                           float (&)[kStrips][BLOCK_N / 2]) {}
+#else
 // A consumer warpgroup's share of a tile: multiplies as slots fill, and gives each back once the
 // multiplication after it has started.
 __device__ __forceinline__ void SumTile(const Arena& arena, const Tile& tile, int row, Cursor& at,
@@ -198,6 +233,7 @@ __device__ __forceinline__ void FinishSums(const Arena& arena, const Cursor& at,
   for (int strip = 0; strip < kStrips; ++strip) Pin(sums[strip]);
   Release(arena.Free(at.Before()));
 }
+#endif
 
 #if CLUSTER_K > 1
 // A block's sums in its shared memory, where the ring was: rows of kPitch floats, so that those of
@@ -233,7 +269,7 @@ __device__ __forceinline__ void AddAndStore(const Problem& problem, const Arena&
       sum.z += part.z;
       sum.w += part.w;
     }
-    StoreFour(problem, output, tile.split, tile.row + row, tile.column + column, sum);
+    StoreFour(problem, output, tile.part, tile.row + row, tile.column + column, sum);
   }
 }
 #endif
@@ -255,30 +291,29 @@ __device__ __forceinline__ void StoreTile(const Problem& problem, const Arena& a
 #else
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
-    StoreSums(problem, output, tile.split, tile.row + row + strip * 64 + row_in_strip,
-              tile.column, sums[strip]);
+    StoreSums(problem, output, tile, tile.row + row + strip * 64 + row_in_strip, tile.column,
+              sums[strip]);
   }
 #endif
 }
 
 __device__ void Consume(const Problem& problem, const Arena& arena, const Output& output,
-                        const Walk& walk, int group) {
+                        const Walk& walk, int group, int rank) {
   const int first_row = PINGPONG ? 0 : group * kStrips * 64;
   Cursor at;
-  int turn = 0;
   if (group == 1) PassTurn(group);  // the first is group 0's
-  for (int index = walk.first; index < walk.end; index += walk.stride, ++turn) {
-    const Tile tile = TileAt(problem, index, walk.rank);
-    if (PINGPONG && turn % 2 != group) {
+  for (int i = 0; i < walk.count; ++i) {
+    const Tile tile = walk.At(problem, i);
+    if (PINGPONG && i % 2 != group) {
       at.Skip(tile.end - tile.first);
       continue;
     }
     float sums[kStrips][BLOCK_N / 2];
     TakeTurn(group);
     SumTile(arena, tile, first_row, at, sums);
-    if (index + walk.stride < walk.end) PassTurn(group);
+    if (i + 1 < walk.count) PassTurn(group);
     FinishSums(arena, at, sums);
-    StoreTile(problem, arena, output, tile, first_row, walk.rank, sums);
+    StoreTile(problem, arena, output, tile, first_row, rank, sums);
   }
 }
 
@@ -286,7 +321,8 @@ __device__ __forceinline__ void Multiply(const Problem& problem, const Maps& map
                                          const Output& output) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Arena arena = {SharedAddress(shared)};
-  const Walk walk = WalkOf(problem);
+  const int rank = kCluster > 1 ? ClusterRank() : 0;
+  const Walk walk = WalkOf(problem, rank);
   if (threadIdx.x == 0) InitBarriers(arena);
   if (kCluster > 1) {
     ClusterSync();
@@ -296,12 +332,12 @@ __device__ __forceinline__ void Multiply(const Problem& problem, const Maps& map
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
   if (group == kGroups) {
     if (kGroups == 2) RegistersLower<24>();
-    if (threadIdx.x % 128 == 0) Produce(problem, arena, maps, walk);
+    if (threadIdx.x % 128 == 0) Produce(problem, arena, maps, walk, rank);
     __syncwarp();
     if (CLUSTER_K > 1) ClusterSync();  // The sums are there.
   } else {
     if (kGroups == 2) RegistersRaise<240>();
-    Consume(problem, arena, output, walk, group);
+    Consume(problem, arena, output, walk, group, rank);
   }
   // No block leaves while another may still write to its memory or arrive at its barriers.
   if (kCluster > 1) ClusterSync();

@@ -11,12 +11,13 @@ constexpr int kWarpsN = BLOCK_N / WARP_N;
 constexpr int kThreads = kWarpsM * kWarpsN * 32;
 constexpr int kBlocksPerSm = CTAS;
 constexpr int kStrips = WARP_M / 16;
+constexpr int kChunk = 16 / kInputBytes;  // elements of 16 bytes
 
 // A tile of an operand as memory has it: kRows rows of the contiguous axis, in chunks of 16 bytes.
 template <bool kAcross, int kSize>
 struct Operand {
   static constexpr int kRows = kAcross ? BLOCK_K : kSize;
-  static constexpr int kChunks = (kAcross ? kSize : BLOCK_K) / 8;
+  static constexpr int kChunks = (kAcross ? kSize : BLOCK_K) / kChunk;
   static constexpr int kBytes = kRows * kChunks * 16;
 
   // Byte offset of a chunk; swizzled, so that 8 rows of a column of chunks lie in different banks.
@@ -39,19 +40,26 @@ __device__ __forceinline__ void CopyWait() {
 
 // A matrix in memory: rows of `length` elements each.
 struct Matrix {
-  const Element* data;
+  const Input* data;
   int rows;
   int length;
 };
 
-// Eight elements that need not be aligned; zero past the end of the row.
-__device__ __forceinline__ uint4 Gather(const Element* from, int left) {
-  unsigned short e[8];
+#ifdef DTYPE_E4M3
+using Bits = unsigned char;
+#else
+using Bits = unsigned short;
+#endif
+
+// A chunk whose elements need not be aligned; zero past the end of the row.
+__device__ __forceinline__ uint4 Gather(const Input* from, int left) {
+  unsigned words[4] = {};
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    e[i] = i < left ? reinterpret_cast<const unsigned short*>(from)[i] : 0;
+  for (int i = 0; i < kChunk; ++i) {
+    const unsigned bits = i < left ? reinterpret_cast<const Bits*>(from)[i] : 0;
+    words[i * kInputBytes / 4] |= bits << i * kInputBytes % 4 * 8;
   }
-  return make_uint4(e[0] | e[1] << 16, e[2] | e[3] << 16, e[4] | e[5] << 16, e[6] | e[7] << 16);
+  return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 // Starts copying a tile to shared memory, from `first` of row `row`; zero outside of the matrix.
@@ -63,11 +71,11 @@ __device__ __forceinline__ void CopyTile(unsigned to, const Matrix& matrix, int 
     const int index = i + threadIdx.x;
     if (kTotal % kThreads != 0 && index >= kTotal) break;
     const int y = row + index / OperandOf::kChunks;
-    const int x = first + index % OperandOf::kChunks * 8;
+    const int x = first + index % OperandOf::kChunks * kChunk;
     const unsigned at = to + OperandOf::Offset(index / OperandOf::kChunks,
                                                index % OperandOf::kChunks);
     const bool inside = y < matrix.rows && x < matrix.length;
-    const Element* from = matrix.data + static_cast<long long>(y) * matrix.length + x;
+    const Input* from = matrix.data + static_cast<long long>(y) * matrix.length + x;
     if (kAligned) {
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at),
                    "l"(inside ? from : matrix.data), "r"(inside ? 16 : 0)
@@ -96,24 +104,72 @@ __device__ __forceinline__ void LoadMatrices(unsigned (&r)[4], unsigned address)
   }
 }
 
-// 16 rows from `row` and 16 of k from `k`, as the first operand.
+// 16 rows from `row` and two chunks of k from `k`, as the first operand.
 __device__ __forceinline__ void LoadA(unsigned (&r)[4], unsigned tile, int row, int k) {
   const int lane = threadIdx.x % 32;
   const unsigned offset =
       TRANSPOSE_A ? OperandA::Offset(k + lane % 8 + lane / 16 * 8, row / 8 + lane / 8 % 2)
-                  : OperandA::Offset(row + lane % 16, k / 8 + lane / 16);
+                  : OperandA::Offset(row + lane % 16, k / kChunk + lane / 16);
   LoadMatrices<TRANSPOSE_A>(r, tile + offset);
 }
 
-// 16 columns from `column` and 16 of k from `k`: two second operands of 8 columns.
+// 16 columns from `column` and two chunks of k from `k`: two second operands of 8 columns.
 __device__ __forceinline__ void LoadB(unsigned (&r)[4], unsigned tile, int column, int k) {
   const int lane = threadIdx.x % 32;
   const unsigned offset =
-      TRANSPOSE_B ? OperandB::Offset(column + lane % 8 + lane / 16 * 8, k / 8 + lane / 8 % 2)
+      TRANSPOSE_B ? OperandB::Offset(column + lane % 8 + lane / 16 * 8, k / kChunk + lane / 8 % 2)
                   : OperandB::Offset(k + lane % 16, column / 8 + lane / 16);
   LoadMatrices<!TRANSPOSE_B>(r, tile + offset);
 }
 
+#ifdef DTYPE_E4M3
+#if __CUDA_ARCH__ >= 890
+// d[0..3] += a (16 x 32) b (32 x 8). The tensor core's own sums have fewer bits than f32: without
+// FAST_ACCUM they begin at zero each time.
+__device__ __forceinline__ void WarpMma(float* d, const unsigned* a, unsigned b0, unsigned b1) {
+  float from[4] = {};
+  float sums[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) from[i] = FAST_ACCUM ? d[i] : 0.0f;
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
+      " {%8, %9}, {%10, %11, %12, %13};"
+      : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(from[0]), "f"(from[1]),
+        "f"(from[2]), "f"(from[3]));
+#pragma unroll
+  for (int i = 0; i < 4; ++i) d[i] = FAST_ACCUM ? sums[i] : d[i] + sums[i];
+}
+#else
+// Two of four e4m3 as f16: bytes `first` and `first` + 1 of the word.
+__device__ __forceinline__ unsigned ToHalves(unsigned four, int first) {
+  const unsigned high = __byte_perm(four, 0, first == 0 ? 0x1404 : 0x3424);
+  const unsigned size = (high & 0x7f007f00u) >> 1;
+  unsigned finite;  // the exponent of f16 has 8 more
+  asm("mul.f16x2 %0, %1, %2;" : "=r"(finite) : "r"(size), "r"(0x5c005c00u));
+  const unsigned is_nan = (size + 0x00800080u) >> 14 & 0x00010001u;
+  return finite | is_nan * 0x7e00u | (high & 0x80008000u);
+}
+
+__device__ __forceinline__ void HalvesMma(float* d, unsigned a0, unsigned a1, unsigned a2,
+                                          unsigned a3, unsigned b0, unsigned b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
+      " {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// d[0..3] += a (16 x 32) b (32 x 8), by f16. A lane has the same four of k of both operands: in
+// which order they are multiplied does not matter.
+__device__ __forceinline__ void WarpMma(float* d, const unsigned* a, unsigned b0, unsigned b1) {
+  HalvesMma(d, ToHalves(a[0], 0), ToHalves(a[1], 0), ToHalves(a[0], 2), ToHalves(a[1], 2),
+            ToHalves(b0, 0), ToHalves(b0, 2));
+  HalvesMma(d, ToHalves(a[2], 0), ToHalves(a[3], 0), ToHalves(a[2], 2), ToHalves(a[3], 2),
+            ToHalves(b1, 0), ToHalves(b1, 2));
+}
+#endif
+#else
 // d[0..3] += a (16 x 16) b (16 x 8).
 __device__ __forceinline__ void WarpMma(float* d, const unsigned* a, unsigned b0, unsigned b1) {
 #ifdef DTYPE_BF16
@@ -128,12 +184,13 @@ __device__ __forceinline__ void WarpMma(float* d, const unsigned* a, unsigned b0
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+#endif
 
 // sums += A B for one slot, for the warp at (row, column) of the tile.
 __device__ __forceinline__ void SumSlot(unsigned a_tile, unsigned b_tile, int row, int column,
                                         float (&sums)[kStrips][WARP_N / 2]) {
 #pragma unroll
-  for (int k = 0; k < BLOCK_K; k += 16) {
+  for (int k = 0; k < BLOCK_K; k += 2 * kChunk) {
     unsigned a[kStrips][4];
 #pragma unroll
     for (int strip = 0; strip < kStrips; ++strip) LoadA(a[strip], a_tile, row + strip * 16, k);
@@ -150,11 +207,11 @@ __device__ __forceinline__ void SumSlot(unsigned a_tile, unsigned b_tile, int ro
   }
 }
 
-__device__ __forceinline__ void Multiply(const Problem& problem, const Element* a,
-                                         const Element* b, const Output& output) {
+__device__ __forceinline__ void MultiplyTile(const Problem& problem, const Input* a,
+                                             const Input* b, const Output& output,
+                                             const Tile& tile) {
   extern __shared__ __align__(128) unsigned char shared[];
   const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  const Tile tile = TileAt(problem, blockIdx.x, 0);
   const Matrix of_a = {a, TRANSPOSE_A ? problem.k : problem.m, TRANSPOSE_A ? problem.m : problem.k};
   const Matrix of_b = {b, TRANSPOSE_B ? problem.n : problem.k, TRANSPOSE_B ? problem.k : problem.n};
   const auto start_copy = [&](int step) {
@@ -184,7 +241,20 @@ __device__ __forceinline__ void Multiply(const Problem& problem, const Element* 
   CopyWait<0>();
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
-    StoreSums(problem, output, tile.split, tile.row + row + strip * 16 + threadIdx.x % 32 / 4,
+    StoreSums(problem, output, tile, tile.row + row + strip * 16 + threadIdx.x % 32 / 4,
               tile.column + column, sums[strip]);
   }
+}
+
+__device__ __forceinline__ void Multiply(const Problem& problem, const Input* a, const Input* b,
+                                         const Output& output) {
+#if STREAM_K > 0
+  const Walk walk(problem, blockIdx.x, gridDim.x);
+  for (int i = 0; i < walk.count; ++i) {
+    MultiplyTile(problem, a, b, output, walk.At(problem, i));
+    __syncthreads();  // Nobody reads the slots any more.
+  }
+#else
+  MultiplyTile(problem, a, b, output, TileAt(problem, blockIdx.x, 0));
+#endif
 }

@@ -2,8 +2,9 @@
 """Compiles variants of every catalogue kernel for each GPU target, with no GPU. Run by ctest.
 
 Of each space a sample: for sm_90a one in which every value that a param has in it occurs, for the others a
-few configs. With TUNE_TEST_ALL_VARIANTS=1 all of it: some minutes. TUNE_TEST_SEED chooses another sample.
+few configs; of the first dtype, and of e4m3 where there is that. With TUNE_TEST_ALL_VARIANTS=1 all of it: some minutes. TUNE_TEST_SEED chooses another sample.
 """
+import itertools
 import json
 import os
 import pathlib
@@ -59,10 +60,10 @@ class CompileCatalogue(unittest.TestCase):
                               capture_output=True, text=True, timeout=1500, check=False)
         return json.loads(done.stdout) if done.stdout else self.fail(done.stderr)
 
-    def sampled(self, name, target, folder):
+    def sampled(self, name, target, dtype, folder):
         """A spec like the catalogue's whose space is a sample, and how many configs that has."""
         configs = self.tunectl(
-            "space", "sample", name, "--target", target, "-n", 10000, "--seed", SEED)["configs"]
+            "space", "sample", name, "--target", target, "--dtype", dtype, "-n", 10000, "--seed", SEED)["configs"]
         if target == "sm_90a":
             self.assertGreaterEqual(len(configs), VARIANTS_MIN)
         chosen = cover(configs)
@@ -73,8 +74,8 @@ class CompileCatalogue(unittest.TestCase):
         spec.write_text(f"{spec.read_text()}\n{only(chosen)}")
         return spec, len(chosen)
 
-    def check_all(self, name, kernel, target, expected):
-        check = self.tunectl("kernel", "check", kernel, "--target", target, "--all")
+    def check_all(self, name, kernel, target, dtype, expected):
+        check = self.tunectl("kernel", "check", kernel, "--target", target, "--dtype", dtype, "--all")
         self.assertEqual(check.get("findings", []), [], name)
         self.assertEqual(int(check["compiled"][target]), expected)
 
@@ -89,21 +90,21 @@ class CompileCatalogue(unittest.TestCase):
             missing = {compiler["language"].upper(): compiler["message"] for device in devices
                        for compiler in device.get("compilers", []) if "version" not in compiler}
             for kernel in self.tunectl("kernel", "list")["kernels"]:
-                name = kernel["spec"]["name"]
-                for target in TARGETS:
-                    with self.subTest(kernel=name, target=target):
+                name, dtypes = kernel["spec"]["name"], kernel["spec"]["dtypes"]
+                for target, dtype in itertools.product(TARGETS, {dtypes[0], *(set(dtypes) & {"e4m3"})}):
+                    with self.subTest(kernel=name, target=target, dtype=dtype):
                         language = kernel["spec"].get("language", "CUDA")
                         if language in missing:
                             self.skipTest(missing[language])
                         if ALL:
-                            valid = self.tunectl("space", "count", name, "--target", target)["valid"]
+                            valid = self.tunectl("space", "count", name, "--target", target, "--dtype", dtype)["valid"]
                             if target == "sm_90a":
                                 self.assertGreaterEqual(int(valid), VARIANTS_MIN)
-                            self.check_all(name, name, target, int(valid))
+                            self.check_all(name, name, target, dtype, int(valid))
                             continue
-                        folder = pathlib.Path(state) / f"{name}-{target}"
-                        spec, expected = self.sampled(name, target, folder)
-                        self.check_all(name, spec, target, expected)
+                        folder = pathlib.Path(state) / f"{name}-{target}-{dtype}"
+                        spec, expected = self.sampled(name, target, dtype, folder)
+                        self.check_all(name, spec, target, dtype, expected)
 
 
 if __name__ == "__main__":

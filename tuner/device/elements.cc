@@ -18,6 +18,15 @@ float Bfloat16ToFloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
+float E4m3ToFloat(uint8_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24;
+  const uint32_t rest = bits & 0x7fu;
+  if (rest == 0x7fu) return std::bit_cast<float>(sign | 0x7fc00000u);
+  // Moves the exponent by 120 exactly, and makes subnormal numbers normal.
+  const float scaled = std::bit_cast<float>(rest << 20) * 0x1p120f;
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled));
+}
+
 float HalfToFloat(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t rest = static_cast<uint32_t>(half & 0x7fffu) << 13;
@@ -93,11 +102,6 @@ void FillIntegers(const Fill& fill, uint64_t key, int64_t begin, int64_t end, vo
 
 }  // namespace
 
-bool IsFloat(DType dtype) {
-  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
-}
-
 void LoadElements(DType dtype, const void* data, int64_t begin, int64_t end, double* values) {
   const auto* halves = static_cast<const uint16_t*>(data) + begin;
   switch (dtype) {
@@ -114,6 +118,11 @@ void LoadElements(DType dtype, const void* data, int64_t begin, int64_t end, dou
     case DType::kI32: return Load<int32_t>(data, begin, end, values);
     case DType::kU32: return Load<uint32_t>(data, begin, end, values);
     case DType::kI64: return Load<int64_t>(data, begin, end, values);
+    case DType::kE4M3:
+      for (int64_t i = begin; i < end; ++i) {
+        values[i - begin] = E4m3ToFloat(static_cast<const uint8_t*>(data)[i]);
+      }
+      return;
   }
 }
 
@@ -131,6 +140,7 @@ void FillElements(DType dtype, const Fill& fill, uint64_t key, int64_t begin, in
     case DType::kI32:
     case DType::kU32: return FillIntegers<uint32_t>(fill, key, begin, end, data);
     case DType::kI64: return FillIntegers<int64_t>(fill, key, begin, end, data);
+    case DType::kE4M3: return FillFloats<uint8_t>(fill, key, begin, end, data, FloatToE4m3);
   }
 }
 

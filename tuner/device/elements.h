@@ -9,8 +9,6 @@
 
 namespace tune {
 
-bool IsFloat(DType dtype);
-
 // Elements [begin, end) of `data`, widened.
 void LoadElements(DType dtype, const void* data, int64_t begin, int64_t end, double* values);
 

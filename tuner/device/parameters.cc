@@ -51,11 +51,12 @@ Type PtxType(absl::string_view text) {
 
 // Of the type's words, const and volatile among them. Classes and vectors are unknown.
 Type PlainType(absl::string_view text) {
-  constexpr std::array<std::pair<absl::string_view, DType>, 4> kFloats = {
+  constexpr std::array<std::pair<absl::string_view, DType>, 5> kFloats = {
       {{"float", DType::kF32},
        {"double", DType::kF64},
        {"__half", DType::kF16},
-       {"__nv_bfloat16", DType::kBF16}}};
+       {"__nv_bfloat16", DType::kBF16},
+       {"__nv_fp8_e4m3", DType::kE4M3}}};
   Type type;
   int longs = 0;
   bool integer = false;
@@ -95,15 +96,10 @@ Type TypeOf(absl::string_view text) {
           .pointee_const = is_const};
 }
 
-bool IsFloating(DType dtype) {
-  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
-}
-
 // Kernels read a buffer as vectors, as packed bytes, as bits in unsigned numbers: a pointee is
 // wrong only where no kernel would mean it.
 bool MayPointTo(const Type& type, const BufferPlan& buffer) {
-  const bool floating = IsFloating(buffer.dtype);
+  const bool floating = IsFloat(buffer.dtype);
   const bool bytes = buffer.dtype == DType::kU8 || buffer.dtype == DType::kI8;
   switch (type.pointee) {
     case Shape::kFloat:
@@ -144,7 +140,7 @@ bool Fits(const ScalarPlan& scalar, const ParameterFact& parameter, bool) {
     case Shape::kPointer:
       return false;
     default:
-      return !IsFloating(scalar.dtype);
+      return !IsFloat(scalar.dtype);
   }
 }
 
@@ -169,7 +165,7 @@ std::string Described(const BufferPlan& buffer, const CompilePlan& plan) {
                   [](const auto& define) { return define.first == "TUNE_REFERENCE"; });
   return absl::StrCat(
       "a buffer of ", ToText(buffer.dtype), " (", Described(buffer.role),
-      reference && checked && IsFloating(buffer.dtype) ? ", wide for a reference" : "", ")");
+      reference && checked && IsFloat(buffer.dtype) ? ", wide for a reference" : "", ")");
 }
 std::string Described(const ScalarPlan& scalar, const CompilePlan&) {
   return absl::StrCat("a scalar ", ToText(scalar.dtype));

@@ -40,7 +40,8 @@ absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* byte
       case DType::kU32: return Store<uint32_t>(scalar.value, bytes);
       case DType::kI64: return Store<int64_t>(scalar.value, bytes);
       case DType::kF16:
-      case DType::kBF16: break;
+      case DType::kBF16:
+      case DType::kE4M3: break;
     }
   }
   return absl::FailedPreconditionError(absl::StrCat(

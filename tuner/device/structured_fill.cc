@@ -33,11 +33,6 @@ class Draws {
   uint64_t counter_ = uint64_t{1} << 62;
 };
 
-bool IsFloat(DType dtype) {
-  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
-}
-
 template <typename T>
 void Append(T value, std::string& elements) {
   elements.append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -60,6 +55,8 @@ class Elements {
         return Append(FloatToHalf(static_cast<float>(value)), bytes_);
       case DType::kBF16:
         return Append(FloatToBfloat16(static_cast<float>(value)), bytes_);
+      case DType::kE4M3:
+        return Append(FloatToE4m3(static_cast<float>(value)), bytes_);
       default:
         return AddInteger(static_cast<int64_t>(std::floor(value)));
     }

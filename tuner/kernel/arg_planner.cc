@@ -22,11 +22,6 @@ std::string Indexed(const std::string& field, size_t index) {
   return absl::StrCat(field, "[", index, "]");
 }
 
-bool IsFloat(DType dtype) {
-  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
-}
-
 Role ToRole(v1::Role role) {
   switch (role) {
     case v1::ROLE_OUTPUT:
@@ -53,7 +48,15 @@ absl::StatusOr<BufferPlan> ArgPlanner::Buffer(size_t i) const {
   plan.name = spec_.args(static_cast<int>(i)).name();
   plan.dtype = problem_.dtype;
   if (buffer.dtype() != "dtype") {
-    ASSIGN_OR_RETURN(plan.dtype, ParseDType(buffer.dtype()));
+    std::string dtype = buffer.dtype();
+    if (parsed_.args[i].dtype.has_value()) {
+      ASSIGN_OR_RETURN(dtype, evaluation_.Text(plan.name + ".dtype", *parsed_.args[i].dtype));
+    }
+    const absl::StatusOr<DType> known = ParseDType(dtype);
+    if (!known.ok()) {
+      return evaluation_.Error(plan.name + ".dtype", std::string(known.status().message()));
+    }
+    plan.dtype = *known;
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> shape, Shape(i));
   plan.count = 1;

@@ -19,12 +19,13 @@ namespace {
 constexpr absl::string_view kMagic = "\x93NUMPY";
 constexpr size_t kLengthAt = 8;  // behind the magic and two bytes of version
 
-// How NumPy calls them, less the byte order. It has no bf16: arrays of it are bytes, two by two.
-constexpr std::array<std::pair<absl::string_view, DType>, 9> kTypes = {
+// How NumPy calls them, less the byte order. It has no bf16 and no e4m3: arrays of them are bytes.
+constexpr std::array<std::pair<absl::string_view, DType>, 10> kTypes = {
     {{"f8", DType::kF64},
      {"f4", DType::kF32},
      {"f2", DType::kF16},
      {"V2", DType::kBF16},
+     {"V1", DType::kE4M3},
      {"i1", DType::kI8},
      {"u1", DType::kU8},
      {"i4", DType::kI32},
@@ -57,7 +58,8 @@ absl::StatusOr<DType> TypeIn(const std::string& name, absl::string_view header) 
     }
   }
   return Error(name, absl::StrCat("its type is '", whole, "'; arrays of f64, f32, f16, i64, i32, ",
-                                  "u32, i8 and u8 in little endian are read, and of bf16 as |V2"));
+                                  "u32, i8 and u8 in little endian are read, bf16 as |V2, ",
+                                  "e4m3 as |V1"));
 }
 
 absl::StatusOr<std::vector<int64_t>> ShapeIn(const std::string& name, absl::string_view header) {

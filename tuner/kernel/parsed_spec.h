@@ -57,6 +57,7 @@ struct ParsedStep {
 struct ParsedArg {
   v1::Buffer buffer;     // also of a symbol
   std::string variable;  // of a symbol, as C++ names it
+  std::optional<Expression> dtype;  // not set where the spec has a type's name, or "dtype"
   std::vector<Expression> shape;
   std::vector<Expression> block_shape;  // of a buffer's tensor descriptor
   std::optional<Expression> fill_low;
@@ -91,6 +92,7 @@ struct ParsedSpec {
   std::vector<Expression> constraints;
   std::vector<Expression> defines;
   std::vector<ParsedArg> args;
+  std::vector<std::optional<Expression>> tolerances;  // when they hold; not set: always
   Language language = Language::kCuda;
   std::optional<Expression> source_choice;
   std::vector<ParsedStep> steps;  // at least one

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a spec, a problem and a config to the numbers and text that compilers and devices use.
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 #include "absl/strings/ascii.h"
@@ -15,6 +14,7 @@
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/kernel/parsed_spec.h"
+#include "tuner/kernel/tolerances.h"
 #include "tuner/source/entry_name.h"
 #include "tuner/status_macros.h"
 #include "tuner/tune_check.h"
@@ -30,26 +30,6 @@ constexpr size_t kMaxMacroText = 256;
 
 std::string Indexed(const std::string& field, size_t index) {
   return absl::StrCat(field, "[", index, "]");
-}
-
-bool IsFloat(DType dtype) {
-  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
-}
-
-TolerancePlan DefaultTolerance(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return {1e-12, 1e-12};
-    case DType::kF32:
-      return {1e-5, 1e-5};
-    case DType::kBF16:
-      return {2e-2, 1e-2};
-    case DType::kF16:
-      return {4e-3, 1e-3};
-    default:
-      return {0, 0};
-  }
 }
 
 // Keeps the compiler's command line and the source's line structure out of a define's reach.
@@ -96,6 +76,8 @@ std::string TritonName(DType dtype) {
       return "fp32";
     case DType::kF16:
       return "fp16";
+    case DType::kE4M3:
+      return "fp8e4nv";
     default:
       return ToText(dtype);
   }
@@ -409,23 +391,6 @@ class Planner {
   Config config_;
 };
 
-TolerancePlan ToPlan(const v1::Tolerance& tolerance) {
-  TolerancePlan plan = {.rtol = tolerance.rtol(),
-                        .atol = tolerance.atol(),
-                        .relative_norm = tolerance.relative_norm(),
-                        .mismatches = tolerance.mismatches()};
-  const bool by_norm_alone = plan.relative_norm > 0 && plan.rtol == 0 && plan.atol == 0;
-  if (by_norm_alone) plan.atol = std::numeric_limits<double>::infinity();
-  return plan;
-}
-
-TolerancePlan ToleranceFor(const v1::KernelSpec& spec, DType dtype) {
-  for (const v1::Tolerance& tolerance : spec.tolerances()) {
-    if (tolerance.dtype() == ToText(dtype)) return ToPlan(tolerance);
-  }
-  return DefaultTolerance(dtype);
-}
-
 bool IsCompared(const BufferPlan& buffer) {
   return buffer.role == Role::kOutput || buffer.role == Role::kInOut;
 }
@@ -561,18 +526,7 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
   if (parsed_->checker.has_value()) {
     ASSIGN_OR_RETURN(plan.checker, PlanChecker(*parsed_, planner, plan));
   }
-  for (const BufferPlan& buffer : plan.buffers) {
-    const DType dtype = buffer.dtype;
-    const bool known = std::any_of(plan.tolerances.begin(), plan.tolerances.end(),
-                                   [&](const auto& entry) { return entry.first == dtype; });
-    if (IsCompared(buffer) && !known) {
-      plan.tolerances.emplace_back(dtype, ToleranceFor(spec(), dtype));
-    }
-  }
-  for (const v1::Tolerance& tolerance : spec().tolerances()) {
-    if (tolerance.arg().empty()) continue;
-    plan.buffer_tolerances.emplace_back(tolerance.arg(), ToPlan(tolerance));
-  }
+  RETURN_IF_ERROR(PlanTolerances(*parsed_, Evaluation(*parsed_, problem, traits), plan));
   return plan;
 }
 

@@ -64,7 +64,7 @@ class SpecChecker {
   absl::Status CheckDataFiles(const v1::Buffer& buffer, const SpecPlace& place);
   absl::Status CheckDataFile(const SpecPlace& place, const char* field, const std::string& name);
   absl::Status CheckExpected() const;
-  absl::Status CheckTolerances() const;
+  absl::Status CheckTolerances();
   absl::Status CheckTolerance(const v1::Tolerance& tolerance, const SpecPlace& place) const;
 
   // spec_checker_judges.cc: what tells right from wrong.

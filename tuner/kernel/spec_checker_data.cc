@@ -133,7 +133,7 @@ absl::Status SpecChecker::CheckExpected() const {
   return absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckTolerances() const {
+absl::Status SpecChecker::CheckTolerances() {
   Names seen;
   for (int i = 0; i < spec_.tolerances_size(); ++i) {
     const v1::Tolerance& tolerance = spec_.tolerances(i);
@@ -141,9 +141,12 @@ absl::Status SpecChecker::CheckTolerances() const {
     RETURN_IF_ERROR(CheckTolerance(tolerance, place));
     const bool of_arg = !tolerance.arg().empty();
     const std::string& of = of_arg ? tolerance.arg() : tolerance.dtype();
-    if (!seen.insert(absl::StrCat(of_arg ? "arg " : "", of)).second) {
+    if (!seen.insert(absl::StrCat(of_arg ? "arg " : "", of, " ", tolerance.when())).second) {
       return place.Error(of_arg ? "arg" : "dtype", absl::StrCat("'", of, "' is there twice"));
     }
+    std::optional<Expression>& when = parsed_.tolerances.emplace_back();
+    if (tolerance.when().empty()) continue;
+    ASSIGN_OR_RETURN(when, Parse(place, "when", -1, tolerance.when(), problem_names_));
   }
   return absl::OkStatus();
 }

@@ -76,8 +76,11 @@ absl::Status SpecChecker::CheckBuffer(const v1::Buffer& buffer, const SpecPlace&
                                       ParsedArg* parsed) {
   if (buffer.dtype() != "dtype") {
     const absl::StatusOr<DType> dtype = ParseDType(buffer.dtype());
-    if (!dtype.ok()) {
+    if (!dtype.ok() && (buffer.dtype().empty() || IsIdentifier(buffer.dtype()))) {
       return place.Error("dtype", absl::StrCat(dtype.status().message(), ", or 'dtype'"));
+    }
+    if (!dtype.ok()) {
+      ASSIGN_OR_RETURN(parsed->dtype, Parse(place, "dtype", -1, buffer.dtype(), problem_names_));
     }
   }
   if (buffer.shape_size() == 0 || buffer.shape_size() > 8) {

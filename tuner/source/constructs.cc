@@ -36,9 +36,10 @@ constexpr absl::string_view kHostCode =
     "a kernel's source has no code of the host; let steps of the spec launch, and cut the rest out "
     "or put it under #if !defined(__CUDACC_RTC__) && !defined(TUNE_CPU)";
 constexpr absl::string_view kNeedsBf16 = "its header is missing: #include <cuda_bf16.h>";
+constexpr absl::string_view kNeedsFp8 = "its header is missing: #include <cuda_fp8.h>";
 constexpr absl::string_view kNeedsHalf = "its header is missing: #include <cuda_fp16.h>";
 
-constexpr std::array<Construct, 14> kNowhere = {{
+constexpr std::array<Construct, 15> kNowhere = {{
     {"cudaMalloc", kHostCode, true},
     {"cudaMemcpy", kHostCode, true},
     {"cudaMemset", kHostCode, true},
@@ -51,6 +52,7 @@ constexpr std::array<Construct, 14> kNowhere = {{
     {"cudaCheck", kHostCode},
     {"__nv_bfloat16", kNeedsBf16},
     {"nv_bfloat16", kNeedsBf16},
+    {"__nv_fp8_e4m3", kNeedsFp8},
     {"__half", kNeedsHalf},
     {"half", kNeedsHalf},
 }};

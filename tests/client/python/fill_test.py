@@ -41,6 +41,18 @@ class FillTest(unittest.TestCase):
             made = arrays.filled({**v, "key": v["name"], "shape": [v["count"]]}, v["seed"])
             self.assertEqual(made.view(torch.uint8).numpy().tobytes().hex(), v["elements"], v)
 
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
+    def test_peers_in_numpy_see_e4m3_as_f32(self):
+        arrays = _peer.Numpy()
+        bits = bytes(bit for bit in range(256) if bit & 0x7F != 0x7F)  # less NaN
+        made = arrays.make(bits, "e4m3", [2, 127])
+        self.assertEqual((made.dtype, made.shape), ("float32", (2, 127)))
+        self.assertEqual([made[0, 1], made[0, 8], made[0, 126], made[1, 0x38]], [2**-9, 2**-6, 448, -1])
+        self.assertEqual(arrays.take(made, "e4m3", 254), bits)
+        self.assertEqual(arrays.take(made * 2, "e4m3", 254)[126], 0x7E, "what is too large is the largest")
+        arrays.copy(made, b"\x38" * 254)
+        self.assertEqual((made.min(), made.max()), (1, 1))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

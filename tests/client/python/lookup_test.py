@@ -11,7 +11,9 @@ import kit
 import tunectl
 from tunectl import _client, _progress
 from tunectl._device import local_devices
+from tunectl._kernel import Kernel, Problem, target_named
 from tunectl._lookup import KernelRecords, Query
+from tunectl._resolve import dtype_name
 from tunectl._snapshot import Snapshot, SnapshotError
 
 CASES = json.loads((kit.ROOT / "tests/data/lookup_cases.json").read_text())
@@ -156,6 +158,15 @@ class Answers(kit.PackageTest):
 
         self.assertEqual(tunectl.best("scale", dtype=Name("torch.float32"), device=kit.H200).dtype, "f32")
         self.assertEqual(tunectl.best("scale", dtype=Name("torch.bfloat16"), device=kit.H200).dtype, "bf16")
+
+    def test_an_array_may_have_another_type_than_the_problem(self):
+        kernel, target = Kernel(kit.KERNEL), target_named("sm_90a", kit.TARGETS)
+        self.assertEqual(dtype_name("torch.float8_e4m3fn"), "e4m3")
+        for of_problem, of_array in (("e4m3", "bf16"), ("f16", "f16")):
+            problem = Problem({"n": 4096, "mode": 0}, of_problem)
+            for text, wanted in (("'bf16' if dtype == 'e4m3' else dtype", of_array), ("dtype", of_problem),
+                                 ("f32", "f32")):
+                self.assertEqual(kernel.dtype({"dtype": text}, problem, target), wanted)
 
     def test_a_batch_is_of_one_snapshot(self):
         client = self.open(kit.record(1), kit.record(2, n=64, config={"THREADS": 32, "PATH": "mma"}))

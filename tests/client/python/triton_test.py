@@ -53,7 +53,7 @@ class DType:
         return int(self.name.lstrip("abcdefghijklmnopqrstuvwxyz").partition("_")[0]) // 8
 
 
-F32, F16, I32, F8 = DType("float32"), DType("float16"), DType("int32"), DType("float8_e4m3fn")
+F32, F16, I32, F8 = DType("float32"), DType("float16"), DType("int32"), DType("float8_e5m2")
 
 
 class Values(list):
@@ -213,7 +213,7 @@ class CallTest(kit.PackageTest):
             read_call(scale.params, {"x": gaps, "y": Tensor(1), "n": 2, "step": 2}, {"BLOCK"}, {}, ())
 
     def test_what_the_service_has_no_args_for(self):
-        for value, text in ((Tensor(4, dtype=F8), "tensor of float8_e4m3fn"), (True, "a bool"),
+        for value, text in ((Tensor(4, dtype=F8), "tensor of float8_e5m2"), (True, "a bool"),
                             (2**64, "more than 64 bits"), (Tensor(0), "no elements"), ((1, 2), "a tuple")):
             with self.assertRaisesRegex(Unsupported, text):
                 read_call(scale.params, {"x": value, "y": Tensor(4), "n": 2, "step": 2}, {"BLOCK"}, {}, ())
@@ -387,7 +387,7 @@ class AutotuneTest(kit.PackageTest):
             tuned = self.tuned()
             tuned[grid](Tensor(64, dtype=F8), Tensor(64), 64, 2)
         self.assertEqual(run.call_count, 1)
-        self.assertRegex([*tuned.sources.values()][0], "'x' is a tensor of float8_e4m3fn")
+        self.assertRegex([*tuned.sources.values()][0], "'x' is a tensor of float8_e5m2")
 
     def test_nothing_is_tuned_while_a_graph_is_captured(self):
         self.service()

@@ -200,6 +200,8 @@ TEST(DataFileTest, ReadsArraysAndBytes) {
   EXPECT_EQ(ReadDataFile("a.npy", array, DType::kI32, {2, 3}, false)->elements, bytes);
   EXPECT_EQ(ReadDataFile("a.npy", Npy("<f4", "(6,)", bytes), DType::kF16, {6}, true)->dtype,
             DType::kF32);
+  EXPECT_EQ(ReadDataFile("a.npy", Npy("|V1", "(24,)", bytes), DType::kE4M3, {24}, false)->elements,
+            bytes);
   const auto error = [](const std::string& file, bool wider) {
     return std::string(
         ReadDataFile("a.npy", file, DType::kF16, {6}, wider).status().message());

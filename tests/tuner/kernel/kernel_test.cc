@@ -202,6 +202,36 @@ TEST(Kernel, PlansAProblem) {
   EXPECT_EQ(kernel->PlanProblem(on_cpu, Traits("cpu"))->work.peak, "f32");
 }
 
+TEST(Kernel, ResultsMayBeOfAnotherTypeThanInputs) {
+  const std::string text = absl::StrReplaceAll(
+      TestSpecText(), {{"[\"bf16\", \"f32\"]", "[\"bf16\", \"e4m3\"]"},
+                       {"\"y\" buffer { dtype: \"dtype\"",
+                        "\"y\" buffer { dtype: \"'bf16' if dtype == 'e4m3' else dtype\""},
+                       {"tolerances {", "tolerances { dtype: \"bf16\" atol: 0.5 when: \"dtype == "
+                                        "'e4m3' and mode == 1\" }\ntolerances {"}});
+  const auto kernel = Kernel::Create("s", text, TestFiles()).value();
+  const auto plan = [&](const std::string& dtype, int64_t mode) {
+    const Problem problem = MakeProblem(*kernel, {{"mode", mode}}, dtype, "sm_90a");
+    return kernel->PlanProblem(problem, Traits("sm_90a")).value();
+  };
+  EXPECT_EQ(plan("bf16", 1).buffers[1].dtype, DType::kBF16);
+  EXPECT_EQ(plan("bf16", 1).tolerances[0].second.atol, 0.001);
+  const ProblemPlan narrow = plan("e4m3", 1);
+  EXPECT_EQ(narrow.buffers[0].dtype, DType::kE4M3);
+  EXPECT_EQ(narrow.buffers[0].fill.kind, Fill::Kind::kNormal);
+  EXPECT_EQ(narrow.buffers[1].dtype, DType::kBF16);
+  EXPECT_EQ(narrow.tolerances[0].first, DType::kBF16);
+  EXPECT_EQ(narrow.tolerances[0].second.atol, 0.5);
+  EXPECT_EQ(plan("e4m3", 0).tolerances[0].second.atol, 0.001);
+  EXPECT_THAT(narrow.reference.compile.defines,
+              testing::IsSupersetOf({Pair("DTYPE", "__nv_fp8_e4m3"), Pair("DTYPE_E4M3", "1")}));
+  const auto wrong = Kernel::Create(
+      "s", absl::StrReplaceAll(text, {{"'bf16' if", "'half' if"}}), TestFiles()).value();
+  const Problem problem = MakeProblem(*wrong, {}, "e4m3", "sm_90a");
+  EXPECT_THAT(std::string(wrong->PlanProblem(problem, Traits("sm_90a")).status().message()),
+              HasSubstr("y.dtype: unknown data type 'half'"));
+}
+
 TEST(Kernel, PlansAVariant) {
   const auto kernel = TestKernel();
   const Problem problem = MakeProblem(*kernel, {}, "", "sm_90a");
@@ -316,8 +346,7 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:8:21: dims[2].default_value: 0 is not one of the values"},
     {"[\"bf16\", \"f32\"]", "[\"bf16\", \"fp32\"]",
      "scale.textproto:9:1: dtypes[1]: unknown data type 'fp32'; known: f64, f32, f16, bf16, i8, "
-     "u8, "
-     "i32, u32, i64"},
+     "u8, i32, u32, i64, e4m3"},
     {"\"pow2(32, 1024)\"", "\"pow2(32, 1024\"",
      "scale.textproto:12:3: params[0].values: unexpected end at column 14 of 'pow2(32, 1024'"},
     {"\"[1, 4]\"", "\"[1, VEC]\"",
@@ -372,8 +401,14 @@ constexpr WrongSpec kWrongSpecs[] = {
      "template such as 'softmax<THREADS, float>'"},
     {"tolerances { dtype: \"bf16\"", "tolerances { dtype: \"dtype\"",
      "scale.textproto:48:14: tolerances[0].dtype: unknown data type 'dtype'; known: f64, f32, f16, "
-     "bf16, i8, u8, i32, u32, i64"},
+     "bf16, i8, u8, i32, u32, i64, e4m3"},
     {"rtol: 0.01", "rtol: -1", "scale.textproto:48:28: tolerances[0].rtol: not within 0 and 1"},
+    {"rtol: 0.01", "when: \"VEC == 1\" rtol: 0.01",
+     "scale.textproto:48:28: tolerances[0].when: unknown name 'VEC' at column 1 of 'VEC == 1'; in "
+     "scope: cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
+    {"\"y\" buffer { dtype: \"dtype\"", "\"y\" buffer { dtype: \"'f32' if x else dtype\"",
+     "scale.textproto:27:25: args[1].buffer.dtype: unknown name 'x' at column 10 of 'f32' if x "
+     "else dtype'; in scope: cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
     {"\"sm_*\"]", "\"sm 90\"]",
      "scale.textproto:49:1: targets[1]: 'sm 90' is no target pattern such as 'cpu', 'sm_*', "
      "'sm_90a'"},

@@ -34,8 +34,8 @@ constexpr std::string_view kGroups = "#pragma once\n#include <cooperative_groups
 // found, and a kernel would compile on one host and not on the next.
 constexpr const char* kNotHere[] = {
     "cuComplex.h",          "cuda.h",         "cuda_awbarrier.h",   "cuda_fp4.h",
-    "cuda_fp6.h",           "cuda_fp8.h",     "cuda_pipeline.h",    "curand_kernel.h",
-    "device_functions.h",   "math_constants.h", "mma.h",            "vector_functions.h"};
+    "cuda_fp6.h",           "cuda_pipeline.h", "curand_kernel.h",   "device_functions.h",
+    "math_constants.h",     "mma.h",           "vector_functions.h"};
 
 }  // namespace
 
@@ -60,6 +60,7 @@ absl::Status PreludeFolder::Write() const {
       {"shims/cassert", embedded::prelude_assert},
       {"shims/cuda_bf16.h", kShim},
       {"shims/cuda_fp16.h", kShim},
+      {"shims/cuda_fp8.h", kShim},
       {"shims/cooperative_groups.h", embedded::prelude_groups},
       {"shims/cooperative_groups/memcpy_async.h", kGroups},
       {"shims/cooperative_groups/reduce.h", kGroups},

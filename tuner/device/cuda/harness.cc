@@ -34,8 +34,6 @@ uint64_t Mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-bool IsFloat(DType dtype) { return dtype <= DType::kBF16; }
-
 }  // namespace
 
 CompilePlan HarnessCompilePlan(const std::string& target) {

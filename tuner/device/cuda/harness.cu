@@ -15,9 +15,9 @@ using U32 = unsigned int;
 using U64 = unsigned long long;
 
 // In the order of tune::DType.
-enum DTypeIndex { kF64, kF32, kF16, kBF16, kI8, kU8, kI32, kU32, kI64 };
+enum DTypeIndex { kF64, kF32, kF16, kBF16, kI8, kU8, kI32, kU32, kI64, kE4M3 };
 
-// 16-bit floats as the harness sees them: bits. CUDA's own types would need its headers.
+// Narrow floats as the harness sees them: bits. CUDA's own types would need its headers.
 __device__ __forceinline__ float HalfToFloat(U16 bits) {
   float wide;
   asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(bits));
@@ -37,6 +37,23 @@ __device__ __forceinline__ U16 FloatToBfloat16(float value) {
   return static_cast<U16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+__device__ __forceinline__ float E4m3ToFloat(U8 bits) {
+  const U32 sign = static_cast<U32>(bits & 0x80u) << 24;
+  const U32 rest = bits & 0x7fu;
+  const U32 finite = __float_as_uint(__uint_as_float(rest << 20) * 0x1p120f);
+  return __uint_as_float(sign | (rest == 0x7fu ? 0x7fc00000u : finite));
+}
+// Rounds to nearest even; what is too large becomes the largest number, 448.
+__device__ __forceinline__ U8 FloatToE4m3(float value) {
+  const U32 bits = __float_as_uint(value);
+  const U32 size = bits & 0x7fffffffu;
+  U32 narrow = (size + 0x7ffffu + ((size >> 20) & 1u) - 0x3c000000u) >> 20;
+  // Subnormal: an addition shifts and rounds.
+  if (size < 0x3c800000u) narrow = __float_as_uint(__uint_as_float(size) + 16384.0f) - 0x46800000u;
+  if (size >= 0x43e00000u) narrow = size > 0x7f800000u ? 0x7fu : 0x7eu;
+  return static_cast<U8>(((bits >> 24) & 0x80u) | narrow);
+}
+
 // One switch for all types, which every thread takes alike, rather than a kernel for each pair of
 // types: a worker compiles this file when it starts, and a hung variant waits for that.
 __device__ __forceinline__ double Load(int dtype, const void* data, U64 i) {
@@ -49,6 +66,7 @@ __device__ __forceinline__ double Load(int dtype, const void* data, U64 i) {
     case kU8: return static_cast<const U8*>(data)[i];
     case kI32: return static_cast<const int*>(data)[i];
     case kU32: return static_cast<const U32*>(data)[i];
+    case kE4M3: return E4m3ToFloat(static_cast<const U8*>(data)[i]);
     default: return static_cast<double>(static_cast<const long long*>(data)[i]);
   }
 }
@@ -58,6 +76,7 @@ __device__ __forceinline__ void StoreFloat(int dtype, void* data, U64 i, float v
     case kF64: static_cast<double*>(data)[i] = value; break;
     case kF32: static_cast<float*>(data)[i] = value; break;
     case kF16: static_cast<U16*>(data)[i] = FloatToHalf(value); break;
+    case kE4M3: static_cast<U8*>(data)[i] = FloatToE4m3(value); break;
     default: static_cast<U16*>(data)[i] = FloatToBfloat16(value); break;
   }
 }
@@ -158,7 +177,7 @@ using namespace tune::cuda;
 
 TUNE_KERNEL(fill)(int dtype, void* out, U64 count, int kind, double low, double high, U64 key) {
   for (U64 i = FirstIndex(); i < count; i += IndexStep()) {
-    if (dtype <= kBF16) {
+    if (dtype <= kBF16 || dtype == kE4M3) {
       const float from = static_cast<float>(low);
       StoreFloat(dtype, out, i, tune::FillFloat(kind, from, static_cast<float>(high), key, i));
     } else {

@@ -25,6 +25,7 @@ CUtensorMapDataType DataTypeOf(DType dtype) {
       return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     case DType::kI8:
     case DType::kU8:
+    case DType::kE4M3:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;
     case DType::kI32:
       return CU_TENSOR_MAP_DATA_TYPE_INT32;

@@ -14,15 +14,27 @@ TYPES = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "i8": "<i1", "u8": "<u1", "i3
 OUTPUT_ROLES = ("output", "inout")
 
 
-def widened(bits, numpy):
-    """bf16 as f32, exactly."""
+def bfloat16_as_f32(bits, numpy):
     return (bits.astype("<u4") << 16).view("<f4")
 
 
+def e4m3_as_f32(bits, numpy):
+    size = bits & 0x7f
+    values = numpy.where(size == 0x7f, numpy.float32("nan"),
+                         (size.astype("<u4") << 20).view("<f4") * numpy.float32(2.0**120))
+    return numpy.where(bits >= 0x80, -values, values).astype("<f4")
+
+
+# What NumPy lacks: the bits' type, and how f32 has the same numbers.
+NARROW = {"bf16": ("<u2", bfloat16_as_f32), "e4m3": ("<u1", e4m3_as_f32)}
+
+
 def array_of(buffer, numpy):
-    elements = numpy.fromfile(buffer["file"], "<u2" if buffer["dtype"] == "bf16" else TYPES[buffer["dtype"]])
-    if buffer["dtype"] == "bf16":
-        elements = widened(elements, numpy)
+    if buffer["dtype"] in NARROW:
+        bits, widened = NARROW[buffer["dtype"]]
+        elements = widened(numpy.fromfile(buffer["file"], bits), numpy)
+    else:
+        elements = numpy.fromfile(buffer["file"], TYPES[buffer["dtype"]])
     return elements.reshape(buffer["shape"])
 
 
@@ -102,7 +114,7 @@ def elements_of(value, buffer, wide, entry, numpy):
         raise Refused(f"'{entry}': '{name}' is no array: {error}") from error
     if array.size != buffer["count"] or array.ndim > 1 and without_ones(array.shape) != without_ones(buffer["shape"]):
         raise Refused(f"'{entry}': '{name}' has the shape {array.shape}, not {tuple(buffer['shape'])}")
-    floating = buffer["dtype"] in ("f64", "f32", "f16", "bf16")
+    floating = buffer["dtype"] in ("f64", "f32", "f16", *NARROW)
     if array.dtype.kind not in ("fiub" if floating else "iub"):
         raise Refused(f"'{entry}': '{name}' is {array.dtype}, where {buffer['dtype']} is to be compared")
     dtype = numpy.dtype(TYPES[wide if floating else buffer["dtype"]])

@@ -391,7 +391,7 @@ def same_type(declared, given):
         return False
     declared, given = declared.lstrip("*"), given.lstrip("*").removeprefix("k")
     names = {"fp64": "f64", "fp32": "f32", "fp16": "f16", "u1": "i1", "u8": "i8", "u16": "i16", "u32": "i32",
-             "u64": "i64"}
+             "u64": "i64", "fp8e4nv": "f8E4M3FN"}
     return declared == names.get(given, given)
 
 

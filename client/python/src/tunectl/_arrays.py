@@ -18,8 +18,8 @@ _TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "u1": "u8", "i4":
             "i8": "i64"}
 _CTYPES = {ctypes.c_float: "f32", ctypes.c_double: "f64", ctypes.c_int8: "i8", ctypes.c_uint8: "u8",
            ctypes.c_int32: "i32", ctypes.c_uint32: "u32", ctypes.c_int64: "i64"}
-_NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
-          "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
+_NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
+          "i8": "int8", "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
 
 
 class Array(NamedTuple):

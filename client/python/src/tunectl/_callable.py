@@ -311,8 +311,7 @@ class TunedKernel:
                 if why:
                     raise _Untuned(why)
             problem = Problem(dict(answer.dims), answer.dtype)
-            dtypes = {arg["name"]: answer.dtype if arg["dtype"] == "dtype" else arg["dtype"]
-                      for arg in args}
+            dtypes = {arg["name"]: kernel.dtype(arg, problem, target) for arg in args}
             outputs = [(kernel.shape(arg, problem, target), dtypes[arg["name"]])
                        for arg in signature.outputs]
         except ExpressionError as error:

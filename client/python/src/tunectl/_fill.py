@@ -13,10 +13,11 @@ import struct
 from typing import Any, Optional
 
 NORMAL, UNIFORM, CONSTANT, IOTA = 1, 2, 3, 4
-SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8}
-_FLOATS = ("f64", "f32", "f16", "bf16")
-_FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "H", "i8": "B", "u8": "B", "i32": "I", "u32": "I",
-            "i64": "Q"}
+SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8}
+FLOATS = ("f64", "f32", "f16", "bf16", "e4m3")
+_E4M3_MAX = 448.0
+_FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "H", "e4m3": "B", "i8": "B", "u8": "B",
+            "i32": "I", "u32": "I", "i64": "Q"}
 _LOW32 = 0xFFFFFFFF
 _PIECE = 1 << 18  # elements at a time
 _TENSOR_PIECE = 1 << 24
@@ -229,11 +230,41 @@ def _bfloat16(bits: Any) -> Any:
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
 
+def _e4m3(bits: int) -> int:
+    """Of an f32's bits, rounded to nearest even; what is too large becomes the largest number, 448."""
+    sign, size = (bits >> 24) & 0x80, bits & 0x7FFFFFFF
+    if size >= 0x43E00000:
+        return sign | (0x7F if size > 0x7F800000 else 0x7E)
+    if size < 0x3C800000:  # subnormal: of the unit 2^-9
+        return sign | round(float(struct.unpack("<f", struct.pack("<I", size))[0]) * 512)
+    return sign | (size + 0x7FFFF + ((size >> 20) & 1) - 0x3C000000) >> 20
+
+
+def e4m3_of(np: Any, single: Any) -> Any:
+    """The bits of an array of f32, as `_e4m3`."""
+    bits = np.ascontiguousarray(single, "<f4").view("<u4").astype("<i8")
+    size = bits & 0x7FFFFFFF
+    finite = (size + 0x7FFFF + ((size >> 20) & 1) - 0x3C000000) >> 20
+    small = np.minimum(size, 0x3C800000).astype("<u4").view("<f4").astype("<f8")
+    finite = np.where(size < 0x3C800000, np.rint(small * 512.0).astype("<i8"), finite)
+    large = np.where(size > 0x7F800000, 0x7F, 0x7E)
+    return ((bits >> 24) & 0x80 | np.where(size >= 0x43E00000, large, finite)).astype("<u1")
+
+
+def e4m3_values(np: Any) -> Any:
+    """The f32 that each of the 256 stands for."""
+    bits = np.arange(256, dtype="<u4")
+    size = bits & 0x7F
+    values = (size << 20).astype("<u4").view("<f4") * np.float32(2.0**120)
+    values = np.where(size == 0x7F, np.float32("nan"), values)
+    return np.where(bits >= 0x80, -values, values).astype("<f4")
+
+
 def _with_numpy(np: Any, dtype: str, count: int, kind: int, low: float, high: float, key: int) -> bytes:
     ops, pieces = _Arrays(np), []
     for begin in range(0, count, _PIECE):
         index = np.arange(begin, min(count, begin + _PIECE), dtype="<u8")
-        if dtype not in _FLOATS:
+        if dtype not in FLOATS:
             values = np.asarray(_integer_at(ops, kind, int(low), int(high), key, index))
             pieces.append(values.astype("<i8").view("<u8").astype(f"<u{SIZES[dtype]}").tobytes())
             continue
@@ -241,6 +272,8 @@ def _with_numpy(np: Any, dtype: str, count: int, kind: int, low: float, high: fl
         single = single.astype("<f4")
         if dtype == "bf16":
             pieces.append(_bfloat16(single.view("<u4").astype("<u8")).astype("<u2").tobytes())
+        elif dtype == "e4m3":
+            pieces.append(e4m3_of(np, single).tobytes())
         else:
             pieces.append(single.astype(f"<f{SIZES[dtype]}").tobytes())
     return b"".join(pieces)
@@ -251,11 +284,12 @@ def _one_by_one(dtype: str, count: int, kind: int, low: float, high: float, key:
     mask = (1 << 8 * SIZES[dtype]) - 1
     single_low, single_high = ops.f32(low), ops.f32(high)
     for index in range(count):
-        if dtype not in _FLOATS:
+        if dtype not in FLOATS:
             values.append(_integer_at(ops, kind, int(low), int(high), key, index) & mask)
             continue
         value = _float_at(ops, kind, single_low, single_high, key, index)
-        values.append(_bfloat16(struct.unpack("<I", struct.pack("<f", value))[0]) if dtype == "bf16" else value)
+        narrow = {"bf16": _bfloat16, "e4m3": _e4m3}.get(dtype)
+        values.append(narrow(struct.unpack("<I", struct.pack("<f", value))[0]) if narrow else value)
     return struct.pack(f"<{count}{_FORMATS[dtype]}", *values)
 
 
@@ -279,8 +313,10 @@ def fill_tensor(torch: Any, flat: Any, dtype: str, kind: int, low: float, high: 
     for begin in range(0, flat.numel(), _TENSOR_PIECE):
         end = min(flat.numel(), begin + _TENSOR_PIECE)
         index = torch.arange(begin, end, dtype=torch.int64, device=flat.device)
-        if dtype in _FLOATS:
+        if dtype in FLOATS:
             values = _float_at(ops, kind, ops.f32(low), ops.f32(high), key, index).to(torch.float32)
+            if dtype == "e4m3":  # PyTorch makes NaN of what is too large
+                values = values.clamp(-_E4M3_MAX, _E4M3_MAX)
         else:
             values = _integer_at(ops, kind, int(low), int(high), key, index)
         flat[begin:end] = values.to(flat.dtype)

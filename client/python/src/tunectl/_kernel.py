@@ -11,8 +11,8 @@ from ._expression import Expression, ExpressionError, Value
 
 Config = dict[str, Value]
 
-_DTYPE_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i32": 4, "u32": 4,
-                "i64": 8}
+_DTYPE_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1, "u8": 1, "i32": 4,
+                "u32": 4, "i64": 8}
 # Configs that are looked at, where the default is not valid, before that is given up.
 _SOUGHT_MAX = 20000
 _GRID_MAX = (2147483647, 65535, 65535)
@@ -116,6 +116,13 @@ class Kernel:
         """Of a buffer or symbol. ExpressionError."""
         scope = self._scope(problem, target, {})
         return tuple(operator.index(self._expression(text).evaluate(scope)) for text in arg["shape"])
+
+    def dtype(self, arg: Mapping[str, Any], problem: Problem, target: Target) -> str:
+        """Of a buffer or symbol. ExpressionError."""
+        text = str(arg["dtype"])
+        if text in _DTYPE_BYTES:
+            return text
+        return str(self._expression(text).evaluate(self._scope(problem, target, {})))
 
     def why_not_on(self, target: Target) -> str:
         """A sentence about a target that the kernel does not run on; empty: it does."""

@@ -51,11 +51,11 @@ def _is_same_order(shape: Sequence[int], wanted: Sequence[int]) -> bool:
 
 
 class Buffers:
-    """Arrays without any library: memoryviews of elements, bf16 and f16 as their bits."""
+    """Arrays without any library: memoryviews of elements, bf16, f16 and e4m3 as their bits."""
 
     name = "buffers"
-    _FORMATS = {"f64": "d", "f32": "f", "f16": "H", "bf16": "H", "i8": "b", "u8": "B", "i32": "i", "u32": "I",
-                "i64": "q"}
+    _FORMATS = {"f64": "d", "f32": "f", "f16": "H", "bf16": "H", "e4m3": "B", "i8": "b", "u8": "B",
+                "i32": "i", "u32": "I", "i64": "q"}
 
     fills_itself = False
 
@@ -105,7 +105,7 @@ class Buffers:
 
 
 class Numpy(Buffers):
-    """numpy.ndarray; bf16 as f32."""
+    """numpy.ndarray; bf16 and e4m3 as f32."""
 
     name = "numpy"
     _TYPES = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "i8": "<i1", "u8": "<u1", "i32": "<i4", "u32": "<u4",
@@ -120,11 +120,13 @@ class Numpy(Buffers):
         if dtype == "bf16":
             bits = self._np.frombuffer(elements, "<u2").astype("<u4") << 16
             return bits.view("<f4").reshape(shape)
+        if dtype == "e4m3":
+            return _fill.e4m3_values(self._np)[self._np.frombuffer(elements, "<u1")].reshape(shape)
         return self._np.frombuffer(bytearray(elements), self._TYPES[dtype]).reshape(shape)
 
     def copy(self, target: Any, elements: bytes) -> None:
-        dtype = "bf16" if target.nbytes == 2 * len(elements) else str(target.dtype)
-        if dtype == "bf16":
+        dtype = {2: "bf16", 4: "e4m3"}.get(target.nbytes // max(1, len(elements)), "")
+        if dtype:
             target[...] = self.make(elements, dtype, list(target.shape))
         else:
             target[...] = self._np.frombuffer(elements, target.dtype).reshape(target.shape)
@@ -138,6 +140,8 @@ class Numpy(Buffers):
         if dtype == "bf16":
             bits = array.astype("<f4").view("<u4").astype("<u8")
             return bytes(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes())
+        if dtype == "e4m3":
+            return bytes(_fill.e4m3_of(self._np, array).tobytes())
         return bytes(array.astype(self._TYPES[dtype]).tobytes())
 
     def flush(self) -> Callable[[], None]:
@@ -153,8 +157,8 @@ class Torch(Buffers):
     """torch.Tensor, on the device of the comparison."""
 
     name = "torch"
-    _TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
-              "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
+    _TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
+              "i8": "int8", "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
 
     def __init__(self, on_gpu: bool) -> None:
         import torch

@@ -14,8 +14,8 @@ from ._lookup import Found, Query, Record
 from ._reason import explain
 from ._snapshot import Snapshot
 
-_DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8",
-           "uint8": "u8", "int32": "i32", "uint32": "u32", "int64": "i64"}
+_DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3",
+           "int8": "i8", "uint8": "u8", "int32": "i32", "uint32": "u32", "int64": "i64"}
 
 
 def dtype_name(dtype: object) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arrays
 from ._kernel import Problem
+from ._resolve import dtype_name
 from ._workload import Signature, signature_of
 
 if TYPE_CHECKING:
@@ -166,7 +167,9 @@ def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mappin
         shape = [seen[text] if text in seen else
                  known.shape({"shape": [text]}, Problem({name: int(value) for name, value in seen.items()},
                                                         ""), target)[0] for text in arg["shape"]]
-        wanted = dtype if arg["dtype"] == "dtype" else getattr(torch, _arrays.dtype_in_full(arg["dtype"]))
+        problem = Problem({name: int(value) for name, value in seen.items() if isinstance(value, int)},
+                          dtype_name(dtype))
+        wanted = getattr(torch, _arrays.dtype_in_full(known.dtype(arg, problem, target)))
         results.append(torch.empty(shape, dtype=wanted, device=inputs[0].device))
     return tuple(results)
 

@@ -73,11 +73,12 @@ def why_not_taken(kernel: Kernel, arg: Mapping[str, Any], array: Array, answer: 
                   target: Target) -> str:
     """Why an array is not what the kernel was compiled for; empty: it is. ValueError for a shape that
     contradicts the dims."""
-    shape = kernel.shape(arg, Problem(dict(answer.dims), answer.dtype), target)
+    problem = Problem(dict(answer.dims), answer.dtype)
+    shape = kernel.shape(arg, problem, target)
     if _count(shape) != _count(array.shape):
         raise ValueError(f"{kernel.name}: {arg['name']} has shape {list(array.shape)}, and "
                          f"[{', '.join(arg['shape'])}] is {list(shape)}")
-    wanted = answer.dtype if arg["dtype"] == "dtype" else arg["dtype"]
+    wanted = kernel.dtype(arg, problem, target)
     if array.dtype != wanted:
         return f"{arg['name']} is {array.dtype}, and the kernel takes {wanted}"
     return ""

@@ -260,6 +260,43 @@ TEST_F(CpuCompilerTest, RefusesAssemblyHiddenInASectionsName) {
   EXPECT_EQ(variant.binary.size(), 0u);
 }
 
+// All patterns, and what lies between neighbours, against arithmetic that knows nothing of bits.
+TEST_F(CpuCompilerTest, EightBitFloatsConvertExactly) {
+  const Artifact variant = Compile(PlanOf(R"(
+#include <cuda_fp8.h>
+extern "C" __attribute__((visibility("default"))) float From(unsigned char x) {
+  __nv_fp8_e4m3 narrow;
+  narrow.__x = x;
+  return static_cast<float>(narrow);
+}
+extern "C" __attribute__((visibility("default"))) unsigned char To(float x) {
+  return __nv_fp8_e4m3(x).__x;
+}
+extern "C" __global__ void sample() {}
+)"));
+  ASSERT_EQ(variant.outcome, Outcome::kOk) << variant.log;
+  const Loaded loaded(variant.binary);
+  const auto from = loaded.Find<float (*)(uint8_t)>("From");
+  const auto to = loaded.Find<uint8_t (*)(float)>("To");
+  for (int bits = 0; bits < 127; ++bits) {
+    const int exponent = bits >> 3;
+    const double value = exponent == 0 ? std::ldexp(bits & 7, -9)
+                                       : std::ldexp(8 + (bits & 7), exponent - 10);
+    EXPECT_EQ(from(static_cast<uint8_t>(bits)), value) << bits;
+    EXPECT_EQ(from(static_cast<uint8_t>(bits | 0x80)), -value) << bits;
+    EXPECT_EQ(to(static_cast<float>(value)), bits);
+    if (bits == 126) continue;
+    const float next = from(static_cast<uint8_t>(bits + 1));
+    const float middle = (static_cast<float>(value) + next) / 2;
+    EXPECT_EQ(to(middle), bits + bits % 2) << "a tie goes to the even one";
+    EXPECT_EQ(to(-std::nextafter(middle, next)), (bits + 1) | 0x80);
+    EXPECT_EQ(to(std::nextafter(middle, 0.0f)), bits);
+  }
+  EXPECT_EQ(to(1e30f), 0x7e) << "there are no infinities";
+  EXPECT_EQ(to(NAN), 0x7f);
+  EXPECT_TRUE(std::isnan(from(0x7f)) && std::isnan(from(0xff)));
+}
+
 // All patterns, both ways, against arithmetic that knows nothing of bits.
 TEST_F(CpuCompilerTest, SixteenBitTypesConvertExactly) {
   const Artifact variant = Compile(PlanOf(R"(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // __half, __nv_bfloat16 and their pairs, with the conversions and arithmetic of cuda_fp16.h and
-// cuda_bf16.h. Everything rounds to nearest even; arithmetic is that of float (of double for fused
-// multiply-adds), rounded once more, which for these widths gives the correctly rounded result.
+// cuda_bf16.h, and __nv_fp8_e4m3 of cuda_fp8.h, which has conversions alone. Everything rounds to
+// nearest even; arithmetic is that of float (of double for fused multiply-adds), rounded once more,
+// which for these widths gives the correctly rounded result.
 #pragma once
 
 #include "functions.h"
@@ -46,6 +47,25 @@ TUNE_CPU_INLINE unsigned short FloatToBFloat(float value) {
   const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   return static_cast<unsigned short>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : rounded);
 }
+TUNE_CPU_INLINE float E4m3ToFloat(unsigned char bits) {
+  const unsigned magnitude = bits & 0x7fu;
+  const float finite = __builtin_bit_cast(float, magnitude << 20) * 0x1p120f;
+  const unsigned value = magnitude == 0x7fu ? 0x7fc00000u : __builtin_bit_cast(unsigned, finite);
+  return __builtin_bit_cast(float, value | (static_cast<unsigned>(bits & 0x80u) << 24));
+}
+// What is too large becomes the largest number, 448, and NaN 0x7f, as on the GPU.
+TUNE_CPU_INLINE unsigned char FloatToE4m3(float value) {
+  const unsigned bits = __builtin_bit_cast(unsigned, value);
+  const unsigned magnitude = bits & 0x7fffffffu;
+  const unsigned sign = (bits >> 24) & 0x80u;
+  // Below 2^-6 the sum with 2^14 has the subnormal's unit in its last place, and rounds for us.
+  const float sum = __builtin_bit_cast(float, magnitude) + 16384.0f;
+  const unsigned subnormal = __builtin_bit_cast(unsigned, sum) - 0x46800000u;
+  const unsigned normal = (magnitude - (120u << 23) + 0x7ffffu + ((magnitude >> 20) & 1u)) >> 20;
+  const unsigned finite = magnitude < 0x3c800000u ? subnormal : normal;
+  const unsigned rounded = magnitude >= 0x43e00000u ? 0x7eu : finite;
+  return static_cast<unsigned char>(magnitude > 0x7f800000u ? 0x7fu : sign | rounded);
+}
 // Rounding to odd first keeps the second rounding from going wrong.
 TUNE_CPU_INLINE float DoubleToOddFloat(double value) {
   const float nearest = static_cast<float>(value);
@@ -82,6 +102,23 @@ struct __nv_bfloat16 {
   TUNE_CPU_MEMBER __nv_bfloat16(unsigned v) : __nv_bfloat16(static_cast<double>(v)) {}
   TUNE_CPU_MEMBER __nv_bfloat16(long long v) : __nv_bfloat16(static_cast<double>(v)) {}
   TUNE_CPU_MEMBER operator float() const { return tune_cpu::BFloatToFloat(bits); }
+};
+
+typedef unsigned char __nv_fp8_storage_t;
+struct __nv_fp8_e4m3 {
+  __nv_fp8_storage_t __x;
+
+  __nv_fp8_e4m3() = default;
+  TUNE_CPU_MEMBER explicit __nv_fp8_e4m3(float v) : __x(tune_cpu::FloatToE4m3(v)) {}
+  TUNE_CPU_MEMBER explicit __nv_fp8_e4m3(double v)
+      : __x(tune_cpu::FloatToE4m3(tune_cpu::DoubleToOddFloat(v))) {}
+  TUNE_CPU_MEMBER explicit __nv_fp8_e4m3(int v) : __nv_fp8_e4m3(static_cast<double>(v)) {}
+  TUNE_CPU_MEMBER explicit __nv_fp8_e4m3(__half v) : __nv_fp8_e4m3(static_cast<float>(v)) {}
+  TUNE_CPU_MEMBER explicit __nv_fp8_e4m3(__nv_bfloat16 v) : __nv_fp8_e4m3(static_cast<float>(v)) {}
+  TUNE_CPU_MEMBER explicit operator float() const { return tune_cpu::E4m3ToFloat(__x); }
+  TUNE_CPU_MEMBER explicit operator double() const { return tune_cpu::E4m3ToFloat(__x); }
+  TUNE_CPU_MEMBER explicit operator __half() const { return tune_cpu::E4m3ToFloat(__x); }
+  TUNE_CPU_MEMBER explicit operator __nv_bfloat16() const { return tune_cpu::E4m3ToFloat(__x); }
 };
 
 struct alignas(4) __half2 {

@@ -7,13 +7,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
+from .._fill import FLOATS
+
 ALIGNMENT = 16  # what Triton assumes of a pointer or an integer, or nothing
 _PIECE_ELEMENTS = 1 << 24  # compared at once
 
 # A tensor's dtype, by torch's name: the service's name and Triton's.
 _DTYPES = {"float64": ("f64", "fp64"), "float32": ("f32", "fp32"), "float16": ("f16", "fp16"),
-           "bfloat16": ("bf16", "bf16"), "int8": ("i8", "i8"), "uint8": ("u8", "u8"),
-           "int32": ("i32", "i32"), "uint32": ("u32", "u32"), "int64": ("i64", "i64")}
+           "bfloat16": ("bf16", "bf16"), "float8_e4m3fn": ("e4m3", "fp8e4nv"),
+           "int8": ("i8", "i8"), "uint8": ("u8", "u8"), "int32": ("i32", "i32"), "uint32": ("u32", "u32"),
+           "int64": ("i64", "i64")}
 _SCALARS = {"i32": "i32", "u32": "u32", "i64": "i64", "fp32": "f32", "f32": "f32", "fp64": "f64"}
 
 
@@ -131,7 +134,7 @@ def _integers_like(name: str, tensor: Any, low: float, high: float) -> Fill:
 
 def fill_like(name: str, tensor: Any, dtype: str) -> Fill:
     """Numbers of the live ones' range: roots, logarithms and indices stay what they are."""
-    is_float = dtype in ("f64", "f32", "f16", "bf16")
+    is_float = dtype in FLOATS
     bounds = _range_of(tensor)
     if bounds is None:
         return Fill("NORMAL", 0, 1) if is_float else Fill("UNIFORM", 0, 1)
