@@ -146,13 +146,16 @@ absl::StatusOr<Config> ConfigOf(const Json& json) {
   return config;
 }
 
-// Whole numbers that are not negative, one for each config of a grid.
+int64_t SizeOf(Fields& fields, const Json& json, const char* name) {
+  const int64_t size = fields.Integer(json, name);
+  if (size < 0 || size > kSizeMax) fields.Fail(name);
+  return size;
+}
+
+// One for each config of a grid.
 std::vector<int64_t> SizesOf(Fields& fields, const char* name, size_t count) {
   std::vector<int64_t> sizes;
-  fields.List(name, count, [&](const Json& one) {
-    sizes.push_back(fields.Integer(one, name));
-    if (sizes.back() < 0 || sizes.back() > kSizeMax) fields.Fail(name);
-  });
+  fields.List(name, count, [&](const Json& one) { sizes.push_back(SizeOf(fields, one, name)); });
   if (sizes.size() != count) fields.Fail(name);
   return sizes;
 }
@@ -274,10 +277,9 @@ absl::StatusOr<Grid> ReadGrid(const Json& json) {
   });
   // Not in files of older daemons, nor of devices without multiprocessors.
   if (json.contains("multiprocessors")) {
-    grid.grid.multiprocessors = fields.Integer("multiprocessors");
-    if (grid.grid.multiprocessors < 0 || grid.grid.multiprocessors > kSizeMax) {
-      fields.Fail("multiprocessors");
-    }
+    grid.grid.multiprocessors = SizeOf(fields, fields.Member("multiprocessors"), "multiprocessors");
+  }
+  if (grid.grid.multiprocessors > 0) {
     grid.grid.residents = SizesOf(fields, "residents", grid.grid.configs.size());
   }
   fields.List("shapes", kGridShapesMax, [&](const Json& one) {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from ._reason import axis_position
-from ._waves import stretch
+from ._waves import SIZE_MAX, stretch
 
 _LOSS_MAX = 10000  # losses are in ten-thousandths of the best latency
 _UNKNOWN = 1 << 30
@@ -96,6 +96,12 @@ class _Retold:
         return self._loss(self._shape.loss_of_unknown, config)
 
 
+def _size(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= SIZE_MAX:
+        raise ValueError("a size is a whole number")
+    return value
+
+
 class Grid:
     """One kernel's sweeps on one device, in one dtype. Immutable."""
 
@@ -109,10 +115,8 @@ class Grid:
         self.axes: Sequence[str] = list(parsed["axes"])
         self.configs: Sequence[Config] = list(parsed["configs"])
         # Not in snapshots of older daemons, nor of devices without multiprocessors.
-        self._multiprocessors = int(parsed.get("multiprocessors", 0))
-        self._residents = [int(one) for one in parsed["residents"]] if self._multiprocessors > 0 else []
-        if self._residents and len(self._residents) != len(self.configs):
-            raise ValueError("residents do not fit their grid")
+        self._multiprocessors = _size(parsed.get("multiprocessors", 0))
+        self._residents = self._sizes(parsed, "residents")
         self._shapes = [self._shape(shape) for shape in parsed["shapes"]]
         residuals = parsed["residuals"]
         self._mean = float(residuals["mean"])
@@ -125,11 +129,15 @@ class Grid:
         losses = {int(config): int(loss) for config, loss in parsed["losses"]}
         if len(dims) != len(self.axes) or any(not 0 <= config < len(self.configs) for config in losses):
             raise ValueError("a shape does not fit its grid")
-        blocks = [int(one) for one in parsed["blocks"]] if self._multiprocessors > 0 else []
-        if len(blocks) != len(self._residents):
-            raise ValueError("blocks do not fit their grid")
         return _Shape(dims, tuple(map(axis_position, dims)), losses, int(parsed["loss_of_unknown"]),
-                      self._stretch(blocks))
+                      self._stretch(self._sizes(parsed, "blocks")))
+
+    def _sizes(self, parsed: Mapping[str, Any], name: str) -> list[int]:
+        """One for each config; none where there are no multiprocessors."""
+        sizes = [_size(one) for one in parsed[name]] if self._multiprocessors > 0 else []
+        if len(sizes) != (len(self.configs) if self._multiprocessors > 0 else 0):
+            raise ValueError(f"{name} do not fit their grid")
+        return sizes
 
     def _stretch(self, blocks: Iterable[int]) -> list[float]:
         return [stretch(one, residents, self._multiprocessors) for one, residents in zip(blocks, self._residents)]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional
 from ._expression import Expression, ExpressionError
 
 _ENDLESS = 1 << 20  # multiprocessors
-_SIZE_MAX = 1 << 40
+SIZE_MAX = 1 << 40
 _BLOCKS_OF_A_WAVE = 0.5
 _WARPS, _WARPS_BY_DEFAULT, _WARP = "num_warps", 4, 32
 
@@ -46,14 +46,14 @@ class _Step(NamedTuple):
 
 
 def _product(factors: Sequence[Expression], scope: Mapping[str, Any]) -> int:
-    """ExpressionError where one is no number from 0 to _SIZE_MAX, or all together are not."""
+    """ExpressionError where one is no number from 0 to SIZE_MAX, or all together are not."""
     product = 1
     for factor in factors:
         value = factor.evaluate(scope)
-        if isinstance(value, (str, list)) or value != int(value) or not 0 <= value <= _SIZE_MAX:
+        if isinstance(value, (str, list)) or value != int(value) or not 0 <= value <= SIZE_MAX:
             raise ExpressionError(f"'{factor.text[:80]}' is no size")
         product *= int(value)
-    if product > _SIZE_MAX:
+    if product > SIZE_MAX:
         raise ExpressionError("there is no launch of so many")
     return product
 
