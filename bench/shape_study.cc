@@ -44,7 +44,7 @@ int Main(int argc, char** argv) {
   }
   std::vector<LeftOut> all;
   for (const RecordedGrid& recorded : *grids) {
-    const std::vector<LeftOut> left = LeaveOneOut(recorded.grid);
+    const std::vector<LeftOut> left = recorded.LeaveOneOut();
     PrintFigures(recorded.name, FiguresOf(left));
     for (const LeftOut& one : left) {
       if (verbose) PrintShape(recorded.grid, one);

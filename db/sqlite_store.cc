@@ -340,10 +340,11 @@ absl::StatusOr<std::vector<TimedConfig>> SqliteStore::FastestOfKey(const TrialKe
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(*reader, key));
   // With max(), SQLite takes the other columns from the row that has it.
-  Statement query = reader->Prepare(
-      "SELECT config, latency_ns_median FROM (SELECT config, latency_ns_median, outcome, max(id) "
-      "FROM trial WHERE key_id = ? AND purpose = ? GROUP BY config) "
-      "WHERE outcome = ? AND latency_ns_median > 0 ORDER BY latency_ns_median, config LIMIT ?");
+  const std::string columns = ColumnsOf<TimedConfig>();
+  Statement query = reader->Prepare(absl::StrCat(
+      "SELECT ", columns, " FROM (SELECT ", columns,
+      ", outcome, max(id) FROM trial WHERE key_id = ? AND purpose = ? GROUP BY config) "
+      "WHERE outcome = ? AND latency_ns_median > 0 ORDER BY latency_ns_median, config LIMIT ?"));
   query.Bind(key_id, TrialPurpose::kSearch, Outcome::kOk, limit);
   return ReadReadable(query, ReadTimedConfig, unreadable_, "trial");
 }

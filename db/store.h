@@ -78,12 +78,16 @@ struct RecordTie {
 };
 TUNE_FIELDS(RecordTie, config, latency_ns_median);
 
-// A config and what it measured in a search.
+// A config, what it measured in a search, and what its blocks take of a multiprocessor.
 struct TimedConfig {
   Config config;
   double latency_ns_median = 0;
+  int64_t registers = 0;
+  int64_t static_shared_bytes = 0;
+  int64_t dynamic_shared_bytes = 0;
 };
-TUNE_FIELDS(TimedConfig, config, latency_ns_median);
+TUNE_FIELDS(TimedConfig, config, latency_ns_median, registers, static_shared_bytes,
+            dynamic_shared_bytes);
 
 struct RecordRow {
   int64_t id = 0;  // 0: of no store, it came with the program

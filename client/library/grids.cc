@@ -2,6 +2,8 @@
 #include "client/library/grids.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include "client/library/snapshot.h"
 
@@ -78,15 +80,22 @@ const char* BasisName(Basis basis) {
 }
 
 std::vector<server::SpeakingGrid> SpeakingGrids(const Snapshot& snapshot,
-                                                const KernelRules& kernel,
+                                                const KernelRules& kernel, const Target& target,
                                                 const LookupQuery& query) {
   std::vector<server::SpeakingGrid> speaking;
+  // Made when the first is asked for.
+  const auto launches = std::make_shared<std::optional<LaunchSizes>>();
+  const auto blocks_of = [&kernel, &target, &query, launches](const Config& config) {
+    if (!*launches) *launches = kernel.Launches(query.problem, target);
+    return (*launches)->Blocks(config);
+  };
   for (const Grid& grid : snapshot.GridsOf(kernel.name)) {
     std::optional<std::vector<int64_t>> place = PlaceOn(grid, kernel, query);
     if (!place) continue;
     speaking.push_back({.device_name = grid.device,
                         .grid = &grid.grid,
                         .place = *std::move(place),
+                        .blocks_of = blocks_of,
                         .record_of = [&snapshot, &kernel, &grid](size_t shape) {
                           return RecordOf(snapshot, kernel, grid, grid.grid.shapes[shape]);
                         }});

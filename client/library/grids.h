@@ -33,9 +33,9 @@ struct Grid {
 // "nothing", "measured", "neighbours", "sibling".
 const char* BasisName(Basis basis);
 
-// They last as long as the snapshot.
+// `target` is the query's. They last as long as what they are made of.
 std::vector<server::SpeakingGrid> SpeakingGrids(const Snapshot& snapshot,
-                                                const KernelRules& kernel,
+                                                const KernelRules& kernel, const Target& target,
                                                 const server::LookupQuery& query);
 
 }  // namespace tune::library

@@ -155,6 +155,18 @@ class RuleList {
   std::vector<Rule> rules_;
 };
 
+// What expressions may name of a problem on a target.
+Scope ScopeOf(const Problem& problem, const Target& target) {
+  Scope scope;
+  for (const auto& [name, value] : problem.dims) scope.Set(name, value);
+  scope.Set("dtype", ToText(problem.dtype));
+  scope.Set("dtype_bytes", SizeInBytes(problem.dtype));
+  scope.Set("target", target.name);
+  scope.Set("sm", target.sm);
+  scope.Set("sm_count", target.sm_count);
+  return scope;
+}
+
 }  // namespace
 
 server::KernelPolicy KernelRules::Policy() const {
@@ -203,6 +215,14 @@ absl::StatusOr<Problem> KernelRules::MakeProblem(const std::map<std::string, int
   return problem;
 }
 
+LaunchSizes KernelRules::Launches(const Problem& problem, const Target& target) const {
+  std::vector<LaunchText> texts;
+  for (const Step& step : steps) {
+    texts.push_back({step.when, step.grid, step.block, step.shared_bytes});
+  }
+  return LaunchSizes(lets, texts, ScopeOf(problem, target));
+}
+
 struct ConfigRules::Space {
   std::vector<std::pair<std::string, Expression>> lets;
   std::vector<ParamValues> params;
@@ -230,13 +250,7 @@ ConfigRules::ConfigRules(const KernelRules& kernel, const Problem& problem, cons
 ConfigRules::~ConfigRules() = default;
 
 absl::Status ConfigRules::Build() {
-  Scope& scope = space_->constants;
-  for (const auto& [name, value] : problem_.dims) scope.Set(name, value);
-  scope.Set("dtype", ToText(problem_.dtype));
-  scope.Set("dtype_bytes", SizeInBytes(problem_.dtype));
-  scope.Set("target", target_.name);
-  scope.Set("sm", target_.sm);
-  scope.Set("sm_count", target_.sm_count);
+  space_->constants = ScopeOf(problem_, target_);
   for (const auto& [name, text] : kernel_.lets) {
     ASSIGN_OR_RETURN(Expression parsed, Expression::Parse(text));
     space_->lets.emplace_back(name, std::move(parsed));

@@ -16,6 +16,7 @@
 #include "server/records/lookup/index.h"
 #include "tuner/config.h"
 #include "tuner/problem.h"
+#include "tuner/transfer/launch_sizes.h"
 
 namespace tune::library {
 
@@ -74,6 +75,7 @@ struct KernelRules {
   // What is not given takes the defaults. INVALID_ARGUMENT names the dims there are, the bounds.
   absl::StatusOr<Problem> MakeProblem(const std::map<std::string, int64_t>& given,
                                       const std::string& dtype, const Target& target) const;
+  LaunchSizes Launches(const Problem& problem, const Target& target) const;
 };
 
 // The configs of a kernel for a problem on a target. Not thread-safe; refers to the kernel.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kVersion = 1;
 constexpr size_t kMembersMax = 512;  // of a kernel: dims, params, steps
+constexpr int64_t kSizeMax = int64_t{1} << 40;  // of a launch
 
 absl::Status Damaged(absl::string_view why) { return absl::InvalidArgumentError(why); }
 
@@ -145,6 +146,20 @@ absl::StatusOr<Config> ConfigOf(const Json& json) {
   return config;
 }
 
+int64_t SizeOf(Fields& fields, const Json& json, const char* name) {
+  const int64_t size = fields.Integer(json, name);
+  if (size < 0 || size > kSizeMax) fields.Fail(name);
+  return size;
+}
+
+// One for each config of a grid.
+std::vector<int64_t> SizesOf(Fields& fields, const char* name, size_t count) {
+  std::vector<int64_t> sizes;
+  fields.List(name, count, [&](const Json& one) { sizes.push_back(SizeOf(fields, one, name)); });
+  if (sizes.size() != count) fields.Fail(name);
+  return sizes;
+}
+
 absl::StatusOr<ShapeGrid::Shape> ShapeOf(const Json& json, const ShapeGrid& grid) {
   Fields fields(json, "a grid");
   ShapeGrid::Shape shape;
@@ -166,6 +181,7 @@ absl::StatusOr<ShapeGrid::Shape> ShapeOf(const Json& json, const ShapeGrid& grid
     }
     shape.losses[static_cast<size_t>(config)] = loss_of(one[1]);
   });
+  if (grid.multiprocessors > 0) shape.blocks = SizesOf(fields, "blocks", grid.configs.size());
   RETURN_IF_ERROR(fields.status());
   return shape;
 }
@@ -259,6 +275,13 @@ absl::StatusOr<Grid> ReadGrid(const Json& json) {
     fields.Fail(config.status());
     if (config.ok()) grid.grid.configs.push_back(*std::move(config));
   });
+  // Not in files of older daemons, nor of devices without multiprocessors.
+  if (json.contains("multiprocessors")) {
+    grid.grid.multiprocessors = SizeOf(fields, fields.Member("multiprocessors"), "multiprocessors");
+  }
+  if (grid.grid.multiprocessors > 0) {
+    grid.grid.residents = SizesOf(fields, "residents", grid.grid.configs.size());
+  }
   fields.List("shapes", kGridShapesMax, [&](const Json& one) {
     absl::StatusOr<ShapeGrid::Shape> shape = ShapeOf(one, grid.grid);
     fields.Fail(shape.status());
@@ -271,6 +294,7 @@ absl::StatusOr<Grid> ReadGrid(const Json& json) {
                          .nearest_octaves = residuals.Number("nearest_octaves")};
   fields.Fail(residuals.status());
   RETURN_IF_ERROR(fields.status());
+  SetStretch(grid.grid);
   return grid;
 }
 

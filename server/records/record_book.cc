@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "db/large_store.h"
 #include "server/records/shipped_records.h"
 #include "tuner/device_profile.h"
+#include "tuner/kernel/launch_sizes_of.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -167,7 +169,8 @@ absl::Status RecordBook::LoadKept() {
   for (auto record = with_shipped.rbegin(); record != with_shipped.rend(); ++record) {
     speaking.push_back(std::make_shared<const db::RecordRow>(std::move(*record)));
   }
-  std::shared_ptr<const ShapeGrids> grids = ShapeGrids::Build(speaking, policies, ReadSweeps());
+  std::shared_ptr<const ShapeGrids> grids =
+      ShapeGrids::Build(speaking, policies, GridSources(*kernels));
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
                       .grids = std::move(grids)},
@@ -191,7 +194,7 @@ absl::Status RecordBook::Load() {
   const std::vector<KernelPolicy> policies = PoliciesOf(*kernels);
   std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
   std::shared_ptr<const ShapeGrids> grids =
-      ShapeGrids::Build(index->Records(), policies, ReadSweeps());
+      ShapeGrids::Build(index->Records(), policies, GridSources(*kernels));
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
                       .grids = std::move(grids)},
@@ -260,7 +263,7 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
   std::shared_ptr<const ShapeGrids> grids = before.known.grids->With(
-      std::make_shared<const db::RecordRow>(record), PoliciesOf(*kernels), ReadSweeps());
+      std::make_shared<const db::RecordRow>(record), PoliciesOf(*kernels), GridSources(*kernels));
   std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
@@ -271,10 +274,17 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
   return absl::OkStatus();
 }
 
-ShapeGrids::ReadSweep RecordBook::ReadSweeps() const {
-  return [this](const db::TrialKey& key, uint32_t limit) {
+ShapeGrids::Sources RecordBook::GridSources(const Kernels& kernels) const {
+  const auto read = [this](const db::TrialKey& key, uint32_t limit) {
     return store_.FastestOfKey(key, limit);
   };
+  const auto launches = [&kernels](const db::RecordRow& record) -> std::shared_ptr<LaunchSizes> {
+    const auto kernel = kernels.find(record.kernel_name);
+    if (kernel == kernels.end() || kernel->second->hash() != record.key.kernel_hash) return nullptr;
+    return std::make_shared<LaunchSizes>(
+        LaunchSizesOf(*kernel->second, record.key.problem, record.key.target));
+  };
+  return {.read = read, .launches = launches};
 }
 
 RecordBook::State RecordBook::state() const {
@@ -334,8 +344,15 @@ Expectation RecordBook::AskOthers(const LookupQuery& query, const Kernel& kernel
   const auto accept = [&](const Config& config) {
     return kernel.CheckConfig(query.problem, traits, config).ok();
   };
-  return AskGrids(known.grids->Speaking(of_source, policy), of_source, policy.dims, kernel.hash(),
-                  accept, match);
+  std::vector<SpeakingGrid> grids = known.grids->Speaking(of_source, policy);
+  std::optional<LaunchSizes> launches;  // made when the first is asked for
+  for (SpeakingGrid& grid : grids) {
+    grid.blocks_of = [&](const Config& config) {
+      if (!launches) launches = LaunchSizesOf(kernel, query.problem, traits.target);
+      return launches->Blocks(config);
+    };
+  }
+  return AskGrids(std::move(grids), of_source, policy.dims, kernel.hash(), accept, match);
 }
 
 absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,

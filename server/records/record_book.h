@@ -168,7 +168,8 @@ class RecordBook {
   // What the sweeps of others say where the problem itself was not tuned; completes `match`.
   Expectation AskOthers(const LookupQuery& query, const Kernel& kernel, const TargetTraits& traits,
                         const Knowledge& known, LookupAnswer& match) const;
-  ShapeGrids::ReadSweep ReadSweeps() const;
+  // What grids are made of. `kernels` must outlive them.
+  ShapeGrids::Sources GridSources(const Kernels& kernels) const;
 
   db::Store& store_;
   const Catalogue& catalogue_;

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/kernel/kernel.h"
+#include "tuner/transfer/waves.h"
 
 namespace tune::server {
 namespace {
@@ -51,29 +53,61 @@ std::string FamilyKey(const std::string& kernel_name, const std::string& kernel_
   return key;
 }
 
+// The launches of a record's configs; null where they are not known, or say nothing of the device.
+std::shared_ptr<LaunchSizes> LaunchesOf(const db::RecordRow& record, const TargetTraits& traits,
+                                        const ShapeGrids::Sources& sources) {
+  if (traits.sm == 0 || !sources.launches) return nullptr;
+  return sources.launches(record);
+}
+
+// How many blocks of a config a multiprocessor holds; 0: not known.
+int64_t ResidentsOf(const db::TimedConfig& one, const TargetTraits& traits,
+                    LaunchSizes* launches) {
+  if (launches == nullptr) return 0;
+  const LaunchSize size = launches->Of(one.config);
+  const int64_t dynamic = std::max(one.dynamic_shared_bytes, size.shared_bytes);
+  return ResidentBlocks(traits.sm, traits.max_shared_bytes,
+                        {.threads = size.threads,
+                         .registers = one.registers,
+                         .shared_bytes = one.static_shared_bytes + dynamic});
+}
+
 // The winner of a sweep comes first, as it was confirmed, whatever its search had measured. One
 // that came with the program is known by its winner alone.
 SweptShape SweptShapeOf(const db::RecordRow& record, const Place& place,
-                        const ShapeGrids::ReadSweep& read) {
+                        const TargetTraits& traits, const ShapeGrids::Sources& sources) {
   SweptShape swept{.dims = place.values(), .has_more = true};
   std::vector<db::TimedConfig> searched;
   if (record.id != 0) {
-    auto found = read(record.key, kGridConfigsMax + 1);
+    auto found = sources.read(record.key, kGridConfigsRead + 1);
     if (found.ok()) {
       searched = *std::move(found);
-      swept.has_more = searched.size() > kGridConfigsMax;
+      swept.has_more = searched.size() > kGridConfigsRead;
     } else {
       spdlog::warn("record {} speaks for no other shape: {}", record.id,
                    found.status().ToString());
     }
   }
-  const double best_ns = searched.empty() ? record.trial.measurement.latency_ns_median
-                                          : searched.front().latency_ns_median;
-  swept.latencies_ns.emplace_back(record.trial.config, best_ns);
-  for (db::TimedConfig& one : searched) {
-    if (swept.latencies_ns.size() == kGridConfigsMax) break;
-    if (one.config == record.trial.config) continue;
-    swept.latencies_ns.emplace_back(std::move(one.config), one.latency_ns_median);
+  const std::shared_ptr<LaunchSizes> launches = LaunchesOf(record, traits, sources);
+  if (launches != nullptr) {
+    swept.blocks_of = [launches](const Config& config) { return launches->Blocks(config); };
+  }
+  const Resources& resources = record.trial.resources;
+  const db::TimedConfig winner{.config = record.trial.config,
+                               .latency_ns_median = searched.empty()
+                                                        ? record.trial.measurement.latency_ns_median
+                                                        : searched.front().latency_ns_median,
+                               .registers = resources.registers,
+                               .static_shared_bytes = resources.static_shared_bytes,
+                               .dynamic_shared_bytes = resources.dynamic_shared_bytes};
+  const auto add = [&](const db::TimedConfig& one) {
+    swept.configs.push_back(
+        {one.config, one.latency_ns_median, ResidentsOf(one, traits, launches.get())});
+  };
+  add(winner);
+  for (const db::TimedConfig& one : searched) {
+    if (swept.configs.size() == kGridConfigsRead) break;
+    if (one.config != winner.config) add(one);
   }
   return swept;
 }
@@ -81,19 +115,22 @@ SweptShape SweptShapeOf(const db::RecordRow& record, const Place& place,
 // Of records of one grid, the newest first.
 std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<LookupIndex::Record>& records,
                                            const KernelPolicy& policy,
-                                           const ShapeGrids::ReadSweep& read) {
+                                           const ShapeGrids::Sources& sources) {
   const db::TrialKey& key = records.front()->key;
   const Place place = PlaceOf(key.problem, policy);
+  const TargetTraits traits = TargetTraitsFor(key.target).value_or(TargetTraits());
   std::map<std::vector<int64_t>, LookupIndex::Record> by_dims;
   std::vector<SweptShape> sweeps;
   for (const LookupIndex::Record& record : records) {
     const Place there = PlaceOf(record->key.problem, policy);
     if (by_dims.size() == kGridShapesMax) break;
     if (!by_dims.try_emplace(there.values(), record).second) continue;
-    sweeps.push_back(SweptShapeOf(*record, there, read));
+    sweeps.push_back(SweptShapeOf(*record, there, traits, sources));
   }
   std::vector<std::string> axes;
   for (const auto& [name, value] : place.axes) axes.push_back(name);
+  // A device's own number is known only where the device is: all must answer alike.
+  const int64_t multiprocessors = traits.sm > 0 ? traits.sm_count : 0;
   auto made = std::make_shared<DeviceGrid>(
       DeviceGrid{.kernel_name = records.front()->kernel_name,
                  .kernel_hash = key.kernel_hash,
@@ -101,7 +138,7 @@ std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<LookupIndex::Record
                  .device_name = key.device_name,
                  .dtype = key.problem.dtype,
                  .fixed = place.fixed,
-                 .grid = MakeShapeGrid(std::move(axes), sweeps)});
+                 .grid = MakeShapeGrid(std::move(axes), sweeps, multiprocessors)});
   for (const auto& [dims, record] : by_dims) made->records.push_back(record);
   return made;
 }
@@ -123,7 +160,7 @@ std::map<std::string, const KernelPolicy*> ByKernel(const std::vector<KernelPoli
 }  // namespace
 
 void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& policy,
-                     const ReadSweep& read) {
+                     const Sources& sources) {
   if (!SpeaksForOthers(*record, policy)) return;
   const db::TrialKey& key = record->key;
   const Place place = PlaceOf(key.problem, policy);
@@ -136,7 +173,7 @@ void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& poli
     std::stable_sort(records.begin(), records.end(),
                      [](const auto& a, const auto& b) { return a->id > b->id; });
   }
-  grid = MakeGrid(records, policy, read);
+  grid = MakeGrid(records, policy, sources);
 }
 
 // Nobody asks what a source that has changed since was tuned to.
@@ -155,7 +192,7 @@ size_t ShapeGrids::RecordCount() const {
   return count;
 }
 
-void ShapeGrids::DropOldest(const Policies& policies, const ReadSweep& read) {
+void ShapeGrids::DropOldest(const Policies& policies, const Sources& sources) {
   const auto is_older = [](const auto& a, const auto& b) { return a->id < b->id; };
   const auto id_of = [&](const auto& grid) {
     return (*std::min_element(grid->records.begin(), grid->records.end(), is_older))->id;
@@ -176,7 +213,7 @@ void ShapeGrids::DropOldest(const Policies& policies, const ReadSweep& read) {
   std::sort(rest.begin(), rest.end(), [](const auto& a, const auto& b) { return a->id > b->id; });
   const auto policy = policies.find(grid->kernel_name);
   if (!rest.empty() && policy != policies.end()) {
-    grid = MakeGrid(rest, *policy->second, read);
+    grid = MakeGrid(rest, *policy->second, sources);
     return;
   }
   family.erase(place.second);
@@ -185,7 +222,7 @@ void ShapeGrids::DropOldest(const Policies& policies, const ReadSweep& read) {
 
 std::shared_ptr<const ShapeGrids> ShapeGrids::Build(
     const std::vector<LookupIndex::Record>& records, const std::vector<KernelPolicy>& policies,
-    const ReadSweep& read) {
+    const Sources& sources) {
   Policies by_kernel = ByKernel(policies);
   std::map<std::pair<std::string, std::string>, std::vector<LookupIndex::Record>> members;
   size_t count = 0;
@@ -202,21 +239,21 @@ std::shared_ptr<const ShapeGrids> ShapeGrids::Build(
   auto grids = std::make_shared<ShapeGrids>();
   for (const auto& [key, of_grid] : members) {
     grids->families_[key.first][key.second] =
-        MakeGrid(of_grid, *by_kernel[of_grid.front()->kernel_name], read);
+        MakeGrid(of_grid, *by_kernel[of_grid.front()->kernel_name], sources);
   }
   return grids;
 }
 
 std::shared_ptr<const ShapeGrids> ShapeGrids::With(const LookupIndex::Record& record,
                                                    const std::vector<KernelPolicy>& policies,
-                                                   const ReadSweep& read) const {
+                                                   const Sources& sources) const {
   auto grids = std::make_shared<ShapeGrids>(*this);
   const Policies by_kernel = ByKernel(policies);
   const auto policy = by_kernel.find(record->kernel_name);
   if (policy == by_kernel.end()) return grids;
   grids->DropOlderSources(*policy->second);
-  grids->Add(record, *policy->second, read);
-  while (grids->RecordCount() > kGridRecordsMax) grids->DropOldest(by_kernel, read);
+  grids->Add(record, *policy->second, sources);
+  while (grids->RecordCount() > kGridRecordsMax) grids->DropOldest(by_kernel, sources);
   return grids;
 }
 

@@ -14,6 +14,7 @@
 #include "db/store.h"
 #include "server/records/lookup/expectation.h"
 #include "server/records/lookup/index.h"
+#include "tuner/transfer/launch_sizes.h"
 #include "tuner/transfer/shape_grid.h"
 
 namespace tune::server {
@@ -40,16 +41,22 @@ class ShapeGrids {
   using ReadSweep =
       std::function<absl::StatusOr<std::vector<db::TimedConfig>>(const db::TrialKey&, uint32_t)>;
 
+  struct Sources {
+    ReadSweep read;
+    // How a record's kernel is launched at its problem; null: that is not known.
+    std::function<std::shared_ptr<LaunchSizes>(const db::RecordRow&)> launches;
+  };
+
   // Of records of the kernels' current sources, newest first; more than kGridRecordsMax do not
   // count.
   static std::shared_ptr<const ShapeGrids> Build(const std::vector<LookupIndex::Record>& records,
                                                  const std::vector<KernelPolicy>& policies,
-                                                 const ReadSweep& read);
+                                                 const Sources& sources);
   // The same and a newer record, as Build makes it of them all: without what older sources of the
   // kernel had, and the oldest records beyond kGridRecordsMax. Shares the grids that stay the same.
   std::shared_ptr<const ShapeGrids> With(const LookupIndex::Record& record,
                                          const std::vector<KernelPolicy>& policies,
-                                         const ReadSweep& read) const;
+                                         const Sources& sources) const;
 
   // Those that may speak for a problem. They last as long as this. REQUIRES: the query has a kernel
   // hash.
@@ -66,8 +73,8 @@ class ShapeGrids {
 
   void DropOlderSources(const KernelPolicy& policy);
   size_t RecordCount() const;
-  void DropOldest(const Policies& policies, const ReadSweep& read);
-  void Add(const LookupIndex::Record& record, const KernelPolicy& policy, const ReadSweep& read);
+  void DropOldest(const Policies& policies, const Sources& sources);
+  void Add(const LookupIndex::Record& record, const KernelPolicy& policy, const Sources& sources);
 
   std::map<std::string, Family> families_;
 };

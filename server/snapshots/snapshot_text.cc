@@ -196,16 +196,19 @@ Json ToJson(const db::RecordRow& record) {
           {"evidence", absl::StrCat("sha256:", Sha256Hex(ToProto(record).SerializeAsString()))}};
 }
 
-// What configs lost at a shape, for those that are known.
+// What configs lost at a shape, for those that are known. How many blocks it has of each, where
+// that says something.
 Json ToJson(const ShapeGrid::Shape& shape) {
   Json losses = Json::array();
   for (size_t config = 0; config < shape.losses.size(); ++config) {
     if (shape.losses[config] == ShapeGrid::kUnknown) continue;
     losses.push_back({config, shape.losses[config]});
   }
-  return {{"dims", shape.dims},
-          {"loss_of_unknown", shape.loss_of_unknown},
-          {"losses", std::move(losses)}};
+  Json json = {{"dims", shape.dims},
+               {"loss_of_unknown", shape.loss_of_unknown},
+               {"losses", std::move(losses)}};
+  if (!shape.blocks.empty()) json["blocks"] = shape.blocks;
+  return json;
 }
 
 // What a problem between tuned shapes is answered from.
@@ -217,21 +220,25 @@ Json ToJson(const DeviceGrid& grid) {
   Json shapes = Json::array();
   for (const ShapeGrid::Shape& shape : grid.grid.shapes) shapes.push_back(ToJson(shape));
   const Residuals& residuals = grid.grid.residuals;
-  return {{"kernel", grid.kernel_name},
-          {"kernel_hash", grid.kernel_hash},
-          {"target", grid.target},
-          {"device", grid.device_name},
-          {"dtype", ToText(grid.dtype)},
-          {"fixed", std::move(fixed)},
-          {"axes", grid.grid.axes},
-          {"configs", std::move(configs)},
-          {"shapes", std::move(shapes)},
-          {"residuals",
-           {{"count", residuals.count},
-            {"mean", residuals.mean},
-            {"low", residuals.low},
-            {"high", residuals.high},
-            {"nearest_octaves", residuals.nearest_octaves}}}};
+  Json json = {{"kernel", grid.kernel_name},
+               {"kernel_hash", grid.kernel_hash},
+               {"target", grid.target},
+               {"device", grid.device_name},
+               {"dtype", ToText(grid.dtype)},
+               {"fixed", std::move(fixed)},
+               {"axes", grid.grid.axes},
+               {"configs", std::move(configs)}};
+  if (grid.grid.multiprocessors > 0) {
+    json["multiprocessors"] = grid.grid.multiprocessors;
+    json["residents"] = grid.grid.residents;
+  }
+  json["shapes"] = std::move(shapes);
+  json["residuals"] = {{"count", residuals.count},
+                       {"mean", residuals.mean},
+                       {"low", residuals.low},
+                       {"high", residuals.high},
+                       {"nearest_octaves", residuals.nearest_octaves}};
+  return json;
 }
 
 // By kernel and key, so that two snapshots can be compared line by line.

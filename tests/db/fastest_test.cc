@@ -22,6 +22,9 @@ TEST_F(StoreTest, FastestOfKeyGivesConfigsByTheirNewestSearchTrial) {
     trial.outcome = outcome;
     trial.purpose = purpose;
     trial.measurement.latency_ns_median = latency_ns;
+    trial.resources.registers = block;
+    trial.resources.static_shared_bytes = 10 * block;
+    trial.resources.dynamic_shared_bytes = 100 * block;
     ASSERT_TRUE(store.AppendTrial(trial, key).ok());
   };
   append(1, 500, Outcome::kOk, TrialPurpose::kSearch);
@@ -37,7 +40,11 @@ TEST_F(StoreTest, FastestOfKeyGivesConfigsByTheirNewestSearchTrial) {
   }
   EXPECT_THAT(latencies, ElementsAre(200, 300));
   EXPECT_EQ(store.FastestOfKey(key, 1).value().size(), 1u);
-  EXPECT_EQ(store.FastestOfKey(key, 1).value()[0].config, MakeTrial(sweep_.id, 1).config);
+  const TimedConfig fastest = store.FastestOfKey(key, 1).value()[0];
+  EXPECT_EQ(fastest.config, MakeTrial(sweep_.id, 1).config);
+  EXPECT_EQ(fastest.registers, 1);
+  EXPECT_EQ(fastest.static_shared_bytes, 10);
+  EXPECT_EQ(fastest.dynamic_shared_bytes, 100);
   EXPECT_THAT(store.FastestOfKey(MakeTrialKey("unknown"), 10).value(), IsEmpty());
 }
 

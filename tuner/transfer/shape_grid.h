@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,14 +21,25 @@ namespace tune {
 // different.
 double AxisPosition(int64_t value);
 
-inline constexpr size_t kGridConfigsMax = 64;  // of a sweep, the fastest
+inline constexpr size_t kGridConfigsMax = 64;    // that are kept of a sweep
+inline constexpr size_t kGridConfigsRead = 256;  // that they are chosen among, the fastest
 inline constexpr size_t kGridShapesMax = 64;
 
-// A sweep as it is given to a grid: its ok configs, the fastest first, at most kGridConfigsMax.
+struct SweptConfig {
+  Config config;
+  double latency_ns = 0;
+  int64_t residents = 0;  // blocks that a multiprocessor holds at a time; 0: not known
+};
+
+// How many blocks a config has at a shape; 0: not known.
+using CountBlocks = std::function<int64_t(const Config&)>;
+
+// A sweep as it is given to a grid: its ok configs, the fastest first.
 struct SweptShape {
   std::vector<int64_t> dims;  // of the grid's axes
-  std::vector<std::pair<Config, double>> latencies_ns;
+  std::vector<SweptConfig> configs;
   bool has_more = false;  // there were more ok configs, all of them slower
+  CountBlocks blocks_of;  // null: not known
 };
 
 // How far the model was off where a shape was left out and the others were asked, as shares: 0.02
@@ -51,13 +63,20 @@ struct ShapeGrid {
     std::vector<int64_t> dims;
     std::vector<uint32_t> losses;  // of each of `configs`; kUnknown: it was not ok, or not kept
     uint32_t loss_of_unknown = 0;  // what such a config loses at least
-    bool has_more = false;
+    bool has_more = false;         // there were ok configs that are not kept
+    std::vector<int64_t> blocks;   // of each of `configs`; 0: not known; empty: of none
+    std::vector<double> stretch;   // by SetStretch
   };
   std::vector<std::string> axes;  // names of the dims
   std::vector<Config> configs;
-  std::vector<Shape> shapes;  // by dims
+  int64_t multiprocessors = 0;     // of the device; 0: it has none, or blocks are not known
+  std::vector<int64_t> residents;  // of each of `configs`, at most; 0: not known; empty: of none
+  std::vector<Shape> shapes;       // by dims
   Residuals residuals;
 };
+
+// What follows from blocks, residents and multiprocessors: for a grid that was read.
+void SetStretch(ShapeGrid& grid);
 
 // A shape's say in an answer.
 struct NeighbourWeight {
@@ -76,17 +95,25 @@ struct GridChoice {
 };
 
 // REQUIRES: every shape has as many dims as there are axes, and a config. Of equal dims the first
-// counts, and of more than kGridShapesMax the first ones.
-ShapeGrid MakeShapeGrid(std::vector<std::string> axes, const std::vector<SweptShape>& sweeps);
+// counts, and of more than kGridShapesMax the first ones. Of a sweep's configs, at most
+// kGridConfigsMax are kept: some of each number of blocks, then the fastest.
+ShapeGrid MakeShapeGrid(std::vector<std::string> axes, const std::vector<SweptShape>& sweeps,
+                        int64_t multiprocessors = 0);
+
+// A shape that is asked about.
+struct AskedShape {
+  absl::Span<const int64_t> dims;  // in the order of the axes
+  CountBlocks blocks_of = nullptr;  // null: not known
+};
 
 // The config with the least expected loss of those that `accept` takes; nothing if it takes none of
-// the kGridConfigsMax best. `dims` in the order of the axes.
+// the kGridConfigsMax best.
 using AcceptConfig = absl::FunctionRef<bool(const Config&)>;
-std::optional<GridChoice> ChooseConfig(const ShapeGrid& grid, absl::Span<const int64_t> dims,
+std::optional<GridChoice> ChooseConfig(const ShapeGrid& grid, const AskedShape& asked,
                                        AcceptConfig accept);
 
 // What one config is expected to lose; nothing if the grid does not have it.
-std::optional<GridChoice> ExpectLoss(const ShapeGrid& grid, absl::Span<const int64_t> dims,
+std::optional<GridChoice> ExpectLoss(const ShapeGrid& grid, const AskedShape& asked,
                                      const Config& config);
 
 // A shape of the grid asked of the others.
@@ -98,7 +125,10 @@ struct LeftOut {
   double nearest_octaves = 0;
   GridChoice choice;        // by a grid without the shape
 };
-// Shapes of which the others know no config are left out of the answer as well.
-std::vector<LeftOut> LeaveOneOut(const ShapeGrid& grid);
+// What a config lost at a shape of the grid; nothing if it never ran there.
+using LossAtShape = std::function<std::optional<double>(size_t shape, const Config&)>;
+// Shapes of which the others know no config are left out of the answer as well. With `loss_at`, the
+// losses are what that says: a grid keeps but some of what was measured.
+std::vector<LeftOut> LeaveOneOut(const ShapeGrid& grid, const LossAtShape& loss_at = nullptr);
 
 }  // namespace tune

@@ -34,11 +34,15 @@ Expectation ExpectationOf(const ShapeGrid& grid, const GridChoice& choice, bool 
   return expectation;
 }
 
+AskedShape Asked(const SpeakingGrid& grid) {
+  return {.dims = grid.place, .blocks_of = grid.blocks_of};
+}
+
 // What the record's own device says of its config for the problem that was asked for.
 Expectation ExpectOf(const std::vector<SpeakingGrid>& grids, const LookupAnswer& found) {
   for (const SpeakingGrid& one : grids) {
     if (one.device_name != found.record->key.device_name) continue;
-    const std::optional<GridChoice> choice = ExpectLoss(*one.grid, one.place, *found.config);
+    const std::optional<GridChoice> choice = ExpectLoss(*one.grid, Asked(one), *found.config);
     if (!choice) return {};
     return ExpectationOf(*one.grid, *choice, found.match == Match::kOtherDevice);
   }
@@ -81,7 +85,7 @@ Expectation AskGrids(std::vector<SpeakingGrid> grids, const LookupQuery& query,
   }
   Order(query.device_name, grids);
   for (const SpeakingGrid& one : grids) {
-    const std::optional<GridChoice> choice = ChooseConfig(*one.grid, one.place, accept);
+    const std::optional<GridChoice> choice = ChooseConfig(*one.grid, Asked(one), accept);
     if (!choice) continue;
     const bool elsewhere = one.device_name != query.device_name;
     if (elsewhere && found.record != nullptr) return {};  // of another source, but of this device

@@ -44,6 +44,7 @@ struct SpeakingGrid {
   std::string device_name;
   const ShapeGrid* grid = nullptr;
   std::vector<int64_t> place;  // of the problem, on the grid's axes
+  CountBlocks blocks_of;       // that configs have at the problem; null: not known
   // The newest record of one of grid->shapes; null: it is not there.
   std::function<LookupIndex::Record(size_t shape)> record_of;
 };

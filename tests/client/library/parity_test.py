@@ -60,6 +60,26 @@ def spread_grid(draw):
                           "nearest_octaves": draw.choice((0.1, 1.0, 4.0))}}
 
 
+def with_waves(draw, grid):
+    """The same on a device of multiprocessors, where more than nothing is known of blocks."""
+    count = len(grid["configs"])
+    grid |= {"multiprocessors": draw.choice((0, 4, 132)), "residents": [draw.randint(0, 3) for _ in range(count)]}
+    for shape in grid["shapes"]:
+        shape["blocks"] = [draw.choice((0, 1, 5, 132, 133, 1 << 33)) for _ in range(count)]
+    damage = draw.choice(("none",) * 15 + ("residents", "blocks", "member", "size", "below"))  # then it says nothing
+    if damage == "member":
+        del grid["residents"]
+    elif damage == "residents":
+        grid["residents"].pop()
+    elif damage == "blocks":
+        grid["shapes"][-1:] = [{**shape, "blocks": shape["blocks"][1:]} for shape in grid["shapes"][-1:]]
+    elif damage == "size":
+        grid["residents"][0] = (1 << 40) + 1
+    elif damage == "below":
+        grid["residents"][0] = -1
+    return grid
+
+
 def with_grids(records, grids):
     text = kit.snapshot_bytes(records, kernels=(SPREAD,)).decode().rstrip()
     return (text[:-1] + f', "grids": {json.dumps(grids)}' + "}\n").encode()
@@ -75,7 +95,9 @@ def spread_snapshot(draw, count, laid_out):
     for number in range(1, count + 1):
         record = spread_record(draw, number)
         records[str(record["hard"])] = record
-    return laid_out([*records.values()], [spread_grid(draw) for _ in range(draw.choice((0, 3, count // 8)))])
+    grids = [spread_grid(draw) for _ in range(draw.choice((0, 3, count // 8)))]
+    waves = random.Random(count)
+    return laid_out([*records.values()], [with_waves(waves, one) if waves.random() < 0.6 else one for one in grids])
 
 
 class ParityTest(kit.PackageTest):

@@ -9,8 +9,10 @@ import kit
 import tunectl
 from tunectl import _sources, _watch
 from tunectl._answer import Answer
+from tunectl._expression import Expression
 from tunectl._grid import Expectation, Grid
 from tunectl._watch import Watch
+from tunectl._waves import LaunchSizes
 
 CASES = json.loads((kit.ROOT / "tests/data/grid_cases.json").read_text())
 FAST, SLOW = {"THREADS": 64, "PATH": "mma"}, {"THREADS": 128, "PATH": "mma"}
@@ -36,12 +38,24 @@ class Choice(unittest.TestCase):
             known = Grid(case["grid"])
             for asked in case["questions"]:
                 with self.subTest(asked):
+                    blocks = asked.get("blocks", {})
                     config, expected = known.choose(dict(zip(case["axes"], asked["dims"])),
-                                                    lambda one: one["NAME"] not in asked["refuse"])  # noqa: B023
+                                                    lambda one: one["NAME"] not in asked["refuse"],  # noqa: B023
+                                                    lambda one: blocks.get(one["NAME"], 0))  # noqa: B023
                     self.assertEqual(config["NAME"], asked["config"])
                     self.assertAlmostEqual(expected.loss, asked["loss"], 9)
                     self.assertAlmostEqual(expected.loss_low, asked["loss_low"], 9)
                     self.assertAlmostEqual(expected.loss_high, asked["loss_high"], 9)
+
+
+class Blocks(unittest.TestCase):
+    def test_every_case(self):
+        for case in json.loads((kit.ROOT / "tests/data/launch_size_cases.json").read_text()):
+            sizes = LaunchSizes(case, case["scope"], Expression)
+            for _ in range(2):  # worked out, then known
+                for asked in case["configs"]:
+                    with self.subTest(case["what"], config=asked["config"]):
+                        self.assertEqual(sizes.blocks(asked["config"]), asked["blocks"])
 
 
 class Answers(kit.PackageTest):

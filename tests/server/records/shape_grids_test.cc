@@ -32,6 +32,8 @@ absl::StatusOr<std::vector<db::TimedConfig>> Nothing(const db::TrialKey&, uint32
   return std::vector<db::TimedConfig>{};
 }
 
+ShapeGrids::Sources Sources() { return {.read = Nothing}; }
+
 // Every record that speaks, by its number.
 std::vector<int64_t> Speakers(const ShapeGrids& grids) {
   std::vector<int64_t> ids;
@@ -45,7 +47,7 @@ std::vector<int64_t> Speakers(const ShapeGrids& grids) {
 TEST(ShapeGridsTest, OneByOneTheyAreWhatAStartMakesOfThem) {
   const std::vector<KernelPolicy> policies = {PolicyOf("a", "1"), PolicyOf("b", "2")};
   std::vector<LookupIndex::Record> records;
-  std::shared_ptr<const ShapeGrids> grids = ShapeGrids::Build({}, policies, Nothing);
+  std::shared_ptr<const ShapeGrids> grids = ShapeGrids::Build({}, policies, Sources());
   const int64_t count = static_cast<int64_t>(kGridRecordsMax) + 20;
   for (int64_t id = 1; id <= count; ++id) {
     // Few shapes a grid: its own bound is another matter.
@@ -54,19 +56,67 @@ TEST(ShapeGridsTest, OneByOneTheyAreWhatAStartMakesOfThem) {
     auto of_dtype = std::make_shared<db::RecordRow>(*record);
     of_dtype->key.target = absl::StrCat("sm_", id / 40);
     records.insert(records.begin(), of_dtype);
-    grids = grids->With(of_dtype, policies, Nothing);
+    grids = grids->With(of_dtype, policies, Sources());
   }
   EXPECT_EQ(Speakers(*grids).size(), kGridRecordsMax);
-  EXPECT_EQ(Speakers(*grids), Speakers(*ShapeGrids::Build(records, policies, Nothing)));
+  EXPECT_EQ(Speakers(*grids), Speakers(*ShapeGrids::Build(records, policies, Sources())));
 }
 
 TEST(ShapeGridsTest, WhatAnOlderSourceWasTunedToIsForgotten) {
   const auto first = ShapeGrids::Build({RecordOf(1, "a", "old", 64), RecordOf(2, "b", "2", 64)},
-                                       {PolicyOf("a", "old"), PolicyOf("b", "2")}, Nothing);
+                                       {PolicyOf("a", "old"), PolicyOf("b", "2")}, Sources());
   EXPECT_EQ(Speakers(*first), (std::vector<int64_t>{1, 2}));
   const auto second = first->With(RecordOf(3, "a", "new", 64),
-                                  {PolicyOf("a", "new"), PolicyOf("b", "2")}, Nothing);
+                                  {PolicyOf("a", "new"), PolicyOf("b", "2")}, Sources());
   EXPECT_EQ(Speakers(*second), (std::vector<int64_t>{2, 3}));
+}
+
+// What a search found of a key whose winner is BLOCK 64.
+absl::StatusOr<std::vector<db::TimedConfig>> Searched(const db::TrialKey&, uint32_t limit) {
+  EXPECT_EQ(limit, kGridConfigsRead + 1);
+  const auto timed = [](int64_t block, double latency_ns, int64_t registers) {
+    return db::TimedConfig{.config = {.entries = {{"BLOCK", block}}},
+                           .latency_ns_median = latency_ns,
+                           .registers = registers,
+                           .static_shared_bytes = 2048,
+                           .dynamic_shared_bytes = 4096};
+  };
+  return std::vector<db::TimedConfig>{timed(64, 1000, 64), timed(128, 1100, 128)};
+}
+
+// A block for each BLOCK elements.
+std::shared_ptr<LaunchSizes> LaunchesOf(const db::RecordRow& record) {
+  Scope scope;
+  for (const auto& [name, value] : record.key.problem.dims) scope.Set(name, value);
+  const std::vector<LaunchText> steps = {
+      {.grid = {"ceil_div(n, BLOCK)"}, .block = {"BLOCK"}, .shared_bytes = "65536"}};
+  return std::make_shared<LaunchSizes>(std::vector<std::pair<std::string, std::string>>(), steps,
+                                       scope);
+}
+
+TEST(ShapeGridsTest, AGridKnowsTheBlocksOfItsConfigs) {
+  const auto grids = ShapeGrids::Build({RecordOf(2, "a", "1", 1024), RecordOf(1, "a", "1", 4096)},
+                                       {PolicyOf("a", "1")}, {Searched, LaunchesOf});
+  ASSERT_EQ(grids->All().size(), 1);
+  const ShapeGrid& grid = grids->All()[0]->grid;
+  EXPECT_EQ(grid.multiprocessors, 132);
+  ASSERT_EQ(grid.shapes.size(), 2);
+  EXPECT_EQ(grid.shapes[0].blocks, (std::vector<int64_t>{16, 8}));
+  EXPECT_EQ(grid.shapes[1].blocks, (std::vector<int64_t>{64, 32}));
+  // The launch takes more shared memory than the search was told: 228 / (64 + 2 + 1).
+  EXPECT_EQ(grid.residents, (std::vector<int64_t>{3, 3}));
+  EXPECT_FALSE(grid.shapes[0].has_more);
+}
+
+TEST(ShapeGridsTest, TheCpuDeviceHasNoWaves) {
+  auto record = std::make_shared<db::RecordRow>(*RecordOf(1, "a", "1", 64));
+  record->key.target = "cpu";
+  const auto grids =
+      ShapeGrids::Build({record}, {PolicyOf("a", "1")}, {Searched, LaunchesOf});
+  ASSERT_EQ(grids->All().size(), 1);
+  EXPECT_EQ(grids->All()[0]->grid.multiprocessors, 0);
+  EXPECT_TRUE(grids->All()[0]->grid.shapes[0].blocks.empty());
+  EXPECT_TRUE(grids->All()[0]->grid.residents.empty());
 }
 
 }  // namespace

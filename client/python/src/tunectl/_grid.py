@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from ._reason import axis_position
+from ._waves import SIZE_MAX, stretch
 
 _LOSS_MAX = 10000  # losses are in ten-thousandths of the best latency
 _UNKNOWN = 1 << 30
@@ -20,6 +21,7 @@ _SAME_OCTAVES = 0.5
 _SIBLING_DOUBT = 2.0
 
 Config = Mapping[str, Any]
+CountBlocks = Callable[[Config], int]  # that a config has at a problem; 0: not known
 
 
 class Neighbour(NamedTuple):
@@ -64,12 +66,40 @@ class _Shape(NamedTuple):
     place: tuple[float, ...]
     losses: Mapping[int, int]  # by the config's number; others are unknown
     loss_of_unknown: int
+    stretch: Sequence[float]  # of each config, by its blocks; empty: not known
 
 
 class _Weighed(NamedTuple):
     octaves: float
     weight: float
     shape: _Shape
+
+
+class _Retold:
+    """A neighbour's losses as they would be if its configs had the blocks that they have at the shape asked about."""
+
+    def __init__(self, shape: _Shape, asked: Sequence[float]) -> None:
+        self._shape = shape
+        self._ratios = [here / there for here, there in zip(asked, shape.stretch)]
+        self._best = min((self._latency(loss, config) for config, loss in shape.losses.items()), default=math.inf)
+        self.losses = {config: self._loss(loss, config) for config, loss in shape.losses.items()}
+
+    def _latency(self, loss: int, config: int) -> float:
+        return (_LOSS_MAX + loss) * self._ratios[config] if self._ratios else float(_LOSS_MAX + loss)
+
+    def _loss(self, loss: int, config: int) -> int:
+        share = (self._latency(loss, config) / self._best - 1) * _LOSS_MAX
+        return math.floor(min(max(share, 0.0), float(_LOSS_MAX)) + 0.5)
+
+    def at_least(self, config: int) -> int:
+        """What one loses that the sweep does not have."""
+        return self._loss(self._shape.loss_of_unknown, config)
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= SIZE_MAX:
+        raise ValueError("a size is a whole number")
+    return value
 
 
 class Grid:
@@ -84,6 +114,9 @@ class Grid:
         self.fixed: Mapping[str, int] = dict(parsed["fixed"])
         self.axes: Sequence[str] = list(parsed["axes"])
         self.configs: Sequence[Config] = list(parsed["configs"])
+        # Not in snapshots of older daemons, nor of devices without multiprocessors.
+        self._multiprocessors = _size(parsed.get("multiprocessors", 0))
+        self._residents = self._sizes(parsed, "residents")
         self._shapes = [self._shape(shape) for shape in parsed["shapes"]]
         residuals = parsed["residuals"]
         self._mean = float(residuals["mean"])
@@ -96,7 +129,22 @@ class Grid:
         losses = {int(config): int(loss) for config, loss in parsed["losses"]}
         if len(dims) != len(self.axes) or any(not 0 <= config < len(self.configs) for config in losses):
             raise ValueError("a shape does not fit its grid")
-        return _Shape(dims, tuple(map(axis_position, dims)), losses, int(parsed["loss_of_unknown"]))
+        return _Shape(dims, tuple(map(axis_position, dims)), losses, int(parsed["loss_of_unknown"]),
+                      self._stretch(self._sizes(parsed, "blocks")))
+
+    def _sizes(self, parsed: Mapping[str, Any], name: str) -> list[int]:
+        """One for each config; none where there are no multiprocessors."""
+        sizes = [_size(one) for one in parsed[name]] if self._multiprocessors > 0 else []
+        if len(sizes) != (len(self.configs) if self._multiprocessors > 0 else 0):
+            raise ValueError(f"{name} do not fit their grid")
+        return sizes
+
+    def _stretch(self, blocks: Iterable[int]) -> list[float]:
+        return [stretch(one, residents, self._multiprocessors) for one, residents in zip(blocks, self._residents)]
+
+    def _retell(self, neighbours: Sequence[_Weighed], blocks_of: Optional[CountBlocks]) -> list[_Retold]:
+        asked = self._stretch(map(blocks_of, self.configs)) if blocks_of is not None else []
+        return [_Retold(one.shape, asked) for one in neighbours]
 
     @property
     def shape_count(self) -> int:
@@ -111,15 +159,16 @@ class Grid:
         return (self.target == target and self.dtype == dtype and names == {*self.fixed, *self.axes}
                 and all(dims[name] == value for name, value in self.fixed.items()) and bool(self._shapes))
 
-    def choose(self, dims: Mapping[str, int],
-               accept: Callable[[Config], bool]) -> Optional[tuple[Config, Expectation]]:
+    def choose(self, dims: Mapping[str, int], accept: Callable[[Config], bool],
+               blocks_of: Optional[CountBlocks] = None) -> Optional[tuple[Config, Expectation]]:
         """The config with the least expected loss of those that `accept` takes."""
         neighbours = self._neighbours(dims)
+        retold = self._retell(neighbours, blocks_of)
         ranked = []
         for config in range(len(self.configs)):
-            loss = self._predict(neighbours, config)
+            loss = self._predict(neighbours, retold, config)
             if loss is not None:
-                nearest = neighbours[0].shape.losses.get(config, _UNKNOWN)
+                nearest = retold[0].losses.get(config, _UNKNOWN)
                 ranked.append((math.floor(loss * 1e7 + 0.5), nearest, config, loss))
         ranked.sort()
         for _, _, config, loss in ranked[:_TRIED_MAX]:
@@ -127,12 +176,13 @@ class Grid:
                 return self.configs[config], self._expectation(neighbours, config, loss, True)
         return None
 
-    def expect(self, dims: Mapping[str, int], config: Config) -> Expectation:
+    def expect(self, dims: Mapping[str, int], config: Config,
+               blocks_of: Optional[CountBlocks] = None) -> Expectation:
         """What one config is expected to lose."""
         neighbours = self._neighbours(dims)
         for number, known in enumerate(self.configs):
             if known == config:
-                loss = self._predict(neighbours, number)
+                loss = self._predict(neighbours, self._retell(neighbours, blocks_of), number)
                 if loss is not None:
                     return self._expectation(neighbours, number, loss, False)
         return NOTHING
@@ -154,19 +204,19 @@ class Grid:
         return [_Weighed(octaves, weight / total, shape) for (octaves, shape), weight in zip(far, weights)]
 
     @staticmethod
-    def _predict(neighbours: Sequence[_Weighed], config: int) -> Optional[float]:
+    def _predict(neighbours: Sequence[_Weighed], retold: Sequence[_Retold], config: int) -> Optional[float]:
         known, loss = 0.0, 0.0
-        for _, weight, shape in neighbours:
-            there = shape.losses.get(config)
+        for (_, weight, _), told in zip(neighbours, retold):
+            there = told.losses.get(config)
             if there is not None:
                 known += weight
                 loss += weight * (there / _LOSS_MAX)
         if known == 0:
             return None
         elsewhere = loss / known + _DOUBT_OF_UNKNOWN
-        for _, weight, shape in neighbours:
-            if config not in shape.losses:
-                loss += weight * max(elsewhere, shape.loss_of_unknown / _LOSS_MAX)
+        for (_, weight, _), told in zip(neighbours, retold):
+            if config not in told.losses:
+                loss += weight * max(elsewhere, told.at_least(config) / _LOSS_MAX)
         return loss
 
     def _expectation(self, neighbours: Sequence[_Weighed], config: int, loss: float,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
 from ._expression import Expression, ExpressionError, Value
+from ._waves import LaunchSizes
 
 Config = dict[str, Value]
 
@@ -167,11 +168,14 @@ class Kernel:
             raise ValueError(f"dim '{dim['name']}' goes from {dim['min']} to {dim['max']}, "
                              f"not {value}")
 
+    @staticmethod
+    def _constants(problem: Problem, target: Target) -> dict[str, Any]:
+        return {**problem.dims, "dtype": problem.dtype,
+                "dtype_bytes": _DTYPE_BYTES.get(problem.dtype, 0),
+                "target": target.name, "sm": target.sm, "sm_count": target.sm_count}
+
     def _scope(self, problem: Problem, target: Target, config: Mapping[str, Value]) -> dict[str, Any]:
-        scope: dict[str, Any] = {**problem.dims, "dtype": problem.dtype,
-                                 "dtype_bytes": _DTYPE_BYTES.get(problem.dtype, 0),
-                                 "target": target.name, "sm": target.sm,
-                                 "sm_count": target.sm_count, **config}
+        scope: dict[str, Any] = {**self._constants(problem, target), **config}
         for name, text in self._spec["lets"]:
             try:
                 scope[name] = self._expression(text).evaluate(scope)
@@ -273,6 +277,17 @@ class Kernel:
                                 number(step["shared_bytes"] or "0")) for step in run)
         except (ExpressionError, TypeError, ValueError, OverflowError):
             return ()
+
+    def blocks_of(self, problem: Problem, target: Target) -> Callable[[Mapping[str, Value]], int]:
+        """How many blocks a config has at the problem; 0: not known. Worked out when the first is asked for."""
+        sizes: list[LaunchSizes] = []
+
+        def blocks(config: Mapping[str, Value]) -> int:
+            if not sizes:
+                sizes.append(LaunchSizes(self._spec, self._constants(problem, target), self._expression))
+            return sizes[0].blocks(config)
+
+        return blocks
 
     def safe_config(self, problem: Problem, target: Target) -> tuple[Optional[Config], str]:
         """The default, or some valid config where that is not valid; none and why there is none."""

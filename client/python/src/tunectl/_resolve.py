@@ -116,9 +116,10 @@ def _ask_grids(snapshot: Snapshot, kernel: Kernel, problem: Problem, place: Plac
     ignored = [name for name, rule in kernel.rules.items() if rule == "ignored"]
     grids = [grid for grid in snapshot.grids_of(kernel.name) if grid.kernel_hash == kernel.hash
              and grid.fits(problem.dims, problem.dtype, place.target.name, ignored)]
+    blocks_of = kernel.blocks_of(problem, place.target)
     if found.match in ("bucketed", "other_device") and record is not None:
         device = record["hard"]["device"]
-        expectation = next((grid.expect(problem.dims, record["config"]) for grid in grids
+        expectation = next((grid.expect(problem.dims, record["config"], blocks_of) for grid in grids
                             if grid.device == device), NOTHING)
         elsewhere = found.match == "other_device" and expectation.basis != "nothing"
         return found, None, expectation.of_sibling() if elsewhere else expectation
@@ -126,7 +127,7 @@ def _ask_grids(snapshot: Snapshot, kernel: Kernel, problem: Problem, place: Plac
     grids.sort(key=lambda grid: grid.device)
     grids.sort(key=lambda grid: (grid.device == place.device, grid.shape_count), reverse=True)
     for grid in grids:
-        choice = grid.choose(problem.dims, lambda config: kernel.is_valid(problem, place.target, config))
+        choice = grid.choose(problem.dims, lambda config: kernel.is_valid(problem, place.target, config), blocks_of)
         if choice is None:
             continue
         config, expectation = choice

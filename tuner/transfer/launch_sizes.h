@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many blocks a kernel's configs have at a problem: from the texts of its launches, without the
+// rest of its spec. The Python package has the same (client/python/src/tunectl/_waves.py).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/config.h"
+#include "tuner/expression/expression.h"
+
+namespace tune {
+
+// A launch as a spec has it: expressions.
+struct LaunchText {
+  std::string when;  // empty: always
+  std::vector<std::string> grid;
+  std::vector<std::string> block;  // empty: the compiler decides it
+  std::string shared_bytes;        // empty: none
+};
+
+// Of the launch that counts: of a program's steps the one whose blocks have the most dynamic shared
+// memory, of equal ones the one with the most threads in all. 0: not known.
+struct LaunchSize {
+  // On a device with multiprocessors without end: a grid that takes no more blocks than run at once
+  // has as many here as it has pieces of work.
+  int64_t blocks = 0;
+  int64_t threads = 0;       // of a block
+  int64_t shared_bytes = 0;  // dynamic
+};
+
+// For one problem on one target. Configs that differ only in what launches do not depend on are
+// worked out once. Not thread-safe.
+class LaunchSizes {
+ public:
+  // `scope` has the problem's dims, dtype and dtype_bytes, target and sm. What cannot be parsed
+  // leaves sizes unknown.
+  LaunchSizes(const std::vector<std::pair<std::string, std::string>>& lets,
+              const std::vector<LaunchText>& steps, Scope scope);
+
+  LaunchSize Of(const Config& config) { return whole_.Of(config, scope_); }
+  // The blocks alone: of a program of one step, known where its grid is.
+  int64_t Blocks(const Config& config) { return blocks_.Of(config, scope_).blocks; }
+
+ private:
+  struct Step {
+    std::vector<Expression> when;  // none or one
+    std::vector<Expression> grid;
+    std::vector<Expression> block;
+    std::vector<Expression> shared_bytes;  // none or one
+  };
+
+  // What is worked out of the same expressions.
+  class Sizes {
+   public:
+    void Use(std::vector<Step> steps, const std::vector<std::pair<std::string, std::string>>& lets);
+    LaunchSize Of(const Config& config, const Scope& constants);
+
+   private:
+    LaunchSize Evaluate(const Config& config, Scope scope) const;
+
+    std::vector<Step> steps_;
+    std::vector<std::pair<std::string, Expression>> lets_;  // those that steps depend on
+    std::set<std::string> names_;  // that steps depend on, themselves or by lets
+    std::map<std::vector<Value>, LaunchSize> known_;  // by the params among them
+  };
+
+  Scope scope_;
+  Sizes whole_;
+  Sizes blocks_;
+};
+
+}  // namespace tune
