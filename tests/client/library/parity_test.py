@@ -110,7 +110,7 @@ class ParityTest(kit.PackageTest):
         self.assertEqual((client.digest, client.source, client.number), (theirs.digest, "file", 7))
         self.assertEqual(client.kernels, theirs.kernels)
         matches = set()
-        for device in (None, kit.H200, "NVIDIA H100", "cuda:0", "cuda", "cpu", "another"):
+        for device in (None, kit.H200, "NVIDIA H100", "NVIDIA B300", "cuda:0", "cuda", "cpu", "cpu:Old", "another"):
             for dtype in (None, "f32", "f64"):
                 for dims in ({}, {"n": 4096}, {"n": 5000, "mode": 1}, {"n": 1}, {"mode": 2}, {"n": 0}, {"m": 1}):
                     answer = self.assert_alike(client, theirs, "scale", device=device, dtype=dtype, **dims)

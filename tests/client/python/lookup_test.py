@@ -10,8 +10,9 @@ import unittest.mock
 import kit
 import tunectl
 from tunectl import _client, _progress
-from tunectl._device import local_devices
+from tunectl._device import local_devices, target_of_gpu
 from tunectl._lookup import KernelRecords, Query
+from tunectl._resolve import place_by_records
 from tunectl._snapshot import Snapshot, SnapshotError
 
 CASES = json.loads((kit.ROOT / "tests/data/lookup_cases.json").read_text())
@@ -30,6 +31,14 @@ class Rule(unittest.TestCase):
                 self.assertEqual(found.match, case["match"])
                 self.assertEqual(found.record["id"] if found.record else 0, case["record"])
                 self.assertEqual(found.reason, case["reason"])
+
+    def test_every_place_of_the_table(self):
+        for case in CASES["places"]:
+            with self.subTest(case["name"]):
+                seen = {name: tuple(device) for name, device in case["seen"].items()}
+                self.assertEqual(place_by_records(case["asked"], seen), (case["device"], case["target"], case["note"]))
+        for name, target in CASES["gpus"].items():
+            self.assertEqual(target_of_gpu(name), target, name)
 
 
 class Answers(kit.PackageTest):
@@ -54,6 +63,18 @@ class Answers(kit.PackageTest):
         self.assertIs(tunectl.best("scale", n=4096, device=kit.H200), answer, "from the table")
         with self.assertRaises(AttributeError):
             answer.match = "other"
+
+    def test_a_gpu_that_nobody_knows_never_gets_a_cpus_config(self):
+        on_cpu = kit.record(9, device="cpu:Old", target="cpu", config={"THREADS": 64, "PATH": "plain"})
+        self.open(on_cpu, kit.record(3))
+        sibling = tunectl.best("scale", n=4096, device="NVIDIA H100")
+        self.assertEqual((sibling.match, sibling.device, sibling.target), ("other_device", "NVIDIA H100", "sm_90a"))
+        self.assertEqual((sibling.record, sibling["PATH"]), (3, "mma"))
+        self.open(on_cpu)
+        for device, target in (("NVIDIA B300", "sm_103a"), ("Some GPU", "sm_90a")):
+            answer = tunectl.best("scale", n=4096, device=device)
+            self.assertEqual((answer.match, answer.target, answer.record), ("default", target, 0), answer)
+            self.assertIn(f"device '{device}' is not known here", answer.reason)
 
     def test_the_driver_of_this_host_is_told_from_the_records(self):
         cpu = next(one for one in local_devices() if one.id == "cpu")
