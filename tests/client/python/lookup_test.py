@@ -76,6 +76,24 @@ class Answers(kit.PackageTest):
             self.assertEqual((answer.match, answer.target, answer.record), ("default", target, 0), answer)
             self.assertIn(f"device '{device}' is not known here", answer.reason)
 
+    def test_a_kernel_that_nobody_knows_is_told_of_once(self):
+        self.open(kit.record(1))
+        with self.assertLogs("tunectl", "WARNING") as logs:
+            for n in (1, 2):
+                self.assertEqual(tunectl.best("scales", n=n).match, "default")
+            tunectl.best("quite else")
+            tunectl.best("scale", n=7, device=kit.H200)
+        self.assertEqual([line.getMessage() for line in logs.records],
+                         ["no kernel 'scales' is known, so its configs are defaults; did you mean 'scale'?",
+                          "no kernel 'quite else' is known, so its configs are defaults; there is: scale"])
+
+    def test_an_answer_says_its_match_once(self):
+        self.open(kit.record(1))
+        for dims, said in (({"n": 4096}, "; exact: this"), ({"n": 5000}, "; nearest on"), ({"mode": 1}, "; default: no")):
+            text = repr(tunectl.best("scale", device=kit.H200, **dims))
+            self.assertIn(said, text)
+            self.assertNotIn("exact: exact", text)
+
     def test_the_driver_of_this_host_is_told_from_the_records(self):
         cpu = next(one for one in local_devices() if one.id == "cpu")
         self.assertEqual(cpu.driver, os.uname().release)
@@ -87,6 +105,9 @@ class Answers(kit.PackageTest):
             self.assertEqual(f"other driver: measured with 1.2, here is {cpu.driver}" in answer.reason, flagged, answer)
             lines = str(tunectl.explain("scale", n=4096, device="cpu")).splitlines()
             self.assertEqual(any(line.startswith("    near        driver (soft)") for line in lines), flagged)
+        self.open(kit.record(1))
+        self.assertIn("    ignored     driver (soft) = not known  the record's 570.1",
+                      str(tunectl.explain("scale", n=4096, device=kit.H200)).splitlines(), "it is no device of this host")
 
     def test_a_config_that_is_not_valid_for_the_problem_does_not_answer(self):
         self.open(kit.record(1, n=4096, config={"THREADS": 1024, "PATH": "mma"}),
@@ -192,7 +213,7 @@ class Answers(kit.PackageTest):
         self.assertEqual((first.record, first.answers, first.blocked_by), (1, True, []))
         self.assertEqual({field.name: field.verdict for field in first.fields},
                          {"kernel_hash": "same", "target": "same", "device": "same", "dtype": "same", "n": "near",
-                          "mode": "same", "cache_mode": "same"})
+                          "mode": "same", "driver": "ignored", "cache_mode": "same"})
         self.assertEqual((second.record, second.blocked_by), (2, ["mode"]))
         self.assertEqual((third.record, third.blocked_by), (4, ["config"]))
         self.assertEqual((fourth.record, fourth.blocked_by), (3, ["device"]))
