@@ -24,15 +24,17 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
                                   .timeout = kConnectTimeout,
                                   .message_bytes_max = kMaxMessageBytes});
   }
-  auto credentials = CredentialsOf(tls);
+  const absl::StatusOr<Credentials> credentials = CredentialsOf(tls);
   if (!credentials.ok()) return credentials.status();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  auto channel = grpc::CreateCustomChannel(address, *credentials, arguments);
-  if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
-    return absl::UnavailableError(absl::StrCat("no daemon answers at '", address, "'"));
-  }
-  return channel;
+  auto channel = grpc::CreateCustomChannel(address, credentials->channel, arguments);
+  if (channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) return channel;
+  const absl::Status probed = ProbeTls(address, credentials->texts, kConnectTimeout);
+  const std::string why =
+      absl::StrCat("'", address, "'", probed.ok() ? "" : ": ", probed.message());
+  if (absl::IsUnauthenticated(probed)) return absl::UnauthenticatedError(why);
+  return absl::UnavailableError(absl::StrCat("no daemon answers at ", why));
 }
 
 bool SocketExists(const std::string& address) {

@@ -105,26 +105,31 @@ absl::StatusOr<std::string> ReadSecret(const std::string& path) {
   return text;
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(const TlsFiles& tls) {
-  grpc::SslCredentialsOptions options;
-  const std::string ca = Given(tls.ca, "TUNE_TLS_CA");
-  const std::string certificate = Given(tls.certificate, "TUNE_TLS_CERT");
-  const std::string key = Given(tls.key, "TUNE_TLS_KEY");
+absl::StatusOr<Credentials> CredentialsOf(const TlsFiles& tls) {
+  Credentials credentials;
+  TlsTexts& texts = credentials.texts;
   using Read = absl::StatusOr<std::string> (*)(const std::string&);
   for (const auto& [path, read, text] :
-       {std::tuple(&ca, Read(ReadFile), &options.pem_root_certs),
-        std::tuple(&certificate, Read(ReadFile), &options.pem_cert_chain),
-        std::tuple(&key, Read(ReadSecret), &options.pem_private_key)}) {
-    if (path->empty()) continue;
-    absl::StatusOr<std::string> contents = read(*path);
+       {std::tuple(Given(tls.ca, "TUNE_TLS_CA"), Read(ReadFile), &texts.ca),
+        std::tuple(Given(tls.certificate, "TUNE_TLS_CERT"), Read(ReadFile), &texts.certificate),
+        std::tuple(Given(tls.key, "TUNE_TLS_KEY"), Read(ReadSecret), &texts.key)}) {
+    if (path.empty()) continue;
+    absl::StatusOr<std::string> contents = read(path);
     if (!contents.ok()) return contents.status();
     *text = *std::move(contents);
+    if (text->empty()) return absl::InvalidArgumentError(absl::StrCat("'", path, "' is empty"));
   }
+  if (absl::Status wrong = CheckTls(texts); !wrong.ok()) return wrong;
   absl::StatusOr<std::string> token = TokenOf(tls);
   if (!token.ok()) return token.status();
-  std::shared_ptr<grpc::ChannelCredentials> channel = grpc::SslCredentials(options);
-  if (token->empty()) return channel;
-  return grpc::CompositeChannelCredentials(channel, grpc::AccessTokenCredentials(*token));
+  credentials.channel = grpc::SslCredentials({.pem_root_certs = texts.ca,
+                                              .pem_private_key = texts.key,
+                                              .pem_cert_chain = texts.certificate});
+  if (!token->empty()) {
+    credentials.channel = grpc::CompositeChannelCredentials(credentials.channel,
+                                                            grpc::AccessTokenCredentials(*token));
+  }
+  return credentials;
 }
 
 }  // namespace tune::client

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/tls_probe.h"
 #include "grpcpp/grpcpp.h"
 
 namespace tune::client {
@@ -20,8 +21,14 @@ struct TlsFiles {
   std::string token_file;
 };
 
-// INVALID_ARGUMENT: a file cannot be read. PERMISSION_DENIED: others may read the key or the token.
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(const TlsFiles& tls);
+struct Credentials {
+  TlsTexts texts;
+  std::shared_ptr<grpc::ChannelCredentials> channel;
+};
+
+// INVALID_ARGUMENT: a file cannot be read, or is not what it should be. PERMISSION_DENIED: others
+// may read the key or the token.
+absl::StatusOr<Credentials> CredentialsOf(const TlsFiles& tls);
 
 // The text of a file that nobody but its user may read: no others, and a group only where root
 // gave it the file. The errors are the same.

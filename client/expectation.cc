@@ -5,12 +5,19 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "client/format.h"
 
 namespace tune::client {
 namespace {
+
+// An interval that reaches so far says nothing (tuner/sweep/winner.h).
+constexpr double kNoisyLoss = 0.2;
 
 using Sizes = google::protobuf::RepeatedField<int64_t>;
 
@@ -28,6 +35,10 @@ std::string ToText(const v1::Expectation& expectation) {
                   PercentText(expectation.loss()), PercentText(expectation.loss_low()), high);
   switch (expectation.basis()) {
     case v1::BASIS_MEASURED:
+      if (expectation.loss_high() > kNoisyLoss) {
+        return absl::StrCat("may lose up to ", high,
+                            ": measured here, but the host was too noisy to tell");
+      }
       return absl::StrCat("loses nothing: measured here, to ", high);
     case v1::BASIS_NEIGHBOURS:
       return absl::StrCat(loss, "; by ", Shapes(count));
@@ -36,6 +47,13 @@ std::string ToText(const v1::Expectation& expectation) {
     default:
       return "unknown: nothing was measured that says anything";
   }
+}
+
+std::string ReasonText(const v1::LookupResponse& answer) {
+  const absl::string_view name = absl::StripPrefix(v1::Match_Name(answer.match()), "MATCH_");
+  const std::string match = absl::StrReplaceAll(absl::AsciiStrToLower(name), {{"_", " "}});
+  if (absl::StartsWith(answer.reason(), match)) return answer.reason();
+  return absl::StrCat(match, ": ", answer.reason());
 }
 
 std::vector<std::string> NeighbourLines(const v1::Expectation& expectation) {

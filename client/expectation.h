@@ -9,6 +9,10 @@
 
 namespace tune::client {
 
+// The reason of an answer, which begins with the match unless that is a default's: "default: no
+// record of softmax".
+std::string ReasonText(const v1::LookupResponse& answer);
+
 // "loses 1.2 % of the best there would be; nine of ten times 0.0 to 6.1 %; by 5 tuned shapes".
 std::string ToText(const v1::Expectation& expectation);
 

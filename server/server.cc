@@ -127,11 +127,12 @@ struct Server::Parts {
   std::string other_owner() const {
     return store->writable() ? "" : OwnerOf(options.state_dir);
   }
+  absl::Status OpenCertificates();
   absl::Status KnowClients();
   absl::Status Serve();
   void MakeServices();
   // Those that gRPC listens at; `ports` has a place for each of them.
-  absl::Status AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports);
+  void AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports);
   absl::Status ListenAtSockets();
   // What needs no store.
   absl::Status ServeKernels();
@@ -304,6 +305,16 @@ absl::Status Server::Parts::EndLeftJobs() {
   return absl::OkStatus();
 }
 
+// Before any device is tried: a daemon that nobody could reach safely does not start.
+absl::Status Server::Parts::OpenCertificates() {
+  for (const std::string& address : options.addresses) {
+    if (certificates != nullptr || !client::SocketPath(address).empty()) continue;
+    ASSIGN_OR_RETURN(certificates,
+                     CertificateFiles::Open(options.tls, options.state_dir + "/tls"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Server::Parts::KnowClients() {
   if (!options.clients.submit_group.empty()) {
     RETURN_IF_ERROR(GroupNumber(options.clients.submit_group).status());
@@ -349,17 +360,11 @@ void Server::Parts::MakeServices() {
   token_service = std::make_unique<GuardedTokenService>(asks, *tokens, asks, executors);
 }
 
-absl::Status Server::Parts::AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports) {
+void Server::Parts::AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports) {
   for (size_t i = 0; i < addresses.size(); ++i) {
     if (!client::SocketPath(addresses[i]).empty()) continue;
-    RETURN_IF_ERROR(CheckTcp(addresses[i], options.tls));
-    if (certificates == nullptr) {
-      ASSIGN_OR_RETURN(certificates,
-                       CertificateFiles::Open(options.tls, options.state_dir + "/tls"));
-    }
     builder.AddListeningPort(addresses[i], certificates->Credentials(), &ports[i]);
   }
-  return absl::OkStatus();
 }
 
 absl::Status Server::Parts::ListenAtSockets() {
@@ -383,7 +388,7 @@ absl::Status Server::Parts::Serve() {
   grpc::ServerBuilder builder;
   SetLimits(options.limits, builder);
   std::vector<int> ports(addresses.size(), -1);  // of unix sockets
-  RETURN_IF_ERROR(AddTcp(builder, ports));
+  AddTcp(builder, ports);
   MakeServices();
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service.get(), sweep_service.get(), kernel_service.get(), device_service.get(),
@@ -428,11 +433,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server(std::make_unique<Parts>()));
   Parts& parts = *server->parts_;
   parts.options = options;
+  for (const std::string& address : options.addresses) {
+    if (client::SocketPath(address).empty()) RETURN_IF_ERROR(CheckTcp(address, options.tls));
+  }
   RETURN_IF_ERROR(parts.OpenState());
   if (parts.store == nullptr) {
     RETURN_IF_ERROR(parts.ServeKernels());
     return server;
   }
+  RETURN_IF_ERROR(parts.OpenCertificates());
   RETURN_IF_ERROR(parts.KnowClients());
   RETURN_IF_ERROR(parts.StartWork());
   RETURN_IF_ERROR(parts.Serve());

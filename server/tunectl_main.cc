@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl. Its main is here because only server/ may start a server in process.
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,6 +44,8 @@ tune::server::StoreUse StoreUseFor(tune::client::Need need) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // What gRPC has to say of a connection, client/tls_probe.h says in a sentence.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   return tune::client::RunTunectl(
       argc, argv,
       {.daemon =

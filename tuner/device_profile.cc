@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device_profile.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace tune {
@@ -48,6 +51,27 @@ DeviceProfile MakeHost() {
   return host;
 }
 
+struct GpuModels {
+  absl::string_view target;
+  std::vector<absl::string_view> models;  // a word of their names each
+};
+
+// https://developer.nvidia.com/cuda-gpus, of those that kernels are tuned for.
+const std::vector<GpuModels>& Models() {
+  static const auto* const kModels = new std::vector<GpuModels>{
+      {"sm_70", {"V100"}},
+      {"sm_75", {"T4"}},
+      {"sm_80", {"A100", "A30", "A800"}},
+      {"sm_86", {"A10", "A10G", "A40", "A6000", "3090"}},
+      {"sm_89", {"L4", "L40", "L40S", "4090"}},
+      {"sm_90a", {"H100", "H200", "H800", "H20", "GH200"}},
+      {"sm_100a", {"B200", "GB200"}},
+      {"sm_103a", {"B300", "GB300"}},
+      {"sm_120a", {"5090"}},
+  };
+  return *kModels;
+}
+
 const DeviceProfile& Gpu() {
   static const DeviceProfile* const kGpu = new DeviceProfile(MakeGpu());
   return *kGpu;
@@ -66,6 +90,24 @@ const DeviceProfile& ProfileOfTarget(absl::string_view target) {
 
 const DeviceProfile& ProfileOfDevice(absl::string_view device_id) {
   return absl::StartsWith(device_id, Host().family) ? Host() : Gpu();
+}
+
+std::string TargetOfGpu(absl::string_view name) {
+  for (const absl::string_view word : absl::StrSplit(name, absl::ByAnyChar(" -_"))) {
+    for (const GpuModels& of_target : Models()) {
+      const auto& models = of_target.models;
+      if (std::find(models.begin(), models.end(), word) != models.end()) {
+        return std::string(of_target.target);
+      }
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> NamedGpuTargets() {
+  std::vector<std::string> targets;
+  for (const GpuModels& of_target : Models()) targets.emplace_back(of_target.target);
+  return targets;
 }
 
 std::optional<int> OrdinalOf(absl::string_view device_id) {

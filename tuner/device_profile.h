@@ -41,6 +41,11 @@ struct DeviceProfile {
 const DeviceProfile& ProfileOfTarget(absl::string_view target);
 const DeviceProfile& ProfileOfDevice(absl::string_view device_id);
 
+// What kernels are compiled for on a GPU that is known by its name alone, as the driver gives it
+// ("NVIDIA H100 80GB HBM3") or without its size; empty: it is not in the table. And all of these.
+std::string TargetOfGpu(absl::string_view name);
+std::vector<std::string> NamedGpuTargets();
+
 // 1 of "cuda:1"; nothing for devices that are not numbered. And back.
 std::optional<int> OrdinalOf(absl::string_view device_id);
 std::string DeviceIdOf(int ordinal);

@@ -5,10 +5,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/expectation.h"
@@ -82,8 +80,10 @@ void PrintRecord(const v1::Record& record, const Names& fixed_params) {
   if (!conditions.empty()) std::printf("%-10s%s\n", "while", conditions.c_str());
   const std::string submitter =
       record.submitter().empty() ? "" : absl::StrCat(" of ", record.submitter());
-  std::printf("%-10ssweep %ld%s, %s, %s, driver %s, inputs of seed %lu, machine code %s\n",
-              "evidence", static_cast<long>(record.sweep_id()), submitter.c_str(),
+  const std::string origin = record.sweep_id() > 0 ? absl::StrCat("sweep ", record.sweep_id())
+                                                   : "shipped with tunectl";
+  std::printf("%-10s%s%s, %s, %s, driver %s, inputs of seed %lu, machine code %s\n", "evidence",
+              origin.c_str(), submitter.c_str(),
               TimeText(record.published_unix_ms()).c_str(), record.compiler().c_str(),
               record.driver().c_str(), static_cast<unsigned long>(record.seed()),
               record.resources().binary_sha256().substr(0, 12).c_str());
@@ -101,10 +101,8 @@ Names FixedParams(Connection& connection, const v1::LookupResponse& response) {
 }
 
 void Print(const v1::LookupResponse& response, const Names& fixed_params) {
-  const std::string match =
-      absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(response.match()), "MATCH_"));
   std::printf("%s\n", Bold(ToText(response.config(), fixed_params)).c_str());
-  std::printf("%-10s%s (%s)\n", "match", response.reason().c_str(), match.c_str());
+  std::printf("%-10s%s\n", "match", ReasonText(response).c_str());
   std::printf("%-10s%s\n", "expected", ToText(response.expectation()).c_str());
   for (const std::string& launch : LaunchLines(response)) {
     std::printf("%-10s%s\n", "launch", launch.c_str());

@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/expectation.h"
@@ -49,8 +47,10 @@ std::string MarkOf(const v1::Candidate& candidate) {
 }
 
 void Print(const v1::Candidate& candidate) {
-  std::printf("record %ld: %s\n", static_cast<long>(candidate.record_id()),
-              MarkOf(candidate).c_str());
+  const std::string record = candidate.record_id() == 0
+                                 ? "shipped record"
+                                 : absl::StrCat("record ", candidate.record_id());
+  std::printf("%s: %s\n", record.c_str(), MarkOf(candidate).c_str());
   for (const v1::KeyField& field : candidate.fields()) {
     const std::string there =
         field.verdict() == "same"     ? ""
@@ -66,12 +66,10 @@ void Print(const v1::Candidate& candidate) {
 
 void Print(const v1::ExplainResponse& response) {
   const v1::LookupResponse& answer = response.answer();
-  const std::string match =
-      absl::AsciiStrToLower(absl::StripPrefix(v1::Match_Name(answer.match()), "MATCH_"));
   std::printf("%s\n", Bold(ToText(answer.config(), {})).c_str());
   std::printf("%-10s%s on %s (%s)\n", "asked", ToText(response.problem()).c_str(),
               response.device_name().c_str(), response.target().c_str());
-  std::printf("%-10s%s (%s)\n", "match", answer.reason().c_str(), match.c_str());
+  std::printf("%-10s%s\n", "match", ReasonText(answer).c_str());
   std::printf("%-10s%s\n", "expected", ToText(answer.expectation()).c_str());
   for (const std::string& line : NeighbourLines(answer.expectation())) {
     std::printf("    %s\n", line.c_str());

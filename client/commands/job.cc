@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl job list|watch|cancel
+// tunectl job list|watch|wait|cancel
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
+#include "client/commands/work_id.h"
 #include "client/format.h"
 #include "client/interrupt.h"
 #include "client/job_state.h"
@@ -21,6 +23,7 @@ namespace tune::client {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(10);
+constexpr uint32_t kSweepsMax = 1000;  // whose numbers a list has
 constexpr auto kCancelTimeout = std::chrono::seconds(40);
 
 // "JOB_KIND_SWEEP" as "sweep".
@@ -54,6 +57,19 @@ std::string LineOf(const v1::Job& job) {
                       job.message());
 }
 
+// The numbers of the newest sweeps, by their jobs'.
+std::map<int64_t, int64_t> SweepsByJob(Connection& connection) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListSweepsRequest request;
+  request.set_limit(kSweepsMax);
+  v1::ListSweepsResponse response;
+  connection.sweeps().ListSweeps(&context, request, &response);
+  std::map<int64_t, int64_t> sweeps;
+  for (const v1::Sweep& sweep : response.sweeps()) sweeps[sweep.job_id()] = sweep.id();
+  return sweeps;
+}
+
 absl::Status List(Session& session, const v1::ListJobsRequest& request, bool json) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
@@ -68,8 +84,12 @@ absl::Status List(Session& session, const v1::ListJobsRequest& request, bool jso
   }
   Table table(
       {"id", "kind", "state", "subject", "device", "priority", "owner", "asked", "message"});
+  const std::map<int64_t, int64_t> sweeps = SweepsByJob(**connection);
   for (const v1::Job& job : response.jobs()) {
-    table.Add({absl::StrCat(job.id()), KindText(job), ToText(job.state()), job.subject(),
+    const auto sweep = sweeps.find(job.id());
+    const std::string kind =
+        sweep == sweeps.end() ? KindText(job) : absl::StrCat("sweep:", sweep->second);
+    table.Add({absl::StrCat(job.id()), kind, ToText(job.state()), job.subject(),
                job.device_id(), Word(v1::JobPriority_Name(job.priority()), "JOB_PRIORITY_"),
                job.owner().empty() ? "-" : job.owner(), TimeText(job.created_unix_ms()),
                job.message()});
@@ -79,44 +99,52 @@ absl::Status List(Session& session, const v1::ListJobsRequest& request, bool jso
   return absl::OkStatus();
 }
 
-absl::Status Watch(Session& session, int64_t id, bool json) {
+// kEnd: the last line alone.
+enum class Tell { kChanges, kEnd, kJson };
+
+absl::Status Watch(Session& session, const std::string& text, Tell tell) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
+  const absl::StatusOr<int64_t> id = JobIdOf(**connection, text);
+  if (!id.ok()) return id.status();
   grpc::ClientContext context;
   v1::WatchJobRequest request;
-  request.set_job_id(id);
+  request.set_job_id(*id);
   InterruptGuard guard([&] { context.TryCancel(); });
   auto reader = (*connection)->jobs().WatchJob(&context, request);
   v1::Job job;
   std::string shown;
   while (reader->Read(&job)) {
     const std::string line = LineOf(job);
-    if (!json && line != shown) std::printf("%s\n", line.c_str());
+    if (tell == Tell::kChanges && line != shown) std::printf("%s\n", line.c_str());
     std::fflush(stdout);  // for whoever reads it as it comes
     shown = line;
   }
   const absl::Status status = FromGrpc(reader->Finish());
   if (absl::IsCancelled(status) && IsUnfinished(job.state())) {
     std::fprintf(stderr, "job %ld goes on; stop it with: tunectl job cancel %ld\n",
-                 static_cast<long>(id), static_cast<long>(id));
+                 static_cast<long>(*id), static_cast<long>(*id));
     session.Finish(kInterrupted);
     return absl::OkStatus();
   }
   if (!status.ok()) return status;
-  const absl::Status finished = CheckFinished(absl::StrCat("job ", id), job.state());
+  const absl::Status finished = CheckFinished(absl::StrCat("job ", *id), job.state());
   if (!finished.ok()) return finished;
-  if (json) PrintJson(job);
+  if (tell == Tell::kJson) PrintJson(job);
+  if (tell == Tell::kEnd) std::printf("%s\n", LineOf(job).c_str());
   if (job.state() == v1::JOB_STATE_FAILED) session.Finish(kFailed);
   return absl::OkStatus();
 }
 
-absl::Status Cancel(Session& session, int64_t id) {
+absl::Status Cancel(Session& session, const std::string& text) {
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
+  const absl::StatusOr<int64_t> id = JobIdOf(**connection, text);
+  if (!id.ok()) return id.status();
   grpc::ClientContext context;
   SetDeadline(context, kCancelTimeout);
   v1::CancelJobRequest request;
-  request.set_job_id(id);
+  request.set_job_id(*id);
   v1::Job job;
   absl::Status status = FromGrpc((*connection)->jobs().CancelJob(&context, request, &job));
   if (!status.ok()) return status;
@@ -130,7 +158,7 @@ void AddJob(CLI::App& app, Session& session) {
   CLI::App* job = app.add_subcommand("job", "All work for devices: sweeps, gates, profiles, ...");
   job->require_subcommand(1);
   auto json = std::make_shared<bool>(false);
-  auto id = std::make_shared<int64_t>(0);
+  auto id = std::make_shared<std::string>();
   auto request = std::make_shared<v1::ListJobsRequest>();
   auto limit = std::make_shared<uint32_t>(20);
   auto unfinished = std::make_shared<bool>(false);
@@ -152,15 +180,23 @@ void AddJob(CLI::App& app, Session& session) {
 
   CLI::App* watch =
       job->add_subcommand("watch", "Follow a job to its end; Ctrl-C leaves it running");
-  watch->add_option("ID", *id, "Job")->required();
+  watch->add_option("ID", *id, kJobIdHelp)->required();
   watch->add_flag("--json", *json, "Print the finished job as JSON");
   watch->callback([&session, json, id] {
-    const absl::Status status = Watch(session, *id, *json);
+    const absl::Status status = Watch(session, *id, *json ? Tell::kJson : Tell::kChanges);
+    if (!status.ok()) session.Finish(status);
+  });
+
+  CLI::App* wait = job->add_subcommand("wait", "Wait for a job's end and say how it ended");
+  wait->add_option("ID", *id, kJobIdHelp)->required();
+  wait->add_flag("--json", *json, "Print the finished job as JSON");
+  wait->callback([&session, json, id] {
+    const absl::Status status = Watch(session, *id, *json ? Tell::kJson : Tell::kEnd);
     if (!status.ok()) session.Finish(status);
   });
 
   CLI::App* cancel = job->add_subcommand("cancel", "Stop a job; what it measured is kept");
-  cancel->add_option("ID", *id, "Job")->required();
+  cancel->add_option("ID", *id, kJobIdHelp)->required();
   cancel->callback([&session, id] { session.Finish(Cancel(session, *id)); });
 }
 

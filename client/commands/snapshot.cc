@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl snapshot list|show|diff|pin|unpin|export|import|prune
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -171,31 +173,63 @@ absl::Status Show(Session& session, const SnapshotFlags& flags) {
   return absl::OkStatus();
 }
 
+using Records = std::pair<const nlohmann::json*, const nlohmann::json*>;  // null: not there
+
+// What a record says of its workload, for programs.
+nlohmann::json SideOf(const nlohmann::json* record) {
+  if (record == nullptr) return nullptr;
+  return {{"config", Member(*record, "config")},
+          {"latency_ns", Member(*record, "latency_ns")},
+          {"confidence", Member(*record, "confidence")},
+          {"published_unix_ms", Member(*record, "published_unix_ms")}};
+}
+
+nlohmann::json ToJson(const Records& row) {
+  const nlohmann::json& any = row.first != nullptr ? *row.first : *row.second;
+  return {{"kernel", Member(any, "kernel")},
+          {"hard", Member(any, "hard")},
+          {"before", SideOf(row.first)},
+          {"after", SideOf(row.second)}};
+}
+
+void Print(const std::string& key, const Records& row) {
+  const auto& [before, after] = row;
+  if (before == nullptr || after == nullptr) {
+    std::printf("%s %s\n    %s\n", before == nullptr ? "+" : "-", key.c_str(),
+                TextOf(before == nullptr ? *after : *before, "config").c_str());
+    return;
+  }
+  std::printf("~ %s\n    %s  %s\n    %s  %s\n", key.c_str(), TextOf(*before, "config").c_str(),
+              LatencyOf(*before).c_str(), TextOf(*after, "config").c_str(),
+              LatencyOf(*after).c_str());
+}
+
 absl::Status Diff(Session& session, const SnapshotFlags& flags) {
   auto before = ReadJson(session, flags.snapshot);
   if (!before.ok()) return before.status();
   auto after = ReadJson(session, flags.other);
   if (!after.ok()) return after.status();
-  std::map<std::string, std::pair<const nlohmann::json*, const nlohmann::json*>> rows;
+  std::map<std::string, Records> rows;
   for (const nlohmann::json& record : (*before)["records"]) rows[KeyOf(record)].first = &record;
   for (const nlohmann::json& record : (*after)["records"]) rows[KeyOf(record)].second = &record;
-  int changed = 0;
+  const size_t count = rows.size();
+  std::erase_if(rows, [](const auto& entry) {
+    const auto& [old_record, new_record] = entry.second;
+    return old_record != nullptr && new_record != nullptr &&
+           Member(*old_record, "config") == Member(*new_record, "config");
+  });
+  if (flags.json) std::fputs("{\"differences\": [", stdout);
+  const char* separator = "\n";
   for (const auto& [key, row] : rows) {
-    const auto& [old_record, new_record] = row;
-    if (old_record == nullptr || new_record == nullptr) {
-      const nlohmann::json& only = old_record == nullptr ? *new_record : *old_record;
-      std::printf("%s %s\n    %s\n", old_record == nullptr ? "+" : "-", key.c_str(),
-                  TextOf(only, "config").c_str());
-    } else if (Member(*old_record, "config") != Member(*new_record, "config")) {
-      std::printf("~ %s\n    %s  %s\n    %s  %s\n", key.c_str(),
-                  TextOf(*old_record, "config").c_str(), LatencyOf(*old_record).c_str(),
-                  TextOf(*new_record, "config").c_str(), LatencyOf(*new_record).c_str());
+    if (flags.json) {
+      std::printf("%s%s", separator, ToJson(row).dump(-1, ' ', /*ensure_ascii=*/true).c_str());
     } else {
-      continue;
+      Print(key, row);
     }
-    ++changed;
+    separator = ",\n";
   }
-  std::fprintf(stderr, "%d of %zu configs differ\n", changed, rows.size());
+  if (flags.json) std::fputs(rows.empty() ? "]}\n" : "\n]}\n", stdout);
+  std::fprintf(stderr, "%zu of %zu configs differ\n", rows.size(), count);
   return absl::OkStatus();
 }
 
@@ -355,10 +389,16 @@ std::string FormatHelp() {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is a folder, not a file"));
+  }
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in.is_open() || in.bad()) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
   }
   if (text.size() > kFileBytesMax) {
     return absl::InvalidArgumentError(
@@ -412,11 +452,24 @@ absl::Status ImportArtifacts(Connection& connection, const std::string& snapshot
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::set<std::string>> DigestsOf(Connection& connection) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListSnapshotsResponse response;
+  absl::Status status = FromGrpc(connection.snapshots().ListSnapshots(&context, {}, &response));
+  if (!status.ok()) return status;
+  std::set<std::string> digests;
+  for (const v1::Snapshot& one : response.snapshots()) digests.insert(one.digest());
+  return digests;
+}
+
 absl::Status Import(Session& session, const SnapshotFlags& flags) {
   const absl::StatusOr<std::string> text = ReadFile(flags.file);
   if (!text.ok()) return text.status();
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
+  const auto before = DigestsOf(**connection);
+  if (!before.ok()) return before.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::ImportSnapshotRequest first;
@@ -424,8 +477,18 @@ absl::Status Import(Session& session, const SnapshotFlags& flags) {
   v1::Snapshot imported;
   auto writer = (*connection)->snapshots().ImportSnapshot(&context, &imported);
   const absl::Status status = Send(*writer, first, *text);
+  if (absl::IsInvalidArgument(status)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", flags.file, "': ", status.message(),
+                     "; `tunectl snapshot export FILE` writes a file that can be imported"));
+  }
   if (!status.ok()) return status;
   std::printf("%s\n", LineOf(imported).c_str());
+  std::fprintf(stderr,
+               "%s; it is pinned. It answers those who name it, TUNE_SNAPSHOT=%s, and is not the "
+               "newest of this daemon's own\n",
+               before->contains(imported.digest()) ? "it was here already" : "imported",
+               imported.digest().c_str());
   return ImportArtifacts(**connection, *text, flags.file);
 }
 
@@ -471,6 +534,8 @@ void AddSnapshot(CLI::App& app, Session& session) {
   CLI::App* diff = verb("diff", "The configs that differ between two snapshots", Diff);
   diff->add_option("BEFORE", flags->snapshot, kSnapshotHelp)->required();
   diff->add_option("AFTER", flags->other, kSnapshotHelp);
+  diff->add_flag("--json", flags->json,
+                 "As JSON: of each workload that differs, the config before and after");
   CLI::App* pin = verb("pin", "Keep a snapshot until it is unpinned; prints its digest", Pin);
   pin->add_option("SNAPSHOT", flags->snapshot, kSnapshotHelp);
   pin->add_option("--note", flags->note, "What for, at most 200 bytes");

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/commands/commands.h"
+#include "client/commands/work_id.h"
 #include "client/format.h"
 #include "client/rpc.h"
 #include "client/sweep_view.h"
@@ -44,14 +45,16 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
   return absl::OkStatus();
 }
 
-absl::Status Watch(Session& session, int64_t id, bool json) {
+absl::Status Watch(Session& session, const std::string& text, bool json) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
-  auto watched = FollowSweep(**connection, id, OnInterrupt::kLeaveRunning, json);
+  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, text);
+  if (!id.ok()) return id.status();
+  auto watched = FollowSweep(**connection, *id, OnInterrupt::kLeaveRunning, json);
   if (!watched.ok()) return watched.status();
   if (watched->interrupted) {
     std::fprintf(stderr, "sweep %ld goes on; stop it with: tunectl sweep cancel %ld\n",
-                 static_cast<long>(id), static_cast<long>(id));
+                 static_cast<long>(*id), static_cast<long>(*id));
     session.Finish(kInterrupted);
     return absl::OkStatus();
   }
@@ -65,13 +68,15 @@ absl::Status Watch(Session& session, int64_t id, bool json) {
   return absl::OkStatus();
 }
 
-absl::Status Cancel(Session& session, int64_t id) {
+absl::Status Cancel(Session& session, const std::string& text) {
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
+  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, text);
+  if (!id.ok()) return id.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::CancelSweepRequest request;
-  request.set_sweep_id(id);
+  request.set_sweep_id(*id);
   v1::Sweep sweep;
   absl::Status status = FromGrpc((*connection)->sweeps().CancelSweep(&context, request, &sweep));
   if (!status.ok()) return status;
@@ -85,7 +90,7 @@ void AddSweepVerbs(CLI::App& sweep, Session& session) {
   sweep.require_subcommand(0, 1);
   auto json = std::make_shared<bool>(false);
   auto limit = std::make_shared<uint32_t>(20);
-  auto id = std::make_shared<int64_t>(0);
+  auto id = std::make_shared<std::string>();
 
   CLI::App* list = sweep.add_subcommand("list", "Sweeps, newest first");
   list->add_option("--limit", *limit, "How many")
@@ -100,7 +105,7 @@ void AddSweepVerbs(CLI::App& sweep, Session& session) {
   CLI::App* watch =
       sweep.add_subcommand("watch", "Follow a sweep to its end; Ctrl-C leaves it running");
   watch->set_help_flag("-h,--help", "Print this help message and exit");
-  watch->add_option("ID", *id, "Sweep")->required();
+  watch->add_option("ID", *id, kSweepIdHelp)->required();
   watch->add_flag("--json", *json, "Print the finished sweep as JSON");
   watch->callback([&session, json, id] {
     const absl::Status status = Watch(session, *id, *json);
@@ -109,7 +114,7 @@ void AddSweepVerbs(CLI::App& sweep, Session& session) {
 
   CLI::App* cancel = sweep.add_subcommand("cancel", "Stop a sweep; its finished trials are kept");
   cancel->set_help_flag("-h,--help", "Print this help message and exit");
-  cancel->add_option("ID", *id, "Sweep")->required();
+  cancel->add_option("ID", *id, kSweepIdHelp)->required();
   cancel->callback([&session, id] { session.Finish(Cancel(session, *id)); });
 }
 

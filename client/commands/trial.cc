@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "client/commands/commands.h"
+#include "client/commands/work_id.h"
 #include "client/format.h"
 #include "client/rpc.h"
 #include "client/terminal.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr auto kTimeout = std::chrono::seconds(60);
 
 struct TrialFlags {
+  std::string sweep;
   int64_t sweep_id = 0;
   std::string purpose;
   bool json = false;
@@ -123,9 +125,12 @@ absl::StatusOr<v1::Sweep> SweepOf(Connection& connection, const TrialFlags& flag
   return sweep;
 }
 
-absl::Status List(Session& session, const TrialFlags& flags) {
+absl::Status List(Session& session, TrialFlags flags) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
+  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, flags.sweep);
+  if (!id.ok()) return id.status();
+  flags.sweep_id = *id;
   const auto sweep = SweepOf(**connection, flags);
   if (!sweep.ok()) return sweep.status();
   auto trials = Fetch(**connection, flags);
@@ -147,7 +152,7 @@ void AddTrial(CLI::App& app, Session& session) {
   CLI::App* trial = app.add_subcommand("trial", "What a sweep tried");
   trial->require_subcommand(1);
   CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep, oldest first");
-  list->add_option("--sweep", flags->sweep_id, "Sweep id, as in 'tunectl sweep list'")->required();
+  list->add_option("SWEEP,--sweep", flags->sweep, kSweepIdHelp)->required();
   list->add_option("--purpose", flags->purpose,
                    "Only the search, or only the confirmation in fresh processes")
       ->check(CLI::IsMember({"search", "confirm"}));

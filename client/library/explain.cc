@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "client/library/resolve.h"
+#include "server/records/lookup/expectation.h"
 #include "server/records/lookup/key_fields.h"
 
 namespace tune::library {
@@ -55,7 +58,12 @@ std::string TextOf(const Expectation& expectation) {
     return "unknown: nothing was measured that says anything";
   }
   if (expectation.basis == Basis::kMeasured) {
-    return absl::StrCat("loses nothing: measured here, to ", percent(expectation.loss_high));
+    const std::string high = percent(expectation.loss_high);
+    if (expectation.loss_high > server::kNoisyLoss) {
+      return absl::StrCat("may lose up to ", high,
+                          ": measured here, but the host was too noisy to tell");
+    }
+    return absl::StrCat("loses nothing: measured here, to ", high);
   }
   const size_t count = expectation.neighbours.size();
   std::string text = absl::StrCat(
@@ -73,8 +81,11 @@ std::string TextOf(const Expectation& expectation) {
 
 std::string TextOf(const Answer& answer) {
   const std::string config = ToText(answer.config);
+  // A reason begins with the match, unless that is a default's.
+  const std::string match = absl::StrReplaceAll(MatchName(answer.match), {{"_", " "}});
+  const bool is_said = absl::StartsWith(answer.reason, match);
   return absl::StrCat("<", answer.kernel, ": ", config.empty() ? "no config" : config, "; ",
-                      MatchName(answer.match), ": ", answer.reason, ">\nexpected: ",
+                      is_said ? "" : match + ": ", answer.reason, ">\nexpected: ",
                       TextOf(answer.expectation));
 }
 
@@ -111,7 +122,9 @@ std::string Explain(const Snapshot& snapshot, const Answer& answer, size_t most)
                              : one.differs.empty()
                                  ? "farther"
                                  : absl::StrCat("differs in ", absl::StrJoin(one.differs, ", "));
-    absl::StrAppend(&text, "\nrecord ", one.record, ": ", mark, one.lines);
+    const std::string record =
+        one.record == 0 ? "shipped record" : absl::StrCat("record ", one.record);
+    absl::StrAppend(&text, "\n", record, ": ", mark, one.lines);
   }
   return text;
 }

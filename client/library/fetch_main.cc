@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
@@ -39,15 +41,23 @@ struct Order {
   size_t bytes_max = 0;
 };
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(const Order& order) {
+struct Daemon {
+  std::shared_ptr<grpc::Channel> channel;
+  std::optional<TlsTexts> tls;  // nothing: a socket's
+};
+
+absl::StatusOr<Daemon> Connect(const Order& order) {
   if (const std::string path = SocketPath(order.address); !path.empty()) {
-    return ConnectToDaemon(path, {.timeout = order.timeout, .message_bytes_max = kMessageBytesMax});
+    ASSIGN_OR_RETURN(auto channel, ConnectToDaemon(path, {.timeout = order.timeout,
+                                                          .message_bytes_max = kMessageBytesMax}));
+    return Daemon{.channel = std::move(channel), .tls = std::nullopt};
   }
-  const auto credentials = CredentialsOf({});
-  if (!credentials.ok()) return credentials.status();
+  ASSIGN_OR_RETURN(Credentials credentials, CredentialsOf({}));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  return grpc::CreateCustomChannel(order.address, *credentials, arguments);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return Daemon{grpc::CreateCustomChannel(order.address, credentials.channel, arguments),
+                std::move(credentials.texts)};
 }
 
 // All pieces of a file. `read(offset, piece)` gets the next one and returns the size of the whole.
@@ -130,15 +140,21 @@ absl::StatusOr<std::string> RecordMisses(v1::RecordService::Stub& records,
 
 absl::StatusOr<std::string> Read(const Order& order) {
   const auto deadline = std::chrono::system_clock::now() + order.timeout;
-  const auto channel = Connect(order);
-  if (!channel.ok()) return channel.status();
-  if (order.what == "artifact") {
-    return ReadArtifact(*v1::RecordService::NewStub(*channel), order, deadline);
+  ASSIGN_OR_RETURN(const Daemon daemon, Connect(order));
+  const auto ask = [&]() -> absl::StatusOr<std::string> {
+    if (order.what == "artifact") {
+      return ReadArtifact(*v1::RecordService::NewStub(daemon.channel), order, deadline);
+    }
+    if (order.what == "misses") {
+      return RecordMisses(*v1::RecordService::NewStub(daemon.channel), deadline);
+    }
+    return ReadSnapshot(*v1::SnapshotService::NewStub(daemon.channel), order, deadline);
+  };
+  absl::StatusOr<std::string> data = ask();
+  if (daemon.tls.has_value() && absl::IsUnavailable(data.status())) {
+    RETURN_IF_ERROR(ProbeTls(order.address, *daemon.tls, order.timeout));  // it says more
   }
-  if (order.what == "misses") {
-    return RecordMisses(*v1::RecordService::NewStub(*channel), deadline);
-  }
-  return ReadSnapshot(*v1::SnapshotService::NewStub(*channel), order, deadline);
+  return data;
 }
 
 int Main(int argc, char** argv) {

@@ -2,12 +2,11 @@
 #include "client/library/resolve.h"
 
 #include <algorithm>
-#include <tuple>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/library/local_devices.h"
+#include "server/records/lookup/place.h"
 #include "tuner/device_profile.h"
 
 namespace tune::library {
@@ -20,13 +19,6 @@ struct Place {
   std::string note;
   std::string driver;  // empty: not known
 };
-
-absl::string_view FamilyOf(bool is_host) {
-  const auto& all = DeviceProfiles();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const auto* one) { return one->is_host == is_host; });
-  return (*found)->family;
-}
 
 bool IsFamily(const std::string& text) {
   const auto& all = DeviceProfiles();
@@ -49,27 +41,8 @@ Place PlaceOf(const std::string& asked, const Snapshot& snapshot) {
                                                                 : local.target),
             .driver = local.driver};
   }
-  // Not a device of this host: the records tell, a GPU's before a CPU's, the newest first.
-  Place best;
-  int fitting = 0;
-  std::pair<bool, int64_t> best_rank;
-  for (const auto& [name, seen] : snapshot.devices()) {
-    const Target target = snapshot.TargetNamed(seen.target);
-    if (!asked.empty() && asked != name && !absl::StartsWith(asked, FamilyOf(target.is_host))) {
-      continue;
-    }
-    const std::pair rank(!target.is_host, seen.newest);
-    if (fitting++ == 0 || rank > best_rank) {
-      best = {name, target};
-      best_rank = rank;
-    }
-  }
-  if (fitting > 1) best.note = absl::StrCat("the device is taken to be ", best.device);
-  if (fitting > 0) return best;
-  const std::string note = asked.empty() || absl::StartsWith(asked, snapshot.host_target())
-                               ? ""
-                               : absl::StrCat("device '", asked, "' is not known here");
-  return {asked, snapshot.TargetNamed(snapshot.host_target()), note};
+  const server::RecordedPlace recorded = server::PlaceByRecords(asked, snapshot.devices());
+  return {recorded.device, snapshot.TargetNamed(recorded.target), recorded.note};
 }
 
 void TakeRecord(const Snapshot& snapshot, const db::RecordRow& record, Answer& answer) {

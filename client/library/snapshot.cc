@@ -8,7 +8,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/sha256.h"
 #include "tuner/status_macros.h"
@@ -60,9 +59,9 @@ std::optional<KernelRules> ReadRules(const std::vector<absl::string_view>& lines
   return rules;
 }
 
-void See(const std::string& device, const Snapshot::Seen& one, Snapshot::Devices& devices) {
-  Snapshot::Seen& seen = devices[device];
-  if (one.newest > seen.newest) seen = one;
+void See(const std::string& device, const server::SeenDevice& one, server::SeenDevices& devices) {
+  const auto [seen, is_new] = devices.emplace(device, one);
+  if (!is_new && one.newest_record_id > seen->second.newest_record_id) seen->second = one;
 }
 
 }  // namespace
@@ -103,10 +102,8 @@ absl::Status Snapshot::ReadHead(const Json& json) {
   if (targets == json.end() || !targets->is_object()) {
     return Damaged("the snapshot has no usable 'targets'");
   }
-  host_target_ = DeviceProfiles().back()->common_targets.front();
   for (const auto& [name, traits] : targets->items()) {
     ASSIGN_OR_RETURN(targets_[name], ReadTarget(name, traits));
-    if (targets_[name].is_host) host_target_ = name;
   }
   return absl::OkStatus();
 }
@@ -186,9 +183,9 @@ const KernelRules* Snapshot::FindKernel(const std::string& name) const {
   return rules.has_value() ? &*rules : nullptr;
 }
 
-const Snapshot::Devices& Snapshot::devices() const {
+const server::SeenDevices& Snapshot::devices() const {
   return devices_.Get([&] {
-    Devices devices;
+    server::SeenDevices devices;
     for (const auto& [name, kernel] : kernels_) {
       for (const auto& [device, seen] : RecordsOf(name).devices) See(device, seen, devices);
     }

@@ -17,6 +17,7 @@
 #include "client/library/snapshot_json.h"
 #include "client/library/snapshot_lines.h"
 #include "server/records/lookup/index.h"
+#include "server/records/lookup/place.h"
 
 namespace tune::library {
 
@@ -43,16 +44,9 @@ class Snapshot {
   const KernelRules* FindKernel(const std::string& name) const;
   // What every architecture can give, of a target that the snapshot does not describe.
   Target TargetNamed(const std::string& name) const;
-  // What the CPU device of any host compiles for.
-  const std::string& host_target() const { return host_target_; }
 
-  struct Seen {
-    std::string target;
-    int64_t newest = -1;  // the number of its newest record
-  };
-  using Devices = std::map<std::string, Seen>;
   // Of each device that has records. Looks at all of them, once.
-  const Devices& devices() const;
+  const server::SeenDevices& devices() const;
 
   // Of a kernel's sweeps. Snapshots of older daemons have none.
   const std::vector<Grid>& GridsOf(const std::string& kernel) const;
@@ -63,7 +57,7 @@ class Snapshot {
 
  private:
   struct Records {
-    Devices devices;
+    server::SeenDevices devices;
     std::vector<Evidence> evidence;  // a record's trial has its place here for an id
     std::shared_ptr<const server::LookupIndex> index;
   };
@@ -88,10 +82,9 @@ class Snapshot {
   int64_t number_ = 0;
   std::vector<std::string> kernel_names_;
   std::map<std::string, Target> targets_;
-  std::string host_target_;
   std::map<std::string, OfKernel> kernels_;
   OfKernel nothing_;  // of a name that the file does not have
-  MadeOnce<Devices> devices_;
+  MadeOnce<server::SeenDevices> devices_;
 };
 
 }  // namespace tune::library

@@ -3,16 +3,23 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "client/address.h"
 #include "client/library/background.h"
 #include "client/library/daemon.h"
@@ -32,6 +39,9 @@ constexpr double kFreshSeconds = 60;
 constexpr size_t kSnapshotsMax = 16;
 constexpr size_t kArtifactsMax = 256;
 constexpr size_t kDigestFileBytesMax = 128;
+constexpr size_t kHeaderBytesMax = 4096;
+constexpr size_t kNumberDigitsMax = 18;
+constexpr size_t kNamedMax = 20;  // snapshots, where one is not there
 constexpr size_t kArtifactBytesMax = size_t{64} << 20;
 
 std::string Under(const std::string& folder, const char* name) {
@@ -165,7 +175,61 @@ struct Try {
   std::string folder;  // that the file lies in
 };
 
+// The number of one of the host's snapshots, where a file is named that is none.
+std::optional<int64_t> NumberOf(const std::string& path) {
+  int64_t number = 0;
+  const bool digits = !path.empty() && std::all_of(path.begin(), path.end(), absl::ascii_isdigit);
+  const bool fits = digits && path.size() <= kNumberDigitsMax;
+  if (!fits || !absl::SimpleAtoi(path, &number)) return std::nullopt;
+  if (access(path.c_str(), F_OK) == 0) return std::nullopt;
+  return number;
+}
+
+// The digests of the host's snapshots, by their numbers, the highest first.
+std::map<int64_t, std::vector<std::string>, std::greater<>> NumbersIn(const std::string& folder) {
+  std::map<int64_t, std::vector<std::string>, std::greater<>> numbers;
+  std::error_code error;
+  for (fs::directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
+    const std::string digest =
+        absl::StrReplaceAll(file->path().stem().string(), {{"sha256-", "sha256:"}});
+    if (!IsDigest(digest) || file->path().extension() != ".json") continue;
+    std::string header(kHeaderBytesMax, '\0');
+    std::ifstream(file->path(), std::ios::binary).getline(header.data(), kHeaderBytesMax);
+    header.resize(std::strlen(header.c_str()));
+    absl::string_view fields = absl::StripTrailingAsciiWhitespace(header);
+    absl::ConsumeSuffix(&fields, ",");
+    const Json json = Json::parse(absl::StrCat(fields, "}"), nullptr, /*allow_exceptions=*/false);
+    const auto number = json.is_object() ? json.find("number") : json.end();
+    if (number == json.end() || !number->is_number_integer()) continue;
+    numbers[number->get<int64_t>()].push_back(digest);
+  }
+  return numbers;
+}
+
+absl::StatusOr<SnapshotPtr> Numbered(const std::string& folder, int64_t number) {
+  const auto numbers = NumbersIn(folder);
+  if (const auto found = numbers.find(number); found != numbers.end()) {
+    if (found->second.size() == 1) return FromFolder(folder, found->second.front());
+    return absl::InvalidArgumentError(absl::StrCat(found->second.size(), " snapshots in ", folder,
+                                                   " have the number ", number,
+                                                   "; name one by its digest"));
+  }
+  std::vector<int64_t> there;
+  for (const auto& [one, digests] : numbers) {
+    if (there.size() < kNamedMax) there.push_back(one);
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "snapshot ", number, " is not there: ", folder.empty() ? "no folder" : folder, " has ",
+      there.empty() ? "none" : absl::StrJoin(there, ", "),
+      "; a digest (sha256:...) or a file's path names one, too"));
+}
+
 std::vector<Try> TriesFor(const Wish& wish, const Daemon& daemon, const NodeCache& cache) {
+  if (const std::optional<int64_t> number = NumberOf(wish.path); number.has_value()) {
+    const std::string folder = SnapshotFolder(*daemon.environment);
+    return {{"file", [folder, number] { return Numbered(folder, *number); }, folder}};
+  }
   if (!wish.path.empty()) {
     std::error_code error;
     const fs::path absolute = fs::absolute(wish.path, error);
@@ -219,7 +283,9 @@ Found FindSnapshot(const Wish& wish, const Daemon& daemon) {
       found.folder = one.folder;
       return found;
     }
-    found.notes.emplace_back(snapshot.status().message());
+    std::string note(snapshot.status().message());
+    const bool is_told = std::count(found.notes.begin(), found.notes.end(), note) > 0;
+    if (!is_told) found.notes.push_back(std::move(note));
   }
   return found;
 }

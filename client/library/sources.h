@@ -23,9 +23,9 @@ namespace tune::library {
 // Which snapshot is wanted.
 struct Wish {
   std::string digest;  // empty: the newest
-  std::string path;    // a file; not empty: this and no other
+  std::string path;    // a file, or the number of one of the host's; not empty: no other
 
-  // Of "sha256:<hex>", "latest", "" or a path. INVALID_ARGUMENT: a digest that is none.
+  // Of "sha256:<hex>", "latest", "", a path or a number. INVALID_ARGUMENT: a digest that is none.
   static absl::StatusOr<Wish> Parse(const std::string& text);
   bool pinned() const { return !digest.empty() || !path.empty(); }
 };

@@ -27,7 +27,7 @@ std::map<std::string, int64_t> DimsOf(int argc, char** argv) {
 int Run(const tune::Question& question) {
   const tune::Client client = tune::Client::Open();
   const tune::Answer tuned = client.Best(question);
-  std::printf("%s: %s\n", tuned.match_name().c_str(), tuned.reason().c_str());
+  std::printf("%s\n", tuned.reason().c_str());
   // A binary is for one problem: only an exact answer is its.
   const std::string artifact = tuned.match() == TUNE_MATCH_EXACT ? tuned.record().artifact : "";
   if (artifact.empty()) {

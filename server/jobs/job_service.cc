@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "server/jobs/left_job.h"
 #include "server/rpc/error_detail.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
+constexpr uint32_t kNamed = 5;  // where one is asked for that there is not
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
 
 }  // namespace
@@ -34,11 +36,21 @@ JobView JobService::Look(db::JobRow row) const {
   return {.row = AsLeft(std::move(row), owner_)};
 }
 
+std::string JobService::NewestJobs() const {
+  const absl::StatusOr<std::vector<db::JobRow>> rows = store_.ListJobs({.limit = kNamed});
+  if (!rows.ok() || rows->empty()) return "there are none";
+  return absl::StrCat("the newest are ",
+                      absl::StrJoin(*rows, ", ", [](std::string* out, const db::JobRow& row) {
+                        absl::StrAppend(out, row.id);
+                      }));
+}
+
 absl::StatusOr<JobView> JobService::Look(int64_t id) const {
   if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) return job->view();
   absl::StatusOr<db::JobRow> row = store_.GetJob(id);
   if (absl::IsNotFound(row.status())) {
-    return WithReason(absl::NotFoundError(absl::StrCat("no job ", id, "; see `tunectl job list`")),
+    return WithReason(absl::NotFoundError(absl::StrCat("no job ", id, "; ", NewestJobs(),
+                                                       "; see `tunectl job list`")),
                       v1::ERROR_REASON_NO_SUCH_JOB);
   }
   RETURN_IF_ERROR(row.status());

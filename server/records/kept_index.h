@@ -8,16 +8,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/records/lookup/place.h"
 #include "server/records/lookup/record_file.h"
 
 namespace tune::server {
-
-// A device as the records know it.
-struct SeenDevice {
-  std::string target;
-  int64_t newest_record_id = 0;  // 0: only shipped records are of it
-};
-using SeenDevices = std::map<std::string, SeenDevice>;  // by name
 
 struct IndexNote {
   std::string program;  // ProgramMark()

@@ -299,39 +299,18 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
   const std::vector<DeviceStatus> known = devices_.Known();
   for (const DeviceStatus& status : known) {
     if (status.info.name.empty()) continue;
-    const bool asked = status.id == device || status.info.name == device;
+    const bool asked = device == status.id || device == status.info.name ||
+                       device == ProfileOfDevice(status.id).family;
     if (device.empty() ? MayBeDefault(status) : asked) {
       return Place{.device_name = status.info.name,
                    .traits = TraitsOf(status.info),
                    .driver = status.info.driver};
     }
   }
-  // Not a device of this host, or not probed yet: the records tell, a GPU's before a CPU's.
-  const SeenDevices::value_type* best = nullptr;
-  int fitting = 0;
-  for (const auto& entry : seen) {
-    const auto& [name, other] = entry;
-    const bool was_here = other.newest_record_id != 0;
-    const bool like_it = absl::StartsWith(device, ProfileOfTarget(other.target).family);
-    const bool fits = name == device || (was_here && (device.empty() || like_it));
-    if (!fits) continue;
-    ++fitting;
-    const auto rank = [](const SeenDevice& of) {
-      return std::pair(!ProfileOfTarget(of.target).is_host, of.newest_record_id);
-    };
-    if (best == nullptr || rank(other) > rank(best->second)) best = &entry;
-  }
-  Place place{.device_name = device};
-  const DeviceProfile& everywhere = *DeviceProfiles().back();
-  std::string target = everywhere.common_targets.front();
-  if (best != nullptr) {
-    place.device_name = best->first;
-    target = best->second.target;
-    if (fitting > 1) place.note = absl::StrCat("the device is taken to be ", place.device_name);
-  } else if (!device.empty() && device != everywhere.family) {
-    place.note = absl::StrCat("device '", device, "' is not known here");
-  }
-  ASSIGN_OR_RETURN(place.traits, TargetTraitsFor(target));
+  // Not a device of this host, or not probed yet.
+  RecordedPlace recorded = PlaceByRecords(device, seen);
+  Place place{.device_name = std::move(recorded.device), .note = std::move(recorded.note)};
+  ASSIGN_OR_RETURN(place.traits, TargetTraitsFor(recorded.target));
   return place;
 }
 

@@ -149,7 +149,8 @@ Json ToJson(const TargetTraits& traits) {
 }
 
 Json TargetsOf(const std::vector<LookupIndex::Record>& records) {
-  std::set<std::string> targets;
+  const std::vector<std::string> named = NamedGpuTargets();
+  std::set<std::string> targets(named.begin(), named.end());
   for (const DeviceProfile* profile : DeviceProfiles()) {
     targets.insert(profile->common_targets.begin(), profile->common_targets.end());
   }

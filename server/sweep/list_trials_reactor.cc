@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/sweep/list_trials_reactor.h"
 
-#include "absl/strings/str_cat.h"
 #include "server/rpc/grpc_status.h"
+#include "server/sweep/sweeps.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -39,8 +39,7 @@ absl::Status ListTrialsReactor::Read() {
     started_ = true;
     const absl::StatusOr<db::SweepRow> sweep = store_.GetSweep(sweep_id_);
     if (absl::IsNotFound(sweep.status())) {
-      return absl::NotFoundError(
-          absl::StrCat("no sweep ", sweep_id_, "; see `tunectl sweep list`"));
+      return NoSuchSweep(store_, sweep_id_);
     }
     RETURN_IF_ERROR(sweep.status());
     if (with_reused_) {

@@ -39,6 +39,7 @@ constexpr absl::Duration kStoreAgain = absl::Seconds(1);
 constexpr absl::Duration kStorePatience = absl::Hours(1);
 constexpr absl::Duration kStopCheck = absl::Milliseconds(50);
 constexpr char kBestUnconfirmed[] = "the best so far was not measured again";
+constexpr double kPrepareTold = 0.05;  // of a budget; less is no matter
 constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
 
 // A slow kernel gets fewer rounds than a fast one.
@@ -119,6 +120,7 @@ class SweepRun {
   std::optional<Trial> default_trial_;  // of the search, if it was ok
   SweepSummary summary_;
   double search_seconds_ = 0;  // that the search may take; 0: no limit
+  double prepare_seconds_ = 0;  // of the budget that went before it
   bool confirmed_ = false;
 };
 
@@ -299,10 +301,23 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
                      .improvement_chance_min = view_.search.improvement_chance_min,
                      .in_flight = InFlight()};
   budget.time = evaluator_->time_left();
-  if (view_.row.budget_seconds > 0) search_seconds_ = absl::ToDoubleSeconds(budget.time);
+  if (view_.row.budget_seconds > 0) {
+    search_seconds_ = absl::ToDoubleSeconds(budget.time);
+    // Compiling and running the reference is of the budget, too.
+    prepare_seconds_ =
+        std::max(0.0, view_.row.budget_seconds - view_.spent_seconds - search_seconds_);
+  }
   ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
   view_.end = summary_.end;
   view_.end_message = ToText(summary_.end);
+  if (summary_.end == SweepEnd::kTime) {
+    const double seconds = view_.row.budget_seconds;
+    view_.end_message = absl::StrFormat("the budget of %.3g s was spent", seconds);
+    if (prepare_seconds_ > kPrepareTold * seconds) {
+      absl::StrAppendFormat(&view_.end_message, ", %.2g s of it on the reference",
+                            prepare_seconds_);
+    }
+  }
   if (summary_.dropped > 0) {
     absl::StrAppend(&view_.end_message, " with ", summary_.dropped,
                     " more under way, which do not count as tried");

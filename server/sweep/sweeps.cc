@@ -19,6 +19,9 @@ namespace {
 constexpr char kInterrupted[] =
     "its tunectl was ended; the same command again goes on from its trials, and nothing else does";
 constexpr uint32_t kTrialsAtOnce = 1000;
+// Where one is asked for that there is not.
+constexpr uint32_t kLookedThrough = 100;
+constexpr size_t kNamed = 5;
 
 }  // namespace
 
@@ -232,6 +235,19 @@ absl::StatusOr<SweepView> Sweeps::CancelLeft(int64_t id) {
   return Get(id);
 }
 
+absl::Status NoSuchSweep(db::Store& store, int64_t id) {
+  const absl::StatusOr<std::vector<db::SweepRow>> rows = store.ListSweeps(kLookedThrough);
+  std::string there = "there are none";
+  for (size_t i = 0; rows.ok() && i < rows->size(); ++i) {
+    const db::SweepRow& row = (*rows)[i];
+    if (i < kNamed) there = i == 0 ? "the newest are " : there + ", ";
+    if (i < kNamed) absl::StrAppend(&there, row.id);
+    if (row.job.id == id) absl::StrAppend(&there, "; job ", id, " is sweep ", row.id);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no sweep ", id, "; ", there, "; see `tunectl sweep list`"));
+}
+
 absl::StatusOr<SweepView> Sweeps::Get(int64_t id) {
   if (const auto live = FindLive(id)) return live->view();
   {
@@ -240,7 +256,7 @@ absl::StatusOr<SweepView> Sweeps::Get(int64_t id) {
   }
   absl::StatusOr<db::SweepRow> row = store_.GetSweep(id);
   if (absl::IsNotFound(row.status())) {
-    return absl::NotFoundError(absl::StrCat("no sweep ", id, "; see `tunectl sweep list`"));
+    return NoSuchSweep(store_, id);
   }
   RETURN_IF_ERROR(row.status());
   return ViewOf(*row);

@@ -55,6 +55,9 @@ class SweepWork : public JobWork {
 // Runs one sweep; the newest state is told to `work` on the way, and is there when it returns.
 using RunSweepJob = std::function<JobWork::End(SweepWork& work, JobContext& context)>;
 
+// NOT_FOUND, with those that there are; and with the sweep, where the number is its job's.
+absl::Status NoSuchSweep(db::Store& store, int64_t id);
+
 // Thread-safe.
 class Sweeps {
  public:

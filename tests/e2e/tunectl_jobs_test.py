@@ -154,6 +154,18 @@ class Daemon(Tunectl):
         self.assertEqual([job["id"] for job in jobs], [other["job_id"], queued["job_id"]])
         self.assertEqual(self.json_of("job", "list", "--kind", "gate")["jobs"], [])
         self.run_tunectl("job", "list", "--kind", "knitting", expect=2)
+        self.assertRegex(self.run_tunectl("job", "list").stdout, rf"\n *{queued['job_id']} +sweep:{queued['id']} +done ")
+        done, job = queued["id"], queued["job_id"]
+        for named in (done, f"sweep:{done}", f"job:{job}"):
+            self.assertTrue(self.json_of("trial", "list", named)["trials"])
+        for named in (job, f"job:{job}", f"sweep:{done}"):
+            self.assertEqual(self.json_of("job", "wait", named)["id"], job)
+        self.assertRegex(self.run_tunectl("job", "wait", job).stdout, rf"^job {job}, sweep of saxpy .*: done")
+        for words, kind, newest in ((("job", "cancel"), "job", other["job_id"]), (("trial", "list"), "sweep", other["id"]),
+                                    (("sweep", "watch"), "sweep", other["id"])):
+            said = self.run_tunectl(*words, 999, expect=2).stderr
+            self.assertIn(f"no {kind} 999; the newest are {newest}, ", said)
+            self.assertIn("is no id: give a number", self.run_tunectl(*words, "first", expect=2).stderr)
         self.assertIn("0 running, 0 queued", self.run_tunectl("server", "status").stdout)
         self.assertEqual(self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")["match"],
                          "MATCH_EXACT")

@@ -101,6 +101,7 @@ TEST_F(ServerTest, TcpWithoutTlsIsRefused) {
   ServerOptions options = Options();
   options.addresses = {"127.0.0.1:0"};
   EXPECT_TRUE(absl::IsInvalidArgument(Server::Start(options).status()));
+  EXPECT_NE(access(options.state_dir.c_str(), F_OK), 0) << "before anything is opened or tried";
 }
 
 TEST_F(ServerTest, EmbeddedListensNowhere) {

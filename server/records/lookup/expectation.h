@@ -49,6 +49,9 @@ struct SpeakingGrid {
   std::function<LookupIndex::Record(size_t shape)> record_of;
 };
 
+// An interval of a measurement that reaches so far above it says nothing of what the config loses.
+inline constexpr double kNoisyLoss = 0.2;
+
 // Of the record of this very problem: it loses nothing, as far as its interval tells.
 Expectation ExpectMeasured(const db::RecordRow& record);
 

@@ -55,9 +55,13 @@ KeyComparison CompareKeys(const LookupQuery& asked, const std::map<std::string, 
       comparison.distance += std::abs(AxisPosition(value) - AxisPosition(*other));
     }
   }
-  if (!asked.driver.empty() && !there.driver.empty()) {
-    comparison.fields.push_back({"driver", "soft", asked.driver, there.driver,
-                                 asked.driver == there.driver ? "same" : "near"});
+  if (!there.driver.empty()) {
+    const bool is_known = !asked.driver.empty();
+    const char* verdict = !is_known                       ? "ignored"
+                          : asked.driver == there.driver ? "same"
+                                                          : "near";
+    comparison.fields.push_back(
+        {"driver", "soft", is_known ? asked.driver : "not known", there.driver, verdict});
   }
   const bool warm = there.cache_mode == CacheMode::kWarm;
   comparison.fields.push_back(

@@ -79,8 +79,18 @@ class InstallTest(daemon_kit.DaemonTest):
             self.assertEqual(done.returncode, 1)
             self.assertIn("kernel 'saxpy' has no dim 'm'; its dims are n", done.stderr)
 
-    def test_without_anybody(self):
+    def test_without_anybody_the_records_that_ship_answer(self):
+        nowhere = {"TUNE_STATE_DIR": str(self.path / "none"), "TUNE_ADDRESS": f"unix:{self.path}/none.sock",
+                   "TUNE_CACHE_DIR": str(self.path / "none")}
+        shipped = kit.PACKAGE / "tunectl/bundled/snapshot.json"
+        said = self.ask(self.c, "softmax", "rows=4096", "cols=1024", **nowhere)
+        self.assertIn(f"snapshot {kit.digest_of(shipped.read_bytes())} from bundled", said)
+        self.assertIn("softmax on ", said)
+
+    def test_without_anything(self):
         nowhere = {"TUNE_STATE_DIR": str(self.path / "none"), "TUNE_ADDRESS": f"unix:{self.path}/none.sock"}
+        bundled = self.prefix / "share/tune/snapshot.json"
+        self.addCleanup(bundled.rename(bundled.with_suffix(".kept")).rename, bundled)
         done = subprocess.run([self.c, "saxpy", "n=1000"], env={**os.environ, **nowhere}, capture_output=True, text=True,
                               check=False, timeout=60)
         self.assertEqual(done.returncode, 0)

@@ -132,7 +132,7 @@ class ParityTest(kit.PackageTest):
         self.assertEqual((client.digest, client.source, client.number), (theirs.digest, "file", 7))
         self.assertEqual(client.kernels, theirs.kernels)
         matches = set()
-        for device in (None, kit.H200, "NVIDIA H100", "cuda:0", "cuda", "cpu", "another"):
+        for device in (None, kit.H200, "NVIDIA H100", "NVIDIA B300", "cuda:0", "cuda", "cpu", "cpu:Old", "another"):
             for dtype in (None, "f32", "f64"):
                 for dims in ({}, {"n": 4096}, {"n": 5000, "mode": 1}, {"n": 1}, {"mode": 2}, {"n": 0}, {"m": 1}):
                     answer = self.assert_alike(client, theirs, "scale", device=device, dtype=dtype, **dims)
@@ -184,7 +184,7 @@ class ParityTest(kit.PackageTest):
         client = libtune.Client()
         for dims, answering in (({"n": 4096}, 1), ({"mode": 1}, 0)):
             text = client.explain("scale", device=kit.H200, **dims)
-            self.assertEqual((text.count("\nrecord 0: "), text.count("\nrecord 0: answers")), (2, answering), text)
+            self.assertEqual((text.count("\nshipped record: "), text.count("\nshipped record: answers")), (2, answering), text)
 
     def test_only_an_exact_record(self):
         client, _ = self.both(kit.snapshot_bytes([kit.record(1)]))
@@ -233,6 +233,32 @@ class ParityTest(kit.PackageTest):
             libtune.Client()
         self.assertEqual(caught.exception.status, libtune.FAILED_PRECONDITION)
         self.assertTrue(libtune.Client("latest").digest)
+
+    def test_a_snapshot_by_its_number(self):
+        digests = {number: self.put(kit.daemon_bytes([kit.record(number)], number=number)) for number in (7, 12)}
+        kept = [self.put(kit.daemon_bytes([kit.record(9), kit.record(n)], number=9), newest=False) for n in (3, 4)]
+        for wanted, notes in (("7", ()), ("12", ()), ("13", ("snapshot 13 is not there: .* has 12, 9, 7; a digest",)),
+                              ("9", ("2 snapshots in .* have the number 9; name one by its digest",))):
+            client, theirs = libtune.Client(wanted), tunectl.open(wanted)
+            self.assertEqual((client.digest, client.source), (theirs.digest, theirs.source))
+            self.assertEqual(client.digest, digests.get(int(wanted), ""))
+            self.assertEqual([*client.notes], [*theirs.notes])
+            for note, pattern in zip(client.notes, notes, strict=True):
+                self.assertRegex(note, pattern)
+        self.assertEqual(len(kept), 2)
+
+    def test_what_failed_twice_is_told_once(self):
+        client = libtune.Client()
+        self.assertEqual(client.notes.count("the node's cache has nothing"), 1)
+        self.assertEqual(tunectl.open().notes.count("the node's cache has nothing"), 1)
+
+    def test_a_measurement_in_noise_does_not_say_that_it_loses_nothing(self):
+        noisy = {**kit.record(1), "latency_ns": {"median": 1000.0, "low": 900.0, "high": 7800.0}, "confidence": "noisy"}
+        client, theirs = self.both(kit.snapshot_bytes([noisy]))
+        answer = self.assert_alike(client, theirs, "scale", device=kit.H200, n=4096)
+        self.assertEqual((answer.match, answer.confidence), ("exact", "noisy"))
+        self.assertIn("expected: may lose up to 680.0%: measured here, but the host was too noisy to tell",
+                      client.explain("scale", device=kit.H200, n=4096))
 
     def test_without_a_snapshot_it_says_why_and_at_once(self):
         start = time.monotonic()

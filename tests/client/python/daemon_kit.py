@@ -16,9 +16,8 @@ import kit
 BIN = pathlib.Path(os.environ["TUNE_BIN"])
 SAXPY = str(kit.ROOT / "docs/examples/saxpy/saxpy.textproto")
 TIMEOUT_SECONDS = 240
-NEEDS_GRPC = unittest.skipUnless(
-    importlib.util.find_spec("grpc") and importlib.util.find_spec("google.protobuf"),
-    "grpcio or protobuf is not installed")
+HAS_GRPC = bool(importlib.util.find_spec("grpc") and importlib.util.find_spec("google.protobuf"))
+NEEDS_GRPC = unittest.skipUnless(HAS_GRPC, "grpcio or protobuf is not installed")
 
 
 class DaemonTest(kit.PackageTest):

@@ -144,6 +144,11 @@ class Files(DaemonTest):
         diff = self.tunectl("snapshot", "diff", first, second)
         self.assertIn("n=16384", diff.stdout)
         self.assertIn("1 of ", diff.stderr)
+        (change,) = json.loads(self.tunectl("snapshot", "diff", first, second, "--json").stdout)["differences"]
+        self.assertEqual((change["kernel"], change["hard"]["dims"], change["before"]), ("saxpy", {"n": 16384}, None))
+        self.assertEqual(change["after"]["config"], dict(tunectl.open(second).best("saxpy", n=16384, device="cpu")))
+        same = json.loads(self.tunectl("snapshot", "diff", first, first, "--json").stdout)
+        self.assertEqual(same, {"differences": []})
         self.assertIn("n=16384", self.tunectl("snapshot", "show", "--kernel", "saxpy").stdout)
         self.assertNotIn("n=16384", self.tunectl("snapshot", "show", first[7:15]).stdout)
 
@@ -162,7 +167,11 @@ class Files(DaemonTest):
         self.assertNotIn(first, {one["digest"] for one in self.snapshots()})
         self.assertIn(second, {one["digest"] for one in self.snapshots()})
 
-        self.tunectl("snapshot", "import", exported, "--note", "from afar")
+        done = self.tunectl("snapshot", "import", exported, "--note", "from afar")
+        self.assertRegex(done.stdout, rf"snapshot \d+, \d+ records, {first}\n")
+        self.assertIn(f"imported; it is pinned. It answers those who name it, TUNE_SNAPSHOT={first}", done.stderr)
+        self.assertIn("it was here already", self.tunectl("snapshot", "import", exported).stderr)
+        self.tunectl("snapshot", "pin", first, "--note", "from afar")
         listed = {one["digest"]: one for one in self.snapshots()}
         self.assertTrue(listed[first]["pinned"])
         self.assertEqual(self.newest(), second, "what is imported is not the newest")
@@ -225,7 +234,18 @@ class Files(DaemonTest):
                 file.write_bytes(data)
                 done = self.tunectl("snapshot", "import", file, ok=False)
                 self.assertNotEqual(done.returncode, 0)
-                self.assertIn("no snapshot", done.stderr)
+                self.assertRegex(done.stderr, f"'{file}': .*no snapshot.*`tunectl snapshot export FILE` writes")
+        for file, why in ((self.path / "none.json", "No such file"), (self.path, "is a folder")):
+            self.assertIn(why, self.tunectl("snapshot", "import", file, ok=False).stderr)
+
+    def test_a_snapshot_by_its_number(self):
+        newest = next(one for one in self.snapshots() if one.get("newest"))
+        os.environ["TUNE_SNAPSHOT"] = str(newest["number"])
+        self.assertEqual(tunectl.open().digest, newest["digest"])
+        os.environ["TUNE_SNAPSHOT"] = "98765"
+        client = tunectl.open()
+        self.assertEqual(client.digest, "")
+        self.assertRegex(client.notes[0], rf"snapshot 98765 is not there: .*/snapshots has ([\d, ]*){newest['number']}\b")
 
     def test_a_strange_import_is_shown_and_breaks_nothing(self):
         odd = [{"kernel": 7, "hard": [], "config": "x", "latency_ns": {"median": "y"}}, 3, None, []]

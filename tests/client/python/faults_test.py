@@ -328,6 +328,58 @@ class Faults(kit.PackageTest):
             over.set()
             thread.join()
 
+    def a_port(self):
+        """That takes connections and says nothing."""
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+    def a_program(self, text, name="fetch"):
+        """What asks a daemon: a shell script."""
+        program = self.path / name
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+        return str(program)
+
+    def test_a_program_asks_the_daemon_where_there_is_one(self):
+        data = kit.snapshot_bytes([kit.record(1)])
+        (self.path / "data").write_bytes(data)
+        program = self.a_program(f'echo "$@" > {self.path}/told\ncat {self.path}/data', "tune-fetch")
+        os.environ["TUNE_ADDRESS"] = self.a_port()
+        for variable, value in (("TUNE_FETCH", program), ("PATH", f"{self.path}:{os.environ['PATH']}")):
+            with self.subTest(variable), unittest.mock.patch.dict(os.environ, {variable: value}), \
+                    unittest.mock.patch.object(sys, "executable", "/nonexistent"):
+                os.environ["TUNE_CACHE_DIR"] = str(self.path / variable)
+                client = tunectl.open(deadline=20)
+                self.assertEqual((client.source, client.digest), ("daemon", kit.digest_of(data)), client.notes)
+                what, address, left, bytes_max = (self.path / "told").read_text().split()  # no digest: the newest
+                self.assertEqual((what, address), ("snapshot", os.environ["TUNE_ADDRESS"]))
+                self.assertTrue(0 < int(left) <= 20000 and int(bytes_max) == 256 << 20)
+
+    def test_a_program_that_cannot_ask(self):
+        os.environ["TUNE_ADDRESS"] = self.a_port()
+        for text, seconds, why in (("echo it is on fire >&2; exit 1", 20, "it is on fire"),
+                                   ("exec sleep 60", 0.2, "in time"), ("exit 2", 20, "no answer")):
+            with self.subTest(text):
+                os.environ["TUNE_FETCH"] = self.a_program(text)
+                self.assertIn(why, " ".join(tunectl.open(deadline=seconds).notes))
+        os.environ["TUNE_FETCH"] = "/nonexistent"
+        self.assertIn("cannot start /nonexistent", " ".join(tunectl.open(deadline=20).notes))
+        del os.environ["TUNE_FETCH"]
+        self.a_program("exit 2", "tune-fetch")  # of another version
+        os.environ["PATH"] = f"{self.path}:{os.environ['PATH']}"
+        with unittest.mock.patch.object(sys, "executable", self.a_program("echo Python was asked >&2; exit 1")):
+            self.assertIn("Python was asked", " ".join(tunectl.open(deadline=20).notes))
+
+    def test_a_program_tells_of_misses(self):
+        from tunectl import _daemon
+
+        os.environ["TUNE_FETCH"] = self.a_program(f"cat > {self.path}/told; echo sweep 7, queued; echo known")
+        question = {"kernel_name": "scale", "dims": {"n": 577}, "dtype": "bf16", "device": kit.H200}
+        notes = _daemon.record_misses(self.a_port(), [question, question], time.monotonic() + 20)
+        self.assertEqual(notes, ["sweep 7, queued", "known"])
+        self.assertEqual(json.loads((self.path / "told").read_text()), {"questions": [question, question]})
+
     def test_misses_are_told_again_after_whatever_went_wrong(self):
         from tunectl import _daemon, _misses
 

@@ -85,8 +85,9 @@ class Answers(kit.PackageTest):
 
     def test_a_sibling_answers_where_the_device_has_nothing(self):
         self.open(grid(n1024=[[1, 0], [0, 40]], n16384=[[0, 0], [1, 900]]))
+        self.assertEqual(tunectl.best("scale", n=4096, device="NVIDIA B300").match, "default", "of another target")
         answer = tunectl.best("scale", n=4096, device="NVIDIA H100")
-        self.assertEqual(answer.match, "default", "an unknown device has no target")
+        self.assertEqual((answer.match, dict(answer)), ("other_device", FAST), "by its name it is of the H200's")
         self.open(grid(n1024=[[1, 0], [0, 40]], n16384=[[0, 0], [1, 900]]),
                   records=(*self.RECORDS, kit.record(3, device="NVIDIA H100", dtype="f32")))
         answer = tunectl.best("scale", n=4096, device="NVIDIA H100")

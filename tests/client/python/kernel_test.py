@@ -198,14 +198,24 @@ class Mistakes(KernelTest):
 
     def test_shapes_that_contradict_each_other(self):
         saxpy = tunectl.kernel("saxpy", fallback=None)
-        with self.assertRaisesRegex(ValueError, "n is 4096 by axis 0 of y and 1000 by axis 0 of x"):
+        with self.assertRaisesRegex(ValueError, r"saxpy: y has the axes \[4096\], where \[n\] was expected: n is 4096 by axis 0 of y, and 1000 by axis 0 of x"):
             saxpy(Tensor(1000), Tensor(4096))
         with self.assertRaisesRegex(ValueError, r"saxpy\(x\[n\], y\[n\]\) takes 2 arrays"):
             saxpy(Tensor(1000))
-        with self.assertRaisesRegex(ValueError, r"out has shape \[10, 10\]"):
+        with self.assertRaisesRegex(ValueError, r"out has the axes \[10, 10\], where \[n\] was expected, which is \[1000\]"):
             saxpy(Tensor(1000), Tensor(1000), out=Tensor(10, 10))
-        with self.assertRaisesRegex(ValueError, "n is 1000 by axis 0 of x and 7 by given by name"):
+        with self.assertRaisesRegex(ValueError, "n is 1000 by axis 0 of x, and 7 as it was given by name"):
             saxpy(Tensor(1000), Tensor(1000), n=7)
+
+    def test_arrays_of_another_rank_and_dims_that_are_no_numbers(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        with self.assertRaisesRegex(ValueError, r"x has the 2 axes \[10, 10\], where \[n\] was expected; y has the 2 axes "
+                                                r"\[10, 10\], .*: give such an array, or n=\.\.\. to"):
+            saxpy(Tensor(10, 10), Tensor(10, 10))
+        self.assertEqual(saxpy(Tensor(1000), Tensor(10, 100)).shape, (1000,), "as many elements, told by x")
+        for ask in (lambda: saxpy(Tensor(1000), Tensor(1000), n="x"), lambda: tunectl.best("saxpy", n="x")):
+            with self.assertRaisesRegex(TypeError, "dim 'n' is a whole number, not 'x'"):
+                ask()
 
 
 class Fallbacks(KernelTest):

@@ -10,10 +10,10 @@ import unittest.mock
 import kit
 import tunectl
 from tunectl import _client, _progress
-from tunectl._device import local_devices
+from tunectl._device import local_devices, target_of_gpu
 from tunectl._kernel import Kernel, Problem, target_named
 from tunectl._lookup import KernelRecords, Query
-from tunectl._resolve import dtype_name
+from tunectl._resolve import dtype_name, place_by_records
 from tunectl._snapshot import Snapshot, SnapshotError
 
 CASES = json.loads((kit.ROOT / "tests/data/lookup_cases.json").read_text())
@@ -32,6 +32,14 @@ class Rule(unittest.TestCase):
                 self.assertEqual(found.match, case["match"])
                 self.assertEqual(found.record["id"] if found.record else 0, case["record"])
                 self.assertEqual(found.reason, case["reason"])
+
+    def test_every_place_of_the_table(self):
+        for case in CASES["places"]:
+            with self.subTest(case["name"]):
+                seen = {name: tuple(device) for name, device in case["seen"].items()}
+                self.assertEqual(place_by_records(case["asked"], seen), (case["device"], case["target"], case["note"]))
+        for name, target in CASES["gpus"].items():
+            self.assertEqual(target_of_gpu(name), target, name)
 
 
 class Answers(kit.PackageTest):
@@ -57,6 +65,36 @@ class Answers(kit.PackageTest):
         with self.assertRaises(AttributeError):
             answer.match = "other"
 
+    def test_a_gpu_that_nobody_knows_never_gets_a_cpus_config(self):
+        on_cpu = kit.record(9, device="cpu:Old", target="cpu", config={"THREADS": 64, "PATH": "plain"})
+        self.open(on_cpu, kit.record(3))
+        sibling = tunectl.best("scale", n=4096, device="NVIDIA H100")
+        self.assertEqual((sibling.match, sibling.device, sibling.target), ("other_device", "NVIDIA H100", "sm_90a"))
+        self.assertEqual((sibling.record, sibling["PATH"]), (3, "mma"))
+        self.open(on_cpu)
+        for device, target in (("NVIDIA B300", "sm_103a"), ("Some GPU", "sm_90a")):
+            answer = tunectl.best("scale", n=4096, device=device)
+            self.assertEqual((answer.match, answer.target, answer.record), ("default", target, 0), answer)
+            self.assertIn(f"device '{device}' is not known here", answer.reason)
+
+    def test_a_kernel_that_nobody_knows_is_told_of_once(self):
+        self.open(kit.record(1))
+        with self.assertLogs("tunectl", "WARNING") as logs:
+            for n in (1, 2):
+                self.assertEqual(tunectl.best("scales", n=n).match, "default")
+            tunectl.best("quite else")
+            tunectl.best("scale", n=7, device=kit.H200)
+        self.assertEqual([line.getMessage() for line in logs.records],
+                         ["no kernel 'scales' is known, so its configs are defaults; did you mean 'scale'?",
+                          "no kernel 'quite else' is known, so its configs are defaults; there is: scale"])
+
+    def test_an_answer_says_its_match_once(self):
+        self.open(kit.record(1))
+        for dims, said in (({"n": 4096}, "; exact: this"), ({"n": 5000}, "; nearest on"), ({"mode": 1}, "; default: no")):
+            text = repr(tunectl.best("scale", device=kit.H200, **dims))
+            self.assertIn(said, text)
+            self.assertNotIn("exact: exact", text)
+
     def test_the_driver_of_this_host_is_told_from_the_records(self):
         cpu = next(one for one in local_devices() if one.id == "cpu")
         self.assertEqual(cpu.driver, os.uname().release)
@@ -68,6 +106,9 @@ class Answers(kit.PackageTest):
             self.assertEqual(f"other driver: measured with 1.2, here is {cpu.driver}" in answer.reason, flagged, answer)
             lines = str(tunectl.explain("scale", n=4096, device="cpu")).splitlines()
             self.assertEqual(any(line.startswith("    near        driver (soft)") for line in lines), flagged)
+        self.open(kit.record(1))
+        self.assertIn("    ignored     driver (soft) = not known  the record's 570.1",
+                      str(tunectl.explain("scale", n=4096, device=kit.H200)).splitlines(), "it is no device of this host")
 
     def test_a_config_that_is_not_valid_for_the_problem_does_not_answer(self):
         self.open(kit.record(1, n=4096, config={"THREADS": 1024, "PATH": "mma"}),
@@ -182,7 +223,7 @@ class Answers(kit.PackageTest):
         self.assertEqual((first.record, first.answers, first.blocked_by), (1, True, []))
         self.assertEqual({field.name: field.verdict for field in first.fields},
                          {"kernel_hash": "same", "target": "same", "device": "same", "dtype": "same", "n": "near",
-                          "mode": "same", "cache_mode": "same"})
+                          "mode": "same", "driver": "ignored", "cache_mode": "same"})
         self.assertEqual((second.record, second.blocked_by), (2, ["mode"]))
         self.assertEqual((third.record, third.blocked_by), (4, ["config"]))
         self.assertEqual((fourth.record, fourth.blocked_by), (3, ["device"]))

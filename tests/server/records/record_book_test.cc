@@ -188,6 +188,26 @@ TEST_F(RecordBookTest, AnIndexThatIsNotOfThisStoreIsMadeAgain) {
   EXPECT_EQ(Threads(*Open(), 64), 2);
 }
 
+TEST_F(RecordBookTest, AGpuThatNobodyKnowsNeverGetsACpusConfig) {
+  const auto book = Open();
+  db::RecordRow on_cpu = Measured(64, 2);
+  on_cpu.key.device_name = "cpu:Old";
+  on_cpu.key.target = "cpu";
+  ASSERT_TRUE(book->Publish(on_cpu).ok());
+  const auto ask = [&](const std::string& device) {
+    return book->Lookup({.kernel_name = "mine", .dims = {{"n", 64}}, .device = device}).value();
+  };
+  RecordAnswer answer = ask("NVIDIA B300");
+  EXPECT_EQ(answer.match, Match::kNone);
+  EXPECT_EQ(answer.traits.target, "sm_103a");
+  EXPECT_THAT(answer.reason, testing::HasSubstr("device 'NVIDIA B300' is not known here"));
+  ASSERT_TRUE(book->Publish(Measured(64, 3)).ok());
+  answer = ask("NVIDIA H100");
+  EXPECT_EQ(answer.match, Match::kOtherDevice) << answer.reason;
+  EXPECT_EQ(answer.record->key.device_name, kDevice);
+  EXPECT_EQ(ask("cuda").device_name, kDevice) << "the newest GPU that has records";
+}
+
 // Whoever keeps an answer asks with its version whether it still is one.
 TEST_F(RecordBookTest, TheVersionChangesWithTheRecordsAndWithTheDevices) {
   const auto book = Open();

@@ -5,7 +5,7 @@
 
     tuned = tunectl.best("attention", seq=4096, causal=1, dtype="bf16")
     block_m = tuned.get("BLOCK_M", 128)
-    print(tuned.match, tuned.reason)
+    print(tuned.reason)
 
 The first call finds a snapshot: TUNE_SNAPSHOT's, else the newest that the host's daemon has written,
 else the node cache's, else the daemon's over gRPC, else one that the package bundles. All further calls

@@ -138,4 +138,6 @@ class Answer(Mapping[str, Value]):
 
     def __repr__(self) -> str:
         config = " ".join(f"{name}={value}" for name, value in self.config.items())
-        return f"<{self.kernel}: {config or 'no config'}; {self.match}: {self.reason}>"
+        match = self.match.replace("_", " ")  # a reason begins with it, unless it is a default's
+        said = self.reason if self.reason.startswith(match) else f"{match}: {self.reason}"
+        return f"<{self.kernel}: {config or 'no config'}; {said}>"

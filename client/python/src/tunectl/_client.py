@@ -40,6 +40,7 @@ class Client:
         self._notes = fetched.notes
         # By what was asked. A dict is safe among threads: at worst an answer is worked out twice.
         self._table: dict[Any, Answer] = {}
+        self._unknown: set[str] = set()  # kernels that were asked for and told of
         _clients.add(self)
 
     @property
@@ -77,6 +78,8 @@ class Client:
             if len(self._table) >= _ANSWERS_MAX:
                 self._table.clear()
             answer = self._table[key] = self._answer(kernel, dtype, device, dims)
+            if not answer.dims and self._snapshot is not None:
+                self._tell_unknown(kernel)
             if self._misses is not None and answer.match != "exact":
                 self._misses.add(answer)
         if answer.match != "exact":
@@ -134,6 +137,19 @@ class Client:
     def best_many(self, questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
         """An answer to each question: best's arguments by name, "kernel" among them."""
         return [self.best(**question) for question in questions]
+
+    def _tell_unknown(self, kernel: str) -> None:
+        """Once a kernel: a name that is mistyped would get defaults for ever."""
+        if kernel in self._unknown or kernel in self.kernels:
+            return
+        self._unknown.add(kernel)
+        import difflib
+        import logging
+
+        near = difflib.get_close_matches(kernel, self.kernels, 1)
+        logging.getLogger("tunectl").warning(
+            "no kernel '%s' is known, so its configs are defaults%s", kernel, f"; did you mean '{near[0]}'?" if near else
+            f"; there is: {', '.join(self.kernels) or 'none'}")
 
     def _answer(self, kernel: str, dtype: object, device: object,
                 dims: Mapping[str, int]) -> Answer:

@@ -27,7 +27,8 @@ try:
 except OSError as error:
     sys.exit(str(error))
 """
-# Where a test or an operator puts another program.
+_USAGE_CODE = 2  # tune-fetch's, of words that it does not know
+# The program that asks where there is no tune-fetch. It imports gRPC, which takes some tenths of a second.
 _FETCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_fetch.py")
 
 
@@ -167,37 +168,65 @@ def fetch_artifact(address: str, digest: str, ends_at: float, bytes_max: int) ->
 
 def record_misses(address: str, questions: Sequence[Mapping[str, Any]], ends_at: float) -> list[str]:
     """What became of each question that no record answers. SnapshotError: nobody was told."""
-    import json
+    told = _ask(address, "misses", "", ends_at, BYTES_MAX, questions)
+    return told.decode(errors="replace").removesuffix("\n").split("\n")
 
-    told = json.loads(_ask(address, "misses", "", ends_at, BYTES_MAX, questions))
-    return [str(note) for note in told]
+
+def _program() -> tuple[str, bool]:
+    """What asks without a Python of its own: TUNE_FETCH's, which is meant, else tune-fetch of the PATH."""
+    named = os.environ.get("TUNE_FETCH", "")
+    if named:
+        return named, True
+    for folder in os.get_exec_path():
+        path = os.path.join(folder, "tune-fetch")
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path, False
+    return "", False
 
 
 def _ask(address: str, what: str, digest: str, ends_at: float, bytes_max: int,
          questions: Sequence[Mapping[str, Any]] = ()) -> bytes:
     _probe(address, ends_at)
     import json
-    import subprocess
 
+    program, is_named = _program()
+    if program:
+        told = json.dumps({"questions": list(questions)}) if questions else ""
+        milliseconds = max(1, int(_left(ends_at) * 1e3))
+        words = [program, what, digest, address, str(milliseconds), str(bytes_max)]
+        code, data, said = _run(words, told, address, ends_at)
+        if is_named or code != _USAGE_CODE:  # else of another version
+            return _checked(code, data, said, address)
     folders = [one for one in sys.path if isinstance(one, str)]  # a pathlib.Path is ignored by imports, too
     order = {"path": folders, "address": address, "what": what, "digest": digest, "seconds": _left(ends_at),
              "bytes_max": bytes_max, "questions": list(questions)}
+    hint = "; with tune-fetch on the PATH no Python has to start for it"
+    return _checked(*_run([sys.executable, "-I", _FETCH], json.dumps(order), address, ends_at, hint), address)
+
+
+def _run(words: list[str], told: str, address: str, ends_at: float, hint: str = "") -> tuple[int, bytes, str]:
+    """The exit code of a program that is killed at the deadline, its output and its complaints."""
+    import subprocess
+
     try:
-        helper = subprocess.Popen([sys.executable, "-I", _FETCH], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    except OSError as error:
-        raise SnapshotError(f"cannot ask the daemon: {error}") from None
-    with helper:
+        program = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except (OSError, ValueError) as error:
+        raise SnapshotError(f"{address}: cannot start {words[0]}, which asks the daemon: {error}") from None
+    with program:
         try:
-            data, said = helper.communicate(json.dumps(order).encode(), timeout=_left(ends_at))
+            data, said = program.communicate(told.encode(), timeout=_left(ends_at))
         except (subprocess.TimeoutExpired, SnapshotError):
-            helper.kill()
-            raise SnapshotError(f"{address} does not answer in time") from None
+            program.kill()
+            raise SnapshotError(f"{address} does not answer in time{hint}") from None
         except BaseException:  # an interrupt, say
-            helper.kill()
+            program.kill()
             raise
-    if helper.returncode != 0:
-        lines = said.decode(errors="replace").strip().splitlines()
-        last = lines[-1].removeprefix(f"{address}: ") if lines else "no answer"
-        raise SnapshotError(f"{address}: {last[:300]}")
-    return data
+    return program.returncode, data, said.decode(errors="replace")
+
+
+def _checked(code: int, data: bytes, said: str, address: str) -> bytes:
+    if code == 0:
+        return data
+    lines = said.strip().splitlines()
+    last = lines[-1].removeprefix(f"{address}: ") if lines else "no answer"
+    raise SnapshotError(f"{address}: {last[:300]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from typing import Any, NamedTuple, Optional
 
@@ -20,6 +21,22 @@ class Device(NamedTuple):
 def target_of(major: int, minor: int) -> str:
     """What kernels are compiled for on a GPU of a compute capability."""
     return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+
+
+# As tuner/device_profile.cc has it: a word of a GPU's name, by what it is compiled for.
+_MODELS = {"sm_70": ("V100",), "sm_75": ("T4",), "sm_80": ("A100", "A30", "A800"),
+           "sm_86": ("A10", "A10G", "A40", "A6000", "3090"), "sm_89": ("L4", "L40", "L40S", "4090"),
+           "sm_90a": ("H100", "H200", "H800", "H20", "GH200"), "sm_100a": ("B200", "GB200"),
+           "sm_103a": ("B300", "GB300"), "sm_120a": ("5090",)}
+
+
+def target_of_gpu(name: str) -> str:
+    """Of a GPU that is known by its name alone; empty: it is not in the table."""
+    for word in re.split("[ _-]", name):
+        for target, models in _MODELS.items():
+            if word in models:
+                return target
+    return ""
 
 
 def _of_torch() -> Optional[list[Device]]:
@@ -43,8 +60,6 @@ def _of_torch() -> Optional[list[Device]]:
 @functools.lru_cache(maxsize=1)
 def _driver() -> str:
     """The version of NVIDIA's, without a library of it."""
-    import re
-
     try:
         with open("/proc/driver/nvidia/version", encoding="utf-8", errors="replace") as file:
             found = re.search(r"\s(\d+(\.\d+)+)\s", file.readline())

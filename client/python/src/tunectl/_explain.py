@@ -23,7 +23,7 @@ class Field(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    record: int  # its number; what `tunectl snapshot show` lists
+    record: int  # its number, as `tunectl record list` has it; 0: it came with tunectl
     fields: tuple[Field, ...]
     config_is_valid: bool  # for the problem that was asked for
     answers: bool  # this is the record that answered
@@ -47,7 +47,7 @@ class Explanation(NamedTuple):
         for candidate in self.candidates:
             mark = "answers" if candidate.answers else (
                 "differs in " + ", ".join(candidate.blocked_by) if candidate.blocked_by else "farther")
-            lines.append(f"record {candidate.record}: {mark}")
+            lines.append(f"{f'record {candidate.record}' if candidate.record else 'shipped record'}: {mark}")
             for field in candidate.fields:
                 there = "" if field.verdict == "same" else f"  the record's {field.there}"
                 lines.append(f"    {field.verdict:<12}{field.name} ({field.rule}) = {field.asked}{there}")
@@ -81,8 +81,9 @@ def _candidate(kernel: Kernel, answer: Answer, record: Record, snapshot: Snapsho
     fields += [_dim(name, kernel.rules.get(name, "nearest"), asked, hard["dims"].get(name))
                for name, asked in answer.dims.items()]
     there = driver_of(record)
-    if answer.driver and there:
-        fields.append(Field("driver", "soft", answer.driver, there, "same" if answer.driver == there else "near"))
+    if there:
+        verdict = "ignored" if not answer.driver else "same" if answer.driver == there else "near"
+        fields.append(Field("driver", "soft", answer.driver or "not known", there, verdict))
     fields.append(Field("cache_mode", "soft", "cold", hard["cache_mode"],
                         "same" if hard["cache_mode"] == "cold" else "near"))
     valid = kernel.is_valid(Problem(dict(answer.dims), answer.dtype),

@@ -17,12 +17,13 @@ def main() -> int:
     try:
         from tunectl import _rpc
     except ImportError as error:
-        print(f"gRPC is not installed: pip install 'tunectl[rpc]' ({error})", file=sys.stderr)
+        print(f"neither gRPC (pip install 'tunectl[rpc]': {error}) nor tune-fetch is installed", file=sys.stderr)
         return 1
     try:
         with _rpc.Connection(order["address"], order["seconds"]) as daemon:
             if order["what"] == "misses":
-                data = json.dumps(daemon.record_misses(order["questions"])).encode()
+                notes = daemon.record_misses(order["questions"])
+                data = "".join(note.replace("\n", " ") + "\n" for note in notes).encode()
             else:
                 read = daemon.read_artifact if order["what"] == "artifact" else daemon.read_snapshot
                 data = read(order["digest"], order["bytes_max"])

@@ -19,6 +19,7 @@ _TRIED_MAX = 64
 _NEIGHBOURS_MAX = 12
 _SAME_OCTAVES = 0.5
 _SIBLING_DOUBT = 2.0
+_NOISY_LOSS = 0.2  # an interval that reaches so far says nothing
 
 Config = Mapping[str, Any]
 CountBlocks = Callable[[Config], int]  # that a config has at a problem; 0: not known
@@ -45,6 +46,8 @@ class Expectation(NamedTuple):
     def __str__(self) -> str:
         if self.basis == "nothing":
             return "unknown: nothing was measured that says anything"
+        if self.basis == "measured" and self.loss_high > _NOISY_LOSS:
+            return f"may lose up to {self.loss_high:.1%}: measured here, but the host was too noisy to tell"
         if self.basis == "measured":
             return f"loses nothing: measured here, to {self.loss_high:.1%}"
         count = len(self.neighbours)

@@ -42,6 +42,14 @@ def target_named(name: str, known: Mapping[str, Mapping[str, Any]]) -> Target:
     return Target(name, False, int(number.group(1)) if number else 0, 100, 1024, 49152)
 
 
+def whole_number(dim: str, value: object) -> int:
+    """TypeError names the dim."""
+    try:
+        return operator.index(value)  # type: ignore[call-overload,no-any-return]
+    except TypeError:
+        raise TypeError(f"dim '{dim}' is a whole number, not {value!r}") from None
+
+
 class Problem(NamedTuple):
     dims: dict[str, int]  # in the spec's order
     dtype: str
@@ -148,7 +156,7 @@ class Kernel:
         for dim in self._spec["dims"]:
             name = dim["name"]
             value = dims.get(name)
-            values[name] = self._default_of(dim, target) if value is None else operator.index(value)
+            values[name] = self._default_of(dim, target) if value is None else whole_number(name, value)
             self._check(dim, values[name])
         return Problem(values, dtype)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from typing import Any, Optional
 
 from ._answer import Answer
-from ._device import local_devices
+from ._device import local_devices, target_of_gpu
 from ._grid import NOTHING, Config, Expectation, Grid
 from ._kernel import Kernel, Problem, Target
 from ._lookup import Found, Query, Record
@@ -16,6 +17,9 @@ from ._snapshot import Snapshot
 
 _DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3",
            "int8": "i8", "uint8": "u8", "int32": "i32", "uint32": "u32", "int64": "i64"}
+
+_HOST = "cpu"  # the target and the family of the CPU device
+_GPU_TARGET = "sm_90a"  # of a GPU that nothing tells of
 
 
 def dtype_name(dtype: object) -> str:
@@ -48,19 +52,43 @@ def _place_of(asked: str, snapshot: Snapshot) -> Place:
         if asked in ("", local.id, local.name) or local.id.partition(":")[0] == family:
             target = local.target or snapshot.devices().get(local.name, ("", 0))[0]
             return Place(local.name, snapshot.target(target), sm_count=local.sm_count, driver=local.driver)
-    # Not a device of this host: the records tell, a GPU's before a CPU's, the newest first.
-    fitting = []
-    for name, (target_name, newest) in snapshot.devices().items():
-        traits = snapshot.target(target_name)
-        kind = "cpu" if traits.is_host else "cuda"
-        if asked in ("", name) or asked.startswith(kind):
-            fitting.append(((not traits.is_host, newest), name, traits))
-    if fitting:
-        _, name, traits = max(fitting, key=lambda one: one[0])
-        note = f"the device is taken to be {name}" if len(fitting) > 1 else ""
-        return Place(name, traits, note)
-    note = f"device '{asked}' is not known here" if asked and family != snapshot.host_target else ""
-    return Place(asked, snapshot.target(snapshot.host_target), note)
+    device, target, note = place_by_records(asked, snapshot.devices())
+    return Place(device, snapshot.target(target), note)
+
+
+def place_by_records(asked: str, seen: Mapping[str, tuple[str, int]]) -> tuple[str, str, str]:
+    """The name, the target and a note of a device that is none of this host: what the records tell of it.
+
+    `seen` has of each recorded device its target and its newest record's number. By the rule of
+    server/records/lookup/place.h.
+    """
+    if asked in seen:
+        return asked, seen[asked][0], ""
+    kind = "cuda" if re.fullmatch(r"cuda(:[0-9]+)?", asked) else asked if asked in ("", _HOST) else None
+    if kind is not None:
+        fitting = _newest_first(kind, seen)
+        if fitting:
+            return fitting[0], seen[fitting[0]][0], (
+                f"the device is taken to be {fitting[0]}" if len(fitting) > 1 else "")
+    unknown = f"device '{asked}' is not known here"
+    if asked.startswith(_HOST) or not asked:
+        return asked, _HOST, unknown if kind is None else ""
+    target = target_of_gpu(asked)
+    if target:
+        return asked, target, f"{unknown}, by its name it is of {target}"
+    gpus = _newest_first("cuda", seen)
+    target = seen[gpus[0]][0] if gpus else _GPU_TARGET
+    return asked, target, f"{unknown}, it is taken for a GPU of {target}"
+
+
+def _newest_first(kind: str, seen: Mapping[str, tuple[str, int]]) -> list[str]:
+    """The recorded devices of a kind; of any kind those that were measured here, GPUs before CPUs."""
+
+    def fits(target: str, newest: int) -> bool:
+        return (target == _HOST) == (kind == _HOST) if kind else newest != 0
+
+    names = [name for name in sorted(seen) if fits(*seen[name])]
+    return sorted(names, key=lambda name: (seen[name][0] != _HOST, seen[name][1]), reverse=True)
 
 
 def answer(snapshot: Snapshot, source: str, name: str, dtype: str, device: str,

@@ -16,7 +16,7 @@ from typing import Any, Optional
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from . import _daemon
+from . import _daemon, _tls
 from ._snapshot import SnapshotError
 
 _MESSAGE_BYTES_MAX = 64 << 20
@@ -135,6 +135,9 @@ class Connection:
             _check_listener(address)
             self._channel = grpc.insecure_channel(address, options=_OPTIONS)
         else:
+            wrong = _tls.check_pair(os.environ.get("TUNE_TLS_CERT"), os.environ.get("TUNE_TLS_KEY"))
+            if wrong:
+                raise DaemonError(wrong, "INVALID_ARGUMENT")
             credentials = grpc.ssl_channel_credentials(
                 root_certificates=_read_file("TUNE_TLS_CA"), private_key=_key(),
                 certificate_chain=_read_file("TUNE_TLS_CERT"))
@@ -210,6 +213,9 @@ class Connection:
             return ask()
         except grpc.RpcError as error:
             code, details = error.code().name, error.details()
+            if code == "UNAVAILABLE" and not self._address.startswith("unix:"):
+                files = [os.environ.get(name, "") for name in ("TUNE_TLS_CA", "TUNE_TLS_CERT", "TUNE_TLS_KEY")]
+                details = _tls.why_not(self._address, *files, self._left()) or details
             raise DaemonError(f"{self._address}: {details or code}", code) from None
 
 

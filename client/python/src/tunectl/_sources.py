@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable
 from typing import NamedTuple, Optional
@@ -25,13 +26,15 @@ _RESERVE_SECONDS = 0.015
 # What a node's cache keeps beyond a day.
 _DAY_SECONDS = 86400.0
 _SNAPSHOTS_MAX = 16
+_HEADER_BYTES_MAX = 4096
+_NAMED_MAX = 20  # snapshots, where one is not there
 
 
 class Wish(NamedTuple):
     """Which snapshot is wanted."""
 
     digest: str = ""  # empty: the newest
-    path: str = ""  # a file; not empty: this and no other
+    path: str = ""  # a file, or the number of one of the host's; not empty: this and no other
 
     @property
     def pinned(self) -> bool:
@@ -46,7 +49,7 @@ class Fetched(NamedTuple):
 
 
 def parse_wish(text: str) -> Wish:
-    """Of "sha256:<hex>", "latest", "" or a path. ValueError for a digest that is none."""
+    """Of "sha256:<hex>", "latest", "", a path or a number. ValueError for a digest that is none."""
     if text in ("", "latest"):
         return Wish()
     if is_digest(text):
@@ -146,6 +149,37 @@ def _from_folder(folder: str, wish: Wish) -> Snapshot:
     return _load(os.path.join(folder, _file_name(digest)), digest)
 
 
+def _numbers_in(folder: str) -> dict[int, list[str]]:
+    """The digests of the host's snapshots, by their numbers."""
+    import json
+
+    numbers: dict[int, list[str]] = {}
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        digest = name.removesuffix(".json").replace("-", ":")
+        try:
+            if not is_digest(digest):
+                continue
+            with open(os.path.join(folder, name), "rb") as file:
+                header = json.loads(file.readline(_HEADER_BYTES_MAX).rstrip(b"\r\n,") + b"}")
+            numbers.setdefault(int(header["number"]), []).append(digest)
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+    return numbers
+
+
+def _numbered(folder: str, number: int) -> Snapshot:
+    """The host's snapshot of that number."""
+    numbers = _numbers_in(folder)
+    digests = numbers.get(number, [])
+    if len(digests) == 1:
+        return _from_folder(folder, Wish(digest=digests[0]))
+    if digests:
+        raise SnapshotError(f"{len(digests)} snapshots in {folder} have the number {number}; name one by its digest")
+    there = ", ".join(map(str, sorted(numbers, reverse=True)[:_NAMED_MAX])) or "none"
+    raise SnapshotError(f"snapshot {number} is not there: {folder or 'no folder'} has {there}; a digest (sha256:...) or a "
+                        f"file's path names one, too")
+
+
 def digest_in_folder(address: str) -> str:
     """Of the newest snapshot that the host's daemon wrote, without reading it; "": that is not known."""
     folder = snapshot_folder()
@@ -198,8 +232,6 @@ class NodeFolder:
 
     def _prune(self, kept: str) -> None:
         """Removes what processes that died left unfinished, and all but the newest files. Nothing of the last day."""
-        import re
-
         try:
             ages = {entry.name: time.time() - entry.stat(follow_symlinks=False).st_mtime
                     for entry in os.scandir(self._path)}
@@ -298,7 +330,10 @@ def find(wish: Wish, address: str, cache_dir: str, deadline: float, ask_daemon: 
     ends_at = time.monotonic() + deadline - _RESERVE_SECONDS
     cache, folder = NodeCache(cache_dir, address), snapshot_folder()
     tries: list[tuple[str, Callable[[], Snapshot]]] = []
-    if wish.path:
+    number = int(wish.path) if re.fullmatch("[0-9]{1,18}", wish.path) and not os.path.exists(wish.path) else None
+    if number is not None:
+        tries.append(("file", lambda: _numbered(folder, number)))
+    elif wish.path:
         tries.append(("file", lambda: _load(wish.path, "")))
     else:
         if folder and (wish.digest or _folder_is_of(address)):
@@ -309,12 +344,12 @@ def find(wish: Wish, address: str, cache_dir: str, deadline: float, ask_daemon: 
         if not wish.digest:
             tries.append(("cache", lambda: _from_cache(wish, cache, math.inf)))
         tries.append(("bundled", lambda: _bundled(wish)))
-    folders = {"file": os.path.dirname(os.path.abspath(wish.path)) if wish.path else folder,
+    folders = {"file": os.path.dirname(os.path.abspath(wish.path)) if wish.path and number is None else folder,
                "bundled": os.path.dirname(_bundled_path())}
     notes: list[str] = []
     for source, load in tries:
         try:
-            return Fetched(load(), source, tuple(notes), folders.get(source, ""))
+            return Fetched(load(), source, tuple(dict.fromkeys(notes)), folders.get(source, ""))
         except SnapshotError as error:
             notes.append(str(error))
-    return Fetched(None, "none", tuple(notes))
+    return Fetched(None, "none", tuple(dict.fromkeys(notes)))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ._answer import Answer
 from ._arrays import Array
-from ._kernel import Kernel, Problem, Target
+from ._kernel import Kernel, Problem, Target, whole_number
 
 
 class Signature(NamedTuple):
@@ -39,24 +39,28 @@ def dims_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence[
 
     ValueError says what contradicts, or what is missing and how to give it.
     """
-    dims = dict(given)
-    said = {name: "given by name" for name in given}
+    dims = {name: whole_number(name, value) for name, value in given.items()}
+    said = {name: "as it was given by name" for name in given}
+    others = []  # arrays of other axes: views of as many elements, where the dims are told elsewhere
     for arg, array in zip(args, arrays):
         if len(array.shape) != len(arg["shape"]):
-            continue  # another view of as many elements
+            others.append(f"{arg['name']} has the {len(array.shape)} axes {list(array.shape)}, where "
+                          f"[{', '.join(arg['shape'])}] was expected")
+            continue
         for axis, text in enumerate(arg["shape"]):
             if text not in kernel.rules:
                 continue
-            here = f"axis {axis} of {arg['name']}"
             if dims.setdefault(text, array.shape[axis]) != array.shape[axis]:
-                raise ValueError(f"{kernel.name}: {text} is {array.shape[axis]} by {here} and "
-                                 f"{dims[text]} by {said[text]}")
-            said.setdefault(text, here)
+                raise ValueError(f"{kernel.name}: {arg['name']} has the axes {list(array.shape)}, where "
+                                 f"[{', '.join(arg['shape'])}] was expected: {text} is {array.shape[axis]} by axis {axis} "
+                                 f"of {arg['name']}, and {dims[text]} {said[text]}")
+            said.setdefault(text, f"by axis {axis} of {arg['name']}")
     missing = [name for name in kernel.rules if name not in dims]
     if missing:
         wanted = ", ".join(f"{name}=..." for name in missing)
-        raise ValueError(f"{kernel.name}: the shapes of {', '.join(map(_place, args))} do not tell "
-                         f"{', '.join(missing)}: give {wanted} to tunectl.kernel or to the call")
+        why = "; ".join(others) or f"the shapes of {', '.join(map(_place, args))} do not tell {', '.join(missing)}"
+        raise ValueError(f"{kernel.name}: {why}: give {'such an array, or ' if others else ''}{wanted} to tunectl.kernel "
+                         f"or to the call")
     return dims
 
 
@@ -76,8 +80,8 @@ def why_not_taken(kernel: Kernel, arg: Mapping[str, Any], array: Array, answer: 
     problem = Problem(dict(answer.dims), answer.dtype)
     shape = kernel.shape(arg, problem, target)
     if _count(shape) != _count(array.shape):
-        raise ValueError(f"{kernel.name}: {arg['name']} has shape {list(array.shape)}, and "
-                         f"[{', '.join(arg['shape'])}] is {list(shape)}")
+        raise ValueError(f"{kernel.name}: {arg['name']} has the axes {list(array.shape)}, where "
+                         f"[{', '.join(arg['shape'])}] was expected, which is {list(shape)}")
     wanted = kernel.dtype(arg, problem, target)
     if array.dtype != wanted:
         return f"{arg['name']} is {array.dtype}, and the kernel takes {wanted}"

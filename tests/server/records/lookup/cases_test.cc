@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "server/records/lookup/index.h"
+#include "server/records/lookup/place.h"
+#include "tuner/device_profile.h"
 
 namespace tune::server {
 namespace {
@@ -79,6 +81,35 @@ TEST(LookupCasesTest, EveryCaseOfTheTable) {
     EXPECT_EQ(answer.record == nullptr ? 0 : answer.record->id, one.at("record").get<int64_t>());
     EXPECT_EQ(answer.reason, one.at("reason").get<std::string>());
   }
+}
+
+TEST(LookupCasesTest, EveryPlaceOfTheTable) {
+  std::ifstream file(LOOKUP_CASES);
+  const Json table = Json::parse(file);
+  ASSERT_GT(table.at("places").size(), 10u);
+  for (const Json& one : table.at("places")) {
+    SCOPED_TRACE(one.at("name").get<std::string>());
+    SeenDevices seen;
+    for (const auto& [name, device] : one.at("seen").items()) {
+      seen[name] = {device.at(0).get<std::string>(), device.at(1).get<int64_t>()};
+    }
+    const RecordedPlace place = PlaceByRecords(one.at("asked").get<std::string>(), seen);
+    EXPECT_EQ(place.device, one.at("device").get<std::string>());
+    EXPECT_EQ(place.target, one.at("target").get<std::string>());
+    EXPECT_EQ(place.note, one.at("note").get<std::string>());
+  }
+}
+
+TEST(LookupCasesTest, GpusByTheirNames) {
+  std::ifstream file(LOOKUP_CASES);
+  const Json table = Json::parse(file);
+  std::set<std::string> targets;
+  for (const auto& [name, target] : table.at("gpus").items()) {
+    EXPECT_EQ(TargetOfGpu(name), target.get<std::string>()) << name;
+    if (!TargetOfGpu(name).empty()) targets.insert(TargetOfGpu(name));
+  }
+  const std::vector<std::string> named = NamedGpuTargets();
+  EXPECT_EQ(targets, std::set<std::string>(named.begin(), named.end()));
 }
 
 }  // namespace
