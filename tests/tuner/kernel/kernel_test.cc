@@ -509,7 +509,8 @@ TEST(Kernel, ChecksPlansForTheProblem) {
        "kernel 'scale': reference.launch.grid[0]: a whole number is needed, not 2730.6666666666665 "
        "at column 6 of 'rows / 3'"},
       {"'tensor_' + dtype if mode", "'tensor_' + target if True",
-       "kernel 'scale': work.peak: no peak is called 'tensor_sm_90a'"},
+       "kernel 'scale': work.peak: no peak is called 'tensor_sm_90a'; known: f64, f32, f16, "
+       "tensor_bf16, tensor_f16, tensor_tf32, tensor_f8, tensor_i8"},
       {"\"ceil_div(cols, THREADS * VEC)\"", "\"cols // (VEC - 4)\"",
        "kernel 'scale': chunks: division by zero at column 6 of 'cols // (VEC - 4)'"},
       {"'uint4' if vec_bytes == 16", "'a\\n#include <x>' if True",
