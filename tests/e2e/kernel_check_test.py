@@ -148,6 +148,13 @@ class KernelCheck(unittest.TestCase):
         wrong = self.numpy_example(("return wide / norms[:, None], norms", "return wide / norms[:, None] + 1, norms"))
         done = self.run_tunectl(*sweep, wrong, expect=4)
         self.assertIn("wrong_result", done.stdout + done.stderr)
+        for more in ("", " + 0.5"):
+            spec = pathlib.Path(self.numpy_example(("norms[:, None], norms", f"norms[:, None]{more}, norms")))
+            spec.write_text(spec.read_text().replace('["f32", "bf16"]', '["e4m3"]'))
+            source = spec.with_name("row_norm.cu")
+            source.write_text(source.read_text().replace("cuda_bf16.h", "cuda_fp8.h"))
+            done = self.run_tunectl(*sweep, str(spec), expect=4 if more else 0)
+            self.assertEqual("wrong_result" in done.stdout + done.stderr, bool(more))
 
     def test_a_checker_is_compiled_and_judges(self):
         done = self.run_tunectl("kernel", "check", str(PARTITION), "--all", "--target", "cpu")

@@ -109,6 +109,7 @@ struct ParsedSpec {
 
 // Peaks that a spec may hold its FLOPs against.
 bool IsPeakName(const std::string& name);
+std::string PeakNames();  // "f64, f32, ..."
 
 // See Kernel::Create.
 absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(

@@ -354,7 +354,8 @@ class Planner {
     if (parsed_.peak.has_value()) {
       ASSIGN_OR_RETURN(plan.peak, evaluation_.Text("work.peak", *parsed_.peak));
       if (!IsPeakName(plan.peak)) {
-        return evaluation_.Error("work.peak", absl::StrCat("no peak is called '", plan.peak, "'"));
+        return evaluation_.Error("work.peak", absl::StrCat("no peak is called '", plan.peak,
+                                                           "'; known: ", PeakNames()));
       }
     }
     if (ProfileOfTarget(traits_.target).is_host) plan.peak = "f32";

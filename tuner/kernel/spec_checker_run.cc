@@ -27,6 +27,8 @@ bool IsOneOf(const std::string& text, const std::array<const char*, kCount>& kno
 
 bool IsPeakName(const std::string& name) { return IsOneOf(name, kPeaks); }
 
+std::string PeakNames() { return absl::StrJoin(kPeaks, ", "); }
+
 absl::Status SpecChecker::CheckArgs() {
   Names seen;
   bool has_output = false;
@@ -236,7 +238,7 @@ absl::Status SpecChecker::CheckWork() {
   const absl::StatusOr<Expression> peak = Parse(place, "peak", -1, work.peak(), problem_names_);
   if (!peak.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        peak.status().message(), "; or one of the peaks ", absl::StrJoin(kPeaks, ", ")));
+        peak.status().message(), "; or one of the peaks ", PeakNames()));
   }
   parsed_.peak = *peak;
   return absl::OkStatus();

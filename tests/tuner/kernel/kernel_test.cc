@@ -207,6 +207,7 @@ TEST(Kernel, ResultsMayBeOfAnotherTypeThanInputs) {
       TestSpecText(), {{"[\"bf16\", \"f32\"]", "[\"bf16\", \"e4m3\"]"},
                        {"\"y\" buffer { dtype: \"dtype\"",
                         "\"y\" buffer { dtype: \"'bf16' if dtype == 'e4m3' else dtype\""},
+                       {"'tensor_' + dtype if mode", "'tensor_f8' if mode"},
                        {"tolerances {", "tolerances { dtype: \"bf16\" atol: 0.5 when: \"dtype == "
                                         "'e4m3' and mode == 1\" }\ntolerances {"}});
   const auto kernel = Kernel::Create("s", text, TestFiles()).value();
@@ -407,7 +408,7 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:48:28: tolerances[0].when: unknown name 'VEC' at column 1 of 'VEC == 1'; in "
      "scope: cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
     {"\"y\" buffer { dtype: \"dtype\"", "\"y\" buffer { dtype: \"'f32' if x else dtype\"",
-     "scale.textproto:27:25: args[1].buffer.dtype: unknown name 'x' at column 10 of 'f32' if x "
+     "scale.textproto:27:27: args[1].buffer.dtype: unknown name 'x' at column 10 of ''f32' if x "
      "else dtype'; in scope: cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
     {"\"sm_*\"]", "\"sm 90\"]",
      "scale.textproto:49:1: targets[1]: 'sm 90' is no target pattern such as 'cpu', 'sm_*', "
@@ -508,7 +509,8 @@ TEST(Kernel, ChecksPlansForTheProblem) {
        "kernel 'scale': reference.launch.grid[0]: a whole number is needed, not 2730.6666666666665 "
        "at column 6 of 'rows / 3'"},
       {"'tensor_' + dtype if mode", "'tensor_' + target if True",
-       "kernel 'scale': work.peak: no peak is called 'tensor_sm_90a'"},
+       "kernel 'scale': work.peak: no peak is called 'tensor_sm_90a'; known: f64, f32, f16, "
+       "tensor_bf16, tensor_f16, tensor_tf32, tensor_f8, tensor_i8"},
       {"\"ceil_div(cols, THREADS * VEC)\"", "\"cols // (VEC - 4)\"",
        "kernel 'scale': chunks: division by zero at column 6 of 'cols // (VEC - 4)'"},
       {"'uint4' if vec_bytes == 16", "'a\\n#include <x>' if True",

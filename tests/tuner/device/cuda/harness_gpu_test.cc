@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The harness's own kernels against the host's arithmetic.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "tests/tuner/device/cuda/gpu_fixture.h"
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/harness.h"
+#include "tuner/device/elements.h"
 #include "tuner/device/fill.h"
 
 namespace tune::cuda {
@@ -146,6 +149,26 @@ TEST_F(HarnessGpuTest, FillsHalvesRoundedToNearestEven) {
     different += std::abs(value - expected) > half_step;
   }
   EXPECT_EQ(different, 0);
+}
+
+TEST_F(HarnessGpuTest, FillsEightBitFloatsAsTheHostDoes) {
+  const Fill fills[] = {{Fill::Kind::kNormal, 0, 1},
+                        {Fill::Kind::kNormal, 0, 300},
+                        {Fill::Kind::kUniform, -0.02, 0.02}};
+  const uint64_t key = FillKey(42, "e");
+  for (const Fill& fill : fills) {
+    Harness::Array array = Allocate(DType::kE4M3, kCount);
+    Harness::Array wide = Allocate(DType::kF32, kCount);
+    ASSERT_TRUE(harness_->Fill(array, fill, key).ok());
+    ASSERT_TRUE(harness_->Widen(wide, array).ok());
+    std::vector<uint8_t> expected(kCount);
+    std::vector<double> values(kCount);
+    FillElements(DType::kE4M3, fill, key, 0, kCount, expected.data());
+    LoadElements(DType::kE4M3, expected.data(), 0, kCount, values.data());
+    EXPECT_EQ(Download<uint8_t>(array), expected) << fill.high;
+    const auto floats = Download<float>(wide);
+    EXPECT_TRUE(std::equal(values.begin(), values.end(), floats.begin())) << fill.high;
+  }
 }
 
 TEST_F(HarnessGpuTest, FillsIntegersAsTheHostDoes) {
