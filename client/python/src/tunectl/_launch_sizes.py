@@ -71,7 +71,7 @@ class LaunchSizes:
         except ExpressionError:
             self._steps = []
         if len(self._steps) == 1:  # there is nothing to choose among
-            self._steps = [self._steps[0]._replace(block=(), shared_bytes=None)]
+            self._steps = [self._steps[0]._replace(block=[parse("1")], shared_bytes=None)]
         self._names = {name for step in self._steps for name in step.names}
         for name, text in reversed(spec["lets"]):  # one may use those before it
             if name in self._names:
