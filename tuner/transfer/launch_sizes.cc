@@ -67,7 +67,10 @@ LaunchSizes::LaunchSizes(const std::vector<std::pair<std::string, std::string>>&
     parsed.push_back(std::move(step));
   }
   whole_.Use(parsed, lets);
-  if (parsed.size() == 1) parsed.front().block = parsed.front().shared_bytes = {};
+  if (parsed.size() == 1) {  // there is nothing to choose among
+    parsed.front().block = {*Expression::Parse("1")};
+    parsed.front().shared_bytes.clear();
+  }
   blocks_.Use(std::move(parsed), lets);
 }
 

@@ -25,7 +25,7 @@ constexpr size_t kKeptOfEachSize = 8;
 // near.
 constexpr double kSameOctaves = 0.5;
 // What stands in for residuals until a grid has its own.
-constexpr double kMadeUpResiduals[] = {-0.01, 0.0, 0.02, 0.08};
+constexpr double kMadeUpResiduals[] = {-0.02, 0.0, 0.01, 0.08};
 constexpr double kOutside = 0.05;  // on either side of what nine of ten lie between
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 

@@ -22,7 +22,7 @@ namespace tune {
 double AxisPosition(int64_t value);
 
 inline constexpr size_t kGridConfigsMax = 64;    // that are kept of a sweep
-inline constexpr size_t kGridConfigsRead = 256;  // that they are chosen among, the fastest
+inline constexpr size_t kGridConfigsRead = 128;  // that they are chosen among, the fastest
 inline constexpr size_t kGridShapesMax = 64;
 
 struct SweptConfig {

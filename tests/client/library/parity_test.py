@@ -158,6 +158,24 @@ class ParityTest(kit.PackageTest):
         self.assertLessEqual({"nothing", "measured", "neighbours"}, bases)
         self.assertLessEqual({(True, True), (True, False), (False, False)}, artifacts)
 
+    def test_what_ships(self):
+        """Kernels of the catalogue, and grids of a GPU whose blocks both count by the kernels' own expressions."""
+        client, theirs = self.both((kit.PACKAGE / "tunectl/bundled/snapshot.json").read_bytes())
+        draw = random.Random(SEED)
+        configs = set()
+        for _ in range(12):
+            tokens, width = draw.randint(1000, 40000), 8 * draw.randint(100, 2000)
+            for kernel, dims in (("gemm", {"m": tokens, "n": width, "k": 4096}), ("softmax", {"rows": tokens, "cols": width}),
+                                 ("attention", {"seq": tokens}), ("attention_backward", {"seq": tokens, "causal": 1}),
+                                 ("attention_decode", {"seq": tokens}), ("rmsnorm", {"rows": tokens, "cols": width})):
+                answer, wanted = client.best(kernel, device=kit.H200, **dims), theirs.best(kernel, device=kit.H200, **dims)
+                self.assertEqual((answer.match, answer.reason), (wanted.match, wanted.reason), dims)
+                self.assertEqual(answer.config, dict(wanted), dims)
+                wanted = wanted.expectation
+                self.assertEqual(answer.expectation, (wanted.basis, wanted.loss, wanted.loss_low, wanted.loss_high), dims)
+                configs.add((kernel, str(answer.config)))
+        self.assertGreater(len(configs), 8)
+
     def test_another_devices_sweeps(self):
         draw = random.Random(SEED)
         record = spread_record(draw, 1)

@@ -59,6 +59,29 @@ class Answers(DaemonTest):
                 matches.add(ours.match)
         self.assertEqual(matches, {"exact", "nearest", "default"})
 
+    def test_between_the_shapes_of_a_gpu_both_count_blocks(self):
+        """By the records that ship, whose grids are of a GPU."""
+        draw = random.Random(14)
+        questions = []
+        for _ in range(8):
+            tokens, width = draw.randint(1000, 40000), 8 * draw.randint(100, 2000)
+            questions += [("gemm", {"m": tokens, "n": width, "k": 4096}), ("softmax", {"rows": tokens, "cols": width}),
+                          ("attention", {"seq": tokens, "causal": 1}), ("attention_decode", {"seq": tokens})]
+        configs = set()
+        for kernel, dims in questions:
+            with self.subTest(kernel, dims=dims):
+                flags = [part for name, value in dims.items() for part in (f"--{name}", value)]
+                theirs = json.loads(self.tunectl("best", kernel, *flags, "--device", kit.H200, "--json").stdout)
+                ours = tunectl.best(kernel, device=kit.H200, **dims)
+                self.assertEqual(ours.match, theirs["match"].removeprefix("MATCH_").lower())
+                self.assertEqual(dict(ours), theirs["config"])
+                expected = theirs["expectation"]
+                for name in ("loss", "loss_low", "loss_high"):
+                    self.assertAlmostEqual(getattr(ours.expectation, name), expected.get(name, 0), 9)
+                if ours.expectation.chosen_between:
+                    configs.add((kernel, str(dict(ours))))
+        self.assertGreater(len(configs), 4)
+
     def test_the_device_is_the_daemons(self):
         device = next(one for one in json.loads(self.tunectl("device", "list", "--json").stdout)["devices"]
                       if one["id"] == "cpu")

@@ -11,8 +11,8 @@ from tunectl import _sources, _watch
 from tunectl._answer import Answer
 from tunectl._expression import Expression
 from tunectl._grid import Expectation, Grid
+from tunectl._launch_sizes import LaunchSizes
 from tunectl._watch import Watch
-from tunectl._waves import LaunchSizes
 
 CASES = json.loads((kit.ROOT / "tests/data/grid_cases.json").read_text())
 FAST, SLOW = {"THREADS": 64, "PATH": "mma"}, {"THREADS": 128, "PATH": "mma"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
 from ._expression import Expression, ExpressionError, Value
-from ._waves import LaunchSizes
+from ._launch_sizes import LaunchSizes
 
 Config = dict[str, Value]
 
