@@ -146,7 +146,8 @@ class Files(DaemonTest):
         self.assertIn("1 of ", diff.stderr)
         (change,) = json.loads(self.tunectl("snapshot", "diff", first, second, "--json").stdout)["differences"]
         self.assertEqual((change["kernel"], change["hard"]["dims"], change["before"]), ("saxpy", {"n": 16384}, None))
-        self.assertEqual(change["after"]["config"], dict(tunectl.open(second).best("saxpy", n=16384, device="cpu")))
+        with tunectl.pin(second) as client:
+            self.assertEqual(change["after"]["config"], dict(client.best("saxpy", n=16384, device="cpu")))
         same = json.loads(self.tunectl("snapshot", "diff", first, first, "--json").stdout)
         self.assertEqual(same, {"differences": []})
         self.assertIn("n=16384", self.tunectl("snapshot", "show", "--kernel", "saxpy").stdout)
