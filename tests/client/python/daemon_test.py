@@ -59,6 +59,17 @@ class Answers(DaemonTest):
                 matches.add(ours.match)
         self.assertEqual(matches, {"exact", "nearest", "default"})
 
+    def test_a_gpu_that_nobody_knows_is_answered_for_as_the_daemon_does(self):
+        tunectl.open()
+        for device in ("NVIDIA H100", "NVIDIA B300", "NVIDIA L4", "Some GPU", "cuda:7", "cpu:Some CPU"):
+            for kernel in ("attention", "softmax", "gemm"):
+                with self.subTest(device, kernel=kernel):
+                    theirs = json.loads(self.tunectl("best", kernel, "--device", device, "--json").stdout)
+                    ours = tunectl.best(kernel, device=device)
+                    self.assertEqual(ours.match, theirs["match"].removeprefix("MATCH_").lower())
+                    self.assertEqual(dict(ours), theirs["config"])
+                    self.assertTrue(ours.reason.startswith(theirs["reason"]), (ours.reason, theirs["reason"]))
+
     def test_the_device_is_the_daemons(self):
         device = next(one for one in json.loads(self.tunectl("device", "list", "--json").stdout)["devices"]
                       if one["id"] == "cpu")
