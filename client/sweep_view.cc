@@ -268,8 +268,12 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) 
     outcomes.push_back(absl::StrCat(count, " ", outcome));
   }
   AddLine(text, "outcomes", absl::StrJoin(outcomes, ", "));
-  std::string tried = fmt::format("{} of {} configs in {}", progress.done(), progress.space_size(),
-                                  DurationText(progress.elapsed_seconds()));
+  // Where nothing was tried, the time went elsewhere, and what ended it says where.
+  std::string tried =
+      progress.done() == 0
+          ? fmt::format("none of {} configs", progress.space_size())
+          : fmt::format("{} of {} configs in {}", progress.done(), progress.space_size(),
+                        DurationText(progress.elapsed_seconds()));
   if (progress.reused() > 0) {
     absl::StrAppend(&tried, ", ", progress.reused(), " of them measured earlier");
   }

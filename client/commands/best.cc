@@ -170,7 +170,8 @@ void AddBest(CLI::App& app, Session& session) {
   best->add_option("KERNEL", flags->kernel, kKernelHelp);
   best->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
   best->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  best->add_option("--device", flags->device, "Device name or id; by default this host's");
+  best->add_option("--device", flags->device,
+                   "Device name, id or kind (cuda, cpu); by default this host's");
   best->add_flag("--require-exact", flags->require_exact,
                  "Fail unless this very problem was tuned on this device");
   best->add_flag("--record-miss", flags->record_miss,

@@ -121,7 +121,8 @@ void AddExplain(CLI::App& app, Session& session) {
   explain->add_option("KERNEL", flags->kernel, kKernelHelp);
   explain->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
   explain->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  explain->add_option("--device", flags->device, "Device name or id; by default this host's");
+  explain->add_option("--device", flags->device,
+                   "Device name, id or kind (cuda, cpu); by default this host's");
   explain->add_option("--at-most", flags->limit, "Records that are compared, the most alike first")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -194,6 +194,8 @@ std::map<int64_t, std::vector<std::string>, std::greater<>> NumbersIn(const std:
     const std::string digest =
         absl::StrReplaceAll(file->path().stem().string(), {{"sha256-", "sha256:"}});
     if (!IsDigest(digest) || file->path().extension() != ".json") continue;
+    std::error_code gone;
+    if (!file->is_regular_file(gone)) continue;
     std::string header(kHeaderBytesMax, '\0');
     std::ifstream(file->path(), std::ios::binary).getline(header.data(), kHeaderBytesMax);
     header.resize(std::strlen(header.c_str()));

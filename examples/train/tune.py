@@ -14,8 +14,8 @@ import sys
 # As model.py has them; heads, head_dim, hidden, seq, batch, dtype.
 SIZES = {"tiny": (2, 64, 256, 64, 8, "f32"), "small": (12, 64, 2048, 1024, 16, "bf16")}
 
-# Of tunectl's exit codes: done, and no config was ok, which the others do not depend on.
-GO_ON = (0, 4)
+# Of tunectl's exit codes: done, failed, no config was ok. The other kernels do not depend on it.
+GO_ON = (0, 1, 4)
 
 
 def workloads(size):
@@ -56,7 +56,7 @@ def main():
         if done.returncode != 0:
             failed.append(kernel)
     if failed:
-        print(f"no config was found for {', '.join(failed)}: train.py takes PyTorch's own there; a longer --budget may "
+        print(f"no config was found for {', '.join(dict.fromkeys(failed))}: train.py takes PyTorch's own there; a longer --budget may "
               "find one", file=sys.stderr)
     return 4 if failed else 0
 

@@ -39,7 +39,7 @@ JobView JobService::Look(db::JobRow row) const {
 std::string JobService::NewestJobs() const {
   const absl::StatusOr<std::vector<db::JobRow>> rows = store_.ListJobs({.limit = kNamed});
   if (!rows.ok() || rows->empty()) return "there are none";
-  return absl::StrCat("the newest are ",
+  return absl::StrCat("the newest: ",
                       absl::StrJoin(*rows, ", ", [](std::string* out, const db::JobRow& row) {
                         absl::StrAppend(out, row.id);
                       }));

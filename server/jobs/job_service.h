@@ -34,7 +34,7 @@ class JobService : public v1::JobService::CallbackService {
   // As it is now, live or stored.
   absl::StatusOr<JobView> Look(int64_t id) const;
   JobView Look(db::JobRow row) const;
-  // "the newest are 12, 11".
+  // "the newest: 12, 11".
   std::string NewestJobs() const;
   // Cancels one that no scheduler has, if it is unfinished.
   absl::Status EndLeft(int64_t id) const;

@@ -38,11 +38,12 @@ grpc::ServerWriteReactor<v1::ProfileEvent>* ProfileService::RunProfile(
         const Workload& workload = profile->workload();
         RETURN_IF_ERROR(
             jobs_.principals.KeepKernel(principal, ToRow(workload.named), tools_.store));
-        ASSIGN_OR_RETURN(std::shared_ptr<Job> job,
-                         jobs_.scheduler.Submit({.kind = db::JobKind::kProfile,
-                                                 .owner = principal.name,
-                                                 .subject = workload.Subject()},
-                                                workload.device.ids, profile));
+        const std::string subject = NameIn(NameSpaceOf(principal), workload.Subject());
+        ASSIGN_OR_RETURN(
+            std::shared_ptr<Job> job,
+            jobs_.scheduler.Submit(
+                {.kind = db::JobKind::kProfile, .owner = principal.name, .subject = subject},
+                workload.device.ids, profile));
         return Followed<Reactor>{job, StepsAndResults(job, &v1::ProfileEvent::mutable_profile)};
       });
   return reactor.get();

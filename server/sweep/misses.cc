@@ -96,6 +96,8 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
   // What is found belongs where it was missed, whoever asked.
   submission.sweep.kernel_name = answer.kernel_name;
   submission.sweep.name_space = NameSpaceIn(answer.kernel_name);
+  submission.sweep.job.subject =
+      NameIn(submission.sweep.name_space, submission.sweep.job.subject);
   submission.sweep.job.owner = owner;
   for (int tries = 1; tries <= kTriesMax; ++tries) {
     submission.sweep.idempotency_key = KeyOf(submission.sweep, tries);

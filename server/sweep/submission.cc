@@ -129,6 +129,7 @@ void SetOwner(const Principal& principal, const v1::SubmitSweepRequest& request,
   if (request.has_kernel_source()) {
     sweep.name_space = name_space;
     sweep.kernel_name = NameIn(name_space, sweep.kernel_name);
+    sweep.job.subject = NameIn(name_space, sweep.job.subject);
   }
   if (!sweep.idempotency_key.empty()) {
     sweep.idempotency_key = NameIn(name_space, sweep.idempotency_key);

@@ -240,7 +240,7 @@ absl::Status NoSuchSweep(db::Store& store, int64_t id) {
   std::string there = "there are none";
   for (size_t i = 0; rows.ok() && i < rows->size(); ++i) {
     const db::SweepRow& row = (*rows)[i];
-    if (i < kNamed) there = i == 0 ? "the newest are " : there + ", ";
+    if (i < kNamed) there = i == 0 ? "the newest: " : there + ", ";
     if (i < kNamed) absl::StrAppend(&there, row.id);
     if (row.job.id == id) absl::StrAppend(&there, "; job ", id, " is sweep ", row.id);
   }

@@ -77,5 +77,17 @@ TEST_F(CredentialsTest, TokensComeFromFlagsTheEnvironmentAndTheUsersOwnFile) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("chmod 600")) << "the user's own file";
 }
 
+TEST_F(CredentialsTest, FilesThatAreNoneInPemAndHalvesOfAPairAreNamed) {
+  const std::string text = Write("text", "this is no certificate\n");
+  EXPECT_THAT(ErrorOf({.ca = text}), HasSubstr("--tls-ca or TUNE_TLS_CA names a file without"));
+  EXPECT_THAT(ErrorOf({.ca = Write("nothing", "")}), HasSubstr("is empty"));
+  EXPECT_THAT(ErrorOf({.certificate = text}),
+              HasSubstr("--tls-cert or TUNE_TLS_CERT is given without its key: --tls-key or"));
+  EXPECT_THAT(ErrorOf({.key = text}),
+              HasSubstr("--tls-key or TUNE_TLS_KEY is given without its certificate: --tls-cert"));
+  EXPECT_THAT(ErrorOf({.certificate = text, .key = text}),
+              HasSubstr("TUNE_TLS_CERT names a file without a certificate in PEM"));
+}
+
 }  // namespace
 }  // namespace tune::client

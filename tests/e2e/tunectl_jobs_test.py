@@ -80,6 +80,7 @@ class Budget(Tunectl):
         self.assertIn("adds at most 8.0 s", done.stderr)
         self.assertLess(took, 8 + 8 + 20, "starting and stopping on a busy machine included")
         self.assertIn("do not count as tried", done.stdout)
+        self.assertIn("the budget of 8 s was spent", done.stdout)
         sweep = self.json_of("sweep", "list")["sweeps"][0]
         self.assertEqual(set(sweep["progress"]["outcomes"]), {"ok"}, "nobody is blamed for the budget")
 
@@ -90,6 +91,7 @@ class Budget(Tunectl):
                                 expect=1)
         self.assertLess(time.monotonic() - begin, 60, "its own deadline is two minutes")
         self.assertIn("the reference kernel was still running", done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"tried +none of \d+ configs\n", "and in no time of its own")
 
 
 class WithoutADaemon(Tunectl):
@@ -164,7 +166,7 @@ class Daemon(Tunectl):
         for words, kind, newest in ((("job", "cancel"), "job", other["job_id"]), (("trial", "list"), "sweep", other["id"]),
                                     (("sweep", "watch"), "sweep", other["id"])):
             said = self.run_tunectl(*words, 999, expect=2).stderr
-            self.assertIn(f"no {kind} 999; the newest are {newest}, ", said)
+            self.assertIn(f"no {kind} 999; the newest: {newest}, ", said)
             self.assertIn("is no id: give a number", self.run_tunectl(*words, "first", expect=2).stderr)
         self.assertIn("0 running, 0 queued", self.run_tunectl("server", "status").stdout)
         self.assertEqual(self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")["match"],

@@ -6,12 +6,13 @@ import os
 import pathlib
 import socket
 import subprocess
+import time
 import unittest
 import unittest.mock
 
 import daemon_kit
 import tunectl
-from tunectl import _device
+from tunectl import _daemon, _device
 
 CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
@@ -97,12 +98,25 @@ class AccessTest(daemon_kit.DaemonTest):
         swept = self.by_port("sweep", daemon_kit.SAXPY, "--n", 4096, "--device", "cpu", "--budget", "1", token=alice)
         self.assertIn("tunectl best alice/saxpy", swept.stdout + swept.stderr)
         self.tunectl("best", "alice/saxpy", "--n", 4096)
+        (job,) = [one for one in json.loads(self.tunectl("job", "list", "--json").stdout)["jobs"] if one["owner"] == "alice"]
+        self.assertTrue(job["subject"].startswith("alice/saxpy n=4096 "), job)
         self.assertIn("no kernel 'saxpy'", self.tunectl("best", "saxpy", ok=False).stderr)
         os.environ.update(TUNE_ADDRESS=self.port, TUNE_TLS_CA=self.ca, TUNE_STATE_DIR=str(self.path / "elsewhere"),
                           TUNE_TOKEN_FILE=self.token("job", "reader"), XDG_CONFIG_HOME=str(self.path))
         client = tunectl.open(deadline=30)
         self.assertEqual(client.source, "daemon", client.notes)
         self.assertEqual(tunectl.best("alice/saxpy", n=4096, device="cpu").match, "exact")
+        with unittest.mock.patch.dict(os.environ, {"TUNE_FETCH": str(daemon_kit.BIN / "tune-fetch"),
+                                                   "TUNE_CACHE_DIR": str(self.path / "fetched"), "TUNE_PROTO_SET": "/none"}):
+            fetched = tunectl.open("latest", deadline=30)
+            self.assertEqual((fetched.source, fetched.digest), ("daemon", client.digest), "without gRPC in Python")
+            os.environ["TUNE_TOKEN_FILE"] = alice
+            (note,) = _daemon.record_misses(self.port, [{"kernel_name": "alice/saxpy", "dims": {"n": 4097}, "dtype": "f32",
+                                                         "device": "cpu"}], time.monotonic() + 30)
+            self.assertRegex(note, r"^sweep \d+, queued$")
+            (missed,) = json.loads(self.tunectl("job", "list", "--unfinished", "--json").stdout)["jobs"]
+            self.assertTrue(missed["subject"].startswith("alice/saxpy n=4097 "), missed)
+            self.tunectl("job", "cancel", missed["id"])
         del os.environ["TUNE_TOKEN_FILE"]
         os.environ["TUNE_CACHE_DIR"] = str(self.path / "empty")
         self.assertIn("wants to know who asks", " ".join(tunectl.open(deadline=30).notes))

@@ -82,6 +82,17 @@ class Answers(DaemonTest):
                     configs.add((kernel, str(dict(ours))))
         self.assertGreater(len(configs), 4)
 
+    def test_a_gpu_that_nobody_knows_is_answered_for_as_the_daemon_does(self):
+        tunectl.open()
+        for device in ("NVIDIA H100", "NVIDIA B300", "NVIDIA L4", "Some GPU", "cuda:7", "cpu:Some CPU"):
+            for kernel in ("attention", "softmax", "gemm"):
+                with self.subTest(device, kernel=kernel):
+                    theirs = json.loads(self.tunectl("best", kernel, "--device", device, "--json").stdout)
+                    ours = tunectl.best(kernel, device=device)
+                    self.assertEqual(ours.match, theirs["match"].removeprefix("MATCH_").lower())
+                    self.assertEqual(dict(ours), theirs["config"])
+                    self.assertTrue(ours.reason.startswith(theirs["reason"]), (ours.reason, theirs["reason"]))
+
     def test_the_device_is_the_daemons(self):
         device = next(one for one in json.loads(self.tunectl("device", "list", "--json").stdout)["devices"]
                       if one["id"] == "cpu")
@@ -169,7 +180,8 @@ class Files(DaemonTest):
         self.assertIn("1 of ", diff.stderr)
         (change,) = json.loads(self.tunectl("snapshot", "diff", first, second, "--json").stdout)["differences"]
         self.assertEqual((change["kernel"], change["hard"]["dims"], change["before"]), ("saxpy", {"n": 16384}, None))
-        self.assertEqual(change["after"]["config"], dict(tunectl.open(second).best("saxpy", n=16384, device="cpu")))
+        with tunectl.pin(second) as client:
+            self.assertEqual(change["after"]["config"], dict(client.best("saxpy", n=16384, device="cpu")))
         same = json.loads(self.tunectl("snapshot", "diff", first, first, "--json").stdout)
         self.assertEqual(same, {"differences": []})
         self.assertIn("n=16384", self.tunectl("snapshot", "show", "--kernel", "saxpy").stdout)

@@ -67,19 +67,20 @@ class RecordBookTest : public testing::Test {
     ASSERT_LT(book.snapshot()->unsaved_count(), kWorthAFile);
   }
   // A record as a sweep leaves it before it publishes.
-  db::RecordRow Measured(int64_t n, int64_t threads) {
+  db::RecordRow Measured(int64_t n, int64_t threads, const std::string& device = kDevice,
+                         const std::string& target = "sm_90a") {
     db::RecordRow record{.kernel_name = "mine", .default_latency_ns = 7};
     record.key = {.kernel_hash = hash_,
                   .problem = {.dims = {{"n", n}}, .dtype = DType::kF32},
-                  .device_name = kDevice,
-                  .target = "sm_90a"};
+                  .device_name = device,
+                  .target = target};
     record.trial.config.entries = {{"THREADS", threads}};
     db::SweepRow sweep{.job = {.state = db::JobState::kDone, .finished_unix_ms = 5},
                        .kernel_hash = hash_,
                        .kernel_name = "mine",
                        .problem = record.key.problem,
-                       .device_name = kDevice,
-                       .target = "sm_90a",
+                       .device_name = device,
+                       .target = target,
                        .strategy = "auto"};
     sweep = store_->AddSweep(sweep).value();
     record.trial.sweep_id = sweep.id;
@@ -190,10 +191,7 @@ TEST_F(RecordBookTest, AnIndexThatIsNotOfThisStoreIsMadeAgain) {
 
 TEST_F(RecordBookTest, AGpuThatNobodyKnowsNeverGetsACpusConfig) {
   const auto book = Open();
-  db::RecordRow on_cpu = Measured(64, 2);
-  on_cpu.key.device_name = "cpu:Old";
-  on_cpu.key.target = "cpu";
-  ASSERT_TRUE(book->Publish(on_cpu).ok());
+  ASSERT_TRUE(book->Publish(Measured(64, 2, "cpu:Old", "cpu")).ok());
   const auto ask = [&](const std::string& device) {
     return book->Lookup({.kernel_name = "mine", .dims = {{"n", 64}}, .device = device}).value();
   };

@@ -42,10 +42,10 @@ def target_named(name: str, known: Mapping[str, Mapping[str, Any]]) -> Target:
     return Target(name, False, int(number.group(1)) if number else 0, 100, 1024, 49152)
 
 
-def whole_number(dim: str, value: object) -> int:
+def whole_number(dim: str, value: Any) -> int:
     """TypeError names the dim."""
     try:
-        return operator.index(value)  # type: ignore[call-overload,no-any-return]
+        return operator.index(value)
     except TypeError:
         raise TypeError(f"dim '{dim}' is a whole number, not {value!r}") from None
 

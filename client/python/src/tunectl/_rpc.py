@@ -214,8 +214,8 @@ class Connection:
         except grpc.RpcError as error:
             code, details = error.code().name, error.details()
             if code == "UNAVAILABLE" and not self._address.startswith("unix:"):
-                files = [os.environ.get(name, "") for name in ("TUNE_TLS_CA", "TUNE_TLS_CERT", "TUNE_TLS_KEY")]
-                details = _tls.why_not(self._address, *files, self._left()) or details
+                ca, certificate, key = (os.environ.get(f"TUNE_TLS_{name}", "") for name in ("CA", "CERT", "KEY"))
+                details = _tls.why_not(self._address, ca, certificate, key, self._left()) or details
             raise DaemonError(f"{self._address}: {details or code}", code) from None
 
 

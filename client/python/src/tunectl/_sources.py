@@ -154,12 +154,16 @@ def _numbers_in(folder: str) -> dict[int, list[str]]:
     import json
 
     numbers: dict[int, list[str]] = {}
-    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        digest = name.removesuffix(".json").replace("-", ":")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return numbers
+    for name in names:
+        path, digest = os.path.join(folder, name), name.removesuffix(".json").replace("-", ":")
         try:
-            if not is_digest(digest):
+            if not is_digest(digest) or not os.path.isfile(path):
                 continue
-            with open(os.path.join(folder, name), "rb") as file:
+            with open(path, "rb") as file:
                 header = json.loads(file.readline(_HEADER_BYTES_MAX).rstrip(b"\r\n,") + b"}")
             numbers.setdefault(int(header["number"]), []).append(digest)
         except (OSError, ValueError, TypeError, KeyError):
