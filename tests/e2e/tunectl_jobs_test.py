@@ -9,14 +9,18 @@ import unittest
 from tunectl_kit import BIN, SAXPY, Tunectl
 
 
+# Lasts for ten seconds on a quick machine, so that a test can meet it while it runs.
+LONG = ("gemm", "--device", "cpu")
+
+
 class Interrupt(Tunectl):
     def test_ctrl_c_keeps_what_is_finished_and_the_same_command_continues(self):
-        arguments = ("sweep", "softmax", "--device", "cpu")
+        arguments = ("sweep", *LONG)
         sweep = subprocess.Popen(self.command(*arguments), env=self.env, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
         kept = 0
-        for line in sweep.stderr:  # a plain line every few seconds: "softmax  3/20  ..."
-            match = re.match(r"softmax  (\d+)/", line)
+        for line in sweep.stderr:  # a plain line every few seconds: "gemm  3/64  ..."
+            match = re.match(r"gemm  (\d+)/", line)
             if match and int(match.group(1)) > 0:
                 kept = int(match.group(1))
                 break
@@ -96,13 +100,13 @@ class Budget(Tunectl):
 
 class WithoutADaemon(Tunectl):
     def test_a_running_sweep_locks_out_only_what_writes(self):
-        arguments = ("sweep", "softmax", "--device", "cpu", "--budget", "60s")
+        arguments = ("sweep", *LONG, "--budget", "60s")
         sweep = subprocess.Popen(self.command(*arguments), env=self.env, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, text=True)
         self.addCleanup(sweep.wait)
         self.addCleanup(sweep.kill)
         for line in sweep.stderr:
-            match = re.match(r"softmax  (\d+)/", line)
+            match = re.match(r"gemm  (\d+)/", line)
             if match and int(match.group(1)) > 0:
                 break
         # What needs no store, and what reads it.
@@ -113,7 +117,7 @@ class WithoutADaemon(Tunectl):
         self.assertEqual(listed[0]["state"], "JOB_STATE_RUNNING")
         self.assertIn(f"tunectl (process {sweep.pid})", listed[0]["message"])
         self.assertTrue(self.run_tunectl("trial", "list", "--sweep", listed[0]["id"]).stdout)
-        for reading in (("best", "softmax", "--device", "cpu"), ("server", "status"),
+        for reading in (("best", *LONG), ("server", "status"),
                         ("device", "list"), ("gate", "list"), ("baseline", "list")):
             with self.subTest(reading=reading):
                 self.run_tunectl(*reading)
@@ -135,7 +139,7 @@ class WithoutADaemon(Tunectl):
         listed = self.json_of("sweep", "list")["sweeps"]
         self.assertEqual([s["interrupted"] for s in listed], [True])
         self.assertNotIn("running_jobs", self.json_of("server", "status"))
-        again = self.json_of("sweep", "softmax", "--device", "cpu", "--budget", "2")
+        again = self.json_of("sweep", *LONG, "--budget", "2")
         self.assertGreaterEqual(int(again["progress"]["reused"]), 1)
 
 
