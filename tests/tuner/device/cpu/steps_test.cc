@@ -95,9 +95,14 @@ extern "C" __global__ void fill(float* y, const float* x, int n) {
     EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
     return *std::min_element(report.samples_ns.begin(), report.samples_ns.end());
   };
-  const double one = time_of(1);
-  const double nine = time_of(9);
-  EXPECT_GT(nine, 2 * one) << "far less than nine times: another process may be at work";
+  // Another process may be at work: the least of each is held against the other, until they part.
+  double one = time_of(1);
+  double nine = time_of(9);
+  for (int again = 0; again < 4 && nine <= 2 * one; ++again) {
+    one = std::min(one, time_of(1));
+    nine = std::min(nine, time_of(9));
+  }
+  EXPECT_GT(nine, 2 * one);
 }
 
 TEST_F(StepsTest, ScratchIsZeroBeforeEveryLaunch) {
