@@ -134,6 +134,16 @@ class Watching(kit.PackageTest):
             self.assertEqual(dict(tunectl.best("scale", n=4096, device=kit.H200)), FAST)
             self.assertEqual((watch.better, watch.digest), ((), ""))
 
+    def test_a_watch_follows_what_the_process_opens(self):
+        self.put(snapshot((kit.record(1, n=1024, config=SLOW),), ()))
+        with tunectl.watch(every=3600) as watch:
+            tunectl.open()
+            self.assertEqual(tunectl.best("scale", n=4096, device=kit.H200).match, "nearest")
+            self.put(snapshot((kit.record(1, n=1024, config=SLOW), kit.record(2, n=4096, config=FAST)), (), 8))
+            self.assertEqual([one.after.match for one in watch.look()], ["exact"])
+            self.assertTrue(watch.take())
+            self.assertEqual(tunectl.best("scale", n=4096, device=kit.H200).match, "exact")
+
     def test_a_newer_snapshot_that_answers_the_same_is_nothing_better(self):
         self.put(snapshot((kit.record(1, n=4096, config=SLOW),), ()))
         tunectl.open()

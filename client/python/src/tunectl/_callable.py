@@ -24,13 +24,11 @@ from ._kernel import Problem
 if TYPE_CHECKING:
     from ._backward import Backward
 
-# A wider access of a kernel is two of these.
-_ALIGNMENT = 16
 _PLANS_MAX = 4096
 
 _UNSOUGHT = object()
 _facts = operator.attrgetter("shape", "dtype", "device")
-_UNALIGNED = "arrays that are not contiguous and aligned to 16 bytes"
+_UNALIGNED = "arrays that are not contiguous, or on a GPU not aligned to 16 bytes"
 Gradient = Callable[[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], Sequence[Any]]
 
 
@@ -53,6 +51,7 @@ class _Launch:
                  outputs: Sequence[tuple[tuple[int, ...], str]]) -> None:
         self.outputs = outputs
         self._launch = program.launch
+        self._alignment = program.alignment
         # The input that is like each output, if there is one: a new array like another is made in half the time.
         seen = [one[:2] for one in inputs]
         self._like = [seen.index(one) if one in seen else -1 for one in outputs]
@@ -74,7 +73,7 @@ class _Launch:
             pointer = array.data_ptr()
             bits |= pointer
             pointers.append(pointer)
-        if bits % _ALIGNMENT:
+        if bits % self._alignment:
             return False
         self._launch(pointers, arrays[0])
         return True
@@ -89,7 +88,7 @@ class _LaunchOnAny(_Launch):
     def __call__(self, arrays: Sequence[Any]) -> bool:
         seen = [_arrays.describe(array) for array in arrays]
         made = seen[len(seen) - len(self.outputs):]
-        if not all(one.is_contiguous and one.address % _ALIGNMENT == 0 for one in seen) or not all(
+        if not all(one.is_contiguous and one.address % self._alignment == 0 for one in seen) or not all(
                 one.is_writable for one in made):
             return False
         self._launch([one.address for one in seen], arrays[0])

@@ -236,6 +236,11 @@ def _open_once() -> Client:
         return _process
 
 
+def of_process() -> Optional[Client]:
+    """What the process answers from, where no `pin` is around; None: nothing was opened."""
+    return _process
+
+
 def use(client: Client) -> Client:
     """Makes it what the whole process answers from."""
     global _process

@@ -20,7 +20,8 @@ from ._program import LaunchError, Layout, Slots
 _LIBRARY = "libtune-launch-cpu.so"
 _WHY_BYTES = 1024
 _PARAMETER_BYTES = 128
-_ALIGNMENT = 256
+_ALIGNMENT = 256  # as the device aligns buffers
+_VECTOR_BYTES = 64  # the widest access of a processor that a binary may take for aligned
 
 
 def _library_path() -> str:
@@ -92,8 +93,16 @@ def _check_parameters(kernel: Any, entry: str, sizes: Sequence[int]) -> None:
         raise ArtifactError(f"kernel '{entry}' takes other parameters than its launch gives it")
 
 
+def _aligned(size: int) -> tuple[Any, int]:
+    """Memory, and where in it that many aligned bytes begin."""
+    memory = ctypes.create_string_buffer(size + _ALIGNMENT)
+    return memory, -(-ctypes.addressof(memory) // _ALIGNMENT) * _ALIGNMENT
+
+
 class CpuProgram:
-    """An artifact, loaded. Thread-safe."""
+    """An artifact, loaded. Thread-safe. Arrays that are not aligned are copied there and back."""
+
+    alignment = 1  # that it needs of arrays
 
     def __init__(self, artifact: Artifact, buffers: Mapping[str, str]) -> None:
         """ArtifactError: it cannot be loaded here. `buffers`: as Layout's."""
@@ -119,13 +128,13 @@ class CpuProgram:
                 raise ArtifactError(f"the binary has no symbol '{symbol['variable']}'")
             variable = ctypes.c_void_p.from_address(place).value or 0
             self._symbols.append((variable, slot, self._layout.bytes_of(symbol["buffer"]["name"])))
+        self._buffers = self._layout.caller_buffers()
         self._local = threading.local()
         self._lock = threading.Lock()  # symbols are the program's, not a thread's
 
     def _make_slots(self) -> tuple[Slots, list[int], Any, Any]:
         slots = self._layout.make_slots()
-        scratch = ctypes.create_string_buffer(self._layout.scratch_bytes + _ALIGNMENT)
-        start = -(-ctypes.addressof(scratch) // _ALIGNMENT) * _ALIGNMENT
+        scratch, start = _aligned(self._layout.scratch_bytes)
         pointers = [start + offset for offset in self._layout.scratch_offsets]
         made = (slots, pointers, scratch, ctypes.create_string_buffer(_WHY_BYTES))
         self._local.slots = made
@@ -135,6 +144,7 @@ class CpuProgram:
         """Runs to the end. LaunchError, with the launcher's words."""
         slots, scratch, _, why = getattr(self._local, "slots", None) or self._make_slots()
         pointers = [*pointers, *scratch]
+        copies = self._align(pointers)
         self._layout.pack(slots.memory, 0, *pointers)
         with self._lock:
             for variable, slot, size in self._symbols:
@@ -144,3 +154,18 @@ class CpuProgram:
                     ctypes.memset(pointers[one.slot], 0, one.bytes)
                 if self._run(threads, set_shared, sizes, shared, args, why, _WHY_BYTES):
                     raise LaunchError(why.value.decode(errors="replace"))
+        for _, start, place, size in copies:
+            if place:
+                ctypes.memmove(place, start, size)
+
+    def _align(self, pointers: list[int]) -> list[tuple[Any, int, int, int]]:
+        """Replaces those that are not aligned. What is to be copied back, with its memory; to 0: nothing."""
+        copies = []
+        for slot, size, is_written in self._buffers:
+            place = pointers[slot]
+            if place % _VECTOR_BYTES:
+                memory, start = _aligned(size)
+                ctypes.memmove(start, place, size)
+                copies.append((memory, start, place if is_written else 0, size))
+                pointers[slot] = start
+        return copies

@@ -123,6 +123,8 @@ class _Calls:
 class CudaProgram:
     """An artifact, loaded on one device. Thread-safe."""
 
+    alignment = 16  # that it needs of arrays: a wider access of a kernel is two of these
+
     def __init__(self, artifact: Artifact, buffers: Mapping[str, str], device: int) -> None:
         """ArtifactError: it cannot be loaded here. `buffers`: as Layout's."""
         self._layout = Layout(artifact, buffers)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ._artifact import Artifact, ArtifactError
 
-DTYPE_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8}
+DTYPE_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4,
+               "i64": 8}
 _SCALARS: dict[str, Any] = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i8": ctypes.c_int8, "u8": ctypes.c_uint8,
             "i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64}
 # As the device aligns buffers, so that vector accesses of scratch are aligned, too.
@@ -41,8 +42,10 @@ class Layout:
 
     def __init__(self, artifact: Artifact, buffers: Mapping[str, str]) -> None:
         self._places: dict[str, int] = {name: slot for slot, name in enumerate(buffers)}
+        self._caller_count = len(buffers)
         self._bytes: dict[str, int] = {}
         self._dtypes = dict(buffers)
+        self._written: set[str] = set()
         self.scratch_bytes = 0
         self.scratch_offsets: list[int] = []
         steps = artifact.facts["steps"]
@@ -62,12 +65,19 @@ class Layout:
     def bytes_of(self, name: str) -> int:
         return self._bytes[name]
 
+    def caller_buffers(self) -> list[tuple[int, int, bool]]:
+        """Slot, bytes, and whether a launch writes to it, of those that the caller gives and a launch takes."""
+        return [(self._places[name], self._bytes[name], name in self._written)
+                for name in self._dtypes if name in self._bytes and self._places[name] < self._caller_count]
+
     def _add_buffer(self, buffer: Mapping[str, Any]) -> int:
         name, size = buffer["name"], DTYPE_BYTES.get(buffer["dtype"], 0)
         if not size or not 0 <= buffer["count"] <= _SCRATCH_BYTES_MAX // size:
             raise ArtifactError(f"buffer '{name}' has no usable size")
         self._bytes[name] = buffer["count"] * size
         self._dtypes[name] = buffer["dtype"]
+        if buffer["role"] != "input":
+            self._written.add(name)
         if name not in self._places:
             if buffer["role"] != "scratch":
                 raise ArtifactError(f"buffer '{name}' is none of the kernel's args")

@@ -62,6 +62,7 @@ class Watch:
         self._tell = tell
         self._stopped = threading.Event()
         self._lock = threading.Lock()
+        self._is_of_process = client is _client.of_process()
         # Guarded by _lock.
         self._client = client
         self._newest: Optional[Client] = None
@@ -96,6 +97,7 @@ class Watch:
     def look(self) -> tuple[Better, ...]:
         """Now, instead of when it is time."""
         with self._lock:
+            self._follow()
             client, known = self._client, self._newest or self._client
         newer = client.newer_than(known.digest)
         if newer is None:
@@ -111,6 +113,13 @@ class Watch:
         if better and self._tell is not None:
             self._tell(tuple(better))
         return tuple(better)
+
+    def _follow(self) -> None:
+        """What the process has opened since is what its questions are asked of."""
+        opened = _client.of_process()
+        if self._is_of_process and opened is not None and opened is not self._client:
+            self._client = opened
+            self._newest, self._better = None, ()
 
     def stop(self) -> None:
         self._stopped.set()
