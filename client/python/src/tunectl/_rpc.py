@@ -13,8 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Optional
 
-import grpc
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+try:
+    import grpc
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"this needs gRPC, and there is {error.msg.lower()}: pip install 'tunectl[rpc]'",
+                              name=error.name) from None
 
 from . import _daemon, _tls
 from ._snapshot import SnapshotError
