@@ -73,12 +73,6 @@ def measure(arguments, shape):
             "missing": missing, "contenders": contenders, "speed_over": turns.speed_over(contenders)}
 
 
-def line(figure):
-    rates, missing = turns.rates(figure, "flops_per_second", 1e12, 1)
-    errors = " ".join(f"{who} {error:.3f}" for who, error in figure["errors_over_deviation"].items())
-    return f"TFLOP/s {rates}\n  errors: {errors}\n  {turns.config_text(figure)}{missing}"
-
-
 def main():
     parser = turns.parser_for(__doc__, "30s", 30)
     parser.add_argument("--spec", default="attention", help="name in the catalogue, or path of the spec")
@@ -86,7 +80,7 @@ def main():
     arguments = parser.parse_args()
     shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
     turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},
-              measure, line,
+              measure, turns.teller("flops_per_second", "TFLOP/s", 1, 3),
               flops="4 * batch * heads * pairs * head_dim; the causal mask leaves seq * (seq + 1) / 2 pairs")
 
 

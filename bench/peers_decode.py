@@ -40,7 +40,7 @@ class Case:
         return cache.view(self.batch * self.pages, PAGE, self.kv_heads, self.head_dim)
 
     def ours(self):
-        """Page p of sequence b lies at b * pages + p; the table is stored page by page."""
+        """Page p of sequence b lies at b * pages + p; the table is stored page by page, as the spec has it."""
         table = torch.arange(self.batch * self.pages, device="cuda", dtype=torch.int32)
         return {"q": self.q, "k": self.paged(self.k), "v": self.paged(self.v),
                 "table": table.view(self.batch, self.pages).t().contiguous(),
@@ -99,7 +99,6 @@ def measure(arguments, shape):
     dims = {**dict(zip(NAMES, shape)), "queries": 1, "page_size": PAGE}
     config, outcomes = turns.sweep(arguments, arguments.spec, dims)
     case = Case(shape)
-    # The table is [pages, batch], as the spec's own: neighbours of a row are sequences.
     ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "bf16", config, case.ours())
     calls, missing = turns.peers(case.makers())
     truth = case.truth()
@@ -114,12 +113,6 @@ def measure(arguments, shape):
             "missing": missing, "contenders": contenders, "speed_over": turns.speed_over(contenders)}
 
 
-def line(figure):
-    rates, missing = turns.rates(figure, "bytes_per_second", 1e12, 2)
-    errors = " ".join(f"{who} {error:.3f}" for who, error in figure["errors_over_deviation"].items())
-    return f"TB/s {rates}\n  errors: {errors}\n  {turns.config_text(figure)}{missing}"
-
-
 def main():
     parser = turns.parser_for(__doc__, "10s", 30)
     parser.add_argument("--spec", default="attention_decode", help="name in the catalogue, or path of the spec")
@@ -130,7 +123,7 @@ def main():
         if len(shape) != len(NAMES) or shape[3] % PAGE:
             parser.error(f"{shape}: {','.join(NAMES).upper()}, with SEQ a multiple of {PAGE}")
     turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},
-              measure, line, bytes="keys and values read once")
+              measure, turns.teller("bytes_per_second", "TB/s", 2, 3), bytes="keys and values read once")
 
 
 if __name__ == "__main__":

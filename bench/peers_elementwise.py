@@ -215,12 +215,6 @@ def measure(arguments, name):
             "speed_over": turns.speed_over(contenders)}
 
 
-def line(figure):
-    rates, missing = turns.rates(figure, "bytes_per_second", 1e12, 2)
-    errors = " ".join(f"{who} {error:.4f}" for who, error in figure["errors_over_deviation"].items())
-    return f"TB/s {rates}\n  errors: {errors}\n  {turns.config_text(figure)}{missing}"
-
-
 def main():
     parser = turns.parser_for(__doc__, "10s", 30)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; by default all")
@@ -228,7 +222,7 @@ def main():
     for name in arguments.cases:
         if name not in CASES:
             parser.error(f"'{name}' is none of {', '.join(CASES)}")
-    turns.run(arguments, {name: name for name in arguments.cases or CASES}, measure, line,
+    turns.run(arguments, {name: name for name in arguments.cases or CASES}, measure, turns.teller("bytes_per_second", "TB/s", 2, 4),
               bytes="each tensor read once and written once")
 
 

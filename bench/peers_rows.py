@@ -268,12 +268,6 @@ def measure(arguments, shape):
             "missing": missing, "contenders": contenders, "speed_over": turns.speed_over(contenders)}
 
 
-def line(figure):
-    rates, missing = turns.rates(figure, "bytes_per_second", 1e12, 2)
-    errors = " ".join(f"{who} {error:.4f}" for who, error in figure["errors_over_deviation"].items())
-    return f"TB/s {rates}\n  errors: {errors}\n  {turns.config_text(figure)}{missing}"
-
-
 def main():
     parser = turns.parser_for(__doc__, "20s", 30)
     parser.add_argument("shapes", nargs="*", help="KERNEL[,ROWS,COLS]; by default all kernels at five shapes each, "
@@ -287,7 +281,7 @@ def main():
         known = LOSS_SHAPES if kernel == "cross_entropy" else SHAPES
         shapes += [(kernel, *map(int, sizes))] if sizes else [(kernel, *shape) for shape in known]
     turns.run(arguments, {f"{kernel} {rows}x{cols}": (kernel, rows, cols) for kernel, rows, cols in shapes}, measure,
-              line, bytes="each tensor read once and written once")
+              turns.teller("bytes_per_second", "TB/s", 2, 4), bytes="each tensor read once and written once")
 
 
 if __name__ == "__main__":

@@ -104,6 +104,15 @@ def rates(figure, unit, scale, precision):
     return told, "".join(f"\n  no {who}: {why}" for who, why in figure.get("missing", {}).items())
 
 
+def teller(unit, name, precision, error_precision):
+    """Of a figure with errors by contender: rates in 10^12 of the unit under that name, errors, the config."""
+    def line(figure):
+        told, missing = rates(figure, unit, 1e12, precision)
+        errors = " ".join(f"{who} {error:.{error_precision}f}" for who, error in figure["errors_over_deviation"].items())
+        return f"{name} {told}\n  errors: {errors}\n  {config_text(figure)}{missing}"
+    return line
+
+
 def config_text(figure):
     return " ".join(f"{param}={value}" for param, value in figure["config"].items() if value not in (0, "0"))
 

@@ -22,35 +22,6 @@ EXAMPLES = kit.ROOT / "docs/examples"
 NEEDS_TORCH = unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
 
 
-# Accesses of 64 bytes, the widest that kernels of the CPU device have.
-WIDE_SPEC = """name: "wide" source: "wide.cu" entry: "wide" dtypes: "f32"
-dims { name: "n" default_value: 1024 }
-params { name: "THREADS" values: "[16]" default_value: "16" }
-args { name: "x" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT } }
-args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT } }
-args { name: "out" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
-launch { grid: "n // (16 * THREADS)" block: "THREADS" }
-reference { entry: "wide_reference" dtype: "f32" launch { grid: "n" block: "1" } }
-"""
-WIDE_SOURCE = """
-#if TUNE_REFERENCE
-extern "C" __global__ void wide_reference(const float* x, const float* y, float* out) {
-  out[blockIdx.x] = x[blockIdx.x] + y[blockIdx.x];
-}
-#else
-struct alignas(64) Wide {
-  float at[16];
-};
-extern "C" __global__ void wide(const Wide* x, const Wide* y, Wide* out) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  Wide sum = x[i];
-  for (int e = 0; e < 16; ++e) sum.at[e] += y[i].at[e];
-  out[i] = sum;
-}
-#endif
-"""
-
-
 class Tensor:
     """What tunectl needs of a tensor, on the CPU: floats, rows first, aligned as frameworks align."""
 
@@ -96,9 +67,7 @@ class KernelTest(daemon_kit.DaemonTest):
     def prepare(cls):
         for n in (1000, 4096):
             cls.sweep_kernel(SAXPY, n=n)
-        (cls.home / "wide.textproto").write_text(WIDE_SPEC)
-        (cls.home / "wide.cu").write_text(WIDE_SOURCE)
-        cls.sweep_kernel(cls.home / "wide.textproto", n=1024)
+        cls.sweep_kernel(kit.ROOT / "tests/data/wide/wide.textproto", n=1024)
 
     @classmethod
     def sweep_kernel(cls, kernel, *flags, **dims):

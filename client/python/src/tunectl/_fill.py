@@ -12,8 +12,9 @@ import math
 import struct
 from typing import Any, Optional
 
+from ._dtypes import DTYPE_BYTES
+
 NORMAL, UNIFORM, CONSTANT, IOTA = 1, 2, 3, 4
-SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8}
 FLOATS = ("f64", "f32", "f16", "bf16", "e4m3")
 _E4M3_MAX = 448.0
 _FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "H", "e4m3": "B", "i8": "B", "u8": "B",
@@ -266,7 +267,7 @@ def _with_numpy(np: Any, dtype: str, count: int, kind: int, low: float, high: fl
         index = np.arange(begin, min(count, begin + _PIECE), dtype="<u8")
         if dtype not in FLOATS:
             values = np.asarray(_integer_at(ops, kind, int(low), int(high), key, index))
-            pieces.append(values.astype("<i8").view("<u8").astype(f"<u{SIZES[dtype]}").tobytes())
+            pieces.append(values.astype("<i8").view("<u8").astype(f"<u{DTYPE_BYTES[dtype]}").tobytes())
             continue
         single = np.asarray(_float_at(ops, kind, ops.f32(low).item(), ops.f32(high).item(), key, index))
         single = single.astype("<f4")
@@ -275,13 +276,13 @@ def _with_numpy(np: Any, dtype: str, count: int, kind: int, low: float, high: fl
         elif dtype == "e4m3":
             pieces.append(e4m3_of(np, single).tobytes())
         else:
-            pieces.append(single.astype(f"<f{SIZES[dtype]}").tobytes())
+            pieces.append(single.astype(f"<f{DTYPE_BYTES[dtype]}").tobytes())
     return b"".join(pieces)
 
 
 def _one_by_one(dtype: str, count: int, kind: int, low: float, high: float, key: int) -> bytes:
     ops, values = _Numbers(), []
-    mask = (1 << 8 * SIZES[dtype]) - 1
+    mask = (1 << 8 * DTYPE_BYTES[dtype]) - 1
     single_low, single_high = ops.f32(low), ops.f32(high)
     for index in range(count):
         if dtype not in FLOATS:

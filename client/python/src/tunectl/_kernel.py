@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
+from ._dtypes import DTYPE_BYTES
 from ._expression import Expression, ExpressionError, Value
 from ._launch_sizes import LaunchSizes
 
 Config = dict[str, Value]
 
-_DTYPE_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1, "u8": 1, "i32": 4,
-                "u32": 4, "i64": 8}
 # Configs that are looked at, where the default is not valid, before that is given up.
 _SOUGHT_MAX = 20000
 _GRID_MAX = (2147483647, 65535, 65535)
@@ -129,7 +128,7 @@ class Kernel:
     def dtype(self, arg: Mapping[str, Any], problem: Problem, target: Target) -> str:
         """Of a buffer or symbol. ExpressionError."""
         text = str(arg["dtype"])
-        if text in _DTYPE_BYTES:
+        if text in DTYPE_BYTES:
             return text
         return str(self._expression(text).evaluate(self._scope(problem, target, {})))
 
@@ -179,7 +178,7 @@ class Kernel:
     @staticmethod
     def _constants(problem: Problem, target: Target) -> dict[str, Any]:
         return {**problem.dims, "dtype": problem.dtype,
-                "dtype_bytes": _DTYPE_BYTES.get(problem.dtype, 0),
+                "dtype_bytes": DTYPE_BYTES.get(problem.dtype, 0),
                 "target": target.name, "sm": target.sm, "sm_count": target.sm_count}
 
     def _scope(self, problem: Problem, target: Target, config: Mapping[str, Value]) -> dict[str, Any]:

@@ -15,12 +15,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._artifact import Artifact, ArtifactError
-from ._program import LaunchError, Layout, Slots
+from ._program import ALIGNMENT, LaunchError, Layout, Slots
 
 _LIBRARY = "libtune-launch-cpu.so"
 _WHY_BYTES = 1024
 _PARAMETER_BYTES = 128
-_ALIGNMENT = 256  # as the device aligns buffers
 _VECTOR_BYTES = 64  # the widest access of a processor that a binary may take for aligned
 
 
@@ -95,8 +94,8 @@ def _check_parameters(kernel: Any, entry: str, sizes: Sequence[int]) -> None:
 
 def _aligned(size: int) -> tuple[Any, int]:
     """Memory, and where in it that many aligned bytes begin."""
-    memory = ctypes.create_string_buffer(size + _ALIGNMENT)
-    return memory, -(-ctypes.addressof(memory) // _ALIGNMENT) * _ALIGNMENT
+    memory = ctypes.create_string_buffer(size + ALIGNMENT)
+    return memory, -(-ctypes.addressof(memory) // ALIGNMENT) * ALIGNMENT
 
 
 class CpuProgram:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Optional
 
 from . import _fill
+from ._dtypes import DTYPE_BYTES
 
 _FLUSH_BYTES = 256 << 20  # more than any second-level cache
 _WARM_UP = 3
@@ -87,7 +88,7 @@ class Buffers:
         code, wanted = value.format.lstrip("@=<"), self._FORMATS[dtype]
         same = code == wanted or (code, dtype) == ("e", "f16") or code in "Bbc"
         integers = "bhilqn" if wanted in "biq" else "BHILQN"
-        if not same and not (_is_integer(dtype) and code in integers and value.itemsize == _fill.SIZES[dtype]):
+        if not same and not (_is_integer(dtype) and code in integers and value.itemsize == DTYPE_BYTES[dtype]):
             _refuse(f"a memoryview of '{value.format}'", dtype)
 
     def timer(self) -> Optional[Callable[[Callable[[], Any]], float]]:
@@ -272,7 +273,7 @@ class Problem:
 
     def _array(self, order: Mapping[str, Any], arg: Mapping[str, Any], count: int, fills: Fills) -> Any:
         if arg["role"] == _OUTPUT:
-            elements = b"\xff" * (count * _fill.SIZES[arg["dtype"]])  # NaN, until it is written
+            elements = b"\xff" * (count * DTYPE_BYTES[arg["dtype"]])  # NaN, until it is written
         elif arg["elements"] is not None:
             elements = bytes(arg["elements"])
         elif self.arrays.fills_itself:
@@ -312,7 +313,7 @@ class Problem:
             by_name = dict(zip(names, several))
         taken = {}
         for output in self.outputs:
-            name, wanted = output["name"], output["count"] * _fill.SIZES[output["dtype"]]
+            name, wanted = output["name"], output["count"] * DTYPE_BYTES[output["dtype"]]
             if name not in by_name:
                 raise PeerError(f"it returned no '{name}'; the outputs are {', '.join(names)}")
             taken[name] = self.arrays.take(by_name[name], output["dtype"], output["count"])

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ._artifact import Artifact, ArtifactError
+from ._dtypes import DTYPE_BYTES
 
-DTYPE_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4,
-               "i64": 8}
 _SCALARS: dict[str, Any] = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i8": ctypes.c_int8, "u8": ctypes.c_uint8,
             "i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64}
 # As the device aligns buffers, so that vector accesses of scratch are aligned, too.
-_ALIGNMENT = 256
+ALIGNMENT = 256
 _TENSOR_MAP_BYTES = 128
 _SCRATCH_BYTES_MAX = 1 << 36
 
@@ -83,7 +82,7 @@ class Layout:
                 raise ArtifactError(f"buffer '{name}' is none of the kernel's args")
             self._places[name] = len(self._places)
             self.scratch_offsets.append(self.scratch_bytes)
-            self.scratch_bytes += -(-self._bytes[name] // _ALIGNMENT) * _ALIGNMENT
+            self.scratch_bytes += -(-self._bytes[name] // ALIGNMENT) * ALIGNMENT
         return self._places[name]
 
     def _step(self, step: Mapping[str, Any]) -> StepLayout:
