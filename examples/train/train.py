@@ -18,6 +18,7 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # before there is a group: see ranks
 import torch.nn.functional as F
 
 import model
@@ -46,7 +47,12 @@ def parse():
 
 @contextlib.contextmanager
 def ranks():
-    """Yields rank, count, device. torchrun sets the environment; without it there is one rank."""
+    """Yields rank, count, device. torchrun sets the environment; without it there is one rank.
+
+    torch.distributed.nn keeps the group that is there when it is imported, as defaults of its functions, and making an
+    optimizer imports it. A group that is kept outlives destroy_process_group, and its threads may end the process with
+    SIGABRT at its exit. So it is imported above.
+    """
     count = int(os.environ.get("WORLD_SIZE", "1"))
     on_gpu = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if on_gpu else torch.device("cpu")
