@@ -34,6 +34,7 @@ namespace {
 // What is in flight was chosen before its results were known: of few trials, a quarter at most.
 constexpr uint64_t kBlindShare = 4;
 constexpr uint64_t kInFlightMin = 4;
+constexpr size_t kStartsMax = 4;  // winners of other problems that a sweep tries first
 // While the store cannot write, it is asked again so often, and for so long.
 constexpr absl::Duration kStoreAgain = absl::Seconds(1);
 constexpr absl::Duration kStorePatience = absl::Hours(1);
@@ -87,6 +88,9 @@ class SweepRun {
   // Those that learn from a prior do from results.
   size_t InFlight() const;
   absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
+  // Configs that won at other problems, in the order in which they are tried.
+  std::vector<uint64_t> LoadStarts();
+  LookupQuery QueryOfKey() const;
   absl::StatusOr<std::vector<Trial>> LoadKnown();
   void Keep(Trial trial);
   absl::Status Search(const std::vector<Trial>& known);
@@ -210,6 +214,7 @@ absl::Status SweepRun::PlanSpace() {
                           .in_flight = static_cast<uint32_t>(InFlight())};
   if (UsesPrior(row.strategy)) {
     ASSIGN_OR_RETURN(options.prior, LoadPrior());
+    if (!view_.search.no_warm_start) options.starts = LoadStarts();
   }
   ASSIGN_OR_RETURN(strategy_, MakeStrategy(row.strategy, *space_, std::move(options)));
   view_.progress.space_size = space_->size();
@@ -242,6 +247,25 @@ absl::StatusOr<std::vector<PriorObservation>> SweepRun::LoadPrior() {
   view_.warm_observations = warm_start.prior.size();
   view_.warm_sources = std::move(warm_start.sources);
   return std::move(warm_start.prior);
+}
+
+std::vector<uint64_t> SweepRun::LoadStarts() {
+  std::vector<uint64_t> starts;
+  for (NearWinner& winner :
+       NearestWinners(*records_.snapshot(), QueryOfKey(), *space_, kStartsMax)) {
+    starts.push_back(winner.index);
+    view_.warm_sources.push_back(std::move(winner.source));
+  }
+  view_.warm_observations += starts.size();
+  return starts;
+}
+
+LookupQuery SweepRun::QueryOfKey() const {
+  return {.kernel_name = view_.row.kernel_name,
+          .kernel_hash = key_.kernel_hash,
+          .problem = key_.problem,
+          .device_name = key_.device_name,
+          .target = key_.target};
 }
 
 absl::StatusOr<std::vector<Trial>> SweepRun::LoadKnown() {
@@ -375,12 +399,8 @@ absl::Status SweepRun::Confirm() {
 // A sweep that saw little takes the place of a record only where it is measured to be faster.
 void SweepRun::AddIncumbent() {
   const std::shared_ptr<const LookupIndex> index = records_.snapshot();
-  const LookupAnswer found = index->Lookup({.kernel_name = view_.row.kernel_name,
-                                            .kernel_hash = key_.kernel_hash,
-                                            .problem = key_.problem,
-                                            .device_name = key_.device_name,
-                                            .target = key_.target},
-                                           [](const db::RecordRow&) { return true; });
+  const LookupAnswer found =
+      index->Lookup(QueryOfKey(), [](const db::RecordRow&) { return true; });
   if (found.match != Match::kExact || !space_->IndexOf(found.record->trial.config)) return;
   const auto is_it = [&](const Trial& one) { return one.config == found.record->trial.config; };
   if (std::any_of(finalists_.begin(), finalists_.end(), is_it)) return;

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/records/shipped_records.h"
 #include "server/wire/nouns.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
@@ -119,6 +122,27 @@ absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior) {
     warm_start.sources.push_back(source.name());
   }
   return warm_start;
+}
+
+std::vector<NearWinner> NearestWinners(const LookupIndex& index, const LookupQuery& query,
+                                       const Space& space, size_t count) {
+  std::vector<NearWinner> winners;
+  std::set<uint64_t> seen;
+  const auto is_new = [&](const db::RecordRow& record) {
+    const std::optional<uint64_t> config = space.IndexOf(record.trial.config);
+    return config.has_value() && !seen.contains(*config);
+  };
+  while (winners.size() < count) {
+    const LookupAnswer found = index.Lookup(query, is_new);
+    if (found.match == Match::kNone) break;
+    const db::RecordRow& record = *found.record;
+    winners.push_back({.index = *space.IndexOf(record.trial.config),
+                       .source = absl::StrCat(
+                           ToText(record.key.problem), " on ", record.key.device_name,
+                           IsShipped(record) ? " (its winner, shipped)" : " (its winner)")});
+    seen.insert(winners.back().index);
+  }
+  return winners;
 }
 
 double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::KernelSpec& spec) {

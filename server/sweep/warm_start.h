@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a sweep can start from: trials of the same kernel on other shapes, devices and drivers, and
-// recordings that a client sent along.
+// recordings that a client sent along. And what won elsewhere, by records alone.
 #pragma once
 
 #include <string>
@@ -8,8 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
+#include "server/records/lookup/index.h"
 #include "tune/v1/sweep.pb.h"
 #include "tuner/kernel/kernel.h"
+#include "tuner/space/space.h"
 #include "tuner/strategies/strategy.h"
 
 namespace tune::server {
@@ -30,6 +32,17 @@ absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior);
 absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const std::string& kernel_name,
                                           const Kernel& kernel, const db::TrialKey& key,
                                           size_t observations_max);
+
+struct NearWinner {
+  uint64_t index = 0;  // of the config, in the space
+  std::string source;  // for people
+};
+
+// The configs that look-ups would answer the query with, were the ones before not there: the
+// nearest first, at most `count`. Shipped and imported records have no trials in the store, so that
+// this is all they teach a sweep.
+std::vector<NearWinner> NearestWinners(const LookupIndex& index, const LookupQuery& query,
+                                       const Space& space, size_t count);
 
 // 0 to 1: how far what was measured under one key is to be trusted under another. 0 from the CPU to
 // a GPU and back.

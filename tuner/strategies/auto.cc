@@ -29,10 +29,12 @@ constexpr size_t kPriorFirst = 10;
 constexpr double kPriorShareMax = 1.0 / 3;
 constexpr double kPriorShareOverCount = 5;
 
-// The parts neither start with the default config nor know of it before it is asked for here.
+// The parts neither start with the default config and what won elsewhere nor know of these before
+// they are asked for here.
 StrategyInput PartOf(const StrategyInput& input) {
   StrategyInput part = input;
   part.options.first.reset();
+  part.options.starts.clear();
   part.options.seed = Mix(input.options.seed);
   return part;
 }

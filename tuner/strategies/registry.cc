@@ -60,13 +60,17 @@ bool UsesPrior(const std::string& name) {
 
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const std::string& name, const Space& space,
                                                        StrategyOptions options) {
-  if (options.first.has_value() && *options.first >= space.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("config ", *options.first, " of a space of ", space.size()));
-  }
-  if (options.first.has_value() && !space.Contains(*options.first)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("config ", *options.first, " is not valid: a constraint is false for it"));
+  std::vector<uint64_t> given = options.starts;
+  if (options.first.has_value()) given.push_back(*options.first);
+  for (uint64_t index : given) {
+    if (index >= space.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("config ", index, " of a space of ", space.size()));
+    }
+    if (!space.Contains(index)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("config ", index, " is not valid: a constraint is false for it"));
+    }
   }
   const std::string_view chosen = name.empty() ? kDefaultStrategy : name;
   for (const Entry& entry : kStrategies) {

@@ -41,8 +41,10 @@ Search::Search(const StrategyInput& input, size_t prior_starts)
       options_(input.options),
       random_(input.options.seed),
       order_(input.space.size(), input.options.seed),
-      prior_starts_(BestOfPrior(input, prior_starts)),
-      digits_(input.space.params().size()) {}
+      starts_(BestOfPrior(input, prior_starts)),
+      digits_(input.space.params().size()) {
+  starts_.insert(starts_.end(), options_.starts.rbegin(), options_.starts.rend());
+}
 
 std::optional<uint64_t> Search::Ask() {
   if (IsExhausted()) return std::nullopt;
@@ -51,9 +53,9 @@ std::optional<uint64_t> Search::Ask() {
     first_offered_ = true;
     if (!IsKnown(*options_.first)) index = options_.first;
   }
-  while (!index.has_value() && !prior_starts_.empty()) {
-    if (!IsKnown(prior_starts_.back())) index = prior_starts_.back();
-    prior_starts_.pop_back();
+  while (!index.has_value() && !starts_.empty()) {
+    if (!IsKnown(starts_.back())) index = starts_.back();
+    starts_.pop_back();
   }
   if (!index.has_value()) index = Propose();
   if (!index.has_value() || IsKnown(*index)) index = RandomUnknown();

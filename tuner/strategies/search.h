@@ -16,7 +16,8 @@ namespace tune {
 
 class Search : public Strategy {
  public:
-  // After the default config the best configs of the prior are asked for, at most `prior_starts`.
+  // After the default config and the starts given, the best configs of the prior are asked for, at
+  // most `prior_starts`.
   explicit Search(const StrategyInput& input, size_t prior_starts = 0);
 
   std::optional<uint64_t> Ask() final;
@@ -59,7 +60,7 @@ class Search : public Strategy {
   const Permutation order_;  // in which the rest of the space is searched for unknown configs
   uint64_t order_position_ = 0;
   bool first_offered_ = false;
-  std::vector<uint64_t> prior_starts_;  // the best last
+  std::vector<uint64_t> starts_;  // the first to try last
   std::unordered_set<uint64_t> known_;
   std::unordered_set<uint64_t> in_flight_;
   std::unordered_set<uint64_t> told_;

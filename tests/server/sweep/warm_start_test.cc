@@ -106,6 +106,36 @@ TEST_F(WarmStartTest, NothingIsNothing) {
   EXPECT_TRUE(GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 100)->sources.empty());
 }
 
+db::RecordRow Winner(int64_t id, const db::TrialKey& key, int64_t threads) {
+  db::RecordRow record{.id = id, .kernel_name = "copy"};
+  record.key = key;
+  record.trial.config.entries = {{"THREADS", threads}};
+  return record;
+}
+
+// Records that nobody here measured, such as shipped ones, teach by what won.
+TEST(NearestWinnersTest, TakesEachConfigOnceTheNearestFirst) {
+  const SpaceParam threads = {"THREADS", {int64_t{64}, int64_t{128}, int64_t{256}}};
+  const Space space = Space::Build({.params = {threads}}).value();
+  const auto index = LookupIndex::Build({Winner(1, Key(1 << 20), 256), Winner(0, Key(2048), 128),
+                                         Winner(2, Key(4096), 128), Winner(3, Key(1500), 512)},
+                                        {});
+  const db::TrialKey key = Key(1024);
+  const LookupQuery query = {.kernel_name = "copy",
+                             .kernel_hash = "hash",
+                             .problem = key.problem,
+                             .device_name = key.device_name,
+                             .target = key.target};
+  const std::vector<NearWinner> winners = NearestWinners(*index, query, space, 4);
+  ASSERT_EQ(winners.size(), 2u);  // the space has no 512
+  EXPECT_EQ(ToText(space.At(winners[0].index)), "THREADS=128");
+  EXPECT_THAT(winners[0].source, HasSubstr("n=2048"));
+  EXPECT_THAT(winners[0].source, testing::EndsWith("on NVIDIA H200 (its winner, shipped)"));
+  EXPECT_EQ(ToText(space.At(winners[1].index)), "THREADS=256");
+  EXPECT_THAT(winners[1].source, testing::EndsWith("on NVIDIA H200 (its winner)"));
+  EXPECT_EQ(NearestWinners(*index, query, space, 1).size(), 1u);
+}
+
 TEST_F(WarmStartTest, TrustFallsWithEveryDifference) {
   const v1::KernelSpec& spec = kernel_->spec();
   const db::TrialKey key = Key(1024);

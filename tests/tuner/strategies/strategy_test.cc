@@ -45,6 +45,22 @@ TEST(Exhaustive, GoesInOrderTheFirstFirst) {
   EXPECT_EQ(strategy->Ask(), std::nullopt);
 }
 
+// What won elsewhere comes after the default, in its order, and nothing comes twice.
+TEST(Strategies, TryWhatWonElsewhereNext) {
+  const Space space = LineSpace(40);
+  for (const std::string& name : StrategyNames()) {
+    if (!UsesPrior(name)) continue;
+    auto strategy = MakeStrategy(name, space, {.first = 20, .starts = {7, 20, 31, 7, 2}}).value();
+    strategy->Tell({.index = 31, .latency_ns = 5});
+    const std::vector<uint64_t> asked = AskAll(*strategy);
+    EXPECT_THAT(std::vector(asked.begin(), asked.begin() + 3), ElementsAre(20, 7, 2)) << name;
+    EXPECT_EQ(std::set(asked.begin(), asked.end()).size(), 39u) << name;
+    EXPECT_EQ(asked.size(), 39u) << name;
+  }
+  EXPECT_EQ(std::string(MakeStrategy("auto", space, {.starts = {40}}).status().message()),
+            "config 40 of a space of 40");
+}
+
 // Every strategy, every size: each config once, but for those known before; the first one first.
 TEST(Strategies, AskForEachConfigOnce) {
   for (const std::string& name : StrategyNames()) {
