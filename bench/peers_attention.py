@@ -66,7 +66,7 @@ def measure(arguments, shape):
             error = ((result[b, h].float() - truth).abs().max() / truth.std()).item()
             errors[name] = max(errors[name], error)
     pairs = seq * (seq + 1) // 2 if causal else seq * seq
-    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     contenders = {name: turns.summary(taken, 4 * batch * heads * pairs * head_dim, "flops_per_second")
                   for name, taken in times.items()}
     return {"dims": dims, "config": config, "outcomes": outcomes, "errors_over_deviation": errors,

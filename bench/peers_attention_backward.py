@@ -122,7 +122,7 @@ def measure(arguments, shape):
                                  truths, shape)
     pairs = seq * (seq + 1) // 2 if causal else seq * seq
     work = 10 * batch * heads * pairs * head_dim
-    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     contenders = {name: turns.summary(taken, work, "flops_per_second") for name, taken in times.items()}
     return {"dims": dims, "config": config, "outcomes": outcomes, "errors_over_deviation": errors,
             "missing": missing, "contenders": contenders, "speed_over": turns.speed_over(contenders)}

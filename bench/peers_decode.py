@@ -106,7 +106,7 @@ def measure(arguments, shape):
     results = {"ours": ours.tensors["out"], **{name: call() for name, call in calls.items() if name != "read"}}
     errors = {name: ((result[0].float().reshape(truth.shape) - truth).abs().max() / truth.std()).item()
               for name, result in results.items()}
-    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     work = 4 * case.batch * case.seq * case.kv_heads * case.head_dim
     contenders = {name: turns.summary(taken, work, "bytes_per_second") for name, taken in times.items()}
     return {"dims": dims, "config": config, "outcomes": outcomes, "errors_over_deviation": errors,

@@ -208,7 +208,7 @@ def measure(arguments, name):
     for peer, call in calls.items():
         if peer != "copy" and not getattr(call, "is_in_place", False):
             errors[peer] = error_of(call())
-    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     contenders = {peer: turns.summary(taken, case.bytes, "bytes_per_second") for peer, taken in times.items()}
     return {"kernel": case.kernel, "dims": case.dims, "dtype": case.dtype, "config": config, "outcomes": outcomes,
             "errors_over_deviation": errors, "missing": missing, "contenders": contenders,

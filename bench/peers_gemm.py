@@ -96,7 +96,7 @@ def measure(arguments, shape):
     errors = {name: error_of(call(), truth) for name, call in calls.items()}
     ours()
     errors["ours"] = error_of(out, truth)
-    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     figure = {"dims": dims, "config": config, "outcomes": outcomes, "errors_over_allowed": errors, "missing": missing,
               "contenders": {name: turns.summary(taken, 2 * m * n * k, "flops_per_second")
                              for name, taken in times.items()}}

@@ -61,7 +61,7 @@ def measure(arguments, shape):
     ours()
     errors["ours"] = error_of(out, truth, arguments.fast_accum)
     del truth
-    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     figure = {"dims": dims, "config": config, "outcomes": outcomes, "errors_over_allowed": errors, "missing": missing,
               "contenders": {name: turns.summary(taken, 2 * m * n * k, "flops_per_second")
                              for name, taken in times.items()}}

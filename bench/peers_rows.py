@@ -261,7 +261,7 @@ def measure(arguments, shape):
     for name, call in calls.items():
         if not getattr(call, "is_in_place", False):  # whose first call has changed its inputs
             errors[name] = error_of(call(), truth, part)
-    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds)
+    times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     contenders = {name: turns.summary(taken, case.tensors * rows * cols * 2, "bytes_per_second")
                   for name, taken in times.items()}
     return {"kernel": kernel, "dims": dims, "config": config, "outcomes": outcomes, "errors_over_deviation": errors,
