@@ -14,6 +14,16 @@ namespace embedded {
 extern const std::string_view kernels_fusions;
 }  // namespace embedded
 
+namespace {
+
+std::vector<RecordsFile> AllOf(const CatalogueFile* file) {
+  std::vector<RecordsFile> all;
+  for (; file->folder != nullptr; ++file) all.push_back({file->name, *file->text});
+  return all;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue() {
   std::map<std::string, CatalogueEntry> by_name;
   for (const CatalogueFile* file = CatalogueFiles(); file->folder != nullptr; ++file) {
@@ -40,13 +50,9 @@ absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue() {
   return entries;
 }
 
-std::vector<RecordsFile> CatalogueRecords() {
-  std::vector<RecordsFile> records;
-  for (const CatalogueFile* file = RecordsFiles(); file->folder != nullptr; ++file) {
-    records.push_back({file->name, *file->text});
-  }
-  return records;
-}
+std::vector<RecordsFile> CatalogueRecords() { return AllOf(RecordsFiles()); }
+
+std::vector<RecordsFile> CatalogueSweeps() { return AllOf(SweepsFiles()); }
 
 std::string_view CatalogueFusions() { return embedded::kernels_fusions; }
 

@@ -30,6 +30,8 @@ struct RecordsFile {
   std::string_view text;
 };
 std::vector<RecordsFile> CatalogueRecords();
+// The sweeps that the records are of, a file of records/sweeps/ for each device.
+std::vector<RecordsFile> CatalogueSweeps();
 
 // Which of them do in one launch what others do in several: fusions.textproto.
 std::string_view CatalogueFusions();

@@ -14,5 +14,6 @@ struct CatalogueFile {
 
 const CatalogueFile* CatalogueFiles();
 const CatalogueFile* RecordsFiles();  // those of records/
+const CatalogueFile* SweepsFiles();   // those of records/sweeps/
 
 }  // namespace tune

@@ -54,6 +54,7 @@ const std::string& ProgramMark() {
   static const std::string mark = [] {
     std::string shipped;
     for (const RecordsFile& file : CatalogueRecords()) shipped += file.text;
+    for (const RecordsFile& file : CatalogueSweeps()) shipped += file.text;
     return absl::StrCat(TUNE_VERSION, " ", kForm, " ", Sha256Hex(shipped));
   }();
   return mark;

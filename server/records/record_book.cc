@@ -76,6 +76,7 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
     book->state_.known.kernels = std::move(kernels);
   }
   ASSIGN_OR_RETURN(book->shipped_, LoadShippedRecords());
+  ASSIGN_OR_RETURN(book->shipped_sweeps_, ShippedSweeps::Load());
   const absl::Status loaded = book->LoadKept();
   if (!loaded.ok()) {
     if (!absl::IsNotFound(loaded)) spdlog::warn("the index is made again: {}", loaded.ToString());
@@ -275,8 +276,12 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
 }
 
 ShapeGrids::Sources RecordBook::GridSources(const Kernels& kernels) const {
-  const auto read = [this](const db::TrialKey& key, uint32_t limit) {
-    return store_.FastestOfKey(key, limit);
+  using Configs = std::vector<db::TimedConfig>;
+  const auto read = [this](const db::RecordRow& record,
+                           uint32_t limit) -> absl::StatusOr<Configs> {
+    if (!IsShipped(record)) return store_.FastestOfKey(record.key, limit);
+    const ShippedSweeps::Sweep* sweep = shipped_sweeps_.Of(record);
+    return sweep != nullptr ? sweep->Configs(limit) : Configs();
   };
   const auto launches = [&kernels](const db::RecordRow& record) -> std::shared_ptr<LaunchSizes> {
     const auto kernel = kernels.find(record.kernel_name);

@@ -24,6 +24,7 @@
 #include "server/records/lookup/index.h"
 #include "server/records/safe_configs.h"
 #include "server/records/shape_grids.h"
+#include "server/records/shipped_sweeps.h"
 #include "server/rpc/executor.h"
 #include "tuner/kernel/kernel.h"
 
@@ -115,6 +116,7 @@ class RecordBook {
   }
 
   std::shared_ptr<const LookupIndex> snapshot() const;
+  const ShippedSweeps& shipped_sweeps() const { return shipped_sweeps_; }
   Knowledge knowledge() const { return state().known; }
 
  private:
@@ -178,6 +180,7 @@ class RecordBook {
   const KeptIndex kept_;
   int64_t settled_sweep_ = 0;           // all up to it had been published when the book was opened
   std::vector<db::RecordRow> shipped_;  // under the store's own
+  ShippedSweeps shipped_sweeps_;
   std::function<void()> published_;
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;

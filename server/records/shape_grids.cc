@@ -72,21 +72,16 @@ int64_t ResidentsOf(const db::TimedConfig& one, const TargetTraits& traits,
                          .shared_bytes = one.static_shared_bytes + dynamic});
 }
 
-// The winner of a sweep comes first, as it was confirmed, whatever its search had measured. One
-// that came with the program is known by its winner alone.
+// The winner of a sweep comes first, as it was confirmed, whatever its search had measured.
 SweptShape SweptShapeOf(const db::RecordRow& record, const Place& place,
                         const TargetTraits& traits, const ShapeGrids::Sources& sources) {
   SweptShape swept{.dims = place.values(), .has_more = true};
   std::vector<db::TimedConfig> searched;
-  if (record.id != 0) {
-    auto found = sources.read(record.key, kGridConfigsRead + 1);
-    if (found.ok()) {
-      searched = *std::move(found);
-      swept.has_more = searched.size() > kGridConfigsRead;
-    } else {
-      spdlog::warn("record {} speaks for no other shape: {}", record.id,
-                   found.status().ToString());
-    }
+  if (auto found = sources.read(record, kGridConfigsRead + 1); found.ok()) {
+    searched = *std::move(found);
+    swept.has_more = searched.empty() || searched.size() > kGridConfigsRead;
+  } else {
+    spdlog::warn("record {} speaks for no other shape: {}", record.id, found.status().ToString());
   }
   const std::shared_ptr<LaunchSizes> launches = LaunchesOf(record, traits, sources);
   if (launches != nullptr) {

@@ -37,9 +37,9 @@ inline constexpr size_t kGridRecordsMax = 512;
 // Immutable. Thread-safe.
 class ShapeGrids {
  public:
-  // The fastest configs of a key, as Store::FastestOfKey.
+  // The fastest configs of a record's sweep, at most so many; none: only its winner is known.
   using ReadSweep =
-      std::function<absl::StatusOr<std::vector<db::TimedConfig>>(const db::TrialKey&, uint32_t)>;
+      std::function<absl::StatusOr<std::vector<db::TimedConfig>>(const db::RecordRow&, uint32_t)>;
 
   struct Sources {
     ReadSweep read;

@@ -235,7 +235,7 @@ absl::StatusOr<std::vector<PriorObservation>> SweepRun::LoadPrior() {
   if (!view_.search.no_warm_start && warm_start.prior.size() < kPriorObservationsMax) {
     ASSIGN_OR_RETURN(
         WarmStart stored,
-        GatherWarmStart(store_, view_.row.kernel_name, *kernel_, key_,
+        GatherWarmStart(store_, records_.shipped_sweeps(), view_.row.kernel_name, *kernel_, key_,
                         kPriorObservationsMax - warm_start.prior.size()));
     for (PriorObservation& observation : stored.prior) {
       observation.source += static_cast<uint32_t>(warm_start.sources.size());

@@ -44,6 +44,16 @@ bool SameKey(const db::TrialKey& a, const db::TrialKey& b) {
          a.compiler == b.compiler && a.cache_mode == b.cache_mode;
 }
 
+std::vector<Trial> TrialsOf(const ShippedSweeps::Sweep& sweep) {
+  std::vector<Trial> trials;
+  for (const db::TimedConfig& one : sweep.Configs(sweep.rows.size())) {
+    Trial trial{.config = one.config, .outcome = Outcome::kOk};
+    trial.measurement.latency_ns_median = one.latency_ns_median;
+    trials.push_back(std::move(trial));
+  }
+  return trials;
+}
+
 // Appends a source; false if nothing in it was ok.
 bool Append(const std::vector<Trial>& trials, double trust, size_t observations_max,
             WarmStart& warm_start) {
@@ -155,30 +165,45 @@ double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::Ker
   return trust;
 }
 
-absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const std::string& kernel_name,
-                                          const Kernel& kernel, const db::TrialKey& key,
-                                          size_t observations_max) {
+absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps& shipped,
+                                          const std::string& kernel_name, const Kernel& kernel,
+                                          const db::TrialKey& key, size_t observations_max) {
   ASSIGN_OR_RETURN(const std::vector<db::TrialKey> keys,
                    store.TrialKeysOfKernel(kernel_name, kKeysMax));
-  std::vector<std::pair<double, const db::TrialKey*>> trusted;
-  for (const db::TrialKey& other : keys) {
+  struct Source {
+    double trust = 0;
+    const db::TrialKey* key = nullptr;
+    const ShippedSweeps::Sweep* shipped = nullptr;  // null: the store's
+  };
+  std::vector<Source> trusted;
+  const auto add = [&](const db::TrialKey& other, const ShippedSweeps::Sweep* sweep) {
     const double trust = TrustIn(other, key, kernel.spec());
-    if (trust > 0 && !SameKey(other, key)) trusted.emplace_back(trust, &other);
+    if (trust > 0 && !SameKey(other, key)) trusted.push_back({trust, &other, sweep});
+  };
+  for (const db::TrialKey& other : keys) add(other, nullptr);
+  for (const ShippedSweeps::Sweep& sweep : shipped.sweeps()) {
+    if (sweep.kernel_name == kernel_name) add(sweep.key, &sweep);
   }
-  // Stable: of equals the newer comes first, as the store gives them.
+  // Stable: of equals the newer comes first, as the store gives them, and what is ours.
   std::stable_sort(trusted.begin(), trusted.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+                   [](const Source& a, const Source& b) { return a.trust > b.trust; });
   WarmStart warm_start;
-  for (const auto& [trust, other] : trusted) {
+  for (const Source& source : trusted) {
     if (warm_start.sources.size() == kSourcesMax || warm_start.prior.size() >= observations_max) {
       break;
     }
-    ASSIGN_OR_RETURN(const std::vector<Trial> trials, store.TrialsOfKey(*other));
+    std::vector<Trial> trials;
+    if (source.shipped != nullptr) {
+      trials = TrialsOf(*source.shipped);
+    } else {
+      ASSIGN_OR_RETURN(trials, store.TrialsOfKey(*source.key));
+    }
     const size_t left = observations_max - warm_start.prior.size();
-    if (!Append(trials, trust, left, warm_start)) continue;
-    warm_start.sources.push_back(absl::StrCat(ToText(other->problem), " on ", other->device_name,
-                                              " (", trials.size(),
-                                              trials.size() == 1 ? " config" : " configs", ")"));
+    if (!Append(trials, source.trust, left, warm_start)) continue;
+    warm_start.sources.push_back(absl::StrCat(
+        ToText(source.key->problem), " on ", source.key->device_name, " (", trials.size(),
+        trials.size() == 1 ? " config" : " configs",
+        source.shipped != nullptr ? ", shipped)" : ")"));
   }
   return warm_start;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "db/store.h"
 #include "server/records/lookup/index.h"
+#include "server/records/shipped_sweeps.h"
 #include "tune/v1/sweep.pb.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/space/space.h"
@@ -26,12 +27,12 @@ struct WarmStart {
 // INVALID_ARGUMENT: too much of it, or values that are none.
 absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior);
 
-// What the store knows of the kernel under keys other than `key`, the nearest first, at most
-// `observations_max` of it. `kernel_name` is with its name space: what was measured in another one
-// does not count. Replayed sweeps are not in the store.
-absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const std::string& kernel_name,
-                                          const Kernel& kernel, const db::TrialKey& key,
-                                          size_t observations_max);
+// What the store knows of the kernel under keys other than `key`, and sweeps that came with the
+// program, the nearest first, at most `observations_max` of it. `kernel_name` is with its name
+// space: what was measured in another one does not count. Replayed sweeps are not in the store.
+absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps& shipped,
+                                          const std::string& kernel_name, const Kernel& kernel,
+                                          const db::TrialKey& key, size_t observations_max);
 
 struct NearWinner {
   uint64_t index = 0;  // of the config, in the space

@@ -28,7 +28,7 @@ KernelPolicy PolicyOf(const std::string& kernel, const std::string& hash) {
   return {.kernel_name = kernel, .kernel_hash = hash, .dims = {{"n", DimMatch::kNearest}}};
 }
 
-absl::StatusOr<std::vector<db::TimedConfig>> Nothing(const db::TrialKey&, uint32_t) {
+absl::StatusOr<std::vector<db::TimedConfig>> Nothing(const db::RecordRow&, uint32_t) {
   return std::vector<db::TimedConfig>{};
 }
 
@@ -72,7 +72,7 @@ TEST(ShapeGridsTest, WhatAnOlderSourceWasTunedToIsForgotten) {
 }
 
 // What a search found of a key whose winner is BLOCK 64.
-absl::StatusOr<std::vector<db::TimedConfig>> Searched(const db::TrialKey&, uint32_t limit) {
+absl::StatusOr<std::vector<db::TimedConfig>> Searched(const db::RecordRow&, uint32_t limit) {
   EXPECT_EQ(limit, kGridConfigsRead + 1);
   const auto timed = [](int64_t block, double latency_ns, int64_t registers) {
     return db::TimedConfig{.config = {.entries = {{"BLOCK", block}}},

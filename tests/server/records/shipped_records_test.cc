@@ -9,6 +9,7 @@
 #include "kernels/catalogue.h"
 #include "server/records/lookup/index.h"
 #include "server/records/record_convert.h"
+#include "server/records/shipped_sweeps.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 
@@ -68,6 +69,57 @@ TEST(ShippedRecords, LieUnderTheStoresOwn) {
   answer = index->Lookup(query);
   EXPECT_EQ(answer.record->id, 12) << answer.reason;
   EXPECT_EQ(answer.reason.find("came with"), std::string::npos);
+}
+
+constexpr char kSweep[] = R"({"sweeps": [
+  {"kernel": "scale", "kernel_hash": "a1b2", "device": "NVIDIA H200", "target": "sm_90a",
+   "dims": {"n": 4096}, "dtype": "bf16", "params": [["BLOCK", [64, 128]], ["KEEP", ["no", true]]],
+   "configs": [[1, 0, 4200.5, 32, 128, 0], [0, 1, 5000, 24, 0, 1024]]}]})";
+
+TEST(ShippedSweeps, AreFoundByTheirRecords) {
+  const absl::StatusOr<ShippedSweeps> sweeps = ShippedSweeps::Parse({kSweep});
+  ASSERT_TRUE(sweeps.ok()) << sweeps.status();
+  db::RecordRow record = ParseShippedRecords(kRecord).value().front();
+  const ShippedSweeps::Sweep* sweep = sweeps->Of(record);
+  ASSERT_NE(sweep, nullptr);
+  const std::vector<db::TimedConfig> configs = sweep->Configs(10);
+  ASSERT_EQ(configs.size(), 2u);
+  EXPECT_EQ(ToText(configs[0].config), "BLOCK=128 KEEP=no");
+  EXPECT_EQ(configs[0].static_shared_bytes, 128);
+  EXPECT_EQ(ToText(configs[1].config), "BLOCK=64 KEEP=True");
+  EXPECT_EQ(configs[1].latency_ns_median, 5000);
+  EXPECT_EQ(sweep->Configs(1).size(), 1u);
+  record.key.kernel_hash = "of another source";
+  EXPECT_EQ(sweeps->Of(record), nullptr);
+  record = ParseShippedRecords(kRecord).value().front();
+  record.id = 3;  // the store's own
+  EXPECT_EQ(sweeps->Of(record), nullptr);
+}
+
+TEST(ShippedSweeps, OthersAreRefused) {
+  const std::string good = kSweep;
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  for (const std::string& text :
+       {std::string(), std::string("{}"), std::string("[3]"), with("[0, 1,", "[0, 2,"),
+        with("1024]", "1024, 7]"), with("5000", "4000"), with("4200.5", "0"),
+        with("\"bf16\"", "\"bf17\""), with("\"no\"", "null"), with("[0, 1,", "[-1, 1,")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ShippedSweeps::Parse({text}).status())) << text;
+  }
+}
+
+// Each is of a record that ships, so that none lies there for nobody.
+TEST(ShippedSweeps, AreOfRecordsThatShip) {
+  const absl::StatusOr<ShippedSweeps> sweeps = ShippedSweeps::Load();
+  ASSERT_TRUE(sweeps.ok()) << sweeps.status();
+  std::set<const ShippedSweeps::Sweep*> found;
+  const std::vector<db::RecordRow> records = LoadShippedRecords().value();
+  for (const db::RecordRow& record : records) found.insert(sweeps->Of(record));
+  for (const ShippedSweeps::Sweep& sweep : sweeps->sweeps()) {
+    EXPECT_TRUE(found.contains(&sweep)) << sweep.kernel_name << " " << ToText(sweep.key.problem);
+  }
 }
 
 TEST(ShippedRecords, AreOfTheCataloguesKernelsAndRun) {

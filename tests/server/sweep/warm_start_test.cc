@@ -80,7 +80,7 @@ TEST_F(WarmStartTest, TheNearestShapeComesFirstAndTheSameKeyNever) {
   Add(Key(2048), 64, 30);
   Add(Key(2048), 128, 20);
   Add(Key(2048), 256, 0);
-  auto warm_start = GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 100);
+  auto warm_start = GatherWarmStart(*store_, {}, "copy", *kernel_, Key(1024), 100);
   ASSERT_TRUE(warm_start.ok()) << warm_start.status();
   ASSERT_EQ(warm_start->sources.size(), 2u);
   EXPECT_THAT(warm_start->sources[0], HasSubstr("n=2048"));
@@ -93,17 +93,17 @@ TEST_F(WarmStartTest, TheNearestShapeComesFirstAndTheSameKeyNever) {
   EXPECT_EQ(warm_start->prior[2].outcome, Outcome::kLaunchFailed);
   EXPECT_EQ(warm_start->prior[3].source, 1u);
   EXPECT_GT(warm_start->prior[0].weight, warm_start->prior[3].weight);
-  auto little = GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 2);
+  auto little = GatherWarmStart(*store_, {}, "copy", *kernel_, Key(1024), 2);
   ASSERT_TRUE(little.ok());
   EXPECT_EQ(little->prior.size(), 2u);
 }
 
 TEST_F(WarmStartTest, NothingIsNothing) {
-  auto warm_start = GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 100);
+  auto warm_start = GatherWarmStart(*store_, {}, "copy", *kernel_, Key(1024), 100);
   ASSERT_TRUE(warm_start.ok());
   EXPECT_TRUE(warm_start->prior.empty());
   Add(Key(2048), 64, 0);  // failures alone teach nothing that could be relative to a best
-  EXPECT_TRUE(GatherWarmStart(*store_, "copy", *kernel_, Key(1024), 100)->sources.empty());
+  EXPECT_TRUE(GatherWarmStart(*store_, {}, "copy", *kernel_, Key(1024), 100)->sources.empty());
 }
 
 db::RecordRow Winner(int64_t id, const db::TrialKey& key, int64_t threads) {
@@ -111,6 +111,25 @@ db::RecordRow Winner(int64_t id, const db::TrialKey& key, int64_t threads) {
   record.key = key;
   record.trial.config.entries = {{"THREADS", threads}};
   return record;
+}
+
+TEST_F(WarmStartTest, SweepsThatCameWithTheProgramTeachToo) {
+  const auto shipped = ShippedSweeps::Parse({R"({"sweeps": [
+    {"kernel": "copy", "kernel_hash": "hash", "device": "NVIDIA H200", "target": "sm_90a",
+     "dims": {"n": 2048, "mode": 0}, "dtype": "f32", "params": [["THREADS", [64, 128]]],
+     "configs": [[1, 20.5, 32, 0, 0], [0, 41, 16, 0, 0]]},
+    {"kernel": "other", "kernel_hash": "hash", "device": "NVIDIA H200", "target": "sm_90a",
+     "dims": {"n": 2048, "mode": 0}, "dtype": "f32", "params": [["THREADS", [64]]],
+     "configs": [[0, 20, 32, 0, 0]]}]})"});
+  ASSERT_TRUE(shipped.ok()) << shipped.status();
+  Add(Key(1 << 20), 64, 3000);
+  const auto warm_start = GatherWarmStart(*store_, *shipped, "copy", *kernel_, Key(1024), 100);
+  ASSERT_TRUE(warm_start.ok()) << warm_start.status();
+  ASSERT_EQ(warm_start->sources.size(), 2u);
+  EXPECT_THAT(warm_start->sources[0], HasSubstr("n=2048"));
+  EXPECT_THAT(warm_start->sources[0], HasSubstr("(2 configs, shipped)"));
+  EXPECT_EQ(ToText(warm_start->prior[0].config), "THREADS=128");
+  EXPECT_EQ(warm_start->prior[1].relative_latency, 2);
 }
 
 // Records that nobody here measured, such as shipped ones, teach by what won.
@@ -185,7 +204,7 @@ TEST_F(WarmStartTest, ANameSpaceStartsFromItsOwn) {
   sweep_id_ = private_sweep->id;
   Add(Key(4096), 128, 50);
   const auto sources = [&](const std::string& name) {
-    return GatherWarmStart(*store_, name, *kernel_, Key(1024), 100)->sources;
+    return GatherWarmStart(*store_, {}, name, *kernel_, Key(1024), 100)->sources;
   };
   EXPECT_THAT(sources("copy"), testing::ElementsAre(HasSubstr("n=2048")));
   EXPECT_THAT(sources("alice/copy"), testing::ElementsAre(HasSubstr("n=4096")));
