@@ -8,6 +8,8 @@ Liger where they can be imported. All get the same inputs. Results are compared 
 of the least bytes: each tensor read once and written once. Liger's cross-entropy writes its gradient over the
 logits, and has logits of its own. Needs a CUDA GPU and PyTorch 2.5 or later.
 """
+import itertools
+
 import torch
 import torch.nn.functional as F
 
@@ -175,8 +177,7 @@ class LayerNormBackward(LayerNorm):
     def makers(self):
         def quack():
             from quack.rmsnorm import layernorm_bwd
-            weight = self.weight.float()  # which it demands
-            return lambda: layernorm_bwd(self.x, weight, self.dy, self.rstd, self.mean)
+            return lambda: layernorm_bwd(self.x, self.weight, self.dy, self.rstd, self.mean)
 
         def liger():
             from liger_kernel.transformers.functional import liger_layer_norm
@@ -273,15 +274,17 @@ def main():
     parser.add_argument("shapes", nargs="*", help="KERNEL[,ROWS,COLS]; by default all kernels at five shapes each, "
                                                   "and cross_entropy at three")
     arguments = parser.parse_args()
-    shapes = []
+    lists = []
     for text in arguments.shapes or CASES:
         kernel, *sizes = text.split(",")
         if kernel not in CASES or len(sizes) not in (0, 2):
             parser.error(f"'{text}': KERNEL[,ROWS,COLS], where KERNEL is one of {', '.join(CASES)}")
         known = LOSS_SHAPES if kernel == "cross_entropy" else SHAPES
-        shapes += [(kernel, *map(int, sizes))] if sizes else [(kernel, *shape) for shape in known]
+        lists.append([(kernel, *map(int, sizes))] if sizes else [(kernel, *shape) for shape in known])
+    shapes = [shape for turn in itertools.zip_longest(*lists) for shape in turn if shape]  # each kernel's first ones first
     turns.run(arguments, {f"{kernel} {rows}x{cols}": (kernel, rows, cols) for kernel, rows, cols in shapes}, measure,
-              turns.teller("bytes_per_second", "TB/s", 2, 4), bytes="each tensor read once and written once")
+              turns.teller("bytes_per_second", "TB/s", 2, 4), group=lambda name: name.split()[0],
+              bytes="each tensor read once and written once")
 
 
 if __name__ == "__main__":
