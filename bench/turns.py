@@ -55,6 +55,13 @@ def peers(makers):
     return calls, missing
 
 
+def copy_of(count):
+    """As many bytes, half of them read and half written."""
+    source = torch.randint(0, 255, (count // 2,), device="cuda", dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return lambda: target.copy_(source)
+
+
 def by_turns(calls, rounds):
     """Nanoseconds of each call in each round. A round takes each call once, in a new order, after L2 was flushed and
     while the GPU is kept busy, so that launching costs nobody anything."""
