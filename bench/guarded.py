@@ -8,8 +8,6 @@ case again, and from then on `refused(NAME)` says why NAME is to be left out. Pr
 import contextlib
 import multiprocessing
 import os
-import sys
-import traceback
 
 _FORK = multiprocessing.get_context("fork")
 _pipe = None  # to the process that watches; None where nobody does
@@ -27,11 +25,10 @@ def trying(name):
     _say("try", name)
     try:
         yield
-    except Exception:
+    except Exception as error:
         if _pipe is None:
             raise
-        traceback.print_exc(file=sys.stderr)
-        sys.stderr.flush()
+        _say("broke", (f"{type(error).__name__}: {error}".splitlines() or ["?"])[0][:200])
         os._exit(1)
     _say("tried")
 
@@ -64,6 +61,8 @@ def _listen(process, pipe, cases, seconds, take):
         except EOFError:
             process.join()
             return name, tried, f"the process that measures ended with exit code {process.exitcode}"
+        if what == "broke":
+            return name, tried, more[0]
         if what == "case":
             name = more[0]
         elif what == "done":
