@@ -97,14 +97,15 @@ def speed_over(contenders):
 
 
 def sweep(arguments, kernel, dims, dtype=""):
-    """Our best config of the shape, from a sweep of its own, and its outcomes."""
+    """Our best config of the shape, from a sweep of its own or a record, and the sweep's outcomes."""
     flags = [part for name, size in dims.items() for part in (f"--{name}", str(size))]
     flags += ["--dtype", dtype] if dtype else []
     if arguments.records:
-        done = subprocess.run([arguments.tunectl, "best", kernel, *flags, "--device", "cuda:0", "--json"],
-                              capture_output=True, text=True, timeout=60, check=True)
-        best = json.loads(done.stdout)
-        return best["config"], {"no sweep": best["reason"]}
+        done = subprocess.run([arguments.tunectl, "best", kernel, *flags, "--device", "cuda:0", "--require-exact", "--json"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode == 0:
+            best = json.loads(done.stdout)
+            return best["config"], {"no sweep": best["reason"]}
     done = subprocess.run([arguments.tunectl, "sweep", kernel, *flags, "--device", "cuda:0", "--budget",
                            arguments.budget, "--json"], capture_output=True, text=True, timeout=600, check=False)
     if not done.stdout.startswith("{"):
@@ -158,7 +159,7 @@ def parser_for(doc, budget, rounds):
     parser.add_argument("--tunectl", default=str(beside.ROOT / "build/release/bin/tunectl"))
     parser.add_argument("--out", required=True)
     parser.add_argument("--budget", default=budget, help="of the sweep of each shape")
-    parser.add_argument("--records", action="store_true", help="no sweeps: the configs that `tunectl best` gives")
+    parser.add_argument("--records", action="store_true", help="no sweep where a record is of this very problem")
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--peer-seconds", type=float, default=90, metavar="S",
                         help="a peer whose first call takes longer is left out (%(default)g)")
