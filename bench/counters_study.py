@@ -14,6 +14,8 @@ Parts, by default all:
   flush            a kernel that reads once, after no flush, after a memset and after our flush
   caches           what the ceiling kernels of L2 and L1 really do, by counters
   overhead         three clocks, with CUPTI in the process and without
+  winners          what the counters say of winners: where the time goes that a kernel loses; only where it is named
+                   in --parts. Of a list of problems, or of each --problem 'KERNEL DIM=N ... [dtype=TYPE]'
 Needs Python's standard library, and our programs and launch_kernel in one folder. The file is
 written after each part, so a run that is stopped keeps what it has. Parts that are in the file
 already are not run again.
@@ -44,12 +46,32 @@ NCU_KERNELS = [("softmax", {"rows": 8192, "cols": 4096}), ("rope", {"seq": 4096}
 # The counters of a profile that do not depend on the clock.
 COMPARED = ("dram__bytes", "lts__t_bytes", "l1tex__t_bytes", "sm__sass_thread_inst", "sm__ops_path",
             "sm__inst_executed_pipe_tensor")
+# What was behind a peer in docs/results, or behind its goal.
+WINNERS = [
+    "attention batch=32 heads=16 kv_heads=16 seq=512 head_dim=128 causal=1",
+    "attention batch=16 heads=16 kv_heads=16 seq=1024 head_dim=128 causal=1",
+    "attention batch=4 heads=48 kv_heads=48 seq=1024 head_dim=128 causal=1",
+    "attention batch=1 heads=32 kv_heads=32 seq=16384 head_dim=64 causal=1",
+    "attention batch=4 heads=48 kv_heads=48 seq=4096 head_dim=128 causal=1",
+    "attention_backward batch=1 heads=16 kv_heads=16 seq=16384 head_dim=128 causal=1",
+    "attention_backward batch=4 heads=32 kv_heads=32 seq=4096 head_dim=64 causal=0",
+    "gemm m=2048 n=2048 k=2048",
+    "gemm m=4096 n=4096 k=4096 dtype=e4m3",
+    "gemm m=8192 n=8192 k=8192 dtype=e4m3",
+    "rmsnorm rows=65536 cols=4096",
+    "layernorm rows=65536 cols=4096",
+    "softmax rows=1024 cols=262144",
+]
+# Tensor operations of a multiprocessor in a cycle, dense, by the start of the target's name.
+TENSOR_RATES = {"sm_80": {"tensor_bf16": 2048, "tensor_f16": 2048},
+                "sm_90": {"tensor_bf16": 4096, "tensor_f16": 4096, "tensor_f8": 8192}}
 PARTS = ("device", "calibration", "counters", "repeatability", "placement", "ceilings_twice",
          "library", "ncu", "flush", "caches", "overhead")
 
 
 class Study:
-    def __init__(self, bin_dir, out, limit_s):
+    def __init__(self, bin_dir, out, limit_s, device_id="cuda:0", problems=(), budget="6s"):
+        self.device_id, self.problems, self.budget = device_id, problems, budget
         self.bin, self.out, self.limit_s = pathlib.Path(bin_dir), pathlib.Path(out), limit_s
         self.result = json.loads(self.out.read_text()) if self.out.exists() else {"parts": {}}
         self.result["started"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -123,6 +145,41 @@ class Study:
         """Declared against measured bytes, and everything else that is counted."""
         return {f"{kernel} {dims}": self.profile(kernel, dims, "--set", "all")
                 for kernel, dims in KERNELS}
+
+    def winners(self):
+        """The counters of each problem's best config, after a sweep of its own, or of `tunectl best`."""
+        figures = {"budget": self.budget, "problems": {}}
+        for text in self.problems or WINNERS:
+            try:
+                figure = self.winner(text)
+            except (OSError, ValueError, KeyError, IndexError, TypeError) as error:  # the others still count
+                figure = {"error": str(error)[-600:] or repr(error)}
+            figures["problems"][text] = figure
+            print(f"{text}: {figure.get('error') or told(figure)}", flush=True)
+            self.result["parts"]["winners"] = figures
+            self.out.write_text(json.dumps(self.result, indent=1))
+        return figures
+
+    def winner(self, text):
+        kernel, *pairs = text.split()
+        dims = dict(pair.split("=") for pair in pairs)
+        on = ["--device", self.device_id] + (["--dtype", dims.pop("dtype")] if "dtype" in dims else [])
+        flags = [part for name, size in dims.items() for part in (f"--{name}", size)] + on
+        if self.budget == "0":
+            code, found, error = self.tunectl("best", kernel, *flags, "--json")
+        else:
+            code, found, error = self.tunectl("sweep", kernel, *flags, "--budget", self.budget, "--json")
+        if not found.startswith("{"):
+            raise ValueError(error.strip() or f"exit code {code}")
+        best = json.loads(found)
+        if self.budget != "0":
+            if "best" not in best.get("result", {}):
+                raise ValueError(f"the sweep of {self.budget} found nothing: {best.get('message') or best.get('state')}")
+            best = best["result"]["best"]
+        profile = self.profile(kernel, dims, *on, "--set", "all", "--config",
+                               config_text(best["config"]).replace(" ", ","))
+        code, shown, _ = self.tunectl("device", "show", self.device_id, "--json")
+        return {**said_by(profile, json.loads(shown) if code == 0 else {}), "profile": profile}
 
     def ceilings_twice(self):
         sessions = []
@@ -287,6 +344,51 @@ def config_text(config):
     return " ".join(f"{param}={value}" for param, value in config.items())
 
 
+def said_by(profile, device):
+    """What of a profile tells where its time goes. What was not counted is left out."""
+    time_ns = profile["measurement"]["latency_ns_median"]
+    ceilings = {ceiling["name"]: ceiling["value"] for ceiling in device.get("ceilings", [])}
+    figure = {"time_ns": time_ns, "config": config_text(profile["config"])}
+    if "dram_read_bytes" in profile:
+        rate = (profile["dram_read_bytes"] + profile.get("dram_write_bytes", 0)) / time_ns * 1e9
+        figure["dram_bytes_per_second"] = rate
+        if ceilings.get("dram_copy"):
+            figure["dram_over_copy"] = rate / ceilings["dram_copy"]
+    rates = TENSOR_RATES.get(profile["target"][:5], {})
+    cycles = time_ns / 1e9 * profile.get("sm_clock_hz", 0) * device.get("sm_count", 0)
+    for name, flops in profile.get("flops", {}).items():
+        if flops and name.startswith("tensor"):
+            figure[f"{name}_flops_per_second"] = flops / time_ns * 1e9
+            if cycles and name in rates:
+                figure["tensor_utilisation"] = flops / (rates[name] * cycles)
+    resources = profile.get("resources", {})
+    for name in ("registers", "static_shared_bytes", "dynamic_shared_bytes", "spill_bytes"):
+        if name in resources:
+            figure[name] = resources[name]
+    for name in ("occupancy", "issue_active", "l2_hit_rate", "reread_factor", "sm_clock_hz"):
+        if name in profile:
+            figure[name] = profile[name]
+    if profile.get("stalls"):
+        figure["stalls"] = {stall["reason"]: stall["share"] for stall in profile["stalls"][:4]}
+    for name in ("message", "notes"):
+        if profile.get(name):
+            figure[name] = profile[name]
+    return figure
+
+
+def told(figure):
+    parts = [f"{figure['time_ns'] / 1e3:.1f} us"]
+    if "dram_bytes_per_second" in figure:
+        parts.append(f"DRAM {figure['dram_bytes_per_second'] / 1e12:.2f} TB/s")
+    parts += [f"{name} {100 * figure[key]:.0f} %" for name, key in (
+        ("tensor cores", "tensor_utilisation"), ("occupancy", "occupancy"), ("issue", "issue_active"),
+        ("L2 hits", "l2_hit_rate")) if key in figure]
+    if "registers" in figure:
+        parts.append(f"{figure['registers']} registers")
+    parts += [f"{reason} {100 * share:.0f} %" for reason, share in figure.get("stalls", {}).items()]
+    return ", ".join(parts + ([figure["message"]] if "message" in figure else []))
+
+
 def profile_entry(kernel):
     spec = pathlib.Path(__file__).resolve().parent.parent / "kernels" / kernel / f"{kernel}.textproto"
     return re.search(r'^entry: "(\w+)"', spec.read_text(), re.MULTILINE).group(1)
@@ -314,12 +416,15 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--limit", type=float, default=240, help="seconds of each program")
     parser.add_argument("--parts", default="", help="only these, comma separated, again if need be")
+    parser.add_argument("--problem", action="append", default=[], help="of winners; may be given several times")
+    parser.add_argument("--budget", default="6s", help="of winners' sweeps; 0: the configs of `tunectl best`")
+    parser.add_argument("--device", default="cuda:0", help="of winners")
     arguments = parser.parse_args()
-    study = Study(arguments.bin, arguments.out, arguments.limit)
+    study = Study(arguments.bin, arguments.out, arguments.limit, arguments.device, arguments.problem, arguments.budget)
     wanted = [name for name in arguments.parts.split(",") if name]
-    unknown = set(wanted) - set(PARTS)
+    unknown = set(wanted) - {*PARTS, "winners"}
     if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(PARTS)}")
+        parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(PARTS)}, winners")
     for name in wanted or [part for part in PARTS if part not in study.result["parts"]]:
         study.part(name, getattr(study, name))
     shutil.rmtree(study.state, ignore_errors=True)

@@ -3,8 +3,8 @@
 """Times kernels/attention_decode by turns with its peers in one process, cold caches, one clock, and writes JSON.
 
 For each shape `tunectl sweep` finds our config first. Peers: PyTorch's SDPA pinned to each of its backends,
-FlashAttention 4 and FlashInfer where they can be imported (`pip install flashinfer-python`, which compiles its kernels
-by nvcc when they are first used). All get the same keys and values. Ours and FlashInfer read them by a table of pages,
+FlashAttention 4, and FlashInfer's two forms (for tensor cores, and without them) where they can be imported. Its plan
+is made before the time is taken. All get the same keys and values. Ours and FlashInfer read them by a table of pages,
 the others from one piece: for these that is the easier case. `read` sums as many bytes. A result is compared with an
 f32 one on one sequence. A rate is of the cache's bytes. Needs a CUDA GPU and PyTorch 2.5 or later.
 """
@@ -63,10 +63,10 @@ class Case:
             return out[0] if isinstance(out, tuple) else out
         return call
 
-    def flashinfer(self):
+    def flashinfer(self, tensor_cores):
         import flashinfer
         room = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-        wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(room, "NHD", use_tensor_cores=True)
+        wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(room, "NHD", use_tensor_cores=tensor_cores)
         pages = torch.arange(self.batch * self.pages, device="cuda", dtype=torch.int32)
         starts = torch.arange(self.batch + 1, device="cuda", dtype=torch.int32) * self.pages
         last = torch.full((self.batch,), PAGE, device="cuda", dtype=torch.int32)
@@ -85,7 +85,8 @@ class Case:
                 "flash2": lambda: self.sdpa(SDPBackend.FLASH_ATTENTION),
                 "efficient": lambda: self.sdpa(SDPBackend.EFFICIENT_ATTENTION),
                 "math": lambda: self.sdpa(SDPBackend.MATH), "flash4": self.flash_attention_4,
-                "flashinfer": self.flashinfer, "read": self.read}
+                "flashinfer": lambda: self.flashinfer(True), "flashinfer_cuda_cores": lambda: self.flashinfer(False),
+                "read": self.read}
 
     def truth(self):
         """Of the first sequence, [heads, head_dim]."""

@@ -185,19 +185,12 @@ CASES = {"swiglu": Swiglu, "swiglu_backward": SwigluBackward, "adamw": AdamW, "r
          "rope_backward": lambda: Rope(1), "qk_norm_rope": QkNormRope}
 
 
-def copy_of(count):
-    """As many bytes, half of them read and half written."""
-    source = torch.randint(0, 255, (count // 2,), device="cuda", dtype=torch.uint8)
-    target = torch.empty_like(source)
-    return lambda: target.copy_(source)
-
-
 def measure(arguments, name):
     torch.manual_seed(1)
     case = CASES[name]()
     config, outcomes = turns.sweep(arguments, case.kernel, {**case.dims, "dtype": case.dtype})
     ours = beside.Variant(arguments.tunectl, case.kernel, case.dims, case.dtype, config, case.ours())
-    calls, missing = turns.peers({**case.makers(), "copy": lambda: copy_of(case.bytes)})
+    calls, missing = turns.peers({**case.makers(), "copy": lambda: turns.copy_of(case.bytes)})
     truth = case.truth()
 
     def error_of(result):

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times kernels/gemm by turns with its peers in one process, cold caches, one clock, and writes JSON.
 
-For each shape `tunectl sweep` finds our config first. Peers: cuBLAS through PyTorch (linear, addmm), cuBLASLt's fused
-GELU, QuACK's default config where it can be imported, with --quack-tuned the one that it tunes, and with --compile what
-torch.compile's max-autotune makes. Results are compared with each other. Needs a GPU of sm_90 or later for the wgmma path, and PyTorch 2.5 or later.
+For each shape `tunectl sweep` finds our config first. Peers: cuBLAS as PyTorch fuses it at best (linear adds the bias
+in cuBLASLt's epilogue, addmm the residual by beta, of a copy), cuBLASLt's fused GELU, and `sequence`: the product by
+cuBLAS and the framework's operation for each step after it. QuACK's default config where it can be imported, with
+--quack-tuned the one that it tunes, and with --compile what torch.compile's max-autotune makes. Results are compared
+with each other. Needs a GPU of sm_90 or later for the wgmma path, and PyTorch 2.5 or later.
 """
 import torch
 import torch.nn.functional as F
@@ -51,7 +53,15 @@ def makers(shape, inputs, arguments):
         "silu": lambda: F.silu(F.linear(a, b, bias)),
         "residual": lambda: torch.addmm(residual, a, b.t()),
     }[epilogue]
+    sequence = {
+        "bias": lambda: F.linear(a, b) + bias,
+        "gelu": lambda: F.gelu(F.linear(a, b) + bias, approximate="tanh"),
+        "silu": lambda: F.silu(F.linear(a, b) + bias),
+        "residual": lambda: F.linear(a, b) + residual,
+    }
     made = {"cublas": lambda: plain, "quack": lambda: quack(False, shape, *inputs)}
+    if epilogue in sequence:
+        made["sequence"] = lambda: sequence[epilogue]
     if arguments.quack_tuned:
         made["quack_tuned"] = lambda: quack(True, shape, *inputs)
     if epilogue == "gelu":
@@ -101,6 +111,7 @@ def measure(arguments, shape):
               "contenders": {name: turns.summary(taken, 2 * m * n * k, "flops_per_second")
                              for name, taken in times.items()}}
     speeds = turns.speed_over(figure["contenders"])
+    figure["speed_over"] = speeds
     figure["best_peer"] = min(speeds, key=speeds.get)
     figure["speed_over_best_peer"] = speeds[figure["best_peer"]]
     return figure
@@ -109,7 +120,8 @@ def measure(arguments, shape):
 def line(figure):
     rates, missing = turns.rates(figure, "flops_per_second", 1e12, 1)
     error = figure["errors_over_allowed"]["ours"]
-    return (f"{figure['speed_over_best_peer']:.3f} of {figure['best_peer']}; TFLOP/s {rates}; "
+    sequence = "".join(f"{speed:.3f} of the sequence; " for who, speed in figure["speed_over"].items() if who == "sequence")
+    return (f"{figure['speed_over_best_peer']:.3f} of {figure['best_peer']}; {sequence}TFLOP/s {rates}; "
             f"error {error:.2f} of what is allowed; {turns.config_text(figure)}{missing}")
 
 

@@ -4,10 +4,12 @@
 caches, one clock, and writes JSON.
 
 For each kernel and shape `tunectl sweep` finds our config first. Peers: PyTorch eager and torch.compile, QuACK and
-Liger where they can be imported. All get the same inputs. Results are compared with f32 ones on some rows. A rate is
-of the least bytes: each tensor read once and written once. Liger's cross-entropy writes its gradient over the
-logits, and has logits of its own. Needs a CUDA GPU and PyTorch 2.5 or later.
+Liger where they can be imported, and a copy of as many bytes. All get the same inputs. Results are compared with f32
+ones on some rows. A rate is of the least bytes: each tensor read once and written once. Liger's cross-entropy writes
+its gradient over the logits, and has logits of its own. Needs a CUDA GPU and PyTorch 2.5 or later.
 """
+import itertools
+
 import torch
 import torch.nn.functional as F
 
@@ -15,7 +17,7 @@ import beside
 import turns
 
 EPSILON = {"rmsnorm": 1e-6, "layernorm": 1e-5}
-SHAPES = [(65536, 4096), (131072, 1024), (16384, 16384), (8192, 32768), (1024, 262144)]
+SHAPES = [(65536, 4096), (1024, 262144), (131072, 1024), (16384, 16384), (4096, 65536), (8192, 32768)]
 LOSS_SHAPES = [(8192, 32768), (8192, 131072), (4096, 262144)]
 CHECKED_ROWS = 64
 
@@ -175,8 +177,7 @@ class LayerNormBackward(LayerNorm):
     def makers(self):
         def quack():
             from quack.rmsnorm import layernorm_bwd
-            weight = self.weight.float()  # which it demands
-            return lambda: layernorm_bwd(self.x, weight, self.dy, self.rstd, self.mean)
+            return lambda: layernorm_bwd(self.x, self.weight, self.dy, self.rstd, self.mean)
 
         def liger():
             from liger_kernel.transformers.functional import liger_layer_norm
@@ -253,35 +254,37 @@ def measure(arguments, shape):
     config, outcomes = turns.sweep(arguments, kernel, dims)
     case = CASES[kernel](rows, cols)
     ours = beside.Variant(arguments.tunectl, kernel, dims, "bf16", config, case.ours())
-    calls, missing = turns.peers(case.makers())
+    size = case.tensors * rows * cols * 2
+    calls, missing = turns.peers({**case.makers(), "copy": lambda: turns.copy_of(size)})
     part = slice(0, CHECKED_ROWS)
     truth = case.truth(part)
     ours()
     errors = {"ours": error_of(ours.tensors[case.outputs[0]], truth, part)}
     for name, call in calls.items():
-        if not getattr(call, "is_in_place", False):  # whose first call has changed its inputs
+        if name != "copy" and not getattr(call, "is_in_place", False):  # whose first call has changed its inputs
             errors[name] = error_of(call(), truth, part)
     times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
-    contenders = {name: turns.summary(taken, case.tensors * rows * cols * 2, "bytes_per_second")
-                  for name, taken in times.items()}
+    contenders = {name: turns.summary(taken, size, "bytes_per_second") for name, taken in times.items()}
     return {"kernel": kernel, "dims": dims, "config": config, "outcomes": outcomes, "errors_over_deviation": errors,
             "missing": missing, "contenders": contenders, "speed_over": turns.speed_over(contenders)}
 
 
 def main():
     parser = turns.parser_for(__doc__, "20s", 30)
-    parser.add_argument("shapes", nargs="*", help="KERNEL[,ROWS,COLS]; by default all kernels at five shapes each, "
+    parser.add_argument("shapes", nargs="*", help="KERNEL[,ROWS,COLS]; by default all kernels at six shapes each, "
                                                   "and cross_entropy at three")
     arguments = parser.parse_args()
-    shapes = []
+    lists = []
     for text in arguments.shapes or CASES:
         kernel, *sizes = text.split(",")
         if kernel not in CASES or len(sizes) not in (0, 2):
             parser.error(f"'{text}': KERNEL[,ROWS,COLS], where KERNEL is one of {', '.join(CASES)}")
         known = LOSS_SHAPES if kernel == "cross_entropy" else SHAPES
-        shapes += [(kernel, *map(int, sizes))] if sizes else [(kernel, *shape) for shape in known]
+        lists.append([(kernel, *map(int, sizes))] if sizes else [(kernel, *shape) for shape in known])
+    shapes = [shape for turn in itertools.zip_longest(*lists) for shape in turn if shape]  # each kernel's first ones first
     turns.run(arguments, {f"{kernel} {rows}x{cols}": (kernel, rows, cols) for kernel, rows, cols in shapes}, measure,
-              turns.teller("bytes_per_second", "TB/s", 2, 4), bytes="each tensor read once and written once")
+              turns.teller("bytes_per_second", "TB/s", 2, 4), group=lambda name: name.split()[0],
+              bytes="each tensor read once and written once")
 
 
 if __name__ == "__main__":

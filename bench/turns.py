@@ -9,8 +9,10 @@ Where the peers come from. PyTorch's own (cuBLAS, cuDNN, torch.compile) need not
 FlashAttention 4 and QuACK are written in the CuTe DSL of `nvidia-cutlass-dsl`. With a driver and PyTorch of CUDA 13
 they need its libraries for that: `pip install 'nvidia-cutlass-dsl[cu13]'`. Where the wheel of these is unpacked by
 hand, on a host that can install nothing, its folder `dsl_packages` belongs on PYTHONPATH. CUTE_DSL_ARCH=sm_90a says
-what to compile for; compiling the first shape of a kernel takes half a minute. A peer that cannot be imported, or that
-refuses a shape, is a line of the report and ends nothing.
+what to compile for. QuACK keeps what it compiled in QUACK_CACHE_DIR: it can be made elsewhere, without a GPU, by the
+same Python and wheels. FlashInfer (`pip install flashinfer-python`) compiles by nvcc; where there is none, it loads
+`data/aot/NAME/NAME.so` of its package. A peer that cannot be imported, refuses a shape, hangs or breaks the GPU's
+context is a line of the report and ends nothing.
 """
 import argparse
 import datetime
@@ -26,6 +28,7 @@ import tempfile
 import torch
 
 import beside
+import guarded
 
 FLUSH_BYTES = 256 << 20
 HOLD_CYCLES = 1_000_000  # half a millisecond, in which the host enqueues what is timed
@@ -34,21 +37,33 @@ WARM_UP = 3
 # written to. Those go back to memory when a call's own take their place, at its cost: up to a tenth of a call of 200 us.
 FLUSHES = {"reads": (lambda others: others.amax(), "L2 flushed by reads before each call"),
            "writes": (lambda others: others.zero_(), "L2 flushed by writes before each call")}
-PACKAGES = ("flash-attn-4", "quack-kernels", "liger-kernel", "nvidia-cutlass-dsl", "triton")
+PACKAGES = ("flash-attn-4", "quack-kernels", "liger-kernel", "flashinfer-python", "nvidia-cutlass-dsl", "triton")
 
 
 def peers(makers):
     """Of {name: function that makes a call}: the calls, each run once, and why others are missing."""
     calls, missing = {}, {}
     for name, make in makers.items():
-        try:
-            call = make()
-            call()
-            torch.cuda.synchronize()
-            calls[name] = call
-        except Exception as error:  # a peer that is not there is a finding, not the end of the run
-            missing[name] = (f"{type(error).__name__}: {error}".splitlines() or ["?"])[0][:200]
+        if guarded.refused(name):
+            missing[name] = guarded.refused(name)
+            continue
+        with guarded.trying(name):
+            try:
+                call = make()
+                call()
+                torch.cuda.synchronize()
+                calls[name] = call
+            except Exception as error:  # a peer that is not there is a finding, not the end of the run
+                missing[name] = (f"{type(error).__name__}: {error}".splitlines() or ["?"])[0][:200]
+                torch.cuda.synchronize()  # fails where the peer broke the context
     return calls, missing
+
+
+def copy_of(count):
+    """As many bytes, half of them read and half written."""
+    source = torch.randint(0, 255, (count // 2,), device="cuda", dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return lambda: target.copy_(source)
 
 
 def by_turns(calls, rounds, flush="reads"):
@@ -86,9 +101,15 @@ def speed_over(contenders):
 
 
 def sweep(arguments, kernel, dims, dtype=""):
-    """Our best config of the shape, from a sweep of its own, and its outcomes."""
+    """Our best config of the shape, from a sweep of its own or a record, and the sweep's outcomes."""
     flags = [part for name, size in dims.items() for part in (f"--{name}", str(size))]
     flags += ["--dtype", dtype] if dtype else []
+    if arguments.records:
+        done = subprocess.run([arguments.tunectl, "best", kernel, *flags, "--device", "cuda:0", "--require-exact", "--json"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode == 0:
+            best = json.loads(done.stdout)
+            return best["config"], {"no sweep": best["reason"]}
     done = subprocess.run([arguments.tunectl, "sweep", kernel, *flags, "--device", "cuda:0", "--budget",
                            arguments.budget, "--json"], capture_output=True, text=True, timeout=600, check=False)
     if not done.stdout.startswith("{"):
@@ -142,27 +163,52 @@ def parser_for(doc, budget, rounds):
     parser.add_argument("--tunectl", default=str(beside.ROOT / "build/release/bin/tunectl"))
     parser.add_argument("--out", required=True)
     parser.add_argument("--budget", default=budget, help="of the sweep of each shape")
+    parser.add_argument("--records", action="store_true", help="no sweep where a record is of this very problem")
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--flush", choices=FLUSHES, default="reads", help="what L2 is emptied by before each call")
+    parser.add_argument("--peer-seconds", type=float, default=90, metavar="S",
+                        help="a peer whose first call takes longer is left out (%(default)g)")
     return parser
 
 
-def run(arguments, shapes, measure, line, **more):
-    """Measures shape after shape, {name: shape}; tells each and writes all there is after each."""
-    torch.cuda.init()
-    torch.empty(1, device="cuda")  # makes the context current, which ours is loaded into
-    torch.backends.cuda.matmul.allow_tf32 = False
+def run(arguments, shapes, measure, line, group=lambda name: "", **more):
+    """Measures shape after shape, {name: shape}; tells each and writes all there is after each. A peer that hangs or
+    breaks the context is left out of later shapes of its group."""
+    figures, said = {}, {}
+
+    def measured(shape):
+        torch.cuda.init()
+        torch.empty(1, device="cuda")  # makes the context current, which ours is loaded into
+        torch.backends.cuda.matmul.allow_tf32 = False
+        sound = True
+        try:
+            figure = measure(arguments, shape)
+        except Exception as error:  # the other shapes still count
+            figure = {"error": f"{type(error).__name__}: {error}"[:600]}
+            sound = is_sound()
+        if sound:
+            torch.cuda.empty_cache()
+        return (about(arguments.flush), figure), sound
+
+    def take(name, result, why):
+        if result:
+            said.update(result[0])
+        figures[name] = result[1] if result else {"error": why}
+        told = figures[name].get("error") or line(figures[name])
+        print(f"{name}: {told}", flush=True)
+        out.write_text(json.dumps({**said, **more, "figures": figures}, indent=1) + "\n")
+
     out = pathlib.Path(arguments.out)
     with tempfile.TemporaryDirectory(prefix="tune-peers-") as state:
         os.environ.setdefault("TUNE_STATE_DIR", state)
         os.environ.update(XDG_RUNTIME_DIR=state, NO_COLOR="1")
-        figures = {}
-        for name, shape in shapes.items():
-            try:
-                figures[name] = measure(arguments, shape)
-            except Exception as error:  # the other shapes still count
-                figures[name] = {"error": f"{type(error).__name__}: {error}"[:600]}
-            torch.cuda.empty_cache()
-            told = figures[name].get("error") or line(figures[name])
-            print(f"{name}: {told}", flush=True)
-            out.write_text(json.dumps({**about(arguments.flush), **more, "figures": figures}, indent=1) + "\n")
+        guarded.measure_all(shapes, measured, take, arguments.peer_seconds, group)
+
+
+def is_sound():
+    """Whether the context of this process can still be used."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
