@@ -147,6 +147,23 @@ class Answers(DaemonTest):
         self.assertGreaterEqual([row["outcome"] for row in tunectl.trials(sweep)].count("ok"), 3)
         (record,) = [row for row in tunectl.records("saxpy") if row["problem"]["n"] == 2048]
         self.assertEqual(record["config"], done["result"]["best"]["config"])
+        for named in (sweep["id"], str(sweep["id"]), f"sweep:{sweep['id']}", f"job:{sweep['job_id']}",
+                      next(row for row in tunectl.jobs() if row["id"] == sweep["job_id"])):
+            with self.subTest(named):
+                self.assertEqual(tunectl.trials(named), tunectl.trials(sweep))
+                self.assertEqual(tunectl.wait(named)["id"], sweep["id"])
+                self.assertEqual(tunectl.cancel(named)["state"], "done")
+        for call in (tunectl.trials, tunectl.wait, tunectl.cancel):
+            for unknown, why in ((9999, "no sweep 9999; the newest: "), ("job:9999", "no job 9999; the newest: ")):
+                with self.subTest(call, unknown=unknown), self.assertRaisesRegex(tunectl.DaemonError, why) as caught:
+                    call(unknown)
+                self.assertEqual(caught.exception.code, "NOT_FOUND")
+            for wrong, error in (("first", ValueError), (None, TypeError), (1.5, TypeError), ({"state": "done"}, TypeError)):
+                with self.subTest(call, wrong=wrong), self.assertRaisesRegex(error, "give a row of sweeps.. or jobs"):
+                    call(wrong)
+        with unittest.mock.patch.dict(sys.modules, pandas=None), self.assertRaisesRegex(
+                ImportError, "pip install pandas; without it, these rows are plain dicts"):
+            tunectl.sweeps().to_pandas()
         endless = tunectl.submit(SAXPY, n=2049, device="cpu", seconds=600)
         self.assertEqual(tunectl.cancel(endless)["state"], "cancelled")
         with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
