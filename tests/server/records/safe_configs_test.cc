@@ -55,10 +55,11 @@ TEST(SafeConfigsTest, TheDefaultIsSafeWhereItIsValid) {
   SafeConfigs configs(solver);
   const SafeConfigs::Wanted wanted = MakeWanted("P0 * P1 <= 16");
   EXPECT_FALSE(configs.Known(wanted).has_value()) << "nobody has asked yet";
-  const absl::StatusOr<Config> config = configs.Find(wanted, {});
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(ToText(*config), "P0=1 P1=1 P2=1 P3=1 P4=1 P5=1 P6=1 P7=1 P8=1 P9=1");
-  EXPECT_EQ(configs.Known(wanted)->value(), *config);
+  const absl::StatusOr<SafeConfigs::Safe> safe = configs.Find(wanted, {});
+  ASSERT_TRUE(safe.ok()) << safe.status();
+  EXPECT_EQ(safe->what, "the kernel's default");
+  EXPECT_EQ(ToText(safe->config), "P0=1 P1=1 P2=1 P3=1 P4=1 P5=1 P6=1 P7=1 P8=1 P9=1");
+  EXPECT_EQ(configs.Known(wanted)->value().config, safe->config);
 }
 
 TEST(SafeConfigsTest, AConfigOfAnInexactSpaceIsValid) {
@@ -68,11 +69,13 @@ TEST(SafeConfigsTest, AConfigOfAnInexactSpaceIsValid) {
   const Space space = wanted.kernel->MakeSpace(wanted.problem, wanted.traits).value();
   ASSERT_FALSE(space.exact());
   ASSERT_FALSE(space.Contains(0)) << "the first index is no config, so it would be wrong";
-  const absl::StatusOr<Config> config = configs.Find(wanted, {});
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_TRUE(wanted.kernel->CheckConfig(wanted.problem, wanted.traits, *config).ok());
-  EXPECT_TRUE(space.IndexOf(*config).has_value());
-  EXPECT_EQ(*configs.Find(wanted, {}), *config) << "the same each time";
+  const absl::StatusOr<SafeConfigs::Safe> safe = configs.Find(wanted, {});
+  ASSERT_TRUE(safe.ok()) << safe.status();
+  EXPECT_EQ(safe->what, absl::StrCat("some valid config, since the kernel's default breaks '",
+                                     Mixed(), " % 64 == 3'"));
+  EXPECT_TRUE(wanted.kernel->CheckConfig(wanted.problem, wanted.traits, safe->config).ok());
+  EXPECT_TRUE(space.IndexOf(safe->config).has_value());
+  EXPECT_EQ(configs.Find(wanted, {})->config, safe->config) << "the same each time";
 }
 
 TEST(SafeConfigsTest, WhatNobodyWaitsForIsFoundAllTheSame) {
