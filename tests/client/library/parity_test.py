@@ -130,8 +130,14 @@ class Answers(ParityTest):
         self.assertEqual(libtune.Client().digest, old)
         missing = "sha256:" + "0" * 64
         self.assertEqual((libtune.Client(missing).digest, libtune.Client(missing).source), ("", "none"))
-        with self.assertRaisesRegex(libtune.Failed, "is no digest"):
-            libtune.Client("sha256:123")
+        for wrong in ("sha256:123", old[:15], old.upper().replace("SHA", "sha"), old + "0"):
+            with self.subTest(wrong):
+                with self.assertRaises(ValueError) as theirs:
+                    tunectl.open(wrong)
+                with self.assertRaises(libtune.Failed) as ours:
+                    libtune.Client(wrong)
+                self.assertIn(str(theirs.exception), str(ours.exception))
+                self.assertIn("as `tunectl snapshot list` prints them", str(ours.exception))
         del os.environ["TUNE_SNAPSHOT"]
         os.environ["WORLD_SIZE"] = "2"
         with self.assertRaisesRegex(libtune.Failed, "has 2 ranks and names no snapshot") as caught:
