@@ -163,6 +163,11 @@ void AddResult(std::string& text, const v1::Sweep& sweep) {
   }
   if (result.ties_size() > 3)
     AddLine(text, "", absl::StrCat("and ", result.ties_size() - 3, " more"));
+  if (result.ties_size() > 0) {
+    AddLine(text, "",
+            "cannot be told from the best by time; among such the one with fewer registers is the "
+            "best, then less shared memory, then the first by name");
+  }
 }
 
 // What the configs failed on: of each outcome the most frequent messages.

@@ -141,6 +141,8 @@ TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
   EXPECT_NE(ReportText(sweep).find("the best is 1.25 times as fast"), std::string::npos);
   *result.add_ties() = result.default_trial();
   EXPECT_NE(ReportText(sweep).find("cannot be told from the best"), std::string::npos);
+  EXPECT_NE(ReportText(sweep).find("by time; among such the one with fewer registers is the best"),
+            std::string::npos);
   result.mutable_default_trial()->set_id(7);
   EXPECT_NE(ReportText(sweep).find("is the best"), std::string::npos);
 }

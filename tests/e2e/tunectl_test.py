@@ -177,6 +177,12 @@ class OwnKernel(Tunectl):
         self.assertIn(sweep["result"]["best"]["id"], [t["id"] for t in listed["confirm"]])
         self.assertEqual({t["purpose"] for t in listed["search"]}, {"TRIAL_PURPOSE_SEARCH"})
         self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--purpose", "both", expect=2)
+        by_time = self.json_of("trial", "list", sweep["id"], "--sort", "time")["trials"]
+        times = [trial["measurement"]["latency_ns_median"] for trial in by_time]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(sorted(trial["id"] for trial in by_time),
+                         [trial["id"] for trial in self.json_of("trial", "list", sweep["id"])["trials"]])
+        self.run_tunectl("trial", "list", sweep["id"], "--sort", "error", expect=2)
 
     def test_a_config_is_told_whole(self):
         """Of params that have one value on this device, too, and as another command of the same problem has it."""
