@@ -137,6 +137,8 @@ class Answers(DaemonTest):
 
     @NEEDS_GRPC
     def test_work_as_rows(self):
+        from tunectl import _work
+
         sweep = tunectl.submit(SAXPY, n=2048, device="cpu", trials=3)
         states = []
         done = tunectl.wait(sweep, timeout=120, progress=lambda row: states.append(row["state"]))
@@ -161,6 +163,7 @@ class Answers(DaemonTest):
             for wrong, error in (("first", ValueError), (None, TypeError), (1.5, TypeError), ({"state": "done"}, TypeError)):
                 with self.subTest(call, wrong=wrong), self.assertRaisesRegex(error, "give a row of sweeps.. or jobs"):
                     call(wrong)
+        self.assertEqual(_work._named({"id": 9, "kind": "sweep", "state": "done"}), ("job", 9), "jobs have their own numbers")
         with unittest.mock.patch.dict(sys.modules, pandas=None), self.assertRaisesRegex(
                 ImportError, "pip install pandas; without it, these rows are plain dicts"):
             tunectl.sweeps().to_pandas()

@@ -162,6 +162,8 @@ class Answers(kit.PackageTest):
         self.open(kit.record(1))
         answer = tunectl.best("scale", default={"THREADS": 77}, device=kit.H200, mode=1)
         self.assertEqual((answer.match, dict(answer)), ("default", {"THREADS": 77}))
+        self.assertRegex(answer.reason, "^no record of scale .*; the caller's default$")
+        self.assertNotIn("kernel's default", answer.reason)
         answer = tunectl.best("scale", default={"THREADS": 77}, device=kit.H200, n=4096)
         self.assertEqual(answer.match, "exact")
         self.assertEqual(dict(tunectl.best("unheard", default={"X": 1})), {"X": 1})

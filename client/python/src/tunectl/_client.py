@@ -86,7 +86,8 @@ class Client:
             if require_exact:
                 raise NoExactRecord(answer)
             if default is not None and answer.match == "default":
-                return Answer(default, "default", f"the caller's default; {answer.reason}",
+                why = answer.reason.partition("; the kernel's default")[0].partition("; some valid config")[0]
+                return Answer(default, "default", f"{why}; the caller's default",
                               kernel=kernel, device=answer.device, target=answer.target,
                               dims=answer.dims, dtype=answer.dtype, snapshot=answer.snapshot,
                               source=answer.source)
