@@ -84,6 +84,18 @@ class Answers(ParityTest):
         for dims, match in (({"mode": 1}, "default"), ({"n": 5000}, "nearest")):
             self.assertEqual(self.assert_alike(client, theirs, "scale", device=kit.H200, **dims).match, match)
 
+    def test_what_the_default_breaks_is_said_alike(self):
+        for step, dims, why in (({}, {"n": 4096}, "the kernel's default"),
+                                ({}, {"n": 64}, "some valid config, since the kernel's default breaks 'THREADS <= n'"),
+                                ({"block": ["THREADS * 8"]}, {"n": 4096},
+                                 "some valid config, since the kernel's default breaks a limit of its launch"),
+                                ({"block": ["THREADS * 64"]}, {"n": 4096},
+                                 "the kernel's default breaks a limit of its launch, and no other config was found")):
+            kernel = {**kit.KERNEL, "steps": [{**kit.KERNEL["steps"][0], **step}]}
+            client, theirs = self.both(kit.snapshot_bytes([], kernels=[kernel]))
+            answer = self.assert_alike(client, theirs, "scale", device=kit.H200, **dims)
+            self.assertEqual(answer.reason.rpartition("; ")[2], why)
+
     def test_records_without_a_number_are_told_apart(self):
         self.put(kit.daemon_bytes([{**kit.record(0, n=n), "evidence": f"sha256:{n:064x}"} for n in (64, 4096)]))
         client = libtune.Client()
