@@ -67,7 +67,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
                                                              const TlsFiles& tls,
                                                              const std::string& daemon_user,
                                                              const StartEmbedded& start_embedded) {
-  const bool asked_for = !address.empty() || std::getenv("TUNE_ADDRESS") != nullptr;
+  const char* variable = std::getenv("TUNE_ADDRESS");
+  const bool asked_for = !address.empty() || (variable != nullptr && *variable != 0);
   const std::string target = address.empty() ? DefaultAddress() : address;
   if (asked_for || SocketExists(target)) {
     auto channel = Dial(target, tls, daemon_user);

@@ -99,13 +99,18 @@ std::string DimFlags(const v1::Sweep& sweep) {
     absl::StrAppend(&flags, " --", dim.name(), " ", dim.value());
   }
   absl::StrAppend(&flags, " --dtype ", sweep.problem().dtype());
+  // Without it the answer is of the host's first device, which may be another.
+  if (!sweep.device_id().empty()) absl::StrAppend(&flags, " --device ", sweep.device_id());
   return flags;
 }
 
 std::string NextCommand(const v1::Sweep& sweep) {
   const bool stopped = sweep.state() == v1::JOB_STATE_CANCELLED;
   if (stopped) return "the same command again continues where this stopped";
-  if (!sweep.has_result()) return absl::StrCat("tunectl trial list --sweep ", sweep.id());
+  if (!sweep.has_result()) {
+    const bool tried = sweep.progress().done() > 0;
+    return tried ? absl::StrCat("tunectl trial list --sweep ", sweep.id()) : "";
+  }
   return absl::StrCat("tunectl best ", sweep.kernel_name(), DimFlags(sweep));
 }
 
@@ -131,9 +136,22 @@ std::string DefaultLine(const v1::Sweep& sweep) {
                      ToText(trial.config(), sweep.fixed_params()), DefaultVerdict(result));
 }
 
+// The params that the other lines leave out; empty if there are none.
+std::string FixedText(const v1::Config& config, const v1::Sweep& sweep) {
+  v1::Config fixed;
+  for (const v1::ConfigEntry& entry : config.entries()) {
+    const auto& names = sweep.fixed_params();
+    const bool is_fixed = std::find(names.begin(), names.end(), entry.param()) != names.end();
+    if (is_fixed) *fixed.add_entries() = entry;
+  }
+  if (fixed.entries().empty() || fixed.entries_size() == config.entries_size()) return "";
+  return absl::StrCat("with ", ToText(fixed), ", which have no other value here");
+}
+
 void AddResult(std::string& text, const v1::Sweep& sweep) {
   const v1::SweepResult& result = sweep.result();
   AddLine(text, "best", Bold(ToText(result.best().config(), sweep.fixed_params())));
+  AddLine(text, "", FixedText(result.best().config(), sweep));
   AddLine(text, "latency", LatencyLine(result));
   if (result.too_noisy()) AddLine(text, "noise", TooNoisyText(result.best().measurement()));
   AddLine(text, "speed", SpeedText(sweep));
@@ -145,6 +163,11 @@ void AddResult(std::string& text, const v1::Sweep& sweep) {
   }
   if (result.ties_size() > 3)
     AddLine(text, "", absl::StrCat("and ", result.ties_size() - 3, " more"));
+  if (result.ties_size() > 0) {
+    AddLine(text, "",
+            "cannot be told from the best by time; among such the one with fewer registers is the "
+            "best, then less shared memory, then the first by name");
+  }
 }
 
 // What the configs failed on: of each outcome the most frequent messages.
@@ -195,6 +218,11 @@ std::string WhyText(const v1::Sweep& sweep, const v1::SweepReport& failures) {
                            "it may be the reference that is wrong: ")
             : "";
   return absl::StrCat(ToText(most->outcome()), ": ", doubt, TellingLine(example.message()));
+}
+
+std::string StateLine(const v1::Sweep& sweep) {
+  if (sweep.state() == v1::JOB_STATE_DONE && sweep.message().empty()) return "";
+  return absl::StrCat(StateText(sweep), sweep.message().empty() ? "" : ": ", sweep.message());
 }
 
 }  // namespace
@@ -283,11 +311,7 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) 
   if (!sweep.end_message().empty()) absl::StrAppend(&tried, "; ", sweep.end_message());
   AddLine(text, "tried", tried);
   AddLine(text, "started", WarmStartText(sweep));
-  AddLine(text, "state",
-          sweep.state() == v1::JOB_STATE_DONE
-              ? ""
-              : absl::StrCat(StateText(sweep), sweep.message().empty() ? "" : ": ",
-                             sweep.message()));
+  AddLine(text, "state", StateLine(sweep));
   AddLine(text, "next", NextCommand(sweep));
   return text;
 }
@@ -329,6 +353,11 @@ absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_i
       CheckFinished(absl::StrCat("sweep ", sweep_id), watched.sweep.state());
   if (!finished.ok()) return finished;
   return watched;
+}
+
+ExitCode ExitCodeOf(const v1::Sweep& sweep) {
+  if (sweep.state() == v1::JOB_STATE_FAILED) return kFailed;
+  return sweep.has_result() ? kDone : kNoValidConfig;
 }
 
 absl::Status RunSweep(Connection& connection, const v1::SubmitSweepRequest& request, bool quiet) {

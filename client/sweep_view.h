@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/connection.h"
+#include "client/exit_code.h"
 #include "client/terminal.h"
 #include "tune/v1/report.pb.h"
 #include "tune/v1/sweep.pb.h"
@@ -26,6 +27,9 @@ struct WatchedSweep {
 // every few seconds; nothing if `quiet`.
 absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_id,
                                          OnInterrupt on_interrupt, bool quiet);
+
+// Of a command that followed the sweep to its end.
+ExitCode ExitCodeOf(const v1::Sweep& sweep);
 
 // Submits a sweep and follows it to its end. CANCELLED: the person stopped it.
 absl::Status RunSweep(Connection& connection, const v1::SubmitSweepRequest& request, bool quiet);

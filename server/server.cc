@@ -330,6 +330,7 @@ void Server::Parts::MakeServices() {
   const ServerIdentity identity{.version = TUNE_VERSION,
                                 .state_dir = options.state_dir,
                                 .embedded = options.embedded,
+                                .state_owner = other_owner(),
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
   const JobTools tools{*scheduler, *ticker, executors, *principals};
   const Principals& asks = *principals;

@@ -73,6 +73,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_embedded(identity_.embedded);
     response->set_address(Addresses());
     response->set_state_dir(identity_.state_dir);
+    response->set_state_owner(Utf8(identity_.state_owner));
     response->set_resident_bytes(ResidentBytesOf(getpid()));
     response->set_queued_jobs(counts.queued);
     response->set_running_jobs(counts.running);

@@ -22,6 +22,7 @@ struct ServerIdentity {
   std::string version;
   std::string state_dir;
   bool embedded = false;
+  std::string state_owner;  // the process that has the state folder, if this one only reads it
   int64_t started_unix_ms = 0;
 };
 

@@ -51,9 +51,7 @@ std::string Conditions(const v1::Telemetry& telemetry) {
   return absl::StrJoin(parts, ", ");
 }
 
-using Names = google::protobuf::RepeatedPtrField<std::string>;
-
-void PrintRecord(const v1::Record& record, const Names& fixed_params) {
+void PrintRecord(const v1::Record& record) {
   const v1::Measurement& measurement = record.measurement();
   std::printf("%-10s%s  on %s (%s)\n", "tuned", ToText(record.problem()).c_str(),
               record.device_name().c_str(), record.target().c_str());
@@ -74,7 +72,7 @@ void PrintRecord(const v1::Record& record, const Names& fixed_params) {
   }
   for (const v1::Tie& tie : record.ties()) {
     std::printf("%-10s%s   %s\n", "tie", LatencyText(tie.latency_ns_median()).c_str(),
-                ToText(tie.config(), fixed_params).c_str());
+                ToText(tie.config()).c_str());
   }
   const std::string conditions = Conditions(record.telemetry());
   if (!conditions.empty()) std::printf("%-10s%s\n", "while", conditions.c_str());
@@ -89,25 +87,14 @@ void PrintRecord(const v1::Record& record, const Names& fixed_params) {
               record.resources().binary_sha256().substr(0, 12).c_str());
 }
 
-// What the sweep of a record knows of its space; nothing if it is not there any more.
-Names FixedParams(Connection& connection, const v1::LookupResponse& response) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::GetSweepRequest request;
-  request.set_sweep_id(response.record().sweep_id());
-  v1::Sweep sweep;
-  if (request.sweep_id() > 0) connection.sweeps().GetSweep(&context, request, &sweep);
-  return sweep.fixed_params();
-}
-
-void Print(const v1::LookupResponse& response, const Names& fixed_params) {
-  std::printf("%s\n", Bold(ToText(response.config(), fixed_params)).c_str());
+void Print(const v1::LookupResponse& response) {
+  std::printf("%s\n", Bold(ToText(response.config())).c_str());
   std::printf("%-10s%s\n", "match", ReasonText(response).c_str());
   std::printf("%-10s%s\n", "expected", ToText(response.expectation()).c_str());
   for (const std::string& launch : LaunchLines(response)) {
     std::printf("%-10s%s\n", "launch", launch.c_str());
   }
-  if (response.has_record()) PrintRecord(response.record(), fixed_params);
+  if (response.has_record()) PrintRecord(response.record());
 }
 
 // Has the daemon tune the problem in the background, unless that was done.
@@ -153,7 +140,7 @@ absl::Status Run(Session& session, const BestFlags& flags) {
   if (flags.json) {
     PrintJson(response);
   } else {
-    Print(response, FixedParams(**connection, response));
+    Print(response);
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/commands/work_id.h"
@@ -16,6 +17,7 @@
 #include "client/interrupt.h"
 #include "client/job_state.h"
 #include "client/rpc.h"
+#include "client/sweep_view.h"
 #include "client/terminal.h"
 #include "tune/v1/job.pb.h"
 
@@ -92,11 +94,27 @@ absl::Status List(Session& session, const v1::ListJobsRequest& request, bool jso
     table.Add({absl::StrCat(job.id()), kind, ToText(job.state()), job.subject(),
                job.device_id(), Word(v1::JobPriority_Name(job.priority()), "JOB_PRIORITY_"),
                job.owner().empty() ? "-" : job.owner(), TimeText(job.created_unix_ms()),
-               job.message()});
+               std::string(*absl::StrSplit(job.message(), '\n').begin())});
   }
   std::fputs(table.Text().c_str(), stdout);
   if (response.jobs().empty()) std::fputs("no jobs; try: tunectl sweep softmax\n", stderr);
   return absl::OkStatus();
+}
+
+// Of a job that has ended: a sweep without a result is done and has found nothing.
+absl::StatusOr<ExitCode> ExitCodeOfJob(Connection& connection, const v1::Job& job) {
+  if (job.state() == v1::JOB_STATE_FAILED) return kFailed;
+  if (job.kind() != v1::JOB_KIND_SWEEP) return kDone;
+  const absl::StatusOr<int64_t> id = SweepIdOf(connection, absl::StrCat("job:", job.id()));
+  if (!id.ok()) return id.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetSweepRequest request;
+  request.set_sweep_id(*id);
+  v1::Sweep sweep;
+  const absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
+  if (!status.ok()) return status;
+  return ExitCodeOf(sweep);
 }
 
 // kEnd: the last line alone.
@@ -132,7 +150,9 @@ absl::Status Watch(Session& session, const std::string& text, Tell tell) {
   if (!finished.ok()) return finished;
   if (tell == Tell::kJson) PrintJson(job);
   if (tell == Tell::kEnd) std::printf("%s\n", LineOf(job).c_str());
-  if (job.state() == v1::JOB_STATE_FAILED) session.Finish(kFailed);
+  const absl::StatusOr<ExitCode> code = ExitCodeOfJob(**connection, job);
+  if (!code.ok()) return code.status();
+  session.Finish(*code);
   return absl::OkStatus();
 }
 

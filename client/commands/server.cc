@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "client/address.h"
 #include "client/commands/commands.h"
 #include "client/format.h"
 #include "client/role_text.h"
@@ -21,6 +22,16 @@ std::string CertificateText(const v1::TlsCertificate& certificate) {
                       certificate.problem().empty() ? "" : "; ", certificate.problem());
 }
 
+// Of a server inside tunectl: where a daemon was looked for, and how another is reached.
+std::string NoDaemonText(const v1::ServerStatus& server) {
+  const std::string none = absl::StrCat("inside tunectl: no daemon answers at ", DefaultAddress());
+  if (server.state_owner().empty()) {
+    return absl::StrCat(none, "; --address or TUNE_ADDRESS names another's, 'tunerd' starts one");
+  }
+  return absl::StrCat(none, ", but ", server.state_owner(),
+                      " has this state folder: name its address with --address or TUNE_ADDRESS");
+}
+
 absl::Status Status(Session& session, bool json) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
@@ -35,7 +46,7 @@ absl::Status Status(Session& session, bool json) {
   }
   const std::pair<const char*, std::string> lines[] = {
       {"version", server.version()},
-      {"runs", server.embedded() ? "inside tunectl; start 'tunerd' for a daemon"
+      {"runs", server.embedded() ? NoDaemonText(server)
                                  : absl::StrCat("as a daemon, process ", server.pid(), ", since ",
                                                 TimeText(server.started_unix_ms()))},
       {"address", server.embedded() ? "" : server.address()},

@@ -36,6 +36,7 @@ struct SnapshotFlags {
   std::string other;
   std::string file;
   std::string note;
+  std::string digest;
   std::string kernel;
   std::string device;
   std::string format = "json";
@@ -273,14 +274,30 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return absl::InvalidArgumentError(absl::StrCat("cannot write '", path, "'"));
 }
 
-absl::StatusOr<Exported> Convert(const WholeSnapshot& whole, const SnapshotFlags& flags) {
+// The name of the device that `tunectl best` would take it for; else what was given.
+std::string DeviceName(Connection& connection, const SnapshotFlags& flags) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ExplainRequest request;
+  request.set_most(1);
+  request.mutable_question()->set_kernel_name(flags.kernel);
+  request.mutable_question()->set_device(flags.device);
+  v1::ExplainResponse response;
+  const bool known = !flags.device.empty() &&
+                     connection.records().Explain(&context, request, &response).ok();
+  return known ? response.device_name() : flags.device;
+}
+
+absl::StatusOr<Exported> Convert(Connection& connection, const WholeSnapshot& whole,
+                                 const SnapshotFlags& flags) {
   for (const ExportFormat& format : ExportFormats()) {
     if (format.name != flags.format) continue;
     if (flags.kernel.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("--format ", format.name, " is of one kernel: name it with --kernel"));
     }
-    auto source = ReadExportSource(whole.text, whole.snapshot.digest(), flags.kernel, flags.device);
+    auto source = ReadExportSource(whole.text, whole.snapshot.digest(), flags.kernel,
+                                   DeviceName(connection, flags));
     if (!source.ok()) return source.status();
     return format.write(*source);
   }
@@ -353,7 +370,7 @@ absl::Status Export(Session& session, const SnapshotFlags& flags) {
   if (!connection.ok()) return connection.status();
   auto whole = Read(**connection, flags.snapshot);
   if (!whole.ok()) return whole.status();
-  auto exported = Convert(*whole, flags);
+  auto exported = Convert(**connection, *whole, flags);
   if (!exported.ok()) return exported.status();
   for (const ExportedFile& file : exported->files) {
     std::error_code ignored;
@@ -452,15 +469,16 @@ absl::Status ImportArtifacts(Connection& connection, const std::string& snapshot
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::set<std::string>> DigestsOf(Connection& connection) {
+// Of the snapshots there are: each digest with its number.
+absl::StatusOr<std::map<std::string, int64_t>> NumbersOf(Connection& connection) {
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::ListSnapshotsResponse response;
   absl::Status status = FromGrpc(connection.snapshots().ListSnapshots(&context, {}, &response));
   if (!status.ok()) return status;
-  std::set<std::string> digests;
-  for (const v1::Snapshot& one : response.snapshots()) digests.insert(one.digest());
-  return digests;
+  std::map<std::string, int64_t> numbers;
+  for (const v1::Snapshot& one : response.snapshots()) numbers[one.digest()] = one.number();
+  return numbers;
 }
 
 absl::Status Import(Session& session, const SnapshotFlags& flags) {
@@ -468,12 +486,13 @@ absl::Status Import(Session& session, const SnapshotFlags& flags) {
   if (!text.ok()) return text.status();
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
-  const auto before = DigestsOf(**connection);
+  const auto before = NumbersOf(**connection);
   if (!before.ok()) return before.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::ImportSnapshotRequest first;
   first.set_note(flags.note);
+  first.set_digest(flags.digest);
   v1::Snapshot imported;
   auto writer = (*connection)->snapshots().ImportSnapshot(&context, &imported);
   const absl::Status status = Send(*writer, first, *text);
@@ -489,6 +508,12 @@ absl::Status Import(Session& session, const SnapshotFlags& flags) {
                "newest of this daemon's own\n",
                before->contains(imported.digest()) ? "it was here already" : "imported",
                imported.digest().c_str());
+  for (const auto& [digest, number] : *before) {
+    if (number != imported.number() || digest == imported.digest()) continue;
+    std::fprintf(stderr,
+                 "%s has the number %ld, too, and is another: name both by their digests\n",
+                 digest.c_str(), static_cast<long>(number));
+  }
   return ImportArtifacts(**connection, *text, flags.file);
 }
 
@@ -552,7 +577,8 @@ void AddSnapshot(CLI::App& app, Session& session) {
   write->add_option("--kernel", flags->kernel,
                     "Whose records, for all formats but json; whose artifacts");
   write->add_option("--device", flags->device,
-                    "Name; for all formats but json, if there are several");
+                    "Device name or the start of it, id or kind (cuda, cpu); for all formats but "
+                    "json, if there are several");
   write->add_flag("--artifacts", flags->artifacts,
                   "Also what the records' configs were compiled to, into the folder `artifacts` "
                   "beside FILE: for tunectl.kernel of the Python package");
@@ -560,6 +586,8 @@ void AddSnapshot(CLI::App& app, Session& session) {
       "import", "Take a snapshot from a file with the artifacts beside it, and pin it", Import);
   read->add_option("FILE", flags->file, "To read")->required();
   read->add_option("--note", flags->note, "Of the pin");
+  read->add_option("--digest", flags->digest,
+                   "sha256:<64 hex digits>, as the export told it: refuse a file of other bytes");
   verb("prune", "Remove snapshots that are neither pinned nor new", Prune)
       ->add_option("--keep", flags->keep, "How many of the newest are kept; as tunerd was told")
       ->check(CLI::Range(1, 10000));

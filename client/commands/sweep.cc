@@ -79,12 +79,6 @@ absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags, Sess
   return request;
 }
 
-ExitCode ExitCodeOf(const WatchedSweep& watched) {
-  if (watched.interrupted) return kInterrupted;
-  if (watched.sweep.state() == v1::JOB_STATE_FAILED) return kFailed;
-  return watched.sweep.has_result() ? kDone : kNoValidConfig;
-}
-
 absl::StatusOr<v1::KernelSpec> SpecFor(Session& session, const SweepFlags& flags) {
   if (!flags.kernel_path.empty()) {
     auto files = ReadKernelFiles(flags.kernel_path);
@@ -159,7 +153,7 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
     const v1::SweepReport why = WhyNoneWasOk(**connection, watched->sweep);
     std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
   }
-  session.Finish(ExitCodeOf(*watched));
+  session.Finish(watched->interrupted ? kInterrupted : ExitCodeOf(watched->sweep));
   return absl::OkStatus();
 }
 

@@ -33,12 +33,14 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
   }
   Table table({"id", "state", "kernel", "problem", "device", "done", "best", "started"});
   for (const v1::Sweep& sweep : response.sweeps()) {
+    const bool none = sweep.state() == v1::JOB_STATE_DONE && !sweep.has_result();
     const double best = sweep.has_result() ? sweep.result().best().measurement().latency_ns_median()
                                            : sweep.progress().best_latency_ns();
     table.Add({absl::StrCat(sweep.id()), StateText(sweep), sweep.kernel_name(),
                ToText(sweep.problem()), sweep.device_id(),
                absl::StrCat(sweep.progress().done(), "/", sweep.progress().planned()),
-               best > 0 ? LatencyText(best) : "-", TimeText(sweep.created_unix_ms())});
+               best > 0 ? LatencyText(best) : none ? "none" : "-",
+               TimeText(sweep.created_unix_ms())});
   }
   std::fputs(table.Text().c_str(), stdout);
   if (response.sweeps().empty()) std::fputs("no sweeps yet; try: tunectl sweep softmax\n", stderr);
@@ -64,7 +66,7 @@ absl::Status Watch(Session& session, const std::string& text, bool json) {
     const v1::SweepReport why = WhyNoneWasOk(**connection, watched->sweep);
     std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
   }
-  if (watched->sweep.state() == v1::JOB_STATE_FAILED) session.Finish(kFailed);
+  session.Finish(ExitCodeOf(watched->sweep));
   return absl::OkStatus();
 }
 

@@ -2,8 +2,9 @@
 // tunectl trial list
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <set>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,7 @@ struct TrialFlags {
   std::string sweep;
   int64_t sweep_id = 0;
   std::string purpose;
+  std::string sort = "id";
   bool json = false;
   bool csv = false;
   bool samples = false;
@@ -45,6 +47,17 @@ absl::StatusOr<std::vector<v1::Trial>> Fetch(Connection& connection, const Trial
   absl::Status status = FromGrpc(reader->Finish());
   if (!status.ok()) return status;
   return trials;
+}
+
+// Those that were ok first, the fastest of them first; of equally fast ones by their configs.
+void SortByTime(std::vector<v1::Trial>& trials) {
+  const auto key = [](const v1::Trial& trial) {
+    const bool ok = trial.outcome() == v1::OUTCOME_OK;
+    return std::make_tuple(!ok, ok ? trial.measurement().latency_ns_median() : 0,
+                           ToText(trial.config()), trial.id());
+  };
+  std::sort(trials.begin(), trials.end(),
+            [&](const v1::Trial& a, const v1::Trial& b) { return key(a) < key(b); });
 }
 
 // RFC 4180: quoted where needed, quotes doubled.
@@ -106,8 +119,8 @@ void PrintTable(const std::vector<v1::Trial>& trials, const v1::Sweep& sweep) {
     const bool ok = trial.outcome() == v1::OUTCOME_OK;
     table.Add({absl::StrCat(trial.id()), ToText(trial.purpose()), ToText(trial.outcome()),
                ok ? LatencyText(m.latency_ns_median()) : "-",
-               ok ? fmt::format("{:.0f}", m.bytes_per_second() / 1e9) : "-",
-               ok ? fmt::format("{:.2f}", m.flops_per_second() / 1e12) : "-",
+               ok ? fmt::format("{:.3g}", m.bytes_per_second() / 1e9) : "-",
+               ok ? fmt::format("{:.3g}", m.flops_per_second() / 1e12) : "-",
                absl::StrCat(trial.resources().registers()),
                ToText(trial.config(), sweep.fixed_params()), FirstLine(trial.message())});
   }
@@ -135,6 +148,7 @@ absl::Status List(Session& session, TrialFlags flags) {
   if (!sweep.ok()) return sweep.status();
   auto trials = Fetch(**connection, flags);
   if (!trials.ok()) return trials.status();
+  if (flags.sort == "time") SortByTime(*trials);
   if (flags.json) {
     PrintJsonList("trials", *trials);
   } else if (flags.csv) {
@@ -151,11 +165,15 @@ void AddTrial(CLI::App& app, Session& session) {
   auto flags = std::make_shared<TrialFlags>();
   CLI::App* trial = app.add_subcommand("trial", "What a sweep tried");
   trial->require_subcommand(1);
-  CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep, oldest first");
+  CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep");
   list->add_option("SWEEP,--sweep", flags->sweep, kSweepIdHelp)->required();
   list->add_option("--purpose", flags->purpose,
                    "Only the search, or only the confirmation in fresh processes")
       ->check(CLI::IsMember({"search", "confirm"}));
+  list->add_option("--sort", flags->sort,
+                   "id: the oldest first; time: the fastest first, equally fast ones by config")
+      ->check(CLI::IsMember({"id", "time"}))
+      ->capture_default_str();
   CLI::Option* json = list->add_flag("--json", flags->json, "As JSON");
   list->add_flag("--csv", flags->csv, "As CSV, a column for each param")->excludes(json);
   list->add_flag("--samples", flags->samples, "With every sample (JSON only)")->needs(json);

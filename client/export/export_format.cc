@@ -2,10 +2,12 @@
 #include "client/export/export_format.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
 #include <tuple>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -51,6 +53,17 @@ std::optional<ExportRecord> ToRecord(const Json& json) {
   return record;
 }
 
+// Those of the devices that `asked` may mean: the one of that name, else those whose names begin
+// so.
+std::vector<std::string> Named(const std::string& asked, const std::vector<std::string>& devices) {
+  std::vector<std::string> named;
+  for (const std::string& device : devices) {
+    if (device == asked) return {device};
+    if (absl::StartsWith(device, asked)) named.push_back(device);
+  }
+  return named;
+}
+
 }  // namespace
 
 const std::vector<ExportFormat>& ExportFormats() {
@@ -68,31 +81,34 @@ absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std
   const Json snapshot = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json& records = Member(snapshot, "records");
   if (!records.is_array()) return absl::InvalidArgumentError("this is no snapshot");
-  ExportSource source{.kernel = kernel, .device = device, .digest = digest};
-  std::set<std::string> devices;
+  std::map<std::string, std::vector<ExportRecord>> by_device;
   for (const Json& json : records) {
     const Json& hard = Member(json, "hard");
     if (TextOf(json, "kernel") != kernel || TextOf(hard, "cache_mode") == "warm") continue;
     const std::string there = TextOf(hard, "device");
-    devices.insert(there);
-    if (!device.empty() && there != device) continue;
     if (std::optional<ExportRecord> record = ToRecord(json)) {
-      source.records.push_back(*std::move(record));
+      by_device[there].push_back(*std::move(record));
     }
   }
-  if (device.empty() && devices.size() > 1) {
+  std::vector<std::string> devices;
+  for (const auto& [name, unused] : by_device) devices.push_back(name);
+  const std::vector<std::string> chosen = Named(device, devices);
+  const std::string there = absl::StrJoin(devices, ", ");
+  if (chosen.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("the snapshot has records of ", kernel, " on ",
-                                                   absl::StrJoin(devices, ", "),
+                                                   absl::StrJoin(chosen, ", "),
                                                    ": choose one with --device"));
   }
-  if (source.records.empty()) {
+  if (chosen.empty()) {
     const std::string where = device.empty() ? "" : absl::StrCat(" on ", device);
-    const std::string others =
-        devices.empty() ? "" : absl::StrCat(", only on ", absl::StrJoin(devices, ", "));
+    const std::string others = devices.empty() ? "" : absl::StrCat(", only on ", there);
     return absl::NotFoundError(absl::StrCat("the snapshot has no record of ", kernel, where, others,
                                             "; see `tunectl snapshot show`"));
   }
-  source.device = device.empty() ? *devices.begin() : device;
+  ExportSource source{.kernel = kernel,
+                      .device = chosen.front(),
+                      .digest = digest,
+                      .records = std::move(by_device[chosen.front()])};
   std::sort(source.records.begin(), source.records.end(), [](const auto& a, const auto& b) {
     return std::tie(a.dtype, a.dims) < std::tie(b.dtype, b.dims);
   });

@@ -46,8 +46,9 @@ struct ExportFormat {
 
 const std::vector<ExportFormat>& ExportFormats();
 
-// The records of a kernel on a device in a snapshot's text. An empty device is the only one there
-// is. INVALID_ARGUMENT: no snapshot; NOT_FOUND: no such records.
+// The records of a kernel on a device in a snapshot's text: of a name, or its start where no other
+// begins so; empty: the only device. INVALID_ARGUMENT: no snapshot, or several devices; NOT_FOUND:
+// no such records.
 absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std::string& digest,
                                               const std::string& kernel,
                                               const std::string& device);

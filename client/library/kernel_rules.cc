@@ -61,7 +61,7 @@ bool IsSame(const Value& left, const Value& right) {
 
 // Something that holds for every valid config.
 struct Rule {
-  std::string text;
+  std::string text;  // what a config breaks that it does not hold for
   Expression condition;
   std::optional<Expression> when;  // only where this is true
 
@@ -89,11 +89,15 @@ struct ParamValues {
 // Collects the rules of a kernel. What a launch needs is as in tuner/kernel/config_space.cc.
 class RuleList {
  public:
-  absl::Status Add(const std::string& text, const std::string& condition,
-                   const std::optional<Expression>& when = std::nullopt) {
+  absl::Status Add(const std::string& condition,
+                   const std::optional<Expression>& when = std::nullopt,
+                   const std::string& text = "a limit of its launch") {
     ASSIGN_OR_RETURN(Expression parsed, Expression::Parse(condition));
     rules_.push_back({text, std::move(parsed), when});
     return absl::OkStatus();
+  }
+  absl::Status AddConstraint(const std::string& text) {
+    return Add(text, std::nullopt, absl::StrCat("'", text, "'"));
   }
 
   absl::Status AddLaunch(const KernelRules::Step& step, const Target& target) {
@@ -101,17 +105,16 @@ class RuleList {
     if (!step.when.empty()) {
       ASSIGN_OR_RETURN(when, Expression::Parse(step.when));
     }
-    RETURN_IF_ERROR(AddAxes("grid", step.grid, kGridMax, when));
-    RETURN_IF_ERROR(AddAxes("block", step.block, kBlockMax, when));
+    RETURN_IF_ERROR(AddAxes(step.grid, kGridMax, when));
+    RETURN_IF_ERROR(AddAxes(step.block, kBlockMax, when));
     if (!step.block.empty()) {  // else a compiler of another language chooses it
       const std::string fits =
           absl::StrCat(ProductOf(step.block), " <= ", target.max_threads_per_block);
-      RETURN_IF_ERROR(Add("threads of a block", fits, when));
+      RETURN_IF_ERROR(Add(fits, when));
     }
     if (!step.shared_bytes.empty()) {
       RETURN_IF_ERROR(
-          Add("shared memory",
-              absl::StrCat("0 <= (", step.shared_bytes, ") <= ", target.max_shared_bytes), when));
+          Add(absl::StrCat("0 <= (", step.shared_bytes, ") <= ", target.max_shared_bytes), when));
     }
     return step.cluster.empty() ? absl::OkStatus() : AddCluster(step, target, when);
   }
@@ -126,12 +129,11 @@ class RuleList {
   }
 
   template <size_t kAxes>
-  absl::Status AddAxes(const char* what, const std::vector<std::string>& axes,
-                       const int64_t (&most)[kAxes], const std::optional<Expression>& when) {
+  absl::Status AddAxes(const std::vector<std::string>& axes, const int64_t (&most)[kAxes],
+                       const std::optional<Expression>& when) {
     for (size_t i = 0; i < std::min(axes.size(), kAxes); ++i) {
       RETURN_IF_ERROR(
-          Add(absl::StrCat(what, " is a whole number from 1 to ", most[i]),
-              absl::StrCat("1 <= (", axes[i], ") <= ", most[i], " and (", axes[i], ") % 1 == 0"),
+          Add(absl::StrCat("1 <= (", axes[i], ") <= ", most[i], " and (", axes[i], ") % 1 == 0"),
               when));
     }
     return absl::OkStatus();
@@ -141,13 +143,11 @@ class RuleList {
                           const std::optional<Expression>& when) {
     const int64_t axis_max[] = {kClusterMax, kClusterMax, kClusterMax};
     const int64_t most = target.sm >= kFirstSmWithClusters ? kClusterMax : 1;
-    RETURN_IF_ERROR(AddAxes("cluster", step.cluster, axis_max, when));
-    RETURN_IF_ERROR(
-        Add("blocks of a cluster", absl::StrCat(ProductOf(step.cluster), " <= ", most), when));
+    RETURN_IF_ERROR(AddAxes(step.cluster, axis_max, when));
+    RETURN_IF_ERROR(Add(absl::StrCat(ProductOf(step.cluster), " <= ", most), when));
     for (size_t i = 0; i < step.cluster.size(); ++i) {
       const std::string extent = i < step.grid.size() ? step.grid[i] : "1";
-      RETURN_IF_ERROR(Add("a cluster divides the grid",
-                          absl::StrCat("(", extent, ") % (", step.cluster[i], ") == 0"), when));
+      RETURN_IF_ERROR(Add(absl::StrCat("(", extent, ") % (", step.cluster[i], ") == 0"), when));
     }
     return absl::OkStatus();
   }
@@ -278,14 +278,14 @@ absl::Status ConfigRules::Build() {
   RuleList rules;
   bool always = false;
   std::vector<std::string> whens;
-  for (const std::string& text : kernel_.constraints) RETURN_IF_ERROR(rules.Add(text, text));
+  for (const std::string& text : kernel_.constraints) RETURN_IF_ERROR(rules.AddConstraint(text));
   for (const KernelRules::Step& step : kernel_.steps) {
     RETURN_IF_ERROR(rules.AddLaunch(step, target_));
     always = always || step.when.empty();
     whens.push_back(absl::StrCat("(", step.when, ")"));
   }
   if (!always) {
-    RETURN_IF_ERROR(rules.Add("one of the steps runs", absl::StrJoin(whens, " or ")));
+    RETURN_IF_ERROR(rules.Add(absl::StrJoin(whens, " or ")));
   }
   space_->rules = rules.Take();
   return absl::OkStatus();
@@ -372,11 +372,11 @@ ConfigRules::Safe ConfigRules::SafeConfig() const {
   if (broken == space_->rules.end()) return {config, "the kernel's default"};
   Config found;
   if (Seeker(*space_).Extend(found)) {
-    return {found, absl::StrCat("some valid config, since the kernel's default breaks '",
-                                broken->text, "'")};
+    return {found, absl::StrCat("some valid config, since the kernel's default breaks ",
+                                broken->text)};
   }
-  return {std::nullopt, absl::StrCat("the kernel's default breaks '", broken->text,
-                                     "', and no other config was found")};
+  return {std::nullopt, absl::StrCat("the kernel's default breaks ", broken->text,
+                                     ", and no other config was found")};
 }
 
 }  // namespace tune::library

@@ -262,7 +262,9 @@ absl::StatusOr<Wish> Wish::Parse(const std::string& text) {
   if (IsDigest(text)) return Wish{.digest = text};
   if (absl::StartsWith(text, "sha256:")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no digest: sha256: and 64 hex digits in lower case"));
+        absl::StrCat("'", text, "' is no digest: sha256: and 64 hex digits in lower case, as "
+                     "`tunectl snapshot list` prints them; the start of one could be another "
+                     "snapshot's on another node"));
   }
   return Wish{.path = text};
 }

@@ -34,6 +34,7 @@ def parse():
     parser.add_argument("--ops", choices=("tunectl", "eager", "compile"), default="tunectl",
                         help="tuned kernels, the framework's own operations, or those compiled by torch.compile")
     parser.add_argument("--size", choices=model.SIZES, help="tiny on a CPU, small on a GPU by default")
+    parser.add_argument("--device", choices=("cuda", "cpu"), help="by default a GPU where there is one")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1, help="of the weights and of the order of the text")
     parser.add_argument("--nudge", type=int, default=0,
@@ -42,20 +43,25 @@ def parse():
     parser.add_argument("--deadline", type=float, default=5.0, help="seconds that a daemon may take, once")
     parser.add_argument("--text", type=pathlib.Path, default=TEXT)
     parser.add_argument("--out", type=pathlib.Path, help="losses and step times, as JSON")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    on_gpu = torch.cuda.is_available()
+    if arguments.device == "cuda" and not on_gpu:
+        parser.error("--device cuda: PyTorch sees no GPU here; --device cpu, or without --device, runs on the CPU")
+    arguments.device = arguments.device or ("cuda" if on_gpu else "cpu")
+    return arguments
 
 
 @contextlib.contextmanager
-def ranks():
-    """Yields rank, count, device. torchrun sets the environment; without it there is one rank.
+def ranks(kind):
+    """Yields rank, count, device, which is of the kind. torchrun sets the environment; without it there is one rank.
 
     torch.distributed.nn keeps the group that is there when it is imported, as defaults of its functions, and making an
     optimizer imports it. A group that is kept outlives destroy_process_group, and its threads may end the process with
     SIGABRT at its exit. So it is imported above.
     """
     count = int(os.environ.get("WORLD_SIZE", "1"))
-    on_gpu = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if on_gpu else torch.device("cpu")
+    on_gpu = kind == "cuda"
+    device = torch.device(kind, int(os.environ.get("LOCAL_RANK", "0"))) if on_gpu else torch.device(kind)
     if on_gpu:
         torch.cuda.set_device(device)
     if count > 1:
@@ -147,7 +153,7 @@ def train(arguments, size, rank, count, device):
 
 def main():
     arguments = parse()
-    with ranks() as (rank, count, device):
+    with ranks(arguments.device) as (rank, count, device):
         client = tunectl.open(deadline=arguments.deadline)
         agree_on_the_snapshot(client, count)
         size = model.SIZES[arguments.size or ("small" if device.type == "cuda" else "tiny")]

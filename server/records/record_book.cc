@@ -55,6 +55,12 @@ Knowledge::Kernels::const_iterator FindKernel(const Knowledge::Kernels& kernels,
   return same == kernels.end() ? named : same;
 }
 
+// Completes an answer that no record gives.
+void TakeSafe(SafeConfigs::Safe safe, RecordAnswer& answer) {
+  answer.config = std::move(safe.config);
+  absl::StrAppend(&answer.reason, "; ", safe.what);
+}
+
 }  // namespace
 
 KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel) {
@@ -416,7 +422,8 @@ absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query, const 
                                                 const Cancelled& cancelled) const {
   ASSIGN_OR_RETURN(Found found, Find(query, state));
   if (found.wanted) {
-    ASSIGN_OR_RETURN(found.answer.config, safe_configs_.Find(*found.wanted, cancelled));
+    ASSIGN_OR_RETURN(SafeConfigs::Safe safe, safe_configs_.Find(*found.wanted, cancelled));
+    TakeSafe(std::move(safe), found.answer);
   }
   return std::move(found.answer);
 }
@@ -426,10 +433,10 @@ std::optional<absl::StatusOr<RecordAnswer>> RecordBook::LookupAtOnce(
   absl::StatusOr<Found> found = Find(query, state());
   if (!found.ok()) return found.status();
   if (found->wanted) {
-    const std::optional<absl::StatusOr<Config>> config = safe_configs_.Known(*found->wanted);
-    if (!config) return std::nullopt;
-    if (!config->ok()) return config->status();
-    found->answer.config = **config;
+    std::optional<absl::StatusOr<SafeConfigs::Safe>> safe = safe_configs_.Known(*found->wanted);
+    if (!safe) return std::nullopt;
+    if (!safe->ok()) return safe->status();
+    TakeSafe(**std::move(safe), found->answer);
   }
   return std::move(found->answer);
 }

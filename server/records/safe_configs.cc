@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/status_macros.h"
 
@@ -18,15 +19,26 @@ std::string KeyOf(const SafeConfigs::Wanted& wanted) {
                       traits.sm, " ", traits.max_shared_bytes, " ", traits.sm_count);
 }
 
+// What the default config breaks, by the error that it is not valid.
+std::string WhatBreaks(const Kernel& kernel, const absl::Status& invalid) {
+  for (const v1::Constraint& constraint : kernel.spec().constraints()) {
+    const std::string text = absl::StrCat("'", constraint.expression(), "'");
+    if (absl::StrContains(invalid.message(), "constraint " + text)) return text;
+  }
+  return "a limit of its launch";
+}
+
 }  // namespace
 
-std::optional<absl::StatusOr<Config>> SafeConfigs::Known(const Wanted& wanted) const {
+std::optional<absl::StatusOr<SafeConfigs::Safe>> SafeConfigs::Known(
+    const Wanted& wanted) const {
   std::lock_guard lock(mutex_);
   const auto it = found_.find(KeyOf(wanted));
   return it == found_.end() ? std::nullopt : it->second;
 }
 
-absl::StatusOr<Config> SafeConfigs::Find(const Wanted& wanted, const Cancelled& cancelled) {
+absl::StatusOr<SafeConfigs::Safe> SafeConfigs::Find(const Wanted& wanted,
+                                                    const Cancelled& cancelled) {
   const std::string key = KeyOf(wanted);
   std::unique_lock lock(mutex_);
   if (!found_.contains(key)) {
@@ -34,9 +46,9 @@ absl::StatusOr<Config> SafeConfigs::Find(const Wanted& wanted, const Cancelled& 
       std::erase_if(found_, [](const auto& entry) { return entry.second.has_value(); });
     }
     const auto seek = [this, key, wanted] {
-      absl::StatusOr<Config> config = Seek(wanted);
+      absl::StatusOr<Safe> safe = Seek(wanted);
       std::lock_guard lock(mutex_);
-      found_[key] = std::move(config);
+      found_[key] = std::move(safe);
       changed_.notify_all();
     };
     RETURN_IF_ERROR(executor_.Run(seek).status());
@@ -46,9 +58,9 @@ absl::StatusOr<Config> SafeConfigs::Find(const Wanted& wanted, const Cancelled& 
     const auto it = found_.find(key);
     if (it == found_.end()) return absl::UnavailableError("the safe config was lost; ask again");
     if (it->second.has_value()) {
-      const absl::StatusOr<Config> config = *it->second;
-      if (absl::IsCancelled(config.status())) found_.erase(it);
-      return config;
+      const absl::StatusOr<Safe> safe = *it->second;
+      if (absl::IsCancelled(safe.status())) found_.erase(it);
+      return safe;
     }
     if (cancelled && cancelled()) {
       return absl::CancelledError("cancelled while a safe config was being sought");
@@ -57,15 +69,17 @@ absl::StatusOr<Config> SafeConfigs::Find(const Wanted& wanted, const Cancelled& 
   }
 }
 
-absl::StatusOr<Config> SafeConfigs::Seek(const Wanted& wanted) {
+absl::StatusOr<SafeConfigs::Safe> SafeConfigs::Seek(const Wanted& wanted) {
   const Kernel& kernel = *wanted.kernel;
   absl::StatusOr<Config> config = kernel.DefaultConfig(wanted.problem, wanted.traits);
-  if (config.ok()) return config;
+  if (config.ok()) return Safe{*std::move(config), "the kernel's default"};
   ASSIGN_OR_RETURN(const Space space,
                    solver_.MakeSpace(
                        kernel, wanted.problem, wanted.traits,
                        [this] { return executor_.stopping(); }, SpaceSolver::Caller::kSweep));
-  return space.At(space.SomeValid());
+  return Safe{space.At(space.SomeValid()),
+              absl::StrCat("some valid config, since the kernel's default breaks ",
+                           WhatBreaks(kernel, config.status()))};
 }
 
 }  // namespace tune::server

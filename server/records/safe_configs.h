@@ -31,23 +31,29 @@ class SafeConfigs {
     TargetTraits traits;
   };
 
+  struct Safe {
+    Config config;
+    // Which one it is, as libtune and the Python package say it: "the kernel's default".
+    std::string what;
+  };
+
   // What was found before, if it was. Never waits.
-  std::optional<absl::StatusOr<Config>> Known(const Wanted& wanted) const;
+  std::optional<absl::StatusOr<Safe>> Known(const Wanted& wanted) const;
   // Waits. What is sought is found and kept also when the one who asked does not wait for it any
   // more, so that he gets it the next time. INVALID_ARGUMENT: no config is valid.
-  absl::StatusOr<Config> Find(const Wanted& wanted, const Cancelled& cancelled);
+  absl::StatusOr<Safe> Find(const Wanted& wanted, const Cancelled& cancelled);
 
   // What is sought ends with CANCELLED. Idempotent.
   void Stop() { executor_.Stop(); }
 
  private:
-  absl::StatusOr<Config> Seek(const Wanted& wanted);
+  absl::StatusOr<Safe> Seek(const Wanted& wanted);
 
   SpaceSolver& solver_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_. By what is wanted; nothing while it is sought.
-  std::map<std::string, std::optional<absl::StatusOr<Config>>> found_;
+  std::map<std::string, std::optional<absl::StatusOr<Safe>>> found_;
   Executor executor_{/*threads_max=*/4, /*queue_max=*/256};
 };
 

@@ -9,6 +9,7 @@
 #include "server/artifacts/artifact_text.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
+#include "server/state/whole_file.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
@@ -146,6 +147,12 @@ grpc::ServerReadReactor<v1::ImportSnapshotRequest>* SnapshotService::ImportSnaps
     grpc::CallbackServerContext* context, v1::Snapshot* response) {
   const auto store = [=, this](const v1::ImportSnapshotRequest& first, const std::string& text) {
     RETURN_IF_ERROR(CheckSnapshotText(text));
+    const std::string digest = DigestOf(text);
+    if (!first.digest().empty() && digest != first.digest()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its bytes are ", digest, ", not ", first.digest(),
+                       ": it was altered, or is another snapshot"));
+    }
     return Fill(folder_.PutPinned(text, first.note().empty() ? "imported" : first.note()),
                 *response);
   };

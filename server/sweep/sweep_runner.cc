@@ -466,7 +466,14 @@ std::string SweepRun::Unconfirmed() const {
   if (summary_.done == 0 && summary_.end == SweepEnd::kTime) {
     return "no config was tried to its end: give a longer --budget";
   }
-  return absl::StrCat("no config was ok: `tunectl report sweep ", view_.row.id,
+  const auto most = std::max_element(
+      summary_.outcomes.begin(), summary_.outcomes.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string ended = most == summary_.outcomes.end()
+                                ? ""
+                                : absl::StrCat(", ", most->second, " of ", summary_.done,
+                                               " ended as ", ToText(most->first));
+  return absl::StrCat("no config was ok", ended, ": `tunectl report sweep ", view_.row.id,
                       "` and `tunectl trial list --sweep ", view_.row.id, "` show why");
 }
 

@@ -83,6 +83,49 @@ TEST(ReportText, WithoutAResultShowsTheFailures) {
   const std::string report = ReportText(sweep);
   EXPECT_NE(report.find("no config was ok"), std::string::npos);
   EXPECT_NE(report.find("tunectl trial list --sweep 9"), std::string::npos);
+  sweep.set_message("no config was ok, 3 of 4 ended as compile_failed");
+  EXPECT_NE(ReportText(sweep).find("state     done: no config was ok, 3 of 4 ended as"),
+            std::string::npos);
+  EXPECT_EQ(ExitCodeOf(sweep), kNoValidConfig);
+  sweep.set_state(v1::JOB_STATE_FAILED);
+  EXPECT_EQ(ExitCodeOf(sweep), kFailed);
+  sweep.mutable_progress()->set_done(0);
+  EXPECT_EQ(ReportText(sweep).find("next"), std::string::npos) << "there is nothing to list";
+}
+
+TEST(ReportText, NamesTheDeviceInTheNextCommand) {
+  v1::Sweep sweep;
+  sweep.set_kernel_name("softmax");
+  sweep.set_device_id("cpu");
+  sweep.set_state(v1::JOB_STATE_DONE);
+  sweep.mutable_problem()->set_dtype("f32");
+  v1::DimValue& rows = *sweep.mutable_problem()->add_dims();
+  rows.set_name("rows");
+  rows.set_value(8);
+  sweep.mutable_result();
+  EXPECT_NE(ReportText(sweep).find("tunectl best softmax --rows 8 --dtype f32 --device cpu\n"),
+            std::string::npos)
+      << ReportText(sweep);
+  EXPECT_EQ(ExitCodeOf(sweep), kDone);
+}
+
+TEST(ReportText, TellsTheWholeConfig) {
+  v1::Sweep sweep;
+  for (const char* name : {"BLOCK", "STAGES", "STORES"}) {
+    v1::Trial& best = *sweep.mutable_result()->mutable_best();
+    v1::ConfigEntry* entry = best.mutable_config()->add_entries();
+    entry->set_param(name);
+    entry->mutable_value()->set_integer(4);
+  }
+  EXPECT_NE(ReportText(sweep).find("best      BLOCK=4 STAGES=4 STORES=4\nlatency"),
+            std::string::npos)
+      << ReportText(sweep);
+  sweep.add_fixed_params("STAGES");
+  sweep.add_fixed_params("STORES");
+  EXPECT_NE(ReportText(sweep).find("best      BLOCK=4\n"
+                                   "          with STAGES=4 STORES=4, which have no other value"),
+            std::string::npos)
+      << ReportText(sweep);
 }
 
 TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
@@ -98,6 +141,8 @@ TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
   EXPECT_NE(ReportText(sweep).find("the best is 1.25 times as fast"), std::string::npos);
   *result.add_ties() = result.default_trial();
   EXPECT_NE(ReportText(sweep).find("cannot be told from the best"), std::string::npos);
+  EXPECT_NE(ReportText(sweep).find("by time; among such the one with fewer registers is the best"),
+            std::string::npos);
   result.mutable_default_trial()->set_id(7);
   EXPECT_NE(ReportText(sweep).find("is the best"), std::string::npos);
 }

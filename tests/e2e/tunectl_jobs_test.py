@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs as a user sees them: interrupted, out of time, with and without a daemon. Run by ctest; needs TUNE_BIN."""
+import pathlib
 import re
 import signal
 import subprocess
@@ -175,6 +176,21 @@ class Daemon(Tunectl):
         self.assertIn("0 running, 0 queued", self.run_tunectl("server", "status").stdout)
         self.assertEqual(self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")["match"],
                          "MATCH_EXACT")
+
+    def test_following_a_sweep_without_an_ok_config_is_no_success(self):
+        self.start_daemon()
+        (self.path / "saxpy.textproto").write_text(pathlib.Path(SAXPY).read_text())
+        source = pathlib.Path(SAXPY).with_name("saxpy.cu").read_text()
+        (self.path / "saxpy.cu").write_text(source.replace("out[i] = a * x[i]", "out[i] = missing * x[i]"))
+        sweep = self.json_of("sweep", self.path / "saxpy.textproto", "--n", "64Ki", "--device", "cpu", "--budget", "3",
+                             "--strategy", "random", "--detach")
+        watched = self.run_tunectl("sweep", "watch", sweep["id"], expect=4).stdout
+        self.assertRegex(watched, r"^compile_failed: .*missing")
+        self.assertIn("\nstate     done: no config was ok, 3 of 3 ended as compile_failed: ", watched)
+        for verb in ("watch", "wait"):
+            self.assertIn("no config was ok, 3 of 3 ended as compile_failed",
+                          self.run_tunectl("job", verb, sweep["job_id"], expect=4).stdout)
+        self.assertRegex(self.run_tunectl("sweep", "list").stdout, r" done .* 3/3 +none ")
 
     def test_following_what_a_stopping_daemon_leaves_is_no_success(self):
         daemon = self.start_daemon()

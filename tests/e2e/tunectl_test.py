@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives the real programs as a user would, on the CPU device. Run by ctest; needs TUNE_BIN."""
+import os
 import pathlib
 import subprocess
 import unittest
@@ -87,6 +88,18 @@ class Usage(Tunectl):
         done = self.run_tunectl("--address", f"unix:{self.path}/none", "device", "list", expect=3)
         self.assertIn("tunerd", done.stderr)
 
+    def test_where_a_daemon_was_looked_for_is_said(self):
+        self.run_tunectl("sweep", SAXPY, "--n", 4096, "--device", "cpu", "--budget", 1)
+        self.env["TUNE_ADDRESS"] = ""  # is as if it were not set
+        default = "/run/tunerd" if os.getuid() == 0 else self.path
+        looked = f"inside tunectl: no daemon answers at unix:{default}/tunerd.sock"
+        self.assertIn(f"{looked}; --address or TUNE_ADDRESS names another's",
+                      self.run_tunectl("server", "status").stdout)
+        daemon = self.start_daemon()
+        self.env["TUNE_ADDRESS"] = ""
+        self.assertIn(f"{looked}, but tunerd (process {daemon.pid}) has this state folder: name its address with --address or",
+                      self.run_tunectl("server", "status").stdout)
+
     def test_the_manual_is_up_to_date(self):
         manual = self.run_tunectl("help", "--markdown").stdout
         self.assertEqual((ROOT / "docs/cli.md").read_text(), manual,
@@ -164,6 +177,22 @@ class OwnKernel(Tunectl):
         self.assertIn(sweep["result"]["best"]["id"], [t["id"] for t in listed["confirm"]])
         self.assertEqual({t["purpose"] for t in listed["search"]}, {"TRIAL_PURPOSE_SEARCH"})
         self.run_tunectl("trial", "list", "--sweep", sweep["id"], "--purpose", "both", expect=2)
+        by_time = self.json_of("trial", "list", sweep["id"], "--sort", "time")["trials"]
+        times = [trial["measurement"]["latency_ns_median"] for trial in by_time]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(sorted(trial["id"] for trial in by_time),
+                         [trial["id"] for trial in self.json_of("trial", "list", sweep["id"])["trials"]])
+        self.run_tunectl("trial", "list", sweep["id"], "--sort", "error", expect=2)
+
+    def test_a_config_is_told_whole(self):
+        """Of params that have one value on this device, too, and as another command of the same problem has it."""
+        problem = ("softmax", "--rows", 64, "--cols", 256, "--dtype", "f32", "--device", "cpu")
+        swept = self.run_tunectl("sweep", *problem, "--budget", 2).stdout
+        self.assertRegex(swept, r"\n +with .*STORES=cached.*, which have no other value here\n")
+        self.assertIn("tunectl best softmax --rows 64 --cols 256 --dtype f32 --device cpu\n", swept)
+        told = [self.run_tunectl(command, *problem).stdout.splitlines()[0] for command in ("best", "explain")]
+        config = self.json_of("best", *problem)["config"]
+        self.assertEqual(told, [" ".join(f"{name}={value}" for name, value in config.items())] * 2)
 
     def test_a_wrong_spec_names_file_line_and_column(self):
         bad = self.path / "saxpy.textproto"

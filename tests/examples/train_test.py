@@ -75,6 +75,13 @@ class TrainTest(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("UnpinnedError", done.stderr)
 
+    def test_the_device_may_be_named(self):
+        result = self.train("on_cpu.json", "--ops", "eager", "--device", "cpu", "--steps", "2")
+        self.assertEqual(result["device"], "cpu")
+        refused = self.run_program(PYTHON, TRAIN / "train.py", "--device", "cuda", ok=False)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--device cuda: PyTorch sees no GPU here", refused.stderr)
+
     def test_a_snapshot_that_is_nowhere_costs_the_tuned_kernels_and_nothing_else(self):
         result = self.train("untuned.json", "--ops", "tunectl", "--deadline", "1", "--steps", "3",
                             TUNE_SNAPSHOT="sha256:" + "0" * 64, TUNE_ADDRESS=f"unix:{self.path}/nobody.sock")

@@ -84,6 +84,18 @@ class Answers(ParityTest):
         for dims, match in (({"mode": 1}, "default"), ({"n": 5000}, "nearest")):
             self.assertEqual(self.assert_alike(client, theirs, "scale", device=kit.H200, **dims).match, match)
 
+    def test_what_the_default_breaks_is_said_alike(self):
+        for step, dims, why in (({}, {"n": 4096}, "the kernel's default"),
+                                ({}, {"n": 64}, "some valid config, since the kernel's default breaks 'THREADS <= n'"),
+                                ({"block": ["THREADS * 8"]}, {"n": 4096},
+                                 "some valid config, since the kernel's default breaks a limit of its launch"),
+                                ({"block": ["THREADS * 64"]}, {"n": 4096},
+                                 "the kernel's default breaks a limit of its launch, and no other config was found")):
+            kernel = {**kit.KERNEL, "steps": [{**kit.KERNEL["steps"][0], **step}]}
+            client, theirs = self.both(kit.snapshot_bytes([], kernels=[kernel]))
+            answer = self.assert_alike(client, theirs, "scale", device=kit.H200, **dims)
+            self.assertEqual(answer.reason.rpartition("; ")[2], why)
+
     def test_records_without_a_number_are_told_apart(self):
         self.put(kit.daemon_bytes([{**kit.record(0, n=n), "evidence": f"sha256:{n:064x}"} for n in (64, 4096)]))
         client = libtune.Client()
@@ -130,8 +142,14 @@ class Answers(ParityTest):
         self.assertEqual(libtune.Client().digest, old)
         missing = "sha256:" + "0" * 64
         self.assertEqual((libtune.Client(missing).digest, libtune.Client(missing).source), ("", "none"))
-        with self.assertRaisesRegex(libtune.Failed, "is no digest"):
-            libtune.Client("sha256:123")
+        for wrong in ("sha256:123", old[:15], old.upper().replace("SHA", "sha"), old + "0"):
+            with self.subTest(wrong):
+                with self.assertRaises(ValueError) as theirs:
+                    tunectl.open(wrong)
+                with self.assertRaises(libtune.Failed) as ours:
+                    libtune.Client(wrong)
+                self.assertIn(str(theirs.exception), str(ours.exception))
+                self.assertIn("as `tunectl snapshot list` prints them", str(ours.exception))
         del os.environ["TUNE_SNAPSHOT"]
         os.environ["WORLD_SIZE"] = "2"
         with self.assertRaisesRegex(libtune.Failed, "has 2 ranks and names no snapshot") as caught:

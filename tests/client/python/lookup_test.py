@@ -162,6 +162,8 @@ class Answers(kit.PackageTest):
         self.open(kit.record(1))
         answer = tunectl.best("scale", default={"THREADS": 77}, device=kit.H200, mode=1)
         self.assertEqual((answer.match, dict(answer)), ("default", {"THREADS": 77}))
+        self.assertRegex(answer.reason, "^no record of scale .*; the caller's default$")
+        self.assertNotIn("kernel's default", answer.reason)
         answer = tunectl.best("scale", default={"THREADS": 77}, device=kit.H200, n=4096)
         self.assertEqual(answer.match, "exact")
         self.assertEqual(dict(tunectl.best("unheard", default={"X": 1})), {"X": 1})
@@ -214,6 +216,9 @@ class Answers(kit.PackageTest):
         answers = tunectl.best_many({"kernel": "scale", "n": n, "device": kit.H200} for n in (64, 4096))
         self.assertEqual([answer["THREADS"] for answer in answers], [32, 128])
         self.assertEqual({answer.snapshot for answer in answers}, {client.digest})
+        for wrong in ([("scale", {"n": 64})], [{"n": 64}], {"kernel": "scale"}, ["scale"]):
+            with self.subTest(wrong), self.assertRaisesRegex(TypeError, r"list of best's arguments by name, such as \[{'kernel'"):
+                tunectl.best_many(wrong)
 
     def test_an_answer_is_explained_field_by_field(self):
         self.open(kit.record(1, n=8192), kit.record(2, n=4096, mode=1), kit.record(3, n=65536, device="NVIDIA H100"),

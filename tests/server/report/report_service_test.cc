@@ -190,7 +190,8 @@ TEST_F(ReportServiceTest, AReportBlamesNothingThatIsNotThere) {
   sweep = AwaitEnd(*sweeps, sweep.id());
   EXPECT_EQ(sweep.progress().done(), 4u);
   EXPECT_FALSE(sweep.has_result());
-  EXPECT_THAT(sweep.message(), HasSubstr("no config was ok: `tunectl report sweep"));
+  EXPECT_THAT(sweep.message(), HasSubstr("no config was ok, 4 of 4 ended as compile_failed: "
+                                         "`tunectl report sweep"));
   v1::GetSweepReportRequest of_sweep;
   of_sweep.set_sweep_id(sweep.id());
   v1::SweepReport report;

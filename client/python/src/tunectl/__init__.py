@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ._explain import Explanation
     from ._program import LaunchError
     from ._watch import Better, Watch
-    from ._work import Rows, cancel, jobs, records, submit, sweeps, trials, wait
+    from ._work import DaemonError, Rows, cancel, jobs, records, submit, sweeps, trials, wait
 
-__all__ = ["Answer", "Client", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best", "best_async",
-           "best_many", "cancel", "compare", "digest", "explain", "jobs", "kernel", "open", "pin", "records",
-           "submit", "sweeps", "trials", "wait", "watch"]
+__all__ = ["Answer", "Client", "DaemonError", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best",
+           "best_async", "best_many", "cancel", "compare", "digest", "explain", "jobs", "kernel", "open", "pin",
+           "records", "submit", "sweeps", "trials", "wait", "watch"]
 __version__ = "0.1.0"
 
 
@@ -82,6 +82,7 @@ def best_many(questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
     """An answer to each question, which is best's arguments by name, "kernel" among them.
 
     best_many([{"kernel": "rope", "seq": n} for n in (512, 1024)]): all are of one snapshot.
+    TypeError: one is no mapping, or names no kernel.
     """
     return current().best_many(questions)
 
@@ -173,7 +174,7 @@ def __getattr__(name: str) -> Any:
         from ._program import LaunchError
 
         return LaunchError
-    if name in ("Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"):
+    if name in ("DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"):
         from . import _work
 
         return getattr(_work, name)

@@ -86,7 +86,8 @@ class Client:
             if require_exact:
                 raise NoExactRecord(answer)
             if default is not None and answer.match == "default":
-                return Answer(default, "default", f"the caller's default; {answer.reason}",
+                why = answer.reason.partition("; the kernel's default")[0].partition("; some valid config")[0]
+                return Answer(default, "default", f"{why}; the caller's default",
                               kernel=kernel, device=answer.device, target=answer.target,
                               dims=answer.dims, dtype=answer.dtype, snapshot=answer.snapshot,
                               source=answer.source)
@@ -135,8 +136,8 @@ class Client:
             self._misses.forget_daemon()
 
     def best_many(self, questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
-        """An answer to each question: best's arguments by name, "kernel" among them."""
-        return [self.best(**question) for question in questions]
+        """See tunectl.best_many."""
+        return [self.best(**_checked(question)) for question in questions]
 
     def _tell_unknown(self, kernel: str) -> None:
         """Once a kernel: a name that is mistyped would get defaults for ever."""
@@ -160,6 +161,13 @@ class Client:
 
         return _resolve.answer(self._snapshot, self._source, kernel, _resolve.dtype_name(dtype),
                                "" if device is None else str(device), dims)
+
+
+def _checked(question: Any) -> Mapping[str, Any]:
+    if isinstance(question, Mapping) and "kernel" in question:
+        return question
+    raise TypeError(f"{question!r} is no question: best_many takes a list of best's arguments by name, such as "
+                    f"[{{'kernel': 'softmax', 'rows': 4096, 'dtype': 'bf16'}}]")
 
 
 def _world_size() -> int:

@@ -81,9 +81,9 @@ def _identical(left: Value, right: Value) -> bool:
 class _Rule(NamedTuple):
     """Something that holds for every valid config."""
 
-    text: str
     condition: Expression
     when: Optional[Expression] = None  # only where this is true
+    text: str = "a limit of its launch"  # what a config breaks that it does not hold for
 
     def holds(self, scope: Mapping[str, Any]) -> bool:
         try:
@@ -204,48 +204,44 @@ class Kernel:
             choices[param["name"]] = (values, defaults[0])
         return choices
 
-    def _axis_rules(self, what: str, axes: list[str], most: tuple[int, int, int],
+    def _axis_rules(self, axes: list[str], most: tuple[int, int, int],
                     when: Optional[Expression]) -> Iterator[_Rule]:
         for axis, limit in zip(axes, most):
-            yield _Rule(f"{what} is a whole number from 1 to {limit}",
-                        Expression(f"1 <= ({axis}) <= {limit} and ({axis}) % 1 == 0"), when)
+            yield _Rule(Expression(f"1 <= ({axis}) <= {limit} and ({axis}) % 1 == 0"), when)
 
     def _launch_rules(self, step: Mapping[str, Any], target: Target) -> Iterator[_Rule]:
         """What a step's launch needs to be possible. Of a step that is left out nothing."""
         when = self._expression(step["when"]) if step["when"] else None
-        yield from self._axis_rules("grid", step["grid"], _GRID_MAX, when)
-        yield from self._axis_rules("block", step["block"], _BLOCK_MAX, when)
+        yield from self._axis_rules(step["grid"], _GRID_MAX, when)
+        yield from self._axis_rules(step["block"], _BLOCK_MAX, when)
         if step["block"]:  # a compiler of another language chooses it
             threads = " * ".join(f"({axis})" for axis in step["block"])
-            yield _Rule("threads of a block", Expression(f"{threads} <= {target.max_threads_per_block}"),
-                        when)
+            yield _Rule(Expression(f"{threads} <= {target.max_threads_per_block}"), when)
         if step["shared_bytes"]:
-            yield _Rule("shared memory", Expression(
-                f"0 <= ({step['shared_bytes']}) <= {target.max_shared_bytes}"), when)
+            yield _Rule(Expression(f"0 <= ({step['shared_bytes']}) <= {target.max_shared_bytes}"), when)
         if step["cluster"]:
             yield from self._cluster_rules(step, target, when)
 
     def _cluster_rules(self, step: Mapping[str, Any], target: Target,
                        when: Optional[Expression]) -> Iterator[_Rule]:
         most = _CLUSTER_MAX if target.sm >= _FIRST_SM_WITH_CLUSTERS else 1
-        yield from self._axis_rules("cluster", step["cluster"], (_CLUSTER_MAX,) * 3, when)
+        yield from self._axis_rules(step["cluster"], (_CLUSTER_MAX,) * 3, when)
         blocks = " * ".join(f"({axis})" for axis in step["cluster"])
-        yield _Rule("blocks of a cluster", Expression(f"{blocks} <= {most}"), when)
+        yield _Rule(Expression(f"{blocks} <= {most}"), when)
         grid = step["grid"] + ["1"] * (3 - len(step["grid"]))
         for extent, axis in zip(grid, step["cluster"]):
-            yield _Rule("a cluster divides the grid", Expression(f"({extent}) % ({axis}) == 0"), when)
+            yield _Rule(Expression(f"({extent}) % ({axis}) == 0"), when)
 
     def _rules(self, target: Target) -> list[_Rule]:
         known = self._rules_by_target.get(target)
         if known is not None:
             return known
-        rules = [_Rule(text, self._expression(text)) for text in self._spec["constraints"]]
+        rules = [_Rule(self._expression(text), text=f"'{text}'") for text in self._spec["constraints"]]
         steps = self._spec["steps"]
         for step in steps:
             rules += self._launch_rules(step, target)
         if all(step["when"] for step in steps):
-            rules.append(_Rule("one of the steps runs", Expression(
-                " or ".join(f"({step['when']})" for step in steps))))
+            rules.append(_Rule(Expression(" or ".join(f"({step['when']})" for step in steps))))
         self._rules_by_target[target] = rules
         return rules
 
@@ -310,8 +306,8 @@ class Kernel:
             return default, "the kernel's default"
         config = self._seek(problem, target, choices, rules)
         if config is not None:
-            return config, f"some valid config, since the kernel's default breaks '{broken.text}'"
-        return None, f"the kernel's default breaks '{broken.text}', and no other config was found"
+            return config, f"some valid config, since the kernel's default breaks {broken.text}"
+        return None, f"the kernel's default breaks {broken.text}, and no other config was found"
 
     def _seek(self, problem: Problem, target: Target, choices: Mapping[str, tuple[list[Value], Value]],
               rules: list[_Rule]) -> Optional[Config]:

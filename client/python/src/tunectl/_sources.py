@@ -55,7 +55,8 @@ def parse_wish(text: str) -> Wish:
     if is_digest(text):
         return Wish(digest=text)
     if text.startswith("sha256:"):
-        raise ValueError(f"'{text}' is no digest: sha256: and 64 hex digits in lower case")
+        raise ValueError(f"'{text}' is no digest: sha256: and 64 hex digits in lower case, as `tunectl snapshot list` prints "
+                         f"them; the start of one could be another snapshot's on another node")
     return Wish(path=text)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
 
@@ -18,6 +19,7 @@ from ._rpc import DaemonError
 __all__ = ["DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"]
 
 _TIMEOUT_SECONDS = 10.0
+_SWEEPS_MAX = 1000  # that are looked at for a job's
 _FILES_MAX = 256
 _FILE_BYTES_MAX = 1 << 20
 
@@ -27,7 +29,11 @@ class Rows(list[dict[str, Any]]):
 
     def to_pandas(self) -> Any:
         """A DataFrame; ImportError where pandas is not installed."""
-        import pandas
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(f"a DataFrame needs pandas, and there is none ({error}): pip install pandas; "
+                              f"without it, these rows are plain dicts", name="pandas") from None
 
         return pandas.DataFrame(list(self))
 
@@ -40,6 +46,40 @@ class Rows(list[dict[str, Any]]):
 
 def _connect(address: Optional[str], timeout: float) -> _rpc.Connection:
     return _rpc.Connection(address or _sources.default_address(), timeout)
+
+
+# A row of sweeps() or jobs(), a sweep's number, or "sweep:7" or "job:9", as the commands of tunectl take them.
+Work = Union[Mapping[str, Any], int, str]
+
+
+def _named(work: Work) -> tuple[str, int]:
+    """What it is, "job" or "sweep", and its number. TypeError, ValueError: it is none of what Work says."""
+    kind: str = "sweep"
+    number: Any = work
+    if isinstance(work, Mapping):
+        kind, number = "job" if "kind" in work else "sweep", work.get("id")
+    elif isinstance(work, str):
+        words = re.fullmatch(r"(job|sweep)?[: ]?(\d+)", work)
+        kind, number = (words[1] or "sweep", int(words[2])) if words else (kind, work)
+    wanted = "give a row of sweeps() or jobs(), a sweep's number, 'sweep:7' or 'job:9'"
+    if isinstance(number, str):
+        raise ValueError(f"{work!r} names no sweep: {wanted}")
+    try:
+        return kind, operator.index(number)
+    except TypeError:
+        raise TypeError(f"{work!r} names no sweep: {wanted}") from None
+
+
+def _sweep_id(daemon: _rpc.Connection, work: Work) -> int:
+    """The number of a sweep, of a job's too. DaemonError, NOT_FOUND: there is no such job, or it is no sweep."""
+    kind, number = _named(work)
+    if kind == "sweep":
+        return number
+    for sweep in daemon.call("SweepService", "ListSweeps", limit=_SWEEPS_MAX).sweeps:
+        if sweep.job_id == number:
+            return int(sweep.id)
+    job = daemon.call("JobService", "GetJob", job_id=number)
+    raise DaemonError(f"job {number}, of {job.subject}, is no sweep", "NOT_FOUND")
 
 
 def jobs(*, limit: int = 20, unfinished: bool = False, address: Optional[str] = None,
@@ -58,10 +98,15 @@ def sweeps(*, limit: int = 20, address: Optional[str] = None,
     return Rows(_rpc.as_rows(answer.sweeps))
 
 
-def trials(sweep: Mapping[str, Any], *, address: Optional[str] = None, timeout: float = 60.0) -> Rows:
-    """All trials of a sweep, in the order in which they ended: config, outcome, measurement."""
+def trials(sweep: Work, *, address: Optional[str] = None, timeout: float = 60.0) -> Rows:
+    """All trials of a sweep, in the order in which they ended: config, outcome, measurement.
+
+    sweep  its row or its job's, its number, or "sweep:7", "job:9"; so for `wait` and `cancel`
+    DaemonError with code NOT_FOUND: there is no such sweep.
+    """
     with _connect(address, timeout) as daemon:
-        return Rows(_rpc.as_rows(daemon.watch("SweepService", "ListTrials", sweep_id=int(sweep["id"]))))
+        sweep_id = _sweep_id(daemon, sweep)
+        return Rows(_rpc.as_rows(daemon.watch("SweepService", "ListTrials", sweep_id=sweep_id)))
 
 
 def records(kernel: str = "", *, address: Optional[str] = None, timeout: float = _TIMEOUT_SECONDS) -> Rows:
@@ -71,11 +116,14 @@ def records(kernel: str = "", *, address: Optional[str] = None, timeout: float =
     return Rows(_rpc.as_rows(answer.records))
 
 
-def cancel(sweep: Mapping[str, Any], *, address: Optional[str] = None,
+def cancel(sweep: Work, *, address: Optional[str] = None,
            timeout: float = _TIMEOUT_SECONDS) -> dict[str, Any]:
-    """Ends a sweep of one's own and returns it as it is then; its trials are kept."""
+    """Ends a sweep of one's own, or a job, and returns it as it is then; its trials are kept."""
+    kind, number = _named(sweep)
     with _connect(address, timeout) as daemon:
-        return _rpc.as_rows([daemon.call("SweepService", "CancelSweep", sweep_id=int(sweep["id"]))])[0]
+        if kind == "job":
+            return _rpc.as_rows([daemon.call("JobService", "CancelJob", job_id=number)])[0]
+        return _rpc.as_rows([daemon.call("SweepService", "CancelSweep", sweep_id=number)])[0]
 
 
 def _source_of(spec: str) -> Any:
@@ -130,7 +178,7 @@ def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int =
     return _rpc.as_rows([sweep])[0]
 
 
-def wait(sweep: Mapping[str, Any], *, timeout: float = 3600.0, address: Optional[str] = None,
+def wait(sweep: Work, *, timeout: float = 3600.0, address: Optional[str] = None,
          progress: Union[bool, Callable[[dict[str, Any]], None]] = False) -> dict[str, Any]:
     """Follows a sweep to its end and returns it as it is then.
 
@@ -138,10 +186,10 @@ def wait(sweep: Mapping[str, Any], *, timeout: float = 3600.0, address: Optional
               a row, a few times a second at most
     DaemonError with code DEADLINE_EXCEEDED after `timeout` seconds: the sweep goes on.
     """
-    last = dict(sweep)
+    last: dict[str, Any] = {}
     tell = progress if callable(progress) else _progress.Bar() if progress else None
     with _connect(address, timeout) as daemon:
-        for event in daemon.watch("SweepService", "WatchSweep", sweep_id=int(sweep["id"])):
+        for event in daemon.watch("SweepService", "WatchSweep", sweep_id=_sweep_id(daemon, sweep)):
             last = _rpc.as_rows([event.sweep])[0]
             if tell is not None:
                 tell(last)
