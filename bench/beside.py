@@ -27,6 +27,7 @@ MAP_TYPES = {"f64": 8, "f32": 7, "f16": 6, "bf16": 9, "i32": 4, "u8": 0, "i8": 0
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 
@@ -202,11 +203,17 @@ class Variant:
         config.shared_bytes = int(self.scope(launch.get("shared_bytes") or "0"))
         check(driver().cuFuncSetAttribute(function, SHARED_BYTES, config.shared_bytes), "shared memory")
         cluster = (self.scope.all(launch.get("cluster", [])) + [1, 1, 1])[:3]
-        if cluster != [1, 1, 1]:
+        if cluster != [1, 1, 1] or launch.get("resident"):
+            check(driver().cuFuncSetAttribute(function, NON_PORTABLE_CLUSTER, 1), "clusters of 16 blocks")
             attribute = LaunchAttribute(id=CLUSTER)
             attribute.value[:3] = cluster
             config.attributes, config.attribute_count = ctypes.pointer(attribute), 1
             self.kept.append(attribute)
+        if launch.get("resident"):
+            clusters = ctypes.c_int()
+            check(driver().cuOccupancyMaxActiveClusters(ctypes.byref(clusters), function, ctypes.byref(config)),
+                  "cuOccupancyMaxActiveClusters")
+            config.grid[0] = min(config.grid[0], clusters.value * cluster[0])
         arguments = [self.arguments[name] for name in step.get("args") or self.arguments if name in self.arguments]
         pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         zero = [self.tensors[name] for name in step.get("zero", [])]

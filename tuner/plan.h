@@ -167,10 +167,11 @@ struct LaunchPlan {
   int64_t shared_bytes = 0;                    // dynamic
   bool cooperative = false;                    // all blocks run at the same time
   bool programmatic_dependent_launch = false;  // may begin before the step ahead of it has ended
+  bool resident = false;                       // a device cuts x to the blocks it runs at once
   int unit = 0;                                // of the artifact
 };
 TUNE_FIELDS(LaunchPlan, entry, grid, block, cluster, shared_bytes, cooperative,
-            programmatic_dependent_launch, unit);
+            programmatic_dependent_launch, resident, unit);
 
 struct WorkPlan {
   double flops = 0;

@@ -107,6 +107,7 @@ Program::Step StepOf(const Json& json) {
           .shared_bytes = Number<uint32_t>(json.at("shared_bytes")),
           .cooperative = json.at("cooperative").get<bool>(),
           .programmatic_dependent_launch = json.at("programmatic_dependent_launch").get<bool>(),
+          .resident = json.value("resident", false),  // older daemons do not say
           .args = ArgsOf(json.at("args")),
           .zero = ArgsOf(json.at("zero"))};
 }

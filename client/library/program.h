@@ -41,6 +41,7 @@ struct Program {
     uint32_t shared_bytes = 0;
     bool cooperative = false;
     bool programmatic_dependent_launch = false;
+    bool resident = false;
     std::vector<Arg> args;  // in the order of the parameters
     std::vector<Arg> zero;  // buffers
   };

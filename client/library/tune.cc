@@ -540,6 +540,7 @@ tune_status tune_program_step(const tune_program* program, size_t index, tune_st
   step->shared_bytes = from.shared_bytes;
   step->cooperative = from.cooperative ? 1 : 0;
   step->programmatic_dependent_launch = from.programmatic_dependent_launch ? 1 : 0;
+  step->resident = from.resident ? 1 : 0;
   step->arg_count = from.args.size();
   step->zero_count = from.zero.size();
   return TUNE_OK;

@@ -132,6 +132,20 @@ __device__ __forceinline__ Vector* Stage([[maybe_unused]] const Row& row,
 #endif
 }
 
+#if !TUNE_CPU
+// Starts to copy 16 bytes to shared memory. Copies pass L1 anyway.
+__device__ __forceinline__ void CopyPiece(Piece* to, const Piece* from) {
+  const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  if constexpr (LOADS == evict_first) {
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(place),
+                 "l"(from), "l"(EvictFirst())
+                 : "memory");
+  } else {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+  }
+}
+#endif
+
 // Copies a thread's vectors of a row to shared memory, without waiting for them.
 __device__ __forceinline__ void CopyToStage([[maybe_unused]] Vector* stage,
                                             [[maybe_unused]] const Bits* x,
@@ -150,10 +164,7 @@ __device__ __forceinline__ void CopyToStage([[maybe_unused]] Vector* stage,
     const Bits* from = x + row.first + static_cast<long long>(v) * kVector;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(
-                       __cvta_generic_to_shared(reinterpret_cast<Piece*>(to) + piece))),
-                   "l"(reinterpret_cast<const Piece*>(from) + piece)
-                   : "memory");
+      CopyPiece(reinterpret_cast<Piece*>(to) + piece, reinterpret_cast<const Piece*>(from) + piece);
     }
   }
 #endif

@@ -83,6 +83,7 @@ Json ToJson(const StepPlan& step) {
           {"shared_bytes", launch.shared_bytes},
           {"cooperative", launch.cooperative},
           {"programmatic_dependent_launch", launch.programmatic_dependent_launch},
+          {"resident", launch.resident},
           {"args", std::move(args)},
           {"zero", std::move(zero)}};
 }

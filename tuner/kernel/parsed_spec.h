@@ -39,6 +39,7 @@ struct ParsedLaunch {
   std::optional<Expression> shared_bytes;
   bool cooperative = false;
   bool programmatic_dependent_launch = false;
+  bool resident = false;
 };
 
 // A launch with what it takes: a step of the spec, the only one of a spec without steps, or the

@@ -328,6 +328,7 @@ class Planner {
     plan.entry = entry;
     plan.cooperative = launch.cooperative;
     plan.programmatic_dependent_launch = launch.programmatic_dependent_launch;
+    plan.resident = launch.resident;
     RETURN_IF_ERROR(Axes(field + ".grid", launch.grid, &plan.grid));
     RETURN_IF_ERROR(Axes(field + ".block", launch.block, &plan.block));
     RETURN_IF_ERROR(Axes(field + ".cluster", launch.cluster, &plan.cluster));

@@ -215,6 +215,11 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
   }
   parsed->cooperative = launch.cooperative();
   parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch();
+  if (launch.resident() && (launch.grid_size() > 1 || launch.cluster_size() > 1)) {
+    return place.Error("resident", "blocks that walk over the work have a grid, and a cluster, of "
+                                   "one axis: give one expression");
+  }
+  parsed->resident = launch.resident();
   if (!launch.shared_bytes().empty()) {
     if (compiled) return place.Error("shared_bytes", absl::StrCat(traits.name, " decides it"));
     ASSIGN_OR_RETURN(parsed->shared_bytes,

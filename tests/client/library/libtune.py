@@ -43,7 +43,7 @@ class Expectation(ctypes.Structure):
 class Step(ctypes.Structure):
     _fields_ = [("entry", _TEXT), ("binary", _POINTER), ("binary_bytes", _SIZE), ("grid", ctypes.c_uint32 * 3),
                 ("block", ctypes.c_uint32 * 3), ("cluster", ctypes.c_uint32 * 3), ("shared_bytes", ctypes.c_uint32),
-                ("cooperative", ctypes.c_int), ("programmatic_dependent_launch", ctypes.c_int),
+                ("cooperative", ctypes.c_int), ("programmatic_dependent_launch", ctypes.c_int), ("resident", ctypes.c_int),
                 ("arg_count", _SIZE), ("zero_count", _SIZE)]
 
 
@@ -265,6 +265,7 @@ class Client:
                               "cluster": step.cluster[:], "shared_bytes": step.shared_bytes,
                               "cooperative": bool(step.cooperative),
                               "programmatic_dependent_launch": bool(step.programmatic_dependent_launch),
+                              "resident": bool(step.resident),
                               "args": args["arg"], "zero": args["zero"],
                               "binary": ctypes.string_at(step.binary, step.binary_bytes)})
             while LIBRARY.tune_program_symbol(handle, len(symbols), ctypes.byref(symbol)) == OK:

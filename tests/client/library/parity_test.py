@@ -332,7 +332,7 @@ class Answers(ParityTest):
                 "args": [buffer, *scalars, tiles, scratch], "zero": [scratch]}
         facts = {"format": "tunectl artifact", "version": 1, "kernel": "scale", "kernel_hash": "ab", "target": "sm_90a",
                  "device": kit.H200, "compiler": "NVRTC", "dtype": "bf16", "dims": {"n": 1}, "config": {},
-                 "steps": [step, {**step, "entry": "second", "unit": 1, "args": [], "zero": [], "cooperative": True}],
+                 "steps": [step, {**step, "entry": "second", "unit": 1, "args": [], "zero": [], "cooperative": True, "resident": True}],
                  "symbols": [{"variable": "table", "unit": 1, "buffer": scratch}],
                  "binary_bytes": [5, 300], **changes}
         data = json.dumps(facts).encode() + b"\n" + b"\0ELF1" + bytes(range(256)) + b"." * 44
@@ -356,6 +356,7 @@ class Answers(ParityTest):
             for name in ("entry", "grid", "block", "cluster", "shared_bytes", "cooperative",
                          "programmatic_dependent_launch", "zero"):
                 self.assertEqual(step[name], wanted[name], name)
+            self.assertEqual(step["resident"], wanted.get("resident", False))
             self.assertEqual(step["binary"], artifact.binaries[wanted["unit"]])
             self.assertEqual(step["args"], [{**arg, "value": values.pop(0)} if arg["kind"] == "scalar" else arg
                                             for arg in wanted["args"]])

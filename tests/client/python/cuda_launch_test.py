@@ -89,6 +89,12 @@ class Launches(unittest.TestCase):
         self.assertIn("attribute one_p 14 1", text)
         self.assertNotIn("attribute two_p 14", text)
 
+    def test_blocks_that_walk_are_no_more_than_run_at_once(self):
+        for grid, cluster, launched in ((32, 4, 12), (8, 4, 8), (7, 1, 3)):
+            made = artifact(step("walk_p", buffer("x", 64), grid=[grid, 1, 1], cluster=[cluster, 1, 1], resident=True))
+            self.launch(made, {"x": "f32"}, 1)
+            self.assertIn(f"launch walk_p grid {launched} 1 1 ", self.lines()[-1])
+
     def test_symbols_and_zeroing(self):
         made = artifact(step("sum_p", buffer("x", 64, "inout"), zero=[buffer("x", 64, "inout")]),
                         symbols=[{"variable": "t36", "unit": 0, "buffer": buffer("taps", 9)}])

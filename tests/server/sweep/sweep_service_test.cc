@@ -466,16 +466,19 @@ TEST_F(SweepServiceTest, KernelCheckCompilesAndFindsFaults) {
   EXPECT_EQ(response.kernel().space_sizes().at("cpu"), 8u);
 
   // Of a source that no test has compiled: what is found in the cache is over before it is told.
+  // A reader that is slow misses what came first.
   std::string& source = (*request.mutable_kernel_source()->mutable_files())["scale.cu"];
   source += "\n// checked\n";
   request.set_all_variants(true);
   std::vector<v1::CheckProgress> progress;
   response = Check(request, &progress);
   EXPECT_EQ(Compiled(response), 8u);
-  ASSERT_GE(progress.size(), 2u);
-  EXPECT_EQ(progress.front().done(), 0u);
+  ASSERT_GE(progress.size(), 1u);
   EXPECT_EQ(progress.front().total(), 8u);
   EXPECT_EQ(progress.back().done(), 8u);
+  EXPECT_TRUE(std::is_sorted(progress.begin(), progress.end(), [](const auto& a, const auto& b) {
+    return a.done() < b.done();
+  }));
   EXPECT_EQ(progress.back().target(), "cpu");
 
   source += "\n#if !defined(TUNE_REFERENCE) && ITEMS == 4\n#error four is too many\n#endif\n";

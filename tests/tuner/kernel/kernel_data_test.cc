@@ -45,7 +45,7 @@ tolerances { arg: "y" relative_norm: 0.01 mismatches: 0.5 }
 constexpr char kSteps[] = R"spec(
 steps { entry: "ops::{HOW}<B, DTYPE>" launch { grid: "1" block: "B" } }
 steps { entry: "last" source: "more.cu"
-        launch { grid: "1" block: "B" programmatic_dependent_launch: true } }
+        launch { grid: "1" block: "B" programmatic_dependent_launch: true resident: true } }
 )spec";
 constexpr char kReference[] = R"spec(
 reference { entry: "plain" launch { grid: "1" block: "1" } }
@@ -100,6 +100,8 @@ TEST_F(KernelDataTest, AStepOfAnotherFileIsAUnitOfItsOwn) {
   EXPECT_EQ(plan.steps[0].launch.unit, 0);
   EXPECT_EQ(plan.steps[1].launch.unit, 1);
   EXPECT_TRUE(plan.steps[1].launch.programmatic_dependent_launch);
+  EXPECT_FALSE(plan.steps[0].launch.resident);
+  EXPECT_TRUE(plan.steps[1].launch.resident);
   const CompilePlan unit = PlanOfUnit(plan.compile, 1);
   EXPECT_EQ(unit.source_name, "more.cu");
   EXPECT_THAT(unit.more, IsEmpty());
@@ -150,6 +152,8 @@ TEST_F(KernelDataTest, MistakesAreToldWithTheirPlace) {
       {{{"high_expression: \"vocab\"", "high_expression: \"vocab\" high: 3"}}, "give one"},
       {{{"block: \"B\" } }", "block: \"B\" programmatic_dependent_launch: true } }"}},
        "there is no step before it to overlap with"},
+      {{{"block: \"B\" } }", "block: \"B\" cluster: \"1\" cluster: \"1\" resident: true } }"}},
+       "blocks that walk over the work have a grid, and a cluster, of one axis"},
       {{{"arg: \"y\"", "arg: \"x\""}}, "no OUTPUT or INOUT buffer is called 'x'"},
       {{{"mismatches: 0.5", "mismatches: 5"}}, "mismatches: a share of elements"},
       {{{kReference, ""}}, "as `expected`"},

@@ -146,6 +146,12 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
     if (array.bytes() > 0) step.zero.push_back(array);
   }
   RETURN_IF_ERROR(CheckLaunch(step, shared_bytes_max));
+  if (plan.launch.resident) {
+    ASSIGN_OR_RETURN(const int64_t at_once, BlocksAtOnce(step));
+    step.launch.grid[0] =
+        std::min(step.launch.grid[0], std::max(at_once, step.launch.cluster[0]));
+  }
+  RETURN_IF_ERROR(CheckCooperative(step));
   return step;
 }
 
@@ -203,7 +209,7 @@ absl::Status LoadedProgram::CheckLaunch(const Step& step, int64_t shared_bytes_m
         absl::StrCat("programmatic dependent launch needs sm_90 or later; ", context_->name,
                      " is sm_", context_->sm));
   }
-  return CheckCooperative(step);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> LoadedProgram::BlocksAtOnce(const Step& step) const {

@@ -294,6 +294,9 @@ typedef struct tune_step {
   uint32_t shared_bytes; /* dynamic; above 48 KiB the function's attribute must allow it */
   int cooperative;
   int programmatic_dependent_launch;
+  /* Not 0: blocks walk over the work, and grid[0] is the most of them. Launch no more than the
+   * device runs at once (cuOccupancyMaxActiveClusters): others would wait for their end. */
+  int resident;
   size_t arg_count;  /* of parameters */
   size_t zero_count; /* of buffers that are set to zero before the launch */
 } tune_step;

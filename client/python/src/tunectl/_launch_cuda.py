@@ -52,6 +52,7 @@ def _driver() -> Any:
         "cuModuleGetFunction": [pointer, pointer, ctypes.c_char_p],
         "cuModuleGetGlobal_v2": [pointer, pointer, pointer, ctypes.c_char_p],
         "cuFuncSetAttribute": [pointer, number, number],
+        "cuOccupancyMaxActiveClusters": [pointer, pointer, pointer],
         "cuMemsetD8Async": [ctypes.c_uint64, ctypes.c_ubyte, size, pointer],
         "cuMemcpyDtoDAsync_v2": [ctypes.c_uint64, ctypes.c_uint64, size, pointer],
         "cuCtxGetCurrent": [pointer],
@@ -86,9 +87,16 @@ def _launch_check(code: int, what: str) -> None:
         raise LaunchError(f"{what}: {_name_of(code)}")
 
 
+def _config_of(step: Mapping[str, Any]) -> tuple[_Config, Any]:
+    """With what must live as long as it."""
+    attributes, count = _attributes_of(step)
+    return _Config((ctypes.c_uint * 3)(*step["grid"]), (ctypes.c_uint * 3)(*step["block"]),
+                   step["shared_bytes"], None, ctypes.addressof(attributes), count), attributes
+
+
 def _attributes_of(step: Mapping[str, Any]) -> Any:
     found: list[tuple[int, list[int]]] = []
-    if step["cluster"] != [1, 1, 1]:
+    if step["cluster"] != [1, 1, 1] or step.get("resident"):
         found.append((_LAUNCH_CLUSTER, step["cluster"]))
     if step["cooperative"]:
         found.append((_LAUNCH_COOPERATIVE, [1]))
@@ -112,9 +120,7 @@ class _Calls:
         self.configs = []
         self.launches = []
         for step, function, args, plan in zip(steps, functions, slots.arguments, layout.steps):
-            attributes, count = _attributes_of(step)
-            config = _Config((ctypes.c_uint * 3)(*step["grid"]), (ctypes.c_uint * 3)(*step["block"]),
-                             step["shared_bytes"], None, ctypes.addressof(attributes), count)
+            config, attributes = _config_of(step)
             self.configs.append((config, attributes))
             self.launches.append((config, ctypes.addressof(config), function.value,
                                   ctypes.addressof(args), plan.zero))
@@ -155,8 +161,9 @@ class CudaProgram:
             modules.append(ctypes.c_void_p())
             _load_check(self._driver.cuModuleLoadData(ctypes.byref(modules[-1]), binary),
                         "cuModuleLoadData")
-        self._facts = artifact.facts["steps"]
-        self._functions = [self._function(modules[step["unit"]], step) for step in self._facts]
+        steps = artifact.facts["steps"]
+        self._functions = [self._function(modules[step["unit"]], step) for step in steps]
+        self._facts = [self._cut_to_resident(function, step) for function, step in zip(self._functions, steps)]
         self._symbols = []
         for symbol, slot in self._layout.symbols:
             place, size = ctypes.c_uint64(), ctypes.c_size_t()
@@ -182,6 +189,17 @@ class CudaProgram:
         if hasattr(self._driver, "cuFuncLoad"):  # now, and not at a launch that is captured
             self._driver.cuFuncLoad(function)
         return function
+
+    def _cut_to_resident(self, function: Any, step: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Blocks that walk over the work are no more than the device runs at the same time."""
+        if not step.get("resident"):  # artifacts of older daemons do not say
+            return step
+        count = ctypes.c_int()
+        config, _kept = _config_of(step)
+        _load_check(self._driver.cuOccupancyMaxActiveClusters(ctypes.byref(count), function, ctypes.byref(config)),
+                    "cuOccupancyMaxActiveClusters")
+        most = max(1, count.value) * step["cluster"][0]
+        return {**step, "grid": [min(step["grid"][0], most), *step["grid"][1:]]}
 
     def _make_calls(self) -> _Calls:
         current = ctypes.c_void_p()
