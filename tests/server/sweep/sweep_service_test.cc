@@ -465,8 +465,7 @@ TEST_F(SweepServiceTest, KernelCheckCompilesAndFindsFaults) {
   EXPECT_EQ(Compiled(response), 1u);
   EXPECT_EQ(response.kernel().space_sizes().at("cpu"), 8u);
 
-  // Of a source that no test has compiled: what is found in the cache is over before it is told.
-  // A reader that is slow misses what came first.
+  // Of a source that no test has compiled. A slow reader misses what came first.
   std::string& source = (*request.mutable_kernel_source()->mutable_files())["scale.cu"];
   source += "\n// checked\n";
   request.set_all_variants(true);
@@ -476,9 +475,7 @@ TEST_F(SweepServiceTest, KernelCheckCompilesAndFindsFaults) {
   ASSERT_GE(progress.size(), 1u);
   EXPECT_EQ(progress.front().total(), 8u);
   EXPECT_EQ(progress.back().done(), 8u);
-  EXPECT_TRUE(std::is_sorted(progress.begin(), progress.end(), [](const auto& a, const auto& b) {
-    return a.done() < b.done();
-  }));
+  EXPECT_TRUE(std::ranges::is_sorted(progress, {}, &v1::CheckProgress::done));
   EXPECT_EQ(progress.back().target(), "cpu");
 
   source += "\n#if !defined(TUNE_REFERENCE) && ITEMS == 4\n#error four is too many\n#endif\n";
