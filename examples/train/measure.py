@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Step times and loss curves of train.py, by turns: tuned, eager and compiled; on one rank and on several.
+"""Step times and loss curves of train.py, by turns: tuned and eager, each also compiled; on one rank and on several.
 
     python examples/train/tune.py && export TUNE_SNAPSHOT=$(tunectl snapshot pin)
     python examples/train/measure.py --out train.json --ranks 2
@@ -19,7 +19,8 @@ import tempfile
 import compare
 
 TRAIN = pathlib.Path(__file__).with_name("train.py")
-FORMS = ("tunectl", "eager", "compile")
+TUNED = ("tunectl", "tunectl-compile")
+FORMS = (*TUNED, "eager", "compile")
 
 
 def parse():
@@ -48,16 +49,16 @@ class Runner:
         command = [sys.executable, *launcher, str(TRAIN), "--ops", form, *self.flags, *flags, "--out", str(self.out)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={"OMP_NUM_THREADS": "1", **os.environ})
         result = compare.read(self.out)
-        print(f"{form:8} {ranks} rank{'s' * (ranks > 1)} {' '.join(flags):10} {result['step_ms_median']:8.2f} ms a step, "
+        print(f"{form:15} {ranks} rank{'s' * (ranks > 1)} {' '.join(flags):10} {result['step_ms_median']:8.2f} ms a step, "
               f"loss {result['losses'][0]:.3f} to {result['losses'][-1]:.3f}", flush=True)
         return result
 
 
 def times(runs):
-    """By form: the median of the rounds, each round's, and tunectl's as a part of it."""
+    """By form: the median of the rounds, each round's, and those of the tuned forms as a part of it."""
     medians = {form: statistics.median(run["step_ms_median"] for run in of_form) for form, of_form in runs.items()}
     return {form: {"step_ms": medians[form], "rounds": [run["step_ms_median"] for run in runs[form]],
-                   "tunectl_takes": medians["tunectl"] / medians[form] if "tunectl" in medians else None}
+                   **{f"{tuned}_takes": medians[tuned] / medians[form] for tuned in TUNED if tuned in medians}}
             for form in runs}
 
 
@@ -74,14 +75,15 @@ def main():
         together = {form: [runner.run(form, ranks=arguments.ranks)] for form in runs} if arguments.ranks > 1 else {}
     noise = max(compare.distance(one, eager) for one in nudged)
     apart = {form: compare.distance(of_form[0], eager) for form, of_form in runs.items() if form != "eager"}
-    launched = [run for of_form in (runs.get("tunectl", []), together.get("tunectl", [])) for run in of_form]
+    launched = [run for form in TUNED for all_of in (runs, together) for run in all_of.get(form, [])]
     result = {"device": eager["device"], "torch": eager["torch"], "snapshots": sorted({run["snapshot"] for run in launched}),
               "one_rank": times(runs), "ranks": arguments.ranks, "several_ranks": times(together), "noise": noise,
               "apart_from_eager": apart, "fallbacks": [run["fallbacks"] for run in launched if run["fallbacks"]],
               "losses": {form: of_form[0]["losses"] for form, of_form in runs.items()}}
     arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     for form, row in result["one_rank"].items():
-        print(f"{form:8} {row['step_ms']:8.2f} ms a step; tunectl takes {row['tunectl_takes'] or 0:.3f} of it")
+        taken = "".join(f"; {tuned} takes {row[f'{tuned}_takes']:.3f} of it" for tuned in TUNED if f"{tuned}_takes" in row)
+        print(f"{form:15} {row['step_ms']:8.2f} ms a step{taken}")
     print(f"apart from eager: {apart}; noise alone: {noise:.2e}; fallbacks: {result['fallbacks'] or 'none'}")
     same = all(compare.are_the_same(distance, noise) for distance in apart.values())
     return 0 if same and not result["fallbacks"] else 1

@@ -31,8 +31,9 @@ WARM_STEPS = 5  # compiling, loading, caches: not timed
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--ops", choices=("tunectl", "eager", "compile"), default="tunectl",
-                        help="tuned kernels, the framework's own operations, or those compiled by torch.compile")
+    parser.add_argument("--ops", choices=("tunectl", "eager", "compile", "tunectl-compile"), default="tunectl",
+                        help="tuned kernels or the framework's own operations, each as they are or, with compile, in a model "
+                             "compiled by torch.compile")
     parser.add_argument("--size", choices=model.SIZES, help="tiny on a CPU, small on a GPU by default")
     parser.add_argument("--device", choices=("cuda", "cpu"), help="by default a GPU where there is one")
     parser.add_argument("--steps", type=int, default=60)
@@ -106,7 +107,7 @@ def nudge(network, seed, dtype):
 
 def build(arguments, size, device):
     torch.manual_seed(arguments.seed)
-    network = model.Transformer(size, ops.tuned() if arguments.ops == "tunectl" else ops.eager())
+    network = model.Transformer(size, ops.tuned() if arguments.ops.startswith("tunectl") else ops.eager())
     if arguments.nudge:
         nudge(network, arguments.nudge, size.dtype)
     tables = {name: buffer for name, buffer in network.named_buffers()}
@@ -125,7 +126,7 @@ def average(network, count):
 def train(arguments, size, rank, count, device):
     """The loss of each step, and the seconds that each took."""
     network = build(arguments, size, device)
-    forward = torch.compile(network) if arguments.ops == "compile" else network
+    forward = torch.compile(network) if arguments.ops.endswith("compile") else network
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.0,
                                   fused=device.type == "cuda")
     feed = batches(arguments.text.read_bytes(), size, rank, count, arguments.seed, device)

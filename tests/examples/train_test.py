@@ -47,14 +47,15 @@ class TrainTest(unittest.TestCase):
         return json.loads((self.path / name).read_text())
 
     def test_the_same_losses_as_the_frameworks_own_operations(self):
-        said = self.run_program(PYTHON, TRAIN / "measure.py", "--forms", "tunectl", "eager", "--rounds", 1, "--nudges", 2,
+        said = self.run_program(PYTHON, TRAIN / "measure.py", "--forms", "tunectl", "tunectl-compile", "eager", "--rounds", 1, "--nudges", 2,
                                 "--steps", STEPS, "--out", self.path / "figures.json")
         figures = json.loads((self.path / "figures.json").read_text())
         self.assertEqual(figures["fallbacks"], [], "everything that was swept is launched")
         self.assertEqual(figures["snapshots"], [self.environ["TUNE_SNAPSHOT"]])
-        self.assertGreater(figures["one_rank"]["eager"]["tunectl_takes"], 0)
-        losses = figures["losses"]["tunectl"]
-        self.assertLess(losses[-1], losses[0] - 1.5, said)
+        for tuned in ("tunectl", "tunectl-compile"):
+            self.assertGreater(figures["one_rank"]["eager"][f"{tuned}_takes"], 0)
+            losses = figures["losses"][tuned]
+            self.assertLess(losses[-1], losses[0] - 1.5, said)
 
     def test_a_wrong_gradient_would_be_seen(self):
         curve = {"ops": "eager", "step_ms_median": 1.0, "fallbacks": {}, "losses": [5.5 - i / 20 for i in range(STEPS)]}
