@@ -126,28 +126,30 @@ struct Group {
     if (PINGPONG) NamedSignal(kTurnBarrier + (index + 1) % kGroups, 256);
   }
 
-  // Starts s = Q K^T.
-  __device__ __forceinline__ void StartScores(float (&s)[kScores]) const {
+  // Starts s = Q K^T, of the first 2 kCount rows of the block of K.
+  template <int kCount>
+  __device__ __forceinline__ void StartScores(float (&s)[kCount]) const {
     const unsigned long long q = Descriptor(arena.Query(index), 16);
     const unsigned long long k = Descriptor(arena.Key(key.slot), 16);
     Pin(s);
     MmaFence();
 #pragma unroll
     for (int d = 0; d < HEAD_DIM; d += 16) {
-      SharedMma<BLOCK_N>(s, q + (d / 64 * (64 * 128) + d % 64 * 2) / 16,
-                         k + (d / 64 * (BLOCK_N * 128) + d % 64 * 2) / 16, d != 0);
+      SharedMma<2 * kCount>(s, q + (d / 64 * (64 * 128) + d % 64 * 2) / 16,
+                            k + (d / 64 * (BLOCK_N * 128) + d % 64 * 2) / 16, d != 0);
     }
     MmaCommit();
   }
 
-  // Starts o += P V.
+  // Starts o += P V, of the first 4 kCount rows of the block of V.
+  template <int kCount>
   __device__ __forceinline__ void StartOutputs(float (&o)[kOutputs],
-                                               const unsigned (&p)[kScores / 2]) const {
+                                               const unsigned (&p)[kCount]) const {
     const unsigned long long v = Descriptor(arena.Value(value.slot), BLOCK_N * 128);
     Pin(o);
     MmaFence();
 #pragma unroll
-    for (int n = 0; n < BLOCK_N; n += 16) {
+    for (int n = 0; n < 4 * kCount; n += 16) {
       RegisterMma<HEAD_DIM>(o, p + n / 4, v + n * 128 / 16);
     }
     MmaCommit();
@@ -184,39 +186,47 @@ struct Rows {
   int first_end;  // the smallest of the group's, so that all of it masks or none
 };
 
-// From scores to weights of block j, masked if the block needs it.
-__device__ __forceinline__ void WeighBlock(float (&s)[kScores], int j, const Rows& rows,
+// From scores to weights of the first 2 kCount keys of block j, masked if the rows need it.
+template <int kCount>
+__device__ __forceinline__ void WeighBlock(float (&s)[kCount], int j, const Rows& rows,
                                            RowState& state, float scale_log2, float (&alpha)[2]) {
-  if ((j + 1) * BLOCK_N > rows.first_end) {
+  if (j * BLOCK_N + 2 * kCount > rows.first_end) {
     const int visible[2] = {rows.end[0] - j * BLOCK_N, rows.end[1] - j * BLOCK_N};
     Mask(s, visible);
   }
   Weigh(s, state, scale_log2, alpha);
 }
 
-// OVERLAP 0: each multiplication is waited for where it is started.
+// Block j's first 2 kCount keys, each multiplication waited for where it is started.
+template <int kCount>
+__device__ __forceinline__ void AttendBlock(Group& group, int j, const Rows& rows, float scale_log2,
+                                            RowState& state, float (&o)[kOutputs]) {
+  float s[kCount], alpha[2];
+  unsigned p[kCount / 2];
+  group.WaitKey();
+  group.TakeTurn();
+  group.StartScores(s);
+  MmaWait<0>();
+  Pin(s);
+  group.PassTurn();
+  group.ReleaseKey();
+  if (j == 0) group.Release(group.arena.QueryFree(group.index));
+  WeighBlock(s, j, rows, state, scale_log2, alpha);
+  Rescale(o, alpha);
+  PackAll(s, p);
+  group.WaitValue();
+  group.StartOutputs(o, p);
+  MmaWait<0>();
+  Pin(o);
+  group.ReleaseValue();
+}
+
+// OVERLAP 0.
 __device__ __forceinline__ void AttendInTurn(Group& group, int blocks, const Rows& rows,
                                              float scale_log2, RowState& state,
                                              float (&o)[kOutputs]) {
   for (int j = blocks - 1; j >= 0; --j) {
-    float s[kScores], alpha[2];
-    unsigned p[kScores / 2];
-    group.WaitKey();
-    group.TakeTurn();
-    group.StartScores(s);
-    MmaWait<0>();
-    Pin(s);
-    group.PassTurn();
-    group.ReleaseKey();
-    if (j == 0) group.Release(group.arena.QueryFree(group.index));
-    WeighBlock(s, j, rows, state, scale_log2, alpha);
-    Rescale(o, alpha);
-    PackAll(s, p);
-    group.WaitValue();
-    group.StartOutputs(o, p);
-    MmaWait<0>();
-    Pin(o);
-    group.ReleaseValue();
+    AttendBlock<kScores>(group, j, rows, scale_log2, state, o);
   }
 }
 
@@ -235,6 +245,7 @@ __device__ __forceinline__ void AttendAhead(Group& group, int blocks, const Rows
   Pin(s);
   group.ReleaseKey();
   WeighBlock(s, blocks - 1, rows, state, scale_log2, alpha);
+  if (HALVE) Rescale(o, alpha);  // what half a block before has left there
   PackAll(s, p);
   for (int j = blocks - 2; j >= 0; --j) {
     group.WaitKey();
@@ -282,13 +293,18 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Maps& 
     Reset(state);
     BarrierWait(arena.QueryFull(index), group.query_phase);
     group.query_phase ^= 1;
-    const int blocks = KvBlocks(problem, first_row, 64);
+    int blocks = KvBlocks(problem, first_row, 64);
     if (CAUSAL) {
       for (int j = KvBlocks(problem, tile.row, BLOCK_M); j > blocks; --j) group.SkipBlock();
     }
+#if HALVE
+    if (first_row + 64 - (blocks - 1) * BLOCK_N <= BLOCK_N / 2) {
+      AttendBlock<kScores / 2>(group, --blocks, rows, scale_log2, state, o);
+    }
+#endif
     if (OVERLAP == 0) {
       AttendInTurn(group, blocks, rows, scale_log2, state, o);
-    } else {
+    } else if (blocks > 0) {
       AttendAhead(group, blocks, rows, scale_log2, state, o);
     }
     Store(problem, tile.head, row, scale_log2, state, o, out, lse);
