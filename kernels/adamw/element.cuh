@@ -90,6 +90,15 @@ __device__ __forceinline__ Vector Rounded(const float (&value)[kVector]) {
   return vector;
 }
 
+// One element by itself.
+__device__ __forceinline__ Bits BitsOf(float value) {
+#if DTYPE_F32
+  return __float_as_uint(value);
+#else
+  return static_cast<Bits>(RoundedPair(value, 0.0f));
+#endif
+}
+
 // A vector of a value's bits, as many as a word holds.
 __device__ __forceinline__ Vector Filled(unsigned bits) {
   Vector vector;
@@ -97,6 +106,8 @@ __device__ __forceinline__ Vector Filled(unsigned bits) {
   for (unsigned& word : vector.word) word = bits;
   return vector;
 }
+
+__device__ __forceinline__ float FloatOf(Bits bits) { return At(Filled(bits), 0); }
 
 // The same vector, but the compiler cannot know: else it would keep the elements as floats from one
 // pass to the next, in twice the registers.

@@ -252,14 +252,6 @@ __device__ __forceinline__ void NormBackward(const NormTensors& t, int* groups) 
   if (blockIdx.x == 0 && threadIdx.x == 0) *groups = static_cast<int>(Groups());
 }
 
-__device__ __forceinline__ Bits BitsOf(float value) {
-#if DTYPE_F32
-  return __float_as_uint(value);
-#else
-  return static_cast<Bits>(RoundedPair(value, 0.0f));
-#endif
-}
-
 // Second step: adds the groups' sums. A block has 32 columns and COMBINE_LANES threads for each.
 __device__ __forceinline__ void CombineSums(const float* __restrict__ partials, Bits* dweight,
                                             Bits* dbias, int groups) {

@@ -309,12 +309,14 @@ __device__ __forceinline__ void StoreSums(const Sums& sums, float* __restrict__ 
         sums.of[own / (kParts * kVector)][own / kVector % kParts][own % kVector];
   }
   __syncthreads();
+#pragma unroll 1
   for (int column = threadIdx.x; column < HEAD_DIM; column += THREADS) {
     const int part = column / (HEAD_DIM / kParts);
     const int vector = column % (HEAD_DIM / kParts) / kVector;
     const int own =
         (vector / HEAD_THREADS * kParts + part) * kVector + column % (HEAD_DIM / kParts) % kVector;
     float sum = 0;
+#pragma unroll 4
     for (int group = 0; group < kGroups; ++group) {
       sum += shown[own][group * HEAD_THREADS + vector % HEAD_THREADS];
     }
@@ -332,23 +334,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
                           long long q_rows, long long k_rows, float epsilon) {
   const Table table = {cosine, sine};
   float* own = partials + static_cast<long long>(blockIdx.x) * 2 * HEAD_DIM;
-  const Tensor of_q = {q, q_weight, dq_out, dq, static_cast<int>(q_rows)};
-  const Tensor of_k = {k, k_weight, dk_out, dk, static_cast<int>(k_rows)};
 #pragma unroll 1  // twice the code would take twice as long to compile
   for (int which = 0; which < 2; ++which) {
+    // Chosen one by one: a structure that is chosen as a whole would lie in local memory.
+    const bool is_q = which == 0;
+    const Tensor tensor = {is_q ? q : k, is_q ? q_weight : k_weight, is_q ? dq_out : dk_out,
+                           is_q ? dq : dk, static_cast<int>(is_q ? q_rows : k_rows)};
     Sums sums = {};
-    WalkHeads(which == 0 ? of_q : of_k, table, seq, epsilon, sums);
+    WalkHeads(tensor, table, seq, epsilon, sums);
     StoreSums(sums, own + which * HEAD_DIM);
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) *groups = static_cast<int>(gridDim.x);
-}
-
-__device__ __forceinline__ Bits BitsOf(float value) {
-#if DTYPE_F32
-  return __float_as_uint(value);
-#else
-  return static_cast<Bits>(RoundedPair(value, 0.0f));
-#endif
 }
 
 // Second step: adds the blocks' sums. A block has 32 columns and COMBINE_LANES threads for each.
