@@ -69,6 +69,9 @@ extern "C" __global__ void cross_entropy_reference(const DTYPE* logits, const lo
 
 constexpr float kLog2e = 1.44269504f;
 constexpr float kLowest = -3.402823466e38f;
+// Passes are unrolled so far. Those over shared memory are bound by their exponentials: more would
+// only take longer to compile.
+constexpr int kWalk = KEEP == async ? 2 : kUnroll;
 
 __device__ __forceinline__ float Exp2(float value) {
 #if TUNE_CPU
@@ -102,7 +105,7 @@ struct MergeSeen {
 // Of a thread's part of a row, in one pass with a running maximum.
 __device__ __forceinline__ Seen SeenIn(const Share<kMinusInfinity>& share, const Row& row) {
   Seen seen = {{kLowest, 0, 0}};
-#pragma unroll kUnroll
+#pragma unroll kWalk
   for (int i = 0; i < kItems; ++i) {
     const int v = VectorOf(row, i);
     if (!IsInside(row, v)) continue;
@@ -126,25 +129,26 @@ __device__ __forceinline__ Seen SeenIn(const Share<kMinusInfinity>& share, const
 }
 
 // scale * (softmax - expected), where `everywhere` is expected of each column and `more` of the
-// target besides.
+// target besides: its thread writes that element once more, so that the loop need not look for it.
 __device__ __forceinline__ void StoreGradient(Bits* dlogits, const Share<kMinusInfinity>& share,
                                               const Row& row, const Row& read, float log_sum,
-                                              int target, float scale, float everywhere,
-                                              float more) {
-  const int place = row.offset + target;
-#pragma unroll kUnroll
+                                              int target, float target_logit, float scale,
+                                              float everywhere, float more) {
+#pragma unroll kWalk
   for (int i = 0; i < kItems; ++i) {
     float value[kVector];
     share.Get(read, i, value);
 #pragma unroll
     for (int e = 0; e < kVector; ++e) value[e] = scale * (Exp(value[e], log_sum) - everywhere);
-    const int element = place - VectorOf(row, i) * kVector;
-    if (element >= 0 && element < kVector) {
-#pragma unroll
-      for (int e = 0; e < kVector; ++e) value[e] -= e == element ? scale * more : 0.0f;
-    }
     Store(dlogits, row, i, read.exists ? Rounded(value) : Filled(0));
   }
+  const int v = (row.offset + target) / kVector;
+  if (!read.exists || v / kChunk != row.rank || v % kChunk % ROW_THREADS != row.lane) return;
+  const float value = scale * (Exp(target_logit, log_sum) - everywhere);
+#if !TUNE_CPU
+  asm volatile("" ::: "memory");  // A store of another type: the compiler may not know the order.
+#endif
+  dlogits[row.index * COLS + target] = BitsOf(value - scale * more);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
@@ -172,15 +176,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   MergeInRow(seen, row, 0, MergeSeen());
   const float log_sum = seen.value[0] + logf(seen.value[1]);
 
+  const float target_logit = FloatOf(target_bits);
   if (Leads(row)) {
-    const float expected = At(Filled(target_bits), 0);
     const float mean = smoothing > 0 ? smoothing * (seen.value[2] * (1.0f / COLS)) : 0.0f;
-    const float distance = log_sum - (1.0f - smoothing) * expected - mean;
+    const float distance = log_sum - (1.0f - smoothing) * target_logit - mean;
     lse[row.index] = read.exists ? log_sum : 0.0f;
     loss[row.index] = read.exists ? distance : 0.0f;
   }
   if constexpr (GRADIENT) {
-    StoreGradient(dlogits, share, row, read, log_sum, static_cast<int>(read.exists ? target : 0),
+    StoreGradient(dlogits, share, row, read, log_sum, static_cast<int>(target), target_logit,
                   scale, smoothing * (1.0f / COLS), 1.0f - smoothing);
   } else if (Leads(row) && row.index == 0) {
     dlogits[0] = 0;
