@@ -35,20 +35,29 @@ extern "C" __global__ void adamw_reference(double* p, double* master, const DTYP
 #include "adamw_step.cuh"
 #include "flat.cuh"
 
+__device__ __forceinline__ void StepOf(const Vectors& part, const Tensors& t, const Rule& rule) {
+  Element element[ITEMS];
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (part.IsWhole(i)) Fetch(element[i], t, ElementOf(part.tile, i));
+  }
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (part.IsWhole(i)) Step(element[i], t, rule, ElementOf(part.tile, i));
+  }
+}
+
+__device__ __forceinline__ void StepOf(const Single& part, const Tensors& t, const Rule& rule) {
+  StepSingles<1>(t, rule, part.at, part.at + 1);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
     adamw(Bits* p, float* master, const Bits* __restrict__ g, float* m, float* v, long long n,
           float rate, float decay, float beta1, float beta2, float epsilon, float correction1,
           float correction2) {
   const Tensors tensors = {p, master, g, m, v};
   const Rule rule = {1.0f - rate * decay, rate * correction1, beta1, beta2, epsilon, correction2};
-  const Span span = {n, n};
-  ForEachTile(n, [&](long long tile) {
-    Element element[ITEMS];
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i) Fetch(element[i], tensors, ElementOf(tile, i), span);
-#pragma unroll
-    for (int i = 0; i < ITEMS; ++i) Step(element[i], tensors, rule, ElementOf(tile, i), span);
-  });
+  ForEachTile(n, [&](auto part) { StepOf(part, tensors, rule); });
 }
 
 #endif  // TUNE_REFERENCE

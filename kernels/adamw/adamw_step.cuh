@@ -1,92 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of AdamW on a thread's vector of elements. Each kernel that includes this file has a copy
-// of it, and a test holds the copies alike.
+// A step of AdamW on some elements of a thread's. Each kernel that includes this file has a copy of
+// it, and a test holds the copies alike.
 #pragma once
 
 #include "element.cuh"
 
 // What the kernel writes it reads by plain loads: others may come from a cache that is not told.
-
-// Tensors of n elements each. The first `whole` of them may be accessed as vectors.
-struct Span {
-  long long n;
-  long long whole;
-};
-
-// kVector floats of a state that the kernel writes, as wide as they are aligned.
-constexpr int kFloats = Min(kVector, 4);
-struct alignas(4 * kFloats) Floats {
-  float of[kFloats];
-};
-
-__device__ __forceinline__ void LoadOwn(const float* x, long long at, const Span& span,
-                                        float (&value)[kVector]) {
-  if (at + kVector <= span.whole) {
-#pragma unroll
-    for (int i = 0; i < kVector; i += kFloats) {
-      const Floats floats = *reinterpret_cast<const Floats*>(x + at + i);
-#pragma unroll
-      for (int e = 0; e < kFloats; ++e) value[i + e] = floats.of[e];
-    }
-  } else {
-#pragma unroll
-    for (int e = 0; e < kVector; ++e) value[e] = at + e < span.n ? x[at + e] : 0.0f;
-  }
-}
-
-__device__ __forceinline__ void StoreOwn(float* x, long long at, const Span& span,
-                                         const float (&value)[kVector]) {
-  if (at + kVector <= span.whole) {
-#pragma unroll
-    for (int i = 0; i < kVector; i += kFloats) {
-      Floats floats;
-#pragma unroll
-      for (int e = 0; e < kFloats; ++e) floats.of[e] = value[i + e];
-      *reinterpret_cast<Floats*>(x + at + i) = floats;
-    }
-  } else {
-#pragma unroll
-    for (int e = 0; e < kVector; ++e) {
-      if (at + e < span.n) x[at + e] = value[e];
-    }
-  }
-}
-
-// Of elements: how many of the vector at `at` there are.
-__device__ __forceinline__ int Left(long long at, const Span& span) {
-  return at + kVector <= span.n ? kVector : static_cast<int>(span.n - at);
-}
-
-__device__ __forceinline__ Vector LoadOwn(const Bits* x, long long at, const Span& span) {
-  if (at + kVector <= span.whole) return *reinterpret_cast<const Vector*>(x + at);
-  if (at >= span.n) return Filled(0);
-  return LoadElements(x + at, 0, Left(at, span));
-}
-
-// Of a gradient, which nobody writes meanwhile.
-__device__ __forceinline__ Vector LoadRead(const Bits* x, long long at, const Span& span) {
-  if (at + kVector <= span.whole) return LoadVector(x + at);
-  if (at >= span.n) return Filled(0);
-  return LoadElements(x + at, 0, Left(at, span));
-}
-
-__device__ __forceinline__ void StoreOwn(Bits* x, long long at, const Span& span,
-                                         const Vector& vector) {
-  if (at + kVector <= span.whole) {
-    StoreVector(x + at, vector);
-  } else if (at < span.n) {
-    StoreElements(x + at, 0, Left(at, span), vector);
-  }
-}
-
-// A thread's vector of every tensor, on their way together.
-struct Element {
-  Vector gradient;
-  Vector parameter;
-  float master[kVector];  // if MASTER; else `parameter`
-  float m[kVector];
-  float v[kVector];
-};
 
 struct Tensors {
   Bits* p;
@@ -105,18 +24,6 @@ struct Rule {
   float correction2;
 };
 
-__device__ __forceinline__ void Fetch(Element& element, const Tensors& t, long long at,
-                                      const Span& span) {
-  element.gradient = LoadRead(t.g, at, span);
-  if constexpr (MASTER) {
-    LoadOwn(t.master, at, span, element.master);
-  } else {
-    element.parameter = LoadOwn(t.p, at, span);
-  }
-  LoadOwn(t.m, at, span, element.m);
-  LoadOwn(t.v, at, span, element.v);
-}
-
 __device__ __forceinline__ float SquareRoot(float x) {
 #if TUNE_CPU
   return sqrtf(x);
@@ -127,22 +34,102 @@ __device__ __forceinline__ float SquareRoot(float x) {
 #endif
 }
 
+// The parameter after the step; moments become those after it.
+__device__ __forceinline__ float Stepped(const Rule& rule, float before, float g, float& m,
+                                         float& v) {
+  m = rule.beta1 * m + (1.0f - rule.beta1) * g;
+  v = rule.beta2 * v + (1.0f - rule.beta2) * g * g;
+  const float root = SquareRoot(v * rule.correction2) + rule.epsilon;
+  return before * rule.kept - __fdividef(rule.rate * m, root);
+}
+
+// ---- Whole vectors ------------------------------------------------------------------------------
+
+// kVector floats of a state, as wide as they are aligned.
+constexpr int kFloats = Min(kVector, 4);
+struct alignas(4 * kFloats) Floats {
+  float of[kFloats];
+};
+
+__device__ __forceinline__ void LoadFloats(const float* from, float (&value)[kVector]) {
+#pragma unroll
+  for (int i = 0; i < kVector; i += kFloats) {
+    const Floats floats = *reinterpret_cast<const Floats*>(from + i);
+#pragma unroll
+    for (int e = 0; e < kFloats; ++e) value[i + e] = floats.of[e];
+  }
+}
+
+__device__ __forceinline__ void StoreFloats(float* to, const float (&value)[kVector]) {
+#pragma unroll
+  for (int i = 0; i < kVector; i += kFloats) {
+    Floats floats;
+#pragma unroll
+    for (int e = 0; e < kFloats; ++e) floats.of[e] = value[i + e];
+    *reinterpret_cast<Floats*>(to + i) = floats;
+  }
+}
+
+// A thread's vector of every tensor, on their way together.
+struct Element {
+  Vector gradient;
+  Vector parameter;
+  float master[kVector];  // if MASTER; else `parameter`
+  float m[kVector];
+  float v[kVector];
+};
+
+__device__ __forceinline__ void Fetch(Element& element, const Tensors& t, long long at) {
+  element.gradient = LoadVector(t.g + at);
+  if constexpr (MASTER) {
+    LoadFloats(t.master + at, element.master);
+  } else {
+    element.parameter = *reinterpret_cast<const Vector*>(t.p + at);
+  }
+  LoadFloats(t.m + at, element.m);
+  LoadFloats(t.v + at, element.v);
+}
+
 __device__ __forceinline__ void Step(Element& element, const Tensors& t, const Rule& rule,
-                                     long long at, const Span& span) {
+                                     long long at) {
   float parameter[kVector];
 #pragma unroll
   for (int e = 0; e < kVector; ++e) {
-    const float g = At(element.gradient, e);
-    const float m = rule.beta1 * element.m[e] + (1.0f - rule.beta1) * g;
-    const float v = rule.beta2 * element.v[e] + (1.0f - rule.beta2) * g * g;
     const float before = MASTER ? element.master[e] : At(element.parameter, e);
-    const float root = SquareRoot(v * rule.correction2) + rule.epsilon;
-    parameter[e] = before * rule.kept - __fdividef(rule.rate * m, root);
-    element.m[e] = m;
-    element.v[e] = v;
+    parameter[e] = Stepped(rule, before, At(element.gradient, e), element.m[e], element.v[e]);
   }
-  StoreOwn(t.p, at, span, Rounded(parameter));
-  if constexpr (MASTER) StoreOwn(t.master, at, span, parameter);
-  StoreOwn(t.m, at, span, element.m);
-  StoreOwn(t.v, at, span, element.v);
+  StoreVector(t.p + at, Rounded(parameter));
+  if constexpr (MASTER) StoreFloats(t.master + at, parameter);
+  StoreFloats(t.m + at, element.m);
+  StoreFloats(t.v + at, element.v);
+}
+
+// ---- Elements one by one ------------------------------------------------------------------------
+
+// The step of `count` elements from `at` on, on their way together. `at` is less than n; elements
+// from n on are left alone.
+template <int count>
+__device__ __forceinline__ void StepSingles(const Tensors& t, const Rule& rule, long long at,
+                                            long long n) {
+  float g[count];
+  float before[count];
+  float m[count];
+  float v[count];
+#pragma unroll
+  for (int e = 0; e < count; ++e) {
+    const long long i = at + e < n ? at + e : at;
+    g[e] = FloatOf(t.g[i]);
+    before[e] = MASTER ? t.master[i] : FloatOf(t.p[i]);
+    m[e] = t.m[i];
+    v[e] = t.v[i];
+  }
+#pragma unroll
+  for (int e = 0; e < count; ++e) {
+    if (at + e >= n) return;
+    const float parameter = Stepped(rule, before[e], g[e], m[e], v[e]);
+    t.p[at + e] = BitsOf(parameter);
+    if constexpr (MASTER) t.master[at + e] = parameter;
+    t.m[at + e] = m[e];
+    t.v[at + e] = v[e];
+  }
 }

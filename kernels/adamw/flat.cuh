@@ -17,38 +17,53 @@ __device__ __forceinline__ long long ElementOf(long long tile, int item) {
   return tile * kTile + (item * THREADS + static_cast<int>(threadIdx.x)) * kVector;
 }
 
-// Calls `body` with each tile of this block.
-template <typename Body>
-__device__ __forceinline__ void ForEachTile(long long n, const Body& body) {
-  if constexpr (GRID == tile) {
-    body(static_cast<long long>(blockIdx.x));
-  } else {
-    const long long tiles = (n + kTile - 1) / kTile;
-    for (long long at = blockIdx.x; at < tiles; at += gridDim.x) body(at);
-  }
-}
+// A thread's vectors of a tile, of those that are whole.
+struct Vectors {
+  static constexpr int kCount = ITEMS;
+  long long tile;
+  long long n;
 
-// The vector at element `at`; what is behind the end is zero.
-__device__ __forceinline__ Vector LoadAt(const Bits* x, long long at, long long n) {
-  if (at + kVector <= n) return LoadVector(x + at);
-  if (at >= n) return Filled(0);
-  return LoadElements(x + at, 0, static_cast<int>(n - at));
-}
+  __device__ __forceinline__ bool IsWhole(int i) const { return ElementOf(tile, i) + kVector <= n; }
 
-__device__ __forceinline__ void StoreAt(Bits* y, long long at, long long n, const Vector& vector) {
-  if (at + kVector <= n) {
-    StoreVector(y + at, vector);
-  } else if (at < n) {
-    StoreElements(y + at, 0, static_cast<int>(n - at), vector);
-  }
-}
-
-// A thread's vectors of one tensor in a tile.
-struct Items {
-  Vector vector[ITEMS];
-
-  __device__ __forceinline__ void Load(const Bits* x, long long tile, long long n) {
+  __device__ __forceinline__ void Load(Vector (&to)[kCount], const Bits* x) const {
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) vector[i] = LoadAt(x, ElementOf(tile, i), n);
+    for (int i = 0; i < kCount; ++i) {
+      to[i] = IsWhole(i) ? LoadVector(x + ElementOf(tile, i)) : Filled(0);
+    }
+  }
+  __device__ __forceinline__ void Store(Bits* y, int i, const Vector& vector) const {
+    if (IsWhole(i)) StoreVector(y + ElementOf(tile, i), vector);
   }
 };
+
+// An element by itself, as the first of a vector.
+struct Single {
+  static constexpr int kCount = 1;
+  long long at;
+
+  __device__ __forceinline__ void Load(Vector (&to)[kCount], const Bits* x) const {
+    to[0] = Filled(x[at]);
+  }
+  __device__ __forceinline__ void Store(Bits* y, int, const Vector& vector) const {
+    y[at] = static_cast<Bits>(vector.word[0]);
+  }
+};
+
+// Calls `body` with the vectors of each tile of this block, and with the elements behind the last
+// whole vector one by one: tests for each element of a vector would take longer to compile than all
+// the rest. The last tile's last threads have these, since they have no vectors if it is not full.
+template <typename Body>
+__device__ __forceinline__ void ForEachTile(long long n, const Body& body) {
+  const long long last = (n - 1) / kTile;
+  long long at = blockIdx.x;
+  if constexpr (GRID == tile) {
+    body(Vectors{at, n});
+    if (at != last) return;
+  } else {
+    for (; at <= last; at += gridDim.x) body(Vectors{at, n});
+    if (at != last + gridDim.x) return;
+  }
+  at = n - n % kVector + (THREADS - 1 - static_cast<int>(threadIdx.x));
+#pragma unroll 1
+  for (; at < n; at += THREADS) body(Single{at});
+}

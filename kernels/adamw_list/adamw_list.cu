@@ -46,6 +46,7 @@ enum Find { search, table };
 
 constexpr int kBlocksPerSm = Max(1, Min(32, SM_THREADS / THREADS));
 constexpr int kStride = THREADS * ITEMS;                               // vectors
+constexpr int kSingles = Min(kVector, 2);                              // elements at a time
 constexpr long long kChunk = static_cast<long long>(CHUNK) * kVector;  // elements
 
 // Where each tensor of the list begins, in elements from the pointer of its kind. What is not for
@@ -109,14 +110,25 @@ __device__ __forceinline__ bool IsAligned(const Tensors& t) {
 __device__ __forceinline__ void StepPart(const Tensors& t, const Rule& rule, long long first,
                                          long long end, long long n) {
   const long long last = end * kVector < n ? end * kVector : n;
-  const Span span = {last, IsAligned(t) ? last : 0};
-  for (long long from = first + threadIdx.x; from < end; from += kStride) {
+  const long long whole = IsAligned(t) ? last / kVector : first;
+  for (long long from = first + threadIdx.x; from < whole; from += kStride) {
     Element element[ITEMS];
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) Fetch(element[i], t, (from + i * THREADS) * kVector, span);
+    for (int i = 0; i < ITEMS; ++i) {
+      if (from + i * THREADS < whole) Fetch(element[i], t, (from + i * THREADS) * kVector);
+    }
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
-      Step(element[i], t, rule, (from + i * THREADS) * kVector, span);
+      if (from + i * THREADS < whole) Step(element[i], t, rule, (from + i * THREADS) * kVector);
+    }
+  }
+  // The vector that the end cuts, or all of a tensor that is not aligned. A few elements at a time:
+  // the first ones bring the lines of the others.
+#pragma unroll 1
+  for (long long from = whole + threadIdx.x; from < end; from += THREADS) {
+#pragma unroll 1
+    for (long long at = from * kVector; at < last && at < (from + 1) * kVector; at += kSingles) {
+      StepSingles<kSingles>(t, rule, at, last);
     }
   }
 }

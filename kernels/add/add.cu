@@ -24,17 +24,17 @@ extern "C" __global__ void add_reference(const DTYPE* x, const DTYPE* y, double*
 extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
     add(const Bits* __restrict__ x, const Bits* __restrict__ y, Bits* __restrict__ z,
         long long n) {
-  ForEachTile(n, [&](long long at) {
-    Items left;
-    Items right;
-    left.Load(x, at, n);
-    right.Load(y, at, n);
+  ForEachTile(n, [&](auto part) {
+    Vector left[part.kCount];
+    Vector right[part.kCount];
+    part.Load(left, x);
+    part.Load(right, y);
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
+    for (int i = 0; i < part.kCount; ++i) {
       float value[kVector];
 #pragma unroll
-      for (int e = 0; e < kVector; ++e) value[e] = At(left.vector[i], e) + At(right.vector[i], e);
-      StoreAt(z, ElementOf(at, i), n, Rounded(value));
+      for (int e = 0; e < kVector; ++e) value[e] = At(left[i], e) + At(right[i], e);
+      part.Store(z, i, Rounded(value));
     }
   });
 }

@@ -27,20 +27,20 @@ extern "C" __global__ void swiglu_reference(const DTYPE* gate, const DTYPE* up, 
 extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
     swiglu(const Bits* __restrict__ gate, const Bits* __restrict__ up, Bits* __restrict__ y,
            long long n) {
-  ForEachTile(n, [&](long long at) {
-    Items gates;
-    Items ups;
-    gates.Load(gate, at, n);
-    ups.Load(up, at, n);
+  ForEachTile(n, [&](auto part) {
+    Vector gates[part.kCount];
+    Vector ups[part.kCount];
+    part.Load(gates, gate);
+    part.Load(ups, up);
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
+    for (int i = 0; i < part.kCount; ++i) {
       float value[kVector];
 #pragma unroll
       for (int e = 0; e < kVector; ++e) {
-        const float g = At(gates.vector[i], e);
-        value[e] = g * Sigmoid(g) * At(ups.vector[i], e);
+        const float g = At(gates[i], e);
+        value[e] = g * Sigmoid(g) * At(ups[i], e);
       }
-      StoreAt(y, ElementOf(at, i), n, Rounded(value));
+      part.Store(y, i, Rounded(value));
     }
   });
 }

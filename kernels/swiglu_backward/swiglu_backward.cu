@@ -33,27 +33,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
     swiglu_backward(const Bits* __restrict__ gate, const Bits* __restrict__ up,
                     const Bits* __restrict__ dy, Bits* __restrict__ dgate,
                     Bits* __restrict__ dup, long long n) {
-  ForEachTile(n, [&](long long at) {
-    Items gates;
-    Items ups;
-    Items gradients;
-    gates.Load(gate, at, n);
-    ups.Load(up, at, n);
-    gradients.Load(dy, at, n);
+  ForEachTile(n, [&](auto part) {
+    Vector gates[part.kCount];
+    Vector ups[part.kCount];
+    Vector gradients[part.kCount];
+    part.Load(gates, gate);
+    part.Load(ups, up);
+    part.Load(gradients, dy);
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
+    for (int i = 0; i < part.kCount; ++i) {
       float gate_gradient[kVector];
       float up_gradient[kVector];
 #pragma unroll
       for (int e = 0; e < kVector; ++e) {
-        const float g = At(gates.vector[i], e);
+        const float g = At(gates[i], e);
         const float s = Sigmoid(g);
-        const float scaled = At(gradients.vector[i], e) * s;
-        gate_gradient[e] = scaled * At(ups.vector[i], e) * (1.0f + g * (1.0f - s));
+        const float scaled = At(gradients[i], e) * s;
+        gate_gradient[e] = scaled * At(ups[i], e) * (1.0f + g * (1.0f - s));
         up_gradient[e] = scaled * g;
       }
-      StoreAt(dgate, ElementOf(at, i), n, Rounded(gate_gradient));
-      StoreAt(dup, ElementOf(at, i), n, Rounded(up_gradient));
+      part.Store(dgate, i, Rounded(gate_gradient));
+      part.Store(dup, i, Rounded(up_gradient));
     }
   });
 }
