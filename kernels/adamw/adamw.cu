@@ -48,7 +48,7 @@ __device__ __forceinline__ void StepOf(const Vectors& part, const Tensors& t, co
 }
 
 __device__ __forceinline__ void StepOf(const Single& part, const Tensors& t, const Rule& rule) {
-  StepSingles<1>(t, rule, part.at, part.at + 1);
+  StepSingles<1>(t, rule, part.at);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)

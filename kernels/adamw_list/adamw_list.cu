@@ -46,7 +46,7 @@ enum Find { search, table };
 
 constexpr int kBlocksPerSm = Max(1, Min(32, SM_THREADS / THREADS));
 constexpr int kStride = THREADS * ITEMS;                               // vectors
-constexpr int kSingles = Min(kVector, 2);                              // elements at a time
+constexpr int kSingles = Min(kVector, 4);                              // elements, at a time
 constexpr long long kChunk = static_cast<long long>(CHUNK) * kVector;  // elements
 
 // Where each tensor of the list begins, in elements from the pointer of its kind. What is not for
@@ -111,26 +111,29 @@ __device__ __forceinline__ void StepPart(const Tensors& t, const Rule& rule, lon
                                          long long end, long long n) {
   const long long last = end * kVector < n ? end * kVector : n;
   const long long whole = IsAligned(t) ? last / kVector : first;
-  for (long long from = first + threadIdx.x; from < whole; from += kStride) {
+  long long from = first + threadIdx.x;
+  for (; from + (ITEMS - 1) * THREADS < whole; from += kStride) {
     Element element[ITEMS];
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-      if (from + i * THREADS < whole) Fetch(element[i], t, (from + i * THREADS) * kVector);
-    }
+    for (int i = 0; i < ITEMS; ++i) Fetch(element[i], t, (from + i * THREADS) * kVector);
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-      if (from + i * THREADS < whole) Step(element[i], t, rule, (from + i * THREADS) * kVector);
-    }
+    for (int i = 0; i < ITEMS; ++i) Step(element[i], t, rule, (from + i * THREADS) * kVector);
   }
-  // The vector that the end cuts, or all of a tensor that is not aligned. A few elements at a time:
-  // the first ones bring the lines of the others.
 #pragma unroll 1
-  for (long long from = whole + threadIdx.x; from < end; from += THREADS) {
-#pragma unroll 1
-    for (long long at = from * kVector; at < last && at < (from + 1) * kVector; at += kSingles) {
-      StepSingles<kSingles>(t, rule, at, last);
-    }
+  for (; ITEMS > 1 && from < whole; from += THREADS) {
+    Element element;
+    Fetch(element, t, from * kVector);
+    Step(element, t, rule, from * kVector);
   }
+  // A tensor that is not aligned, and what is behind the last whole vector.
+  const long long rest = whole * kVector;
+  const long long fours = rest + (last - rest) / kSingles * kSingles;
+#pragma unroll 1
+  for (long long at = rest + threadIdx.x * kSingles; at < fours; at += THREADS * kSingles) {
+    StepSingles<kSingles>(t, rule, at);
+  }
+#pragma unroll 1
+  for (long long at = fours + threadIdx.x; at < last; at += THREADS) StepSingles<1>(t, rule, at);
 }
 
 __device__ __forceinline__ void StepChunk(const Tensors& all, const List& list, const Rule& rule,

@@ -106,30 +106,32 @@ __device__ __forceinline__ void Step(Element& element, const Tensors& t, const R
 
 // ---- Elements one by one ------------------------------------------------------------------------
 
-// The step of `count` elements from `at` on, on their way together. `at` is less than n; elements
-// from n on are left alone.
+// The step of `count` elements from `at` on, on their way together. Stores of one tensor follow
+// each other, so that they leave L1 as whole sectors.
 template <int count>
-__device__ __forceinline__ void StepSingles(const Tensors& t, const Rule& rule, long long at,
-                                            long long n) {
+__device__ __forceinline__ void StepSingles(const Tensors& t, const Rule& rule, long long at) {
   float g[count];
-  float before[count];
+  float parameter[count];
   float m[count];
   float v[count];
 #pragma unroll
-  for (int e = 0; e < count; ++e) {
-    const long long i = at + e < n ? at + e : at;
-    g[e] = FloatOf(t.g[i]);
-    before[e] = MASTER ? t.master[i] : FloatOf(t.p[i]);
-    m[e] = t.m[i];
-    v[e] = t.v[i];
-  }
+  for (int e = 0; e < count; ++e) g[e] = FloatOf(t.g[at + e]);
 #pragma unroll
   for (int e = 0; e < count; ++e) {
-    if (at + e >= n) return;
-    const float parameter = Stepped(rule, before[e], g[e], m[e], v[e]);
-    t.p[at + e] = BitsOf(parameter);
-    if constexpr (MASTER) t.master[at + e] = parameter;
-    t.m[at + e] = m[e];
-    t.v[at + e] = v[e];
+    parameter[e] = MASTER ? t.master[at + e] : FloatOf(t.p[at + e]);
   }
+#pragma unroll
+  for (int e = 0; e < count; ++e) m[e] = t.m[at + e];
+#pragma unroll
+  for (int e = 0; e < count; ++e) v[e] = t.v[at + e];
+#pragma unroll
+  for (int e = 0; e < count; ++e) parameter[e] = Stepped(rule, parameter[e], g[e], m[e], v[e]);
+#pragma unroll
+  for (int e = 0; e < count; ++e) t.p[at + e] = BitsOf(parameter[e]);
+#pragma unroll
+  for (int e = 0; MASTER && e < count; ++e) t.master[at + e] = parameter[e];
+#pragma unroll
+  for (int e = 0; e < count; ++e) t.m[at + e] = m[e];
+#pragma unroll
+  for (int e = 0; e < count; ++e) t.v[at + e] = v[e];
 }
