@@ -220,7 +220,7 @@ LaunchSizes KernelRules::Launches(const Problem& problem, const Target& target) 
   for (const Step& step : steps) {
     texts.push_back({step.when, step.grid, step.block, step.shared_bytes});
   }
-  return LaunchSizes(lets, texts, ScopeOf(problem, target));
+  return LaunchSizes(std::make_shared<LaunchForm>(lets, texts), ScopeOf(problem, target));
 }
 
 struct ConfigRules::Space {

@@ -55,6 +55,25 @@ Knowledge::Kernels::const_iterator FindKernel(const Knowledge::Kernels& kernels,
   return same == kernels.end() ? named : same;
 }
 
+// Which configs are valid for a problem. What it takes is worked out when one is asked about.
+class ValidConfigs {
+ public:
+  // All must outlive this.
+  ValidConfigs(const Kernel& kernel, const Problem& problem, const TargetTraits& traits)
+      : kernel_(kernel), problem_(problem), traits_(traits) {}
+
+  bool Have(const Config& config) {
+    if (!space_) space_ = kernel_.DefineSpace(problem_, traits_);
+    return space_->ok() && Kernel::CheckConfig(**space_, config).ok();
+  }
+
+ private:
+  const Kernel& kernel_;
+  const Problem& problem_;
+  const TargetTraits& traits_;
+  std::optional<absl::StatusOr<SpaceDefinition>> space_;
+};
+
 // Completes an answer that no record gives.
 void TakeSafe(SafeConfigs::Safe safe, RecordAnswer& answer) {
   answer.config = std::move(safe.config);
@@ -327,13 +346,10 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
 
 Expectation RecordBook::AskOthers(const LookupQuery& query, const Kernel& kernel,
                                   const TargetTraits& traits, const Knowledge& known,
-                                  LookupAnswer& match) const {
+                                  AcceptConfig accept, LookupAnswer& match) const {
   LookupQuery of_source = query;
   of_source.kernel_hash = kernel.hash();
   const KernelPolicy policy = PolicyOf(query.kernel_name, kernel);
-  const auto accept = [&](const Config& config) {
-    return kernel.CheckConfig(query.problem, traits, config).ok();
-  };
   std::vector<SpeakingGrid> grids = known.grids->Speaking(of_source, policy);
   std::optional<LaunchSizes> launches;  // made when the first is asked for
   for (SpeakingGrid& grid : grids) {
@@ -364,16 +380,18 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
                                 .device_name = place.device_name,
                                 .target = place.traits.target,
                                 .driver = place.driver};
+  ValidConfigs valid(kernel, problem, place.traits);
+  const auto is_valid = [&](const Config& config) { return valid.Have(config); };
   const auto runs = [&](const db::RecordRow& record) {
     const bool same = record.key.kernel_hash == kernel.hash() && record.key.problem == problem;
-    return same || kernel.CheckConfig(problem, place.traits, record.trial.config).ok();
+    return same || valid.Have(record.trial.config);
   };
   LookupAnswer match = state.known.index->Lookup(index_query, runs);
   Expectation expectation;
   if (match.match == Match::kExact) {
     expectation = ExpectMeasured(*match.record);
   } else if (query.kernel_hash.empty() || query.kernel_hash == kernel.hash()) {
-    expectation = AskOthers(index_query, kernel, place.traits, state.known, match);
+    expectation = AskOthers(index_query, kernel, place.traits, state.known, is_valid, match);
   }
   Found result{.answer = {.match = match.match,
                           .reason = std::move(match.reason),

@@ -167,9 +167,10 @@ class RecordBook {
   absl::StatusOr<Found> Find(const RecordQuery& query, const State& state) const;
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query, const State& state,
                                       const Cancelled& cancelled) const;
-  // What the sweeps of others say where the problem itself was not tuned; completes `match`.
+  // What the sweeps of others say where the problem itself was not tuned; completes `match`. They
+  // choose among configs that `accept` takes.
   Expectation AskOthers(const LookupQuery& query, const Kernel& kernel, const TargetTraits& traits,
-                        const Knowledge& known, LookupAnswer& match) const;
+                        const Knowledge& known, AcceptConfig accept, LookupAnswer& match) const;
   // What grids are made of. `kernels` must outlive them.
   ShapeGrids::Sources GridSources(const Kernels& kernels) const;
 

@@ -53,28 +53,56 @@ const Value* FindTwice(const std::vector<Value>& values) {
   return twice == sorted.end() ? nullptr : *twice;
 }
 
-// Adds what a step's launch needs to be possible on a target, as lets (whose names no spec can
-// take) and constraints over them. Of a step that a config leaves out nothing is needed.
+using Limit = ParsedFit::Limit;
+
+// The constant of an expression that stands for a limit; no spec can take its name.
+const char* NameOf(Limit limit) {
+  switch (limit) {
+    case Limit::kThreads:
+      return "__threads_max";
+    case Limit::kSharedBytes:
+      return "__shared_bytes_max";
+    case Limit::kClusterBlocks:
+      return "__cluster_blocks_max";
+    case Limit::kNone:
+      break;
+  }
+  return "";
+}
+
+int64_t ValueOf(Limit limit, const TargetTraits& traits) {
+  switch (limit) {
+    case Limit::kThreads:
+      return traits.max_threads_per_block;
+    case Limit::kSharedBytes:
+      return traits.max_shared_bytes;
+    case Limit::kClusterBlocks:
+      return traits.sm >= kFirstSmWithClusters ? kMaxClusterBlocks : 1;
+    case Limit::kNone:
+      break;
+  }
+  return 0;
+}
+
+// Adds what a step's launch needs. Of a step that a config leaves out nothing is needed.
 class LaunchFit {
  public:
-  LaunchFit(const ParsedStep& step, size_t index, const TargetTraits& traits,
-            SpaceDefinition* definition)
+  LaunchFit(const ParsedStep& step, size_t index, ParsedFit& fit)
       : step_(step),
         launch_(step.launch),
         prefix_(index == 0 ? "__" : absl::StrCat("__step", index, "_")),
-        traits_(traits),
-        definition_(*definition) {}
+        fit_(fit) {}
 
   void Add() {
     if (step_.when.has_value()) Let(Name("when"), *step_.when);
     AddAxes("grid", launch_.grid, {2147483647, 65535, 65535});
     AddAxes("block", launch_.block, {1024, 1024, 64});
-    Require(ProductOf("block"), traits_.max_threads_per_block, "block: threads");
+    Require(ProductOf("block"), Limit::kThreads, "block: threads");
     if (!launch_.cluster.empty()) AddCluster();
     if (launch_.shared_bytes.has_value()) {
       Let(Name("shared_bytes"), *launch_.shared_bytes);
-      Require("-" + Name("shared_bytes"), 0, "shared_bytes: minus bytes");
-      Require(Name("shared_bytes"), traits_.max_shared_bytes, "shared_bytes: bytes");
+      Constrain(absl::StrCat("0 <= ", Name("shared_bytes")), "shared_bytes is not below zero'");
+      Require(Name("shared_bytes"), Limit::kSharedBytes, "shared_bytes: bytes");
     }
   }
 
@@ -89,18 +117,17 @@ class LaunchFit {
   }
 
   void Let(const std::string& name, const Expression& expression) {
-    definition_.lets.push_back({name, expression});
+    fit_.lets.push_back({name, expression});
   }
-  void Constrain(const std::string& expression, const std::string& text) {
+  void Constrain(const std::string& expression, const std::string& text,
+                 Limit limit = Limit::kNone) {
     const std::string where = absl::StrCat("'", step_.field, ".", text);
-    definition_.constraints.push_back(
-        {Parsed(step_.when ? absl::StrCat("not ", Name("when"), " or (", expression, ")")
-                           : expression),
-         where});
+    Expression when_it_runs = Parsed(
+        step_.when ? absl::StrCat("not ", Name("when"), " or (", expression, ")") : expression);
+    fit_.constraints.emplace_back(std::move(when_it_runs), where, limit);
   }
-  void Require(const std::string& expression, int64_t most, const std::string& what) {
-    Constrain(absl::StrCat(expression, " <= ", most),
-              absl::StrCat(what, " <= ", most, "' (", traits_.target, ")"));
+  void Require(const std::string& expression, Limit most, const std::string& what) {
+    Constrain(absl::StrCat(expression, " <= ", NameOf(most)), what, most);
   }
 
   void AddAxes(const char* name, const std::vector<Expression>& axes,
@@ -115,9 +142,8 @@ class LaunchFit {
   }
 
   void AddCluster() {
-    const bool has_clusters = traits_.sm >= kFirstSmWithClusters;
     AddAxes("cluster", launch_.cluster, {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
-    Require(ProductOf("cluster"), has_clusters ? kMaxClusterBlocks : 1, "cluster: blocks");
+    Require(ProductOf("cluster"), Limit::kClusterBlocks, "cluster: blocks");
     for (size_t i = 0; i < 3; ++i) {
       Constrain(absl::StrCat(Axis("grid", i), " % ", Axis("cluster", i), " == 0"),
                 absl::StrCat("cluster[", i, "] divides ", step_.field, ".grid[", i, "]'"));
@@ -127,22 +153,28 @@ class LaunchFit {
   const ParsedStep& step_;
   const ParsedLaunch& launch_;
   const std::string prefix_;
-  const TargetTraits& traits_;
-  SpaceDefinition& definition_;
+  ParsedFit& fit_;
 };
 
 // A config runs something.
-void AddAnyStep(const std::vector<ParsedStep>& steps, SpaceDefinition& definition) {
+void AddAnyStep(const std::vector<ParsedStep>& steps, ParsedFit& fit) {
   std::vector<std::string> conditions;
   for (const ParsedStep& step : steps) {
     if (!step.when.has_value()) return;
     conditions.push_back(absl::StrCat("(", step.when->text(), ")"));
   }
-  definition.constraints.push_back({*Expression::Parse(absl::StrJoin(conditions, " or ")),
-                                    "'steps: one of them runs'"});
+  Expression one_runs = *Expression::Parse(absl::StrJoin(conditions, " or "));
+  fit.constraints.emplace_back(std::move(one_runs), "'steps: one of them runs'");
 }
 
 }  // namespace
+
+ParsedFit FitOf(const std::vector<ParsedStep>& steps) {
+  ParsedFit fit;
+  for (size_t i = 0; i < steps.size(); ++i) LaunchFit(steps[i], i, fit).Add();
+  AddAnyStep(steps, fit);
+  return fit;
+}
 
 absl::StatusOr<std::vector<ParamChoice>> ParamChoices(const ParsedSpec& parsed,
                                                       const Evaluation& evaluation,
@@ -200,17 +232,18 @@ absl::StatusOr<SpaceDefinition> DefineSpace(const ParsedSpec& parsed, const Prob
       definition.lets.push_back({let.name, let.value});
     }
   }
-  for (size_t i = 0; i < parsed.constraints.size(); ++i) {
-    const v1::Constraint& constraint = parsed.spec.constraints(static_cast<int>(i));
-    const std::string why =
-        constraint.doc().empty() ? "" : absl::StrCat(" (", constraint.doc(), ")");
-    definition.constraints.push_back(
-        {parsed.constraints[i], absl::StrCat("'", constraint.expression(), "'", why)});
+  for (const SpaceLet& let : parsed.fit.lets) definition.lets.push_back(let);
+  for (const Limit limit : {Limit::kThreads, Limit::kSharedBytes, Limit::kClusterBlocks}) {
+    definition.constants.Set(NameOf(limit), ValueOf(limit, traits));
   }
-  for (size_t i = 0; i < parsed.steps.size(); ++i) {
-    LaunchFit(parsed.steps[i], i, traits, &definition).Add();
+  definition.constraints = parsed.constraints;
+  for (const ParsedFit::Constraint& one : parsed.fit.constraints) {
+    std::string text = one.text;
+    if (one.limit != Limit::kNone) {
+      absl::StrAppend(&text, " <= ", ValueOf(one.limit, traits), "' (", traits.target, ")");
+    }
+    definition.constraints.push_back({one.expression, std::move(text)});
   }
-  AddAnyStep(parsed.steps, definition);
   return definition;
 }
 

@@ -46,6 +46,8 @@ class Evaluation {
     return Named(field, expression.EvaluateList(scope_));
   }
   absl::Status Error(const std::string& field, const std::string& message) const;
+  // An expression's error, as the above tell it.
+  absl::Status Explain(const std::string& field, const absl::Status& status) const;
 
  private:
   template <typename T>
@@ -53,7 +55,6 @@ class Evaluation {
     if (result.ok()) return result;
     return Explain(field, result.status());
   }
-  absl::Status Explain(const std::string& field, const absl::Status& status) const;
   void SetLet(const ParsedLet& let);
 
   const ParsedSpec& parsed_;

@@ -92,6 +92,10 @@ const std::string& Kernel::hash() const { return parsed_->hash; }
 
 Language Kernel::language() const { return parsed_->language; }
 
+const std::shared_ptr<const LaunchForm>& Kernel::launch_form() const {
+  return parsed_->launch_form;
+}
+
 bool Kernel::RunsOn(const std::string& target) const { return WhyNotOn(target).ok(); }
 
 absl::Status Kernel::WhyNotOn(const std::string& target) const {
@@ -175,11 +179,15 @@ absl::StatusOr<Config> Kernel::DefaultConfig(const Problem& problem,
                    ": the default config (", ToText(config), ") is not valid: ", valid.message()));
 }
 
+absl::Status Kernel::CheckConfig(const SpaceDefinition& definition, const Config& config) {
+  RETURN_IF_ERROR(CheckValues(definition, config));
+  return CheckConstraints(definition, config);
+}
+
 absl::Status Kernel::CheckConfig(const Problem& problem, const TargetTraits& traits,
                                  const Config& config) const {
   ASSIGN_OR_RETURN(const SpaceDefinition definition, tune::DefineSpace(*parsed_, problem, traits));
-  absl::Status valid = CheckValues(definition, config);
-  if (valid.ok()) valid = CheckConstraints(definition, config);
+  const absl::Status valid = CheckConfig(definition, config);
   if (valid.ok()) return valid;
   return absl::InvalidArgumentError(
       absl::StrCat("kernel '", spec().name(), "', ", ToText(problem), ", ", traits.target,

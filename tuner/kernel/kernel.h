@@ -15,6 +15,7 @@
 #include "tuner/plan.h"
 #include "tuner/problem.h"
 #include "tuner/space/space.h"
+#include "tuner/transfer/launch_sizes.h"
 
 namespace tune {
 
@@ -86,6 +87,11 @@ class Kernel {
   // names the param or the constraint.
   absl::Status CheckConfig(const Problem& problem, const TargetTraits& traits,
                            const Config& config) const;
+  // The same, for several configs of a space that DefineSpace gave.
+  static absl::Status CheckConfig(const SpaceDefinition& definition, const Config& config);
+
+  // What LaunchSizesOf (launch_sizes_of.h) works with.
+  const std::shared_ptr<const LaunchForm>& launch_form() const;
 
   absl::StatusOr<ProblemPlan> PlanProblem(const Problem& problem, const TargetTraits& traits) const;
   absl::StatusOr<ProgramPlan> PlanProgram(const Problem& problem, const TargetTraits& traits,

@@ -40,6 +40,22 @@ absl::Status CheckSizes(const std::string& spec_name, const ParsedSpec& parsed) 
   return TooLarge(spec_name, "the files that buffers hold", data, kMaxDataBytes);
 }
 
+LaunchText TextOf(const v1::Launch& launch, const std::string& when) {
+  return {.when = when,
+          .grid = {launch.grid().begin(), launch.grid().end()},
+          .block = {launch.block().begin(), launch.block().end()},
+          .shared_bytes = launch.shared_bytes()};
+}
+
+LaunchForm LaunchFormOf(const v1::KernelSpec& spec) {
+  std::vector<std::pair<std::string, std::string>> lets;
+  for (const v1::Let& let : spec.lets()) lets.emplace_back(let.name(), let.value());
+  std::vector<LaunchText> steps;
+  if (spec.steps().empty()) steps.push_back(TextOf(spec.launch(), ""));
+  for (const v1::Step& step : spec.steps()) steps.push_back(TextOf(step.launch(), step.when()));
+  return LaunchForm(lets, steps);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
@@ -55,6 +71,8 @@ absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
   const SpecPlace root(spec_name, parsed->spec, &tree);
   RETURN_IF_ERROR(SpecChecker(root, files, parsed.get()).Check());
   RETURN_IF_ERROR(CheckSizes(spec_name, *parsed));
+  parsed->fit = FitOf(parsed->steps);
+  parsed->launch_form = std::make_shared<const LaunchForm>(LaunchFormOf(parsed->spec));
   parsed->hash = HashOf(parsed->spec, parsed->files);
   return parsed;
 }

@@ -14,6 +14,8 @@
 #include "tuner/expression/expression.h"
 #include "tuner/kernel/entry_text.h"
 #include "tuner/language.h"
+#include "tuner/space/space.h"
+#include "tuner/transfer/launch_sizes.h"
 
 namespace tune {
 
@@ -81,6 +83,21 @@ struct ParsedChecker {
   std::vector<Arg> args;
 };
 
+// What the launches of the steps need to be possible on a target: lets, whose names no spec can
+// take, and constraints over them.
+struct ParsedFit {
+  // What a target allows. In expressions it is a constant of the name.
+  enum class Limit { kNone, kThreads, kSharedBytes, kClusterBlocks };
+  struct Constraint {
+    Expression expression;
+    std::string text;  // for messages; without the limit
+    Limit limit = Limit::kNone;
+  };
+  std::vector<SpaceLet> lets;
+  std::vector<Constraint> constraints;
+};
+ParsedFit FitOf(const std::vector<ParsedStep>& steps);
+
 // Vectors are parallel to the spec's repeated fields of the same name.
 struct ParsedSpec {
   v1::KernelSpec spec;
@@ -90,13 +107,15 @@ struct ParsedSpec {
   std::string hash;
   std::vector<ParsedParam> params;
   std::vector<ParsedLet> lets;
-  std::vector<Expression> constraints;
+  std::vector<SpaceConstraint> constraints;
   std::vector<Expression> defines;
   std::vector<ParsedArg> args;
   std::vector<std::optional<Expression>> tolerances;  // when they hold; not set: always
   Language language = Language::kCuda;
   std::optional<Expression> source_choice;
   std::vector<ParsedStep> steps;  // at least one
+  ParsedFit fit;
+  std::shared_ptr<const LaunchForm> launch_form;
   // Not set where files, a checker or a function on the host tell what is right.
   std::optional<ParsedStep> reference;
   std::string reference_source;

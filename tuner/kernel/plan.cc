@@ -329,9 +329,9 @@ class Planner {
     plan.cooperative = launch.cooperative;
     plan.programmatic_dependent_launch = launch.programmatic_dependent_launch;
     plan.resident = launch.resident;
-    RETURN_IF_ERROR(Axes(field + ".grid", launch.grid, &plan.grid));
-    RETURN_IF_ERROR(Axes(field + ".block", launch.block, &plan.block));
-    RETURN_IF_ERROR(Axes(field + ".cluster", launch.cluster, &plan.cluster));
+    RETURN_IF_ERROR(Axes(field, "grid", launch.grid, &plan.grid));
+    RETURN_IF_ERROR(Axes(field, "block", launch.block, &plan.block));
+    RETURN_IF_ERROR(Axes(field, "cluster", launch.cluster, &plan.cluster));
     if (launch.shared_bytes.has_value()) {
       const std::string name = field + ".shared_bytes";
       ASSIGN_OR_RETURN(plan.shared_bytes, evaluation_.Integer(name, *launch.shared_bytes));
@@ -373,13 +373,16 @@ class Planner {
   static void BeFirst(LaunchPlan& launch) { launch.programmatic_dependent_launch = false; }
   absl::Status NoStep() const { return evaluation_.Error("steps", "the config leaves out all"); }
 
-  absl::Status Axes(const std::string& field, const std::vector<Expression>& expressions,
+  // `name` is of the field, as in "grid". Whole names are made where something is wrong.
+  absl::Status Axes(const std::string& field, const char* name,
+                    const std::vector<Expression>& expressions,
                     std::array<int64_t, 3>* axes) const {
     for (size_t i = 0; i < expressions.size(); ++i) {
-      ASSIGN_OR_RETURN((*axes)[i], evaluation_.Integer(Indexed(field, i), expressions[i]));
-      if ((*axes)[i] < 1) {
-        return evaluation_.Error(Indexed(field, i), absl::StrCat((*axes)[i], " is below one"));
-      }
+      const auto whole_name = [&] { return Indexed(absl::StrCat(field, ".", name), i); };
+      const absl::StatusOr<int64_t> axis = expressions[i].EvaluateInteger(evaluation_.scope());
+      if (!axis.ok()) return evaluation_.Explain(whole_name(), axis.status());
+      if (*axis < 1) return evaluation_.Error(whole_name(), absl::StrCat(*axis, " is below one"));
+      (*axes)[i] = *axis;
     }
     return absl::OkStatus();
   }

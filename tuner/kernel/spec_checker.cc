@@ -354,10 +354,14 @@ absl::Status SpecChecker::CheckLets() {
 
 absl::Status SpecChecker::CheckConstraints() {
   for (int i = 0; i < spec_.constraints_size(); ++i) {
+    const v1::Constraint& constraint = spec_.constraints(i);
     ASSIGN_OR_RETURN(Expression expression,
                      Parse(root_.Nested("constraints", i), "expression", -1,
-                           spec_.constraints(i).expression(), config_names_));
-    parsed_.constraints.push_back(std::move(expression));
+                           constraint.expression(), config_names_));
+    const std::string why =
+        constraint.doc().empty() ? "" : absl::StrCat(" (", constraint.doc(), ")");
+    parsed_.constraints.push_back(
+        {std::move(expression), absl::StrCat("'", constraint.expression(), "'", why)});
   }
   return absl::OkStatus();
 }

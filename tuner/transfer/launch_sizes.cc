@@ -53,10 +53,8 @@ int64_t ThreadsOfWarps(const Config& config) {
 
 }  // namespace
 
-LaunchSizes::LaunchSizes(const std::vector<std::pair<std::string, std::string>>& lets,
-                         const std::vector<LaunchText>& steps, Scope scope)
-    : scope_(std::move(scope)) {
-  scope_.Set("sm_count", kEndless);
+LaunchForm::LaunchForm(const std::vector<std::pair<std::string, std::string>>& lets,
+                       const std::vector<LaunchText>& steps) {
   std::vector<Step> parsed;
   for (const LaunchText& text : steps) {
     Step step;
@@ -74,8 +72,8 @@ LaunchSizes::LaunchSizes(const std::vector<std::pair<std::string, std::string>>&
   blocks_.Use(std::move(parsed), lets);
 }
 
-void LaunchSizes::Sizes::Use(std::vector<Step> steps,
-                             const std::vector<std::pair<std::string, std::string>>& lets) {
+void LaunchForm::Sizes::Use(std::vector<Step> steps,
+                            const std::vector<std::pair<std::string, std::string>>& lets) {
   steps_ = std::move(steps);
   const auto use_names_of = [&](const std::vector<Expression>& expressions) {
     for (const Expression& one : expressions) {
@@ -100,17 +98,15 @@ void LaunchSizes::Sizes::Use(std::vector<Step> steps,
   if (by_warps) names_.insert(kWarps);
 }
 
-LaunchSize LaunchSizes::Sizes::Of(const Config& config, const Scope& constants) {
+std::vector<Value> LaunchForm::Sizes::ParamsOf(const Config& config) const {
   std::vector<Value> values;
   for (const auto& [name, value] : config.entries) {
     if (names_.contains(name)) values.push_back(value);
   }
-  const auto [place, is_new] = known_.try_emplace(std::move(values));
-  if (is_new) place->second = Evaluate(config, constants);
-  return place->second;
+  return values;
 }
 
-LaunchSize LaunchSizes::Sizes::Evaluate(const Config& config, Scope scope) const {
+LaunchSize LaunchForm::Sizes::Of(const Config& config, Scope scope) const {
   for (const auto& [name, value] : config.entries) {
     if (names_.contains(name)) scope.Set(name, value);
   }
@@ -139,6 +135,18 @@ LaunchSize LaunchSizes::Sizes::Evaluate(const Config& config, Scope scope) const
     if (most.blocks == 0 || rank(size) > rank(most)) most = size;
   }
   return most;
+}
+
+LaunchSizes::LaunchSizes(std::shared_ptr<const LaunchForm> form, Scope scope)
+    : form_(std::move(form)), scope_(std::move(scope)) {
+  scope_.Set("sm_count", kEndless);
+}
+
+LaunchSize LaunchSizes::Known(const LaunchForm::Sizes& sizes, ByParams& known,
+                              const Config& config) const {
+  const auto [place, is_new] = known.try_emplace(sizes.ParamsOf(config));
+  if (is_new) place->second = sizes.Of(config, scope_);
+  return place->second;
 }
 
 }  // namespace tune

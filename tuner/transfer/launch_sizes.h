@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,20 +34,15 @@ struct LaunchSize {
   int64_t shared_bytes = 0;  // dynamic
 };
 
-// For one problem on one target. Configs that differ only in what launches do not depend on are
-// worked out once. Not thread-safe.
-class LaunchSizes {
+// A kernel's launches, parsed. Immutable. Thread-safe.
+class LaunchForm {
  public:
-  // `scope` has the problem's dims, dtype and dtype_bytes, target and sm. What cannot be parsed
-  // leaves sizes unknown.
-  LaunchSizes(const std::vector<std::pair<std::string, std::string>>& lets,
-              const std::vector<LaunchText>& steps, Scope scope);
-
-  LaunchSize Of(const Config& config) { return whole_.Of(config, scope_); }
-  // The blocks alone: of a program of one step, known where its grid is.
-  int64_t Blocks(const Config& config) { return blocks_.Of(config, scope_).blocks; }
+  // What cannot be parsed leaves sizes unknown.
+  LaunchForm(const std::vector<std::pair<std::string, std::string>>& lets,
+             const std::vector<LaunchText>& steps);
 
  private:
+  friend class LaunchSizes;
   struct Step {
     std::vector<Expression> when;  // none or one
     std::vector<Expression> grid;
@@ -58,20 +54,39 @@ class LaunchSizes {
   class Sizes {
    public:
     void Use(std::vector<Step> steps, const std::vector<std::pair<std::string, std::string>>& lets);
-    LaunchSize Of(const Config& config, const Scope& constants);
+    // The params among what sizes depend on: equal ones have equal sizes.
+    std::vector<Value> ParamsOf(const Config& config) const;
+    LaunchSize Of(const Config& config, Scope scope) const;
 
    private:
-    LaunchSize Evaluate(const Config& config, Scope scope) const;
-
     std::vector<Step> steps_;
     std::vector<std::pair<std::string, Expression>> lets_;  // those that steps depend on
     std::set<std::string> names_;  // that steps depend on, themselves or by lets
-    std::map<std::vector<Value>, LaunchSize> known_;  // by the params among them
   };
 
-  Scope scope_;
   Sizes whole_;
   Sizes blocks_;
+};
+
+// For one problem on one target. Configs that differ only in what launches do not depend on are
+// worked out once. Not thread-safe.
+class LaunchSizes {
+ public:
+  // `scope` has the problem's dims, dtype and dtype_bytes, target and sm.
+  LaunchSizes(std::shared_ptr<const LaunchForm> form, Scope scope);
+
+  LaunchSize Of(const Config& config) { return Known(form_->whole_, whole_, config); }
+  // The blocks alone: of a program of one step, known where its grid is.
+  int64_t Blocks(const Config& config) { return Known(form_->blocks_, blocks_, config).blocks; }
+
+ private:
+  using ByParams = std::map<std::vector<Value>, LaunchSize>;
+  LaunchSize Known(const LaunchForm::Sizes& sizes, ByParams& known, const Config& config) const;
+
+  std::shared_ptr<const LaunchForm> form_;
+  Scope scope_;
+  ByParams whole_;
+  ByParams blocks_;
 };
 
 }  // namespace tune

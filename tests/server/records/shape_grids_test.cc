@@ -90,8 +90,8 @@ std::shared_ptr<LaunchSizes> LaunchesOf(const db::RecordRow& record) {
   for (const auto& [name, value] : record.key.problem.dims) scope.Set(name, value);
   const std::vector<LaunchText> steps = {
       {.grid = {"ceil_div(n, BLOCK)"}, .block = {"BLOCK"}, .shared_bytes = "65536"}};
-  return std::make_shared<LaunchSizes>(std::vector<std::pair<std::string, std::string>>(), steps,
-                                       scope);
+  const std::vector<std::pair<std::string, std::string>> no_lets;
+  return std::make_shared<LaunchSizes>(std::make_shared<LaunchForm>(no_lets, steps), scope);
 }
 
 TEST(ShapeGridsTest, AGridKnowsTheBlocksOfItsConfigs) {

@@ -37,7 +37,7 @@ LaunchSizes SizesOf(const Json& json) {
   }
   Scope scope;
   for (const auto& [name, value] : json["scope"].items()) scope.Set(name, ValueOf(value));
-  return LaunchSizes(lets, steps, std::move(scope));
+  return LaunchSizes(std::make_shared<LaunchForm>(lets, steps), std::move(scope));
 }
 
 // The cases that the Python package answers, too (tests/client/python/grid_test.py).
