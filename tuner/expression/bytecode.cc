@@ -295,7 +295,7 @@ bool Bytecode::PushSlot(const Instruction& at, const Cell& cell, Machine* machin
 }
 
 bool Bytecode::CallOrList(const Instruction& at, Machine* machine) const {
-  std::vector<Cell>& stack = machine->stack;
+  auto& stack = machine->stack;
   const size_t count = at.operand;
   const Cell* items = stack.data() + stack.size() - count;
   Cell made;
@@ -311,7 +311,7 @@ bool Bytecode::CallOrList(const Instruction& at, Machine* machine) const {
 
 bool Bytecode::RunRange(size_t begin, size_t end, const Cell* slots, Machine* machine,
                        Cell* result) const {
-  std::vector<Cell>& stack = machine->stack;
+  auto& stack = machine->stack;
   stack.clear();
   auto pop = [&stack] {
     const Cell top = stack.back();

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "tuner/expression/expression.h"
 #include "tuner/expression/operators.h"
 
@@ -17,7 +18,7 @@ namespace tune {
 
 // Working memory of evaluations, kept from one to the next. Not thread-safe.
 struct Machine {
-  std::vector<Cell> stack;
+  absl::InlinedVector<Cell, 8> stack;
   Arena arena;        // cleared by the owner, between evaluations whose results are done with
   std::string error;  // why the last Run failed: "division by zero at column 3 of 'a / b'"
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -44,7 +45,7 @@ class Expression::Evaluation {
   Evaluation(const Parsed& parsed, const Scope& scope) : parsed_(parsed), scope_(scope) {}
 
   absl::Status Run() {
-    std::vector<Cell> slots(parsed_.names.size());
+    absl::InlinedVector<Cell, 8> slots(parsed_.names.size());
     bool all_known = true;
     for (size_t i = 0; i < slots.size(); ++i) {
       const Value* value = scope_.Find(parsed_.names[i]);

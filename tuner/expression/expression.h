@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,15 +18,32 @@ namespace tune {
 // Names and their values. A later Set of the same name replaces the earlier one.
 class Scope {
  public:
-  void Set(const std::string& name, Value value) { values_[name] = std::move(value); }
-  const Value* Find(const std::string& name) const {
-    auto it = values_.find(name);
-    return it == values_.end() ? nullptr : &it->second;
+  void Set(const std::string& name, Value value) {
+    const size_t place = PlaceOf(name);
+    if (place < values_.size()) {
+      values_[place].second = std::move(value);
+    } else {
+      if (values_.empty()) values_.reserve(32);
+      values_.emplace_back(name, std::move(value));
+    }
   }
-  const std::map<std::string, Value>& values() const { return values_; }
+  const Value* Find(const std::string& name) const {
+    const size_t place = PlaceOf(name);
+    return place < values_.size() ? &values_[place].second : nullptr;
+  }
+  // In the order they were first set.
+  const std::vector<std::pair<std::string, Value>>& values() const { return values_; }
 
  private:
-  std::map<std::string, Value> values_;
+  // The end: it is not there.
+  size_t PlaceOf(const std::string& name) const {
+    size_t place = 0;
+    while (place < values_.size() && values_[place].first != name) ++place;
+    return place;
+  }
+
+  // A few dozen, mostly: to search them is cheaper than to keep them in order.
+  std::vector<std::pair<std::string, Value>> values_;
 };
 
 // A parsed expression. Immutable, cheap to copy, thread-safe.

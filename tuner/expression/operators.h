@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <forward_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,18 +74,19 @@ struct Cell {
 // Owns the text and lists that an evaluation makes.
 class Arena {
  public:
-  const std::string* Keep(std::string text) { return &texts_.emplace_back(std::move(text)); }
+  const std::string* Keep(std::string text) { return &texts_.emplace_front(std::move(text)); }
   const std::vector<Cell>* Keep(std::vector<Cell> list) {
-    return &lists_.emplace_back(std::move(list));
+    return &lists_.emplace_front(std::move(list));
   }
   void Clear() {
-    if (!texts_.empty()) texts_.clear();
-    if (!lists_.empty()) lists_.clear();
+    texts_.clear();
+    lists_.clear();
   }
 
  private:
-  std::deque<std::string> texts_;
-  std::deque<std::vector<Cell>> lists_;
+  // Take no memory while nothing is kept, which is so in most evaluations.
+  std::forward_list<std::string> texts_;
+  std::forward_list<std::vector<Cell>> lists_;
 };
 
 // `value` must outlive the cell.
