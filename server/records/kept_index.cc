@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/kept_index.h"
 
-#include <google/protobuf/arena.h>
-
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -62,14 +60,7 @@ const std::string& ProgramMark() {
 
 RecordCodec WireCodec() {
   return {.encode = [](const db::RecordRow& record) { return ToProto(record).SerializeAsString(); },
-          .decode = [](absl::string_view bytes) -> absl::StatusOr<db::RecordRow> {
-            google::protobuf::Arena arena;
-            auto& proto = *google::protobuf::Arena::CreateMessage<v1::Record>(&arena);
-            if (proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-              return FromProto(proto);
-            }
-            return absl::DataLossError("a record of the index cannot be read");
-          }};
+          .decode = RecordFromWire};
 }
 
 }  // namespace tune::server

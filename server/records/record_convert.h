@@ -12,6 +12,8 @@ namespace tune::server {
 v1::Record ToProto(const db::RecordRow& record);
 // INVALID_ARGUMENT: a number that does not fit, or an enum value that there is not.
 absl::StatusOr<db::RecordRow> FromProto(const v1::Record& proto);
+// The same of a record's bytes on the wire, which this program wrote. DATA_LOSS.
+absl::StatusOr<db::RecordRow> RecordFromWire(absl::string_view bytes);
 // `on_wire`: the same record as a v1::Record, if it is at hand. Then it goes along as it is, and
 // only who reads the response from the wire sees it.
 void AddRecord(const db::RecordRow& record, absl::string_view on_wire,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -9,6 +10,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
+#include "tests/distinct.h"
 #include "tuner/statistics/median.h"
 
 namespace tune::server {
@@ -30,6 +32,35 @@ TEST(ConvertTest, ConfigsComeBackWhole) {
                        {"ZERO", int64_t{0}},
                        {"LOW", std::numeric_limits<int64_t>::min()}}};
   EXPECT_EQ(FromProto(ToProto(config)), config);
+}
+
+TEST(ConvertTest, ARecordsBytesAreReadAsItsMessageIs) {
+  auto record = Distinct<db::RecordRow>();
+  record.trial.config.entries = {
+      {"BLOCK", int64_t{-64}}, {"SCALE", 0.5}, {"WHERE", std::string("smem")}, {"UNROLL", true}};
+  const std::string bytes = ToProto(record).SerializeAsString();
+  v1::Record message;
+  ASSERT_TRUE(message.ParseFromString(bytes));
+  const auto of_message = FromProto(message);
+  const auto of_bytes = RecordFromWire(bytes);
+  ASSERT_TRUE(of_message.ok()) << of_message.status();
+  ASSERT_TRUE(of_bytes.ok()) << of_bytes.status();
+  EXPECT_THAT(Differences(*of_message, *of_bytes), testing::IsEmpty());
+  EXPECT_EQ(of_bytes->trial.config, record.trial.config);
+}
+
+TEST(ConvertTest, ADamagedRecordIsReadToItsEndAtMost) {
+  const std::string bytes = ToProto(Distinct<db::RecordRow>()).SerializeAsString();
+  size_t refused = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    for (const int change : {1, 0x80, 0xff}) {
+      std::string damaged = bytes;
+      damaged[at] = static_cast<char>(damaged[at] ^ change);
+      refused += !RecordFromWire(damaged).ok();
+    }
+    refused += !RecordFromWire(bytes.substr(0, at)).ok();
+  }
+  EXPECT_GT(refused, bytes.size());
 }
 
 TEST(ConvertTest, TextFromCompilersIsMadeUtf8) {
