@@ -10,7 +10,7 @@ namespace tune {
 
 const std::vector<LanguageTraits>& Languages() {
   // All of them sent, since their defaults differ between versions of Triton.
-  const std::vector<std::pair<std::string, std::string>> triton_options = {
+  static const auto* const kTritonOptions = new std::vector<std::pair<std::string, std::string>>{
       {"num_warps", "4"}, {"num_ctas", "1"}, {"num_stages", "3"}, {"maxnreg", ""},
       {"enable_fp_fusion", "True"}};
   static const auto* const kLanguages = new std::vector<LanguageTraits>{
@@ -22,14 +22,14 @@ const std::vector<LanguageTraits>& Languages() {
        .has_constants = true,
        .on_host = false,
        .launched_as_compiled = true,
-       .options = triton_options,
+       .options = *kTritonOptions,
        .suffix = ".py"},
       {.language = Language::kTtir,
        .name = "TTIR",
        .has_macros = false,
        .on_host = false,
        .launched_as_compiled = true,
-       .options = triton_options,
+       .options = *kTritonOptions,
        .suffix = ".ttir"},
       {.language = Language::kCubin,
        .name = "cubin",

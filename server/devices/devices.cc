@@ -253,10 +253,16 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
       detail);
 }
 
-std::vector<DeviceStatus> Devices::Known() const {
-  std::vector<DeviceStatus> known;
-  for (const DeviceSupervisor* device : workers_.devices()) known.push_back(device->Status());
-  return known;
+std::shared_ptr<const std::vector<DeviceStatus>> Devices::Known() const {
+  const uint64_t now = version();  // before it looks: what is kept is at least as new
+  std::lock_guard lock(known_mutex_);
+  if (known_ == nullptr || known_version_ != now) {
+    std::vector<DeviceStatus> known;
+    for (const DeviceSupervisor* device : workers_.devices()) known.push_back(device->Status());
+    known_ = std::make_shared<const std::vector<DeviceStatus>>(std::move(known));
+    known_version_ = now;
+  }
+  return known_;
 }
 
 uint64_t Devices::version() const {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -56,8 +57,9 @@ class Devices {
                                     const Cancelled& cancelled = {}) const;
   // Asks the programs that compile for a device, which may have to be started.
   void AddLanguages(DeviceView& view, const Cancelled& cancelled = {}) const;
-  // As far as is known now, without waiting; devices not probed yet have no name.
-  std::vector<DeviceStatus> Known() const;
+  // As far as is known now, without waiting; devices not probed yet have no name. Ceilings may be
+  // those of the last change of a state. Never null.
+  std::shared_ptr<const std::vector<DeviceStatus>> Known() const;
   // Another number whenever a device or its state may be another in Known.
   uint64_t version() const;
 
@@ -115,6 +117,10 @@ class Devices {
   mutable std::map<std::string, std::string> compilers_;  // by device id, as in its view
   mutable std::map<std::string, NextTry> next_tries_;     // likewise
   mutable std::thread thread_;
+  mutable std::mutex known_mutex_;
+  // Guarded by known_mutex_: what Known gave last, and the version it was asked at.
+  mutable std::shared_ptr<const std::vector<DeviceStatus>> known_;
+  mutable uint64_t known_version_ = 0;
 };
 
 }  // namespace tune::server

@@ -326,8 +326,8 @@ std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state()
 
 absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
                                                       const SeenDevices& seen) const {
-  const std::vector<DeviceStatus> known = devices_.Known();
-  for (const DeviceStatus& status : known) {
+  const std::shared_ptr<const std::vector<DeviceStatus>> known = devices_.Known();
+  for (const DeviceStatus& status : *known) {
     if (status.info.name.empty()) continue;
     const bool asked = device == status.id || device == status.info.name ||
                        device == ProfileOfDevice(status.id).family;

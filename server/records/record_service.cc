@@ -76,7 +76,7 @@ absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact
   if (require_exact && answer->match != Match::kExact) {
     return absl::FailedPreconditionError(absl::StrCat("no exact record: ", answer->reason));
   }
-  *response.mutable_config() = ToProto(answer->config);
+  Encode(answer->config, *response.mutable_config());
   response.set_match(answer->match == Match::kNone ? v1::MATCH_DEFAULT
                                                    : static_cast<v1::Match>(answer->match));
   response.set_reason(answer->reason);
@@ -96,7 +96,8 @@ struct RecordService::Question {
 
   const uint64_t version;  // of what was known before
   const grpc::Slice bytes;
-  google::protobuf::Arena arena;
+  char first_block[4096];  // enough for most questions with their answers
+  google::protobuf::Arena arena{first_block, sizeof(first_block)};
   v1::LookupRequest& request = *google::protobuf::Arena::CreateMessage<v1::LookupRequest>(&arena);
 };
 

@@ -60,7 +60,8 @@ v1::SubmitSweepRequest RequestFor(const RecordAnswer& answer, const std::string&
 
 // The id of the host's device that the answer is for: a name may be given, a sweep takes an id.
 std::optional<std::string> DeviceId(const RecordAnswer& answer, const Devices& devices) {
-  for (const DeviceStatus& status : devices.Known()) {
+  const std::shared_ptr<const std::vector<DeviceStatus>> known = devices.Known();
+  for (const DeviceStatus& status : *known) {
     if (status.info.name == answer.device_name) return status.id;
   }
   return std::nullopt;

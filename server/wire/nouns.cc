@@ -3,8 +3,7 @@
 
 namespace tune::server {
 
-v1::Value ToProto(const Value& value) {
-  v1::Value proto;
+void Encode(const Value& value, v1::Value& proto) {
   if (const bool* boolean = std::get_if<bool>(&value)) {
     proto.set_boolean(*boolean);
   } else if (const int64_t* integer = std::get_if<int64_t>(&value)) {
@@ -14,6 +13,26 @@ v1::Value ToProto(const Value& value) {
   } else {
     proto.set_text(std::get<std::string>(value));
   }
+}
+
+void Encode(const Config& config, v1::Config& proto) {
+  proto.mutable_entries()->Reserve(static_cast<int>(config.entries.size()));
+  for (const auto& [name, value] : config.entries) {
+    v1::ConfigEntry& entry = *proto.add_entries();
+    entry.set_param(Utf8(name));
+    Encode(value, *entry.mutable_value());
+  }
+}
+
+v1::Value ToProto(const Value& value) {
+  v1::Value proto;
+  Encode(value, proto);
+  return proto;
+}
+
+v1::Config ToProto(const Config& config) {
+  v1::Config proto;
+  Encode(config, proto);
   return proto;
 }
 

@@ -12,8 +12,11 @@
 
 namespace tune::server {
 
+// Into a message that is empty. Every answer has them: this takes a third of what codec.h would.
+void Encode(const Value& value, v1::Value& proto);
+void Encode(const Config& config, v1::Config& proto);
 v1::Value ToProto(const Value& value);
-inline v1::Config ToProto(const Config& config) { return Encoded<v1::Config>(config); }
+v1::Config ToProto(const Config& config);
 inline v1::Problem ToProto(const Problem& problem) { return Encoded<v1::Problem>(problem); }
 
 enum class Samples { kInclude, kOmit };

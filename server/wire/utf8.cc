@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/wire/utf8.h"
 
+#include <algorithm>
+
 namespace tune::server {
 namespace {
 
@@ -23,6 +25,8 @@ bool IsUtf8Sequence(const std::string& text, size_t at, size_t length) {
 }  // namespace
 
 std::string Utf8(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c > 0; });
+  if (plain) return text;
   std::string valid;
   valid.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
