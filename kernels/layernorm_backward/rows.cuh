@@ -136,13 +136,7 @@ __device__ __forceinline__ Vector* Stage([[maybe_unused]] const Row& row,
 // Starts to copy 16 bytes to shared memory. Copies pass L1 anyway.
 __device__ __forceinline__ void CopyPiece(Piece* to, const Piece* from) {
   const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  if constexpr (LOADS == evict_first) {
-    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(place),
-                 "l"(from), "l"(EvictFirst())
-                 : "memory");
-  } else {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
-  }
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
 }
 #endif
 

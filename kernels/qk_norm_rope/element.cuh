@@ -5,8 +5,8 @@
 #pragma once
 
 // The values of LOADS and STORES. A `streamed` load leaves no copy in L1, a `streamed` store is the
-// first to leave L2. What an `evict_first` load reads leaves both before results that wait in L2.
-enum Hint { cached, streamed, evict_first };
+// first to leave L2.
+enum Hint { cached, streamed };
 
 __device__ constexpr int CeilDiv(int a, int b) { return (a + b - 1) / b; }
 __device__ constexpr int Min(int a, int b) { return a < b ? a : b; }
@@ -146,14 +146,6 @@ struct PieceOf<16> {
 };
 using Piece = PieceOf<kPieceBytes>::Type;
 
-#if !TUNE_CPU
-__device__ __forceinline__ unsigned long long EvictFirst() {
-  unsigned long long policy;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
-#endif
-
 // Of memory that nobody writes while the kernel runs.
 template <int hint>
 __device__ __forceinline__ Piece LoadPiece(const Piece* from) {
@@ -167,12 +159,6 @@ __device__ __forceinline__ Piece LoadPiece(const Piece* from) {
         : "l"(from));
     return piece;
   }
-  if constexpr (hint == evict_first) {
-    asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-        : "=r"(piece.x), "=r"(piece.y), "=r"(piece.z), "=r"(piece.w)
-        : "l"(from), "l"(EvictFirst()));
-    return piece;
-  }
   return __ldg(from);
 #elif VECTOR_BYTES == 8
   Piece piece;
@@ -180,12 +166,6 @@ __device__ __forceinline__ Piece LoadPiece(const Piece* from) {
     asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
         : "=r"(piece.x), "=r"(piece.y)
         : "l"(from));
-    return piece;
-  }
-  if constexpr (hint == evict_first) {
-    asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;"
-        : "=r"(piece.x), "=r"(piece.y)
-        : "l"(from), "l"(EvictFirst()));
     return piece;
   }
   return __ldg(from);
