@@ -532,6 +532,34 @@ class Torch(KernelTest):
         self.check_gradient(compiled, lambda x: torch.softmax(x, -1), torch.randn(8, 5))
         self.assertIn("no binary for rows=8 cols=5", softmax.backward().kernel.notes[0], "the fallback's own")
 
+    def test_a_compiled_function_has_calls_in_its_graph(self):
+        import torch
+
+        softmax = self.softmax(64, 48)
+        whole = torch.compile(lambda x: softmax(x * 2) + 1, backend="aot_eager", fullgraph=True)
+        self.check_gradient(whole, lambda x: torch.softmax(x * 2, -1) + 1, torch.randn(64, 48))
+        self.assertEqual((softmax.notes, softmax.backward().kernel.notes), ((), ()), "both were launched")
+        self.check_gradient(whole, lambda x: torch.softmax(x * 2, -1) + 1, torch.randn(8, 5))
+        into = torch.compile(lambda x, y: softmax(x, out=y), backend="aot_eager", fullgraph=True)
+        x, y = torch.randn(64, 48), torch.empty(64, 48)
+        torch.testing.assert_close(into(x, y), torch.softmax(x, -1))
+        torch.testing.assert_close(y, torch.softmax(x, -1))
+
+    def test_a_compiled_function_falls_back_where_there_is_no_operator(self):
+        import torch
+
+        unknown = tunectl.kernel("nobodys", fallback=lambda x: x.sin())
+        whole = torch.compile(lambda x: unknown(x) * 2, backend="aot_eager", fullgraph=True)
+        self.check_gradient(whole, lambda x: x.sin() * 2, torch.randn(7))
+        self.assertRegex(unknown.notes[0], "nobodys")
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y)  # which nothing differentiates
+        whole = torch.compile(lambda x, y: saxpy(x, y), backend="aot_eager", fullgraph=True)
+        self.check_gradient(whole, lambda x, y: 2.5 * x + y, torch.randn(4096), torch.randn(4096))
+        torch.testing.assert_close(whole(*[torch.ones(4096)] * 2), torch.full((4096,), 3.5))
+        bare = tunectl.kernel("nobodys", fallback=None)
+        with self.assertRaisesRegex(Exception, "no snapshot describes nobodys"):
+            torch.compile(lambda x: bare(x), backend="aot_eager", fullgraph=True)(torch.randn(7))
+
     def test_a_backward_kernel_that_nobody_tuned(self):
         import torch
 

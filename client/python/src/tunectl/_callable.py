@@ -7,6 +7,7 @@ to run the fallback.
 """
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 import sys
@@ -30,6 +31,17 @@ _UNSOUGHT = object()
 _facts = operator.attrgetter("shape", "dtype", "device")
 _UNALIGNED = "arrays that are not contiguous, or on a GPU not aligned to 16 bytes"
 Gradient = Callable[[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], Sequence[Any]]
+
+
+def _is_compiling() -> bool:
+    """Whether torch.compile follows a call; torch's own function once torch is there."""
+    return False
+
+
+def _notice_torch() -> None:
+    global _is_compiling
+    if "torch" in sys.modules:
+        _is_compiling = sys.modules["torch"].compiler.is_dynamo_compiling
 
 
 class _Untuned(Exception):
@@ -120,8 +132,11 @@ class TunedKernel:
         self._lock = threading.Lock()
         self._client: Optional[_client.Client] = None
         self._ops: dict[Any, Any] = {}
+        self._forms: dict[Any, Callable[..., Any]] = {}  # by dims: what a compiler has in its graph for a call
         self._backward: Any = _UNSOUGHT
-        _kernels.add(self)
+        self._number = next(_numbers)
+        _kernels[self._number] = self
+        _notice_torch()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -139,6 +154,10 @@ class TunedKernel:
         stream.
         """
         outputs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        if _is_compiling():
+            key = tuple(dims.items())
+            _know_form(self._number, key)
+            return _given(self._forms[key](*inputs), outputs)
         plan = self._plan_of(inputs, outputs, dims)
         if plan is not None:
             if self._wants_gradient(inputs):
@@ -226,13 +245,7 @@ class TunedKernel:
         if self.fallback is None:
             raise LookupError(f"{self.name} has nothing to launch and no fallback=: "
                               f"{'; '.join(self._notes)}")
-        results = self.fallback(*inputs)
-        if not outputs:
-            return results
-        made = results if isinstance(results, (tuple, list)) else (results,)
-        for source, target in zip(made, outputs):
-            _arrays.copy(source, target)
-        return _as_result(outputs)
+        return _given(self.fallback(*inputs), outputs)
 
     def _note(self, why: str) -> None:
         """Says each reason once."""
@@ -247,6 +260,7 @@ class TunedKernel:
     def _plan(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
               dims: Mapping[str, int]) -> Optional[_Launch]:
         """None: the fallback."""
+        _notice_torch()
         seen = [_arrays.describe(one) for one in inputs + outputs]
         native = all(hasattr(one, "data_ptr") for one in inputs + outputs)
         try:
@@ -346,17 +360,40 @@ class TunedKernel:
             return program
 
 
-_kernels: weakref.WeakSet[TunedKernel] = weakref.WeakSet()
+_kernels: weakref.WeakValueDictionary[int, TunedKernel] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
 
 
 def _after_fork() -> None:
     """A lock that another thread of the parent's held is nobody's."""
-    for kernel in _kernels:
+    for kernel in _kernels.values():
         kernel._lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def _know_form(number: int, dims: tuple[tuple[str, int], ...]) -> None:
+    """Makes the form for a graph of the kernel of that number. A compiler runs this and does not follow it."""
+    kernel = _kernels[number]
+    if dims not in kernel._forms:
+        from . import _torch_op
+
+        kernel._forms[dims] = _torch_op.in_graph(kernel, dict(dims))
+
+
+_know_form._dynamo_marked_constant = True  # type: ignore[attr-defined]  # by torch.compiler.assume_constant_result
+
+
+def _given(results: Any, outputs: tuple[Any, ...]) -> Any:
+    """The results, in the outputs where there are any."""
+    if not outputs:
+        return results
+    made = results if isinstance(results, (tuple, list)) else (results,)
+    for source, target in zip(made, outputs):
+        _arrays.copy(source, target)
+    return _as_result(outputs)
 
 
 def _as_result(arrays: tuple[Any, ...]) -> Any:

@@ -44,6 +44,35 @@ def make(kernel: TunedKernel, backward: Optional[Backward],
     return _with_gradient(torch, plain, _define_backward(torch, backward, signature, dims), backward)
 
 
+def in_graph(kernel: TunedKernel, dims: Mapping[str, int]) -> Callable[..., Any]:
+    """A call of the kernel where torch.compile follows it: its operator, or the fallback, which then is compiled like
+    the code around it, where there is no operator or a gradient is wanted that the operator does not give."""
+    torch: Any = sys.modules["torch"]
+    fallback = kernel.fallback
+    try:
+        operator = kernel.op(**dims)
+    except LookupError as error:
+        if fallback is None:
+            raise
+        kernel._note(str(error))
+        return fallback
+    backward = kernel.backward() if kernel.gradient is None else None
+    if backward is not None and backward.unknown_mode(dims):
+        backward = None
+    gives_all, gives = kernel.gradient is not None, backward.gives if backward is not None else frozenset()
+
+    def call(*inputs: Any) -> Any:
+        if not gives_all and torch.is_grad_enabled():
+            for i, one in enumerate(inputs):
+                if one.requires_grad and i not in gives:
+                    if fallback is None:
+                        raise LookupError(f"{kernel.name} gives no gradient of input {i}, and has no fallback=")
+                    return fallback(*inputs)
+        return operator(*inputs)
+
+    return call
+
+
 def _schema(signature: Signature) -> str:
     inputs = []
     for i, arg in enumerate(signature.inputs):
