@@ -110,7 +110,8 @@ __device__ __forceinline__ bool IsAligned(const Tensors& t) {
 __device__ __forceinline__ void StepPart(const Tensors& t, const Rule& rule, long long first,
                                          long long end, long long n) {
   const long long last = end * kVector < n ? end * kVector : n;
-  const long long whole = IsAligned(t) ? last / kVector : first;
+  // Of a chunk that begins in a tensor's last vector, which is another's, there is nothing to step.
+  const long long whole = IsAligned(t) && last / kVector > first ? last / kVector : first;
   long long from = first + threadIdx.x;
   for (; from + (ITEMS - 1) * THREADS < whole; from += kStride) {
     Element element[ITEMS];
