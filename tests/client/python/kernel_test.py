@@ -549,7 +549,8 @@ class Torch(KernelTest):
         import torch
 
         unknown = tunectl.kernel("nobodys", fallback=lambda x: x.sin())
-        whole = torch.compile(lambda x: unknown(x) * 2, backend="aot_eager", fullgraph=True)
+        twice = lambda x: unknown(x, a=1) + unknown(x, a=len(x))  # two forms in a graph, one of a dim that is symbolic
+        whole = torch.compile(twice, backend="aot_eager", fullgraph=True, dynamic=True)
         self.check_gradient(whole, lambda x: x.sin() * 2, torch.randn(7))
         self.assertRegex(unknown.notes[0], "nobodys")
         saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y)  # which nothing differentiates

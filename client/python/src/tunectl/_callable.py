@@ -12,6 +12,7 @@ import operator
 import os
 import sys
 import threading
+import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
@@ -40,8 +41,8 @@ def _is_compiling() -> bool:
 
 def _notice_torch() -> None:
     global _is_compiling
-    if "torch" in sys.modules:
-        _is_compiling = sys.modules["torch"].compiler.is_dynamo_compiling
+    compiler = getattr(sys.modules.get("torch"), "compiler", None)  # none while torch is being imported, or an old one
+    _is_compiling = getattr(compiler, "is_dynamo_compiling", _is_compiling)
 
 
 class _Untuned(Exception):
@@ -132,10 +133,10 @@ class TunedKernel:
         self._lock = threading.Lock()
         self._client: Optional[_client.Client] = None
         self._ops: dict[Any, Any] = {}
-        self._forms: dict[Any, Callable[..., Any]] = {}  # by dims: what a compiler has in its graph for a call
+        self._forms = types.SimpleNamespace()  # by dims: what a compiler has in its graph for a call
         self._backward: Any = _UNSOUGHT
-        self._number = next(_numbers)
-        _kernels[self._number] = self
+        self._place = str(next(_numbers))  # a text: a compiler may take a number for one that varies
+        _kernels[self._place] = self
         _notice_torch()
 
     @property
@@ -155,9 +156,8 @@ class TunedKernel:
         """
         outputs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         if _is_compiling():
-            key = tuple(dims.items())
-            _know_form(self._number, key)
-            return _given(self._forms[key](*inputs), outputs)
+            form = _know_form(self._place, tuple([(name, operator.index(value)) for name, value in dims.items()]))
+            return _given(getattr(self._forms, form)(*inputs), outputs)
         plan = self._plan_of(inputs, outputs, dims)
         if plan is not None:
             if self._wants_gradient(inputs):
@@ -360,7 +360,7 @@ class TunedKernel:
             return program
 
 
-_kernels: weakref.WeakValueDictionary[int, TunedKernel] = weakref.WeakValueDictionary()
+_kernels: weakref.WeakValueDictionary[str, TunedKernel] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 
 
@@ -374,13 +374,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _know_form(number: int, dims: tuple[tuple[str, int], ...]) -> None:
-    """Makes the form for a graph of the kernel of that number. A compiler runs this and does not follow it."""
-    kernel = _kernels[number]
-    if dims not in kernel._forms:
+def _know_form(place: str, dims: tuple[tuple[str, int], ...]) -> str:
+    """Makes the form for a graph of the kernel in that place, and names it. A compiler runs this and does not follow
+    it. Forms are attributes: of a dict a compiler would see what it held at the first call of a graph."""
+    kernel = _kernels[place]
+    form = " ".join(["of", *[f"{name}={value}" for name, value in dims]])
+    if not hasattr(kernel._forms, form):
         from . import _torch_op
 
-        kernel._forms[dims] = _torch_op.in_graph(kernel, dict(dims))
+        setattr(kernel._forms, form, _torch_op.in_graph(kernel, dict(dims)))
+    return form
 
 
 _know_form._dynamo_marked_constant = True  # type: ignore[attr-defined]  # by torch.compiler.assume_constant_result
