@@ -84,13 +84,16 @@ int64_t ValueOf(Limit limit, const TargetTraits& traits) {
   return 0;
 }
 
+// What names of a step's lets begin with.
+std::string PrefixOf(size_t step) { return step == 0 ? "__" : absl::StrCat("__step", step, "_"); }
+
 // Adds what a step's launch needs. Of a step that a config leaves out nothing is needed.
 class LaunchFit {
  public:
   LaunchFit(const ParsedStep& step, size_t index, ParsedFit& fit)
       : step_(step),
         launch_(step.launch),
-        prefix_(index == 0 ? "__" : absl::StrCat("__step", index, "_")),
+        prefix_(PrefixOf(index)),
         fit_(fit) {}
 
   void Add() {
@@ -156,12 +159,12 @@ class LaunchFit {
   ParsedFit& fit_;
 };
 
-// A config runs something.
+// A config runs something. By the lets of conditions, whose texts may be too long for one.
 void AddAnyStep(const std::vector<ParsedStep>& steps, ParsedFit& fit) {
   std::vector<std::string> conditions;
-  for (const ParsedStep& step : steps) {
-    if (!step.when.has_value()) return;
-    conditions.push_back(absl::StrCat("(", step.when->text(), ")"));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (!steps[i].when.has_value()) return;
+    conditions.push_back(PrefixOf(i) + "when");
   }
   Expression one_runs = *Expression::Parse(absl::StrJoin(conditions, " or "));
   fit.constraints.emplace_back(std::move(one_runs), "'steps: one of them runs'");
