@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether records of kernels in CUDA C++ are of today's machine code, without a GPU: compiles each
-// record's config from the catalogue's sources and holds the result against what was measured.
+// record's config from the catalogue's sources and holds the result against what was measured. What
+// a spec says of launches and inputs is not compared, but for the shared memory that they ask for.
 //
 //   record_code FILE        a ListRecordsResponse as JSON, like those in kernels/records/
 //
 // Prints JSON: the compiler, and of each record in the file's order its kernel's hash, "" where the
 // catalogue has no such kernel, and whether the code is the same; else why not. Another release of
 // NVRTC makes other code, and then none is the same.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -54,6 +57,13 @@ absl::StatusOr<std::string> CodeOf(const db::RecordRow& record, const Kernel& ke
                    kernel.PlanProgram(record.key.problem, traits, record.trial.config));
   ASSIGN_OR_RETURN(Artifact artifact, compiler.Compile(plan.compile));
   if (artifact.outcome != Outcome::kOk) return absl::InvalidArgumentError(artifact.log);
+  int64_t shared_bytes = 0;
+  for (const StepPlan& step : plan.steps) {
+    shared_bytes = std::max<int64_t>(shared_bytes, step.launch.shared_bytes);
+  }
+  if (shared_bytes != record.trial.resources.dynamic_shared_bytes) {
+    return absl::InvalidArgumentError("its launches ask for other shared memory");
+  }
   DescribeBinary(artifact);
   return artifact.resources.binary_sha256;
 }

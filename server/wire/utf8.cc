@@ -25,7 +25,9 @@ bool IsUtf8Sequence(const std::string& text, size_t at, size_t length) {
 }  // namespace
 
 std::string Utf8(const std::string& text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c > 0; });
+  // Whether a char has a sign is the machine's.
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) > 0; });
   if (plain) return text;
   std::string valid;
   valid.reserve(text.size());
