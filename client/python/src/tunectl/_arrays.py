@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ._resolve import dtype_name
@@ -79,14 +79,22 @@ def empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
                     f"them behind the inputs")
 
 
-@functools.lru_cache(maxsize=16)
-def _empty_like(framework: str) -> Any:
-    return getattr(sys.modules[framework.partition(".")[0]], "empty_like")
+def maker(shape: Sequence[int], dtype: str, device: str) -> Callable[[], Any]:
+    """What makes a new tensor of torch, dense and without its elements. On a GPU the device must be the current one.
 
-
-def empty_like(like: Any) -> Any:
-    """A new tensor of the shape, dtype and device of another."""
-    return _empty_like(type(like).__module__)(like)
+    Uses what torch's own compiled code allocates with, where there is that: half the time of torch.empty.
+    """
+    torch: Any = sys.modules["torch"]
+    kind, wanted = device.partition(":")[0], getattr(torch, dtype_in_full(dtype))
+    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+    of_compiled = getattr(guards, f"_empty_strided_{kind}", None)
+    if of_compiled is None:
+        return functools.partial(torch.empty, tuple(shape), dtype=wanted, device=device)
+    strides, stride = [], 1
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= extent
+    return functools.partial(of_compiled, tuple(shape), tuple(reversed(strides)), wanted)
 
 
 def copy(source: Any, target: Any) -> None:

@@ -68,7 +68,7 @@ class Backward:
         of = {"input": seen, "output": made, "gradient": made}
         arrays = [of[what][i] for what, i in self._places]
         try:
-            self.kernel._prepare(arrays, len(arrays), self._dims(arrays, dims), native=True)
+            self.kernel._prepare(arrays, len(arrays), self._dims(arrays, dims), are_tensors=True)
         except _Untuned as why:
             self._forward._note(f"inputs need gradients, and of {self.kernel.name} {why}")
             return False

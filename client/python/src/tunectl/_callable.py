@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _arrays, _client, _workload
+from . import _arrays, _client, _unrolled, _workload
 from ._answer import Answer
 from ._artifact import Artifact, ArtifactError
 from ._expression import ExpressionError
@@ -54,58 +54,39 @@ class _Untuned(Exception):
 
 
 class _Launch:
-    """Launches a loaded program on arrays of one shape, dtype and device.
+    """A loaded program, for arrays of one shape, dtype and device.
 
-    inputs   what a call is given
     outputs  shape and dtype of each
+    launch   of the inputs: the new outputs, as None, one, or a tuple; False: the arrays do not lie as the kernel needs
+    into     of the inputs and the outputs: the same
     """
 
-    def __init__(self, program: Any, inputs: Sequence[_arrays.Array],
-                 outputs: Sequence[tuple[tuple[int, ...], str]]) -> None:
+    def __init__(self, program: Any, outputs: Sequence[tuple[tuple[int, ...], str]], inputs: Sequence[_arrays.Array],
+                 are_tensors: bool) -> None:
         self.outputs = outputs
-        self._launch = program.launch
-        self._alignment = program.alignment
-        # The input that is like each output, if there is one: a new array like another is made in half the time.
-        seen = [one[:2] for one in inputs]
-        self._like = [seen.index(one) if one in seen else -1 for one in outputs]
-        self._only_like = self._like[0] if len(outputs) == 1 else -1
+        if are_tensors:
+            makers = [_arrays.maker(shape, dtype, inputs[0].device) for shape, dtype in outputs]
+            self.launch = _unrolled.launch(program, len(inputs), makers)
+            self.into = _unrolled.launch_into(program, len(inputs), len(outputs))
+        else:
+            self._program = program
+            self.launch, self.into = self._launch_any, self._launch_any_into
 
-    def make_outputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        if self._only_like >= 0:
-            return (_arrays.empty_like(inputs[self._only_like]),)
-        return tuple([_arrays.empty_like(inputs[like]) if like >= 0 else _arrays.empty(inputs[0], shape, dtype)
-                      for like, (shape, dtype) in zip(self._like, self.outputs)])
+    def _launch_any(self, *inputs: Any) -> Any:
+        return self.into(*inputs, *[_arrays.empty(inputs[0], shape, dtype) for shape, dtype in self.outputs])
 
-    def __call__(self, arrays: Sequence[Any]) -> bool:
-        """False: the arrays do not lie as the kernel needs them."""
-        pointers = []
-        bits = 0
-        for array in arrays:
-            if not array.is_contiguous():
-                return False
-            pointer = array.data_ptr()
-            bits |= pointer
-            pointers.append(pointer)
-        if bits % self._alignment:
-            return False
-        self._launch(pointers, arrays[0])
-        return True
-
-
-class _LaunchOnAny(_Launch):
-    """The same on arrays that are no tensors."""
-
-    def make_outputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(_arrays.empty(inputs[0], shape, dtype) for shape, dtype in self.outputs)
-
-    def __call__(self, arrays: Sequence[Any]) -> bool:
+    def _launch_any_into(self, *arrays: Any) -> Any:
+        program = self._program
+        if program.device_now() != program.device:
+            with program.made_current():
+                return self.into(*arrays)
+        first_output = len(arrays) - len(self.outputs)
         seen = [_arrays.describe(array) for array in arrays]
-        made = seen[len(seen) - len(self.outputs):]
-        if not all(one.is_contiguous and one.address % self._alignment == 0 for one in seen) or not all(
-                one.is_writable for one in made):
+        if not all(one.is_contiguous and one.address % program.alignment == 0 for one in seen) or not all(
+                one.is_writable for one in seen[first_output:]):
             return False
-        self._launch([one.address for one in seen], arrays[0])
-        return True
+        program.launch([one.address for one in seen], arrays[0])
+        return _as_result(arrays[first_output:])
 
 
 def _load(artifact: Artifact, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
@@ -158,34 +139,32 @@ class TunedKernel:
         if _is_compiling():
             form = _know_form(self._place, tuple([(name, operator.index(value)) for name, value in dims.items()]))
             return _given(getattr(self._forms, form)(*inputs), outputs)
-        plan = self._plan_of(inputs, outputs, dims)
+        try:
+            plan = self._plans[(*dims.items(), len(outputs), *map(_facts, inputs + outputs))]
+        except (AttributeError, KeyError, TypeError):
+            plan = self._plan(inputs, outputs, dims)
         if plan is not None:
             if self._wants_gradient(inputs):
                 return self._differentiable(inputs, outputs, dims, plan)
-            results = outputs or plan.make_outputs(inputs)
-            if plan(inputs + results):
-                return results[0] if len(results) == 1 else results or None
+            results = plan.into(*inputs, *outputs) if outputs else plan.launch(*inputs)
+            if results is not False:
+                return results
             self._note(_UNALIGNED)
         return self._fall_back(inputs, outputs)
 
     def without_gradient(self, inputs: tuple[Any, ...], dims: Mapping[str, int]) -> Any:
         """The outputs, which nothing is recorded of: what an operator of torch.library runs."""
-        plan = self._plan_of(inputs, (), dims)
+        try:
+            plan = self._plans[(*dims.items(), 0, *map(_facts, inputs))]
+        except (AttributeError, KeyError, TypeError):
+            plan = self._plan(inputs, (), dims)
         if plan is not None:
-            results = plan.make_outputs(inputs)
-            if plan(inputs + results):
-                return results[0] if len(results) == 1 else results or None
+            results = plan.launch(*inputs)
+            if results is not False:
+                return results
             self._note(_UNALIGNED)
         with sys.modules["torch"].no_grad():
             return self._fall_back(inputs, ())
-
-    def _plan_of(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
-                 dims: Mapping[str, int]) -> Optional[_Launch]:
-        """None: the fallback."""
-        try:
-            return self._plans[(*dims.items(), len(outputs), *map(_facts, inputs + outputs))]
-        except (AttributeError, KeyError, TypeError):
-            return self._plan(inputs, outputs, dims)
 
     @staticmethod
     def _wants_gradient(inputs: Sequence[Any]) -> bool:
@@ -262,7 +241,8 @@ class TunedKernel:
         """None: the fallback."""
         _notice_torch()
         seen = [_arrays.describe(one) for one in inputs + outputs]
-        native = all(hasattr(one, "data_ptr") for one in inputs + outputs)
+        tensor = getattr(sys.modules.get("torch"), "Tensor", ())
+        are_tensors = all(isinstance(one, tensor) for one in inputs + outputs)
         try:
             key: Any = (*dims.items(), len(outputs), *map(_facts, inputs + outputs))
             hash(key)
@@ -272,7 +252,7 @@ class TunedKernel:
             return self._plans[key]
         plan = None
         try:
-            plan = self._prepare(seen, len(inputs), dims, native)
+            plan = self._prepare(seen, len(inputs), dims, are_tensors)
         except _Untuned as why:
             self._note(str(why))
             if not why.is_final:
@@ -305,7 +285,7 @@ class TunedKernel:
         return answer, signature
 
     def _prepare(self, seen: Sequence[_arrays.Array], count: int, dims: Mapping[str, int],
-                 native: bool) -> _Launch:
+                 are_tensors: bool) -> _Launch:
         answer, signature = self.answer(seen, count, dims)
         devices = {one.device for one in seen}
         if len(devices) > 1:
@@ -330,7 +310,7 @@ class TunedKernel:
         except ExpressionError as error:
             raise _Untuned(f"the spec's shapes cannot be read here: {error}") from None
         program = self._program(answer, dtypes, seen[0].device, target.is_host)
-        return (_Launch if native else _LaunchOnAny)(program, seen[:count], outputs)
+        return _Launch(program, outputs, seen[:count], are_tensors)
 
     def _program(self, answer: Answer, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
         """What is launched for an answer, loaded once. Only what was compiled for these very sizes; on

@@ -6,6 +6,7 @@ does, on a thread for each processor.
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -102,6 +103,7 @@ class CpuProgram:
     """An artifact, loaded. Thread-safe. Arrays that are not aligned are copied there and back."""
 
     alignment = 1  # that it needs of arrays
+    device, device_now, made_current = 0, int, contextlib.nullcontext  # there is no other
 
     def __init__(self, artifact: Artifact, buffers: Mapping[str, str]) -> None:
         """ArtifactError: it cannot be loaded here. `buffers`: as Layout's."""

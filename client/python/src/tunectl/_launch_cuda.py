@@ -10,7 +10,7 @@ import ctypes
 import functools
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._artifact import Artifact, ArtifactError
@@ -135,15 +135,14 @@ class CudaProgram:
         """ArtifactError: it cannot be loaded here. `buffers`: as Layout's."""
         self._layout = Layout(artifact, buffers)
         self._pack = self._layout.pack
-        self._device = device
+        self.device = device
         self._driver = _driver()
         self._launch_kernel = self._driver.cuLaunchKernelEx
         self._local = threading.local()
         self._tensor_maps: dict[tuple[int, int], bytes] = {}
         torch: Any = sys.modules.get("torch")
         self._stream_of: Any = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
-        if torch is None or torch.cuda.device_count() == 1:
-            self.launch = self._launch  # type: ignore[method-assign]
+        self.device_now = self._device_now_of(torch)
         self._context = ctypes.c_void_p()
         _load_check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device),
                     "cuDevicePrimaryCtxRetain")
@@ -209,20 +208,23 @@ class CudaProgram:
         self._local.calls = calls = _Calls(self._layout, self._facts, self._functions)
         return calls
 
-    def launch(self, pointers: Sequence[int], like: Any) -> None:
-        """On the current stream of the device; returns at once. LaunchError."""
-        torch: Any = sys.modules["torch"]
-        if torch.cuda.current_device() == self._device:
-            return self._launch(pointers, like)
-        with torch.cuda.device(self._device):
-            return self._launch(pointers, like)
+    def _device_now_of(self, torch: Any) -> Callable[[], int]:
+        """What says which device is current. Without torch, or with one device, it is ours."""
+        if torch is None or torch.cuda.device_count() == 1:
+            return functools.partial(int, self.device)
+        return getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # type: ignore[no-any-return]
 
-    def _launch(self, pointers: Sequence[int], like: Any) -> None:
+    def made_current(self) -> Any:
+        """A context in which the device is torch's current one."""
+        return sys.modules["torch"].cuda.device(self.device)
+
+    def launch(self, pointers: Sequence[int], like: Any) -> None:
+        """On the current stream of the device, which is the current one; returns at once. LaunchError."""
         try:
             calls = self._local.calls
         except AttributeError:
             calls = self._make_calls()
-        stream = self._stream_of(self._device) if self._stream_of is not None else _stream_beside(like)
+        stream = self._stream_of(self.device) if self._stream_of is not None else _stream_beside(like)
         if self._is_plain:
             self._pack(calls.memory, 0, *pointers)
         else:

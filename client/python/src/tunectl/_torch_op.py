@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _arrays
+from . import _arrays, _unrolled
 from ._kernel import Problem
 from ._resolve import dtype_name
 from ._workload import Signature, signature_of
@@ -99,41 +99,32 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature,
         return results[0] if len(results) == 1 else results if results else None
 
     operator = _implement(torch, name, run, describe)
-    is_watched = _watched(torch)
 
-    def call(*inputs: Any) -> Any:
-        if is_watched(inputs):
+    def without_plan(*inputs: Any) -> Any:
+        if any(one.is_meta for one in inputs):  # which have no elements
             return operator(*inputs)
         return kernel.without_gradient(inputs, dims)
 
-    return call
+    return _unrolled.operator(kernel._plans, len(signature.inputs), dims, operator, without_plan, *_followed(torch))
 
 
-def _watched(torch: Any) -> Callable[[Sequence[Any]], bool]:
-    """Whether anyone follows operators: a compiler, a mode, a transform, a profiler, a kind of tensor of its own.
+def _followed(torch: Any) -> tuple[str, dict[str, Any]]:
+    """An expression, and its names: whether anyone follows operators, as a compiler, a mode, a transform, a tracer or a
+    profiler does.
 
-    Torch's dispatcher costs as much as a launch, and a plain call on plain tensors has no need of it. Of a torch
-    that does not tell, every call goes through it.
+    Torch's dispatcher costs as much as a launch, and a plain call has no need of it. Of a torch that does not tell,
+    every call goes through it.
     """
-    is_compiling, profiler = torch.compiler.is_dynamo_compiling, torch.autograd.profiler
-    plain = (torch.Tensor, torch.nn.Parameter)
     try:
-        modes, functions = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
-        tracing = torch._C._get_tracing_state
-        transform, _ = torch._C._functorch.peek_interpreter_stack, profiler._is_profiler_enabled
+        names = {"compiling": torch.compiler.is_dynamo_compiling, "modes": torch._C._len_torch_dispatch_stack,
+                 "functions": torch._C._len_torch_function_stack, "tracing": torch._C._get_tracing_state,
+                 "transform": torch._C._functorch.peek_interpreter_stack, "profiler": torch.autograd.profiler,
+                 "plain": frozenset((torch.Tensor, torch.nn.Parameter))}
+        torch.autograd.profiler._is_profiler_enabled  # noqa: B018
     except AttributeError:
-        return lambda inputs: True
-
-    def is_watched(inputs: Sequence[Any]) -> bool:
-        if is_compiling() or modes() or functions() or transform() is not None or tracing() is not None or (
-                profiler._is_profiler_enabled):
-            return True
-        for one in inputs:
-            if type(one) not in plain or not (one.is_cuda or one.is_cpu):  # a meta tensor, say, has no elements
-                return True
-        return False
-
-    return is_watched
+        return "True", {}
+    return ("compiling() or modes() or functions() or transform() is not None or tracing() is not None "
+            "or profiler._is_profiler_enabled"), names
 
 
 def _implement(torch: Any, name: str, run: Callable[..., Any], describe: Callable[..., Any]) -> Any:

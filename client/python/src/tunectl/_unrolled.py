@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls written out for the number of their arguments.
+
+A training step has a thousand calls, and a loop over two tensors costs a tenth of a launch. So what every call runs
+is made as source, like a method of a dataclass: one line for each tensor, all else in variables of the function.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+
+def _made(name: str, parameters: Sequence[str], body: Sequence[str], uses: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function of that body, in which the names of `uses` have these values."""
+    lines = [f"def make({', '.join(uses)}):", f"    def {name}({', '.join(parameters)}):",
+             *[f"        {line}" for line in body], f"    return {name}"]
+    made: dict[str, Any] = {}
+    exec(compile("\n".join(lines), f"<tunectl, {name} of {len(parameters)}>", "exec"), globals(), made)
+    return made["make"](**uses)  # type: ignore[no-any-return]
+
+
+def launch(program: Any, inputs: int, makers: Sequence[Callable[[], Any]]) -> Callable[..., Any]:
+    """A function of that many tensors that launches the program on them and on new outputs.
+
+    It gives the outputs, as None, one, or a tuple. False: the tensors do not lie as the kernel needs them.
+    """
+    given, new = [f"x{i}" for i in range(inputs)], [f"y{i}" for i in range(len(makers))]
+    makes = {f"make_{y}": make for y, make in zip(new, makers)}
+    # New tensors lie as an allocator has them.
+    return _launch(program, given, new, [*[f"{y} = make_{y}()" for y in new], *[f"p{y} = {y}.data_ptr()" for y in new]],
+                   makes)
+
+
+def launch_into(program: Any, inputs: int, outputs: int) -> Callable[..., Any]:
+    """The same, with the outputs behind the inputs."""
+    given, into = [f"x{i}" for i in range(inputs)], [f"y{i}" for i in range(outputs)]
+    return _launch(program, given + into, into, [], {})
+
+
+def _launch(program: Any, given: Sequence[str], results: Sequence[str], make: Sequence[str],
+            makes: Mapping[str, Any]) -> Callable[..., Any]:
+    pointers = dict.fromkeys(f"p{tensor}" for tensor in [*given, *results])
+    body = ["if device_now() != device:", "    with made_current():", f"        return launch({', '.join(given)})",
+            f"if not ({' and '.join(f'{x}.is_contiguous()' for x in given)}):", "    return False",
+            *[f"p{x} = {x}.data_ptr()" for x in given],
+            f"if ({' | '.join(f'p{x}' for x in given)}) % alignment:", "    return False",
+            *make,
+            f"start(({', '.join(pointers)}, ), {given[0]})",
+            f"return {results[0] if len(results) == 1 else ', '.join(results) or None}"]
+    uses = {"start": program.launch, "alignment": program.alignment, "device": program.device,
+            "device_now": program.device_now, "made_current": program.made_current}
+    return _made("launch", given, body, {**uses, **makes})
+
+
+def operator(plans: Mapping[Any, Optional[Any]], inputs: int, dims: Mapping[str, int], through: Callable[..., Any],
+             without_plan: Callable[..., Any], followed: str, names: Mapping[str, Any]) -> Callable[..., Any]:
+    """A function of that many tensors that launches their plan, of a TunedKernel's table.
+
+    through       the operator, which is called where somebody follows operators, and for tensors of kinds of their own
+    without_plan  called where there is none, or where the tensors do not lie as it needs them
+    followed      an expression of `names`; where they have "plain", the types of tensors that have plans
+    """
+    given = [f"x{i}" for i in range(inputs)]
+    every = ", ".join(given)
+    kinds = [f"type({x}) not in plain" for x in given] if "plain" in names else []
+    key = [f"dim{i}" for i in range(len(dims))] + ["0"] + [f"({x}.shape, {x}.dtype, {x}.device)" for x in given]
+    body = [f"if {' or '.join([followed, *kinds])}:",
+            f"    return through({every})",
+            f"plan = find(({', '.join(key)}, ))",
+            "if plan is not None:",
+            f"    results = plan.launch({every})",
+            "    if results is not False:",
+            "        return results",
+            f"return without_plan({every})"]
+    uses = {"find": plans.get, "through": through, "without_plan": without_plan,
+            **{f"dim{i}": dim for i, dim in enumerate(dims.items())}, **names}
+    return _made("call", given, body, uses)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that are written out for the number of their arguments: which arrays they take, and who is called."""
+import contextlib
+import unittest
+
+import kit  # noqa: F401  # puts the package on the path
+from tunectl import _unrolled
+
+
+class Tensor:
+    def __init__(self, pointer, is_contiguous=True, shape=(2, 3)):
+        self.pointer, self.contiguous = pointer, is_contiguous
+        self.shape, self.dtype, self.device = shape, "f32", "cuda:1"
+
+    def is_contiguous(self):
+        return self.contiguous
+
+    def data_ptr(self):
+        return self.pointer
+
+
+class Program:
+    alignment, device = 16, 1
+
+    def __init__(self):
+        self.current, self.started = 1, []
+
+    def device_now(self):
+        return self.current
+
+    @contextlib.contextmanager
+    def made_current(self):
+        before, self.current = self.current, 1
+        yield
+        self.current = before
+
+    def launch(self, pointers, like):
+        self.started.append((self.current, list(pointers), like))
+
+
+class Launch(unittest.TestCase):
+    def setUp(self):
+        self.program, self.x, self.y = Program(), Tensor(0x100), Tensor(0x200)
+
+    def test_one_new_output_is_given_by_itself_and_more_as_a_tuple(self):
+        first, second = Tensor(0x300), Tensor(0x400)
+        one = _unrolled.launch(self.program, 2, [lambda: first])
+        two = _unrolled.launch(self.program, 2, [lambda: first, lambda: second])
+        none = _unrolled.launch(self.program, 2, [])
+        self.assertIs(one(self.x, self.y), first)
+        self.assertEqual(two(self.x, self.y), (first, second))
+        self.assertIsNone(none(self.x, self.y))
+        self.assertEqual([pointers for _, pointers, _ in self.program.started],
+                         [[0x100, 0x200, 0x300], [0x100, 0x200, 0x300, 0x400], [0x100, 0x200]])
+        self.assertIs(self.program.started[0][2], self.x)
+
+    def test_given_outputs_are_given_back(self):
+        out = Tensor(0x300)
+        self.assertIs(_unrolled.launch_into(self.program, 2, 1)(self.x, self.y, out), out)
+        self.assertEqual(self.program.started[0][1], [0x100, 0x200, 0x300])
+
+    def test_what_lies_badly_is_not_launched(self):
+        def refuse():
+            self.fail("an output was made for nothing")
+
+        for bad in (Tensor(0x108), Tensor(0x300, is_contiguous=False)):
+            self.assertIs(_unrolled.launch(self.program, 2, [refuse])(self.x, bad), False)
+            self.assertIs(_unrolled.launch(self.program, 2, [refuse])(bad, self.x), False)
+            self.assertIs(_unrolled.launch_into(self.program, 2, 1)(self.x, self.y, bad), False)
+        self.assertEqual(self.program.started, [])
+
+    def test_another_current_device_is_so_again_afterwards(self):
+        self.program.current = 0
+        made = []
+        _unrolled.launch(self.program, 1, [lambda: made.append(self.program.current) or self.y])(self.x)
+        _unrolled.launch_into(self.program, 1, 1)(self.x, self.y)
+        self.assertEqual(([device for device, _, _ in self.program.started], made, self.program.current),
+                         ([1, 1], [1], 0))
+
+
+class Operator(unittest.TestCase):
+    def setUp(self):
+        self.x, self.plans, self.is_followed = Tensor(0x100), {}, False
+
+    def call(self, dims, *tensors):
+        names = {"asked": lambda: self.is_followed, "plain": frozenset((Tensor,))}
+        return _unrolled.operator(self.plans, len(tensors), dims, lambda *_: "operator", lambda *_: "without plan",
+                                  "asked()", names)(*tensors)
+
+    def plan(self, results):
+        return type("Plan", (), {"launch": staticmethod(lambda *_: results)})()
+
+    def test_the_plan_of_dims_and_tensors_is_launched(self):
+        facts = ((2, 3), "f32", "cuda:1")
+        self.plans[(("causal", 1), 0, facts, facts)] = self.plan("launched")
+        self.assertEqual(self.call({"causal": 1}, self.x, Tensor(0x200)), "launched")
+        self.assertEqual(self.call({"causal": 0}, self.x, Tensor(0x200)), "without plan")
+        self.assertEqual(self.call({"causal": 1}, self.x), "without plan")
+
+    def test_whoever_follows_sees_the_operator(self):
+        class Kind(Tensor):
+            pass
+
+        self.plans[(0, ((2, 3), "f32", "cuda:1"))] = self.plan("launched")
+        self.assertEqual(self.call({}, Kind(0x100)), "operator")
+        self.is_followed = True
+        self.assertEqual(self.call({}, self.x), "operator")
+
+    def test_without_a_launch_another_is_asked(self):
+        key = (0, ((2, 3), "f32", "cuda:1"))
+        for results, said in ((self.plan(False), "without plan"), (None, "without plan"), (self.plan(None), None)):
+            self.plans[key] = results
+            self.assertEqual(self.call({}, self.x), said)
+
+
+if __name__ == "__main__":
+    unittest.main()
