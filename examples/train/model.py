@@ -36,23 +36,25 @@ class Block(nn.Module):
         width = size.width
         self.norm_attention = nn.Parameter(torch.ones(width))
         self.norm_mlp = nn.Parameter(torch.ones(width))
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        # Not one weight for q, k and v: its parts would be strided, and kernels would be given copies.
+        self.q, self.k, self.v = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.out = nn.Linear(width, width, bias=False)
-        self.gate_up = nn.Linear(width, 2 * size.hidden, bias=False)
+        self.gate, self.up = (nn.Linear(width, size.hidden, bias=False) for _ in range(2))
         self.down = nn.Linear(size.hidden, width, bias=False)
 
     def forward(self, x, cosine, sine):
         """x: [seq, batch, width], which is what rope's kernel takes."""
         seq, batch, width = x.shape
         heads = (seq, batch, self.size.heads, self.size.head_dim)
-        q, k, v = self.qkv(self.ops.rms_norm(x, self.norm_attention)).chunk(3, dim=-1)
-        q, k = self.ops.rope(q.reshape(heads), k.reshape(heads), cosine, sine)
+        normed = self.ops.rms_norm(x, self.norm_attention)
+        q, k, v = (project(normed).view(heads) for project in (self.q, self.k, self.v))
+        q, k = self.ops.rope(q, k, cosine, sine)
         # [batch, heads, seq, head_dim]
-        q, k, v = (one.permute(1, 2, 0, 3).contiguous() for one in (q, k, v.reshape(heads)))
+        q, k, v = (one.permute(1, 2, 0, 3).contiguous() for one in (q, k, v))
         mixed = self.ops.causal_attention(q, k, v)
         x = x + self.out(mixed.permute(2, 0, 1, 3).reshape(seq, batch, width))
-        gate, up = self.gate_up(self.ops.rms_norm(x, self.norm_mlp)).chunk(2, dim=-1)
-        return x + self.down(self.ops.swiglu(gate, up))
+        normed = self.ops.rms_norm(x, self.norm_mlp)
+        return x + self.down(self.ops.swiglu(self.gate(normed), self.up(normed)))
 
 
 class Transformer(nn.Module):

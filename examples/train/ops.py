@@ -56,15 +56,14 @@ class Ops:
 
     def rms_norm(self, x, weight):
         rows = x.reshape(-1, x.shape[-1])
-        return self._rms_norm(rows, rows.new_zeros(1, 1), weight)[0].view(x.shape)
+        return self._rms_norm(rows, rows.new_empty(1, 1), weight)[0].view(x.shape)
 
     def rope(self, q, k, cosine, sine):
-        return self._rope(q.contiguous(), k.contiguous(), cosine, sine)
+        return self._rope(q, k, cosine, sine)
 
     def swiglu(self, gate, up):
-        width = gate.shape[-1]  # halves of one matrix: kernels take what lies in one piece
-        rows = [one.reshape(-1, width).contiguous() for one in (gate, up)]
-        return self._swiglu(*rows).view(gate.shape)
+        width = gate.shape[-1]
+        return self._swiglu(gate.view(-1, width), up.view(-1, width)).view(gate.shape)
 
     def causal_attention(self, q, k, v):
         """Of [batch, heads, seq, head_dim]."""
