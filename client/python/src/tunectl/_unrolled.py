@@ -6,6 +6,8 @@ is made as source, like a method of a dataclass: one line for each tensor, all e
 """
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
@@ -15,8 +17,13 @@ def _made(name: str, parameters: Sequence[str], body: Sequence[str], uses: Mappi
     lines = [f"def make({', '.join(uses)}):", f"    def {name}({', '.join(parameters)}):",
              *[f"        {line}" for line in body], f"    return {name}"]
     made: dict[str, Any] = {}
-    exec(compile("\n".join(lines), f"<tunectl, {name} of {len(parameters)}>", "exec"), globals(), made)
+    exec(_code("\n".join(lines), f"<tunectl, {name} of {len(parameters)}>"), globals(), made)
     return made["make"](**uses)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=256)  # every shape of a kernel has the same
+def _code(source: str, name: str) -> types.CodeType:
+    return compile(source, name, "exec")
 
 
 def launch(program: Any, inputs: int, makers: Sequence[Callable[[], Any]]) -> Callable[..., Any]:
