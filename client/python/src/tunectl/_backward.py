@@ -37,6 +37,7 @@ class Backward:
         self.not_differentiable = tuple(i for i in range(len(outputs)) if i not in taken)
         self.gives = frozenset(self._results)
         self._known: dict[Any, bool] = {}
+        self._known_dims: dict[Any, dict[str, int]] = {}
 
     def unknown_mode(self, dims: Mapping[str, int]) -> str:
         """A dim of a call that is on and that the kernel does not have; empty: there is none."""
@@ -47,17 +48,21 @@ class Backward:
     def is_tuned(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
                  dims: Mapping[str, int]) -> bool:
         """Can it be launched for these, and gives it all gradients that are wanted?"""
+        key = (*dims.items(), *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._gives_all(inputs, dims) and self._can_launch(inputs, outputs, dims)
+        return known
+
+    def _gives_all(self, inputs: Sequence[Any], dims: Mapping[str, int]) -> bool:
         mode = self.unknown_mode(dims)
         if mode:
             self._forward._note(f"inputs need gradients, and {self.kernel.name} knows no {mode}")
-            return False
-        if any(one.requires_grad and i not in self.gives for i, one in enumerate(inputs)):
+        elif any(one.requires_grad and i not in self.gives for i, one in enumerate(inputs)):
             self._forward._note(f"an input needs a gradient that {self.kernel.name} does not give")
-            return False
-        key = (*dims.items(), *[(one.shape, one.dtype, one.device) for one in inputs])
-        if key not in self._known:
-            self._known[key] = self._can_launch(inputs, outputs, dims)
-        return self._known[key]
+        else:
+            return True
+        return False
 
     def _can_launch(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
                     dims: Mapping[str, int]) -> bool:
@@ -83,11 +88,17 @@ class Backward:
     def _dims(self, arrays: Sequence[Any], dims: Mapping[str, int]) -> dict[str, int]:
         """Those of the forward kernel that it has, too; those that nothing tells take the spec's
         defaults."""
+        key = (arrays[0].device, *dims.items())
+        if key not in self._known_dims:
+            self._known_dims[key] = self._find_dims(str(arrays[0].device), dims)
+        return self._known_dims[key]
+
+    def _find_dims(self, device: str, dims: Mapping[str, int]) -> dict[str, int]:
         known = self._kernel()
         given = {name: value for name, value in {**self._forward.dims, **dims}.items()
                  if name in known.rules and name != _DIM}
         told = {text for arg in known.args for text in arg.get("shape", ())}
-        place = self.kernel.client().best(self.kernel.name, device=str(arrays[0].device))
+        place = self.kernel.client().best(self.kernel.name, device=device)
         snapshot = self.kernel.client()._snapshot
         assert snapshot is not None
         defaults = known.problem({}, "", snapshot.target(place.target)).dims

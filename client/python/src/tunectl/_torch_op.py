@@ -141,14 +141,20 @@ def _define_backward(torch: Any, backward: Backward, signature: Signature,
     """An operator that takes inputs, outputs and gradients, and gives the gradient of each input."""
     assert _library is not None
     inputs, outputs = len(signature.inputs), len(signature.outputs)
+    plain = (torch.Tensor, torch.nn.Parameter)
     tensors = [f"Tensor i{i}" for i in range(inputs)] + [f"Tensor o{i}" for i in range(outputs)]
     tensors += [f"Tensor? g{i}" for i in range(outputs)]
     name = re.sub(r"\W", "_", f"{backward.kernel.name}_{next(_numbers)}")
     _library.define(f"{name}({', '.join(tensors)}) -> ({', '.join(['Tensor'] * inputs)})")
 
-    def run(*all_of: Any) -> Any:
+    def work_out(given: Any, made: Any, gradients: Any) -> tuple[Any, ...]:
+        if not torch.is_grad_enabled():
+            return backward(given, made, gradients, dims)
         with torch.no_grad():
-            found = backward(all_of[:inputs], all_of[inputs:inputs + outputs], all_of[inputs + outputs:], dims)
+            return backward(given, made, gradients, dims)
+
+    def run(*all_of: Any) -> Any:
+        found = work_out(all_of[:inputs], all_of[inputs:inputs + outputs], all_of[inputs + outputs:])
         made = [torch.empty(0) if one is None else one for one in found]
         return made[0] if inputs == 1 else tuple(made)
 
@@ -158,8 +164,11 @@ def _define_backward(torch: Any, backward: Backward, signature: Signature,
         return made[0] if inputs == 1 else tuple(made)
 
     op = _implement(torch, name, run, describe)
+    is_followed = _unrolled.condition(*_followed(torch))
 
     def gradient(given: Any, made: Any, gradients: Any) -> Any:
+        if not is_followed() and all(type(one) in plain for one in given):
+            return work_out(given, made, gradients)
         found = op(*given, *made, *gradients)
         found = found if isinstance(found, (tuple, list)) else (found,)
         return tuple(one if i in backward.gives else None for i, one in enumerate(found))

@@ -82,3 +82,8 @@ def operator(plans: Mapping[Any, Optional[Any]], inputs: int, dims: Mapping[str,
     uses = {"find": plans.get, "through": through, "without_plan": without_plan,
             **{f"dim{i}": dim for i, dim in enumerate(dims.items())}, **names}
     return _made("call", given, body, uses)
+
+
+def condition(expression: str, names: Mapping[str, Any]) -> Callable[[], bool]:
+    """A function that says whether an expression of names is true."""
+    return _made("condition", [], [f"return bool({expression})"], names)
