@@ -162,14 +162,17 @@ bool SendAll(SSL* session, int fd, Time ends_at) {
   return true;
 }
 
-bool Receive(SSL* session, int fd, Time ends_at) {
-  std::array<char, 16384> buffer;
-  if (!Await(fd, POLLIN, ends_at)) return false;
-  const ssize_t count = recv(fd, buffer.data(), buffer.size(), 0);
-  return count > 0 && BIO_write(SSL_get_rbio(session), buffer.data(), static_cast<int>(count)) > 0;
-}
+enum class Ended { kDone, kRefused, kClosed, kSilent };
 
-enum class Ended { kDone, kRefused, kSilent };
+// kDone: there is more to read.
+Ended Receive(SSL* session, int fd, Time ends_at) {
+  std::array<char, 16384> buffer;
+  if (!Await(fd, POLLIN, ends_at)) return Ended::kSilent;
+  const ssize_t count = recv(fd, buffer.data(), buffer.size(), 0);
+  if (count <= 0) return Ended::kClosed;
+  BIO_write(SSL_get_rbio(session), buffer.data(), static_cast<int>(count));
+  return Ended::kDone;
+}
 
 // `step` until it wants no more of the other side.
 template <typename Step>
@@ -179,7 +182,10 @@ Ended Exchange(SSL* session, int fd, Time ends_at, Step step) {
     const bool sent = SendAll(session, fd, ends_at);
     if (result > 0) return Ended::kDone;
     if (SSL_get_error(session, result) != SSL_ERROR_WANT_READ) return Ended::kRefused;
-    if (!sent || !Receive(session, fd, ends_at)) return Ended::kSilent;
+    if (!sent) return Ended::kSilent;
+    if (const Ended received = Receive(session, fd, ends_at); received != Ended::kDone) {
+      return received;
+    }
   }
 }
 
@@ -263,6 +269,21 @@ std::string WhyRefused() {
   return absl::StrCat("the TLS handshake fails: ", text != nullptr ? text : "it was broken off");
 }
 
+// Of a handshake after which the other side hung up without a word, as gRPC's servers do with a
+// certificate that they do not take; empty: we showed none.
+std::string WhyHungUp(SSL* session) {
+  const X509* const certificate = SSL_get_certificate(session);
+  if (certificate == nullptr) return "";
+  const ASN1_TIME* const ends = X509_get0_notAfter(certificate);
+  const std::string why =
+      X509_cmp_current_time(ends) < 0
+          ? absl::StrCat("it ended on ", DayOf(ends))
+          : "the authority that the daemon was given (tunerd --tls-ca) has not signed it, or it "
+            "is not valid now";
+  return absl::StrCat("the daemon does not take this client's certificate (", kCertificateFlag,
+                      "): ", why);
+}
+
 absl::Status Wrong(absl::string_view flag, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(flag, " ", what));
 }
@@ -303,7 +324,9 @@ absl::Status ProbeTls(const std::string& address, const TlsTexts& texts,
   const Session session = SessionOf(context, place.host);
   if (session == nullptr) return absl::OkStatus();
   const Ended shaken = Exchange(session.get(), fd->get(), ends_at, SSL_do_handshake);
-  if (shaken == Ended::kSilent) return Refused("what listens there does not go on with TLS");
+  if (shaken == Ended::kSilent || shaken == Ended::kClosed) {
+    return Refused("what listens there does not go on with TLS");
+  }
   if (shaken == Ended::kRefused) return Refused(WhyRefused());
   const std::string why = WhyNotTrusted(session.get(), place.host, !texts.ca.empty());
   if (!why.empty()) return Refused(why);
@@ -313,7 +336,9 @@ absl::Status ProbeTls(const std::string& address, const TlsTexts& texts,
     return SSL_read(of, &byte, 1);
   };
   const Ended greeted = Exchange(session.get(), fd->get(), ends_at, read);
-  return greeted == Ended::kRefused ? Refused(WhyRefused()) : absl::OkStatus();
+  if (greeted == Ended::kRefused) return Refused(WhyRefused());
+  const std::string hung_up = greeted == Ended::kClosed ? WhyHungUp(session.get()) : "";
+  return hung_up.empty() ? absl::OkStatus() : Refused(hung_up);
 }
 
 }  // namespace tune::client

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -69,6 +70,24 @@ def server(certificate=None, key=None, authority=None):
             connection.close()
 
 
+def daemon_at_a_port(ends, folder, certificate, key):
+    """A tunerd that takes clients' certificates of the authority of its own; gives the address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    daemon = subprocess.Popen([daemon_kit.BIN / "tunerd", "--state-dir", folder / "state", "--listen", address, "--tls-cert",
+                               certificate, "--tls-key", key, "--tls-ca", certificate],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ends.callback(daemon.wait, timeout=SECONDS)
+    ends.callback(daemon.kill)
+    host, port = address.split(":")
+    for _ in range(200):
+        with socket.socket() as probe:
+            if probe.connect_ex((host, int(port))) == 0:
+                return address
+        time.sleep(0.05)
+    raise AssertionError("tunerd does not answer")
+
+
 @unittest.skipUnless(shutil.which("openssl"), "there is no openssl")
 class Tls(kit.PackageTest):
     @classmethod
@@ -124,6 +143,14 @@ class Tls(kit.PackageTest):
         with server(*self.good, authority=self.good[0]) as address:
             self.assert_said(self.said(address, ca=self.good[0], cert=self.other[0], key=self.other[1]),
                              "the daemon does not take this client's certificate .*TUNE_TLS_CERT.*unknown (ca|CA)")
+
+    def test_a_certificate_of_ours_that_a_daemon_hangs_up_on(self):
+        """As tunerd does, which sends no alert."""
+        with contextlib.ExitStack() as ends:
+            daemon = daemon_at_a_port(ends, self.path, *self.good)
+            for one, why in ((self.other, "has not signed it"), (self.ended, "ended on|not valid now")):
+                self.assert_said(self.said(daemon, ca=self.good[0], cert=one[0], key=one[1]),
+                                 f"the daemon does not take this client's certificate .*TUNE_TLS_CERT.*({why})")
 
     def test_no_tls_at_all(self):
         with server() as address:

@@ -37,7 +37,8 @@ def why_not(address: str, ca: str, certificate: str, key: str, seconds: float) -
     try:
         with socket.create_connection((host, int(port)), timeout=seconds) as plain, \
                 context.wrap_socket(plain, server_hostname=host) as secure:
-            secure.recv(1)  # a daemon that does not take our certificate says so only now
+            # A daemon that does not take our certificate says so only now, or hangs up, as gRPC's do. Else it greets.
+            hung_up = not secure.recv(1)
     except ssl.SSLCertVerificationError as error:
         return _why_not_trusted(error, bool(ca))
     except ssl.SSLError as error:
@@ -46,8 +47,13 @@ def why_not(address: str, ca: str, certificate: str, key: str, seconds: float) -
         if "ALERT" in (error.reason or ""):
             return f"the daemon does not take this client's certificate ({_CERTIFICATE}): {_reason(error)}"
         return f"the TLS handshake fails: {_reason(error)}"
+    except ConnectionResetError:
+        hung_up = True
     except (OSError, ValueError):
-        pass  # nobody is there, which gRPC tells
+        return ""  # nobody is there, which gRPC tells
+    if hung_up and certificate:
+        return (f"the daemon does not take this client's certificate ({_CERTIFICATE}): the authority that the daemon was given "
+                f"(tunerd --tls-ca) has not signed it, or it is not valid now")
     return ""
 
 
