@@ -44,12 +44,13 @@ absl::StatusOr<std::shared_ptr<const JobClient>> JobClient::Open(const OpenOptio
       new JobClient(FindSnapshot(wish, daemon), daemon, std::move(misses)));
 }
 
-std::shared_ptr<const JobClient> JobClient::NewerThan(const std::string& digest, int end_fd) const {
+std::shared_ptr<const JobClient> JobClient::NewerThan(const std::string& digest,
+                                                      double fresh_seconds, int end_fd) const {
   if (!digest.empty() && DigestInFolder(daemon_) == digest) return nullptr;
   Daemon patient = daemon_;
   patient.end_fd = end_fd;
   if (patient.timeout.count() > 0) patient.timeout = kNewerTimeout;
-  Found newest = FindSnapshot(Wish{}, patient);
+  Found newest = FindSnapshot(Wish{.fresh_seconds = fresh_seconds}, patient);
   if (newest.snapshot == nullptr || newest.snapshot->digest() == digest) return nullptr;
   // What the install brings is what is left where all else fails, not what came later.
   if (newest.source == kBundled) return nullptr;

@@ -32,9 +32,11 @@ class JobClient {
   static absl::StatusOr<std::shared_ptr<const JobClient>> Open(const OpenOptions& options);
 
   // A client of the newest snapshot, which tells misses where this one does. Waits some seconds for
-  // the daemon, where this one asks it at all. Null: that is `digest`, or nothing is found in time
-  // but what the install brings.
-  std::shared_ptr<const JobClient> NewerThan(const std::string& digest, int end_fd) const;
+  // the daemon, where this one asks it at all; what the node's cache was told within
+  // `fresh_seconds` will do. Null: that is `digest`, or nothing is found in time but what the
+  // install brings.
+  std::shared_ptr<const JobClient> NewerThan(const std::string& digest, double fresh_seconds,
+                                             int end_fd) const;
 
   // Empty without a snapshot.
   const std::string& digest() const;

@@ -134,7 +134,10 @@ double NodeFolder::Age(const std::string& name) const {
   if (stat(absl::StrCat(path_, "/", name).c_str(), &info) != 0) {
     return std::numeric_limits<double>::infinity();
   }
-  return std::difftime(std::time(nullptr), info.st_mtime);
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return std::difftime(now.tv_sec, info.st_mtim.tv_sec) +
+         static_cast<double>(now.tv_nsec - info.st_mtim.tv_nsec) / 1e9;
 }
 
 void NodeFolder::Prune(const std::string& kept) const {

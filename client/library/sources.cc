@@ -33,8 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-// How long the processes of a node take what one of them has fetched for the newest.
-constexpr double kFreshSeconds = 60;
 // What a node's cache keeps beyond a day.
 constexpr size_t kSnapshotsMax = 16;
 constexpr size_t kArtifactsMax = 256;
@@ -242,7 +240,7 @@ std::vector<Try> TriesFor(const Wish& wish, const Daemon& daemon, const NodeCach
   if (!folder.empty() && (!wish.digest.empty() || FolderIsOf(daemon))) {
     tries.push_back({"file", [&, folder] { return FromFolder(folder, wish.digest); }, folder});
   }
-  tries.push_back({"cache", [&] { return cache.Load(wish.digest, kFreshSeconds); }, ""});
+  tries.push_back({"cache", [&] { return cache.Load(wish.digest, wish.fresh_seconds); }, ""});
   if (daemon.timeout.count() > 0) {
     tries.push_back({"daemon", [&] { return FromDaemon(wish, daemon, cache); }, ""});
   }

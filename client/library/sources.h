@@ -20,10 +20,14 @@
 
 namespace tune::library {
 
+inline constexpr double kFreshSeconds = 60;
+
 // Which snapshot is wanted.
 struct Wish {
   std::string digest;  // empty: the newest
   std::string path;    // a file, or the number of one of the host's; not empty: no other
+  // How long the processes of a node take what one of them has fetched for the newest, in seconds.
+  double fresh_seconds = kFreshSeconds;
 
   // Of "sha256:<hex>", "latest", "", a path or a number. INVALID_ARGUMENT: a digest that is none.
   static absl::StatusOr<Wish> Parse(const std::string& text);

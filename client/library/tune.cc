@@ -390,7 +390,7 @@ size_t tune_watch_poll(tune_watch* watch) {
 tune_status tune_watch_look(tune_watch* watch, size_t* count) {
   return Guarded([&] {
     if (watch == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no watch");
-    watch->watch->Look(/*end_fd=*/-1);
+    watch->watch->Look(/*fresh_seconds=*/0, /*end_fd=*/-1);
     const size_t better = tune_watch_poll(watch);
     if (count != nullptr) *count = better;
     return TUNE_OK;

@@ -104,8 +104,9 @@ bool IsBetter(const Answer& before, const Answer& after) {
 absl::StatusOr<std::shared_ptr<Watch>> Watch::Open(std::shared_ptr<const JobClient> client,
                                                    milliseconds every) {
   std::shared_ptr<Watch> watch(new Watch(std::move(client)), &Watch::Leave);
-  auto started = Background::Start([watch = watch.get(), every](const Background& background) {
-    while (!background.EndsWithin(every)) watch->LookQuietly(background.end_fd());
+  const double fresh = std::min(kFreshSeconds, std::chrono::duration<double>(every).count());
+  auto started = Background::Start([watch = watch.get(), every, fresh](const Background& thread) {
+    while (!thread.EndsWithin(every)) watch->LookQuietly(fresh, thread.end_fd());
   });
   if (!started.ok()) return started.status();
   watch->background_ = *std::move(started);
@@ -123,20 +124,21 @@ Watch::Found Watch::Newest() const {
 }
 
 // The next look may have what this one lacked: memory, say.
-void Watch::LookQuietly(int end_fd) noexcept {
+void Watch::LookQuietly(double fresh_seconds, int end_fd) noexcept {
   try {
-    Look(end_fd);
+    Look(fresh_seconds, end_fd);
   } catch (const std::exception&) {
   }
 }
 
-void Watch::Look(int end_fd) {
+void Watch::Look(double fresh_seconds, int end_fd) {
   if (!home_.IsHere()) return;
   std::unique_lock lock(mutex_);
   const std::shared_ptr<const JobClient> client = client_;
   const std::shared_ptr<const JobClient> held = found_.newest;
   lock.unlock();
-  Found found{.newest = client->NewerThan((held != nullptr ? held : client)->digest(), end_fd)};
+  const std::string& known = (held != nullptr ? held : client)->digest();
+  Found found{.newest = client->NewerThan(known, fresh_seconds, end_fd)};
   // Where nothing came since, more may have been asked since.
   const bool is_held = found.newest == nullptr;
   if (is_held) found.newest = held;

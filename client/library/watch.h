@@ -37,15 +37,16 @@ class Watch {
   // What is known. Waits for nobody.
   Found Newest() const;
   // Looks now, and compares all that was asked by now, with what was found before if nothing is
-  // newer. For a daemon it waits some seconds. Given up where end_fd can be read from.
-  void Look(int end_fd);
+  // newer. For a daemon it waits some seconds; what a process of this node was told by it within
+  // `fresh_seconds` will do. Given up where end_fd can be read from.
+  void Look(double fresh_seconds, int end_fd);
   // From here on the job asks this one, which was found.
   void Follow(std::shared_ptr<const JobClient> client);
 
  private:
   explicit Watch(std::shared_ptr<const JobClient> client) : client_(std::move(client)) {}
   static void Leave(Watch* watch);
-  void LookQuietly(int end_fd) noexcept;
+  void LookQuietly(double fresh_seconds, int end_fd) noexcept;
 
   const HomeProcess home_;
   mutable std::mutex mutex_;

@@ -254,10 +254,13 @@ class OfADaemon(ParityTest):
         os.environ["TUNE_FETCH"] = "/bin/false"  # is of the next client
         (self.path / "fetch").write_text(f"#!/bin/sh\ncat {self.path}/data\n")
         self.assertEqual([(before.match, after.match) for before, after in watch.look()], [("default", "exact")])
-        self.assertEqual(watch.take().source, "daemon")
+        taken = watch.take()
+        self.assertEqual(taken.source, "daemon")
+        taken.best("scale", n=4096, device=kit.H200)
+        newer = {**kit.record(2, config=self.SLOW), "latency_ns": {"low": 1.0, "median": 2.0, "high": 3.0}}
+        (self.path / "data").write_bytes(kit.snapshot_bytes([newer]))
+        self.assertEqual(len(libtune.Watch(taken, 3600).look()), 1, "whatever the node's cache was told a moment ago")
         (self.path / "fetch").write_text("#!/bin/sh\nexec sleep 60\n")
-        for file in (self.path / "cache/snapshots").glob("latest-*"):
-            file.unlink()
         watch = libtune.Watch(client, 0.1)
         time.sleep(0.4)  # it asks
         start = time.monotonic()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 import unittest
 import unittest.mock
@@ -134,6 +135,21 @@ class Answers(DaemonTest):
             self.assertEqual((better.before.match, better.after.match), ("nearest", "exact"))
             self.assertTrue(watch.take())
         self.assertEqual(tunectl.best("saxpy", n=777, device="cpu").match, "exact")
+
+    @NEEDS_GRPC
+    def test_a_host_without_the_files_is_told_of_something_better_within_a_look(self):
+        os.environ["TUNE_STATE_DIR"] = str(self.path / "elsewhere")
+        self.assertEqual(tunectl.open(deadline=30).source, "daemon")
+        self.assertEqual(tunectl.best("saxpy", n=333, device="cpu").match, "nearest")
+        told = []
+        with tunectl.watch(every=3600) as watch, tunectl.watch(every=0.5, tell=told.append):
+            self.sweep(333)
+            self.newest()  # is written by then
+            self.assertEqual([better.after.match for better in watch.look()], ["exact"])
+            ends = time.monotonic() + 30  # less than for what the node's cache has counts otherwise
+            while not told and time.monotonic() < ends:
+                time.sleep(0.1)
+        self.assertEqual(told[0][0].after.match, "exact")
 
     @NEEDS_GRPC
     def test_work_as_rows(self):

@@ -104,13 +104,16 @@ class Client:
         return [({"kernel": kernel, "dtype": dtype, "device": device, **dict(dims)}, answer)
                 for (kernel, dtype, device, *dims), answer in list(self._table.items())]
 
-    def newer_than(self, digest: str, deadline: float = NEWER_SECONDS) -> Optional[Client]:
-        """A client of the newest snapshot; None: that is `digest`, or nothing is found in time."""
+    def newer_than(self, digest: str, fresh: float = 0.0) -> Optional[Client]:
+        """A client of the newest snapshot; None: that is `digest`, or nothing is found in time.
+
+        What a process of this node was told by the daemon within `fresh` seconds will do.
+        """
         from . import _sources
 
         if digest and _sources.digest_in_folder(self._address) == digest:
             return None
-        newest = find("latest", deadline, self._address, not _is_forked, record_misses=False)
+        newest = find("latest", NEWER_SECONDS, self._address, not _is_forked, record_misses=False, fresh=fresh)
         if newest.digest in ("", digest) or newest.source == "bundled":
             return None  # what the package brings is older than what anybody has tuned
         newest._misses = self._misses
@@ -176,8 +179,8 @@ def _world_size() -> int:
 
 
 def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address: Optional[str],
-         ask_daemon: bool = True, record_misses: Optional[bool] = None) -> Client:
-    """See tunectl.open."""
+         ask_daemon: bool = True, record_misses: Optional[bool] = None, fresh: Optional[float] = None) -> Client:
+    """See tunectl.open; fresh: as _sources.find's."""
     from . import _artifact, _sources
 
     wanted = os.environ.get("TUNE_SNAPSHOT", "") if snapshot is None else os.fspath(snapshot)
@@ -188,7 +191,8 @@ def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address:
             f"ones; start it with TUNE_SNAPSHOT=sha256:..., which `tunectl snapshot pin` prints, or "
             f"say TUNE_SNAPSHOT=latest if the ranks may differ")
     address, cache = address or _sources.default_address(), _sources.cache_folder()
-    fetched = _sources.find(wish, address, cache, max(0.0, deadline), ask_daemon)
+    fetched = _sources.find(wish, address, cache, max(0.0, deadline), ask_daemon,
+                            _sources.FRESH_SECONDS if fresh is None else min(fresh, _sources.FRESH_SECONDS))
     if fetched.snapshot is None or fetched.source == "bundled":
         import logging
 

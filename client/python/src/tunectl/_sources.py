@@ -20,7 +20,7 @@ from typing import NamedTuple, Optional
 from ._snapshot import BYTES_MAX, Snapshot, SnapshotError, is_digest
 
 # How long the processes of a node take what one of them has fetched for the newest, in seconds.
-_FRESH_SECONDS = 60.0
+FRESH_SECONDS = 60.0
 # Of a deadline: to end the process that asked, and to read what there is instead.
 _RESERVE_SECONDS = 0.015
 # What a node's cache keeps beyond a day.
@@ -330,7 +330,8 @@ def _from_cache(wish: Wish, cache: NodeCache, age_max: float) -> Snapshot:
     return cache.load(digest)
 
 
-def find(wish: Wish, address: str, cache_dir: str, deadline: float, ask_daemon: bool) -> Fetched:
+def find(wish: Wish, address: str, cache_dir: str, deadline: float, ask_daemon: bool,
+         fresh: float = FRESH_SECONDS) -> Fetched:
     """Waits no longer than `deadline` seconds for the daemon, and for nobody else."""
     ends_at = time.monotonic() + deadline - _RESERVE_SECONDS
     cache, folder = NodeCache(cache_dir, address), snapshot_folder()
@@ -343,7 +344,7 @@ def find(wish: Wish, address: str, cache_dir: str, deadline: float, ask_daemon: 
     else:
         if folder and (wish.digest or _folder_is_of(address)):
             tries.append(("file", lambda: _from_folder(folder, wish)))
-        tries.append(("cache", lambda: _from_cache(wish, cache, _FRESH_SECONDS)))
+        tries.append(("cache", lambda: _from_cache(wish, cache, fresh)))
         if ask_daemon:
             tries.append(("daemon", lambda: _from_daemon(wish, address, cache, ends_at)))
         if not wish.digest:

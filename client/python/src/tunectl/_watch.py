@@ -96,10 +96,14 @@ class Watch:
 
     def look(self) -> tuple[Better, ...]:
         """Now, instead of when it is time."""
+        return self._look(0.0)
+
+    def _look(self, fresh: float) -> tuple[Better, ...]:
+        """fresh: as newer_than's."""
         with self._lock:
             self._follow()
             client, known = self._client, self._newest or self._client
-        newer = client.newer_than(known.digest)
+        newer = client.newer_than(known.digest, fresh)
         if newer is None:
             return self.better
         better = []
@@ -133,7 +137,7 @@ class Watch:
     def _run(self) -> None:
         while not self._stopped.wait(self._every):
             try:
-                self.look()
+                self._look(self._every)
             except Exception as error:  # noqa: BLE001  a job's callback, say; the job goes on
                 import logging
 
