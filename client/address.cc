@@ -3,12 +3,19 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
 namespace tune::client {
+namespace {
+
+constexpr uint32_t kPortMax = 65535;
+
+}  // namespace
 
 std::string DefaultAddress() {
   if (const char* address = std::getenv("TUNE_ADDRESS"); address != nullptr && *address != 0) {
@@ -26,6 +33,24 @@ std::string SocketPath(const std::string& address) {
   if (!absl::ConsumePrefix(&path, "unix:")) return "";
   absl::ConsumePrefix(&path, "//");
   return std::string(path);
+}
+
+absl::StatusOr<HostPort> HostPortOf(const std::string& address) {
+  absl::string_view place = address;
+  for (const char* scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
+    absl::ConsumePrefix(&place, scheme);
+  }
+  const size_t colon = place.rfind(':');
+  absl::string_view host = place.substr(0, colon);
+  const bool bare = !absl::ConsumePrefix(&host, "[") || !absl::ConsumeSuffix(&host, "]");
+  uint32_t port = 0;
+  // The colons of "[::1]" and "::1" are no port's.
+  const bool has_port = colon != absl::string_view::npos && !host.empty() &&
+                        (!bare || host.find(':') == absl::string_view::npos) &&
+                        absl::SimpleAtoi(place.substr(colon + 1), &port) && port <= kPortMax;
+  if (has_port) return HostPort{std::string(host), std::string(place.substr(colon + 1))};
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", address, "' is no address: unix:/path or host:port"));
 }
 
 }  // namespace tune::client

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
+
 namespace tune::client {
 
 // $TUNE_ADDRESS if set. Else a unix socket: $XDG_RUNTIME_DIR/tunerd.sock, for root
@@ -12,5 +14,13 @@ std::string DefaultAddress();
 
 // The path of "unix:/run/x.sock" and "unix:///run/x.sock"; empty for anything else.
 std::string SocketPath(const std::string& address);
+
+// Of "host:7070", "[::1]:7070", and gRPC's longer forms such as "dns:///host:7070".
+// INVALID_ARGUMENT without a port: gRPC would take 443.
+struct HostPort {
+  std::string host;
+  std::string port;
+};
+absl::StatusOr<HostPort> HostPortOf(const std::string& address);
 
 }  // namespace tune::client

@@ -24,6 +24,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
                                   .timeout = kConnectTimeout,
                                   .message_bytes_max = kMaxMessageBytes});
   }
+  if (const auto place = HostPortOf(address); !place.ok()) return place.status();
   const absl::StatusOr<Credentials> credentials = CredentialsOf(tls);
   if (!credentials.ok()) return credentials.status();
   grpc::ChannelArguments arguments;

@@ -20,8 +20,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "client/address.h"
 #include "client/descriptor.h"
 
 namespace tune::client {
@@ -38,7 +38,6 @@ constexpr char kCaFlag[] = "--tls-ca or TUNE_TLS_CA";
 constexpr char kCertificateFlag[] = "--tls-cert or TUNE_TLS_CERT";
 constexpr char kKeyFlag[] = "--tls-key or TUNE_TLS_KEY";
 constexpr unsigned char kProtocol[] = {2, 'h', '2'};  // what gRPC speaks, as ALPN names it
-constexpr char kUsualPort[] = "443";
 constexpr size_t kNamesMax = 5;
 
 int NoPassword(char*, int, int, void*) { return 0; }
@@ -60,25 +59,6 @@ Key KeyOf(const std::string& text) {
   return key;
 }
 
-struct Place {
-  std::string host;
-  std::string port;
-};
-
-Place PlaceOf(absl::string_view address) {
-  for (const char* scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
-    absl::ConsumePrefix(&address, scheme);
-  }
-  const size_t colon = address.rfind(':');
-  // The colons of "[::1]" and "::1" are no port's.
-  const bool has_port = colon != absl::string_view::npos &&
-                        address.find(']', colon) == absl::string_view::npos &&
-                        (address.find(':') == colon || address[colon - 1] == ']');
-  absl::string_view host = has_port ? address.substr(0, colon) : address;
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  return {std::string(host), has_port ? std::string(address.substr(colon + 1)) : kUsualPort};
-}
-
 // Waits until the socket can be read or written; false: not in time.
 bool Await(int fd, short events, Time ends_at) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(
@@ -87,7 +67,7 @@ bool Await(int fd, short events, Time ends_at) {
   return poll(&one, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) > 0;
 }
 
-absl::StatusOr<Descriptor> ConnectTo(const Place& place, Time ends_at) {
+absl::StatusOr<Descriptor> ConnectTo(const HostPort& place, Time ends_at) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -316,19 +296,20 @@ absl::Status ProbeTls(const std::string& address, const TlsTexts& texts,
                       std::chrono::milliseconds timeout) {
   if (absl::Status wrong = CheckTls(texts); !wrong.ok()) return wrong;
   const Time ends_at = std::chrono::steady_clock::now() + timeout;
-  const Place place = PlaceOf(address);
-  const absl::StatusOr<Descriptor> fd = ConnectTo(place, ends_at);
+  const absl::StatusOr<HostPort> place = HostPortOf(address);
+  if (!place.ok()) return place.status();
+  const absl::StatusOr<Descriptor> fd = ConnectTo(*place, ends_at);
   if (!fd.ok()) return fd.status();
   const Context context = ContextOf(texts);
   if (context == nullptr) return absl::OkStatus();
-  const Session session = SessionOf(context, place.host);
+  const Session session = SessionOf(context, place->host);
   if (session == nullptr) return absl::OkStatus();
   const Ended shaken = Exchange(session.get(), fd->get(), ends_at, SSL_do_handshake);
   if (shaken == Ended::kSilent || shaken == Ended::kClosed) {
     return Refused("what listens there does not go on with TLS");
   }
   if (shaken == Ended::kRefused) return Refused(WhyRefused());
-  const std::string why = WhyNotTrusted(session.get(), place.host, !texts.ca.empty());
+  const std::string why = WhyNotTrusted(session.get(), place->host, !texts.ca.empty());
   if (!why.empty()) return Refused(why);
   // A daemon that does not take our certificate says so only now. Else it greets.
   const auto read = [](SSL* of) {

@@ -52,6 +52,7 @@ absl::StatusOr<Daemon> Connect(const Order& order) {
                                                           .message_bytes_max = kMessageBytesMax}));
     return Daemon{.channel = std::move(channel), .tls = std::nullopt};
   }
+  RETURN_IF_ERROR(HostPortOf(order.address).status());
   ASSIGN_OR_RETURN(Credentials credentials, CredentialsOf({}));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);

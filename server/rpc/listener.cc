@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "client/address.h"
 #include "server/state/paths.h"
 #include "tuner/status_macros.h"
 
@@ -27,6 +28,7 @@ bool SomebodyAnswers(const sockaddr_un& name) {
 }  // namespace
 
 absl::Status CheckTcp(const std::string& address, const TlsOptions& tls) {
+  RETURN_IF_ERROR(client::HostPortOf(address).status());
   if (!tls.certificate_file.empty() && !tls.key_file.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("'", address,

@@ -13,7 +13,7 @@
 
 namespace tune::server {
 
-// INVALID_ARGUMENT for TCP without a certificate.
+// INVALID_ARGUMENT for TCP without a port or a certificate.
 absl::Status CheckTcp(const std::string& address, const TlsOptions& tls);
 
 // INVALID_ARGUMENT: a path that no socket can have.

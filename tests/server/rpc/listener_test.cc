@@ -40,6 +40,25 @@ TEST(ListenerTest, SocketPaths) {
   EXPECT_EQ(client::SocketPath("0.0.0.0:50051"), "");
 }
 
+TEST(ListenerTest, HostsHavePorts) {
+  const auto text = [](const std::string& address) {
+    const auto place = client::HostPortOf(address);
+    return place.ok() ? place->host + " " + place->port : std::string(place.status().message());
+  };
+  EXPECT_EQ(text("localhost:7070"), "localhost 7070");
+  EXPECT_EQ(text("0.0.0.0:0"), "0.0.0.0 0");
+  EXPECT_EQ(text("[::1]:7070"), "::1 7070");
+  EXPECT_EQ(text("dns:///tuner.example:7070"), "tuner.example 7070");
+  EXPECT_EQ(text("ipv6:[::]:7070"), ":: 7070");
+  for (const char* address : {"", "foo", "::1", "[::1]", "foo:", "foo:70000", "foo:x", ":7070",
+                              "unix", "/run/tunerd.sock", "https://foo"}) {
+    EXPECT_EQ(text(address),
+              "'" + std::string(address) + "' is no address: unix:/path or host:port");
+  }
+  const absl::Status status = CheckTcp("localhost", {.certificate_file = "c", .key_file = "k"});
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
 TEST(ListenerTest, TcpNeedsTls) {
   const absl::Status status = CheckTcp("0.0.0.0:50051", {});
   EXPECT_TRUE(absl::IsInvalidArgument(status));
