@@ -21,6 +21,7 @@
 namespace tune::client {
 namespace {
 
+constexpr char kSettings = 4;               // the type of a frame
 constexpr size_t kUserBytesMax = 16 << 10;  // of an entry of the user database
 
 std::string UserText(uid_t uid) {
@@ -46,6 +47,13 @@ absl::StatusOr<std::optional<uid_t>> TrustedUser(const std::string& given) {
   if (found != nullptr) return found->pw_uid;
   return absl::InvalidArgumentError(
       absl::StrCat("--daemon-user or TUNE_DAEMON_USER: there is no user '", user, "'"));
+}
+
+// By HTTP/2's settings: the length in three bytes, then the type.
+bool IsGreeted(int socket) {
+  char begin[4] = {};
+  const ssize_t count = recv(socket, begin, sizeof(begin), MSG_PEEK);
+  return count > 0 && (count < static_cast<ssize_t>(sizeof(begin)) || begin[3] == kSettings);
 }
 
 absl::Status NobodyAnswers(const std::string& path, const std::string& why) {
@@ -87,11 +95,12 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToDaemon(const std::string
   }
   absl::Status known = CheckPeer(fd.get(), socket_path, *trusted);
   if (!known.ok()) return known;
-  // A daemon that is there greets first: HTTP/2 settings.
+  // A daemon that is there greets first.
   pollfd greeting = {fd.get(), POLLIN, 0};
   if (poll(&greeting, 1, static_cast<int>(options.timeout.count())) <= 0) {
     return NobodyAnswers(socket_path, "it takes the connection and says nothing");
   }
+  if (!IsGreeted(fd.get())) return NobodyAnswers(socket_path, "what listens there is no daemon");
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(options.message_bytes_max);
   return grpc::CreateCustomInsecureChannelFromFd("tunerd", fd.release(), arguments);

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 constexpr uid_t kSomebodyElse = 12345;
+const std::string kSettings("\0\0\0\4\0\0\0\0\0", 9);  // as HTTP/2 begins
 
 class DaemonSocketTest : public testing::Test {
  protected:
@@ -43,8 +44,8 @@ class DaemonSocketTest : public testing::Test {
     }
     fs::remove_all(folder_);
   }
-  // A process of that user which listens and greets each client with a few bytes, or does not.
-  void Listen(uid_t uid, bool greets) {
+  // A process of that user which listens and says this to each client.
+  void Listen(uid_t uid, const std::string& greeting) {
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
     child_ = fork();
@@ -60,7 +61,7 @@ class DaemonSocketTest : public testing::Test {
       (void)!write(ready[1], "x", 1);
       for (int i = 0; i < 100; ++i) {
         const int client = accept(fd, nullptr, nullptr);
-        if (greets) (void)!write(client, "hello", 5);
+        (void)!write(client, greeting.data(), greeting.size());
       }
       _exit(0);
     }
@@ -79,13 +80,13 @@ class DaemonSocketTest : public testing::Test {
 };
 
 TEST_F(DaemonSocketTest, OurOwnAndRootsAreTrusted) {
-  Listen(geteuid(), true);
+  Listen(geteuid(), kSettings);
   EXPECT_TRUE(Connect().ok()) << Connect();
 }
 
 TEST_F(DaemonSocketTest, SomebodyElsesIsRefusedUnlessItIsAllowed) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
-  Listen(kSomebodyElse, true);
+  Listen(kSomebodyElse, kSettings);
   const absl::Status refused = Connect();
   EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("runs as user 12345"));
@@ -105,9 +106,16 @@ TEST_F(DaemonSocketTest, SomebodyElsesIsRefusedUnlessItIsAllowed) {
 
 TEST_F(DaemonSocketTest, NoDaemonIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(Connect())) << "no socket";
-  Listen(geteuid(), false);
+  Listen(geteuid(), "");
   EXPECT_TRUE(absl::IsUnavailable(Connect({.timeout = std::chrono::milliseconds(50)})))
       << "it says nothing";
+}
+
+TEST_F(DaemonSocketTest, WhatIsNoDaemonIsUnavailable) {
+  Listen(geteuid(), "220 a server of mail\r\n");
+  const absl::Status status = Connect();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("what listens there is no daemon"));
 }
 
 TEST_F(DaemonSocketTest, WrongNamesAreInvalid) {
