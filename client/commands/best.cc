@@ -97,6 +97,11 @@ void Print(const v1::LookupResponse& response) {
   if (response.has_record()) PrintRecord(response.record());
 }
 
+// Is it the question that is wrong? Else the miss alone was refused, and the answer is to be had.
+bool IsOfTheQuestion(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+}
+
 // Has the daemon tune the problem in the background, unless that was done.
 absl::Status RecordMiss(Connection& connection, const v1::LookupRequest& question) {
   grpc::ClientContext context;
@@ -106,7 +111,10 @@ absl::Status RecordMiss(Connection& connection, const v1::LookupRequest& questio
   v1::RecordMissesResponse response;
   absl::Status status =
       FromGrpc(connection.records().RecordMisses(&context, request, &response));
-  if (!status.ok()) return status;
+  if (IsOfTheQuestion(status)) return status;
+  if (!status.ok()) {
+    std::fprintf(stderr, "%-10snot queued: %s\n", "miss", std::string(status.message()).c_str());
+  }
   for (const v1::RecordedMiss& miss : response.misses()) {
     const std::string sweep =
         miss.sweep_id() > 0 ? absl::StrCat("sweep ", miss.sweep_id(), ", ") : "";

@@ -84,6 +84,14 @@ class AccessTest(daemon_kit.DaemonTest):
         self.assertIn("of gone is revoked", self.tunectl("token", "revoke", "gone").stdout)
         self.assertIn("was revoked", self.by_port("kernel", "list", token=token, ok=False).stderr)
 
+    def test_a_reader_is_answered_though_its_miss_is_not_recorded(self):
+        token = self.token("rita", "reader")
+        best = ("best", "softmax", "--rows", 77, "--device", "cpu", "--record-miss")
+        answered = self.by_port(*best, token=token)
+        self.assertIn("match     default", answered.stdout)
+        self.assertRegex(answered.stderr, "not queued: RecordMisses is for submitters and operators, and you are rita")
+        self.assertIn("has no dim 'row'", self.tunectl("best", "softmax", "--row", 77, "--record-miss", ok=False).stderr)
+
     def test_wrong_names_roles_and_numbers(self):
         for arguments, said in ((("create", "1", "--role", "reader"), "begins with a letter"),
                                 (("create", "a", "--role", "king"), "reader, submitter or operator"),
