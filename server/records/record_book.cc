@@ -365,10 +365,18 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
                                                    const State& state) const {
   const auto found = FindKernel(*state.known.kernels, query);
   if (found == state.known.kernels->end()) {
+    std::vector<std::string> names;
+    std::vector<std::string> of_submitters;  // who brought one of that name
+    for (const auto& [name, kernel] : *state.known.kernels) {
+      names.push_back(name);
+      if (absl::EndsWith(name, "/" + query.kernel_name)) of_submitters.push_back(name);
+    }
     return absl::NotFoundError(absl::StrCat(
-        "no kernel '", query.kernel_name, "'; there is: ",
-        absl::StrJoin(*state.known.kernels, ", ",
-                      [](std::string* out, const auto& kernel) { out->append(kernel.first); })));
+        "no kernel '", query.kernel_name, "'; ",
+        of_submitters.empty()
+            ? ""
+            : absl::StrCat("did you mean ", absl::StrJoin(of_submitters, " or "), "? "),
+        "there is: ", absl::StrJoin(names, ", ")));
   }
   const Kernel& kernel = *found->second;
   ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));

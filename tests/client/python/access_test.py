@@ -108,7 +108,7 @@ class AccessTest(daemon_kit.DaemonTest):
         self.tunectl("best", "alice/saxpy", "--n", 4096)
         (job,) = [one for one in json.loads(self.tunectl("job", "list", "--json").stdout)["jobs"] if one["owner"] == "alice"]
         self.assertTrue(job["subject"].startswith("alice/saxpy n=4096 "), job)
-        self.assertIn("no kernel 'saxpy'", self.tunectl("best", "saxpy", ok=False).stderr)
+        self.assertIn("no kernel 'saxpy'; did you mean alice/saxpy? there is: ", self.tunectl("best", daemon_kit.SAXPY, ok=False).stderr)
         os.environ.update(TUNE_ADDRESS=self.port, TUNE_TLS_CA=self.ca, TUNE_STATE_DIR=str(self.path / "elsewhere"),
                           TUNE_TOKEN_FILE=self.token("job", "reader"), XDG_CONFIG_HOME=str(self.path))
         client = tunectl.open(deadline=30)
