@@ -161,6 +161,10 @@ void AddClients(CLI::App& app, tune::server::ServerOptions& options,
       ->group(kGroup);
 }
 
+constexpr char kStateHelp[] =
+    "Folder of the store and the compile cache; by default $TUNE_STATE_DIR, else "
+    "$XDG_STATE_HOME/tunectl, else /var/lib/tunectl for root and ~/.local/state/tunectl for others";
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -169,7 +173,7 @@ int main(int argc, char** argv) {
   std::string log_level = "info";
   bool log_json = false;
   CLI::App app("tunerd owns the GPUs of this host: it tunes kernels for tunectl and for jobs.");
-  app.add_option("--state-dir", options.state_dir, "Folder of the store and the compile cache");
+  app.add_option("--state-dir", options.state_dir, kStateHelp);
   app.add_option("--snapshot-dir", options.snapshot_dir,
                  "Folder of the snapshots that jobs of this host read; by default in the state's")
       ->envname("TUNE_SNAPSHOT_DIR");

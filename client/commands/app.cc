@@ -29,6 +29,11 @@
 namespace tune::client {
 namespace {
 
+constexpr char kSummary[] =
+    "Tunes and benchmarks GPU kernels.\n"
+    "Without a daemon, records and what was compiled are kept in $TUNE_STATE_DIR, else in\n"
+    "$XDG_STATE_HOME/tunectl, else in /var/lib/tunectl for root and in ~/.local/state/tunectl\n"
+    "for others. A daemon without --state-dir keeps them there, too.";
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 no daemon at the address; 4 no config was ok;\n"
     "5 the gate found a kernel slower; 6 the gate could not tell; 130 interrupted. With no daemon\n"
@@ -190,7 +195,7 @@ int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
   // What a reader pipes into `head` must not end a sweep with a signal.
   std::signal(SIGPIPE, SIG_IGN);
   const OutputFilter filter;
-  CLI::App app("Tunes and benchmarks GPU kernels.", "tunectl");
+  CLI::App app(kSummary, "tunectl");
   Session session(std::move(embedded));
   AddCommands(app, session);
   return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
