@@ -12,6 +12,7 @@
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/commands/gate_call.h"
+#include "client/commands/user_file.h"
 #include "client/report/gate_report.h"
 #include "client/kernel_set.h"
 #include "client/rpc.h"

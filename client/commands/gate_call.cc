@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -79,14 +78,6 @@ absl::StatusOr<double> ParseShare(const std::string& flag, const std::string& te
   }
   return absl::InvalidArgumentError(
       absl::StrCat(flag, " needs a share such as 1% or 0.01, not '", text, "'"));
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (out) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("cannot write '", path, "'"));
 }
 
 }  // namespace tune::client

@@ -17,7 +17,4 @@ absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::RunGateReq
 // "1%" and "0.01" are the same share. INVALID_ARGUMENT names the flag.
 absl::StatusOr<double> ParseShare(const std::string& flag, const std::string& text);
 
-// INVALID_ARGUMENT if the file cannot be written.
-absl::Status WriteFile(const std::string& path, const std::string& text);
-
 }  // namespace tune::client

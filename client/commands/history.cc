@@ -9,6 +9,7 @@
 #include "client/commands/commands.h"
 #include "client/dim_flags.h"
 #include "client/commands/gate_call.h"
+#include "client/commands/user_file.h"
 #include "client/report/gate_report.h"
 #include "client/report/history_view.h"
 #include "client/kernel_choice.h"

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl snapshot list|show|diff|pin|unpin|export|import|prune
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
+#include "client/commands/user_file.h"
 #include "client/export/export_format.h"
 #include "client/format.h"
 #include "client/rpc.h"
@@ -27,9 +24,9 @@ namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(60);
 constexpr size_t kPieceBytes = size_t{2} << 20;
-constexpr size_t kFileBytesMax = size_t{64} << 20;
 constexpr char kSnapshotHelp[] =
     "sha256:<hex>, the first 6 or more digits of it, or a number; by default the newest";
+constexpr char kNamedHelp[] = "sha256:<hex>, the first 6 or more digits of it, or a number";
 
 struct SnapshotFlags {
   std::string snapshot;
@@ -164,11 +161,17 @@ absl::Status Show(Session& session, const SnapshotFlags& flags) {
     return absl::OkStatus();
   }
   Table table({"kernel", "problem", "device", "latency", "confidence", "config"});
+  size_t shown = 0;
   for (const nlohmann::json& record : (*json)["records"]) {
     if (!flags.kernel.empty() && TextOf(record, "kernel") != flags.kernel) continue;
     table.Add({TextOf(record, "kernel"), ProblemOf(record),
                TextOf(Member(record, "hard"), "device"), LatencyOf(record),
                TextOf(record, "confidence"), TextOf(record, "config")});
+    ++shown;
+  }
+  if (shown == 0 && !flags.kernel.empty()) {
+    return absl::NotFoundError(absl::StrCat("the snapshot has no record of ", flags.kernel,
+                                            "; see `tunectl snapshot show`"));
   }
   std::fputs(table.Text().c_str(), stdout);
   return absl::OkStatus();
@@ -266,14 +269,6 @@ absl::Status Unpin(Session& session, const SnapshotFlags& flags) {
   return status;
 }
 
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (out) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("cannot write '", path, "'"));
-}
-
 // The name of the device that `tunectl best` would take it for; else what was given.
 std::string DeviceName(Connection& connection, const SnapshotFlags& flags) {
   grpc::ClientContext context;
@@ -350,6 +345,7 @@ absl::Status ExportArtifacts(Connection& connection, const WholeSnapshot& whole,
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(flags.file).parent_path() / "artifacts",
                                       ignored);
+  size_t written = 0;
   for (const std::string& artifact : wanted) {
     auto text = ReadArtifact(connection, artifact);
     if (absl::IsNotFound(text.status()) || absl::IsInvalidArgument(text.status())) {
@@ -358,9 +354,15 @@ absl::Status ExportArtifacts(Connection& connection, const WholeSnapshot& whole,
     }
     if (!text.ok()) return text.status();
     const std::string path = ArtifactPath(flags.file, artifact);
-    const absl::Status written = WriteFile(path, *text);
-    if (!written.ok()) return written;
+    if (absl::Status status = WriteFile(path, *text); !status.ok()) return status;
+    ++written;
     std::printf("%s\n", path.c_str());
+  }
+  if (wanted.empty()) {
+    std::fputs("without artifacts: none of its records names one\n", stderr);
+  } else {
+    std::fprintf(stderr, "with %zu of the %zu artifacts that its records name\n", written,
+                 wanted.size());
   }
   return absl::OkStatus();
 }
@@ -403,25 +405,6 @@ std::string FormatHelp() {
     absl::StrAppend(&help, "; ", format.name, ": ", format.help);
   }
   return help;
-}
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is a folder, not a file"));
-  }
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
-  }
-  if (text.size() > kFileBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' has ", text.size(), " bytes; at most 64 MiB can be imported"));
-  }
-  return text;
 }
 
 // `request` has what comes with the first piece.
@@ -557,7 +540,7 @@ void AddSnapshot(CLI::App& app, Session& session) {
   show->add_option("--kernel", flags->kernel, "Only this kernel's");
   show->add_flag("--json", flags->json, "The whole snapshot as JSON");
   CLI::App* diff = verb("diff", "The configs that differ between two snapshots", Diff);
-  diff->add_option("BEFORE", flags->snapshot, kSnapshotHelp)->required();
+  diff->add_option("BEFORE", flags->snapshot, kNamedHelp)->required();
   diff->add_option("AFTER", flags->other, kSnapshotHelp);
   diff->add_flag("--json", flags->json,
                  "As JSON: of each workload that differs, the config before and after");
@@ -565,7 +548,7 @@ void AddSnapshot(CLI::App& app, Session& session) {
   pin->add_option("SNAPSHOT", flags->snapshot, kSnapshotHelp);
   pin->add_option("--note", flags->note, "What for, at most 200 bytes");
   verb("unpin", "Let a snapshot go when newer ones come", Unpin)
-      ->add_option("SNAPSHOT", flags->snapshot, kSnapshotHelp)
+      ->add_option("SNAPSHOT", flags->snapshot, kNamedHelp)
       ->required();
   CLI::App* write =
       verb("export", "Write a snapshot to a file, for hosts without a daemon", Export);

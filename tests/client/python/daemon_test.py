@@ -233,6 +233,11 @@ class Files(DaemonTest):
         self.tunectl("snapshot", "export", exported, "--snapshot", first)
         self.assertEqual(kit.digest_of(exported.read_bytes()), first)
         self.assertEqual(tunectl.open(exported).digest, first)
+        nowhere = self.tunectl("snapshot", "export", self.path / "none/tuned.json", ok=False)
+        self.assertIn("none/tuned.json': No such file", nowhere.stderr)
+        nobody = self.tunectl("snapshot", "show", "--kernel", "nobody", ok=False)
+        self.assertEqual((nobody.returncode, nobody.stdout), (2, ""))
+        self.assertIn("no record of nobody", nobody.stderr)
 
         self.tunectl("snapshot", "unpin", first)
         self.tunectl("snapshot", "prune", "--keep", 1)

@@ -359,7 +359,10 @@ class Transport(KernelTest):
     def test_an_import_brings_what_lies_beside(self):
         exported = self.path / "away/tuned.json"
         exported.parent.mkdir()
-        self.tunectl("snapshot", "export", exported, "--artifacts")
+        done = self.tunectl("snapshot", "export", exported, "--artifacts")
+        self.assertRegex(done.stderr, r"with \d+ of the \d+ artifacts that its records name")
+        none = self.tunectl("snapshot", "export", exported, "--artifacts", "--kernel", "nobody")
+        self.assertIn("without artifacts: none of its records names one", none.stderr)
         kept = self.home / "state/snapshots/artifacts"
         names = sorted(file.name for file in kept.iterdir())
         for file in kept.iterdir():
