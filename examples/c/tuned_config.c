@@ -14,16 +14,17 @@
 
 enum { DIMS_MAX = 16 };
 
-/* "rows=4096" in two. Cuts the text. */
+/* "rows=4096" in two. Cuts the text where it is one. */
 static int parse_dim(char* text, tune_dim* dim) {
   char* equals = strchr(text, '=');
   char* end = NULL;
   if (equals == NULL) return -1;
-  *equals = '\0';
   errno = 0;
   dim->name = text;
   dim->value = strtoll(equals + 1, &end, 10);
-  return errno == 0 && end != equals + 1 && *end == '\0' ? 0 : -1;
+  if (errno != 0 || end == equals + 1 || *end != '\0') return -1;
+  *equals = '\0';
+  return 0;
 }
 
 static void print_answer(const tune_client* client, const tune_answer* answer) {

@@ -3,11 +3,14 @@
 // tuned in the background, and takes what is better between two of its steps.
 //
 //   long_job softmax rows 512 1024 2048
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <tune/tune.hpp>
 #include <vector>
@@ -15,6 +18,14 @@
 namespace {
 
 constexpr int kStepsMax = 600;
+
+int64_t SizeOf(const std::string& text) {
+  const char* const end = text.data() + text.size();
+  int64_t size = 0;
+  const auto read = std::from_chars(text.data(), end, size);
+  if (read.ec == std::errc() && read.ptr == end) return size;
+  throw std::invalid_argument("'" + text + "' is no size");
+}
 
 void Print(const tune::Answer& answer) {
   std::printf("  %s:", answer.reason().c_str());
@@ -59,7 +70,7 @@ int main(int argc, char** argv) {
   try {
     std::vector<tune::Question> shapes;
     for (int i = 3; i < argc; ++i) {
-      shapes.push_back(tune::Question{argv[1], {{argv[2], std::stoll(argv[i])}}});
+      shapes.push_back(tune::Question{argv[1], {{argv[2], SizeOf(argv[i])}}});
     }
     Run(shapes);
     return 0;

@@ -4,11 +4,14 @@
 //   tuned_binary softmax rows=4096 cols=1024
 //
 // A job that has a compiler passes the macros to it instead; see ../c.
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <tune/tune.hpp>
 
 namespace {
@@ -17,9 +20,14 @@ std::map<std::string, int64_t> DimsOf(int argc, char** argv) {
   std::map<std::string, int64_t> dims;
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];
-    const size_t equals = word.find('=');
-    if (equals == std::string::npos) throw std::invalid_argument("'" + word + "' is no DIM=VALUE");
-    dims[word.substr(0, equals)] = std::stoll(word.substr(equals + 1));
+    const size_t equals = std::min(word.find('='), word.size());
+    const char* const end = word.data() + word.size();
+    int64_t value = 0;
+    const auto read = std::from_chars(std::min(word.data() + equals + 1, end), end, value);
+    if (read.ec != std::errc() || read.ptr != end) {
+      throw std::invalid_argument("'" + word + "' is no DIM=VALUE");
+    }
+    dims[word.substr(0, equals)] = value;
   }
   return dims;
 }
