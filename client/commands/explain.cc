@@ -57,7 +57,8 @@ void Print(const v1::Candidate& candidate) {
         : field.there().empty() ? "  the record has none"
                                 : "  the record's " + field.there();
     std::printf("    %-12s%s (%s) = %s%s\n", field.verdict().c_str(), field.name().c_str(),
-                field.rule().c_str(), field.asked().c_str(), there.c_str());
+                field.rule().c_str(), field.asked().empty() ? "not known" : field.asked().c_str(),
+                there.c_str());
   }
   if (!candidate.config_is_valid()) {
     std::printf("    differs     config: not valid for this problem\n");
@@ -68,7 +69,8 @@ void Print(const v1::ExplainResponse& response) {
   const v1::LookupResponse& answer = response.answer();
   std::printf("%s\n", Bold(ToText(answer.config(), {})).c_str());
   std::printf("%-10s%s on %s (%s)\n", "asked", ToText(response.problem()).c_str(),
-              response.device_name().c_str(), response.target().c_str());
+              response.device_name().empty() ? "this host" : response.device_name().c_str(),
+              response.target().c_str());
   std::printf("%-10s%s\n", "match", ReasonText(answer).c_str());
   std::printf("%-10s%s\n", "expected", ToText(answer.expectation()).c_str());
   for (const std::string& line : NeighbourLines(answer.expectation())) {

@@ -101,8 +101,8 @@ void Devices::NoteCompilers(const DeviceSupervisor& supervisor) const {
     for (const CompilerInfo& compiler : *known) versions.push_back(compiler.version);
   }
   const std::string text = absl::StrJoin(versions, ", ");
-  spdlog::info("device {}: {}, {}, compiled for with {}", supervisor.id(), info.name, info.target,
-               text.empty() ? "nothing" : text);
+  spdlog::info("device {}: {}, {}, compilers: {}", supervisor.id(), info.name, info.target,
+               text.empty() ? "none" : text);
   std::lock_guard lock(mutex_);
   compilers_[supervisor.id()] = text;
 }
