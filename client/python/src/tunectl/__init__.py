@@ -39,8 +39,9 @@ def open(snapshot: Union[str, os.PathLike[str], None] = None, *, deadline: float
          address: Optional[str] = None, record_misses: Optional[bool] = None) -> Client:
     """Finds a snapshot and makes it the one that this process answers from.
 
-    snapshot  "sha256:<64 hex digits>", the path of an exported file, or "latest"; by default
-              TUNE_SNAPSHOT's. A digest or a path is that one or nothing, never another.
+    snapshot  "sha256:<64 hex digits>", the path of an exported file, the number of one of this host's,
+              or "latest"; by default TUNE_SNAPSHOT's. One that is named is that one or nothing, never
+              another.
     deadline  seconds that the daemon has to answer, where it is asked at all
     address   of the daemon, "unix:/path" or "host:port" (TLS); by default TUNE_ADDRESS, else the host's
     record_misses  have the daemon tune in the background what no record answers exactly; by default
