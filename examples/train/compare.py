@@ -21,8 +21,12 @@ def distance(one, other):
 
 
 def read(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        print(f"{path} is not what train.py --out writes: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def are_the_same(apart, noise):

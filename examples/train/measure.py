@@ -33,6 +33,8 @@ def parse():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--size", default="", help="as train.py takes it")
     arguments = parser.parse_args()
+    if not arguments.out.absolute().parent.is_dir():
+        parser.error(f"--out {arguments.out}: there is no folder {arguments.out.absolute().parent}")
     if arguments.ranks > 1 and not os.environ.get("TUNE_SNAPSHOT"):
         parser.error("several ranks need TUNE_SNAPSHOT, which `tunectl snapshot pin` prints")
     return arguments

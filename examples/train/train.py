@@ -45,6 +45,10 @@ def parse():
     parser.add_argument("--text", type=pathlib.Path, default=TEXT)
     parser.add_argument("--out", type=pathlib.Path, help="losses and step times, as JSON")
     arguments = parser.parse_args()
+    if not arguments.text.is_file():
+        parser.error(f"--text {arguments.text}: there is no such file")
+    if arguments.out and not arguments.out.absolute().parent.is_dir():  # before the training, not after it
+        parser.error(f"--out {arguments.out}: there is no folder {arguments.out.absolute().parent}")
     on_gpu = torch.cuda.is_available()
     if arguments.device == "cuda" and not on_gpu:
         parser.error("--device cuda: PyTorch sees no GPU here; --device cpu, or without --device, runs on the CPU")

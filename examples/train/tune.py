@@ -8,6 +8,7 @@ Needs no PyTorch, so that it runs where the daemon is. A second time it goes on 
 """
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 
@@ -43,6 +44,9 @@ def main():
     parser.add_argument("--budget", default="30s", help="of each sweep")
     parser.add_argument("--tunectl", default=os.environ.get("TUNECTL", "tunectl"), help="the program")
     arguments = parser.parse_args()
+    if not shutil.which(arguments.tunectl):
+        parser.error(f"there is no program {arguments.tunectl}: put it on the PATH, as `export PATH=$PWD/build/release/bin:$PATH` "
+                     "does in a clone that was built, or name it by --tunectl")
     failed = []
     for kernel, dims, dtype in workloads(arguments.size):
         flags = [part for name, value in dims.items() for part in (f"--{name}", str(value))]

@@ -83,6 +83,18 @@ class TrainTest(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--device cuda: PyTorch sees no GPU here", refused.stderr)
 
+    def test_a_mistake_is_told_before_the_work(self):
+        nowhere = self.path / "none/x.json"
+        for words, said in ((("train.py", "--out", nowhere), f"there is no folder {nowhere.parent}"),
+                            (("train.py", "--text", nowhere), "there is no such file"),
+                            (("measure.py", "--out", nowhere), f"there is no folder {nowhere.parent}"),
+                            (("tune.py", "--tunectl", nowhere), "there is no program"),
+                            (("compare.py", *[nowhere] * 3), "is not what train.py --out writes")):
+            done = self.run_program(PYTHON, TRAIN / words[0], *words[1:], ok=False)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
     def test_a_snapshot_that_is_nowhere_costs_the_tuned_kernels_and_nothing_else(self):
         result = self.train("untuned.json", "--ops", "tunectl", "--deadline", "1", "--steps", "3",
                             TUNE_SNAPSHOT="sha256:" + "0" * 64, TUNE_ADDRESS=f"unix:{self.path}/nobody.sock")
