@@ -60,6 +60,13 @@ absl::Status NobodyAnswers(const std::string& path, const std::string& why) {
   return absl::UnavailableError(absl::StrCat("no daemon answers at 'unix:", path, "': ", why));
 }
 
+absl::Status MayNotConnect(const std::string& path) {
+  return absl::PermissionDeniedError(absl::StrCat(
+      "you may not connect to 'unix:", path,
+      "': its mode and its folders' say who may, as a rule its owner and its group; ask the "
+      "daemon's operator, who has tunerd --submit-group and --socket-mode for that"));
+}
+
 absl::Status CheckPeer(int socket, const std::string& path, const std::optional<uid_t>& trusted) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
@@ -91,6 +98,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToDaemon(const std::string
   if (!fd.ok()) return absl::InternalError(absl::StrCat("socket: ", std::strerror(errno)));
   // Does not wait: a queue of connections that is full is EAGAIN.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0) {
+    if (errno == EACCES) return MayNotConnect(socket_path);
     return NobodyAnswers(socket_path, std::strerror(errno));
   }
   absl::Status known = CheckPeer(fd.get(), socket_path, *trusted);

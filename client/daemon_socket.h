@@ -20,8 +20,9 @@ struct SocketOptions {
   int message_bytes_max = 64 << 20;
 };
 
-// UNAVAILABLE: nobody answers. PERMISSION_DENIED: the process that listens is not ours, root's or
-// of a user that is trusted. INVALID_ARGUMENT: no such user, or a path that no socket can have.
+// UNAVAILABLE: nobody answers. PERMISSION_DENIED: we may not connect, or the process that listens
+// is not ours, root's or of a user that is trusted. INVALID_ARGUMENT: no such user, or a path that
+// no socket can have.
 // The channel does not connect again once the daemon has gone.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToDaemon(const std::string& socket_path,
                                                                const SocketOptions& options);

@@ -111,6 +111,15 @@ TEST_F(DaemonSocketTest, NoDaemonIsUnavailable) {
       << "it says nothing";
 }
 
+TEST_F(DaemonSocketTest, WhoMayNotConnectIsToldSo) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may";
+  Listen(geteuid(), kSettings);
+  fs::permissions(path_, fs::perms::none);
+  const absl::Status status = Connect();
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("you may not connect"));
+}
+
 TEST_F(DaemonSocketTest, WhatIsNoDaemonIsUnavailable) {
   Listen(geteuid(), "220 a server of mail\r\n");
   const absl::Status status = Connect();
