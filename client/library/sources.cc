@@ -11,6 +11,8 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -253,12 +255,21 @@ std::vector<Try> TriesFor(const Wish& wish, const Daemon& daemon, const NodeCach
   return tries;
 }
 
+// The digits alone, as a person copies them. Decimal ones are a snapshot's number.
+bool IsStartOfDigest(const std::string& text) {
+  return text.size() >= 6 && text.size() <= 64 &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos &&
+         text.find_first_not_of("0123456789") != std::string::npos;
+}
+
 }  // namespace
 
 absl::StatusOr<Wish> Wish::Parse(const std::string& text) {
   if (text.empty() || text == "latest") return Wish{};
   if (IsDigest(text)) return Wish{.digest = text};
-  if (absl::StartsWith(text, "sha256:")) {
+  std::error_code ignored;
+  if (absl::StartsWith(text, "sha256:") ||
+      (IsStartOfDigest(text) && !fs::exists(text, ignored))) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", text, "' is no digest: sha256: and 64 hex digits in lower case, as "
                      "`tunectl snapshot list` prints them; the start of one could be another "

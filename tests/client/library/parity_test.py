@@ -142,7 +142,7 @@ class Answers(ParityTest):
         self.assertEqual(libtune.Client().digest, old)
         missing = "sha256:" + "0" * 64
         self.assertEqual((libtune.Client(missing).digest, libtune.Client(missing).source), ("", "none"))
-        for wrong in ("sha256:123", old[:15], old.upper().replace("SHA", "sha"), old + "0"):
+        for wrong in ("sha256:123", "d19aa4", old[:15], old.upper().replace("SHA", "sha"), old + "0"):
             with self.subTest(wrong):
                 with self.assertRaises(ValueError) as theirs:
                     tunectl.open(wrong)

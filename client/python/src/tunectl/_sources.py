@@ -48,13 +48,17 @@ class Fetched(NamedTuple):
     folder: str = ""  # that the snapshot's file lies in, where it is a file
 
 
+def _is_start_of_digest(text: str) -> bool:
+    return re.fullmatch("[0-9a-f]{6,64}", text) is not None and not text.isdigit()
+
+
 def parse_wish(text: str) -> Wish:
     """Of "sha256:<hex>", "latest", "", a path or a number. ValueError for a digest that is none."""
     if text in ("", "latest"):
         return Wish()
     if is_digest(text):
         return Wish(digest=text)
-    if text.startswith("sha256:"):
+    if text.startswith("sha256:") or _is_start_of_digest(text) and not os.path.exists(text):
         raise ValueError(f"'{text}' is no digest: sha256: and 64 hex digits in lower case, as `tunectl snapshot list` prints "
                          f"them; the start of one could be another snapshot's on another node")
     return Wish(path=text)
