@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/benchmark_run.h"
 #include "client/commands/commands.h"
+#include "client/commands/kernel_help.h"
 #include "client/config_flag.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
@@ -243,6 +244,7 @@ void AddBench(CLI::App& app, Session& session) {
       "  tunectl bench softmax --rows 8192 --cols 4096 --best --default\n"
       "  tunectl bench attention --config 'BLOCK_M=64 BLOCK_N=64' --benchmark_repetitions=5\n"
       "  tunectl bench rope --benchmark_out=rope.json --benchmark_out_format=json");
+  const auto help = std::make_shared<KernelHelp>(*bench);
   bench->add_option("KERNEL", flags->kernels, kKernelHelp);
   bench->add_option("--kernel", flags->more_kernels, kKernelFlagHelp)->allow_extra_args(false);
   bench->add_option("--config", flags->configs,
@@ -260,8 +262,11 @@ void AddBench(CLI::App& app, Session& session) {
       ->capture_default_str();
   bench->add_option("--seed", flags->seed, "Seed of the inputs")->capture_default_str();
   bench->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
-  bench->callback([&session, flags] {
-    const absl::Status status = Bench(session, *flags).Run();
+  bench->callback([&session, flags, help] {
+    const auto& kernels = flags->kernels.empty() ? flags->more_kernels : flags->kernels;
+    const absl::Status status = help->asked()
+                                    ? help->Print(session, kernels.empty() ? "" : kernels.front())
+                                    : Bench(session, *flags).Run();
     if (!status.ok()) session.Finish(status);
   });
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/commands/commands.h"
+#include "client/commands/kernel_help.h"
 #include "client/dim_flags.h"
 #include "client/expectation.h"
 #include "client/format.h"
@@ -162,6 +163,7 @@ void AddBest(CLI::App& app, Session& session) {
       "The best known config for a problem, and why it is the answer.\nExamples:\n"
       "  tunectl best softmax --rows 8192 --cols 4096\n"
       "  tunectl best attention --seq 4096 --device 'NVIDIA H200' --json");
+  const auto help = std::make_shared<KernelHelp>(*best);
   best->add_option("KERNEL", flags->kernel, kKernelHelp);
   best->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
   best->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
@@ -172,7 +174,10 @@ void AddBest(CLI::App& app, Session& session) {
   best->add_flag("--record-miss", flags->record_miss,
                  "Have the daemon tune this problem in the background, unless it was tuned");
   best->add_flag("--json", flags->json, "As JSON");
-  best->callback([&session, flags] { session.Finish(Run(session, *flags)); });
+  best->callback([&session, flags, help] {
+    const std::string& kernel = flags->kernel.empty() ? flags->kernel_flag : flags->kernel;
+    session.Finish(help->asked() ? help->Print(session, kernel) : Run(session, *flags));
+  });
 }
 
 }  // namespace tune::client

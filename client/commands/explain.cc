@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/commands/commands.h"
+#include "client/commands/kernel_help.h"
 #include "client/dim_flags.h"
 #include "client/expectation.h"
 #include "client/format.h"
@@ -120,6 +121,7 @@ void AddExplain(CLI::App& app, Session& session) {
       "Examples:\n"
       "  tunectl explain softmax --rows 8192 --cols 5000\n"
       "  tunectl explain attention --seq 4096 --device 'NVIDIA H200' --json");
+  const auto help = std::make_shared<KernelHelp>(*explain);
   explain->add_option("KERNEL", flags->kernel, kKernelHelp);
   explain->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
   explain->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
@@ -129,7 +131,10 @@ void AddExplain(CLI::App& app, Session& session) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   explain->add_flag("--json", flags->json, "As JSON");
-  explain->callback([&session, flags] { session.Finish(Run(session, *flags)); });
+  explain->callback([&session, flags, help] {
+    const std::string& kernel = flags->kernel.empty() ? flags->kernel_flag : flags->kernel;
+    session.Finish(help->asked() ? help->Print(session, kernel) : Run(session, *flags));
+  });
 }
 
 }  // namespace tune::client

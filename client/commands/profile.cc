@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/commands/commands.h"
+#include "client/commands/kernel_help.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
 #include "client/interrupt.h"
@@ -203,6 +204,7 @@ void AddProfile(CLI::App& app, Session& session) {
       "  tunectl profile softmax --rows 8192 --cols 4096 --best\n"
       "  tunectl profile softmax --top 3 --set all\n"
       "  tunectl profile softmax --config THREADS=256 --json");
+  const auto help = std::make_shared<KernelHelp>(*profile);
   profile->add_option("KERNEL", flags->kernel, kKernelHelp);
   profile->add_option("--kernel", flags->kernel_path, kKernelFlagHelp);
   profile->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
@@ -222,9 +224,10 @@ void AddProfile(CLI::App& app, Session& session) {
   profile->add_flag("--warm", flags->warm, "With the cache as the launch before left it");
   profile->add_option("--seed", flags->seed, "Of the inputs");
   profile->add_flag("--json", flags->json, "As JSON");
-  profile->callback([&session, flags] {
+  profile->callback([&session, flags, help] {
     SortKernel(flags->kernel, flags->kernel_path);
-    session.Finish(Run(session, *flags));
+    const std::string& kernel = flags->kernel.empty() ? flags->kernel_path : flags->kernel;
+    session.Finish(help->asked() ? help->Print(session, kernel) : Run(session, *flags));
   });
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
+#include "client/commands/kernel_help.h"
 #include "client/commands/sweep_flags.h"
 #include "client/dim_flags.h"
 #include "client/format.h"
@@ -77,35 +78,6 @@ absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags, Sess
     *request.mutable_prior() = *std::move(prior);
   }
   return request;
-}
-
-absl::StatusOr<v1::KernelSpec> SpecFor(Session& session, const SweepFlags& flags) {
-  if (!flags.kernel_path.empty()) {
-    auto files = ReadKernelFiles(flags.kernel_path);
-    if (!files.ok()) return files.status();
-    return files->spec;
-  }
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kSubmitTimeout);
-  v1::GetKernelRequest request;
-  request.set_name(flags.kernel);
-  v1::Kernel kernel;
-  absl::Status status = FromGrpc((*connection)->kernels().GetKernel(&context, request, &kernel));
-  if (!status.ok()) return status;
-  return kernel.spec();
-}
-
-absl::Status PrintHelp(const CLI::App& command, Session& session, const SweepFlags& flags) {
-  std::fputs(command.help("tunectl").c_str(), stdout);
-  if (flags.kernel.empty() && flags.kernel_path.empty()) return absl::OkStatus();
-  auto spec = SpecFor(session, flags);
-  if (!spec.ok()) return spec.status();
-  std::printf("\nDims of %s: %s\n%s\nData types: %s\n", spec->name().c_str(),
-              spec->summary().c_str(), DimHelp(*spec).c_str(),
-              absl::StrJoin(spec->dtypes(), ", ").c_str());
-  return absl::OkStatus();
 }
 
 absl::Status RunSweep(Session& session, const SweepFlags& flags) {
@@ -221,8 +193,7 @@ void AddSweep(CLI::App& app, Session& session) {
       "sweep",
       std::string("Tune a kernel: compile, check and time its configs, record the best.\n") +
           kExamples);
-  sweep->set_help_flag();  // replaced: a kernel's dims are part of its help
-  sweep->add_flag("-h,--help", flags->help, "This help; with a kernel, also its dims");
+  const auto help = std::make_shared<KernelHelp>(*sweep);
   sweep->add_option("KERNEL", flags->kernel, kKernelHelp);
   sweep->add_option("--kernel", flags->kernel_path, kKernelFlagHelp);
   sweep->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
@@ -238,11 +209,12 @@ void AddSweep(CLI::App& app, Session& session) {
   sweep->add_flag("--detach", flags->detach, "Queue it and return");
   sweep->add_flag("--json", flags->json, "Print the finished sweep as JSON");
   AddSweepVerbs(*sweep, session);
-  sweep->callback([flags, sweep, &session] {
+  sweep->callback([flags, sweep, help, &session] {
     if (!sweep->get_subcommands().empty()) return;
     SortKernel(flags->kernel, flags->kernel_path);
+    const std::string& kernel = flags->kernel.empty() ? flags->kernel_path : flags->kernel;
     const absl::Status status =
-        flags->help ? PrintHelp(*sweep, session, *flags) : RunSweep(session, *flags);
+        help->asked() ? help->Print(session, kernel) : RunSweep(session, *flags);
     if (!status.ok()) session.Finish(status);
   });
 }

@@ -33,7 +33,6 @@ struct SweepFlags {
   bool background = false;
   bool detach = false;
   bool json = false;
-  bool help = false;
 };
 
 // "100" trials, or "30s", "5min", "1h".

@@ -10,9 +10,13 @@ from tunectl_kit import ROOT, SAXPY, TIMEOUT_SECONDS, Tunectl
 
 class Usage(Tunectl):
     def test_help_shows_the_dims_of_a_kernel(self):
-        text = self.run_tunectl("sweep", "attention", "--help").stdout
-        self.assertIn("--seq INT", text)
-        self.assertIn("--budget", text)
+        for command, flag in {"sweep": "--budget", "best": "--require-exact", "explain": "--at-most", "bench": "--samples",
+                              "profile": "--top"}.items():
+            with self.subTest(command):
+                text = self.run_tunectl(command, "attention", "--help").stdout
+                self.assertIn("--seq INT", text)
+                self.assertIn(flag, text)
+                self.assertNotIn("--seq INT", self.run_tunectl(command, "--help").stdout)
 
     def test_wrong_usage_is_exit_code_2(self):
         for arguments in (["sweep"], ["sweep", "no_such_kernel"], ["frobnicate"],
