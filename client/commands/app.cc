@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -105,6 +106,16 @@ std::set<std::string> LongNames(const CLI::App& app, const CLI::App& command) {
   return names;
 }
 
+// The command that was parsed, as it is typed: "tunectl snapshot import".
+std::string WordsOf(const CLI::App& app) {
+  std::string words = "tunectl";
+  for (const CLI::App* command = &app; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    absl::StrAppend(&words, " ", command->get_name());
+  }
+  return words;
+}
+
 // False if there is none.
 bool PrintSuggestion(const std::string& suggestion) {
   if (!suggestion.empty()) std::fprintf(stderr, "tunectl: %s\n", suggestion.c_str());
@@ -141,7 +152,10 @@ int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
     const int code = app.exit(error, out, err);
     std::fputs(out.str().c_str(), stdout);
     if (code == 0) return kDone;
-    if (!PrintSuggestion(SuggestionFor(app, parsed))) std::fputs(err.str().c_str(), stderr);
+    if (!PrintSuggestion(SuggestionFor(app, parsed))) {
+      session.Finish(absl::InvalidArgumentError(
+          absl::StrCat(error.what(), "; ", WordsOf(app), " --help lists what it takes")));
+    }
     return kUsage;
   }
   // A word that was taken for a kernel, or a flag that was taken for a dim.

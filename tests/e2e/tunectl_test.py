@@ -29,10 +29,11 @@ class Usage(Tunectl):
                           ["sweep", "softmax", "--budget", "-1"],
                           ["sweep", "--kernel", "/no/such/file.textproto"],
                           ["best", "softmax", "--nope", "1"],
-                          ["kernel", "show", "no_such_kernel"]):
+                          ["kernel", "show", "no_such_kernel"],
+                          [], ["snapshot"], ["snapshot", "import"], ["bench", "softmax", "--samples", "x"]):
             with self.subTest(arguments=arguments):
                 done = self.run_tunectl(*arguments, expect=2)
-                self.assertTrue(done.stderr.strip(), "an error says what to do")
+                self.assertRegex(done.stderr, "(?m)^tunectl: .", "an error says what to do")
 
     def test_a_kernel_is_a_name_or_a_path_everywhere(self):
         for kernel in ([SAXPY], ["--kernel", SAXPY], ["softmax"], ["--kernel", "softmax"]):
@@ -391,7 +392,7 @@ class Gate(Tunectl):
                           ["gate", "show", "99"], ["history"], ["baseline", "set", "a b"]):
             with self.subTest(arguments=arguments):
                 done = self.run_tunectl(*arguments, expect=2)
-                self.assertTrue(done.stderr.strip(), "an error says what to do")
+                self.assertRegex(done.stderr, "(?m)^tunectl: .", "an error says what to do")
 
 
 if __name__ == "__main__":
