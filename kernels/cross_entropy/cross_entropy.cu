@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
                   const float* __restrict__ dloss, float* __restrict__ loss,
                   float* __restrict__ lse, Bits* __restrict__ dlogits, long long rows,
                   float smoothing) {
-  ArriveAtCluster();
+  StartMerges();
   const Row row = RowOfThread(rows);
   const long long target = row.exists ? targets[row.index] : -1;
   Row read = row;
@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 
   Seen seen = SeenIn(share, read);
   WaitForClusterStart();
-  MergeInRow(seen, row, 0, MergeSeen());
+  MergeInRow<by_block>(seen, row, 0, MergeSeen());
   const float log_sum = seen.value[0] + logf(seen.value[1]);
 
   const float target_logit = FloatOf(target_bits);

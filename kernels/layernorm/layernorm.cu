@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
               const Bits* __restrict__ weight, const Bits* __restrict__ bias,
               Bits* __restrict__ y, Bits* __restrict__ sum, float* __restrict__ mean,
               float* __restrict__ rstd, long long rows, float epsilon) {
-  ArriveAtCluster();
+  StartMerges();
   Row row = RowOfTurn(0, rows);
   Summed share;
   share.Fetch(x, residual, row);

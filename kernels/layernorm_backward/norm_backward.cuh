@@ -8,7 +8,7 @@
 #include "rows.cuh"
 
 // Values of WEIGHT and SUMS.
-enum Weight { early, late };
+enum Weight { early, late, shared };
 enum SumsPlace { registers, memory };
 
 constexpr int kSums = CENTRED ? 2 : 1;  // of a column: for the weight, and for the bias
@@ -43,7 +43,7 @@ class Inputs {
     x_.Fetch(t.x, row, 2 * stage);
     dy_.Fetch(t.dy, row, 2 * stage + 1);
     scale_ = row.exists ? t.rstd[row.index] : 0.0f;
-    if constexpr (CENTRED) mean_ = row.exists ? t.mean[row.index] : 0.0f;
+    if constexpr (CENTRED) shift_ = row.exists ? -scale_ * t.mean[row.index] : 0.0f;
   }
 
   // Item i: x normalised, and the gradient of what came of it.
@@ -53,7 +53,7 @@ class Inputs {
     dy_.Get(row, i, dy);
 #pragma unroll
     for (int e = 0; e < kVector; ++e) {
-      normal[e] = (CENTRED ? normal[e] - mean_ : normal[e]) * scale_;
+      normal[e] = CENTRED ? normal[e] * scale_ + shift_ : normal[e] * scale_;
     }
   }
 
@@ -63,7 +63,7 @@ class Inputs {
   Share<> x_;
   Share<> dy_;
   float scale_;
-  float mean_;
+  float shift_;  // minus the mean, scaled
 };
 
 class Weights {
@@ -72,14 +72,19 @@ class Weights {
     if constexpr (WEIGHT == early) {
 #pragma unroll
       for (int i = 0; i < kItems; ++i) kept_[i] = LoadColumns(weight, row, i);
+    } else if constexpr (WEIGHT == shared) {
+      stage_ = Stage(row, 2 * (1 + AHEAD));
+      for (int i = 0; i < kItems; ++i) stage_[i * ROW_THREADS] = LoadColumns(weight, row, i);
     }
   }
   __device__ __forceinline__ Vector Get(const Row& row, int i) const {
+    if constexpr (WEIGHT == shared) return stage_[i * ROW_THREADS];
     return WEIGHT == early ? Forgotten(kept_[i]) : LoadColumns(weight_, row, i);
   }
 
  private:
   const Bits* weight_;
+  Vector* stage_;
   Vector kept_[WEIGHT == early ? kItems : 1];
 };
 
@@ -184,11 +189,17 @@ class ColumnSums {
 
 // ---- The two steps ------------------------------------------------------------------------------
 
-// The gradient of a row, and what the row adds to the columns' sums.
-__device__ __forceinline__ void OneRow(const NormTensors& t, const Row& row, const Inputs& inputs,
-                                       const Weights& weights, ColumnSums& sums, int turn) {
-  Partial<kSums> means = {};
-#pragma unroll kUnroll
+// Loops over what registers hold are unrolled, so that it has names.
+constexpr int kUnrollSlopes = WEIGHT == early ? kItems : kUnroll;
+constexpr int kUnrollFinish = SUMS == registers ? kItems : kUnrollSlopes;
+
+// Of a thread's part of a row: the sum of weighted gradients times what was normalised and, if
+// CENTRED, of weighted gradients.
+using Slopes = Partial<kSums>;
+__device__ __forceinline__ Slopes SlopesIn(const Row& row, const Inputs& inputs,
+                                           const Weights& weights) {
+  Slopes slopes = {};
+#pragma unroll kUnrollSlopes
   for (int i = 0; i < kItems; ++i) {
     float normal[kVector];
     float dy[kVector];
@@ -197,36 +208,42 @@ __device__ __forceinline__ void OneRow(const NormTensors& t, const Row& row, con
 #pragma unroll
     for (int e = 0; e < kVector; ++e) {
       const float weighted = dy[e] * At(weight, e);
-      means.value[0] += weighted * normal[e];
-      if constexpr (CENTRED) means.value[kSums - 1] += weighted;
+      slopes.value[0] += weighted * normal[e];
+      if constexpr (CENTRED) slopes.value[kSums - 1] += weighted;
     }
   }
-  MergeInRow(means, row, turn);
-  const float slope = means.value[0] * (1.0f / COLS);
-  const float middle = CENTRED ? means.value[kSums - 1] * (1.0f / COLS) : 0.0f;
+  return slopes;
+}
 
-#pragma unroll kUnroll
+// Writes the gradient of a row, and adds what the row brings to the columns' sums.
+__device__ __forceinline__ void Finish(Bits* dx, const Row& row, const Inputs& inputs,
+                                       const Weights& weights, const Slopes& slopes,
+                                       ColumnSums& sums, bool first) {
+  const float scale = inputs.Scale();
+  const float slope = slopes.value[0] * (1.0f / COLS) * scale;
+  const float middle = CENTRED ? slopes.value[kSums - 1] * (1.0f / COLS) * scale : 0.0f;
+#pragma unroll kUnrollFinish
   for (int i = 0; i < kItems; ++i) {
     float normal[kVector];
     float dy[kVector];
-    float dx[kVector];
+    float gradient[kVector];
     inputs.Get(row, i, normal, dy);
     const Vector weight = weights.Get(row, i);
 #pragma unroll
     for (int e = 0; e < kVector; ++e) {
       const float weighted = dy[e] * At(weight, e);
-      dx[e] = inputs.Scale() * ((CENTRED ? weighted - middle : weighted) - normal[e] * slope);
+      gradient[e] = scale * weighted - (CENTRED ? normal[e] * slope + middle : normal[e] * slope);
       normal[e] *= dy[e];
     }
-    Store(t.dx, row, i, Rounded(dx));
-    sums.Add(row, i, 0, turn == 0, normal);
-    if constexpr (CENTRED) sums.Add(row, i, kSums - 1, turn == 0, dy);
+    Store(dx, row, i, Rounded(gradient));
+    sums.Add(row, i, 0, first, normal);
+    if constexpr (CENTRED) sums.Add(row, i, kSums - 1, first, dy);
   }
 }
 
 // First step: the gradient of x, and each group's sums of columns.
 __device__ __forceinline__ void NormBackward(const NormTensors& t, int* groups) {
-  ArriveAtCluster();
+  StartMerges();
   Row row = RowIn(Group(), t.rows);
   Inputs inputs;
   inputs.Fetch(t, row, 0);
@@ -237,12 +254,15 @@ __device__ __forceinline__ void NormBackward(const NormTensors& t, int* groups) 
   const long long tiles = (t.rows + ROWS - 1) / ROWS;
   int turn = 0;
   for (long long tile = Group(); tile < tiles; ++turn) {
+    if constexpr (ROWS == 1) row.exists = true;  // The compiler cannot know it.
     tile += Groups();
     const Row next_row = RowIn(tile, t.rows);
     Inputs next;
     if constexpr (AHEAD) next.Fetch(t, next_row, (turn + 1) % 2);
     if constexpr (KEEP == async) WaitForCopies<AHEAD ? 2 : 0>();
-    OneRow(t, row, inputs, weights, sums, turn);
+    Slopes slopes = SlopesIn(row, inputs, weights);
+    MergeInRow(slopes, row, turn);
+    Finish(t.dx, row, inputs, weights, slopes, sums, turn == 0);
     if constexpr (!AHEAD) next.Fetch(t, next_row, 0);
     inputs = next;
     row = next_row;

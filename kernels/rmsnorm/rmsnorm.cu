@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     rmsnorm(const Bits* __restrict__ x, const Bits* __restrict__ residual,
             const Bits* __restrict__ weight, Bits* __restrict__ y, Bits* __restrict__ sum,
             float* __restrict__ rstd, long long rows, float epsilon) {
-  ArriveAtCluster();
+  StartMerges();
   Row row = RowOfTurn(0, rows);
   Summed share;
   share.Fetch(x, residual, row);

@@ -87,10 +87,17 @@ __device__ __forceinline__ int EndOf(const Row& row, int v) {
   return Min(kVector, row.offset + COLS - v * kVector);
 }
 
+// Where item i of a row is, if it is inside. Items differ by a constant.
+template <typename T>
+__device__ __forceinline__ T* ItemOf(T* x, const Row& row, int i) {
+  return x + row.first + static_cast<long long>(row.rank * kChunk + row.lane) * kVector +
+         i * (ROW_THREADS * kVector);
+}
+
 __device__ __forceinline__ Vector Load(const Bits* x, const Row& row, int i, unsigned pad = 0) {
   const int v = VectorOf(row, i);
   if (!IsInside(row, v)) return Filled(pad);
-  const Bits* from = x + row.first + static_cast<long long>(v) * kVector;
+  const Bits* from = ItemOf(x, row, i);
   if (MayBePart(i) && IsPart(row, v)) {
     return LoadElements(from, FirstOf(row, v), EndOf(row, v), pad);
   }
@@ -100,7 +107,7 @@ __device__ __forceinline__ Vector Load(const Bits* x, const Row& row, int i, uns
 __device__ __forceinline__ void Store(Bits* y, const Row& row, int i, const Vector& vector) {
   const int v = VectorOf(row, i);
   if (!IsInside(row, v)) return;
-  Bits* to = y + row.first + static_cast<long long>(v) * kVector;
+  Bits* to = ItemOf(y, row, i);
   if (MayBePart(i) && IsPart(row, v)) {
     StoreElements(to, FirstOf(row, v), EndOf(row, v), vector);
     return;
@@ -133,10 +140,14 @@ __device__ __forceinline__ Vector* Stage([[maybe_unused]] const Row& row,
 }
 
 #if !TUNE_CPU
+__device__ __forceinline__ unsigned SharedAddress(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // Starts to copy 16 bytes to shared memory. Copies pass L1 anyway.
 __device__ __forceinline__ void CopyPiece(Piece* to, const Piece* from) {
-  const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(SharedAddress(to)), "l"(from)
+               : "memory");
 }
 #endif
 
@@ -155,7 +166,7 @@ __device__ __forceinline__ void CopyToStage([[maybe_unused]] Vector* stage,
       *to = Load(x, row, i, pad);
       continue;
     }
-    const Bits* from = x + row.first + static_cast<long long>(v) * kVector;
+    const Bits* from = ItemOf(x, row, i);
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       CopyPiece(reinterpret_cast<Piece*>(to) + piece, reinterpret_cast<const Piece*>(from) + piece);
@@ -242,56 +253,113 @@ __device__ __forceinline__ void MergeInWarp(Partial<n>& partial, const Merge& me
   }
 }
 
-__device__ __forceinline__ void ArriveAtCluster() {
 #if CLUSTER > 1
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+// A barrier in shared memory for the turns of one parity, where what blocks send each other is
+// counted. barrier.cluster would wait as well until the stores of rows before have reached L2.
+__device__ __forceinline__ unsigned Arrivals(int turn) {
+  __shared__ unsigned long long arrivals[2];
+  return SharedAddress(&arrivals[turn % 2]);
+}
+
+__device__ __forceinline__ void InitArrivals() {
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Arrivals(0)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Arrivals(1)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncwarp();
+}
+
+// By one thread, before it waits for a turn of which the block will be sent so much.
+__device__ __forceinline__ void Expect(int turn, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(Arrivals(turn)),
+               "r"(bytes)
+               : "memory");
+}
+
+__device__ __forceinline__ unsigned InBlock(int rank, unsigned address) {
+  unsigned there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+
+// Writes to `slot` as block `rank` of the cluster has it.
+template <int n>
+__device__ __forceinline__ void Send(const Partial<n>& partial, int rank, Partial<n>* slot,
+                                     int turn) {
+  const unsigned to = InBlock(rank, SharedAddress(slot));
+  const unsigned arrivals = InBlock(rank, Arrivals(turn));
+#pragma unroll
+  for (int k = 0; k < n; ++k) {
+    const unsigned place = to + 4 * k;
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(place),
+        "r"(__float_as_uint(partial.value[k])), "r"(arrivals)
+        : "memory");
+  }
+}
+
+__device__ __forceinline__ void AwaitArrivals(int turn) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}\n" ::"r"(Arrivals(turn)),
+      "r"(turn / 2 % 2)
+      : "memory");
+}
+#endif
+
+// At the top of a kernel whose threads merge.
+__device__ __forceinline__ void StartMerges() {
+#if CLUSTER > 1
+  InitArrivals();
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void WaitForCluster() {
+// Before the first merge: a block's shared memory may be written once the block has started.
+__device__ __forceinline__ void WaitForClusterStart() {
 #if CLUSTER > 1
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
-// Before the first merge: a block's shared memory may be written once it has started. Its begin is
-// ArriveAtCluster at the top of the kernel.
-__device__ __forceinline__ void WaitForClusterStart() { WaitForCluster(); }
 
-#if CLUSTER > 1
-// Writes to `here` as block `rank` of the cluster has it.
-template <int n>
-__device__ __forceinline__ void StoreInCluster(Partial<n>* here, int rank,
-                                               const Partial<n>& partial) {
-  unsigned there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(there)
-      : "r"(static_cast<unsigned>(__cvta_generic_to_shared(here))), "r"(rank));
-#pragma unroll
-  for (int k = 0; k < n; ++k) {
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there + 4 * k), "f"(partial.value[k])
-                 : "memory");
-  }
-}
-#endif
+// Who tells the other blocks of a cluster: each warp what it knows; or one warp what the block
+// knows, of which there is less, after a barrier of the block.
+enum Route { by_warp, by_block };
 
-// Every thread of the row gets the same answer. `turn` counts the merges of a kernel: slots of one
-// parity are not written again before everybody has read them, so that a merge needs one barrier.
-template <int n, typename Merge = Add>
+// Every thread of the row gets the same answer. `turn` counts the merges of a kernel. The slots of
+// one are written again two turns on. By then all have read them: who writes has heard from all in
+// between, and they had read before they told.
+template <Route route = by_warp, int n, typename Merge = Add>
 __device__ __forceinline__ void MergeInRow(Partial<n>& partial, [[maybe_unused]] const Row& row,
                                            [[maybe_unused]] int turn,
                                            const Merge& merge = Merge()) {
   MergeInWarp<Min(ROW_THREADS, 32)>(partial, merge);
 #if ROW_THREADS > 32
   constexpr int kWarps = ROW_THREADS / 32;
-  constexpr int kSlots = kWarps * CLUSTER;
+  constexpr int kSlots = CLUSTER == 1 ? kWarps : route == by_block ? CLUSTER : kWarps * CLUSTER;
   __shared__ Partial<n> both_turns[2][kSlots];
   Partial<n>* slots = both_turns[turn % 2];
   const int warp = threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
 #if CLUSTER > 1
-  if (lane < CLUSTER) StoreInCluster(&slots[row.rank * kWarps + warp], lane, partial);
-  __syncwarp();
-  ArriveAtCluster();
-  WaitForCluster();
+  if (threadIdx.x == 0) Expect(turn, sizeof(both_turns[0]));
+  if constexpr (route == by_warp) {
+    if (lane < CLUSTER) Send(partial, lane, &slots[row.rank * kWarps + warp], turn);
+  } else {
+    __shared__ Partial<n> of_warps[2][kWarps];
+    if (lane == 0) of_warps[turn % 2][warp] = partial;
+    __syncthreads();
+    if (warp == 0) {
+      partial = of_warps[turn % 2][lane % kWarps];
+      MergeInWarp<kWarps>(partial, merge);
+      if (lane < CLUSTER) Send(partial, lane, &slots[row.rank], turn);
+    }
+  }
+  AwaitArrivals(turn);
 #else
   if (lane == 0) slots[warp] = partial;
   __syncthreads();

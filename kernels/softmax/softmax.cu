@@ -45,6 +45,12 @@ extern "C" __global__ void softmax_reference(const DTYPE* x, double* y, long lon
 
 #include "row.cuh"
 
+#if STAGED || CLUSTER > 1
+__device__ __forceinline__ unsigned SharedAddress(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+#endif
+
 // ---- Copies into and out of shared memory -------------------------------------------------------
 
 #if STAGED
@@ -54,10 +60,6 @@ extern __shared__ __align__(128) unsigned char dynamic_shared[];
 __device__ __forceinline__ Vector* Stage() {
   return reinterpret_cast<Vector*>(dynamic_shared) +
          threadIdx.x / ROW_THREADS * (kItems * ROW_THREADS);
-}
-
-__device__ __forceinline__ unsigned SharedAddress(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
 #if BULK
@@ -192,26 +194,66 @@ __device__ __forceinline__ Partial Merged(Partial a, Partial b) {
 }
 
 #if CLUSTER > 1
-__device__ __forceinline__ void ArriveAtCluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+// A barrier in shared memory for each merge, where what blocks send each other is counted.
+// barrier.cluster would wait as well for all that a warp has under way.
+__device__ __forceinline__ unsigned Arrivals(int turn) {
+  __shared__ unsigned long long arrivals[2];
+  return SharedAddress(&arrivals[turn]);
 }
-__device__ __forceinline__ void WaitForCluster() {
+
+// At the top of the kernel.
+__device__ __forceinline__ void StartMerges() {
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Arrivals(0)) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Arrivals(1)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncwarp();
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
+// Before the first merge: a block's shared memory may be written once the block has started.
+__device__ __forceinline__ void WaitForClusterStart() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// Writes to `here` as block `rank` of the cluster has it.
-__device__ __forceinline__ void StoreInCluster(Partial* here, int rank, Partial partial) {
-  unsigned there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(there)
-      : "r"(static_cast<unsigned>(__cvta_generic_to_shared(here))), "r"(rank));
-  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(there), "f"(partial.largest),
-               "f"(partial.sum)
+
+// By one thread, before it waits for a turn of which the block will be sent so much.
+__device__ __forceinline__ void Expect(int turn, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(Arrivals(turn)),
+               "r"(bytes)
                : "memory");
+}
+
+__device__ __forceinline__ unsigned InBlock(int rank, unsigned address) {
+  unsigned there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+
+// Writes to `slot` as block `rank` of the cluster has it.
+__device__ __forceinline__ void Send(Partial partial, int rank, Partial* slot, int turn) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(
+          InBlock(rank, SharedAddress(slot))),
+      "r"(__float_as_uint(partial.largest)), "r"(__float_as_uint(partial.sum)),
+      "r"(InBlock(rank, Arrivals(turn)))
+      : "memory");
+}
+
+__device__ __forceinline__ void AwaitArrivals(int turn) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], 0;\n"
+      "@!done bra again;\n"
+      "}\n" ::"r"(Arrivals(turn))
+      : "memory");
 }
 #endif
 
-// Every thread of the row gets the same answer. Two calls need two values of `turn`: one barrier a
-// call is enough then, as nobody writes a turn's slots again.
+// Every thread of the row gets the same answer. Two calls need two values of `turn`: nobody writes
+// the slots of a turn again.
 template <Part part, int turn>
 __device__ __forceinline__ Partial MergedInRow(Partial partial, const Row& row) {
   partial = MergedInWarp<part, Min(ROW_THREADS, 32)>(partial);
@@ -222,11 +264,10 @@ __device__ __forceinline__ Partial MergedInRow(Partial partial, const Row& row) 
   const int warp = threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
 #if CLUSTER > 1
-  if (turn == 0) WaitForCluster();  // a block's shared memory may be written once it has started
-  if (lane < CLUSTER) StoreInCluster(&slots[row.rank * kWarps + warp], lane, partial);
-  __syncwarp();
-  ArriveAtCluster();
-  WaitForCluster();
+  if (threadIdx.x == 0) Expect(turn, sizeof(slots));
+  if (turn == 0) WaitForClusterStart();
+  if (lane < CLUSTER) Send(partial, lane, &slots[row.rank * kWarps + warp], turn);
+  AwaitArrivals(turn);
 #else
   if (lane == 0) slots[warp] = partial;
   __syncthreads();
@@ -377,7 +418,7 @@ class Share {
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     softmax(const Bits* __restrict__ x, Bits* __restrict__ y, long long rows) {
 #if CLUSTER > 1
-  ArriveAtCluster();
+  StartMerges();
 #endif
   const Row row = RowOfThread(rows);
   Share share(x, row);

@@ -42,7 +42,7 @@ extern "C" __global__ void softmax_backward_reference(const DTYPE* y, const DTYP
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     softmax_backward(const Bits* __restrict__ y, const Bits* __restrict__ dy,
                      Bits* __restrict__ dx, long long rows) {
-  ArriveAtCluster();
+  StartMerges();
   const Row row = RowOfThread(rows);
   Share<> output;
   Share<> gradient;
