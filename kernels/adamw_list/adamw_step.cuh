@@ -84,7 +84,13 @@ __device__ __forceinline__ void Fetch(Element& element, const Tensors& t, long l
   if constexpr (MASTER) {
     LoadFloats(t.master + at, element.master);
   } else {
-    element.parameter = *reinterpret_cast<const Vector*>(t.p + at);
+    // By plain loads, as the step writes there. Of as many bytes as addresses are aligned to.
+    element.parameter = {};
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const Piece piece = reinterpret_cast<const Piece*>(t.p + at)[i];
+      memcpy(reinterpret_cast<char*>(&element.parameter) + i * kPieceBytes, &piece, kPieceBytes);
+    }
   }
   LoadFloats(t.m + at, element.m);
   LoadFloats(t.v + at, element.v);
