@@ -9,6 +9,7 @@ __device__ constexpr int CeilDiv(int a, int b) { return (a + b - 1) / b; }
 __device__ constexpr int Min(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int Max(int a, int b) { return a < b ? b : a; }
 
+static_assert(CLUSTER == 1 || ROW_THREADS > 32, "blocks merge what warps have");
 constexpr int kThreads = ROW_THREADS * ROWS;
 constexpr int kBlocksPerSm = Max(1, Min(32, SM_THREADS / kThreads));
 constexpr float kLog2e = 1.44269504f;
