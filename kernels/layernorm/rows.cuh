@@ -4,6 +4,7 @@
 // a copy of it, and a test holds the copies alike.
 #pragma once
 
+#include "cluster.cuh"
 #include "element.cuh"
 
 // Where a row waits between the passes over it (KEEP): in registers, as it came (packed); in shared
@@ -140,10 +141,6 @@ __device__ __forceinline__ Vector* Stage([[maybe_unused]] const Row& row,
 }
 
 #if !TUNE_CPU
-__device__ __forceinline__ unsigned SharedAddress(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
 // Starts to copy 16 bytes to shared memory. Copies pass L1 anyway.
 __device__ __forceinline__ void CopyPiece(Piece* to, const Piece* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(SharedAddress(to)), "l"(from)
@@ -254,35 +251,6 @@ __device__ __forceinline__ void MergeInWarp(Partial<n>& partial, const Merge& me
 }
 
 #if CLUSTER > 1
-// A barrier in shared memory for the turns of one parity, where what blocks send each other is
-// counted. barrier.cluster would wait as well until the stores of rows before have reached L2.
-__device__ __forceinline__ unsigned Arrivals(int turn) {
-  __shared__ unsigned long long arrivals[2];
-  return SharedAddress(&arrivals[turn % 2]);
-}
-
-__device__ __forceinline__ void InitArrivals() {
-  if (threadIdx.x == 0) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Arrivals(0)) : "memory");
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Arrivals(1)) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  __syncwarp();
-}
-
-// By one thread, before it waits for a turn of which the block will be sent so much.
-__device__ __forceinline__ void Expect(int turn, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(Arrivals(turn)),
-               "r"(bytes)
-               : "memory");
-}
-
-__device__ __forceinline__ unsigned InBlock(int rank, unsigned address) {
-  unsigned there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-  return there;
-}
-
 // Writes to `slot` as block `rank` of the cluster has it.
 template <int n>
 __device__ __forceinline__ void Send(const Partial<n>& partial, int rank, Partial<n>* slot,
@@ -298,33 +266,7 @@ __device__ __forceinline__ void Send(const Partial<n>& partial, int rank, Partia
         : "memory");
   }
 }
-
-__device__ __forceinline__ void AwaitArrivals(int turn) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}\n" ::"r"(Arrivals(turn)),
-      "r"(turn / 2 % 2)
-      : "memory");
-}
 #endif
-
-// At the top of a kernel whose threads merge.
-__device__ __forceinline__ void StartMerges() {
-#if CLUSTER > 1
-  InitArrivals();
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-#endif
-}
-// Before the first merge: a block's shared memory may be written once the block has started.
-__device__ __forceinline__ void WaitForClusterStart() {
-#if CLUSTER > 1
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
 
 // Who tells the other blocks of a cluster: each warp what it knows; or one warp what the block
 // knows, of which there is less, after a barrier of the block.

@@ -43,13 +43,8 @@ extern "C" __global__ void softmax_reference(const DTYPE* x, double* y, long lon
 
 #else
 
+#include "cluster.cuh"
 #include "row.cuh"
-
-#if STAGED || CLUSTER > 1
-__device__ __forceinline__ unsigned SharedAddress(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-#endif
 
 // ---- Copies into and out of shared memory -------------------------------------------------------
 
@@ -194,42 +189,6 @@ __device__ __forceinline__ Partial Merged(Partial a, Partial b) {
 }
 
 #if CLUSTER > 1
-// A barrier in shared memory for each merge, where what blocks send each other is counted.
-// barrier.cluster would wait as well for all that a warp has under way.
-__device__ __forceinline__ unsigned Arrivals(int turn) {
-  __shared__ unsigned long long arrivals[2];
-  return SharedAddress(&arrivals[turn]);
-}
-
-// At the top of the kernel.
-__device__ __forceinline__ void StartMerges() {
-  if (threadIdx.x == 0) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Arrivals(0)) : "memory");
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Arrivals(1)) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  __syncwarp();
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
-
-// Before the first merge: a block's shared memory may be written once the block has started.
-__device__ __forceinline__ void WaitForClusterStart() {
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-// By one thread, before it waits for a turn of which the block will be sent so much.
-__device__ __forceinline__ void Expect(int turn, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(Arrivals(turn)),
-               "r"(bytes)
-               : "memory");
-}
-
-__device__ __forceinline__ unsigned InBlock(int rank, unsigned address) {
-  unsigned there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-  return there;
-}
-
 // Writes to `slot` as block `rank` of the cluster has it.
 __device__ __forceinline__ void Send(Partial partial, int rank, Partial* slot, int turn) {
   asm volatile(
@@ -237,17 +196,6 @@ __device__ __forceinline__ void Send(Partial partial, int rank, Partial* slot, i
           InBlock(rank, SharedAddress(slot))),
       "r"(__float_as_uint(partial.largest)), "r"(__float_as_uint(partial.sum)),
       "r"(InBlock(rank, Arrivals(turn)))
-      : "memory");
-}
-
-__device__ __forceinline__ void AwaitArrivals(int turn) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], 0;\n"
-      "@!done bra again;\n"
-      "}\n" ::"r"(Arrivals(turn))
       : "memory");
 }
 #endif
@@ -417,9 +365,7 @@ class Share {
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     softmax(const Bits* __restrict__ x, Bits* __restrict__ y, long long rows) {
-#if CLUSTER > 1
   StartMerges();
-#endif
   const Row row = RowOfThread(rows);
   Share share(x, row);
   Partial mine = {kLowest, 0.0f};
