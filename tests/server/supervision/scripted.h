@@ -3,12 +3,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -56,13 +58,16 @@ inline bool Eventually(const std::function<bool()>& holds) {
   return false;
 }
 
-// Is the process gone, or a zombie that its parent has yet to reap? Waits for it.
+// Is the process gone, or a zombie that its parent has yet to reap? Waits for it, ten seconds at
+// most. /proc/PID/stat will not do: it says zombie once the first thread has ended, while others
+// may still be ending.
 inline bool Ends(pid_t pid) {
-  return Eventually([pid] {
-    std::string id, name, state;
-    std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
-    return !(stat >> id >> name >> state) || state == "Z";
-  });
+  const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (pid_fd < 0) return errno == ESRCH;
+  pollfd ended = {pid_fd, POLLIN, 0};
+  const bool ends = TEMP_FAILURE_RETRY(poll(&ended, 1, 10'000)) > 0;
+  close(pid_fd);
+  return ends;
 }
 
 // A flag that turns true after a while, on a thread of its own.
