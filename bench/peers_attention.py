@@ -2,27 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times kernels/attention by turns with its peers in one process, cold caches, one clock, and writes JSON.
 
-For each shape `tunectl sweep` finds our config first. Peers: PyTorch's SDPA pinned to cuDNN and to FlashAttention 2,
-and FlashAttention 4 where `flash_attn.cute` can be imported. All get the same inputs, with the sequence behind the
-heads but for FlashAttention 4, whose layout has it ahead of them. The results of two heads are compared with f32
-ones, in units of their deviation. Needs a CUDA GPU and PyTorch 2.5 or later.
+For each shape `tunectl sweep` finds our config first. Peers: PyTorch's SDPA pinned to each of its backends (cuDNN,
+FlashAttention 2, the memory-efficient one, and `math`, which is the framework eager: it has all scores in memory, and
+is left out where they do not fit), FlashAttention 4 where `flash_attn.cute` can be imported, and `flex`: FlexAttention
+by torch.compile's max-autotune, which is the Triton form of attention. It tunes seven kernels at each shape, within
+--peer-seconds. All get the same inputs, with the sequence behind the heads but for FlashAttention 4, whose layout has
+it ahead of them. The results of two heads are compared with f32 ones, in units of their deviation. Needs a CUDA GPU
+and PyTorch 2.5 or later.
 """
 import torch
-import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import beside
 import turns
+from attention_peers import FRAMEWORK
 from peers_attention_backward import NAMES, SHAPES, scores_of
-
-
-def sdpa(backend, shape, inputs):
-    _, heads, kv_heads, _, _, causal = shape
-
-    def call():
-        with sdpa_kernel(backend):
-            return F.scaled_dot_product_attention(*inputs, is_causal=bool(causal), enable_gqa=heads != kv_heads)
-    return call
 
 
 def flash_attention_4(shape, inputs):
@@ -36,9 +29,8 @@ def flash_attention_4(shape, inputs):
 
 
 def makers(shape, inputs):
-    return {"cudnn": lambda: sdpa(SDPBackend.CUDNN_ATTENTION, shape, inputs),
-            "flash2": lambda: sdpa(SDPBackend.FLASH_ATTENTION, shape, inputs),
-            "flash4": lambda: flash_attention_4(shape, inputs)}
+    own = {name: lambda make=make: make(*inputs, bool(shape[5])) for name, make in FRAMEWORK.items()}
+    return {"flash4": lambda: flash_attention_4(shape, inputs), **own}
 
 
 def truth_of(shape, inputs, b, h):
@@ -53,18 +45,18 @@ def measure(arguments, shape):
     dims = dict(zip(NAMES, shape))
     config, outcomes = turns.sweep(arguments, arguments.spec, dims)
     torch.manual_seed(1)
-    inputs = [torch.randn(batch, count, seq, head_dim, device="cuda").to(torch.bfloat16)
+    inputs = [torch.randn(batch, count, seq, head_dim, device="cuda").to(beside.TORCH_TYPES[arguments.dtype])
               for count in (heads, kv_heads, kv_heads)]
-    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "bf16", config, dict(zip("qkv", inputs)))
+    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, arguments.dtype, config,
+                          dict(zip("qkv", inputs)))
     calls, missing = turns.peers(makers(shape, inputs))
     ours()
     results = {"ours": ours.tensors["out"], **{name: call() for name, call in calls.items()}}
-    errors = {name: 0.0 for name in results}
+    errors = {}
     for b, h in {(0, 0), (batch - 1, heads - 1)}:
         truth = truth_of(shape, inputs, b, h)
         for name, result in results.items():
-            error = ((result[b, h].float() - truth).abs().max() / truth.std()).item()
-            errors[name] = max(errors[name], error)
+            turns.keep_worst(errors, name, turns.error_of(result[b, h], truth))
     pairs = seq * (seq + 1) // 2 if causal else seq * seq
     times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     contenders = {name: turns.summary(taken, 4 * batch * heads * pairs * head_dim, "flops_per_second")
@@ -80,7 +72,7 @@ def main():
     arguments = parser.parse_args()
     shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
     turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},
-              measure, turns.teller("flops_per_second", "TFLOP/s", 1, 3),
+              measure, turns.teller("flops_per_second", "TFLOP/s", 1),
               flops="4 * batch * heads * pairs * head_dim; the causal mask leaves seq * (seq + 1) / 2 pairs")
 
 

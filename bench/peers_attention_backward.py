@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times kernels/attention_backward by turns with its peers in one process, cold caches, one clock, and writes JSON.
 
-For each shape `tunectl sweep` finds our config first. Peers: PyTorch's SDPA pinned to cuDNN and to FlashAttention 2,
-and FlashAttention 4 where `flash_attn.cute` can be imported. All get the same inputs; O and its log-sum-exp are the
+For each shape `tunectl sweep` finds our config first. Peers: the gradients of PyTorch's SDPA pinned to each of its
+backends (cuDNN, FlashAttention 2, the memory-efficient one, and `math`, which is the framework eager: it has all scores
+in memory, and is left out where they do not fit), of FlashAttention 4 where `flash_attn.cute` can be imported, and of
+`flex`: FlexAttention by torch.compile's max-autotune, which is the Triton form of attention. It tunes some 35 kernels
+at each shape: with --peer-seconds 300 it has time for them. All get the same inputs; O and its log-sum-exp are the
 true ones. The gradients of two heads are compared with f32 ones, in units of their deviation. Needs a CUDA GPU and
 PyTorch 2.5 or later.
 """
 import torch
-import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import beside
 import turns
+from attention_peers import FRAMEWORK
 
 # batch, heads, kv_heads, seq, head_dim, causal. First those that have been followed since the first figures.
 SHAPES = [
@@ -29,13 +31,10 @@ SHAPES = [
 NAMES = ("batch", "heads", "kv_heads", "seq", "head_dim", "causal")
 
 
-def sdpa(backend, shape, inputs, dout):
-    """A call that gives dQ, dK and dV."""
-    _, heads, kv_heads, _, _, causal = shape
+def gradients(make, shape, inputs, dout):
+    """A call that gives dQ, dK and dV of the framework's attention."""
     leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
-    with sdpa_kernel(backend):
-        out = F.scaled_dot_product_attention(*leaves, is_causal=bool(causal), enable_gqa=heads != kv_heads)
-    return turns.gradients_of(out, leaves, dout)
+    return turns.gradients_of(make(*leaves, bool(shape[5]))(), leaves, dout)
 
 
 def flash_attention_4(shape, inputs, dout):
@@ -48,9 +47,8 @@ def flash_attention_4(shape, inputs, dout):
 
 
 def makers(shape, inputs, dout):
-    return {"cudnn": lambda: sdpa(SDPBackend.CUDNN_ATTENTION, shape, inputs, dout),
-            "flash2": lambda: sdpa(SDPBackend.FLASH_ATTENTION, shape, inputs, dout),
-            "flash4": lambda: flash_attention_4(shape, inputs, dout)}
+    own = {name: lambda make=make: gradients(make, shape, inputs, dout) for name, make in FRAMEWORK.items()}
+    return {"flash4": lambda: flash_attention_4(shape, inputs, dout), **own}
 
 
 def scores_of(q, k, causal):
@@ -95,8 +93,7 @@ def errors_of(results, truths, shape):
     for (b, kv_head), truth in truths.items():
         parts = (results[0][b, kv_head * group:(kv_head + 1) * group], results[1][b, kv_head], results[2][b, kv_head])
         for name, part, true in zip(("dq", "dk", "dv"), parts, truth):
-            error = ((part.float() - true).abs().max() / true.std()).item()
-            worst[name] = max(worst.get(name, 0.0), error) if error == error else float("nan")
+            turns.keep_worst(worst, name, turns.error_of(part, true))
     return worst
 
 
@@ -106,10 +103,11 @@ def measure(arguments, shape):
     config, outcomes = turns.sweep(arguments, arguments.spec, dims)
     torch.manual_seed(1)
     query, key = (batch, heads, seq, head_dim), (batch, kv_heads, seq, head_dim)
-    inputs = [torch.randn(size, device="cuda").to(torch.bfloat16) for size in (query, key, key)]
-    dout = torch.randn(query, device="cuda").to(torch.bfloat16)
+    dtype = beside.TORCH_TYPES[arguments.dtype]
+    inputs = [torch.randn(size, device="cuda").to(dtype) for size in (query, key, key)]
+    dout = torch.randn(query, device="cuda").to(dtype)
     out, lse = forward(shape, inputs)
-    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "bf16", config,
+    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, arguments.dtype, config,
                           {**dict(zip("qkv", inputs)), "out": out, "dout": dout, "lse": lse})
     calls, missing = turns.peers(makers(shape, inputs, dout))
     truths = {place: true_gradients(shape, inputs, out, lse, dout, *place)
@@ -128,13 +126,6 @@ def measure(arguments, shape):
             "missing": missing, "contenders": contenders, "speed_over": turns.speed_over(contenders)}
 
 
-def line(figure):
-    rates, missing = turns.rates(figure, "flops_per_second", 1e12, 1)
-    errors = "; ".join(f"{who} " + " ".join(f"{part} {error:.3f}" for part, error in one.items())
-                       for who, one in figure["errors_over_deviation"].items())
-    return f"TFLOP/s {rates}\n  errors: {errors}\n  {turns.config_text(figure)}{missing}"
-
-
 def main():
     parser = turns.parser_for(__doc__, "30s", 30)
     parser.add_argument("--spec", default="attention_backward", help="name in the catalogue, or path of the spec")
@@ -143,7 +134,7 @@ def main():
     arguments = parser.parse_args()
     shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
     turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},
-              measure, line,
+              measure, turns.teller("flops_per_second", "TFLOP/s", 1),
               flops="10 * batch * heads * pairs * head_dim; the causal mask leaves seq * (seq + 1) / 2 pairs")
 
 

@@ -2,18 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times kernels/attention_decode by turns with its peers in one process, cold caches, one clock, and writes JSON.
 
-For each shape `tunectl sweep` finds our config first. Peers: PyTorch's SDPA pinned to each of its backends,
-FlashAttention 4, and FlashInfer's two forms (for tensor cores, and without them) where they can be imported. Its plan
-is made before the time is taken. All get the same keys and values. Ours and FlashInfer read them by a table of pages,
-the others from one piece: for these that is the easier case. `read` sums as many bytes. A result is compared with an
-f32 one on one sequence. A rate is of the cache's bytes. Needs a CUDA GPU and PyTorch 2.5 or later.
+For each shape `tunectl sweep` finds our config first. Peers: PyTorch's SDPA pinned to each of its backends (`math` is
+the framework eager), `flex`: FlexAttention by torch.compile's max-autotune, which makes a Triton kernel for few
+queries, FlashAttention 4, and FlashInfer's two forms (for tensor cores, and without them) where they can be imported.
+Its plan is made before the time is taken. All get the same keys and values. Ours and FlashInfer read them by a table of
+pages, the others from one piece: for these that is the easier case. `read` sums as many bytes. With --queries each
+sequence has several new tokens, each of which sees the keys up to its own: FlashInfer's form for that is its prefill,
+and SDPA has none, so that cuDNN gets the mask as a tensor and FlashAttention 2 a bias, which cost them.
+A result is compared with an f32 one on one sequence. A rate is of the cache's bytes. Needs a CUDA GPU and PyTorch 2.5
+or later.
 """
+import functools
+
 import torch
-import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import beside
 import turns
+from attention_peers import FRAMEWORK
 
 # batch, heads, kv_heads, seq, head_dim: from one long sequence to many short ones.
 SHAPES = [
@@ -26,14 +31,15 @@ PAGE = 64
 
 
 class Case:
-    """`q` [batch, 1, heads, head_dim]; `k`, `v` [batch, seq, kv_heads, head_dim], of which the pages are views."""
+    """`q` [batch, queries, heads, head_dim]; `k`, `v` [batch, seq, kv_heads, head_dim], of which the pages are views."""
 
-    def __init__(self, shape):
+    def __init__(self, shape, queries, dtype):
         self.batch, self.heads, self.kv_heads, self.seq, self.head_dim = shape
+        self.queries = queries
         torch.manual_seed(1)
-        self.q = torch.randn(self.batch, 1, self.heads, self.head_dim, device="cuda", dtype=torch.bfloat16)
-        self.k, self.v = (torch.randn(self.batch, self.seq, self.kv_heads, self.head_dim, device="cuda",
-                                      dtype=torch.bfloat16) for _ in range(2))
+        self.q = torch.randn(self.batch, queries, self.heads, self.head_dim, device="cuda", dtype=dtype)
+        self.k, self.v = (torch.randn(self.batch, self.seq, self.kv_heads, self.head_dim, device="cuda", dtype=dtype)
+                          for _ in range(2))
         self.pages = self.seq // PAGE
 
     def paged(self, cache):
@@ -46,34 +52,42 @@ class Case:
                 "table": table.view(self.batch, self.pages).t().contiguous(),
                 "unused": torch.zeros(self.batch, device="cuda", dtype=torch.int32)}
 
-    def sdpa(self, backend):
-        """A call that gives [batch, heads, 1, head_dim]; keys lie as a cache of this framework has them."""
-        q, k, v = (tensor.transpose(1, 2).contiguous() for tensor in (self.q, self.k, self.v))
+    @functools.cached_property
+    def heads_first(self):
+        """Queries, keys and values as a cache of PyTorch has them."""
+        return [tensor.transpose(1, 2).contiguous() for tensor in (self.q, self.k, self.v)]
 
-        def call():
-            with sdpa_kernel(backend):
-                return F.scaled_dot_product_attention(q, k, v, enable_gqa=self.heads != self.kv_heads)
-        return call
+    def framework(self, make):
+        """A call of PyTorch's attention."""
+        attend = make(*self.heads_first, self.queries > 1)
+        return lambda: attend().transpose(1, 2)
 
     def flash_attention_4(self):
         from flash_attn.cute import flash_attn_func
 
         def call():
-            out = flash_attn_func(self.q, self.k, self.v)
+            out = flash_attn_func(self.q, self.k, self.v, causal=self.queries > 1)
             return out[0] if isinstance(out, tuple) else out
         return call
 
     def flashinfer(self, tensor_cores):
         import flashinfer
         room = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-        wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(room, "NHD", use_tensor_cores=tensor_cores)
-        pages = torch.arange(self.batch * self.pages, device="cuda", dtype=torch.int32)
-        starts = torch.arange(self.batch + 1, device="cuda", dtype=torch.int32) * self.pages
-        last = torch.full((self.batch,), PAGE, device="cuda", dtype=torch.int32)
-        wrapper.plan(starts, pages, last, self.heads, self.kv_heads, self.head_dim, PAGE, q_data_type=torch.bfloat16,
-                     kv_data_type=torch.bfloat16)
-        query, cache = self.q[:, 0], (self.paged(self.k), self.paged(self.v))
-        return lambda: wrapper.run(query, cache)
+        starts = torch.arange(self.batch + 1, device="cuda", dtype=torch.int32)
+        plan = (starts * self.pages, torch.arange(self.batch * self.pages, device="cuda", dtype=torch.int32),
+                torch.full((self.batch,), PAGE, device="cuda", dtype=torch.int32), self.heads, self.kv_heads,
+                self.head_dim, PAGE)
+        dtypes = {"q_data_type": self.q.dtype, "kv_data_type": self.k.dtype}
+        if self.queries == 1:
+            wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(room, "NHD", use_tensor_cores=tensor_cores)
+            wrapper.plan(*plan, **dtypes)
+        elif tensor_cores:
+            wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(room, "NHD")
+            wrapper.plan(starts * self.queries, *plan, causal=True, **dtypes)
+        else:
+            raise ValueError("it takes one query of each sequence")
+        query, cache = self.q.view(-1, self.heads, self.head_dim), (self.paged(self.k), self.paged(self.v))
+        return lambda: wrapper.run(query, cache).view(self.q.shape)
 
     def read(self):
         """What reading the cache takes a sum over it."""
@@ -81,32 +95,30 @@ class Case:
         return lambda: (whole[0].sum(dtype=torch.int32), whole[1].sum(dtype=torch.int32))
 
     def makers(self):
-        return {"cudnn": lambda: self.sdpa(SDPBackend.CUDNN_ATTENTION),
-                "flash2": lambda: self.sdpa(SDPBackend.FLASH_ATTENTION),
-                "efficient": lambda: self.sdpa(SDPBackend.EFFICIENT_ATTENTION),
-                "math": lambda: self.sdpa(SDPBackend.MATH), "flash4": self.flash_attention_4,
-                "flashinfer": lambda: self.flashinfer(True), "flashinfer_cuda_cores": lambda: self.flashinfer(False),
-                "read": self.read}
+        own = {name: lambda make=make: self.framework(make) for name, make in FRAMEWORK.items()}
+        return {**own, "flash4": self.flash_attention_4, "flashinfer": lambda: self.flashinfer(True),
+                "flashinfer_cuda_cores": lambda: self.flashinfer(False), "read": self.read}
 
     def truth(self):
-        """Of the first sequence, [heads, head_dim]."""
+        """Of the first sequence, [queries, heads, head_dim]."""
         group = self.heads // self.kv_heads
         k, v = (cache[0].float().repeat_interleave(group, dim=1) for cache in (self.k, self.v))
-        weights = torch.einsum("hd,shd->hs", self.q[0, 0].float(), k) * self.head_dim ** -0.5
-        return torch.einsum("hs,shd->hd", weights.softmax(-1), v)
+        scores = torch.einsum("qhd,shd->qhs", self.q[0].float(), k) * self.head_dim ** -0.5
+        hidden = torch.ones(self.queries, self.seq, device="cuda", dtype=torch.bool).triu(self.seq - self.queries + 1)
+        return torch.einsum("qhs,shd->qhd", scores.masked_fill(hidden[:, None], float("-inf")).softmax(-1), v)
 
 
 def measure(arguments, shape):
-    dims = {**dict(zip(NAMES, shape)), "queries": 1, "page_size": PAGE}
+    dims = {**dict(zip(NAMES, shape)), "queries": arguments.queries, "page_size": PAGE}
     config, outcomes = turns.sweep(arguments, arguments.spec, dims)
-    case = Case(shape)
-    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "bf16", config, case.ours())
-    calls, missing = turns.peers(case.makers())
+    case = Case(shape, arguments.queries, beside.TORCH_TYPES[arguments.dtype])
+    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, arguments.dtype, config, case.ours())
+    makers = case.makers()
+    calls, missing = turns.peers(makers)
     truth = case.truth()
     ours()
-    results = {"ours": ours.tensors["out"], **{name: call() for name, call in calls.items() if name != "read"}}
-    errors = {name: ((result[0].float().reshape(truth.shape) - truth).abs().max() / truth.std()).item()
-              for name, result in results.items()}
+    errors = {"ours": turns.error_of(ours.tensors["out"][0], truth),
+              **turns.checked(makers, calls, lambda result: turns.error_of(result[0], truth), unchecked=("read",))}
     times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     work = 4 * case.batch * case.seq * case.kv_heads * case.head_dim
     contenders = {name: turns.summary(taken, work, "bytes_per_second") for name, taken in times.items()}
@@ -117,6 +129,8 @@ def measure(arguments, shape):
 def main():
     parser = turns.parser_for(__doc__, "10s", 30)
     parser.add_argument("--spec", default="attention_decode", help="name in the catalogue, or path of the spec")
+    parser.add_argument("--queries", type=int, default=1, choices=range(1, 9), metavar="N",
+                        help="new tokens of each sequence, 1 to 8 (%(default)s)")
     parser.add_argument("shapes", nargs="*", help=",".join(NAMES).upper() + "; by default a list of twelve")
     arguments = parser.parse_args()
     shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
@@ -124,7 +138,7 @@ def main():
         if len(shape) != len(NAMES) or shape[3] % PAGE:
             parser.error(f"{shape}: {','.join(NAMES).upper()}, with SEQ a multiple of {PAGE}")
     turns.run(arguments, {" ".join(f"{dim}={size}" for dim, size in zip(NAMES, shape)): shape for shape in shapes},
-              measure, turns.teller("bytes_per_second", "TB/s", 2, 3), bytes="keys and values read once")
+              measure, turns.teller("bytes_per_second", "TB/s", 2), bytes="keys and values read once")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@
 
 For each shape `tunectl sweep` finds our config first. Peers: cuBLAS as PyTorch fuses it at best (linear adds the bias
 in cuBLASLt's epilogue, addmm the residual by beta, of a copy), cuBLASLt's fused GELU, and `sequence`: the product by
-cuBLAS and the framework's operation for each step after it. QuACK's default config where it can be imported, with
---quack-tuned the one that it tunes, and with --compile what torch.compile's max-autotune makes. Results are compared
-with each other. Needs a GPU of sm_90 or later for the wgmma path, and PyTorch 2.5 or later.
+cuBLAS and the framework's operation for each step after it. `triton`: a product in Triton by the configs that its own
+autotuner picks, and one operation of the framework after it. QuACK's default config where it can be imported, with
+--quack-tuned the one that it tunes, and with --compile what torch.compile's max-autotune makes. With --layout A, B or
+both lie transposed in memory, for all of them: peers get views. Results are compared with f32 ones. Needs a GPU of
+sm_90 or later for the wgmma path, and PyTorch 2.5 or later.
 """
 import torch
 import torch.nn.functional as F
@@ -14,6 +16,8 @@ import torch.nn.functional as F
 import beside
 import turns
 
+LAYOUTS = ("nt", "nn", "tn", "tt")  # of A, [m, k] or with t [k, m], and of B, [k, n] or with t [n, k]
+ROUNDING = {"bf16": 4e-3, "f16": 5e-4}  # of a result to the type, at most
 EPILOGUES = {"none": 0, "bias": 1, "gelu": 2, "silu": 3, "residual": 4}
 # m, n, k, epilogue: what matters most first.
 SHAPES = [
@@ -42,8 +46,20 @@ def quack(tuned, shape, a, b, bias, residual):
     return lambda: activation(gemm(a, b.t(), bias=None if epilogue == "none" else bias, tuned=tuned))
 
 
+def triton(shape, a, b, bias, residual):
+    """What comes after the product is one operation, which torch.compile makes of the framework's."""
+    import triton_forms
+    product = triton_forms.matmul(a, b.t())
+    after = {"bias": lambda x: x + bias, "gelu": lambda x: F.gelu(x + bias, approximate="tanh"),
+             "silu": lambda x: F.silu(x + bias), "residual": lambda x: x + residual}.get(shape[3])
+    if not after:
+        return product
+    fused = turns.compiled(after)
+    return lambda: fused(product())
+
+
 def makers(shape, inputs, arguments):
-    """Peers by name: each makes a call that returns its result."""
+    """Peers by name: each makes a call that returns its result. `b` is [n, k], the weight of a linear layer."""
     a, b, bias, residual = inputs
     epilogue = shape[3]
     plain = {
@@ -59,7 +75,8 @@ def makers(shape, inputs, arguments):
         "silu": lambda: F.silu(F.linear(a, b) + bias),
         "residual": lambda: F.linear(a, b) + residual,
     }
-    made = {"cublas": lambda: plain, "quack": lambda: quack(False, shape, *inputs)}
+    made = {"cublas": lambda: plain, "quack": lambda: quack(False, shape, *inputs),
+            "triton": lambda: triton(shape, *inputs)}
     if epilogue in sequence:
         made["sequence"] = lambda: sequence[epilogue]
     if arguments.quack_tuned:
@@ -67,7 +84,7 @@ def makers(shape, inputs, arguments):
     if epilogue == "gelu":
         made["cublaslt_gelu"] = lambda: lambda: torch._addmm_activation(bias, a, b.t(), use_gelu=True)
     if arguments.compile:
-        made["compile"] = lambda: torch.compile(plain, mode="max-autotune-no-cudagraphs", dynamic=False)
+        made["compile"] = lambda: turns.compiled(plain)
     return made
 
 
@@ -82,30 +99,40 @@ def in_f32(epilogue, a, b, bias, residual):
     return {"gelu": lambda: F.gelu(x, approximate="tanh"), "silu": lambda: F.silu(x)}.get(epilogue, lambda: x)()
 
 
-def error_of(result, truth):
+def error_of(result, truth, rounding):
     """The largest error, in units of what rounding to the type and the f32 sums explain. A peer that rounds before
     its activation, too, may be beyond it."""
-    allowed = 4e-3 * truth.abs() + 1e-3
+    allowed = rounding * truth.abs() + 1e-3
     return ((result.float() - truth).abs() / allowed).max().item()
+
+
+def operands(dims, dtype):
+    """A and B as they lie in memory, for products of unit size."""
+    m, n, k = dims["m"], dims["n"], dims["k"]
+    a = torch.randn((k, m) if dims["transpose_a"] else (m, k), device="cuda").to(dtype)
+    b = (torch.randn((n, k) if dims["transpose_b"] else (k, n), device="cuda") * k ** -0.5).to(dtype)
+    return a, b
 
 
 def measure(arguments, shape):
     m, n, k, epilogue = shape
-    dims = {"m": m, "n": n, "k": k, "epilogue": EPILOGUES[epilogue]}
+    transpose_a, transpose_b = (int(letter == "t") for letter in arguments.layout)
+    dims = {"m": m, "n": n, "k": k, "epilogue": EPILOGUES[epilogue], "transpose_a": transpose_a,
+            "transpose_b": transpose_b}
     config, outcomes = turns.sweep(arguments, arguments.spec, dims)
     torch.manual_seed(1)
-    a = torch.randn(m, k, device="cuda").to(torch.bfloat16)
-    b = (torch.randn(n, k, device="cuda") * k ** -0.5).to(torch.bfloat16)
-    bias = torch.randn(n, device="cuda").to(torch.bfloat16)
-    residual = torch.randn((m, n) if epilogue == "residual" else (1, 1), device="cuda").to(torch.bfloat16)
-    out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "bf16", config,
+    a, b = operands(dims, beside.TORCH_TYPES[arguments.dtype])
+    bias = torch.randn(n, device="cuda").to(a.dtype)
+    residual = torch.randn((m, n) if epilogue == "residual" else (1, 1), device="cuda").to(a.dtype)
+    out = torch.empty(m, n, device="cuda", dtype=a.dtype)
+    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, arguments.dtype, config,
                           {"a": a, "b": b, "bias": bias, "residual": residual, "out": out}, {"alpha": 1.0})
-    calls, missing = turns.peers(makers(shape, (a, b, bias, residual), arguments))
-    truth = in_f32(epilogue, a, b, bias, residual)
-    errors = {name: error_of(call(), truth) for name, call in calls.items()}
+    inputs = (a.t() if transpose_a else a, b if transpose_b else b.t(), bias, residual)
+    calls, missing = turns.peers(makers(shape, inputs, arguments))
+    truth, rounding = in_f32(epilogue, *inputs), ROUNDING[arguments.dtype]
+    errors = {name: error_of(call(), truth, rounding) for name, call in calls.items()}
     ours()
-    errors["ours"] = error_of(out, truth)
+    errors["ours"] = error_of(out, truth, rounding)
     times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     figure = {"dims": dims, "config": config, "outcomes": outcomes, "errors_over_allowed": errors, "missing": missing,
               "contenders": {name: turns.summary(taken, 2 * m * n * k, "flops_per_second")
@@ -128,12 +155,15 @@ def line(figure):
 def main():
     parser = turns.parser_for(__doc__, "20s", 40)
     parser.add_argument("--spec", default="gemm", help="name in the catalogue, or path of the spec")
+    parser.add_argument("--layout", choices=LAYOUTS, default=LAYOUTS[0],
+                        help="t: A lies as [k, m], B as [n, k]; n: A as [m, k], B as [k, n] (%(default)s)")
     parser.add_argument("--compile", action="store_true", help="also torch.compile: minutes for each shape")
     parser.add_argument("--quack-tuned", action="store_true", help="also QuACK as its autotuner has it: minutes for each shape")
     parser.add_argument("shapes", nargs="*", help="M,N,K[,EPILOGUE]; by default those of docs/results")
     arguments = parser.parse_args()
     shapes = [(*map(int, text.split(",")[:3]), (text.split(",") + ["none"])[3]) for text in arguments.shapes] or SHAPES
-    turns.run(arguments, {"x".join(map(str, shape[:3])) + f".{shape[3]}": shape for shape in shapes}, measure, line)
+    turns.run(arguments, {"x".join(map(str, shape[:3])) + f".{shape[3]}": shape for shape in shapes}, measure, line,
+              layout=arguments.layout)
 
 
 if __name__ == "__main__":

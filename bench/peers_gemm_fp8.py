@@ -45,13 +45,13 @@ def error_of(result, truth, fast):
 def measure(arguments, shape):
     m, n, k = shape
     dims = {"m": m, "n": n, "k": k, "fast_accum": int(arguments.fast_accum)}
-    config, outcomes = turns.sweep(arguments, arguments.spec, dims, "e4m3")
+    config, outcomes = turns.sweep(arguments, arguments.spec, dims)
     torch.manual_seed(1)
     a, a_scale = quantized(torch.randn(m, k, device="cuda"))
     b, b_scale = quantized(torch.randn(n, k, device="cuda") * k ** -0.5)
     bias, residual = (torch.zeros(size, device="cuda", dtype=torch.bfloat16) for size in (n, 1))
     out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, "e4m3", config,
+    ours = beside.Variant(arguments.tunectl, arguments.spec, dims, arguments.dtype, config,
                           {"a": a, "b": b, "bias": bias, "residual": residual, "a_scale": a_scale, "b_scale": b_scale,
                            "out": out}, {"alpha": 1.0})
     calls, missing = turns.peers({"scaled_mm": lambda: lambda: torch._scaled_mm(
@@ -77,13 +77,13 @@ def line(figure):
 
 
 def main():
-    parser = turns.parser_for(__doc__, "20s", 40)
+    parser = turns.parser_for(__doc__, "20s", 40, ("e4m3",))
     parser.add_argument("--spec", default="gemm", help="name in the catalogue, or path of the spec")
     parser.add_argument("--fast-accum", action="store_true", help="sums of the tensor cores alone, of ours and of the peer")
     parser.add_argument("shapes", nargs="*", help="M,N,K; by default nine shapes")
     arguments = parser.parse_args()
     shapes = [tuple(map(int, text.split(","))) for text in arguments.shapes] or SHAPES
-    turns.run(arguments, {"x".join(map(str, shape)): shape for shape in shapes}, measure, line, dtype="e4m3")
+    turns.run(arguments, {"x".join(map(str, shape)): shape for shape in shapes}, measure, line)
 
 
 if __name__ == "__main__":

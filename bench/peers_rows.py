@@ -4,9 +4,13 @@
 caches, one clock, and writes JSON.
 
 For each kernel and shape `tunectl sweep` finds our config first. Peers: PyTorch eager and torch.compile, QuACK and
-Liger where they can be imported, and a copy of as many bytes. All get the same inputs. Results are compared with f32
-ones on some rows. A rate is of the least bytes: each tensor read once and written once. Liger's cross-entropy writes
-its gradient over the logits, and has logits of its own. Needs a CUDA GPU and PyTorch 2.5 or later.
+Liger where they can be imported, and a copy of as many bytes. For softmax also `triton`, kernels/softmax_triton by the
+configs that Triton's own autotuner picks; elsewhere Liger, which is written in Triton, and torch.compile, which emits
+it, are the Triton forms. All get the same inputs. All results are compared in full with those of f32 (f64 for f32), in
+units of the deviation of the true ones: rows piece by piece, gradients of weights summed in f64. Where a peer gives no
+losses but their sum, it is the mean that is compared, over the deviation of a loss. A rate is of the least bytes: each
+tensor read once and written once. Liger's cross-entropy writes its gradient over the logits, and has logits of its own.
+Needs a CUDA GPU and PyTorch 2.5 or later.
 """
 import itertools
 
@@ -15,11 +19,12 @@ import torch.nn.functional as F
 
 import beside
 import turns
+from turns import compiled
 
 EPSILON = {"rmsnorm": 1e-6, "layernorm": 1e-5}
 SHAPES = [(65536, 4096), (1024, 262144), (131072, 1024), (16384, 16384), (4096, 65536), (8192, 32768)]
 LOSS_SHAPES = [(8192, 32768), (8192, 131072), (4096, 262144)]
-CHECKED_ROWS = 64
+CHECKED_AT_A_TIME = 1 << 24  # elements
 
 
 def leaves(*tensors):
@@ -27,23 +32,52 @@ def leaves(*tensors):
 
 
 class Case:
-    """A kernel at one shape: inputs by our names, peers, what is right. `outputs` are our names of a call's results."""
+    """A kernel at one shape: inputs by our names, peers, what is right. `outputs` are our names of a call's results:
+    first those that have rows, then those that are sums over the rows."""
+    outputs = ()
 
-    def __init__(self, rows, cols):
+    def __init__(self, rows, cols, dtype=torch.bfloat16):
         torch.manual_seed(1)
-        self.rows, self.cols = rows, cols
+        self.rows, self.cols, self.dtype = rows, cols, dtype
+        self.true_dtype = torch.float64 if dtype == torch.float32 else torch.float32
         self.x = self.random(rows, cols)
         self.weight, self.bias = self.random(cols), self.random(cols)
         self.dy = self.random(rows, cols)
 
-    @staticmethod
-    def random(*shape):
-        return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+    def random(self, *shape):
+        return torch.randn(shape, device="cuda", dtype=self.dtype)
+
+    def true(self, *tensors):
+        """Inputs in the type that results are compared in."""
+        return [tensor.to(self.true_dtype) for tensor in tensors]
 
     def backward_of(self, function, *inputs):
         """The gradients of a framework's function, by its own autograd."""
         kept = leaves(*inputs)
         return turns.gradients_of(function(*kept), kept, self.dy)
+
+    def parts(self):
+        """All rows, some at a time."""
+        step = max(1, CHECKED_AT_A_TIME // self.cols)
+        return [slice(first, min(first + step, self.rows)) for first in range(0, self.rows, step)]
+
+    def summed(self):
+        """What the sums over rows should be, {name: (truth, deviation)}."""
+        return {}
+
+    def named(self, results):
+        """A call's results by our names."""
+        return dict(zip(self.outputs, results if isinstance(results, (tuple, list)) else (results,)))
+
+    def errors_of(self, results, summed):
+        """The largest error of each result over the deviation of the true one."""
+        named = self.named(results)
+        worst = {name: turns.error_of(named[name], *truth) for name, truth in summed.items() if name in named}
+        for part in self.parts():
+            for name, truth in zip(self.outputs, self.truth(part)):
+                if name in named:
+                    turns.keep_worst(worst, name, turns.error_of(named[name][part], truth))
+        return {name: worst[name] for name in named}
 
 
 class Softmax(Case):
@@ -60,11 +94,16 @@ class Softmax(Case):
         def liger():
             from liger_kernel.transformers.functional import liger_softmax
             return lambda: liger_softmax(self.x)
+
+        def triton():
+            import triton_forms
+            return triton_forms.softmax(self.x)
         plain = lambda: torch.softmax(self.x, -1)  # noqa: E731
-        return {"eager": lambda: plain, "compile": lambda: compiled(plain), "quack": quack, "liger": liger}
+        return {"eager": lambda: plain, "compile": lambda: compiled(plain), "quack": quack, "liger": liger,
+                "triton": triton}
 
     def truth(self, part):
-        return (torch.softmax(self.x[part].float(), -1),)
+        return (torch.softmax(*self.true(self.x[part]), -1),)
 
 
 class SoftmaxBackward(Case):
@@ -82,12 +121,12 @@ class SoftmaxBackward(Case):
         def liger():
             from liger_kernel.transformers.functional import liger_softmax
             return self.backward_of(liger_softmax, self.x)
-        plain = lambda: torch._softmax_backward_data(self.dy, self.y, -1, torch.bfloat16)  # noqa: E731
+        plain = lambda: torch._softmax_backward_data(self.dy, self.y, -1, self.dtype)  # noqa: E731
         formula = lambda: self.y * (self.dy - (self.y * self.dy).sum(-1, keepdim=True))  # noqa: E731
         return {"eager": lambda: plain, "compile": lambda: compiled(formula), "quack": quack, "liger": liger}
 
     def truth(self, part):
-        y, dy = self.y[part].float(), self.dy[part].float()
+        y, dy = self.true(self.y[part], self.dy[part])
         return (y * (dy - (y * dy).sum(-1, keepdim=True)),)
 
 
@@ -112,11 +151,11 @@ class RmsNorm(Case):
         return {"eager": lambda: plain, "compile": lambda: compiled(plain), "quack": quack, "liger": liger}
 
     def truth(self, part):
-        return (self.normed(self.x[part].float(), self.weight.float()),)
+        return (self.normed(*self.true(self.x[part], self.weight)),)
 
 
 class RmsNormBackward(RmsNorm):
-    tensors, outputs = 3, ("dx",)
+    tensors, outputs = 3, ("dx", "dweight")
 
     def ours(self):
         self.rstd = torch.rsqrt(self.x.float().square().mean(-1) + self.epsilon)
@@ -136,8 +175,11 @@ class RmsNormBackward(RmsNorm):
                 "quack": quack, "liger": liger}
 
     def truth(self, part):
-        x, weight = leaves(self.x[part].float(), self.weight.float())
-        return torch.autograd.grad(self.normed(x, weight), (x,), self.dy[part].float())
+        x, weight, dy = self.true(self.x[part], self.weight, self.dy[part])
+        return torch.autograd.grad(self.normed(x.requires_grad_(), weight), (x,), dy)
+
+    def summed(self):
+        return {"dweight": column_sums(self, lambda part: self.dy[part].double() * self.x[part] * self.rstd[part, None])}
 
 
 class LayerNorm(Case):
@@ -162,11 +204,11 @@ class LayerNorm(Case):
         return {"eager": lambda: plain, "compile": lambda: compiled(plain), "quack": quack, "liger": liger}
 
     def truth(self, part):
-        return (self.normed(self.x[part].float(), self.weight.float(), self.bias.float()),)
+        return (self.normed(*self.true(self.x[part], self.weight, self.bias)),)
 
 
 class LayerNormBackward(LayerNorm):
-    tensors, outputs = 3, ("dx",)
+    tensors, outputs = 3, ("dx", "dweight", "dbias")
 
     def ours(self):
         x = self.x.float()
@@ -188,49 +230,61 @@ class LayerNormBackward(LayerNorm):
                 "compile": lambda: self.backward_of(compiled(self.normed), *inputs), "quack": quack, "liger": liger}
 
     def truth(self, part):
-        x, weight, bias = leaves(self.x[part].float(), self.weight.float(), self.bias.float())
-        return torch.autograd.grad(self.normed(x, weight, bias), (x,), self.dy[part].float())
+        x, weight, bias, dy = self.true(self.x[part], self.weight, self.bias, self.dy[part])
+        return torch.autograd.grad(self.normed(x.requires_grad_(), weight, bias), (x,), dy)
+
+    def summed(self):
+        def scaled(part):
+            return self.dy[part] * ((self.x[part].double() - self.mean[part, None]) * self.rstd[part, None])
+        return {"dweight": column_sums(self, scaled), "dbias": column_sums(self, lambda part: self.dy[part].double())}
 
 
 class CrossEntropy(Case):
     """The loss of each row and the gradient of the logits, of the sum of the losses."""
-    tensors, outputs = 2, ("dlogits",)
+    tensors, outputs = 2, ("dlogits", "loss")
 
     def ours(self):
         self.targets = torch.randint(0, self.cols, (self.rows,), device="cuda")
         return {"logits": self.x, "targets": self.targets, "dloss": torch.ones(self.rows, device="cuda")}
 
-    def summed(self, logits):
+    def sum_of_losses(self, logits):
         return F.cross_entropy(logits.float(), self.targets, reduction="sum")
 
-    def both(self, function):
+    def both(self, function, logits):
         """Forward and backward of a framework's function."""
         def call():
-            logits = self.x.detach().requires_grad_()
-            return torch.autograd.grad(function(logits), (logits,))
+            leaf = logits.detach().requires_grad_()
+            loss = function(leaf)
+            return (*torch.autograd.grad(loss, (leaf,)), loss.detach())
         return call
 
     def makers(self):
         def quack():
             from quack.cross_entropy import cross_entropy_fwd
-            return lambda: cross_entropy_fwd(self.x, self.targets, return_dx=True)[-1]
+            return lambda: cross_entropy_fwd(self.x, self.targets, return_dx=True)[::-1]
 
         def liger():
             from liger_kernel.transformers.functional import liger_cross_entropy
-            own = self.x.clone()
+            return turns.in_place(self.both(lambda logits: liger_cross_entropy(logits, self.targets, reduction="sum"),
+                                            self.x.clone()))
+        return {"eager": lambda: self.both(self.sum_of_losses, self.x),
+                "compile": lambda: self.both(compiled(self.sum_of_losses), self.x), "quack": quack, "liger": liger}
 
-            def call():
-                logits = own.detach().requires_grad_()
-                return torch.autograd.grad(liger_cross_entropy(logits, self.targets, reduction="sum"), (logits,))
-            call.is_in_place = True
-            return call
-        return {"eager": lambda: self.both(self.summed), "compile": lambda: self.both(compiled(self.summed)),
-                "quack": quack, "liger": liger}
+    def named(self, results):
+        gradient, loss = results
+        return {"dlogits": gradient, **({"loss": loss} if loss.dim() else {"mean_loss": loss.double() / self.rows})}
 
     def truth(self, part):
-        gradient = torch.softmax(self.x[part].float(), -1)
-        gradient[torch.arange(gradient.shape[0]), self.targets[part]] -= 1
-        return (gradient,)
+        log_softmax = torch.log_softmax(*self.true(self.x[part]), -1)
+        own = torch.arange(log_softmax.shape[0], device="cuda"), self.targets[part]
+        losses = -log_softmax[own]
+        gradient = log_softmax.exp_()
+        gradient[own] -= 1
+        return gradient, losses
+
+    def summed(self):
+        losses = torch.cat([self.truth(part)[1].double() for part in self.parts()])
+        return {"mean_loss": (losses.mean(), losses.std())}
 
 
 CASES = {"softmax": Softmax, "softmax_backward": SoftmaxBackward, "rmsnorm": RmsNorm,
@@ -238,31 +292,25 @@ CASES = {"softmax": Softmax, "softmax_backward": SoftmaxBackward, "rmsnorm": Rms
          "cross_entropy": CrossEntropy}
 
 
-def compiled(function):
-    return torch.compile(function, mode="max-autotune-no-cudagraphs", dynamic=False)
-
-
-def error_of(results, truth, part):
-    """The largest error of the first result, over the deviation of the true one."""
-    first = results[0] if isinstance(results, (tuple, list)) else results
-    return ((first[part].float() - truth[0]).abs().max() / truth[0].std()).item()
+def column_sums(case, of):
+    """The sum over all rows of what `of` gives of some of them, and its deviation."""
+    total = sum(of(part).sum(0) for part in case.parts())
+    return total, total.std()
 
 
 def measure(arguments, shape):
     kernel, rows, cols = shape
     dims = {"rows": rows, "cols": cols}
     config, outcomes = turns.sweep(arguments, kernel, dims)
-    case = CASES[kernel](rows, cols)
-    ours = beside.Variant(arguments.tunectl, kernel, dims, "bf16", config, case.ours())
-    size = case.tensors * rows * cols * 2
-    calls, missing = turns.peers({**case.makers(), "copy": lambda: turns.copy_of(size)})
-    part = slice(0, CHECKED_ROWS)
-    truth = case.truth(part)
+    case = CASES[kernel](rows, cols, beside.TORCH_TYPES[arguments.dtype])
+    ours = beside.Variant(arguments.tunectl, kernel, dims, arguments.dtype, config, case.ours())
+    size = case.tensors * case.x.nbytes
+    makers = {**case.makers(), "copy": lambda: turns.copy_of(size)}
+    calls, missing = turns.peers(makers)
+    summed = case.summed()
     ours()
-    errors = {"ours": error_of(ours.tensors[case.outputs[0]], truth, part)}
-    for name, call in calls.items():
-        if name != "copy" and not getattr(call, "is_in_place", False):  # whose first call has changed its inputs
-            errors[name] = error_of(call(), truth, part)
+    errors = {"ours": case.errors_of([ours.tensors[name] for name in case.outputs], summed),
+              **turns.checked(makers, calls, lambda results: case.errors_of(results, summed), unchecked=("copy",))}
     times = turns.by_turns({"ours": ours, **calls}, arguments.rounds, arguments.flush)
     contenders = {name: turns.summary(taken, size, "bytes_per_second") for name, taken in times.items()}
     return {"kernel": kernel, "dims": dims, "config": config, "outcomes": outcomes, "errors_over_deviation": errors,
@@ -270,7 +318,7 @@ def measure(arguments, shape):
 
 
 def main():
-    parser = turns.parser_for(__doc__, "20s", 30)
+    parser = turns.parser_for(__doc__, "20s", 30, ("bf16", "f16", "f32"))
     parser.add_argument("shapes", nargs="*", help="KERNEL[,ROWS,COLS]; by default all kernels at six shapes each, "
                                                   "and cross_entropy at three")
     arguments = parser.parse_args()
@@ -283,7 +331,7 @@ def main():
         lists.append([(kernel, *map(int, sizes))] if sizes else [(kernel, *shape) for shape in known])
     shapes = [shape for turn in itertools.zip_longest(*lists) for shape in turn if shape]  # each kernel's first ones first
     turns.run(arguments, {f"{kernel} {rows}x{cols}": (kernel, rows, cols) for kernel, rows, cols in shapes}, measure,
-              turns.teller("bytes_per_second", "TB/s", 2, 4), group=lambda name: name.split()[0],
+              turns.teller("bytes_per_second", "TB/s", 2), group=lambda name: name.split()[0],
               bytes="each tensor read once and written once")
 
 

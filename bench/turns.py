@@ -37,6 +37,7 @@ WARM_UP = 3
 # written to. Those go back to memory when a call's own take their place, at its cost: up to a tenth of a call of 200 us.
 FLUSHES = {"reads": (lambda others: others.amax(), "L2 flushed by reads before each call"),
            "writes": (lambda others: others.zero_(), "L2 flushed by writes before each call")}
+left_out = set()  # peers that nobody wants to see
 PACKAGES = ("flash-attn-4", "quack-kernels", "liger-kernel", "flashinfer-python", "nvidia-cutlass-dsl", "triton")
 
 
@@ -44,6 +45,9 @@ def peers(makers):
     """Of {name: function that makes a call}: the calls, each run once, and why others are missing."""
     calls, missing = {}, {}
     for name, make in makers.items():
+        if name in left_out:
+            missing[name] = "left out"
+            continue
         if guarded.refused(name):
             missing[name] = guarded.refused(name)
             continue
@@ -66,9 +70,51 @@ def copy_of(count):
     return lambda: target.copy_(source)
 
 
-def by_turns(calls, rounds, flush="reads"):
+def compiled(function):
+    """What torch.compile makes of a function, tuned. Its gradients can be taken again and again."""
+    import torch._functorch.config as config
+    if hasattr(config, "donated_buffer"):
+        config.donated_buffer = False  # buffers that a first backward would give away
+    return torch.compile(function, mode="max-autotune-no-cudagraphs", dynamic=False)
+
+
+def in_place(call):
+    """Marks a call that writes over its own inputs."""
+    call.is_in_place = True
+    return call
+
+
+def need(size, what):
+    """Ends a maker where the GPU has less memory left."""
+    torch.cuda.empty_cache()
+    free = torch.cuda.mem_get_info()[0]
+    if size > free:
+        raise MemoryError(f"{what} would take {size / 2 ** 30:.0f} GiB; {free / 2 ** 30:.0f} GiB are free")
+
+
+def checked(makers, calls, check, unchecked=()):
+    """Of each call: what `check` says of its result. What writes over its inputs is made once more, and gets new ones."""
+    errors = {}
+    for name, call in calls.items():
+        if name not in unchecked:
+            errors[name] = check((makers[name]() if getattr(call, "is_in_place", False) else call)())
+    return errors
+
+
+def error_of(result, truth, deviation=None):
+    """The largest error, over the deviation of the true values."""
+    error = (result.to(truth.dtype) - truth).abs().max()
+    return (error / (truth.std() if deviation is None else deviation)).item()
+
+
+def keep_worst(errors, name, error):
+    """Of several parts of a result. What is no number stays."""
+    errors[name] = max(errors.get(name, 0.0), error) if error == error else float("nan")
+
+
+def by_turns(calls, rounds, flush="reads", hold=HOLD_CYCLES):
     """Nanoseconds of each call in each round. A round takes each call once, in a new order, after L2 was flushed and
-    while the GPU is kept busy, so that launching costs nobody anything. `flush`: see FLUSHES."""
+    while the GPU is kept busy for `hold` cycles, so that launching costs nobody anything. `flush`: see FLUSHES."""
     others = torch.zeros(FLUSH_BYTES // 4, device="cuda")
     times = {name: [] for name in calls}
     order = list(calls)
@@ -76,7 +122,7 @@ def by_turns(calls, rounds, flush="reads"):
         random.shuffle(order)
         for name in order:
             FLUSHES[flush][0](others)
-            torch.cuda._sleep(HOLD_CYCLES)
+            torch.cuda._sleep(hold)
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
             calls[name]()
@@ -101,9 +147,10 @@ def speed_over(contenders):
 
 
 def sweep(arguments, kernel, dims, dtype=""):
-    """Our best config of the shape, from a sweep of its own or a record, and the sweep's outcomes."""
+    """Our best config of the shape, from a sweep of its own or a record, and the sweep's outcomes. Of the dtype that
+    the arguments name, where none is given."""
     flags = [part for name, size in dims.items() for part in (f"--{name}", str(size))]
-    flags += ["--dtype", dtype] if dtype else []
+    flags += ["--dtype", dtype or arguments.dtype]
     if arguments.records:
         done = subprocess.run([arguments.tunectl, "best", kernel, *flags, "--device", "cuda:0", "--require-exact", "--json"],
                               capture_output=True, text=True, timeout=60, check=False)
@@ -129,11 +176,18 @@ def rates(figure, unit, scale, precision):
     return told, "".join(f"\n  no {who}: {why}" for who, why in figure.get("missing", {}).items())
 
 
-def teller(unit, name, precision, error_precision):
+def errors_text(errors):
+    """Of errors by contender, or by contender and result."""
+    def one(error):
+        return " ".join(f"{part} {of:.2g}" for part, of in error.items()) if isinstance(error, dict) else f"{error:.2g}"
+    return "; ".join(f"{who} {one(error)}" for who, error in errors.items())
+
+
+def teller(unit, name, precision):
     """Of a figure with errors by contender: rates in 10^12 of the unit under that name, errors, the config."""
     def line(figure):
         told, missing = rates(figure, unit, 1e12, precision)
-        errors = " ".join(f"{who} {error:.{error_precision}f}" for who, error in figure["errors_over_deviation"].items())
+        errors = errors_text(figure["errors_over_deviation"])
         return f"{name} {told}\n  errors: {errors}\n  {config_text(figure)}{missing}"
     return line
 
@@ -142,7 +196,7 @@ def config_text(figure):
     return " ".join(f"{param}={value}" for param, value in figure["config"].items() if value not in (0, "0"))
 
 
-def about(flush="reads"):
+def about(flush="reads", dtype="bf16"):
     driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
                             capture_output=True, text=True, check=False).stdout.strip()
     versions = {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
@@ -153,11 +207,12 @@ def about(flush="reads"):
         except importlib.metadata.PackageNotFoundError:
             pass
     return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "device": torch.cuda.get_device_name(), "driver": driver, **versions, "dtype": "bf16",
+            "device": torch.cuda.get_device_name(), "driver": driver, **versions, "dtype": dtype,
             "clock": "CUDA events", "cache": FLUSHES[flush][1]}
 
 
-def parser_for(doc, budget, rounds):
+def parser_for(doc, budget, rounds, dtypes=("bf16", "f16")):
+    """The flags that all studies take. The first of the dtypes is the default."""
     parser = argparse.ArgumentParser(description=doc + "\n" + __doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tunectl", default=str(beside.ROOT / "build/release/bin/tunectl"))
@@ -165,7 +220,9 @@ def parser_for(doc, budget, rounds):
     parser.add_argument("--budget", default=budget, help="of the sweep of each shape")
     parser.add_argument("--records", action="store_true", help="no sweep where a record is of this very problem")
     parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--dtype", choices=dtypes, default=dtypes[0], help="of ours and of all peers (%(default)s)")
     parser.add_argument("--flush", choices=FLUSHES, default="reads", help="what L2 is emptied by before each call")
+    parser.add_argument("--without", action="append", default=[], metavar="PEER", help="leaves a peer out; may be given again")
     parser.add_argument("--peer-seconds", type=float, default=90, metavar="S",
                         help="a peer whose first call takes longer is left out (%(default)g)")
     return parser
@@ -175,11 +232,13 @@ def run(arguments, shapes, measure, line, group=lambda name: "", **more):
     """Measures shape after shape, {name: shape}; tells each and writes all there is after each. A peer that hangs or
     breaks the context is left out of later shapes of its group."""
     figures, said = {}, {}
+    left_out.update(arguments.without)
 
     def measured(shape):
         torch.cuda.init()
         torch.empty(1, device="cuda")  # makes the context current, which ours is loaded into
         torch.backends.cuda.matmul.allow_tf32 = False
+        torch.compiler.reset()  # which compiles a function for a few shapes only, and runs it eagerly after
         sound = True
         try:
             figure = measure(arguments, shape)
@@ -188,7 +247,7 @@ def run(arguments, shapes, measure, line, group=lambda name: "", **more):
             sound = is_sound()
         if sound:
             torch.cuda.empty_cache()
-        return (about(arguments.flush), figure), sound
+        return (about(arguments.flush, arguments.dtype), figure), sound
 
     def take(name, result, why):
         if result:
