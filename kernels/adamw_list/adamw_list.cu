@@ -77,6 +77,25 @@ __device__ __forceinline__ int TensorOf(const long long* __restrict__ first, int
   return low;
 }
 
+// The same for all threads of a block, from tensor `low` on. The lanes of a warp look at 32 places
+// at a time, since each look waits for the one before it.
+__device__ __forceinline__ int TensorOfBlock(const long long* __restrict__ first, int tensors,
+                                             long long element, int low) {
+#if TUNE_CPU
+  return low + TensorOf(first + low, tensors - low, element);
+#else
+  for (int count = tensors - low; count > 1;) {
+    const int stride = (count + 31) / 32;
+    const int at = static_cast<int>(threadIdx.x % 32) * stride;
+    const unsigned begun = __ballot_sync(~0u, at < count && first[low + at] <= element);
+    const int last = (31 - __clz(begun)) * stride;
+    low += last;
+    count = Min(stride, count - last);
+  }
+  return low;
+#endif
+}
+
 #if HAS_TABLE
 // The first step of FIND == table: the tensor that each chunk begins in.
 extern "C" __global__ void adamw_list_table(const long long* __restrict__ first,
@@ -113,6 +132,7 @@ __device__ __forceinline__ void StepPart(const Tensors& t, const Rule& rule, lon
   // Of a chunk that begins in a tensor's last vector, which is another's, there is nothing to step.
   const long long whole = IsAligned(t) && last / kVector > first ? last / kVector : first;
   long long from = first + threadIdx.x;
+#pragma unroll 1
   for (; from + (ITEMS - 1) * THREADS < whole; from += kStride) {
     Element element[ITEMS];
 #pragma unroll
@@ -160,11 +180,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
   const Tensors all = {p, master, g, m, v};
   const List list = {p_at, master_at, g_at, m_at, v_at, first, tensors};
   const Rule rule = {1.0f - rate * decay, rate * correction1, beta1, beta2, epsilon, correction2};
-  const long long n = first[tensors];
-  for (long long i = blockIdx.x; i * kChunk < n; i += gridDim.x) {
+  int t = 0;
+  for (long long i = blockIdx.x; GRID == chunk || i * kChunk < first[tensors]; i += gridDim.x) {
     const long long begin = i * kChunk;
-    StepChunk(all, list, rule, begin,
-              FIND == table ? tensor_of[i] : TensorOf(first, tensors, begin));
+    if constexpr (FIND == table) {
+      t = tensor_of[i];
+    } else if (GRID == chunk || begin >= first[t + 1]) {  // not in the tensor of the chunk before
+      t = TensorOfBlock(first, tensors, begin, t);
+    }
+    StepChunk(all, list, rule, begin, t);
     if constexpr (GRID == chunk) return;
   }
 }
