@@ -69,11 +69,54 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   BarrierInitFence();
 }
 
-// The tile of a block in each round of the grid. Under the causal mask, with the longest tiles
-// first, every other round goes backwards: whoever had the longest tile then has the shortest.
-__device__ __forceinline__ int TileIndex(int round) {
-  const int back = CAUSAL && round % 2 == 1;
-  return round * gridDim.x + (back ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+// The tiles of a block, one in each round of the grid. With sections of many heads, the longest
+// tiles first, every other round goes backwards: whoever had the longest tile then has the
+// shortest. With one head a section a block goes on to the next of a head's tiles in each round,
+// whatever they take: the mask leaves little of some, and the sequence does not fill the last. That
+// needs a grid of more than half a head's tiles, or of all tiles.
+class Rounds {
+ public:
+  __device__ __forceinline__ explicit Rounds(const Problem& problem) : place_(blockIdx.x) {
+    const int blocks = (problem.seq + BLOCK_M - 1) / BLOCK_M;
+    step_ = SECTION == 1 ? (blocks + 1 - static_cast<int>(gridDim.x) % blocks) % blocks : 0;
+  }
+  __device__ __forceinline__ int Tile() const { return first_ + place_; }
+  __device__ __forceinline__ void Next() {
+    const int grid = gridDim.x;
+    first_ += grid;
+    place_ = SECTION == 1 ? place_ + step_ : grid - 1 - place_;
+    if (place_ >= grid) place_ -= grid;
+  }
+
+ private:
+  int first_ = 0;  // of the round
+  int place_;
+  int step_;
+};
+
+// The first row of a head's tile. A head may have fewer groups of 64 rows than its tiles have room
+// for. Its last tile lacks them; with SPREAD each of the first, which the mask leaves least of, has
+// one group less.
+__device__ __forceinline__ int FirstRow(const Problem& problem, int block) {
+  if (SPREAD == 0) return block * BLOCK_M;
+  const int blocks = (problem.seq + BLOCK_M - 1) / BLOCK_M;
+  const int missing = blocks * kGroups - (problem.seq + 63) / 64;
+  const int behind_short_ones = kGroups * block - missing;
+  const int among_short_ones = (kGroups - 1) * block;
+  return 64 * (behind_short_ones > among_short_ones ? behind_short_ones : among_short_ones);
+}
+
+// Rows [row, end) of Q of one head.
+struct Span : Tile {
+  int end;
+};
+
+__device__ __forceinline__ Span SpanAt(const Problem& problem, int index) {
+  Tile tile = TileAt(problem, index);
+  const int block = tile.row / BLOCK_M;
+  tile.row = FirstRow(problem, block);
+  const int end = FirstRow(problem, block + 1);
+  return {tile, end < problem.seq ? end : problem.seq};
 }
 
 // One thread. Runs ahead of the consumers as far as the rings allow, into the next tile too.
@@ -86,9 +129,9 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& 
     LoadBox(arena.Key(key.slot), maps.k, arena.KeyFull(key.slot), j * BLOCK_N, tile.kv_head);
     key.Advance();
   };
-  for (int round = 0; TileIndex(round) < tiles; ++round) {
-    const Tile tile = TileAt(problem, TileIndex(round));
-    const int blocks = KvBlocks(problem, tile.row, BLOCK_M);
+  for (Rounds rounds(problem); rounds.Tile() < tiles; rounds.Next()) {
+    const Span tile = SpanAt(problem, rounds.Tile());
+    const int blocks = KvBlocks(problem, tile.row, tile.end - tile.row);
     for (int group = 0; group < kGroups; ++group) {
       BarrierWait(arena.QueryFree(group), query_phase ^ 1);
       BarrierExpect(arena.QueryFull(group), kQueryBytes);
@@ -280,8 +323,8 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Maps& 
   const float scale_log2 = problem.scale * kLog2E;
   // The first turn is group 0's: the last group passes it before it has had one.
   if (PINGPONG && index == kGroups - 1) group.PassTurn();
-  for (int round = 0; TileIndex(round) < tiles; ++round) {
-    const Tile tile = TileAt(problem, TileIndex(round));
+  for (Rounds rounds(problem); rounds.Tile() < tiles; rounds.Next()) {
+    const Span tile = SpanAt(problem, rounds.Tile());
     const int first_row = tile.row + index * 64;
     const int row = first_row + row_in_group;
     const Rows rows = {{KeyEnd(problem, row), KeyEnd(problem, row + 8)},
@@ -293,9 +336,15 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Maps& 
     Reset(state);
     BarrierWait(arena.QueryFull(index), group.query_phase);
     group.query_phase ^= 1;
+    // Of a tile that is not full, the last groups have no rows and skip every block.
+    const bool past_end = kGroups > 1 && first_row >= tile.end;
     int blocks = KvBlocks(problem, first_row, 64);
-    if (CAUSAL) {
-      for (int j = KvBlocks(problem, tile.row, BLOCK_M); j > blocks; --j) group.SkipBlock();
+    if (past_end) blocks = 0;
+    const int tile_blocks = KvBlocks(problem, tile.row, tile.end - tile.row);
+    for (int j = tile_blocks; j > blocks; --j) group.SkipBlock();
+    if (past_end) {
+      group.Release(arena.QueryFree(index));
+      continue;
     }
 #if HALVE
     if (first_row + 64 - (blocks - 1) * BLOCK_N <= BLOCK_N / 2) {
