@@ -4,9 +4,9 @@
 // variant. Each kernel that includes this file has a copy of it, and a test holds the copies alike.
 #pragma once
 
-// The values of LOADS and STORES. A `streamed` load leaves no copy in L1, a `streamed` store is the
-// first to leave L2.
-enum Hint { cached, streamed };
+// The values of LOADS and STORES. A `streamed` load leaves no copy in L1. A `streamed` store is the
+// first to leave L2, a `kept` one the last.
+enum Hint { cached, streamed, kept };
 
 __device__ constexpr int CeilDiv(int a, int b) { return (a + b - 1) / b; }
 __device__ constexpr int Min(int a, int b) { return a < b ? a : b; }
@@ -174,6 +174,22 @@ __device__ __forceinline__ Piece LoadPiece(const Piece* from) {
 #endif
 }
 
+#if !TUNE_CPU && VECTOR_BYTES >= 8
+__device__ __forceinline__ void StoreKept(Piece* to, const Piece& piece) {
+  unsigned long long policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+#if VECTOR_BYTES >= 16
+  asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(to),
+               "r"(piece.x), "r"(piece.y), "r"(piece.z), "r"(piece.w), "l"(policy)
+               : "memory");
+#else
+  asm volatile("st.global.L2::cache_hint.v2.u32 [%0], {%1, %2}, %3;" ::"l"(to), "r"(piece.x),
+               "r"(piece.y), "l"(policy)
+               : "memory");
+#endif
+}
+#endif
+
 template <int hint>
 __device__ __forceinline__ void StorePiece(Piece* to, const Piece& piece) {
 #if !TUNE_CPU
@@ -181,6 +197,12 @@ __device__ __forceinline__ void StorePiece(Piece* to, const Piece& piece) {
     __stcs(to, piece);
     return;
   }
+#if VECTOR_BYTES >= 8
+  if constexpr (hint == kept) {
+    StoreKept(to, piece);
+    return;
+  }
+#endif
 #endif
   *to = piece;
 }
