@@ -327,18 +327,24 @@ std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state()
 absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
                                                       const SeenDevices& seen) const {
   const std::shared_ptr<const std::vector<DeviceStatus>> known = devices_.Known();
+  const auto is_asked = [&device](const DeviceStatus& status) {
+    return device == status.id || device == ProfileOfDevice(status.id).family;
+  };
   for (const DeviceStatus& status : *known) {
     if (status.info.name.empty()) continue;
-    const bool asked = device == status.id || device == status.info.name ||
-                       device == ProfileOfDevice(status.id).family;
-    if (device.empty() ? MayBeDefault(status) : asked) {
+    if (device.empty() ? MayBeDefault(status) : is_asked(status) || device == status.info.name) {
       return Place{.device_name = status.info.name,
                    .traits = TraitsOf(status.info),
                    .driver = status.info.driver};
     }
   }
-  // Not a device of this host, or not probed yet.
-  RecordedPlace recorded = PlaceByRecords(device, seen);
+  // A GPU of this host that was not opened yet goes by what its driver calls it.
+  const auto unopened = std::find_if(known->begin(), known->end(), [&](const DeviceStatus& status) {
+    return !status.model.empty() && status.info.name.empty() &&
+           (device.empty() || is_asked(status));
+  });
+  RecordedPlace recorded =
+      PlaceByRecords(unopened == known->end() ? device : unopened->model, seen);
   Place place{.device_name = std::move(recorded.device), .note = std::move(recorded.note)};
   ASSIGN_OR_RETURN(place.traits, TargetTraitsFor(recorded.target));
   return place;

@@ -71,6 +71,7 @@ DeviceSupervisor::DeviceSupervisor(DeviceSupervisorOptions options,
                                    std::shared_ptr<StuckWorkers> stuck)
     : options_(std::move(options)), stuck_(std::move(stuck)) {
   status_.id = options_.id;
+  status_.model = options_.model;
   status_.message = "not opened yet";
 }
 

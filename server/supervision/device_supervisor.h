@@ -36,6 +36,7 @@ struct DeviceStatus {
   DeviceState state = DeviceState::kUnavailable;
   std::string message;  // why it is not healthy and what to do
   DeviceInfo info;      // empty until the device was opened once
+  std::string model;    // a GPU's name, as the driver's files have it before; may be empty
   std::vector<Ceiling> ceilings;
   std::vector<MeasuredCeiling> unsaved;  // of the ceilings, those measured here and not kept yet
   uint64_t worker_restarts = 0;
@@ -55,6 +56,7 @@ inline bool MayBeDefault(const DeviceStatus& status) {
 
 struct DeviceSupervisorOptions {
   std::string id;
+  std::string model;  // see DeviceStatus
   WorkerCommand command;
   std::string scratch_dir;  // for the worker's files; empty: none
   // Must outlive the supervisor. No kernel runs unless the walls around the worker stand, or it

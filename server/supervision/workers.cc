@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "server/worker/host_memory.h"
 #include "server/worker/scratch.h"
 #include "tuner/device_profile.h"
@@ -67,15 +71,28 @@ const std::vector<CompilerProgram>& CompilerPrograms() {
   return *kPrograms;
 }
 
-// Asking the driver itself would take a worker.
-int GpuCount(const std::string& gpus_dir) {
+// What the driver's file of a GPU has behind `Model:`; empty: no such file or line.
+std::string ModelOf(const fs::path& gpu_dir) {
+  std::ifstream file(gpu_dir / "information");
+  for (std::string line; std::getline(file, line);) {
+    absl::string_view text = line;
+    if (absl::ConsumePrefix(&text, "Model:")) return std::string(absl::StripAsciiWhitespace(text));
+  }
+  return "";
+}
+
+// Of each GPU, in the order of their places on the bus. Asking the driver itself would take a
+// worker.
+std::vector<std::string> GpuModels(const std::string& gpus_dir) {
   std::error_code error;
-  int count = 0;
+  std::set<fs::path> places;
   for (fs::directory_iterator it(gpus_dir, error), end; !error && it != end;
        it.increment(error)) {
-    ++count;
+    places.insert(it->path());
   }
-  return count;
+  std::vector<std::string> models;
+  for (const fs::path& place : places) models.push_back(ModelOf(place));
+  return models;
 }
 
 // A front end has a tenth of a compile's work, and each of its workers a second's start. Two at
@@ -116,9 +133,11 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
 std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, WallBook* walls,
                                                  const std::string& id, const std::string& scratch,
                                                  const std::string& program,
-                                                 std::vector<std::string> args) {
+                                                 std::vector<std::string> args,
+                                                 const std::string& model = "") {
   DeviceSupervisorOptions supervisor;
   supervisor.id = id;
+  supervisor.model = model;
   supervisor.command.program = program;
   supervisor.command.args = std::move(args);
   supervisor.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
@@ -141,9 +160,11 @@ std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, 
 }
 
 std::unique_ptr<DeviceSupervisor> MakeGpuSupervisor(const WorkersOptions& options, WallBook* walls,
-                                          int ordinal, const std::string& program) {
+                                                    int ordinal, const std::string& program,
+                                                    const std::string& model) {
   const std::string id = DeviceIdOf(ordinal);
-  return MakeSupervisor(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)});
+  return MakeSupervisor(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)},
+                        model);
 }
 
 }  // namespace
@@ -216,9 +237,12 @@ void Workers::FindNewDevices() {
   std::lock_guard<std::mutex> lock(mutex_);
   int known = 0;
   for (const auto& device : devices_) known += OrdinalOf(device->id()).has_value() ? 1 : 0;
+  std::vector<std::string> models = GpuModels(options_.gpus_dir);
   // One even without a driver: its status says what is missing.
-  for (int i = known; i < std::max(1, GpuCount(options_.gpus_dir)); ++i) {
-    devices_.insert(devices_.begin() + i, MakeGpuSupervisor(options_, walls_.get(), i, *program));
+  if (models.empty()) models.emplace_back();
+  for (int i = known; i < static_cast<int>(models.size()); ++i) {
+    devices_.insert(devices_.begin() + i,
+                    MakeGpuSupervisor(options_, walls_.get(), i, *program, models[i]));
   }
 }
 

@@ -206,6 +206,23 @@ TEST_F(RecordBookTest, AGpuThatNobodyKnowsNeverGetsACpusConfig) {
   EXPECT_EQ(ask("cuda").device_name, kDevice) << "the newest GPU that has records";
 }
 
+// Within tunectl a look-up opens no device.
+TEST_F(RecordBookTest, AGpuThatWasNotOpenedGoesByWhatItsDriverCallsIt) {
+  std::ofstream(gpus_.Path("gpus/0/information")) << "Model: \t\t NVIDIA H200\nIRQ:   \t\t 11\n";
+  devices_.reset();
+  workers_ = gpus_.StartWorkers();
+  devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
+  const auto book = Open();
+  ASSERT_TRUE(book->Publish(Measured(64, 2, "NVIDIA H100 80GB HBM3")).ok());
+  for (const std::string device : {"", "cuda", "cuda:0"}) {
+    const RecordAnswer answer =
+        book->Lookup({.kernel_name = "mine", .dims = {{"n", 64}}, .device = device}).value();
+    EXPECT_EQ(answer.device_name, "NVIDIA H200") << device;
+    EXPECT_EQ(answer.match, Match::kOtherDevice) << answer.reason;
+    EXPECT_EQ(answer.record->key.device_name, "NVIDIA H100 80GB HBM3");
+  }
+}
+
 // Whoever keeps an answer asks with its version whether it still is one.
 TEST_F(RecordBookTest, TheVersionChangesWithTheRecordsAndWithTheDevices) {
   const auto book = Open();
