@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rows attention's blocks take on the wgmma path, for grids that the CPU device has not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace tune {
+namespace {
+
+int block_m = 192;
+int section = 1;
+int spread = 0;
+struct {
+  int x;
+} gridDim, blockIdx;
+
+#define __device__
+#define __forceinline__ inline
+#define DTYPE int
+#define BLOCK_M block_m
+#define BLOCK_N 128
+#define SECTION section
+#define SPREAD spread
+#define CAUSAL 1
+#include "kernels/attention/rounds.h"
+
+int Tiles(const Problem& problem) {
+  return (problem.seq + BLOCK_M - 1) / BLOCK_M * problem.batch * problem.heads;
+}
+
+// The grid of a persistent launch on a device with room for so many blocks, as the spec has it.
+int GridOf(const Problem& problem, int slots) {
+  const bool has_many_tiles = (problem.seq + BLOCK_M - 1) / BLOCK_M >= 2 * slots;
+  const int tiles = Tiles(problem);
+  return SECTION == 1 && has_many_tiles ? tiles : std::min(tiles, slots);
+}
+
+void CheckRows(const Problem& problem, int slots) {
+  SCOPED_TRACE(testing::Message() << problem.heads << " heads of " << problem.seq << ", " << block_m
+                                  << " rows a tile, " << slots << " slots, section " << section
+                                  << ", spread " << spread);
+  gridDim.x = GridOf(problem, slots);
+  std::vector<int> taken(static_cast<size_t>(problem.heads) * problem.seq);
+  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+    for (Rounds rounds(problem); rounds.Tile() < Tiles(problem); rounds.Next()) {
+      ASSERT_GE(rounds.Tile(), 0);
+      const Span span = SpanAt(problem, rounds.Tile());
+      ASSERT_TRUE(0 <= span.row && span.row < span.end && span.end <= problem.seq)
+          << span.row << " to " << span.end;
+      ASSERT_LE(span.end - span.row, block_m);
+      ASSERT_EQ(span.row % 64, 0);
+      for (int row = span.row; row < span.end; ++row) {
+        ++taken[static_cast<size_t>(span.head) * problem.seq + row];
+      }
+    }
+  }
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), 1), static_cast<ptrdiff_t>(taken.size()));
+}
+
+TEST(AttentionRounds, EveryRowIsTakenOnce) {
+  for (block_m = 64; block_m <= 192; block_m += 64) {
+    for (section = 1; section <= 64; section *= 8) {
+      for (spread = 0; spread <= 1; ++spread) {
+        for (const int heads : {1, 5, 33}) {
+          for (const int seq : {1, 64, 65, 320, 577, 1024, 4096}) {
+            for (const int slots : {1, 2, 7, 132}) CheckRows({1, heads, heads, seq, 1.0f}, slots);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Else a block would go on by more tiles than the grid has blocks.
+TEST(AttentionRounds, AHeadMayHaveManyTimesAsManyTilesAsThereAreBlocks) {
+  section = 1;
+  for (block_m = 64; block_m <= 192; block_m += 64) {
+    for (spread = 0; spread <= 1; ++spread) {
+      for (const int heads : {1, 3}) CheckRows({1, heads, heads, 65536, 1.0f}, 132);
+      for (const int slots : {1, 16, 78}) CheckRows({1, 2, 2, 16384, 1.0f}, slots);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tune
