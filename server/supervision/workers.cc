@@ -81,18 +81,23 @@ std::string ModelOf(const fs::path& gpu_dir) {
   return "";
 }
 
-// Of each GPU, in the order of their places on the bus. Asking the driver itself would take a
-// worker.
-std::vector<std::string> GpuModels(const std::string& gpus_dir) {
+struct FoundGpus {
+  int count = 0;
+  std::string model;  // of all; empty: not known, or not one. Which of several has an id is CUDA's
+};
+
+// Asking the driver itself would take a worker.
+FoundGpus FindGpus(const std::string& gpus_dir) {
+  FoundGpus found;
+  std::set<std::string> models;
   std::error_code error;
-  std::set<fs::path> places;
   for (fs::directory_iterator it(gpus_dir, error), end; !error && it != end;
        it.increment(error)) {
-    places.insert(it->path());
+    ++found.count;
+    models.insert(ModelOf(it->path()));
   }
-  std::vector<std::string> models;
-  for (const fs::path& place : places) models.push_back(ModelOf(place));
-  return models;
+  if (models.size() == 1) found.model = *models.begin();
+  return found;
 }
 
 // A front end has a tenth of a compile's work, and each of its workers a second's start. Two at
@@ -237,12 +242,11 @@ void Workers::FindNewDevices() {
   std::lock_guard<std::mutex> lock(mutex_);
   int known = 0;
   for (const auto& device : devices_) known += OrdinalOf(device->id()).has_value() ? 1 : 0;
-  std::vector<std::string> models = GpuModels(options_.gpus_dir);
+  const FoundGpus found = FindGpus(options_.gpus_dir);
   // One even without a driver: its status says what is missing.
-  if (models.empty()) models.emplace_back();
-  for (int i = known; i < static_cast<int>(models.size()); ++i) {
+  for (int i = known; i < std::max(1, found.count); ++i) {
     devices_.insert(devices_.begin() + i,
-                    MakeGpuSupervisor(options_, walls_.get(), i, *program, models[i]));
+                    MakeGpuSupervisor(options_, walls_.get(), i, *program, found.model));
   }
 }
 

@@ -3,7 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
 #include <vector>
+
+#include "kernels/catalogue.h"
+#include "tuner/kernel/kernel.h"
 
 namespace tune {
 namespace {
@@ -23,20 +30,24 @@ struct {
 #define SECTION section
 #define SPREAD spread
 #define CAUSAL 1
+namespace device {
 #include "kernels/attention/rounds.h"
+}  // namespace device
+using device::Rounds;
+using device::Span;
 
-int Tiles(const Problem& problem) {
+int Tiles(const device::Problem& problem) {
   return (problem.seq + BLOCK_M - 1) / BLOCK_M * problem.batch * problem.heads;
 }
 
 // The grid of a persistent launch on a device with room for so many blocks, as the spec has it.
-int GridOf(const Problem& problem, int slots) {
+int GridOf(const device::Problem& problem, int slots) {
   const bool has_many_tiles = (problem.seq + BLOCK_M - 1) / BLOCK_M >= 2 * slots;
   const int tiles = Tiles(problem);
   return SECTION == 1 && has_many_tiles ? tiles : std::min(tiles, slots);
 }
 
-void CheckRows(const Problem& problem, int slots) {
+void CheckRows(const device::Problem& problem, int slots) {
   SCOPED_TRACE(testing::Message() << problem.heads << " heads of " << problem.seq << ", " << block_m
                                   << " rows a tile, " << slots << " slots, section " << section
                                   << ", spread " << spread);
@@ -45,7 +56,7 @@ void CheckRows(const Problem& problem, int slots) {
   for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
     for (Rounds rounds(problem); rounds.Tile() < Tiles(problem); rounds.Next()) {
       ASSERT_GE(rounds.Tile(), 0);
-      const Span span = SpanAt(problem, rounds.Tile());
+      const Span span = device::SpanAt(problem, rounds.Tile());
       ASSERT_TRUE(0 <= span.row && span.row < span.end && span.end <= problem.seq)
           << span.row << " to " << span.end;
       ASSERT_LE(span.end - span.row, block_m);
@@ -79,6 +90,43 @@ TEST(AttentionRounds, AHeadMayHaveManyTimesAsManyTilesAsThereAreBlocks) {
     for (spread = 0; spread <= 1; ++spread) {
       for (const int heads : {1, 3}) CheckRows({1, heads, heads, 65536, 1.0f}, 132);
       for (const int slots : {1, 16, 78}) CheckRows({1, 2, 2, 16384, 1.0f}, slots);
+    }
+  }
+}
+
+int IntegerOf(const Config& config, const std::string& param) {
+  for (const auto& [name, value] : config.entries) {
+    if (name == param) return static_cast<int>(std::get<int64_t>(value));
+  }
+  return -1;
+}
+
+// What the tests above take for granted.
+TEST(AttentionRounds, TheSpecLaunchesSuchGrids) {
+  std::shared_ptr<const Kernel> kernel;
+  const std::vector<CatalogueEntry> entries = LoadCatalogue().value();
+  for (const CatalogueEntry& entry : entries) {
+    if (entry.name != "attention") continue;
+    kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files).value();
+  }
+  ASSERT_NE(kernel, nullptr);
+  TargetTraits traits = TargetTraitsFor("sm_90a").value();
+  section = 1;
+  for (const int seq : {1024, 4096, 50304, 65536}) {
+    for (const int slots : {1, 16, 132}) {
+      traits.sm_count = slots;
+      const Problem problem =
+          kernel
+              ->MakeProblem({{"batch", 1}, {"heads", 2}, {"kv_heads", 2}, {"seq", seq}}, "bf16",
+                            traits.target)
+              .value();
+      const Config config = kernel->DefaultConfig(problem, traits).value();
+      block_m = IntegerOf(config, "BLOCK_M");
+      ASSERT_EQ(IntegerOf(config, "PERSISTENT"), 1);
+      ASSERT_EQ(IntegerOf(config, "CTAS"), 1);
+      const ProgramPlan plan = kernel->PlanProgram(problem, traits, config).value();
+      EXPECT_EQ(plan.steps[0].launch.grid[0], GridOf({1, 2, 2, seq, 1.0f}, slots))
+          << seq << ", " << slots;
     }
   }
 }

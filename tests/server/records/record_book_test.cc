@@ -223,6 +223,21 @@ TEST_F(RecordBookTest, AGpuThatWasNotOpenedGoesByWhatItsDriverCallsIt) {
   }
 }
 
+TEST_F(RecordBookTest, OfSeveralModelsNobodyKnowsWhichHasAnId) {
+  for (const std::string gpu : {"0", "1"}) {
+    std::filesystem::create_directories(gpus_.Path("gpus/" + gpu));
+    std::ofstream(gpus_.Path("gpus/" + gpu + "/information")) << "Model: NVIDIA H20" << gpu << "\n";
+  }
+  devices_.reset();
+  workers_ = gpus_.StartWorkers();
+  devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
+  const auto book = Open();
+  ASSERT_TRUE(book->Publish(Measured(64, 2)).ok());
+  const auto answer =
+      book->Lookup({.kernel_name = "mine", .dims = {{"n", 64}}, .device = "cuda:0"}).value();
+  EXPECT_EQ(answer.device_name, kDevice) << "the newest GPU that has records";
+}
+
 // Whoever keeps an answer asks with its version whether it still is one.
 TEST_F(RecordBookTest, TheVersionChangesWithTheRecordsAndWithTheDevices) {
   const auto book = Open();
