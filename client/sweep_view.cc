@@ -170,8 +170,8 @@ void AddResult(std::string& text, const v1::Sweep& sweep) {
   }
 }
 
-// What the configs failed on: of each outcome the most frequent messages.
-void AddFailures(std::string& text, const v1::SweepReport& failures) {
+// What configs failed on: of each outcome the most frequent messages, or the one most frequent.
+void AddFailures(std::string& text, const v1::SweepReport& failures, bool all) {
   std::string title = "failed";
   for (const v1::OutcomeSummary& outcome : failures.outcomes()) {
     if (outcome.outcome() == v1::OUTCOME_OK) continue;
@@ -179,6 +179,7 @@ void AddFailures(std::string& text, const v1::SweepReport& failures) {
             absl::StrCat(outcome.count(), " ", ToText(outcome.outcome())));
     for (const v1::OutcomeExample& example : outcome.examples()) {
       AddLine(text, "", ExampleText(example));
+      if (!all) break;
     }
   }
 }
@@ -214,7 +215,8 @@ std::string WhyText(const v1::Sweep& sweep, const v1::SweepReport& failures) {
   const uint64_t done = sweep.progress().done();
   const bool alike = most->outcome() == v1::OUTCOME_WRONG_RESULT && AllDifferAlike(example, done);
   const std::string doubt =
-      alike ? absl::StrCat("all ", done, " configs differ from the reference in the same way, so "
+      alike ? absl::StrCat("all ", done,
+                           " configs differ from the reference in the same way, so "
                            "it may be the reference that is wrong: ")
             : "";
   return absl::StrCat(ToText(most->outcome()), ": ", doubt, TellingLine(example.message()));
@@ -232,9 +234,9 @@ std::string ExampleText(const v1::OutcomeExample& example) {
                       ToText(example.config()), "): ", TellingLine(example.message()));
 }
 
-v1::SweepReport WhyNoneWasOk(Connection& connection, const v1::Sweep& sweep) {
+v1::SweepReport WhyNotOk(Connection& connection, const v1::Sweep& sweep) {
   v1::SweepReport report;
-  if (sweep.has_result() || sweep.progress().done() == 0) return report;
+  if (FailureText(sweep.progress()).empty()) return report;
   grpc::ClientContext context;
   SetDeadline(context, kReportTimeout);
   v1::GetSweepReportRequest request;
@@ -289,8 +291,8 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) 
   } else {
     AddLine(text, "best",
             progress.done() > 0 ? "none: no config was ok" : "none: no config was tried");
-    AddFailures(text, failures);
   }
+  AddFailures(text, failures, /*all=*/!sweep.has_result());
   std::vector<std::string> outcomes;
   for (const auto& [outcome, count] : progress.outcomes()) {
     outcomes.push_back(absl::StrCat(count, " ", outcome));
@@ -348,6 +350,11 @@ absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_i
   const absl::Status status = FromGrpc(reader->Finish());
   watched.interrupted = guard.interrupted();
   if (watched.interrupted) return watched;
+  if (absl::IsUnavailable(status)) {
+    return absl::UnavailableError(absl::StrCat(
+        "the daemon ended (", status.message(), "). When it starts again it takes sweep ", sweep_id,
+        " up; follow it with: tunectl sweep watch ", sweep_id));
+  }
   if (!status.ok()) return status;
   const absl::Status finished =
       CheckFinished(absl::StrCat("sweep ", sweep_id), watched.sweep.state());

@@ -40,12 +40,13 @@ std::string ProgressText(const v1::Sweep& sweep);
 // How long a sweep with a budget in seconds may take, said before it does; empty without one.
 std::string PlanText(const v1::Sweep& sweep);
 
-// The outcome of a finished or stopped sweep, with the next command to type. Where no config was
-// ok, `failures` tells why.
+// The outcome of a finished or stopped sweep, with the next command to type. `failures` tells why
+// configs were not ok.
 std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures = {});
 
-// The report of a sweep without a result; empty if it has one, or if the server does not tell.
-v1::SweepReport WhyNoneWasOk(Connection& connection, const v1::Sweep& sweep);
+// The report of a sweep some of whose configs were not ok; empty if all were, or if the server does
+// not tell.
+v1::SweepReport WhyNotOk(Connection& connection, const v1::Sweep& sweep);
 
 // "3 like trial 17 (BLOCK=64): scale.cu(4): error: ...", in one line.
 std::string ExampleText(const v1::OutcomeExample& example);

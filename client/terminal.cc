@@ -81,6 +81,10 @@ class OutputFilter::Stream {
     std::setvbuf(ours_, nullptr, mode, mode == _IONBF ? 0 : BUFSIZ);
     place_ = ours_;
   }
+  int Flush() {
+    if (ours_ != nullptr) std::fflush(ours_);
+    return error_ == EPIPE ? 0 : error_;
+  }
   void GiveBack() {
     if (ours_ == nullptr) return;
     place_ = before_;
@@ -112,7 +116,9 @@ class OutputFilter::Stream {
       style_next_ = true;
       text.remove_prefix(at + 1);
     }
-    return WriteAll(fd_, out);
+    if (WriteAll(fd_, out)) return true;
+    if (error_ == 0) error_ = errno;
+    return false;
   }
 
   FILE*& place_;
@@ -122,7 +128,10 @@ class OutputFilter::Stream {
   FILE* ours_ = nullptr;
   PrintableStream text_;
   bool style_next_ = false;
+  int error_ = 0;  // of the first write that failed
 };
+
+int OutputFilter::Flush() { return out_->Flush(); }
 
 OutputFilter::OutputFilter()
     : out_(std::make_unique<Stream>(stdout, STDOUT_FILENO, Stream::Styles::kYes)),

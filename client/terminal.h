@@ -18,6 +18,10 @@ class OutputFilter {
   OutputFilter();
   ~OutputFilter();
 
+  // Writes what standard output holds back. Its first error, an errno; 0: all was written. A reader
+  // that went away is none.
+  int Flush();
+
  private:
   class Stream;
   std::unique_ptr<Stream> out_, err_;

@@ -98,8 +98,8 @@ absl::StatusOr<std::vector<Trial>> KnownTrials(Connection& connection, const Kno
 // key is the last that earlier sweeps of its problem measured under.
 absl::StatusOr<Known> KnownTo(Connection& connection, const SweepRow& sweep) {
   Known known;
-  Statement own = connection.Prepare(
-      "SELECT id, key_id FROM trial WHERE sweep_id = ? ORDER BY id LIMIT 1");
+  Statement own =
+      connection.Prepare("SELECT id, key_id FROM trial WHERE sweep_id = ? ORDER BY id LIMIT 1");
   ASSIGN_OR_RETURN(const bool has_own, own.Bind(sweep.id).Step());
   if (has_own) {
     own.Read(known.trial_id_end, known.key_id);
@@ -158,7 +158,12 @@ absl::StatusOr<std::unique_ptr<Store>> Store::OpenToRead(const std::string& path
   RETURN_IF_ERROR(CheckFileSystem(canonical));
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader,
                    Connection::Open(canonical, Connection::Mode::kReadOnly));
-  ASSIGN_OR_RETURN(const int64_t version, reader->QueryInteger("PRAGMA user_version"));
+  const absl::StatusOr<int64_t> read = reader->QueryInteger("PRAGMA user_version");
+  if (!read.ok()) {
+    return absl::Status(read.status().code(),
+                        absl::StrCat("'", canonical, "': ", read.status().message()));
+  }
+  const int64_t version = *read;
   const int64_t newest = static_cast<int64_t>(SchemaSteps().size());
   if (version != newest) {
     return absl::FailedPreconditionError(absl::StrCat(canonical, " has schema version ", version,

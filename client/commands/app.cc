@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -17,10 +18,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "client/commands/commands.h"
-#include "client/dim_flags.h"
 #include "client/commands/manual.h"
-#include "client/session.h"
 #include "client/commands/suggestion.h"
+#include "client/dim_flags.h"
+#include "client/session.h"
 #include "client/terminal.h"
 
 #ifndef TUNE_VERSION
@@ -74,9 +75,9 @@ void AddGlobalFlags(CLI::App& app, Session& session) {
 
 // Commands that have the dims of their kernel among their flags.
 constexpr absl::string_view kCommandsWithDims[] = {
-    "bench",       "best",         "compare", "explain",     "gate",       "history",
-    "history add", "kernel check", "profile", "space count", "space show", "space sample",
-    "sweep"};
+    "bench",      "best",         "compare",      "explain", "gate",
+    "history",    "history add",  "kernel check", "profile", "space count",
+    "space show", "space sample", "sweep"};
 
 // The deepest command that the arguments name, if it is one of those.
 const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -208,11 +209,15 @@ std::set<std::string> FlagsBesideDims() {
 int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
   // What a reader pipes into `head` must not end a sweep with a signal.
   std::signal(SIGPIPE, SIG_IGN);
-  const OutputFilter filter;
+  OutputFilter filter;
   CLI::App app(kSummary, "tunectl");
   Session session(std::move(embedded));
   AddCommands(app, session);
-  return Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
+  const int code = Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
+  const int error = filter.Flush();
+  if (error == 0) return code;
+  std::fprintf(stderr, "tunectl: cannot write standard output: %s\n", std::strerror(error));
+  return code == kDone ? kFailed : code;
 }
 
 }  // namespace tune::client

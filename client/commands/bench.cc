@@ -188,7 +188,9 @@ void Bench::Measure(const BenchCase& item, benchmark::State& state) {
   if (trial.telemetry().sm_clock_mhz() > 0) {
     state.counters["sm_clock_mhz"] = trial.telemetry().sm_clock_mhz();
   }
-  state.counters["registers"] = trial.resources().registers();
+  if (trial.resources().registers() > 0) {
+    state.counters["registers"] = trial.resources().registers();
+  }
 }
 
 absl::Status Bench::Run() {
@@ -260,7 +262,9 @@ void AddBench(CLI::App& app, Session& session) {
   bench->add_option("--seconds", flags->seconds_max, "At most so much kernel time a repetition")
       ->check(CLI::Range(0.001, 300.0))
       ->capture_default_str();
-  bench->add_option("--seed", flags->seed, "Seed of the inputs")->capture_default_str();
+  bench->add_option("--seed", flags->seed, "Seed of the inputs")
+      ->check(RefuseMinus)
+      ->capture_default_str();
   bench->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
   bench->callback([&session, flags, help] {
     const auto& kernels = flags->kernels.empty() ? flags->more_kernels : flags->kernels;

@@ -3,6 +3,8 @@
 // callback runs it.
 #pragma once
 
+#include <string>
+
 #include "CLI/CLI.hpp"
 #include "client/session.h"
 
@@ -35,5 +37,10 @@ void AddHistory(CLI::App& app, Session& session);  // history KERNEL, history ad
 void AddSnapshot(CLI::App& app, Session& session);  // snapshot list|show|diff|pin|...
 void AddServer(CLI::App& app, Session& session);  // server status
 void AddToken(CLI::App& app, Session& session);  // token create|list|revoke
+
+// A check of a flag, which says what is wrong with it: CLI11 takes "-1" for 2^64 - 1.
+inline std::string RefuseMinus(const std::string& text) {
+  return text.rfind('-', 0) == 0 ? "'" + text + "' is below 0" : "";
+}
 
 }  // namespace tune::client

@@ -303,6 +303,7 @@ void AddCompare(CLI::App& app, Session& session) {
   compare->add_option("--leg-seconds", flags->leg_seconds, "Kernel time of a turn at most")
       ->check(CLI::Range(0.001, 10.0));
   compare->add_option("--seed", flags->seed, "Seed of the inputs and of the order")
+      ->check(RefuseMinus)
       ->capture_default_str();
   compare->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
   compare->add_flag("--json", flags->json, "Print the comparison as JSON");

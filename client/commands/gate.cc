@@ -273,6 +273,7 @@ void AddGate(CLI::App& app, Session& session) {
                    "Measure so many rounds, equal code or not, and give no verdict")
       ->check(CLI::Range(1, 1000));
   gate->add_option("--seed", flags->seed, "Seed of the inputs and of the order")
+      ->check(RefuseMinus)
       ->capture_default_str();
   gate->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
   gate->add_option("--junit", flags->junit, "Write JUnit XML to this file");

@@ -174,7 +174,9 @@ void AddGateVerbs(CLI::App& gate, Session& session) {
   resample->add_option("--runs", *runs, "How many")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  resample->add_option("--seed", *seed, "Seed of the draws")->capture_default_str();
+  resample->add_option("--seed", *seed, "Seed of the draws")
+      ->check(RefuseMinus)
+      ->capture_default_str();
   resample->add_flag("--json", *json, "As JSON");
   resample->callback([&session, ids, runs, seed, json] {
     session.Finish(Resample(session, *ids, *runs, *seed, *json));

@@ -84,7 +84,8 @@ absl::Status Show(Session& session, const HistoryFlags& flags) {
     std::printf("%s\n", HistoryText(series).c_str());
   }
   if (response.series().empty()) {
-    std::fprintf(stderr, "nothing measured yet; try: tunectl history add --kernels %s\n",
+    std::fprintf(stderr, "nothing measured of %s%s; try: tunectl history add --kernels %s\n",
+                 kernel->c_str(), session.dims.empty() ? " yet" : " with these dims",
                  kernel->c_str());
   }
   return absl::OkStatus();

@@ -120,8 +120,12 @@ absl::Status Show(Session& session, const absl::StatusOr<std::string>& chosen, b
   std::printf("%s  %s\n\ndims\n%s\nparams\n", Bold(kernel.spec().name()).c_str(),
               kernel.spec().summary().c_str(), DimHelp(kernel.spec()).c_str());
   for (const v1::Param& param : kernel.spec().params()) {
-    std::printf("  %-24s%s (%s; default %s)\n", param.name().c_str(), param.doc().c_str(),
-                param.values().c_str(), param.default_value().c_str());
+    std::string values = absl::StrCat(param.values(), "; default ", param.default_value());
+    for (const v1::ParamOn& on : param.on()) {
+      absl::StrAppend(&values, "; on ", on.target(), " ", on.values(), ", default ",
+                      on.default_value());
+    }
+    std::printf("  %-24s%s (%s)\n", param.name().c_str(), param.doc().c_str(), values.c_str());
   }
   PrintSteps(kernel.spec());
   std::printf("\nlanguage  %s\n", LanguageText(kernel.spec().language()).c_str());
@@ -146,14 +150,16 @@ bool IsError(const v1::CheckFinding& finding) {
 
 void PrintCheck(const v1::CheckKernelResponse& response) {
   for (const v1::CheckFinding& finding : response.findings()) {
-    std::fprintf(stderr, "%s%s%s%s\n", finding.where().c_str(),
-                 finding.where().empty() ? "" : ": ", IsError(finding) ? "" : "warning: ",
-                 finding.message().c_str());
+    std::fprintf(stderr, "%s%s%s%s\n", finding.where().c_str(), finding.where().empty() ? "" : ": ",
+                 IsError(finding) ? "" : "warning: ", finding.message().c_str());
   }
   if (!response.has_kernel()) return;
   std::printf("%s: configs: %s", response.kernel().spec().name().c_str(),
               SizesText(response.kernel()).c_str());
-  for (const auto& [target, count] : response.compiled()) {
+  // A map of protobuf has no order.
+  const std::map<std::string, uint64_t> compiled(response.compiled().begin(),
+                                                 response.compiled().end());
+  for (const auto& [target, count] : compiled) {
     std::printf("; %lu compiled for %s", static_cast<unsigned long>(count), target.c_str());
   }
   std::printf("; %d finding%s\n", response.findings_size(),
@@ -255,10 +261,9 @@ void AddKernel(CLI::App& app, Session& session) {
   show->add_option("--kernel", *name_flag, kKernelFlagHelp);
   show->add_flag("--json", *json, "As JSON, with source and README");
   show->add_flag("--source", *source, "Its source text");
-  show->callback(
-      [&session, name, name_flag, json, source] {
-        session.Finish(Show(session, OneKernel(*name, *name_flag), *json, *source));
-      });
+  show->callback([&session, name, name_flag, json, source] {
+    session.Finish(Show(session, OneKernel(*name, *name_flag), *json, *source));
+  });
 
   CLI::App* check =
       kernel->add_subcommand("check",

@@ -222,7 +222,7 @@ void AddProfile(CLI::App& app, Session& session) {
                    "also occupancy, stalls and hit rates")
       ->check(CLI::IsMember({"default", "flops", "tensor", "all"}));
   profile->add_flag("--warm", flags->warm, "With the cache as the launch before left it");
-  profile->add_option("--seed", flags->seed, "Of the inputs");
+  profile->add_option("--seed", flags->seed, "Of the inputs")->check(RefuseMinus);
   profile->add_flag("--json", flags->json, "As JSON");
   profile->callback([&session, flags, help] {
     SortKernel(flags->kernel, flags->kernel_path);

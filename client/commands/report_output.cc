@@ -2,6 +2,7 @@
 #include "client/commands/report_output.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/match.h"
@@ -10,8 +11,7 @@
 
 namespace tune::client {
 
-void AddOutputFlags(CLI::App& command, ReportOutput& output,
-                    std::set<std::string> formats) {
+void AddOutputFlags(CLI::App& command, ReportOutput& output, std::set<std::string> formats) {
   command
       .add_option("--format", output.format,
                   absl::StrCat("One of ", absl::StrJoin(formats, ", "),
@@ -34,6 +34,13 @@ absl::Status Write(const ReportOutput& output, const std::string& text) {
   if (output.out.empty() || output.out == "-") {
     std::fputs(text.c_str(), stdout);
     return absl::OkStatus();
+  }
+  const std::string ending = std::filesystem::path(output.out).extension();
+  if (output.format.empty() && FormatOf(output) == "terminal" && !ending.empty() &&
+      ending != ".txt") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--out '", output.out, "' ends in no format: give --format, or end it in .html, ",
+        ".svg, .md, .json, .csv or .txt"));
   }
   std::ofstream file(output.out, std::ios::binary | std::ios::trunc);
   file << text;

@@ -22,7 +22,8 @@ void AddOutputFlags(CLI::App& command, ReportOutput& output,
                     std::set<std::string> formats = {"html", "svg", "md", "json", "terminal"});
 // "terminal" unless the flags say otherwise.
 std::string FormatOf(const ReportOutput& output);
-// FAILED_PRECONDITION: the file cannot be written.
+// FAILED_PRECONDITION: the file cannot be written. INVALID_ARGUMENT: its name ends in something
+// that is no format, and there is no --format.
 absl::Status Write(const ReportOutput& output, const std::string& text);
 
 // tunectl report fusion

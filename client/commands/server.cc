@@ -2,6 +2,7 @@
 // tunectl server status
 #include <cstdio>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/address.h"
 #include "client/commands/commands.h"
@@ -27,6 +28,9 @@ std::string NoDaemonText(const v1::ServerStatus& server) {
   const std::string none = absl::StrCat("inside tunectl: no daemon answers at ", DefaultAddress());
   if (server.state_owner().empty()) {
     return absl::StrCat(none, "; --address or TUNE_ADDRESS names another's, 'tunerd' starts one");
+  }
+  if (!absl::StartsWith(server.state_owner(), "tunerd ")) {
+    return absl::StrCat(none, "; ", server.state_owner(), " is at work in this state folder");
   }
   return absl::StrCat(none, ", but ", server.state_owner(),
                       " has this state folder: name its address with --address or TUNE_ADDRESS");

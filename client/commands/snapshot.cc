@@ -278,8 +278,8 @@ std::string DeviceName(Connection& connection, const SnapshotFlags& flags) {
   request.mutable_question()->set_kernel_name(flags.kernel);
   request.mutable_question()->set_device(flags.device);
   v1::ExplainResponse response;
-  const bool known = !flags.device.empty() &&
-                     connection.records().Explain(&context, request, &response).ok();
+  const bool known =
+      !flags.device.empty() && connection.records().Explain(&context, request, &response).ok();
   return known ? response.device_name() : flags.device;
 }
 
@@ -486,15 +486,13 @@ absl::Status Import(Session& session, const SnapshotFlags& flags) {
   }
   if (!status.ok()) return status;
   std::printf("%s\n", LineOf(imported).c_str());
-  std::fprintf(stderr,
-               "%s; it is pinned. It answers those who name it, TUNE_SNAPSHOT=%s, and is not the "
-               "newest of this daemon's own\n",
+  std::fprintf(stderr, "%s; it is pinned. It answers those who name it, TUNE_SNAPSHOT=%s%s\n",
                before->contains(imported.digest()) ? "it was here already" : "imported",
-               imported.digest().c_str());
+               imported.digest().c_str(),
+               imported.newest() ? "" : ", and is not the newest of this daemon's own");
   for (const auto& [digest, number] : *before) {
     if (number != imported.number() || digest == imported.digest()) continue;
-    std::fprintf(stderr,
-                 "%s has the number %ld, too, and is another: name both by their digests\n",
+    std::fprintf(stderr, "%s has the number %ld, too, and is another: name both by their digests\n",
                  digest.c_str(), static_cast<long>(number));
   }
   return ImportArtifacts(**connection, *text, flags.file);

@@ -204,7 +204,9 @@ void AddSpace(CLI::App& app, Session& session) {
   sample->add_option("-n,--count", flags->count, "How many")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  sample->add_option("--seed", flags->seed, "Decides which")->capture_default_str();
+  sample->add_option("--seed", flags->seed, "Decides which")
+      ->check(RefuseMinus)
+      ->capture_default_str();
   sample->callback([&session, flags] { session.Finish(Sample(session, *flags)); });
 }
 

@@ -122,7 +122,7 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
   if (flags.json) {
     PrintJson(watched->sweep);
   } else {
-    const v1::SweepReport why = WhyNoneWasOk(**connection, watched->sweep);
+    const v1::SweepReport why = WhyNotOk(**connection, watched->sweep);
     std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
   }
   session.Finish(watched->interrupted ? kInterrupted : ExitCodeOf(watched->sweep));
@@ -203,6 +203,7 @@ void AddSweep(CLI::App& app, Session& session) {
                   "Yield the device to whoever else wants it, and go on afterwards");
   AddSearchFlags(*sweep, *flags);
   sweep->add_option("--seed", flags->seed, "Seed of the strategy and of the inputs")
+      ->check(RefuseMinus)
       ->capture_default_str();
   sweep->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
   sweep->add_flag("--fresh", flags->fresh, "Measure again what an earlier sweep has measured");

@@ -80,7 +80,7 @@ std::string ReplayText(const v1::ReplayResponse& replay) {
   AddLine(text, "tried",
           fmt::format("{} of {} configs with {}, seed {}, {} in flight; {}", replay.evaluations(),
                       recording.configs(), replay.strategy(), replay.seed(), replay.in_flight(),
-                      replay.end()));
+                      replay.end_message()));
   if (replay.recorded_seconds() > 0) {
     AddLine(text, "recorded", absl::StrCat("they took ", DurationText(replay.recorded_seconds())));
   }

@@ -39,7 +39,9 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
     table.Add({absl::StrCat(sweep.id()), StateText(sweep), sweep.kernel_name(),
                ToText(sweep.problem()), sweep.device_id(),
                absl::StrCat(sweep.progress().done(), "/", sweep.progress().planned()),
-               best > 0 ? LatencyText(best) : none ? "none" : "-",
+               best > 0 ? LatencyText(best)
+               : none   ? "none"
+                        : "-",
                TimeText(sweep.created_unix_ms())});
   }
   std::fputs(table.Text().c_str(), stdout);
@@ -63,7 +65,7 @@ absl::Status Watch(Session& session, const std::string& text, bool json) {
   if (json) {
     PrintJson(watched->sweep);
   } else {
-    const v1::SweepReport why = WhyNoneWasOk(**connection, watched->sweep);
+    const v1::SweepReport why = WhyNotOk(**connection, watched->sweep);
     std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
   }
   session.Finish(ExitCodeOf(watched->sweep));

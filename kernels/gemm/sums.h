@@ -81,8 +81,8 @@ __device__ __forceinline__ void StoreFour(const Problem& problem, const Output& 
   if (column + 3 < problem.n) StoreOne(problem, output, part, row, column + 3, sums.w);
 }
 
-// As one instruction: of an assignment under a condition the compiler made four of 4 bytes each,
-// and L2 took in four times as many sectors.
+// As one instruction: of an assignment under a condition the compiler made, in the wgmma path, four
+// of 4 bytes each, and L2 took in up to four times as many sectors.
 __device__ __forceinline__ void StoreVector(Element* to, const unsigned (&w)[4]) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
                "r"(w[2]), "r"(w[3])

@@ -20,7 +20,8 @@ inline db::JobRow AsLeft(db::JobRow row, const std::string& owner) {
   } else if (row.kind == db::JobKind::kSweep) {
     row.state = db::JobState::kQueued;
     row.message =
-        "interrupted; a daemon takes it up when it starts, and the same command again continues it";
+        "interrupted; the same command again goes on from its trials, and a daemon takes up what a "
+        "daemon began";
   } else {
     row.state = db::JobState::kFailed;
     row.message = kEndedUnfinished;

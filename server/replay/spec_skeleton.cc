@@ -12,6 +12,7 @@
 #include "google/protobuf/text_format.h"
 #include "server/wire/nouns.h"
 #include "tune/v1/kernel.pb.h"
+#include "tuner/problem.h"
 
 namespace tune::server {
 namespace {
@@ -53,6 +54,14 @@ void AddDims(const std::string& problem, v1::KernelSpec& spec) {
   }
 }
 
+// "bf16" of "rows=8192 cols=4096 bf16"; f32 where none is told.
+std::string DtypeOf(const std::string& problem) {
+  for (const absl::string_view part : absl::StrSplit(problem, ' ', absl::SkipEmpty())) {
+    if (ParseDType(std::string(part)).ok()) return std::string(part);
+  }
+  return "f32";
+}
+
 // Kernel Tuner's own names for the shape of a block.
 void AddBlock(const replay::Recording& recording, v1::KernelSpec& spec) {
   for (const char* name : {"block_size_x", "block_size_y", "block_size_z"}) {
@@ -73,7 +82,7 @@ std::string SpecSkeleton(const replay::Recording& recording) {
   spec.set_source(name + ".cu");
   spec.set_entry(absl::StrReplaceAll(name, {{"-", "_"}}));
   AddDims(recording.problem, spec);
-  spec.add_dtypes("f32");
+  spec.add_dtypes(DtypeOf(recording.problem));
   const std::optional<size_t> best = recording.Best();
   for (size_t i = 0; i < recording.params.size(); ++i) {
     const SpaceParam& recorded = recording.params[i];

@@ -207,6 +207,7 @@ void AddTimeline(const SweepEvidence& evidence, v1::SweepReport& report) {
   v1::TimelinePoint last;
   for (size_t i = evidence.reused; i < evidence.trials.size(); ++i) {
     const Trial& trial = evidence.trials[i];
+    if (trial.purpose != TrialPurpose::kSearch) continue;
     if (number == 0) {
       started_ms = static_cast<double>(trial.finished_unix_ms) - trial.evaluate_seconds * 1e3;
     }

@@ -110,7 +110,7 @@ absl::Status Sweeps::Inherit() {
   return absl::OkStatus();
 }
 
-absl::Status Sweeps::EndFromTrials(SweepView& view) {
+absl::Status Sweeps::AddUpTrials(SweepView& view) {
   db::JobRow& job = view.row.job;
   view.progress.done = 0;
   view.progress.outcomes.clear();
@@ -132,6 +132,12 @@ absl::Status Sweeps::EndFromTrials(SweepView& view) {
     }
   }
   if (best) view.row.best_trial_id = best->id;
+  return absl::OkStatus();
+}
+
+absl::Status Sweeps::EndFromTrials(SweepView& view) {
+  RETURN_IF_ERROR(AddUpTrials(view));
+  db::JobRow& job = view.row.job;
   if (job.finished_unix_ms == 0) job.finished_unix_ms = job.created_unix_ms;
   job.state = db::JobState::kCancelled;
   view.row.summary = SummaryText(view);
@@ -270,12 +276,14 @@ absl::StatusOr<SweepView> Sweeps::ViewOf(const db::SweepRow& row) {
     view.row.job.state = db::JobState::kCancelled;
     view.row.job.message = kInterrupted;
   }
-  if (row.best_trial_id == 0) {
+  // Its last summary is of its start.
+  if (!db::IsFinished(row.job.state)) RETURN_IF_ERROR(AddUpTrials(view));
+  if (view.row.best_trial_id == 0) {
     view.result.reset();
     return view;
   }
   if (!view.result) view.result.emplace();
-  ASSIGN_OR_RETURN(view.result->best, store_.GetTrial(row.best_trial_id));
+  ASSIGN_OR_RETURN(view.result->best, store_.GetTrial(view.row.best_trial_id));
   if (row.default_trial_id != 0) {
     ASSIGN_OR_RETURN(view.result->default_trial, store_.GetTrial(row.default_trial_id));
   }

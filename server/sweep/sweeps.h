@@ -104,6 +104,8 @@ class Sweeps {
   absl::Status Inherit();
   // False if daemons died with it too often, or its row cannot be changed.
   bool MayRunAgain(db::SweepRow& row);
+  // Counts the stored trials of a sweep that is not over, and takes the best of them.
+  absl::Status AddUpTrials(SweepView& view);
   // Stores that a sweep nobody runs is cancelled, with the best of its stored trials.
   absl::Status EndFromTrials(SweepView& view);
   std::shared_ptr<SweepWork> FindLive(int64_t id) const;

@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tuner/kernel/kernel.h"
 
 namespace tune {
 namespace {
@@ -64,6 +65,27 @@ TEST(CatalogueTest, EveryKernelHasSourceAndReadme) {
     for (const auto& [name, text] : entry.files) {
       EXPECT_THAT(entry.spec_text, HasSubstr(name))
           << name << " is in the folder, but the spec does not name it";
+    }
+  }
+}
+
+// The default is what a sweep starts from, and what a look-up without a record answers with.
+TEST(CatalogueTest, DefaultsAreValidForEveryProblemToCheck) {
+  const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+  for (const CatalogueEntry& entry : catalogue) {
+    const auto kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files).value();
+    for (const char* target :
+         {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"}) {
+      if (!kernel->RunsOn(target)) continue;
+      const TargetTraits traits = TargetTraitsFor(target).value();
+      for (const v1::CheckProblem& check : kernel->spec().checks()) {
+        const std::map<std::string, int64_t> dims(check.dims().begin(), check.dims().end());
+        const auto problem = kernel->MakeProblem(dims, check.dtype(), target);
+        ASSERT_TRUE(problem.ok()) << entry.name << ": " << problem.status();
+        const auto config = kernel->DefaultConfig(*problem, traits);
+        EXPECT_TRUE(config.ok()) << entry.name << " " << ToText(*problem) << " on " << target
+                                 << ": " << config.status();
+      }
     }
   }
 }

@@ -150,10 +150,14 @@ bool Fits(const TensorMapPlan&, const ParameterFact& parameter, bool) {
 
 absl::string_view Described(Role role) {
   switch (role) {
-    case Role::kInput: return "an input";
-    case Role::kOutput: return "an output";
-    case Role::kInOut: return "an in-out";
-    case Role::kScratch: break;
+    case Role::kInput:
+      return "an input";
+    case Role::kOutput:
+      return "an output";
+    case Role::kInOut:
+      return "an in-out";
+    case Role::kScratch:
+      break;
   }
   return "scratch";
 }
@@ -163,9 +167,9 @@ std::string Described(const BufferPlan& buffer, const CompilePlan& plan) {
   const bool reference =
       std::any_of(plan.defines.begin(), plan.defines.end(),
                   [](const auto& define) { return define.first == "TUNE_REFERENCE"; });
-  return absl::StrCat(
-      "a buffer of ", ToText(buffer.dtype), " (", Described(buffer.role),
-      reference && checked && IsFloat(buffer.dtype) ? ", wide for a reference" : "", ")");
+  return absl::StrCat("a buffer of ", ToText(buffer.dtype), " (", Described(buffer.role),
+                      reference && checked && IsFloat(buffer.dtype) ? ", wide for a reference" : "",
+                      ")");
 }
 std::string Described(const ScalarPlan& scalar, const CompilePlan&) {
   return absl::StrCat("a scalar ", ToText(scalar.dtype));
@@ -202,17 +206,23 @@ std::string Elsewhere(const SourceFunction& entry, const std::string& name, size
   return "";
 }
 
+// ": it is const, ...", of a parameter that would fit if it were not.
+std::string Objection(const ArgPlan& arg, const ParameterFact& parameter) {
+  const BufferPlan* buffer = std::get_if<BufferPlan>(&arg);
+  if (buffer == nullptr || !Fits(*buffer, parameter, /*read_only=*/true)) return "";
+  return ": it is const, and the spec has the kernel write to it";
+}
+
 }  // namespace
 
 std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::string& entry,
                             const std::vector<ArgPlan>& args,
-                            const std::vector<ParameterFact>& parameters) {
+                            const std::vector<ParameterFact>& parameters, bool alone) {
   const size_t both = std::min(args.size(), parameters.size());
-  const bool read_only = plan.entries.size() > 1;
   std::vector<size_t> wrong;
   for (size_t i = 0; i < both; ++i) {
-    const bool fits = std::visit(
-        [&](const auto& held) { return Fits(held, parameters[i], read_only); }, args[i]);
+    const bool fits =
+        std::visit([&](const auto& held) { return Fits(held, parameters[i], !alone); }, args[i]);
     if (!fits) wrong.push_back(i);
   }
   if (wrong.empty() && args.size() == parameters.size()) return "";
@@ -236,7 +246,8 @@ std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::string& entry,
     if (lines.size() == kMistakesShown) break;
     lines.push_back(absl::StrCat(place, ": ", ArgText(i, args[i], plan), "; parameter ", i + 1,
                                  " of '", entry, "' is ", ParameterText(function, i, parameters),
-                                 Elsewhere(function, NameOf(args[i]), i)));
+                                 Elsewhere(function, NameOf(args[i]), i),
+                                 Objection(args[i], parameters[i])));
   }
   return absl::StrJoin(lines, "\n");
 }

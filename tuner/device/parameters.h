@@ -14,10 +14,11 @@ namespace tune {
 
 // Empty if `args` fit; else what is wrong with each that does not, with the line of the source:
 // "saxpy.cu:12: arg 1 'n' is a scalar i32 in the spec; parameter 1 of 'saxpy' is 'const float* x'".
-// `plan` is what was compiled: its text has the names that the artifact lacks.
+// `plan` is what was compiled: its text has the names that the artifact lacks. `alone`: the program
+// has no other entry, which could write what this one only reads.
 std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::string& entry,
                             const std::vector<ArgPlan>& args,
-                            const std::vector<ParameterFact>& parameters);
+                            const std::vector<ParameterFact>& parameters, bool alone);
 
 // Args that stand in another order than the source's parameters of the same names: "saxpy.cu:12:
 // ...". They may fit all the same, being of one type. Empty if the names agree or tell nothing.

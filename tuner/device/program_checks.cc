@@ -94,11 +94,12 @@ absl::Status LaunchAsCompiled(const EntryFacts& entry, StepPlan& step) {
   return absl::OkStatus();
 }
 
-absl::Status FitStep(const CompilePlan& compile, const EntryFacts& entry, StepPlan& step) {
+absl::Status FitStep(const CompilePlan& compile, const EntryFacts& entry, bool alone,
+                     StepPlan& step) {
   if (entry.launch.has_value()) RETURN_IF_ERROR(LaunchAsCompiled(entry, step));
   std::string why = WhyBlockDoesNotFit(compile, step.launch, entry);
   if (why.empty() && entry.parameters.has_value()) {
-    why = WhyArgsDoNotFit(compile, entry.name, step.args, *entry.parameters);
+    why = WhyArgsDoNotFit(compile, entry.name, step.args, *entry.parameters, alone);
   }
   if (!why.empty()) return absl::InvalidArgumentError(why);
   return entry.launch.has_value() ? AddScratch(entry.launch->scratch, step) : absl::OkStatus();
@@ -122,7 +123,7 @@ absl::Status FitSteps(const Artifact& artifact, ProgramPlan& program) {
     const EntryFacts* entry = FindEntry(artifact, step.launch);
     if (entry == nullptr) continue;
     const CompilePlan plan = PlanOfUnit(program.compile, static_cast<size_t>(entry->unit));
-    RETURN_IF_ERROR(FitStep(plan, *entry, step));
+    RETURN_IF_ERROR(FitStep(plan, *entry, /*alone=*/artifact.entries.size() == 1, step));
     if (!entry->symbol.empty()) step.launch.entry = entry->symbol;
   }
   BindSymbols(artifact, program);

@@ -85,14 +85,16 @@ struct Entry {
   bool ok() const { return rounds.empty() || rounds.back().outcome == Outcome::kOk; }
 };
 
-// Runs one round. It begins with another finalist each time: the first in a fresh process may meet
-// a colder device than the last.
+// Runs one round. The first in a fresh process may meet a colder device than the last. So of two
+// rounds the second goes the other way, and what drifts in a round costs all the same; and every
+// round of the first few begins with another finalist.
 absl::Status RunRound(size_t round, std::vector<Entry>& entries, Evaluator& evaluator) {
   std::vector<Entry*> turns;
   for (size_t i = 0; i < entries.size(); ++i) {
-    Entry& entry = entries[(round + i) % entries.size()];
+    Entry& entry = entries[(round / 2 * 2 + i) % entries.size()];
     if (entry.ok()) turns.push_back(&entry);
   }
+  if (round % 2 == 1) std::reverse(turns.begin(), turns.end());
   if (turns.empty()) return absl::OkStatus();
   std::vector<Config> configs;
   for (const Entry* entry : turns) configs.push_back(entry->found.config);
@@ -175,8 +177,8 @@ Trial Pool(Entry entry, const Evaluator& evaluator) {
   pooled.evaluate_seconds = 0;
   for (const Trial& round : entry.rounds) pooled.evaluate_seconds += round.evaluate_seconds;
   if (pooled.outcome != Outcome::kOk) {
-    pooled.message = absl::StrCat("when measured again, round ", entry.rounds.size(), ": ",
-                                  pooled.message);
+    pooled.message =
+        absl::StrCat("when measured again, round ", entry.rounds.size(), ": ", pooled.message);
     pooled.message.resize(std::min(pooled.message.size(), kMaxTrialMessageBytes));
     return pooled;
   }

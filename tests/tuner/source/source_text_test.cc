@@ -137,14 +137,18 @@ ScalarPlan Scalar(const std::string& name, DType dtype) { return {.name = name, 
 
 constexpr char kText[] = "\nextern \"C\" __global__ void k(const float* x, float* out, int n) {}\n";
 
+// Of the program's only entry.
+std::string WhyNot(const CompilePlan& plan, const std::string& entry,
+                   const std::vector<ArgPlan>& args, const std::vector<ParameterFact>& parameters) {
+  return WhyArgsDoNotFit(plan, entry, args, parameters, /*alone=*/true);
+}
+
 TEST(Parameters, FitAndAreNotTalkedAbout) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput),
                                      Scalar("n", DType::kI32)};
-  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), "k", args,
-                            {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
-            "");
-  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), "k", args, {{8, ".u64"}, {8, ".ptr"}, {4, ".u32"}}), "");
+  EXPECT_EQ(WhyNot(PlanOf(kText), "k", args, {{8, "const float*"}, {8, "float*"}, {4, "int"}}), "");
+  EXPECT_EQ(WhyNot(PlanOf(kText), "k", args, {{8, ".u64"}, {8, ".ptr"}, {4, ".u32"}}), "");
   EXPECT_EQ(WhyOrderIsDoubtful(PlanOf(kText), "k", args), "");
 }
 
@@ -152,24 +156,24 @@ TEST(Parameters, ATypeThatDoesNotFitIsNamedWithTheSourcesWords) {
   const std::vector<ArgPlan> args = {Scalar("n", DType::kI32), Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput)};
   const std::string why =
-      WhyArgsDoNotFit(PlanOf(kText), "k", args, {{8, "const float*"}, {8, "float*"}, {4, "int"}});
+      WhyNot(PlanOf(kText), "k", args, {{8, "const float*"}, {8, "float*"}, {4, "int"}});
   EXPECT_EQ(
       why,
       "k.cu:2: arg 1 'n' is a scalar i32 in the spec; parameter 1 of 'k' is 'const float* x'; "
       "parameter 3 is called 'n'\n"
       "k.cu:2: arg 3 'out' is a buffer of f32 (an output) in the spec; parameter 3 of 'k' is "
       "'int n'; parameter 2 is called 'out'");
-  EXPECT_THAT(WhyArgsDoNotFit(PlanOf(kText), "k", args, {{8, ".u64"}, {8, ".u64"}, {4, ".u32"}}),
+  EXPECT_THAT(WhyNot(PlanOf(kText), "k", args, {{8, ".u64"}, {8, ".u64"}, {4, ".u32"}}),
               HasSubstr("arg 1 'n' is a scalar i32 in the spec"));
 }
 
 TEST(Parameters, ACountThatDiffersIsTold) {
-  EXPECT_EQ(WhyArgsDoNotFit(PlanOf(kText), "k", {Buffer("x", DType::kF32)},
-                            {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
+  EXPECT_EQ(WhyNot(PlanOf(kText), "k", {Buffer("x", DType::kF32)},
+                   {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
             "k.cu:2: 'k' takes 3 parameters; the spec has 1 args: no arg is left for parameter 2, "
             "'float* out'");
-  EXPECT_THAT(WhyArgsDoNotFit(PlanOf("__global__ void k(float* x) {}"), "k",
-                              {Buffer("x", DType::kF32), Scalar("n", DType::kI32)}, {{8, ".u64"}}),
+  EXPECT_THAT(WhyNot(PlanOf("__global__ void k(float* x) {}"), "k",
+                     {Buffer("x", DType::kF32), Scalar("n", DType::kI32)}, {{8, ".u64"}}),
               HasSubstr("no parameter is left for arg 2 'n'"));
 }
 
@@ -219,17 +223,17 @@ TEST(Parameters, TypesFitAsKernelsUseThem) {
       {TensorMapPlan{.name = "m"}, {8, ".u64"}, false},
   };
   for (const TypeCase& c : cases) {
-    const std::string why = WhyArgsDoNotFit(PlanOf(kText), "k", {c.arg}, {c.parameter});
+    const std::string why = WhyNot(PlanOf(kText), "k", {c.arg}, {c.parameter});
     EXPECT_EQ(why.empty(), c.fits) << c.parameter.type << ": " << why;
   }
 }
 
 TEST(Parameters, WhatOneEntryWritesAnotherMayOnlyRead) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32, Role::kOutput)};
-  CompilePlan plan = PlanOf(kText);
-  EXPECT_NE(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}), "");
-  plan.entries.push_back("other");
-  EXPECT_EQ(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}), "");
+  const CompilePlan plan = PlanOf(kText);
+  EXPECT_THAT(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}, /*alone=*/true),
+              HasSubstr("it is const, and the spec has the kernel write to it"));
+  EXPECT_EQ(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}, /*alone=*/false), "");
 }
 
 TEST(Parameters, ASwappedOrderOfEqualTypesIsDoubted) {

@@ -85,6 +85,21 @@ std::vector<Trial> Search(int64_t count) {
   return trials;
 }
 
+// A device that gets hotter in a round, as one that its power limits does.
+TEST(MeasureFinals, WhatDriftsInARoundCostsAllTheSame) {
+  ScriptedEvaluator* device = nullptr;
+  ScriptedEvaluator evaluator([&device](int64_t x, int) {
+    return Found(x, {1000.0 + 10.0 * static_cast<double>(device->rounds_.back().size())});
+  });
+  device = &evaluator;
+  const Finals finals = MeasureFinals(Search(12), ConfigOf(11), {}, evaluator).value();
+  EXPECT_THAT(finals.trials, SizeIs(9));
+  EXPECT_EQ(finals.rounds % 2, 0);
+  for (const Trial& trial : finals.trials) {
+    EXPECT_EQ(trial.measurement.latency_ns_median, 1050);
+  }
+}
+
 TEST(MeasureFinals, MeasuresTheTopEightAndTheDefaultInEveryRound) {
   std::vector<Trial> trials = Search(15);
   trials[2].outcome = Outcome::kWrongResult;

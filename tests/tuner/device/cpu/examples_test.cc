@@ -2,6 +2,7 @@
 // Every config of the examples computes the right results on the CPU device.
 #include <gtest/gtest.h>
 
+#include "server/worker/compile_units.h"
 #include "tests/tuner/device/cpu/runner_fixture.h"
 #include "tests/tuner/device/example.h"
 #include "tuner/device/program_checks.h"
@@ -14,7 +15,7 @@ class ExamplesTest : public RunnerTest {
   // Compiled and bound to what came of it.
   static Program Made(ProgramPlan plan) {
     if (plan.steps.empty()) return {};
-    Artifact artifact = compiler_->Compile(plan.compile).value();
+    Artifact artifact = server::CompileUnits(*compiler_, plan.compile).value();
     EXPECT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
     const absl::Status fits = FitSteps(artifact, plan);
     EXPECT_TRUE(fits.ok()) << fits;
@@ -35,8 +36,6 @@ class ExamplesTest : public RunnerTest {
     ASSERT_TRUE(prepared.ok()) << prepared;
     for (const Config& config : ConfigsOf(kernel, problem, traits)) {
       ProgramPlan program = kernel.PlanProgram(problem, traits, config).value();
-      // Units are the compile worker's business: server/worker/compile_units.h.
-      if (!program.compile.more.empty()) continue;
       const RunReport report = Run(Made(std::move(program)));
       EXPECT_EQ(report.outcome, Outcome::kOk) << ToText(config) << ": " << report.message;
     }
