@@ -144,6 +144,37 @@ class Mistakes(unittest.TestCase):
         spec = self.saxpy(spec=[('bytes: "3 * 4 * n"', 'bytes: "40000 * n"')])
         self.assertRegex(self.sweep(spec), r"above_roof: .*the kernel does less than its declared work")
 
+    def test_some_configs_fail(self):
+        """Those that were right are the result; why the others were not is told as well."""
+        source = [(STORE, STORE.replace("out[i] =", "out[i] = (ITEMS == 8) +"))]
+        spec = self.saxpy(source=source)
+        done = self.run_tunectl("sweep", spec, "--device", "cpu", "--n", 1000)
+        self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
+        self.assertRegex(done.stdout, r"failed +\d+ wrong_result\n +\d+ like trial \d+ \(.*ITEMS=8.*\): out\[")
+
+    def test_an_output_parameter_that_is_const(self):
+        spec = self.saxpy(source=[(" float* out", " const float* out"), (STORE, "(void)i;\n  }")])
+        self.assertRegex(self.check(spec), r"'out' is a buffer of f32 .* it is const, and the spec has the kernel write")
+
+    def test_a_seed_below_zero(self):
+        done = self.run_tunectl("sweep", SAXPY / "saxpy.textproto", "--seed", "-1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--seed: '-1' is below 0", done.stderr)
+
+    def test_no_room_for_the_output(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([str(BIN / "tunectl"), "kernel", "list", "--json"], env=self.env, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_SECONDS, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write standard output: No space left on device", done.stderr)
+
+    def test_a_report_in_a_format_that_there_is_not(self):
+        self.sweep(self.saxpy(), code=0)
+        done = self.run_tunectl("report", "sweep", 1, "--out", self.path / "report.xyz")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("ends in no format", done.stderr)
+        self.assertFalse((self.path / "report.xyz").exists())
+
 
 if __name__ == "__main__":
     unittest.main()
