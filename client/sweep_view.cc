@@ -64,7 +64,7 @@ std::string SpeedText(const v1::Sweep& sweep) {
     parts.push_back(BandwidthText(measurement.bytes_per_second()));
   if (measurement.flops_per_second() > 0)
     parts.push_back(FlopRateText(measurement.flops_per_second()));
-  if (measurement.peak_fraction() > 0) {
+  if (measurement.peak_fraction() > 0 && sweep.result().ceiling() > 0) {
     const bool memory = sweep.result().bound() == v1::BOUND_MEMORY;
     parts.push_back(fmt::format(
         "{} of the {} {} peak ({})", PercentText(measurement.peak_fraction()),
@@ -80,9 +80,11 @@ std::string LatencyLine(const v1::SweepResult& result) {
   if (result.confirm_rounds() > 0) {
     absl::StrAppend(&samples, " in ", result.confirm_rounds(), " fresh processes");
   }
+  // The order statistics of fewer rounds do not reach 95 %.
+  const bool few = result.confirm_rounds() > 0 && result.confirm_rounds() < 6;
   return fmt::format(
-      "{}  (95 % interval {} to {}, {}, {} clock, {} cache)",
-      LatencyText(measurement.latency_ns_median()), LatencyText(measurement.latency_ns_low()),
+      "{}  ({} {} to {}, {}, {} clock, {} cache)", LatencyText(measurement.latency_ns_median()),
+      few ? "its rounds are at" : "95 % interval", LatencyText(measurement.latency_ns_low()),
       LatencyText(measurement.latency_ns_high()), samples, ToText(measurement.clock()),
       measurement.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
 }

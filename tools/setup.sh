@@ -87,6 +87,7 @@ ensure_check_python() {
     rm -rf .venv
     say "Python makes no environment here (python3-venv): the tests that need one are skipped"
   fi
+  rm -f build/*/build.ninja  # what `./run` configured without .venv has another Python for the tests
   mkdir -p build && touch "$stamp"
 }
 
