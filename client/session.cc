@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/session.h"
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "client/json.h"
 #include "client/rpc.h"
 
 namespace tune::client {
+namespace {
+
+// A spec of that name in this folder, or in a folder of that name; empty if there is none.
+std::string SpecCalled(const std::string& kernel) {
+  for (const std::string& path : {kernel + ".textproto", kernel + "/" + kernel + ".textproto"}) {
+    if (!kernel.empty() && access(path.c_str(), R_OK) == 0) return path;
+  }
+  return "";
+}
+
+}  // namespace
 
 absl::StatusOr<Connection*> Session::Connect(Need need) {
   if (connection_ == nullptr) {
@@ -42,6 +56,10 @@ void Session::Finish(const absl::Status& status) {
   error_ = std::string(status.message());
   std::fprintf(stderr, "tunectl: %s\n", error_.c_str());
   const std::optional<v1::ErrorDetail> detail = DetailOf(status);
+  if (detail && detail->reason() == v1::ERROR_REASON_NO_SUCH_KERNEL) {
+    const std::string spec = SpecCalled(detail->kernel());
+    if (!spec.empty()) std::fprintf(stderr, "tunectl: did you mean the spec %s?\n", spec.c_str());
+  }
   if (!json || !detail) return;
   std::fprintf(stderr, "%s\n", JsonText(*detail, Layout::kOneLine).c_str());
 }

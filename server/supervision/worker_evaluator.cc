@@ -229,6 +229,14 @@ uint64_t WorkerEvaluator::worker_restarts() const {
          restarts_before_;
 }
 
+std::string WorkerEvaluator::WhatWasCutShort() const {
+  Lock lock(mutex_);
+  if (running_.config.empty()) return "";
+  const absl::Duration time = running_.end.value_or(SteadyNow()) - running_.start;
+  return absl::StrFormat("%s was still running after %.3g s", running_.config,
+                         absl::ToDoubleSeconds(time));
+}
+
 WorkerEvaluator::ItemPtr WorkerEvaluator::Plan(const Config& config) const {
   auto item = std::make_shared<Item>();
   item->trial.config = config;
@@ -435,7 +443,17 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
       .program = WithBinary(item.plan, std::move(item.binary)), .policy = options_.policy};
   request.policy.rival_latency_ns = rival_latency_ns_;
   const absl::Time start = SteadyNow();
-  ASSIGN_OR_RETURN(RunReport report, options_.device->Run(request, run_cancelled_));
+  {
+    Lock lock(mutex_);
+    running_ = {.config = ToText(item.trial.config), .start = start};
+  }
+  absl::StatusOr<RunReport> ran = options_.device->Run(request, run_cancelled_);
+  {
+    Lock lock(mutex_);
+    running_.end = SteadyNow();
+    if (ran.ok()) running_ = {};
+  }
+  ASSIGN_OR_RETURN(RunReport report, std::move(ran));
   item.trial.evaluate_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   Judge(report, item);
   Appraise(item.trial);

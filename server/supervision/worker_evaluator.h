@@ -90,6 +90,8 @@ class WorkerEvaluator : public Evaluator {
   const std::string& compiler_version() const { return compiler_version_; }
   uint64_t compile_cache_hits() const { return compile_cache_hits_; }
   uint64_t worker_restarts() const;  // of this sweep: device and compile workers
+  // "THREADS=64 was still running after 44 s", where the search's end cut a run short; else empty.
+  std::string WhatWasCutShort() const;
 
  private:
   // A config on its way: planned, compiled, run.
@@ -183,6 +185,11 @@ class WorkerEvaluator : public Evaluator {
   bool wanted_ = false;      // the sweep waits in Next: no more configs come for now
   bool confirming_ = false;  // Remeasure keeps its items to itself
   absl::Status failure_;
+  struct {
+    std::string config;                // empty: nothing runs, and nothing was cut short
+    absl::Time start;                  // as SteadyNow() counts
+    std::optional<absl::Time> end;     // nothing while it runs
+  } running_;
 
   // What Remeasure has compiled, by config text, so that no round but the first compiles. Lives on
   // the sweep's thread.

@@ -464,8 +464,10 @@ std::string SweepRun::Unconfirmed() const {
         ConfirmSecondsMax(view_.row));
   }
   if (summary_.done == 0 && summary_.end == SweepEnd::kTime) {
-    return "no config was tried to its end: give a longer --budget. A kernel that never ends looks "
-           "the same until its launch has timed out, after 10 s on a GPU and a minute on the CPU";
+    const std::string cut = evaluator_ == nullptr ? "" : evaluator_->WhatWasCutShort();
+    return absl::StrCat("no config was tried to its end: ",
+                        cut.empty() ? "" : absl::StrCat(cut, ". If the kernel does end, "),
+                        "give a longer --budget");
   }
   const auto most = std::max_element(
       summary_.outcomes.begin(), summary_.outcomes.end(),

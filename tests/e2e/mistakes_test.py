@@ -152,6 +152,19 @@ class Mistakes(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
         self.assertRegex(done.stdout, r"failed +\d+ wrong_result\n +\d+ like trial \d+ \(.*ITEMS=8.*\): out\[")
 
+    def test_a_kernel_that_never_ends(self):
+        spec = self.saxpy(source=[(STORE, "for (volatile int on = 1; on;) {}\n  }")])
+        done = self.run_tunectl("sweep", spec, "--device", "cpu", "--n", 1000, "--budget", "3s")
+        self.assertEqual(done.returncode, 4, f"{done.stdout}\n{done.stderr}")
+        self.assertRegex(done.stdout, r"THREADS=\d+ ITEMS=\d+ was still running after \d+\.?\d* s. If the kernel does end")
+
+    def test_a_name_that_is_a_spec_beside(self):
+        self.saxpy()
+        done = subprocess.run([str(BIN / "tunectl"), "sweep", "saxpy"], env=self.env, cwd=self.path,
+                              capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("did you mean the spec saxpy.textproto?", done.stderr)
+
     def test_an_output_parameter_that_is_const(self):
         spec = self.saxpy(source=[(" float* out", " const float* out"), (STORE, "(void)i;\n  }")])
         self.assertRegex(self.check(spec), r"'out' is a buffer of f32 .* it is const, and the spec has the kernel write")
