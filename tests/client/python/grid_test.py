@@ -113,6 +113,14 @@ class Answers(kit.PackageTest):
 
 
 class Watching(kit.PackageTest):
+    def test_a_watch_that_could_not_look_or_tell(self):
+        self.put(snapshot((kit.record(1),), ()))
+        for every in (0, -1, float("nan"), float("inf"), True, "1"):
+            with self.subTest(every), self.assertRaisesRegex(ValueError, "the seconds between two looks, more than 0"):
+                tunectl.watch(every=every)
+        with self.assertRaisesRegex(TypeError, "tell=3 cannot be called"):
+            tunectl.watch(tell=3)
+
     def test_a_job_is_told_of_something_better_and_takes_it_when_it_says_so(self):
         self.put(snapshot((kit.record(1, n=1024, config=SLOW),), ()))
         first = tunectl.open()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuned binaries as functions: swept by a real daemon on the CPU device, launched in this process."""
+import copy
 import ctypes
 import importlib.util
 import json
 import os
+import pickle
 import shutil
 import sys
 import threading
@@ -142,6 +144,34 @@ class Mistakes(KernelTest):
         for ask in (lambda: saxpy(Tensor(1000), Tensor(1000), n="x"), lambda: tunectl.best("saxpy", n="x")):
             with self.assertRaisesRegex(TypeError, "dim 'n' is a whole number, not 'x'"):
                 ask()
+
+
+    def test_outputs_that_overlap_inputs(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        x, y = drawn(4096), drawn(4096, seed=2)
+        with self.assertRaisesRegex(ValueError, "'out' lies where 'y' does: give another as out="):
+            saxpy(x, y, out=y)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_arrays_that_cannot_be_written_to_or_are_masked(self):
+        import numpy
+
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y)
+        x, out = numpy.ones(4096, numpy.float32), numpy.zeros(4096, numpy.float32)
+        out.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "writes to 'out', which is read-only: give a writable array"):
+            saxpy(x, x, out=out)
+        with self.assertRaisesRegex(TypeError, "takes no masked array"):
+            saxpy(numpy.ma.array(x, mask=True), x)
+        self.assertEqual(saxpy(x[:0], x[:0]).shape, (0,))
+        self.assertIn("arrays without elements", saxpy.notes)
+
+    def test_a_copy_is_as_it_was_made(self):
+        saxpy = tunectl.kernel("saxpy", fallback=saxpy_of, n=4096)
+        self.check_saxpy(saxpy, 4096)
+        for copied in (copy.deepcopy(saxpy), pickle.loads(pickle.dumps(saxpy))):
+            self.assertEqual((copied.name, copied.fallback, copied.dims), ("saxpy", saxpy_of, {"n": 4096}))
+            self.check_saxpy(copied, 4096)
 
 
 class Alignment(KernelTest):
@@ -397,6 +427,23 @@ class Torch(KernelTest):
         x.requires_grad_()
         saxpy(x, y).sum().backward()
         torch.testing.assert_close(x.grad, torch.full_like(x, 2.5))
+
+    def test_autograd_knows_what_was_written_to(self):
+        import torch
+
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        x, y, out = torch.randn(4096), torch.randn(4096), torch.randn(4096)
+        weight = torch.ones(4096, requires_grad=True)
+        kept = (weight * out).sum()
+        saxpy(x, y, out=out)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            kept.backward()
+        with self.assertRaisesRegex(ValueError, "a tensor that needs a gradient cannot be out="):
+            saxpy(x, y, out=weight)
+        with torch.no_grad():
+            torch.testing.assert_close(saxpy(x, y, out=weight).detach(), 2.5 * x + y)
+        with torch.inference_mode():
+            saxpy(x, y, out=torch.empty(4096))
 
     def test_who_follows_operators_sees_them(self):
         import torch

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The look-up rule, by the table that the daemon's own test reads, and what answers carry."""
+import copy
 import io
 import json
 import os
+import pickle
 import types
 import unittest
 import unittest.mock
@@ -219,6 +221,17 @@ class Answers(kit.PackageTest):
         for wrong in ([("scale", {"n": 64})], [{"n": 64}], {"kernel": "scale"}, ["scale"]):
             with self.subTest(wrong), self.assertRaisesRegex(TypeError, r"list of best's arguments by name, such as \[{'kernel'"):
                 tunectl.best_many(wrong)
+
+    def test_an_answer_goes_to_other_processes(self):
+        self.open(kit.record(1))
+        answer = tunectl.best("scale", n=4096, device=kit.H200)
+        for other in (pickle.loads(pickle.dumps(answer)), copy.deepcopy(answer)):
+            self.assertEqual(other, answer)
+            self.assertEqual([getattr(other, name) for name in tunectl.Answer.__slots__ if name != "_plan"],
+                             [getattr(answer, name) for name in tunectl.Answer.__slots__ if name != "_plan"])
+            self.assertEqual((other.launches, repr(other)), (answer.launches, repr(answer)))
+            with self.assertRaisesRegex(AttributeError, "does not change"):
+                other.match = "none"
 
     def test_an_answer_is_explained_field_by_field(self):
         self.open(kit.record(1, n=8192), kit.record(2, n=4096, mode=1), kit.record(3, n=65536, device="NVIDIA H100"),

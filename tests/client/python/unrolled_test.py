@@ -41,12 +41,22 @@ class Program:
 class Launch(unittest.TestCase):
     def setUp(self):
         self.program, self.x, self.y = Program(), Tensor(0x100), Tensor(0x200)
+        self.written = []
+
+    def launch(self, inputs, makers, changed=()):
+        return _unrolled.launch(self.program, inputs, makers, changed, self.written.append)
+
+    def launch_into(self, inputs, outputs, changed=()):
+        def refuse(at, other):
+            raise ValueError(f"{at} lies where {other} does")
+
+        return _unrolled.launch_into(self.program, [24] * (inputs + outputs), outputs, changed, self.written.append, refuse)
 
     def test_one_new_output_is_given_by_itself_and_more_as_a_tuple(self):
         first, second = Tensor(0x300), Tensor(0x400)
-        one = _unrolled.launch(self.program, 2, [lambda: first])
-        two = _unrolled.launch(self.program, 2, [lambda: first, lambda: second])
-        none = _unrolled.launch(self.program, 2, [])
+        one = self.launch(2, [lambda: first])
+        two = self.launch(2, [lambda: first, lambda: second])
+        none = self.launch(2, [])
         self.assertIs(one(self.x, self.y), first)
         self.assertEqual(two(self.x, self.y), (first, second))
         self.assertIsNone(none(self.x, self.y))
@@ -56,7 +66,7 @@ class Launch(unittest.TestCase):
 
     def test_given_outputs_are_given_back(self):
         out = Tensor(0x300)
-        self.assertIs(_unrolled.launch_into(self.program, 2, 1)(self.x, self.y, out), out)
+        self.assertIs(self.launch_into(2, 1)(self.x, self.y, out), out)
         self.assertEqual(self.program.started[0][1], [0x100, 0x200, 0x300])
 
     def test_what_lies_badly_is_not_launched(self):
@@ -64,18 +74,33 @@ class Launch(unittest.TestCase):
             self.fail("an output was made for nothing")
 
         for bad in (Tensor(0x108), Tensor(0x300, is_contiguous=False)):
-            self.assertIs(_unrolled.launch(self.program, 2, [refuse])(self.x, bad), False)
-            self.assertIs(_unrolled.launch(self.program, 2, [refuse])(bad, self.x), False)
-            self.assertIs(_unrolled.launch_into(self.program, 2, 1)(self.x, self.y, bad), False)
+            self.assertIs(self.launch(2, [refuse])(self.x, bad), False)
+            self.assertIs(self.launch(2, [refuse])(bad, self.x), False)
+            self.assertIs(self.launch_into(2, 1)(self.x, self.y, bad), False)
         self.assertEqual(self.program.started, [])
 
     def test_another_current_device_is_so_again_afterwards(self):
         self.program.current = 0
         made = []
-        _unrolled.launch(self.program, 1, [lambda: made.append(self.program.current) or self.y])(self.x)
-        _unrolled.launch_into(self.program, 1, 1)(self.x, self.y)
+        self.launch(1, [lambda: made.append(self.program.current) or self.y])(self.x)
+        self.launch_into(1, 1)(self.x, self.y)
         self.assertEqual(([device for device, _, _ in self.program.started], made, self.program.current),
                          ([1, 1], [1], 0))
+
+    def test_what_the_kernel_writes_to_is_told(self):
+        out = Tensor(0x300)
+        self.launch(2, [lambda: out], changed=[1])(self.x, self.y)
+        self.launch_into(2, 1, changed=[0])(self.x, self.y, out)
+        self.assertEqual(self.written, [self.y, self.x, out])
+
+    def test_outputs_lie_apart_from_all_else(self):
+        for at, why in ((0x110, "2 lies where 0 does"), (0xF0, "2 lies where 0 does"), (0x200, "2 lies where 1 does")):
+            with self.assertRaisesRegex(ValueError, why):
+                self.launch_into(2, 1)(self.x, self.y, Tensor(at))
+        with self.assertRaisesRegex(ValueError, "2 lies where 1 does"):
+            self.launch_into(1, 2)(self.x, Tensor(0x300), Tensor(0x310))
+        self.launch_into(2, 1)(self.x, self.y, Tensor(0x120))
+        self.assertEqual(len(self.program.started), 1)
 
 
 class Operator(unittest.TestCase):

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ._watch import Better, Watch
     from ._work import DaemonError, Rows, cancel, jobs, records, submit, sweeps, trials, wait
 
-__all__ = ["Answer", "Client", "DaemonError", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value", "best",
-           "best_async", "best_many", "cancel", "compare", "digest", "explain", "jobs", "kernel", "open", "pin",
-           "records", "submit", "sweeps", "trials", "wait", "watch"]
+__all__ = ["Answer", "Better", "Client", "DaemonError", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value",
+           "Watch", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain", "jobs", "kernel", "open",
+           "pin", "records", "submit", "sweeps", "trials", "wait", "watch"]
 __version__ = "0.1.0"
 
 
@@ -175,6 +175,10 @@ def __getattr__(name: str) -> Any:
         from ._program import LaunchError
 
         return LaunchError
+    if name in ("Better", "Watch"):
+        from . import _watch
+
+        return getattr(_watch, name)
     if name in ("DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"):
         from . import _work
 

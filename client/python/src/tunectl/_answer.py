@@ -33,6 +33,15 @@ def _artifact_for(record: Optional[Mapping[str, Any]], config: Mapping[str, Valu
     return str(record.get("artifact", "")) if hard["dims"] == dict(dims) and hard["dtype"] == dtype else ""
 
 
+def _restored(values: Mapping[str, Any]) -> Answer:
+    launches = values["_plan"]
+    answer = object.__new__(Answer)
+    for name, value in {**values, "_config": MappingProxyType(values["_config"]),
+                        "dims": MappingProxyType(values["dims"]), "_plan": lambda config: launches}.items():
+        object.__setattr__(answer, name, value)
+    return answer
+
+
 class Answer(Mapping[str, Value]):
     """A config by the names of its params, and why it is the answer. Immutable.
 
@@ -98,6 +107,11 @@ class Answer(Mapping[str, Value]):
             "expectation": expectation, "snapshot": snapshot, "source": source,
         }.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """With the launches worked out: for another process, or a copy."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return _restored, ({**values, "_config": dict(self.config), "dims": dict(self.dims), "_plan": self.launches},)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("an answer does not change")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,9 @@ _CTYPES = {ctypes.c_float: "f32", ctypes.c_double: "f64", ctypes.c_int8: "i8", c
            ctypes.c_int32: "i32", ctypes.c_uint32: "u32", ctypes.c_int64: "i64"}
 _NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
           "i8": "int8", "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
+
+
+_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8}
 
 
 class Array(NamedTuple):
@@ -56,11 +60,17 @@ def describe(array: Any) -> Array:
         return _of_interface(array, interface, f"cuda:{device}")
     interface = getattr(array, "__array_interface__", None)
     if interface is not None:
+        if isinstance(array, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
+            raise TypeError("a kernel takes no masked array: give what .filled() makes of it")
         return _of_interface(array, interface, "cpu")
     if isinstance(array, ctypes.Array) and array._type_ in _CTYPES:
         return Array((array._length_,), _CTYPES[array._type_], "cpu", ctypes.addressof(array), True,
                      True)
     raise TypeError(f"a kernel takes tensors and arrays, not {type(array).__name__}")
+
+
+def bytes_of(shape: Sequence[int], dtype: str) -> int:
+    return math.prod(shape) * _BYTES[dtype]
 
 
 def dtype_in_full(dtype: str) -> str:
@@ -76,7 +86,7 @@ def empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
         more = {"device": like.device} if hasattr(like, "data_ptr") else {}
         return module.empty(tuple(shape), dtype=dtype_of, **more)  # type: ignore[union-attr]
     raise TypeError(f"outputs are made for PyTorch, NumPy and CuPy; of {type(like).__name__} give "
-                    f"them behind the inputs")
+                    f"them as out=")
 
 
 def maker(shape: Sequence[int], dtype: str, device: str) -> Callable[[], Any]:

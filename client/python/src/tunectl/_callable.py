@@ -30,7 +30,7 @@ _PLANS_MAX = 4096
 
 _UNSOUGHT = object()
 _facts = operator.attrgetter("shape", "dtype", "device")
-_UNALIGNED = "arrays that are not contiguous, or on a GPU not aligned to 16 bytes"
+_UNALIGNED = "arrays that are not contiguous, of another byte order, or on a GPU not aligned to 16 bytes"
 Gradient = Callable[[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], Sequence[Any]]
 
 
@@ -62,12 +62,17 @@ class _Launch:
     """
 
     def __init__(self, program: Any, outputs: Sequence[tuple[tuple[int, ...], str]], inputs: Sequence[_arrays.Array],
-                 are_tensors: bool) -> None:
+                 are_tensors: bool, args: Sequence[Mapping[str, Any]]) -> None:
         self.outputs = outputs
+        self._names = [arg["name"] for arg in args]
+        facts = [*[(one.shape, one.dtype) for one in inputs], *outputs]
+        self._sizes = [_arrays.bytes_of(shape, dtype) for shape, dtype in facts]
+        changed = [i for i, arg in enumerate(args) if arg.get("role") == "inout"]
+        self._written = [*changed, *range(len(inputs), len(args))]
         if are_tensors:
             makers = [_arrays.maker(shape, dtype, inputs[0].device) for shape, dtype in outputs]
-            self.launch = _unrolled.launch(program, len(inputs), makers)
-            self.into = _unrolled.launch_into(program, len(inputs), len(outputs))
+            self.launch = _unrolled.launch(program, len(inputs), makers, changed, _bump)
+            self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, _bump, self._refuse_overlap)
         else:
             self._program = program
             self.launch, self.into = self._launch_any, self._launch_any_into
@@ -82,11 +87,29 @@ class _Launch:
                 return self.into(*arrays)
         first_output = len(arrays) - len(self.outputs)
         seen = [_arrays.describe(array) for array in arrays]
-        if not all(one.is_contiguous and one.address % program.alignment == 0 for one in seen) or not all(
-                one.is_writable for one in seen[first_output:]):
+        if not all(one.is_contiguous and one.address % program.alignment == 0 for one in seen):
             return False
+        for at in self._written:
+            if not seen[at].is_writable:
+                raise ValueError(f"the kernel writes to '{self._names[at]}', which is read-only: give a writable array")
+        for at in range(first_output, len(seen)):
+            for other in range(at):
+                if (seen[at].address < seen[other].address + self._sizes[other]
+                        and seen[other].address < seen[at].address + self._sizes[at]):
+                    self._refuse_overlap(at, other)
         program.launch([one.address for one in seen], arrays[0])
         return _as_result(arrays[first_output:])
+
+
+    def _refuse_overlap(self, at: int, other: int) -> None:
+        raise ValueError(f"'{self._names[at]}' lies where '{self._names[other]}' does: give another as out=")
+
+
+def _bump(tensor: Any) -> None:
+    """Tells autograd that a tensor was written to: what it has kept of it is no more."""
+    increment = getattr(sys.modules["torch"].autograd.graph, "increment_version", None)  # none in an old one
+    if increment is not None and not tensor.is_inference():
+        increment(tensor)
 
 
 def _load(artifact: Artifact, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
@@ -120,6 +143,14 @@ class TunedKernel:
         _kernels[self._place] = self
         _notice_torch()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it was made: a copy, in a module that is copied or saved, looks up and loads by itself."""
+        return TunedKernel, (self.name, self.fallback, self.gradient, self.dims)
+
+    def __repr__(self) -> str:
+        dims = "".join(f", {name}={value}" for name, value in self.dims.items())
+        return f"<tunectl.kernel {self.name}{dims}; {len(self._notes)} notes>"
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Why calls ran the fallback, a sentence each; empty: all launched what was tuned."""
@@ -131,8 +162,8 @@ class TunedKernel:
         out   arrays to write to, one or a sequence; by default new ones
         dims  those that neither shapes nor tunectl.kernel tell
 
-        Outputs must not overlap inputs. ValueError: shapes that contradict each other, or a dim that
-        nothing tells. On a GPU it returns at once, as frameworks do: the launch is on the current
+        ValueError: shapes that contradict each other, a dim that nothing tells, outputs that overlap inputs, or
+        an array that the kernel writes to and that is read-only. On a GPU it returns at once, as frameworks do: the launch is on the current
         stream.
         """
         outputs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
@@ -146,6 +177,9 @@ class TunedKernel:
         if plan is not None:
             if self._wants_gradient(inputs):
                 return self._differentiable(inputs, outputs, dims, plan)
+            if outputs and self._wants_gradient(outputs):
+                raise ValueError(f"{self.name}: a tensor that needs a gradient cannot be out=: leave out= out, or call "
+                                 "under torch.no_grad()")
             results = plan.into(*inputs, *outputs) if outputs else plan.launch(*inputs)
             if results is not False:
                 return results
@@ -252,6 +286,8 @@ class TunedKernel:
             return self._plans[key]
         plan = None
         try:
+            if self.fallback is not None and any(0 in one.shape for one in seen):
+                raise _Untuned("arrays without elements")
             plan = self._prepare(seen, len(inputs), dims, are_tensors)
         except _Untuned as why:
             self._note(str(why))
@@ -310,7 +346,7 @@ class TunedKernel:
         except ExpressionError as error:
             raise _Untuned(f"the spec's shapes cannot be read here: {error}") from None
         program = self._program(answer, dtypes, seen[0].device, target.is_host)
-        return _Launch(program, outputs, seen[:count], are_tensors)
+        return _Launch(program, outputs, seen[:count], are_tensors, args)
 
     def _program(self, answer: Answer, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
         """What is launched for an answer, loaded once. Only what was compiled for these very sizes; on

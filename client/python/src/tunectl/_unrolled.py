@@ -26,37 +26,53 @@ def _code(source: str, name: str) -> types.CodeType:
     return compile(source, name, "exec")
 
 
-def launch(program: Any, inputs: int, makers: Sequence[Callable[[], Any]]) -> Callable[..., Any]:
+def launch(program: Any, inputs: int, makers: Sequence[Callable[[], Any]], changed: Sequence[int],
+           bump: Callable[[Any], Any]) -> Callable[..., Any]:
     """A function of that many tensors that launches the program on them and on new outputs.
 
     It gives the outputs, as None, one, or a tuple. False: the tensors do not lie as the kernel needs them.
+
+    changed  which of the inputs the kernel writes to
+    bump     tells autograd that a tensor was
     """
     given, new = [f"x{i}" for i in range(inputs)], [f"y{i}" for i in range(len(makers))]
     makes = {f"make_{y}": make for y, make in zip(new, makers)}
     # New tensors lie as an allocator has them.
     return _launch(program, given, new, [*[f"{y} = make_{y}()" for y in new], *[f"p{y} = {y}.data_ptr()" for y in new]],
-                   makes)
+                   [f"bump(x{i})" for i in changed], {**makes, "bump": bump})
 
 
-def launch_into(program: Any, inputs: int, outputs: int) -> Callable[..., Any]:
-    """The same, with the outputs behind the inputs."""
-    given, into = [f"x{i}" for i in range(inputs)], [f"y{i}" for i in range(outputs)]
-    return _launch(program, given + into, into, [], {})
+def launch_into(program: Any, sizes: Sequence[int], outputs: int, changed: Sequence[int], bump: Callable[[Any], Any],
+                refuse: Callable[[int, int], Any]) -> Callable[..., Any]:
+    """The same, with the outputs behind the inputs.
+
+    sizes   in bytes, of all
+    refuse  called of an output that overlaps another tensor, with their places
+    """
+    inputs = len(sizes) - outputs
+    every = [f"x{i}" for i in range(inputs)] + [f"y{i}" for i in range(outputs)]
+    apart = [line for at in range(inputs, len(sizes)) for other in range(at)
+             for line in (f"if p{every[at]} < p{every[other]} + {sizes[other]} and "
+                          f"p{every[other]} < p{every[at]} + {sizes[at]}:", f"    refuse({at}, {other})")]
+    written = [every[i] for i in (*changed, *range(inputs, len(sizes)))]
+    return _launch(program, every, every[inputs:], apart, [f"bump({one})" for one in written],
+                   {"bump": bump, "refuse": refuse})
 
 
-def _launch(program: Any, given: Sequence[str], results: Sequence[str], make: Sequence[str],
-            makes: Mapping[str, Any]) -> Callable[..., Any]:
+def _launch(program: Any, given: Sequence[str], results: Sequence[str], before: Sequence[str], after: Sequence[str],
+            more: Mapping[str, Any]) -> Callable[..., Any]:
     pointers = dict.fromkeys(f"p{tensor}" for tensor in [*given, *results])
     body = ["if device_now() != device:", "    with made_current():", f"        return launch({', '.join(given)})",
             f"if not ({' and '.join(f'{x}.is_contiguous()' for x in given)}):", "    return False",
             *[f"p{x} = {x}.data_ptr()" for x in given],
             f"if ({' | '.join(f'p{x}' for x in given)}) % alignment:", "    return False",
-            *make,
+            *before,
             f"start(({', '.join(pointers)}, ), {given[0]})",
+            *after,
             f"return {results[0] if len(results) == 1 else ', '.join(results) or None}"]
     uses = {"start": program.launch, "alignment": program.alignment, "device": program.device,
             "device_now": program.device_now, "made_current": program.made_current}
-    return _made("launch", given, body, {**uses, **makes})
+    return _made("launch", given, body, {**uses, **more})
 
 
 def operator(plans: Mapping[Any, Optional[Any]], inputs: int, dims: Mapping[str, int], through: Callable[..., Any],

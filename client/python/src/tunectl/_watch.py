@@ -58,6 +58,10 @@ class Watch:
 
     def __init__(self, client: Client, every: float,
                  tell: Optional[Callable[[Sequence[Better]], Any]]) -> None:
+        if isinstance(every, bool) or not isinstance(every, (int, float)) or not 0 < every < math.inf:
+            raise ValueError(f"every={every!r}: the seconds between two looks, more than 0")
+        if tell is not None and not callable(tell):
+            raise TypeError(f"tell={tell!r} cannot be called")
         self._every = every
         self._tell = tell
         self._stopped = threading.Event()
