@@ -15,7 +15,7 @@ from tunectl import _client, _progress
 from tunectl._device import local_devices, target_of_gpu
 from tunectl._kernel import Kernel, Problem, target_named
 from tunectl._lookup import KernelRecords, Query
-from tunectl._resolve import dtype_name, place_by_records
+from tunectl._resolve import device_name, dtype_name, place_by_records
 from tunectl._snapshot import Snapshot, SnapshotError
 
 CASES = json.loads((kit.ROOT / "tests/data/lookup_cases.json").read_text())
@@ -203,6 +203,9 @@ class Answers(kit.PackageTest):
 
         self.assertEqual(tunectl.best("scale", dtype=Name("torch.float32"), device=kit.H200).dtype, "f32")
         self.assertEqual(tunectl.best("scale", dtype=Name("torch.bfloat16"), device=kit.H200).dtype, "bf16")
+        for device, name in ((None, ""), (1, "cuda:1"), ("CUDA:0", "cuda:0"), (Name("cpu"), "cpu"), ("CPU", "cpu"),
+                             ("NVIDIA H200", "NVIDIA H200"), ("cpu:AMD EPYC", "cpu:AMD EPYC")):
+            self.assertEqual(device_name(device), name)
 
     def test_an_array_may_have_another_type_than_the_problem(self):
         kernel, target = Kernel(kit.KERNEL), target_named("sm_90a", kit.TARGETS)

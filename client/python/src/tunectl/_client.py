@@ -163,7 +163,7 @@ class Client:
         from . import _resolve
 
         return _resolve.answer(self._snapshot, self._source, kernel, _resolve.dtype_name(dtype),
-                               "" if device is None else str(device), dims)
+                               _resolve.device_name(device), dims)
 
 
 def _checked(question: Any) -> Mapping[str, Any]:

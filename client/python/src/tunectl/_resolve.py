@@ -32,6 +32,14 @@ def dtype_name(dtype: object) -> str:
     return _DTYPES.get(name, name)
 
 
+def device_name(device: object) -> str:
+    """Of "cuda:1", 1, torch.device("cuda", 1), "CPU" or "NVIDIA H200"; None: ""."""
+    if device is None:
+        return ""
+    name = f"cuda:{device}" if isinstance(device, int) and not isinstance(device, bool) else str(device)
+    return name.lower() if re.fullmatch(r"cpu|cuda(:[0-9]+)?", name, re.IGNORECASE) else name
+
+
 class Place:
     """The device a question is about, by the rule of server/records/record_book.cc."""
 
