@@ -354,8 +354,10 @@ absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_i
   if (watched.interrupted) return watched;
   if (absl::IsUnavailable(status)) {
     return absl::UnavailableError(absl::StrCat(
-        "the daemon ended (", status.message(), "). When it starts again it takes sweep ", sweep_id,
-        " up; follow it with: tunectl sweep watch ", sweep_id));
+        "no daemon is there any more (", status.message(),
+        "). The sweep goes on where it is, or once it starts again; follow it with: tunectl sweep "
+        "watch ",
+        sweep_id));
   }
   if (!status.ok()) return status;
   const absl::Status finished =

@@ -186,9 +186,9 @@ class WorkerEvaluator : public Evaluator {
   bool confirming_ = false;  // Remeasure keeps its items to itself
   absl::Status failure_;
   struct {
-    std::string config;                // empty: nothing runs, and nothing was cut short
-    absl::Time start;                  // as SteadyNow() counts
-    std::optional<absl::Time> end;     // nothing while it runs
+    std::string config;             // empty: nothing runs, and nothing was cut short
+    absl::Time start;               // as SteadyNow() counts
+    std::optional<absl::Time> end;  // nothing while it runs
   } running_;
 
   // What Remeasure has compiled, by config text, so that no round but the first compiles. Lives on

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ._dtypes import DTYPE_BYTES
 from ._resolve import dtype_name
 
 _TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "u1": "u8", "i4": "i32", "u4": "u32",
@@ -21,9 +22,6 @@ _CTYPES = {ctypes.c_float: "f32", ctypes.c_double: "f64", ctypes.c_int8: "i8", c
            ctypes.c_int32: "i32", ctypes.c_uint32: "u32", ctypes.c_int64: "i64"}
 _NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
           "i8": "int8", "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
-
-
-_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8}
 
 
 class Array(NamedTuple):
@@ -70,7 +68,7 @@ def describe(array: Any) -> Array:
 
 
 def bytes_of(shape: Sequence[int], dtype: str) -> int:
-    return math.prod(shape) * _BYTES[dtype]
+    return math.prod(shape) * DTYPE_BYTES[dtype]
 
 
 def dtype_in_full(dtype: str) -> str:

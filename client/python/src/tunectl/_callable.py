@@ -71,8 +71,9 @@ class _Launch:
         self._written = [*changed, *range(len(inputs), len(args))]
         if are_tensors:
             makers = [_arrays.maker(shape, dtype, inputs[0].device) for shape, dtype in outputs]
-            self.launch = _unrolled.launch(program, len(inputs), makers, changed, _bump)
-            self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, _bump, self._refuse_overlap)
+            bump = _bumper()
+            self.launch = _unrolled.launch(program, len(inputs), makers, changed, bump)
+            self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, bump, self._refuse_overlap)
         else:
             self._program = program
             self.launch, self.into = self._launch_any, self._launch_any_into
@@ -100,16 +101,20 @@ class _Launch:
         program.launch([one.address for one in seen], arrays[0])
         return _as_result(arrays[first_output:])
 
-
     def _refuse_overlap(self, at: int, other: int) -> None:
         raise ValueError(f"'{self._names[at]}' lies where '{self._names[other]}' does: give another as out=")
 
 
-def _bump(tensor: Any) -> None:
-    """Tells autograd that a tensor was written to: what it has kept of it is no more."""
-    increment = getattr(sys.modules["torch"].autograd.graph, "increment_version", None)  # none in an old one
-    if increment is not None and not tensor.is_inference():
-        increment(tensor)
+def _bumper() -> Callable[[Any], None]:
+    """What tells autograd that a tensor was written to: what it has kept of it is no more."""
+    increment = getattr(sys.modules["torch"].autograd.graph, "increment_version", None)
+    if increment is None:  # an old torch
+        return lambda tensor: None
+
+    def bump(tensor: Any) -> None:
+        if not tensor.is_inference():  # those have no version
+            increment(tensor)
+    return bump
 
 
 def _load(artifact: Artifact, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
@@ -162,9 +167,9 @@ class TunedKernel:
         out   arrays to write to, one or a sequence; by default new ones
         dims  those that neither shapes nor tunectl.kernel tell
 
-        ValueError: shapes that contradict each other, a dim that nothing tells, outputs that overlap inputs, or
-        an array that the kernel writes to and that is read-only. On a GPU it returns at once, as frameworks do: the launch is on the current
-        stream.
+        ValueError: shapes that contradict each other, a dim that nothing tells, outputs that overlap
+        inputs, or an array that the kernel writes to and that is read-only. On a GPU it returns at once,
+        as frameworks do: the launch is on the current stream.
         """
         outputs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         if _is_compiling():
