@@ -57,7 +57,7 @@ void PrintRecord(const v1::Record& record) {
   std::printf("%-10s%s  on %s (%s)\n", "tuned", ToText(record.problem()).c_str(),
               record.device_name().c_str(), record.target().c_str());
   std::string latency = fmt::format(
-      "{}   (95 % interval {} to {}, {} samples, {} clock, {} cache)",
+      "{}   (its rounds are at {} to {}, {} samples, {} clock, {} cache)",
       LatencyText(measurement.latency_ns_median()), LatencyText(measurement.latency_ns_low()),
       LatencyText(measurement.latency_ns_high()), measurement.sample_count(),
       ToText(measurement.clock()), record.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");

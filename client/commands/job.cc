@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -20,6 +21,7 @@
 #include "client/sweep_view.h"
 #include "client/terminal.h"
 #include "tune/v1/job.pb.h"
+#include "tune/v1/sweep.pb.h"
 
 namespace tune::client {
 namespace {
@@ -59,16 +61,16 @@ std::string LineOf(const v1::Job& job) {
                       job.message());
 }
 
-// The numbers of the newest sweeps, by their jobs'.
-std::map<int64_t, int64_t> SweepsByJob(Connection& connection) {
+// The newest sweeps, by their jobs' numbers.
+std::map<int64_t, v1::Sweep> SweepsByJob(Connection& connection) {
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::ListSweepsRequest request;
   request.set_limit(kSweepsMax);
   v1::ListSweepsResponse response;
   connection.sweeps().ListSweeps(&context, request, &response);
-  std::map<int64_t, int64_t> sweeps;
-  for (const v1::Sweep& sweep : response.sweeps()) sweeps[sweep.job_id()] = sweep.id();
+  std::map<int64_t, v1::Sweep> sweeps;
+  for (v1::Sweep& sweep : *response.mutable_sweeps()) sweeps[sweep.job_id()] = std::move(sweep);
   return sweeps;
 }
 
@@ -86,13 +88,17 @@ absl::Status List(Session& session, const v1::ListJobsRequest& request, bool jso
   }
   Table table(
       {"id", "kind", "state", "subject", "device", "priority", "owner", "asked", "message"});
-  const std::map<int64_t, int64_t> sweeps = SweepsByJob(**connection);
+  const std::map<int64_t, v1::Sweep> sweeps = SweepsByJob(**connection);
   for (const v1::Job& job : response.jobs()) {
     const auto sweep = sweeps.find(job.id());
+    const bool is_sweep = sweep != sweeps.end();
     const std::string kind =
-        sweep == sweeps.end() ? KindText(job) : absl::StrCat("sweep:", sweep->second);
-    table.Add({absl::StrCat(job.id()), kind, ToText(job.state()), job.subject(),
-               job.device_id(), Word(v1::JobPriority_Name(job.priority()), "JOB_PRIORITY_"),
+        is_sweep ? absl::StrCat("sweep:", sweep->second.id()) : KindText(job);
+    // A job does not know that its tunectl was killed; its sweep does.
+    const bool interrupted = is_sweep && sweep->second.interrupted();
+    table.Add({absl::StrCat(job.id()), kind, interrupted ? "interrupted" : ToText(job.state()),
+               job.subject(), job.device_id(),
+               Word(v1::JobPriority_Name(job.priority()), "JOB_PRIORITY_"),
                job.owner().empty() ? "-" : job.owner(), TimeText(job.created_unix_ms()),
                std::string(*absl::StrSplit(job.message(), '\n').begin())});
   }

@@ -148,6 +148,9 @@ v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
 absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue& catalogue,
                          Workers& workers, SpaceSolver& solver, const CheckHooks& hooks,
                          v1::CheckKernelResponse& response) {
+  for (const std::string& target : request.targets()) {
+    RETURN_IF_ERROR(TargetTraitsFor(target).status());
+  }
   CheckFindings findings;
   NamedKernel named;
   if (request.kernel_case() == v1::CheckKernelRequest::kKernelSource) {

@@ -74,6 +74,10 @@ class KernelCheck(unittest.TestCase):
                           "'double* out'", text)
             self.assertNotIn("Segmentation fault", text)
 
+    def test_a_target_that_there_is_not(self):
+        done = self.run_tunectl("kernel", "check", "softmax", "--target", "sm_foo", expect=2)
+        self.assertIn("unknown target 'sm_foo'; targets are cpu, sm_80", done.stderr)
+
     def test_what_follows_a_nul_is_said(self):
         spec = self.saxpy()
         (self.path / "saxpy.cu").write_bytes(b"// one\n// two \0\n" +

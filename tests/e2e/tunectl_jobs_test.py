@@ -135,6 +135,7 @@ class WithoutADaemon(Tunectl):
         listed = self.json_of("sweep", "list")["sweeps"]
         self.assertEqual(listed[0]["state"], "JOB_STATE_CANCELLED")
         self.assertTrue(listed[0]["interrupted"])
+        self.assertRegex(self.run_tunectl("job", "list").stdout, rf"sweep:{listed[0]['id']} +interrupted ")
         # A daemon leaves it alone; the same command goes on from its trials.
         self.start_daemon()
         listed = self.json_of("sweep", "list")["sweeps"]

@@ -28,6 +28,13 @@ class Launches(KernelTest):
         self.assertEqual(saxpy.notes, ())
         self.assertEqual(self.said, [])
 
+    def test_no_file_stays_open(self):
+        self.check_saxpy(tunectl.kernel("saxpy", fallback=None), 4096)
+        before = set(os.listdir("/proc/self/fd"))
+        for n in (4096, 1000, 4096):  # a file's number may be that of the last one
+            self.check_saxpy(tunectl.kernel("saxpy", fallback=None), n)
+        self.assertEqual(set(os.listdir("/proc/self/fd")), before)
+
     def test_arrays_of_any_kind(self):
         saxpy = tunectl.kernel("saxpy", fallback=None)
         x, y, out = (ctypes.c_float * 4096)(*[1.5] * 4096), (ctypes.c_float * 4096)(), (ctypes.c_float * 4096)()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import os
 import shutil
 import threading
@@ -19,6 +20,7 @@ from ._artifact import Artifact, ArtifactError
 from ._program import ALIGNMENT, LaunchError, Layout, Slots
 
 _LIBRARY = "libtune-launch-cpu.so"
+_opened = itertools.count(1)
 _WHY_BYTES = 1024
 _PARAMETER_BYTES = 128
 _VECTOR_BYTES = 64  # the widest access of a processor that a binary may take for aligned
@@ -52,18 +54,24 @@ def _library() -> Any:
     return library
 
 
+def _name_of(descriptor: int) -> str:
+    """A path of an open file that the process has not used before: the loader takes a library for one that it has by its
+    name, and the next file may get the same number."""
+    number = next(_opened)
+    dots = "".join("/." if number >> bit & 1 else "/" for bit in range(number.bit_length()))
+    return f"/proc/self/fd{dots}/{descriptor}"
+
+
 def _open(binary: bytes) -> Any:
     if b"__asan_init" in binary:  # its runtime ends a process that loads it late
         raise ArtifactError("it was compiled with TUNE_CPU_SANITIZE=1")
-    descriptor = os.memfd_create("kernel", os.MFD_CLOEXEC)
     try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
+        with os.fdopen(os.memfd_create("kernel", os.MFD_CLOEXEC), "wb") as file:
             file.write(binary)
-        kernel = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+            file.flush()
+            kernel = ctypes.CDLL(_name_of(file.fileno()))
     except OSError as error:
-        os.close(descriptor)
         raise ArtifactError(f"the kernel cannot be loaded: {error}") from None
-    # The loader knows libraries by name: the descriptor stays open, so that no other gets its number.
     library = _library()
     try:
         abi = ctypes.c_uint.in_dll(kernel, "tune_cpu_abi").value
