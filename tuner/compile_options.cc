@@ -15,12 +15,12 @@
 namespace tune {
 namespace {
 
-constexpr std::array<absl::string_view, 17> kWords = {
+constexpr std::array<absl::string_view, 18> kWords = {
     "--use_fast_math",  "--ftz=true",       "--ftz=false",          "--prec-div=true",
     "--prec-div=false", "--prec-sqrt=true", "--prec-sqrt=false",    "--fmad=true",
     "--fmad=false",     "--std=c++17",      "--std=c++20",          "--extra-device-vectorization",
     "--restrict",       "-default-device",  "--generate-line-info", "-lineinfo",
-    kNoAsserts,
+    "--minimal",        kNoAsserts,
 };
 
 struct NumberedOption {

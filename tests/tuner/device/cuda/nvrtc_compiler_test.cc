@@ -223,7 +223,8 @@ TEST_F(NvrtcCompilerTest, TakesEveryAllowedOption) {
   for (const char* option :
        {"--use_fast_math", "--ftz=true", "--prec-div=false", "--prec-sqrt=false", "--fmad=false",
         "--std=c++20", "--extra-device-vectorization", "--restrict", "-default-device", "-lineinfo",
-        "--generate-line-info", "--maxrregcount=64", "--ptxas-options=--register-usage-level=10"}) {
+        "--minimal", "--generate-line-info", "--maxrregcount=64",
+        "--ptxas-options=--register-usage-level=10"}) {
     CompilePlan plan = PlanFor(kScale);
     plan.defines = {{"BLOCK", "256"}};
     plan.options = {option};
@@ -332,7 +333,7 @@ TEST_F(NvrtcCompilerTest, RefusesOptionsThatNameFiles) {
        {"--pch", "--create-pch=/tmp/x.pch", "--use-pch=/tmp/x.pch", "--pch-dir=/tmp",
         "--pch-dir /tmp", "-I/etc", "--include-path=/etc", "--pre-include=/etc/passwd",
         "-include=/etc/passwd", "--time=/tmp/x", "--fdevice-time-trace=/tmp/x", "--device-debug",
-        "-G", "--dlto", "--minimal", "--ptxas-options=-o/tmp/x", "-Xptxas=-o", "--keep",
+        "-G", "--dlto", "--ptxas-options=-o/tmp/x", "-Xptxas=-o", "--keep",
         "--no-source-include", "--gpu-architecture=sm_70", "-arch=sm_70", "-DX", "@/tmp/x",
         "--relocatable-device-code=true", "--optimization-info=inline"}) {
     CompilePlan plan = PlanFor("extern \"C\" __global__ void scale(int* x) { *x = 1; }");
