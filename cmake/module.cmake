@@ -6,7 +6,8 @@
 #   PUBLIC  tune::tuner      # appears in HEADERS
 #   PRIVATE SQLite::SQLite3  # appears in SOURCES only
 #   PRECOMPILE <grpcpp/grpcpp.h>  # headers that cost more than its own code: compiled once
-#   OPTIMISE 1)                   # a release's level, for glue: no hot loops, all of it headers
+#   OPTIMISE 1)                   # a release's level, for glue: no hot loops, all of it headers. Not 0: of
+#                                 # the library's templates a program has one copy, and it may be this one
 add_library(tune_warnings INTERFACE)
 target_compile_options(tune_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 

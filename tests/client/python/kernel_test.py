@@ -28,6 +28,28 @@ class Launches(KernelTest):
         self.assertEqual(saxpy.notes, ())
         self.assertEqual(self.said, [])
 
+    def test_scalars_of_a_call(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        x, y = drawn(4096), drawn(4096, seed=2)
+        out = Tensor(4096)
+        halved = copy.copy(tunectl.kernel("saxpy", fallback=None, scalars={"a": 0.5}))
+        for kernel, scalars, factor in ((saxpy, {"a": 4.0}, 4), (saxpy, {"a": -1}, -1), (saxpy, None, 2.5),
+                                        (halved, None, 0.5), (halved, {"a": 3}, 3), (halved, {}, 0.5)):
+            kernel(x, y, out=out, scalars=scalars)
+            self.assert_close(out.values, [factor * a + b for a, b in zip(x.values, y.values)])
+        for wrong in ("n", "rate"):  # a size, and none of its
+            with self.assertRaisesRegex(ValueError, f"'{wrong}' is no scalar that a call can set; those are a$"):
+                saxpy(x, y, out=out, scalars={wrong: 1})
+        with self.assertRaises((TypeError, ValueError)):
+            saxpy(x, y, out=out, scalars={"a": "fast"})
+        self.check_saxpy(saxpy, 4096)
+        other = tunectl.kernel("saxpy", fallback=lambda x, y, a: (a, len(x.values)))
+        self.assertEqual(other(drawn(10), drawn(10), scalars={"a": 7.0}), (7.0, 10))
+
+    def test_a_number_for_gradient_is_a_dim(self):
+        loss = tunectl.kernel("cross_entropy", fallback=None, gradient=1)
+        self.assertEqual((loss.dims, loss.gradient), ({"gradient": 1}, None))
+
     def test_no_file_stays_open(self):
         self.check_saxpy(tunectl.kernel("saxpy", fallback=None), 4096)
         before = set(os.listdir("/proc/self/fd"))
@@ -452,6 +474,22 @@ class Torch(KernelTest):
         with torch.inference_mode():
             saxpy(x, y, out=torch.empty(4096))
 
+    def test_scalars_beside_gradients_and_compilers(self):
+        import torch
+
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y, a=2.5: a * x + y)
+        x, y = torch.randn(4096), torch.randn(4096)
+        torch.testing.assert_close(saxpy(x, y, scalars={"a": 3.0}), 3 * x + y)
+        self.assertEqual(saxpy.notes, ())
+        compiled = torch.compile(lambda x, y, a: saxpy(x * 2, y, scalars={"a": a}) + 1, backend="eager")
+        for a in (3.0, 5.0):
+            torch.testing.assert_close(compiled(x, y, a), a * x * 2 + y + 1)
+        self.assertEqual(saxpy.notes, ())
+        x.requires_grad_()
+        saxpy(x, y, scalars={"a": 3.0}).sum().backward()
+        torch.testing.assert_close(x.grad, torch.full_like(x, 3.0))
+        self.assertIn("scalars=", saxpy.notes[0])
+
     def test_who_follows_operators_sees_them(self):
         import torch
         from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -500,6 +538,33 @@ class Torch(KernelTest):
             sum((y * torch.linspace(-1, 1, y.numel()).view(y.shape)).sum() for y in made).backward()
             grads.append([leaf.grad for leaf in leaves])
         torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-5)
+
+    def test_a_gradient_that_comes_with_the_loss(self):
+        """As docs/training-jobs.md has it."""
+        import torch
+
+        self.sweep_kernel("cross_entropy", "--dtype", "f32", rows=64, cols=100, gradient=1, smoothing=0)
+        tunectl.open()
+        tuned = tunectl.kernel("cross_entropy", fallback=None, gradient=1, smoothing=0)
+
+        class MeanLoss(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, logits, targets):
+                shares = torch.full((len(targets),), 1 / len(targets), device=logits.device)
+                loss, _, dlogits = tuned(logits, targets, shares)
+                ctx.save_for_backward(dlogits)
+                return loss.mean()
+
+            @staticmethod
+            def backward(ctx, slope):
+                return ctx.saved_tensors[0] * slope, None
+
+        logits, targets = torch.randn(64, 100), torch.randint(100, (64,))
+        own, theirs = (logits.clone().requires_grad_() for _ in range(2))
+        (3 * MeanLoss.apply(own, targets)).backward()
+        (3 * torch.nn.functional.cross_entropy(theirs, targets)).backward()
+        torch.testing.assert_close(own.grad, theirs.grad, rtol=1e-4, atol=1e-6)
+        self.assertEqual(tuned.notes, ())
 
     def test_the_backward_kernel_differentiates(self):
         import torch

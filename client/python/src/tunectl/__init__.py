@@ -110,14 +110,19 @@ def watch(*, every: float = 30.0, tell: Optional[Callable[[Sequence[Better]], An
 
 
 def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
-           gradient: Optional[Callable[..., Any]] = None, **dims: int) -> TunedKernel:
+           gradient: Union[Callable[..., Any], int, None] = None,
+           scalars: Optional[Mapping[str, float]] = None, **dims: int) -> TunedKernel:
     """A tuned kernel as a function of tensors: the binary that the sweep measured, launched as it was.
 
     fallback  the framework's own function of the same inputs. It runs, and that is said once, where
               there is no record of these very sizes, no artifact, no device, or a gradient is needed
               that nothing tuned gives. None: such a call raises LookupError
     gradient  of (inputs, outputs, gradients of the outputs), each a tuple: the gradients of the inputs.
-              By default the kernel's own backward kernel, where that is tuned for these sizes
+              By default the kernel's own backward kernel, where that is tuned for these sizes. A whole
+              number is the dim of that name, which cross_entropy has
+    scalars   values of the spec's scalars that are floats, by name, such as {"rate": 1e-3}; a call may give
+              others. By default those of the spec, which are those of the measurement. The fallback gets
+              them by keyword, and runs where a gradient is needed
     dims      those that the shapes of the inputs do not tell, such as a mode
 
         softmax = tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))
@@ -129,7 +134,9 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
     """
     from ._callable import TunedKernel
 
-    return TunedKernel(name, fallback, gradient, dims)
+    if isinstance(gradient, int):
+        dims, gradient = {**dims, "gradient": gradient}, None
+    return TunedKernel(name, fallback, gradient, dims, scalars)
 
 
 def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[..., Any]], *,

@@ -112,7 +112,7 @@ class Backward:
         arrays = [of[what][i] for what, i in self._places]
         if all(one is not None for one in arrays):
             try:
-                made = self.kernel(*arrays, **self._dims(arrays, dims))
+                made = self.kernel(*arrays, scalars=None, **self._dims(arrays, dims))
                 made = made if isinstance(made, tuple) else (made,)
                 found: list[Any] = [None] * len(inputs)
                 for i, gradient in zip(self._results, made):

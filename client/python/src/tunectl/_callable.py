@@ -39,10 +39,19 @@ def _is_compiling() -> bool:
     return False
 
 
+def _run(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+_eagerly = _run  # what torch.compile does not follow, but calls between two graphs
+
+
 def _notice_torch() -> None:
-    global _is_compiling
-    compiler = getattr(sys.modules.get("torch"), "compiler", None)  # none while torch is being imported, or an old one
+    global _is_compiling, _eagerly
+    compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)  # none while torch is being imported, or an old one
     _is_compiling = getattr(compiler, "is_dynamo_compiling", _is_compiling)
+    if _eagerly is _run and hasattr(compiler, "disable"):
+        _eagerly = compiler.disable(_run)
 
 
 class _Untuned(Exception):
@@ -64,6 +73,7 @@ class _Launch:
     def __init__(self, program: Any, outputs: Sequence[tuple[tuple[int, ...], str]], inputs: Sequence[_arrays.Array],
                  are_tensors: bool, args: Sequence[Mapping[str, Any]]) -> None:
         self.outputs = outputs
+        self.program = program
         self._names = [arg["name"] for arg in args]
         facts = [*[(one.shape, one.dtype) for one in inputs], *outputs]
         self._sizes = [_arrays.bytes_of(shape, dtype) for shape, dtype in facts]
@@ -75,14 +85,13 @@ class _Launch:
             self.launch = _unrolled.launch(program, len(inputs), makers, changed, bump)
             self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, bump, self._refuse_overlap)
         else:
-            self._program = program
             self.launch, self.into = self._launch_any, self._launch_any_into
 
     def _launch_any(self, *inputs: Any) -> Any:
         return self.into(*inputs, *[_arrays.empty(inputs[0], shape, dtype) for shape, dtype in self.outputs])
 
     def _launch_any_into(self, *arrays: Any) -> Any:
-        program = self._program
+        program = self.program
         if program.device_now() != program.device:
             with program.made_current():
                 return self.into(*arrays)
@@ -131,11 +140,13 @@ class TunedKernel:
     """See tunectl.kernel. Thread-safe."""
 
     def __init__(self, name: str, fallback: Optional[Callable[..., Any]],
-                 gradient: Optional[Gradient], dims: Mapping[str, int]) -> None:
+                 gradient: Optional[Gradient], dims: Mapping[str, int],
+                 scalars: Optional[Mapping[str, float]] = None) -> None:
         self.name = name
         self.fallback = fallback
         self.gradient = gradient
         self.dims = dict(dims)
+        self.scalars = dict(scalars or {})
         self._plans: dict[Any, Optional[_Launch]] = {}
         self._programs: dict[tuple[str, str], Any] = {}
         self._notes: list[str] = []
@@ -150,7 +161,7 @@ class TunedKernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As it was made: a copy, in a module that is copied or saved, looks up and loads by itself."""
-        return TunedKernel, (self.name, self.fallback, self.gradient, self.dims)
+        return TunedKernel, (self.name, self.fallback, self.gradient, self.dims, self.scalars)
 
     def __repr__(self) -> str:
         dims = "".join(f", {name}={value}" for name, value in self.dims.items())
@@ -161,17 +172,22 @@ class TunedKernel:
         """Why calls ran the fallback, a sentence each; empty: all launched what was tuned."""
         return tuple(self._notes)
 
-    def __call__(self, *inputs: Any, out: Any = None, **dims: int) -> Any:
+    def __call__(self, *inputs: Any, out: Any = None, scalars: Optional[Mapping[str, float]] = None,
+                 **dims: int) -> Any:
         """Launches on the inputs, in the spec's order, and returns the outputs: None, one, or a tuple.
 
-        out   arrays to write to, one or a sequence; by default new ones
-        dims  those that neither shapes nor tunectl.kernel tell
+        out      arrays to write to, one or a sequence; by default new ones
+        scalars  of this call, beside those of tunectl.kernel
+        dims     those that neither shapes nor tunectl.kernel tell
 
         ValueError: shapes that contradict each other, a dim that nothing tells, outputs that overlap
-        inputs, or an array that the kernel writes to and that is read-only. On a GPU it returns at once,
-        as frameworks do: the launch is on the current stream.
+        inputs, an array that the kernel writes to and that is read-only, or a scalar that is none of the
+        kernel's. On a GPU it returns at once, as frameworks do: the launch is on the current stream.
         """
         outputs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        if scalars or self.scalars:
+            given = {**self.scalars, **(scalars or {})}
+            return (_eagerly if _is_compiling() else _run)(self._call_with, given, inputs, outputs, dims)
         if _is_compiling():
             form = _know_form(self._place, tuple([(name, operator.index(value)) for name, value in dims.items()]))
             return _given(getattr(self._forms, form)(*inputs), outputs)
@@ -190,6 +206,20 @@ class TunedKernel:
                 return results
             self._note(_UNALIGNED)
         return self._fall_back(inputs, outputs)
+
+    def _call_with(self, scalars: Mapping[str, float], inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                   dims: Mapping[str, int]) -> Any:
+        """A call whose scalars are not those that the spec has."""
+        plan = self._plan(inputs, outputs, dims)
+        if plan is not None and self._wants_gradient((*inputs, *outputs)):
+            self._note("arrays that need gradients, and scalars=")
+        elif plan is not None:
+            with plan.program.with_scalars(scalars):
+                results = plan.into(*inputs, *outputs) if outputs else plan.launch(*inputs)
+            if results is not False:
+                return results
+            self._note(_UNALIGNED)
+        return self._fall_back(inputs, outputs, scalars)
 
     def without_gradient(self, inputs: tuple[Any, ...], dims: Mapping[str, int]) -> Any:
         """The outputs, which nothing is recorded of: what an operator of torch.library runs."""
@@ -259,11 +289,12 @@ class TunedKernel:
             self._client = _client.current()
         return self._client
 
-    def _fall_back(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Any:
+    def _fall_back(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                   scalars: Mapping[str, float] = types.MappingProxyType({})) -> Any:
         if self.fallback is None:
             raise LookupError(f"{self.name} has nothing to launch and no fallback=: "
                               f"{'; '.join(self._notes)}")
-        return _given(self.fallback(*inputs), outputs)
+        return _given(self.fallback(*inputs, **scalars), outputs)
 
     def _note(self, why: str) -> None:
         """Says each reason once."""

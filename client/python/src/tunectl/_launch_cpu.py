@@ -149,6 +149,11 @@ class CpuProgram:
         self._local.slots = made
         return made
 
+    def with_scalars(self, values: Mapping[str, float]) -> contextlib.AbstractContextManager[None]:
+        """In it this thread's launches have these. ValueError: as Layout.scalars."""
+        slots = (getattr(self._local, "slots", None) or self._make_slots())[0]
+        return slots.holding(self._layout.scalars(values))
+
     def launch(self, pointers: Sequence[int], like: Any) -> None:
         """Runs to the end. LaunchError, with the launcher's words."""
         slots, scratch, _, why = getattr(self._local, "slots", None) or self._make_slots()

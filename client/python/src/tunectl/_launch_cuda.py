@@ -6,6 +6,7 @@ stream, and calls the driver.
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
@@ -219,6 +220,11 @@ class CudaProgram:
     def made_current(self) -> Any:
         """A context in which the device is torch's current one."""
         return sys.modules["torch"].cuda.device(self.device)
+
+    def with_scalars(self, values: Mapping[str, float]) -> contextlib.AbstractContextManager[None]:
+        """In it this thread's launches have these. ValueError: as Layout.scalars."""
+        calls = getattr(self._local, "calls", None) or self._make_calls()
+        return calls.slots.holding(self._layout.scalars(values))
 
     def launch(self, pointers: Sequence[int], like: Any) -> None:
         """On the current stream of the device, which is the current one; returns at once. LaunchError."""

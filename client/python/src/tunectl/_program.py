@@ -2,9 +2,10 @@
 """The arguments of a program's launches, in memory that is laid out once and filled at each call."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._artifact import Artifact, ArtifactError
@@ -57,6 +58,7 @@ class Layout:
         self.pointer_count = len(self._places)
         self._end = 8 * self.pointer_count
         self.constants: list[tuple[int, bytes]] = []
+        self._scalars: dict[str, list[int]] = {}  # of the floats: which constants
         self.tensor_maps: list[tuple[int, int, str, Mapping[str, Any]]] = []
         self.steps = [self._step(step) for step in steps]
         self.pack = struct.Struct(f"{self.pointer_count}Q").pack_into
@@ -106,9 +108,24 @@ class Layout:
         if kind is None:
             raise ArtifactError(f"scalar '{arg['name']}' has no usable dtype")
         is_float = arg["dtype"] in ("f32", "f64")
+        if is_float:
+            self._scalars.setdefault(arg["name"], []).append(len(self.constants))
         self.constants.append((self._end, bytes(kind(float(value) if is_float else int(value)))))
         self._end += 8
         return self.constants[-1][0]
+
+    def scalars(self, values: Mapping[str, float]) -> list[tuple[int, bytes]]:
+        """Constants that take the place of the compiled ones, as `constants` has them. ValueError: what is no scalar of
+        the program's, or none that is a float: integers are sizes, which a binary relies on."""
+        found = []
+        for name, value in values.items():
+            if name not in self._scalars:
+                raise ValueError(f"'{name}' is no scalar that a call can set; those are {', '.join(self._scalars) or 'none'}")
+            for at in self._scalars[name]:
+                offset, compiled = self.constants[at]
+                kind = ctypes.c_double if len(compiled) == 8 else ctypes.c_float
+                found.append((offset, bytes(kind(float(value)))))
+        return found
 
     def _add_tensor_map(self, arg: Mapping[str, Any]) -> int:
         place = self._places.get(arg["buffer"])
@@ -130,9 +147,22 @@ class Slots:
         self._keeps = ctypes.create_string_buffer(size + 64)
         self.address = -(-ctypes.addressof(self._keeps) // 64) * 64
         self.memory = (ctypes.c_char * size).from_address(self.address)
-        for offset, value in layout.constants:
-            ctypes.memmove(self.address + offset, value, len(value))
+        self._constants = layout.constants
+        self.put(self._constants)
         # What the driver is given: an array of the addresses of the values.
         self.arguments = [
             (ctypes.c_void_p * max(1, len(step.offsets)))(*(self.address + at for at in step.offsets))
             for step in layout.steps]
+
+    def put(self, constants: Sequence[tuple[int, bytes]]) -> None:
+        for offset, value in constants:
+            ctypes.memmove(self.address + offset, value, len(value))
+
+    @contextlib.contextmanager
+    def holding(self, constants: Sequence[tuple[int, bytes]]) -> Iterator[None]:
+        """These in place of the compiled ones. A launch copies its arguments: what was launched keeps them."""
+        self.put(constants)
+        try:
+            yield
+        finally:
+            self.put(self._constants)
