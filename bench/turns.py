@@ -21,8 +21,10 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 
 import torch
@@ -231,6 +233,8 @@ def parser_for(doc, budget, rounds, dtypes=("bf16", "f16")):
 def run(arguments, shapes, measure, line, group=lambda name: "", **more):
     """Measures shape after shape, {name: shape}; tells each and writes all there is after each. A peer that hangs or
     breaks the context is left out of later shapes of its group."""
+    if not shutil.which("nvidia-smi"):
+        sys.exit("it needs a host with an NVIDIA GPU: nvidia-smi is not in the PATH")
     figures, said = {}, {}
     left_out.update(arguments.without)
 

@@ -74,7 +74,7 @@ std::string MissingReason(const LookupQuery& query,
       exact.push_back(absl::StrCat(dim, "=", value));
     }
   }
-  return absl::StrCat("no record of ", name, " on ", query.device_name,
+  return absl::StrCat("no record of ", name, " in ", dtype, " on ", query.device_name,
                       exact.empty() ? "" : " with ", absl::StrJoin(exact, " "),
                       ", nor of this problem on another device");
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/lookup/place.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tuner/device_profile.h"
 
 namespace tune::server {
@@ -39,6 +43,29 @@ Newest NewestOf(const DeviceProfile* kind, const SeenDevices& seen) {
   return newest;
 }
 
+// Of a GPU's name, "nvidia", "h100", "80gb", ...
+std::vector<std::string> WordsOf(const std::string& name) {
+  return absl::StrSplit(absl::AsciiStrToLower(name), absl::ByAnyChar(" _-"), absl::SkipEmpty());
+}
+
+// The one recorded GPU that is meant by words of its name without the maker's: "H200" of "NVIDIA
+// H200". With the maker's it is a name in full, of another device. Null: there is none, or several.
+const SeenDevices::value_type* MeantBy(const std::string& asked, const SeenDevices& seen) {
+  const std::vector<std::string> words = WordsOf(asked);
+  const SeenDevices::value_type* meant = nullptr;
+  for (const SeenDevices::value_type& one : seen) {
+    const std::vector<std::string> name = WordsOf(one.first);
+    if (words.empty() || name.empty() || ProfileOfTarget(one.second.target).is_host) continue;
+    const bool all = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+      return std::find(name.begin() + 1, name.end(), word) != name.end();
+    });
+    if (!all || name.front() == words.front()) continue;
+    if (meant != nullptr) return nullptr;
+    meant = &one;
+  }
+  return meant;
+}
+
 RecordedPlace UnknownGpu(const std::string& asked, const SeenDevices& seen) {
   const std::string unknown = absl::StrCat("device '", asked, "' is not known here");
   if (const std::string target = TargetOfGpu(asked); !target.empty()) {
@@ -63,6 +90,12 @@ RecordedPlace PlaceByRecords(const std::string& asked, const SeenDevices& seen) 
     if (device != nullptr) {
       return {device->first, device->second.target,
               count > 1 ? absl::StrCat("the device is taken to be ", device->first) : ""};
+    }
+  }
+  if (kind == nullptr) {
+    if (const SeenDevices::value_type* meant = MeantBy(asked, seen)) {
+      return {meant->first, meant->second.target,
+              absl::StrCat("the device is taken to be ", meant->first)};
     }
   }
   if (!asked.empty() && !ProfileOfDevice(asked).is_host) return UnknownGpu(asked, seen);

@@ -24,8 +24,9 @@ struct RecordedPlace {
 };
 
 // Of a device's name, or of an id or a kind ("cuda:1", "cuda", "cpu"), which is the newest recorded
-// device of that kind; empty: the newest that was measured here, a GPU before a CPU. What is not
-// known is a GPU, unless its name is a CPU's.
+// device of that kind; empty: the newest that was measured here, a GPU before a CPU. Words of a
+// GPU's name do, such as "h200", where they are of one alone. What is not known is a GPU, unless
+// its name is a CPU's.
 RecordedPlace PlaceByRecords(const std::string& asked, const SeenDevices& seen);
 
 }  // namespace tune::server

@@ -34,8 +34,8 @@ std::string DescribeDim(const std::string& name, int64_t asked, int64_t there, b
   if (bucketed && there >= bucket.low && there <= bucket.high) {
     return absl::StrCat(text, " (both in ", bucket.low, " to ", bucket.high, ")");
   }
-  const double distance = std::abs(AxisPosition(asked) - AxisPosition(there));
-  return absl::StrFormat("%s (a factor of %.3g)", text, std::exp2(distance));
+  const double factor = std::exp2(std::abs(AxisPosition(asked) - AxisPosition(there)));
+  return factor < 1.005 ? text : absl::StrFormat("%s (a factor of %.3g)", text, factor);
 }
 
 Differences Compare(const Problem& asked, const Problem& there,

@@ -26,7 +26,8 @@ def _describe(name: str, asked: int, there: int, bucketed: bool) -> str:
     low, high = bucket_of(asked)
     if bucketed and low <= there <= high:
         return f"{text} (both in {low} to {high})"
-    return f"{text} (a factor of {2 ** abs(axis_position(asked) - axis_position(there)):.3g})"
+    factor = 2 ** abs(axis_position(asked) - axis_position(there))
+    return text if factor < 1.005 else f"{text} (a factor of {factor:.3g})"
 
 
 def driver_of(record: Mapping[str, Any]) -> str:
@@ -102,5 +103,5 @@ def explain_missing(query: Any, dtypes_by_target: Mapping[str, set[str]], rules:
     if refused:
         return f"the configs of the nearest records of {name} are not valid for this problem"
     exact = [f"{dim}={value}" for dim, value in query.dims.items() if rules.get(dim) == "exact"]
-    return (f"no record of {name} on {query.device}{' with ' if exact else ''}{' '.join(exact)}"
+    return (f"no record of {name} in {query.dtype} on {query.device}{' with ' if exact else ''}{' '.join(exact)}"
             f", nor of this problem on another device")

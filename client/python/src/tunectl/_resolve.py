@@ -78,6 +78,9 @@ def place_by_records(asked: str, seen: Mapping[str, tuple[str, int]]) -> tuple[s
         if fitting:
             return fitting[0], seen[fitting[0]][0], (
                 f"the device is taken to be {fitting[0]}" if len(fitting) > 1 else "")
+    meant = _meant_by(asked, seen) if kind is None else None
+    if meant:
+        return meant, seen[meant][0], f"the device is taken to be {meant}"
     unknown = f"device '{asked}' is not known here"
     if asked.startswith(_HOST) or not asked:
         return asked, _HOST, unknown if kind is None else ""
@@ -87,6 +90,18 @@ def place_by_records(asked: str, seen: Mapping[str, tuple[str, int]]) -> tuple[s
     gpus = _newest_first("cuda", seen)
     target = seen[gpus[0]][0] if gpus else _GPU_TARGET
     return asked, target, f"{unknown}, it is taken for a GPU of {target}"
+
+
+def _meant_by(asked: str, seen: Mapping[str, tuple[str, int]]) -> Optional[str]:
+    """The one recorded GPU that is meant by words of its name without the maker's, such as "h200". With the maker's it
+    is a name in full, of another device."""
+    def words_of(name: str) -> list[str]:
+        return re.sub("[ _-]+", " ", name).lower().split()
+
+    words = words_of(asked)
+    meant = [name for name in seen if words and seen[name][0] != _HOST
+             and words_of(name)[:1] != words[:1] and set(words) <= set(words_of(name)[1:])]
+    return meant[0] if len(meant) == 1 else None
 
 
 def _newest_first(kind: str, seen: Mapping[str, tuple[str, int]]) -> list[str]:

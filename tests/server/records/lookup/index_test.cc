@@ -121,7 +121,8 @@ TEST(LookupIndexTest, AnExactDimNeverAnswersForAnotherValue) {
   EXPECT_EQ(answer.match, Match::kNone);
   EXPECT_EQ(answer.record, nullptr);
   EXPECT_EQ(answer.config, nullptr);
-  EXPECT_THAT(answer.reason, HasSubstr("no record of attention on NVIDIA H200 with causal=1"));
+  EXPECT_THAT(answer.reason,
+              HasSubstr("no record of attention in bf16 on NVIDIA H200 with causal=1"));
 }
 
 TEST(LookupIndexTest, AnotherDeviceOfTheTargetAnswersForTheSameProblemOnly) {
