@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -93,7 +94,8 @@ const DeviceProfile& ProfileOfDevice(absl::string_view device_id) {
 }
 
 std::string TargetOfGpu(absl::string_view name) {
-  for (const absl::string_view word : absl::StrSplit(name, absl::ByAnyChar(" -_"))) {
+  const std::string upper = absl::AsciiStrToUpper(name);
+  for (const absl::string_view word : absl::StrSplit(upper, absl::ByAnyChar(" -_"))) {
     for (const GpuModels& of_target : Models()) {
       const auto& models = of_target.models;
       if (std::find(models.begin(), models.end(), word) != models.end()) {

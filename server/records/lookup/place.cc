@@ -49,21 +49,30 @@ std::vector<std::string> WordsOf(const std::string& name) {
 }
 
 // The one recorded GPU that is meant by words of its name without the maker's: "H200" of "NVIDIA
-// H200". With the maker's it is a name in full, of another device. Null: there is none, or several.
+// H200". With the maker's it is a name in full: of this device, where all words are the same. Null:
+// there is none, or several.
 const SeenDevices::value_type* MeantBy(const std::string& asked, const SeenDevices& seen) {
-  const std::vector<std::string> words = WordsOf(asked);
-  const SeenDevices::value_type* meant = nullptr;
-  for (const SeenDevices::value_type& one : seen) {
-    const std::vector<std::string> name = WordsOf(one.first);
-    if (words.empty() || name.empty() || ProfileOfTarget(one.second.target).is_host) continue;
-    const bool all = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-      return std::find(name.begin() + 1, name.end(), word) != name.end();
-    });
-    if (!all || name.front() == words.front()) continue;
-    if (meant != nullptr) return nullptr;
-    meant = &one;
-  }
-  return meant;
+  using Words = std::vector<std::string>;
+  const Words words = WordsOf(asked);
+  const auto only_of = [&](const auto& is_meant) -> const SeenDevices::value_type* {
+    const SeenDevices::value_type* meant = nullptr;
+    for (const SeenDevices::value_type& one : seen) {
+      const Words name = WordsOf(one.first);
+      if (name.empty() || ProfileOfTarget(one.second.target).is_host || !is_meant(name)) continue;
+      if (meant != nullptr) return nullptr;
+      meant = &one;
+    }
+    return meant;
+  };
+  if (words.empty()) return nullptr;
+  const SeenDevices::value_type* same = only_of([&](const Words& name) { return name == words; });
+  if (same != nullptr) return same;
+  return only_of([&](const Words& name) {
+    return name.front() != words.front() &&
+           std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+             return std::find(name.begin() + 1, name.end(), word) != name.end();
+           });
+  });
 }
 
 RecordedPlace UnknownGpu(const std::string& asked, const SeenDevices& seen) {

@@ -37,11 +37,21 @@ class Launches(KernelTest):
                                         (halved, None, 0.5), (halved, {"a": 3}, 3), (halved, {}, 0.5)):
             kernel(x, y, out=out, scalars=scalars)
             self.assert_close(out.values, [factor * a + b for a, b in zip(x.values, y.values)])
-        for wrong in ("n", "rate"):  # a size, and none of its
-            with self.assertRaisesRegex(ValueError, f"'{wrong}' is no scalar that a call can set; those are a$"):
-                saxpy(x, y, out=out, scalars={wrong: 1})
-        with self.assertRaises((TypeError, ValueError)):
-            saxpy(x, y, out=out, scalars={"a": "fast"})
+        fallen = tunectl.kernel("saxpy", fallback=lambda x, y, **scalars: scalars)
+        for wrong, why in (({"n": 1}, "'n' is no scalar that a call can set; those are a$"),  # a size
+                           ({"rate": 1}, "'rate' is no scalar that a call can set; its scalars are a, n$"),
+                           ({"a": "fast"}, "a='fast' is no number"), ({"a": True}, "a=True is no number"),
+                           ({"a": None}, "a=None is no number"), ({"a": 10**400}, "is no number that a float holds"),
+                           ({"a": 1e300}, r"a=1e\+300 is more than an f32 holds")):
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(ValueError, why):
+                saxpy(x, y, out=out, scalars=wrong)
+        with self.assertRaisesRegex(ValueError, "'rate' is no scalar"):
+            fallen(drawn(10), drawn(10), scalars={"rate": 1})
+        with self.assertRaisesRegex(TypeError, "scalars= is a mapping"):
+            tunectl.kernel("saxpy", fallback=None, scalars=3.0)
+        self.check_saxpy(saxpy, 4096)
+        plan = next(iter(saxpy._plans.values()))
+        plan.for_scalars().program.set_scalars({"a": 9})  # and there a call is interrupted
         self.check_saxpy(saxpy, 4096)
         other = tunectl.kernel("saxpy", fallback=lambda x, y, a: (a, len(x.values)))
         self.assertEqual(other(drawn(10), drawn(10), scalars={"a": 7.0}), (7.0, 10))
@@ -49,6 +59,8 @@ class Launches(KernelTest):
     def test_a_number_for_gradient_is_a_dim(self):
         loss = tunectl.kernel("cross_entropy", fallback=None, gradient=1)
         self.assertEqual((loss.dims, loss.gradient), ({"gradient": 1}, None))
+        with self.assertRaisesRegex(TypeError, "gradient= is a function, or a whole number"):
+            tunectl.kernel("cross_entropy", fallback=None, gradient=1.0)
 
     def test_no_file_stays_open(self):
         self.check_saxpy(tunectl.kernel("saxpy", fallback=None), 4096)
@@ -489,6 +501,12 @@ class Torch(KernelTest):
         saxpy(x, y, scalars={"a": 3.0}).sum().backward()
         torch.testing.assert_close(x.grad, torch.full_like(x, 3.0))
         self.assertIn("scalars=", saxpy.notes[0])
+        with self.assertRaisesRegex(ValueError, "gradient= does not know the scalars"):
+            tunectl.kernel("saxpy", fallback=None, gradient=lambda *all: all)(x, y, scalars={"a": 3.0})
+        for made in (lambda: tunectl.kernel("saxpy", fallback=None, scalars={"a": 3.0}).op(),
+                     lambda: saxpy.op(scalars={"a": 3.0})):
+            with self.assertRaisesRegex(ValueError, "has the spec's scalars: call the kernel itself"):
+                made()
 
     def test_who_follows_operators_sees_them(self):
         import torch

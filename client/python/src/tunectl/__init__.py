@@ -15,6 +15,7 @@ Importing this imports the standard library only. docs/training-jobs.md is the g
 """
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -134,8 +135,10 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
     """
     from ._callable import TunedKernel
 
-    if isinstance(gradient, int):
-        dims, gradient = {**dims, "gradient": gradient}, None
+    if hasattr(gradient, "__index__"):
+        dims, gradient = {**dims, "gradient": operator.index(gradient)}, None  # type: ignore[arg-type]
+    elif gradient is not None and not callable(gradient):
+        raise TypeError(f"gradient= is a function, or a whole number for the dim of that name, not {gradient!r}")
     return TunedKernel(name, fallback, gradient, dims, scalars)
 
 

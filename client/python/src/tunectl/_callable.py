@@ -74,6 +74,8 @@ class _Launch:
                  are_tensors: bool, args: Sequence[Mapping[str, Any]]) -> None:
         self.outputs = outputs
         self.program = program
+        self._made_of = (outputs, inputs, are_tensors, args)
+        self._for_scalars: Optional[_Launch] = None
         self._names = [arg["name"] for arg in args]
         facts = [*[(one.shape, one.dtype) for one in inputs], *outputs]
         self._sizes = [_arrays.bytes_of(shape, dtype) for shape, dtype in facts]
@@ -86,6 +88,12 @@ class _Launch:
             self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, bump, self._refuse_overlap)
         else:
             self.launch, self.into = self._launch_any, self._launch_any_into
+
+    def for_scalars(self) -> _Launch:
+        """The same for calls that set scalars. What an interrupted one leaves behind no other call sees."""
+        if self._for_scalars is None:
+            self._for_scalars = _Launch(self.program.for_scalars(), *self._made_of)
+        return self._for_scalars
 
     def _launch_any(self, *inputs: Any) -> Any:
         return self.into(*inputs, *[_arrays.empty(inputs[0], shape, dtype) for shape, dtype in self.outputs])
@@ -146,6 +154,8 @@ class TunedKernel:
         self.fallback = fallback
         self.gradient = gradient
         self.dims = dict(dims)
+        if not isinstance(scalars, (Mapping, type(None))):
+            raise TypeError(f"scalars= is a mapping, such as {{'rate': 1e-3}}, not {scalars!r}")
         self.scalars = dict(scalars or {})
         self._plans: dict[Any, Optional[_Launch]] = {}
         self._programs: dict[tuple[str, str], Any] = {}
@@ -207,19 +217,45 @@ class TunedKernel:
             self._note(_UNALIGNED)
         return self._fall_back(inputs, outputs)
 
-    def _call_with(self, scalars: Mapping[str, float], inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+    def _call_with(self, scalars: Mapping[str, Any], inputs: tuple[Any, ...], outputs: tuple[Any, ...],
                    dims: Mapping[str, int]) -> Any:
         """A call whose scalars are not those that the spec has."""
-        plan = self._plan(inputs, outputs, dims)
+        values = self._scalar_values(scalars)
+        try:
+            plan = self._plans[(*dims.items(), len(outputs), *map(_facts, inputs + outputs))]
+        except (AttributeError, KeyError, TypeError):
+            plan = self._plan(inputs, outputs, dims)
         if plan is not None and self._wants_gradient((*inputs, *outputs)):
+            if self.gradient is not None:
+                raise ValueError(f"{self.name}: gradient= does not know the scalars of a call: leave scalars= out, or "
+                                 "call under torch.no_grad()")
             self._note("arrays that need gradients, and scalars=")
         elif plan is not None:
-            with plan.program.with_scalars(scalars):
-                results = plan.into(*inputs, *outputs) if outputs else plan.launch(*inputs)
+            plan = plan.for_scalars()
+            plan.program.set_scalars(values)
+            results = plan.into(*inputs, *outputs) if outputs else plan.launch(*inputs)
             if results is not False:
                 return results
             self._note(_UNALIGNED)
         return self._fall_back(inputs, outputs, scalars)
+
+    def _scalar_values(self, scalars: Mapping[str, Any]) -> dict[str, float]:
+        """ValueError: names that the kernel's spec does not have, as far as a snapshot tells, or no numbers."""
+        snapshot = self.client()._snapshot
+        kernel = snapshot.kernel(self.name) if snapshot is not None else None
+        known = [arg["name"] for arg in kernel.args if arg["kind"] == "scalar"] if kernel is not None else None
+        values = {}
+        for name, value in scalars.items():
+            if known is not None and name not in known:
+                raise ValueError(f"{self.name}: '{name}' is no scalar that a call can set; its scalars are "
+                                 f"{', '.join(known) or 'none'}")
+            try:
+                if isinstance(value, (str, bytes, bool)):
+                    raise TypeError
+                values[name] = float(value)
+            except (TypeError, ValueError, OverflowError):
+                raise ValueError(f"{self.name}: {name}={value!r} is no number that a float holds") from None
+        return values
 
     def without_gradient(self, inputs: tuple[Any, ...], dims: Mapping[str, int]) -> Any:
         """The outputs, which nothing is recorded of: what an operator of torch.library runs."""
@@ -270,8 +306,11 @@ class TunedKernel:
         """The kernel as a function that torch.compile takes as it is: an operator of torch.library,
         with the gradient if there is one. It takes torch tensors only, and makes the outputs.
 
-        RuntimeError: torch is not imported. LookupError: no snapshot describes the kernel.
+        RuntimeError: torch is not imported. LookupError: no snapshot describes the kernel. ValueError: the
+        kernel has scalars= of its own, or is given some: an operator has the spec's.
         """
+        if self.scalars or "scalars" in dims:
+            raise ValueError(f"{self.name}: an operator of torch.library has the spec's scalars: call the kernel itself")
         key = tuple(sorted(dims.items()))
         backward = self.backward() if self.gradient is None else None
         if backward is not None and backward.unknown_mode(dims):

@@ -32,7 +32,7 @@ _MODELS = {"sm_70": ("V100",), "sm_75": ("T4",), "sm_80": ("A100", "A30", "A800"
 
 def target_of_gpu(name: str) -> str:
     """Of a GPU that is known by its name alone; empty: it is not in the table."""
-    for word in re.split("[ _-]", name):
+    for word in re.split("[ _-]", name.upper()):
         for target, models in _MODELS.items():
             if word in models:
                 return target

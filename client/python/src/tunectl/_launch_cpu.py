@@ -7,9 +7,9 @@ does, on a thread for each processor.
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import functools
-import itertools
 import os
 import shutil
 import threading
@@ -20,7 +20,6 @@ from ._artifact import Artifact, ArtifactError
 from ._program import ALIGNMENT, LaunchError, Layout, Slots
 
 _LIBRARY = "libtune-launch-cpu.so"
-_opened = itertools.count(1)
 _WHY_BYTES = 1024
 _PARAMETER_BYTES = 128
 _VECTOR_BYTES = 64  # the widest access of a processor that a binary may take for aligned
@@ -55,9 +54,9 @@ def _library() -> Any:
 
 
 def _name_of(descriptor: int) -> str:
-    """A path of an open file that the process has not used before: the loader takes a library for one that it has by its
-    name, and the next file may get the same number."""
-    number = next(_opened)
+    """A path of an open file that the process has not used before, by any copy of this module: the loader takes a
+    library for one that it has by its name, and the next file may get the same number."""
+    number = int.from_bytes(os.urandom(8), "little") | 1 << 64
     dots = "".join("/." if number >> bit & 1 else "/" for bit in range(number.bit_length()))
     return f"/proc/self/fd{dots}/{descriptor}"
 
@@ -149,10 +148,16 @@ class CpuProgram:
         self._local.slots = made
         return made
 
-    def with_scalars(self, values: Mapping[str, float]) -> contextlib.AbstractContextManager[None]:
-        """In it this thread's launches have these. ValueError: as Layout.scalars."""
+    def for_scalars(self) -> CpuProgram:
+        """The same program, with arguments of its own, for calls that set floats before each launch."""
+        other = copy.copy(self)
+        other._local = threading.local()
+        return other
+
+    def set_scalars(self, values: Mapping[str, float]) -> None:
+        """For this thread's next launch. ValueError: as Layout.floats."""
         slots = (getattr(self._local, "slots", None) or self._make_slots())[0]
-        return slots.holding(self._layout.scalars(values))
+        slots.put(self._layout.floats(values))
 
     def launch(self, pointers: Sequence[int], like: Any) -> None:
         """Runs to the end. LaunchError, with the launcher's words."""

@@ -6,7 +6,7 @@ stream, and calls the driver.
 """
 from __future__ import annotations
 
-import contextlib
+import copy
 import ctypes
 import functools
 import sys
@@ -221,10 +221,18 @@ class CudaProgram:
         """A context in which the device is torch's current one."""
         return sys.modules["torch"].cuda.device(self.device)
 
-    def with_scalars(self, values: Mapping[str, float]) -> contextlib.AbstractContextManager[None]:
-        """In it this thread's launches have these. ValueError: as Layout.scalars."""
+    def for_scalars(self) -> CudaProgram:
+        """The same program, with arguments of its own, for calls that set floats before each launch."""
+        other = copy.copy(self)
+        other._local = threading.local()
+        if other.__dict__.pop("launch", None) is not None:
+            other.launch = other._make_plain_launch()  # type: ignore[assignment,method-assign]
+        return other
+
+    def set_scalars(self, values: Mapping[str, float]) -> None:
+        """For this thread's next launch. ValueError: as Layout.floats."""
         calls = getattr(self._local, "calls", None) or self._make_calls()
-        return calls.slots.holding(self._layout.scalars(values))
+        calls.slots.put(self._layout.floats(values))
 
     def launch(self, pointers: Sequence[int], like: Any) -> None:
         """On the current stream of the device, which is the current one; returns at once. LaunchError."""

@@ -2,10 +2,10 @@
 """The arguments of a program's launches, in memory that is laid out once and filled at each call."""
 from __future__ import annotations
 
-import contextlib
 import ctypes
+import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._artifact import Artifact, ArtifactError
@@ -32,6 +32,13 @@ class StepLayout(NamedTuple):
     offsets: tuple[int, ...]  # of each arg's value
     sizes: tuple[int, ...]  # of each arg, in bytes
     zero: tuple[Range, ...]
+
+
+def _float_bytes(name: str, value: float, size: int) -> bytes:
+    made = (ctypes.c_double if size == 8 else ctypes.c_float)(value)
+    if math.isinf(made.value) and not math.isinf(value):
+        raise ValueError(f"{name}={value} is more than an f{8 * size} holds")
+    return bytes(made)
 
 
 class Layout:
@@ -114,17 +121,18 @@ class Layout:
         self._end += 8
         return self.constants[-1][0]
 
-    def scalars(self, values: Mapping[str, float]) -> list[tuple[int, bytes]]:
-        """Constants that take the place of the compiled ones, as `constants` has them. ValueError: what is no scalar of
-        the program's, or none that is a float: integers are sizes, which a binary relies on."""
+    def floats(self, values: Mapping[str, float]) -> list[tuple[int, bytes]]:
+        """All constants that are floats, those of `values` in place of the compiled ones. ValueError: what is none of
+        them. Integers are sizes, which a binary relies on."""
+        unknown = [name for name in values if name not in self._scalars]
+        if unknown:
+            raise ValueError(f"'{unknown[0]}' is no scalar that a call can set; those are "
+                             f"{', '.join(self._scalars) or 'none'}")
         found = []
-        for name, value in values.items():
-            if name not in self._scalars:
-                raise ValueError(f"'{name}' is no scalar that a call can set; those are {', '.join(self._scalars) or 'none'}")
-            for at in self._scalars[name]:
+        for name, places in self._scalars.items():
+            for at in places:
                 offset, compiled = self.constants[at]
-                kind = ctypes.c_double if len(compiled) == 8 else ctypes.c_float
-                found.append((offset, bytes(kind(float(value)))))
+                found.append((offset, _float_bytes(name, values[name], len(compiled)) if name in values else compiled))
         return found
 
     def _add_tensor_map(self, arg: Mapping[str, Any]) -> int:
@@ -147,8 +155,7 @@ class Slots:
         self._keeps = ctypes.create_string_buffer(size + 64)
         self.address = -(-ctypes.addressof(self._keeps) // 64) * 64
         self.memory = (ctypes.c_char * size).from_address(self.address)
-        self._constants = layout.constants
-        self.put(self._constants)
+        self.put(layout.constants)
         # What the driver is given: an array of the addresses of the values.
         self.arguments = [
             (ctypes.c_void_p * max(1, len(step.offsets)))(*(self.address + at for at in step.offsets))
@@ -157,12 +164,3 @@ class Slots:
     def put(self, constants: Sequence[tuple[int, bytes]]) -> None:
         for offset, value in constants:
             ctypes.memmove(self.address + offset, value, len(value))
-
-    @contextlib.contextmanager
-    def holding(self, constants: Sequence[tuple[int, bytes]]) -> Iterator[None]:
-        """These in place of the compiled ones. A launch copies its arguments: what was launched keeps them."""
-        self.put(constants)
-        try:
-            yield
-        finally:
-            self.put(self._constants)

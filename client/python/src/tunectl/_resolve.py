@@ -94,13 +94,14 @@ def place_by_records(asked: str, seen: Mapping[str, tuple[str, int]]) -> tuple[s
 
 def _meant_by(asked: str, seen: Mapping[str, tuple[str, int]]) -> Optional[str]:
     """The one recorded GPU that is meant by words of its name without the maker's, such as "h200". With the maker's it
-    is a name in full, of another device."""
+    is a name in full: of this device, where all words are the same."""
     def words_of(name: str) -> list[str]:
-        return re.sub("[ _-]+", " ", name).lower().split()
+        return [word for word in re.split("[ _-]+", name.lower()) if word]
 
     words = words_of(asked)
-    meant = [name for name in seen if words and seen[name][0] != _HOST
-             and words_of(name)[:1] != words[:1] and set(words) <= set(words_of(name)[1:])]
+    gpus = [name for name in seen if seen[name][0] != _HOST]
+    meant = [name for name in gpus if words_of(name) == words] or [
+        name for name in gpus if words and words_of(name)[:1] != words[:1] and set(words) <= set(words_of(name)[1:])]
     return meant[0] if len(meant) == 1 else None
 
 
