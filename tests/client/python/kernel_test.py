@@ -530,6 +530,10 @@ class Torch(KernelTest):
         self.assertTrue(any(event.name.startswith("tunectl::saxpy") for event in profile.events()))
         with FakeTensorMode() as mode:
             self.assertIsInstance(op(mode.from_tensor(x), mode.from_tensor(y)), FakeTensor)
+            fallen = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y)
+            fallen(x, y)
+            self.assertIsInstance(fallen(mode.from_tensor(x), mode.from_tensor(y)), FakeTensor)
+            self.assertIn("without memory", fallen.notes[0])
         made = op(x.to("meta"), y.to("meta"))
         self.assertEqual((made.shape, made.device.type), (x.shape, "meta"))
         saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: "fallen back")

@@ -30,7 +30,7 @@ _PLANS_MAX = 4096
 
 _UNSOUGHT = object()
 _facts = operator.attrgetter("shape", "dtype", "device")
-_UNALIGNED = "arrays that are not contiguous, of another byte order, or on a GPU not aligned to 16 bytes"
+_UNALIGNED = "arrays that are not contiguous, without memory, of another byte order, or on a GPU not aligned to 16 bytes"
 Gradient = Callable[[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], Sequence[Any]]
 
 
@@ -105,7 +105,7 @@ class _Launch:
                 return self.into(*arrays)
         first_output = len(arrays) - len(self.outputs)
         seen = [_arrays.describe(array) for array in arrays]
-        if not all(one.is_contiguous and one.address % program.alignment == 0 for one in seen):
+        if not all(one.is_contiguous and one.address and one.address % program.alignment == 0 for one in seen):
             return False
         for at in self._written:
             if not seen[at].is_writable:
