@@ -35,6 +35,7 @@ class Case:
     """A kernel at one shape: inputs by our names, peers, what is right. `outputs` are our names of a call's results:
     first those that have rows, then those that are sums over the rows."""
     outputs = ()
+    kernel, modes = "", {}  # where they are not the case's name, and none
 
     def __init__(self, rows, cols, dtype=torch.bfloat16):
         torch.manual_seed(1)
@@ -154,6 +155,43 @@ class RmsNorm(Case):
         return (self.normed(*self.true(self.x[part], self.weight)),)
 
 
+class ResidualNorm(Case):
+    """A norm of x + residual, which is an output, too. In peers that round the sum before the norm it costs nothing."""
+    tensors, outputs, modes = 4, ("y", "sum"), {"residual": 1}
+
+    def ours(self):
+        self.residual = self.random(self.rows, self.cols)
+        return {**super().ours(), "residual": self.residual}
+
+    def added(self, x, residual, *weights):
+        total = x + residual
+        return self.normed(total, *weights), total
+
+    def weights(self):
+        return [self.weight]
+
+    def makers(self):
+        plain = lambda: self.added(self.x, self.residual, *self.weights())  # noqa: E731
+        return {"eager": lambda: plain, "compile": lambda: compiled(plain)}
+
+    def truth(self, part):
+        return self.added(*self.true(self.x[part], self.residual[part], *self.weights()))
+
+
+class RmsNormResidual(ResidualNorm, RmsNorm):
+    kernel = "rmsnorm"
+
+    def makers(self):
+        def quack():
+            from quack.rmsnorm import rmsnorm_fwd
+            return lambda: rmsnorm_fwd(self.x, self.weight, residual=self.residual, eps=self.epsilon)
+
+        def liger():
+            from liger_kernel.transformers.functional import liger_fused_add_rms_norm
+            return lambda: liger_fused_add_rms_norm(self.x, self.residual, self.weight, self.epsilon)
+        return {**super().makers(), "quack": quack, "liger": liger}
+
+
 class RmsNormBackward(RmsNorm):
     tensors, outputs = 3, ("dx", "dweight")
 
@@ -205,6 +243,13 @@ class LayerNorm(Case):
 
     def truth(self, part):
         return (self.normed(*self.true(self.x[part], self.weight, self.bias)),)
+
+
+class LayerNormResidual(ResidualNorm, LayerNorm):
+    kernel = "layernorm"
+
+    def weights(self):
+        return [self.weight, self.bias]
 
 
 class LayerNormBackward(LayerNorm):
@@ -287,9 +332,34 @@ class CrossEntropy(Case):
         return {"mean_loss": (losses.mean(), losses.std())}
 
 
+class CrossEntropyForward(CrossEntropy):
+    """The losses alone."""
+    kernel, tensors, outputs, modes = "cross_entropy", 1, ("loss",), {"gradient": 0}
+
+    def losses(self, logits):
+        return F.cross_entropy(logits.float(), self.targets, reduction="none")
+
+    def makers(self):
+        def quack():
+            from quack.cross_entropy import cross_entropy_fwd
+            return lambda: cross_entropy_fwd(self.x, self.targets)
+        plain = lambda: self.losses(self.x)  # noqa: E731
+        return {"eager": lambda: plain, "compile": lambda: compiled(plain), "quack": quack}
+
+    def named(self, results):
+        return Case.named(self, results)
+
+    def truth(self, part):
+        return (super().truth(part)[1],)
+
+    def summed(self):
+        return {}
+
+
 CASES = {"softmax": Softmax, "softmax_backward": SoftmaxBackward, "rmsnorm": RmsNorm,
          "rmsnorm_backward": RmsNormBackward, "layernorm": LayerNorm, "layernorm_backward": LayerNormBackward,
-         "cross_entropy": CrossEntropy}
+         "cross_entropy": CrossEntropy, "rmsnorm_residual": RmsNormResidual, "layernorm_residual": LayerNormResidual,
+         "cross_entropy_forward": CrossEntropyForward}
 
 
 def column_sums(case, of):
@@ -299,10 +369,10 @@ def column_sums(case, of):
 
 
 def measure(arguments, shape):
-    kernel, rows, cols = shape
-    dims = {"rows": rows, "cols": cols}
+    name, rows, cols = shape
+    case = CASES[name](rows, cols, beside.TORCH_TYPES[arguments.dtype])
+    kernel, dims = case.kernel or name, {"rows": rows, "cols": cols, **case.modes}
     config, outcomes = turns.sweep(arguments, kernel, dims)
-    case = CASES[kernel](rows, cols, beside.TORCH_TYPES[arguments.dtype])
     ours = beside.Variant(arguments.tunectl, kernel, dims, arguments.dtype, config, case.ours())
     size = case.tensors * case.x.nbytes
     makers = {**case.makers(), "copy": lambda: turns.copy_of(size)}
@@ -320,14 +390,14 @@ def measure(arguments, shape):
 def main():
     parser = turns.parser_for(__doc__, "20s", 30, ("bf16", "f16", "f32"))
     parser.add_argument("shapes", nargs="*", help="KERNEL[,ROWS,COLS]; by default all kernels at six shapes each, "
-                                                  "and cross_entropy at three")
+                                                  "and cross_entropy, with its gradient and without, at three")
     arguments = parser.parse_args()
     lists = []
     for text in arguments.shapes or CASES:
         kernel, *sizes = text.split(",")
         if kernel not in CASES or len(sizes) not in (0, 2):
             parser.error(f"'{text}': KERNEL[,ROWS,COLS], where KERNEL is one of {', '.join(CASES)}")
-        known = LOSS_SHAPES if kernel == "cross_entropy" else SHAPES
+        known = LOSS_SHAPES if kernel.startswith("cross_entropy") else SHAPES
         lists.append([(kernel, *map(int, sizes))] if sizes else [(kernel, *shape) for shape in known])
     shapes = [shape for turn in itertools.zip_longest(*lists) for shape in turn if shape]  # each kernel's first ones first
     turns.run(arguments, {f"{kernel} {rows}x{cols}": (kernel, rows, cols) for kernel, rows, cols in shapes}, measure,
