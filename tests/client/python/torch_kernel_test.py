@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuned binaries as functions of PyTorch's tensors: autograd, operators, torch.compile. Run by ./check torch."""
+import importlib.util
+import unittest
+
+import kit  # noqa: F401  # puts the package on the path
+import tunectl
+from kernel_kit import KernelTest
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
+class Torch(KernelTest):
+    def test_tensors_ops_and_compile(self):
+        import torch
+
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y,
+                               gradient=lambda inputs, outputs, grads: (2.5 * grads[0], grads[0]))
+        x, y = torch.randn(4096), torch.randn(4096)
+        torch.testing.assert_close(saxpy(x, y), 2.5 * x + y)
+        op = saxpy.op()
+        torch.testing.assert_close(op(x, y), 2.5 * x + y)
+        compiled = torch.compile(lambda x, y: op(x, y) * 2, backend="aot_eager", fullgraph=True)
+        for n in (4096, 1000, 1234):
+            x, y = torch.randn(n), torch.randn(n)
+            torch.testing.assert_close(compiled(x, y), (2.5 * x + y) * 2)
+        x.requires_grad_()
+        saxpy(x, y).sum().backward()
+        torch.testing.assert_close(x.grad, torch.full_like(x, 2.5))
+
+    def test_autograd_knows_what_was_written_to(self):
+        import torch
+
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        x, y, out = torch.randn(4096), torch.randn(4096), torch.randn(4096)
+        weight = torch.ones(4096, requires_grad=True)
+        kept = (weight * out).sum()
+        saxpy(x, y, out=out)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            kept.backward()
+        with self.assertRaisesRegex(ValueError, "a tensor that needs a gradient cannot be out="):
+            saxpy(x, y, out=weight)
+        with torch.no_grad():
+            torch.testing.assert_close(saxpy(x, y, out=weight).detach(), 2.5 * x + y)
+        with torch.inference_mode():
+            saxpy(x, y, out=torch.empty(4096))
+
+    def test_scalars_beside_gradients_and_compilers(self):
+        import torch
+
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y, a=2.5: a * x + y)
+        x, y = torch.randn(4096), torch.randn(4096)
+        torch.testing.assert_close(saxpy(x, y, scalars={"a": 3.0}), 3 * x + y)
+        self.assertEqual(saxpy.notes, ())
+        compiled = torch.compile(lambda x, y, a: saxpy(x * 2, y, scalars={"a": a}) + 1, backend="eager")
+        for a in (3.0, 5.0):
+            torch.testing.assert_close(compiled(x, y, a), a * x * 2 + y + 1)
+        self.assertEqual(saxpy.notes, ())
+        x.requires_grad_()
+        saxpy(x, y, scalars={"a": 3.0}).sum().backward()
+        torch.testing.assert_close(x.grad, torch.full_like(x, 3.0))
+        self.assertIn("scalars=", saxpy.notes[0])
+        with self.assertRaisesRegex(ValueError, "gradient= does not know the scalars"):
+            tunectl.kernel("saxpy", fallback=None, gradient=lambda *all: all)(x, y, scalars={"a": 3.0})
+        for made in (lambda: tunectl.kernel("saxpy", fallback=None, scalars={"a": 3.0}).op(),
+                     lambda: saxpy.op(scalars={"a": 3.0})):
+            with self.assertRaisesRegex(ValueError, "has the spec's scalars: call the kernel itself"):
+                made()
+
+    def test_who_follows_operators_sees_them(self):
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        class Noted(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                names.append(str(function))
+                return function(*args, **(kwargs or {}))
+
+        names = []
+        x, y = torch.randn(4096), torch.randn(4096)
+        op = tunectl.kernel("saxpy", fallback=None).op()
+        with Noted():
+            seen = op(x, y)
+        self.assertTrue(any(name.startswith("tunectl.saxpy") for name in names), names)
+        torch.testing.assert_close(seen, op(x, y))
+        with torch.profiler.profile() as profile:
+            op(x, y)
+        self.assertTrue(any(event.name.startswith("tunectl::saxpy") for event in profile.events()))
+        with FakeTensorMode() as mode:
+            self.assertIsInstance(op(mode.from_tensor(x), mode.from_tensor(y)), FakeTensor)
+            fallen = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y)
+            fallen(x, y)
+            self.assertIsInstance(fallen(mode.from_tensor(x), mode.from_tensor(y)), FakeTensor)
+            self.assertIn("without memory", fallen.notes[0])
+        made = op(x.to("meta"), y.to("meta"))
+        self.assertEqual((made.shape, made.device.type), (x.shape, "meta"))
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: "fallen back")
+        self.assertEqual(saxpy(x.to("meta"), y.to("meta")), "fallen back")
+
+    def softmax(self, rows, cols, backward=True):
+        import torch
+
+        self.sweep_kernel("softmax", "--dtype", "f32", rows=rows, cols=cols)
+        if backward:
+            self.sweep_kernel("softmax_backward", "--dtype", "f32", rows=rows, cols=cols)
+        tunectl.open()
+        return tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))
+
+    def check_gradient(self, function, reference, *inputs):
+        """The gradients of both, for an output gradient that is not constant."""
+        import torch
+
+        grads = []
+        for one in (function, reference):
+            leaves = [x.clone().requires_grad_() for x in inputs]
+            made = one(*leaves)
+            made = made if isinstance(made, tuple) else (made,)
+            sum((y * torch.linspace(-1, 1, y.numel()).view(y.shape)).sum() for y in made).backward()
+            grads.append([leaf.grad for leaf in leaves])
+        torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-5)
+
+    def test_a_gradient_that_comes_with_the_loss(self):
+        """As docs/training-jobs.md has it."""
+        import torch
+
+        self.sweep_kernel("cross_entropy", "--dtype", "f32", rows=64, cols=100, gradient=1, smoothing=0)
+        tunectl.open()
+        tuned = tunectl.kernel("cross_entropy", fallback=None, gradient=1, smoothing=0)
+
+        class MeanLoss(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, logits, targets):
+                shares = torch.full((len(targets),), 1 / len(targets), device=logits.device)
+                loss, _, dlogits = tuned(logits, targets, shares)
+                ctx.save_for_backward(dlogits)
+                return loss.mean()
+
+            @staticmethod
+            def backward(ctx, slope):
+                return ctx.saved_tensors[0] * slope, None
+
+        logits, targets = torch.randn(64, 100), torch.randint(100, (64,))
+        own, theirs = (logits.clone().requires_grad_() for _ in range(2))
+        (3 * MeanLoss.apply(own, targets)).backward()
+        (3 * torch.nn.functional.cross_entropy(theirs, targets)).backward()
+        torch.testing.assert_close(own.grad, theirs.grad, rtol=1e-4, atol=1e-6)
+        self.assertEqual(tuned.notes, ())
+
+    def test_the_backward_kernel_differentiates(self):
+        import torch
+
+        softmax = self.softmax(64, 48)
+        x = torch.randn(64, 48)
+        self.check_gradient(softmax, lambda x: torch.softmax(x, -1), x)
+        self.assertEqual((softmax.notes, softmax.backward().kernel.notes), ((), ()), "both were launched")
+        compiled = torch.compile(softmax.op(), backend="aot_eager", fullgraph=True)
+        self.check_gradient(compiled, lambda x: torch.softmax(x, -1), x)
+        self.check_gradient(compiled, lambda x: torch.softmax(x, -1), torch.randn(8, 5))
+        self.assertIn("no binary for rows=8 cols=5", softmax.backward().kernel.notes[0], "the fallback's own")
+
+    def test_a_compiled_function_has_calls_in_its_graph(self):
+        import torch
+
+        softmax = self.softmax(64, 48)
+        whole = torch.compile(lambda x: softmax(x * 2) + 1, backend="aot_eager", fullgraph=True)
+        self.check_gradient(whole, lambda x: torch.softmax(x * 2, -1) + 1, torch.randn(64, 48))
+        self.assertEqual((softmax.notes, softmax.backward().kernel.notes), ((), ()), "both were launched")
+        self.check_gradient(whole, lambda x: torch.softmax(x * 2, -1) + 1, torch.randn(8, 5))
+        into = torch.compile(lambda x, y: softmax(x, out=y), backend="aot_eager", fullgraph=True)
+        x, y = torch.randn(64, 48), torch.empty(64, 48)
+        torch.testing.assert_close(into(x, y), torch.softmax(x, -1))
+        torch.testing.assert_close(y, torch.softmax(x, -1))
+
+    def test_a_compiled_function_falls_back_where_there_is_no_operator(self):
+        import torch
+
+        unknown = tunectl.kernel("nobodys", fallback=lambda x: x.sin())
+        twice = lambda x: unknown(x, a=1) + unknown(x, a=len(x))  # two forms in a graph, one of a dim that is symbolic
+        whole = torch.compile(twice, backend="aot_eager", fullgraph=True, dynamic=True)
+        self.check_gradient(whole, lambda x: x.sin() * 2, torch.randn(7))
+        self.assertRegex(unknown.notes[0], "nobodys")
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y)  # which nothing differentiates
+        whole = torch.compile(lambda x, y: saxpy(x, y), backend="aot_eager", fullgraph=True)
+        self.check_gradient(whole, lambda x, y: 2.5 * x + y, torch.randn(4096), torch.randn(4096))
+        torch.testing.assert_close(whole(*[torch.ones(4096)] * 2), torch.full((4096,), 3.5))
+        bare = tunectl.kernel("nobodys", fallback=None)
+        with self.assertRaisesRegex(Exception, "no snapshot describes nobodys"):
+            torch.compile(lambda x: bare(x), backend="aot_eager", fullgraph=True)(torch.randn(7))
+
+    def test_a_backward_kernel_that_nobody_tuned(self):
+        import torch
+
+        softmax = self.softmax(16, 40, backward=False)
+        self.check_gradient(softmax, lambda x: torch.softmax(x, -1), torch.randn(16, 40))
+        self.assertRegex(softmax.notes[0], "inputs need gradients, and of softmax_backward there is no binary")
+
+    def test_a_form_of_the_same_kernel_differentiates(self):
+        import torch
+
+        for backward in (0, 1):
+            self.sweep_kernel("rope", "--dtype", "f32", seq=8, batch=1, heads=2, kv_heads=1, head_dim=16, backward=backward)
+        tunectl.open()
+
+        def turn(q, k, cosine, sine):
+            def one(x):
+                low, high = x.chunk(2, -1)
+                c, s = cosine[:, None, None], sine[:, None, None]
+                return torch.cat((low * c - high * s, high * c + low * s), -1)
+
+            return one(q), one(k)
+
+        cosine, sine = torch.randn(8, 8), torch.randn(8, 8)
+        rope = tunectl.kernel("rope", fallback=turn, interleaved=0, backward=0)
+        q, k = torch.randn(8, 1, 2, 16), torch.randn(8, 1, 1, 16)
+        self.check_gradient(lambda q, k: rope(q, k, cosine, sine), lambda q, k: turn(q, k, cosine, sine), q, k)
+        self.assertEqual((rope.notes, rope.backward().kernel.notes), ((), ()))
+        self.check_gradient(lambda q: rope(q, k, cosine, sine)[0], lambda q: turn(q, k, cosine, sine)[0], q)
+        # Of the tables it gives no gradient: the fallback does.
+        self.check_gradient(rope, turn, q, k, cosine, sine)
+        self.assertIn("an input needs a gradient that rope does not give", rope.notes)
+        with self.assertRaisesRegex(RuntimeError, "gives no gradient of input 2"):
+            rope.op()(q, k, cosine.clone().requires_grad_(), sine)
+
+
+if __name__ == "__main__":
+    unittest.main()
