@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import sys
 import threading
 import unittest
@@ -94,6 +95,33 @@ class Launches(KernelTest):
         strided = numpy.zeros(8192, dtype=numpy.float32)[::2]
         numpy.testing.assert_allclose(saxpy(strided, x), x)
         self.assertIn("not contiguous", saxpy.notes[0])
+
+    def test_a_fork_beside_another_threads_launches(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        self.check_saxpy(saxpy, 4096)
+        over = threading.Event()
+
+        def launch():
+            x, y, out = drawn(4096), drawn(4096, seed=2), Tensor(4096)
+            while not over.is_set():
+                saxpy(x, y, out=out)
+
+        thread = threading.Thread(target=launch)
+        thread.start()
+        try:
+            for _ in range(12):  # most of these meet a launch
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)  # ends one that waits for a thread of its parent's
+                    try:
+                        self.check_saxpy(saxpy, 4096)
+                        os._exit(0)
+                    except BaseException:
+                        os._exit(1)
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+        finally:
+            over.set()
+            thread.join()
 
     def test_several_outputs_and_modes_by_name(self):
         self.sweep_kernel("rope", "--dtype", "f32", seq=8, batch=1, heads=2, kv_heads=1, head_dim=16)

@@ -4,6 +4,7 @@
 // calls.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -22,29 +23,31 @@ namespace {
 
 using tune::cpu::Launcher;
 
-// Of the process; a forked child, which has none of its parent's threads, makes another.
+// Of a process. A forked child makes others: it has none of its parent's threads, and one of those
+// may have held the mutex.
 struct Processors {
+  const pid_t pid = getpid();
   std::mutex mutex;
-  pid_t pid = 0;
   std::unique_ptr<Launcher> launcher;
 };
 
 // Never destroyed: a program may launch until its very end.
 Processors& ThisProcess() {
-  static Processors& processors = *new Processors;
-  return processors;
+  static std::atomic<Processors*> current = nullptr;
+  Processors* seen = current.load();
+  while (seen == nullptr || seen->pid != getpid()) {
+    auto made = std::make_unique<Processors>();
+    if (current.compare_exchange_strong(seen, made.get())) return *made.release();
+  }
+  return *seen;
 }
 
 absl::StatusOr<Launcher*> LauncherOf(Processors& processors) {
-  if (processors.launcher != nullptr && processors.pid == getpid()) {
-    return processors.launcher.get();
-  }
-  (void)processors.launcher.release();  // its threads are the parent's
+  if (processors.launcher != nullptr) return processors.launcher.get();
   absl::StatusOr<std::unique_ptr<Launcher>> made =
       Launcher::Create(tune::cpu::UsableCpus(), tune::cpu::kSharedBytesMax);
   if (!made.ok()) return made.status();
   processors.launcher = *std::move(made);
-  processors.pid = getpid();
   return processors.launcher.get();
 }
 

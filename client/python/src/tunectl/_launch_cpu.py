@@ -13,6 +13,7 @@ import functools
 import os
 import shutil
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -84,6 +85,26 @@ def _open(binary: bytes) -> Any:
     return kernel
 
 
+class _Turn:
+    """A lock that a forked child finds free: another thread of its parent's may have held it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        _turns.add(self)
+
+
+_turns: weakref.WeakSet[_Turn] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for turn in _turns:
+        turn.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def _address(kernel: Any, name: str) -> int:
     try:
         return ctypes.cast(getattr(kernel, name), ctypes.c_void_p).value or 0
@@ -138,7 +159,7 @@ class CpuProgram:
             self._symbols.append((variable, slot, self._layout.bytes_of(symbol["buffer"]["name"])))
         self._buffers = self._layout.caller_buffers()
         self._local = threading.local()
-        self._lock = threading.Lock()  # symbols are the program's, not a thread's
+        self._turn = _Turn()  # symbols are the program's, not a thread's
 
     def _make_slots(self) -> tuple[Slots, list[int], Any, Any]:
         slots = self._layout.make_slots()
@@ -165,7 +186,7 @@ class CpuProgram:
         pointers = [*pointers, *scratch]
         copies = self._align(pointers)
         self._layout.pack(slots.memory, 0, *pointers)
-        with self._lock:
+        with self._turn.lock:
             for variable, slot, size in self._symbols:
                 ctypes.memmove(variable, pointers[slot], size)
             for (threads, set_shared, sizes, shared, zero), args in zip(self._steps, slots.arguments):
