@@ -77,6 +77,20 @@ class Launches(unittest.TestCase):
         program.launch(again.pointers, again)
         self.assertIn(" 8 1099511627776 0.5 -3 7 ", self.lines()[1])
 
+    def test_scalars_of_a_call(self):
+        one = [scalar("n", "i32", 3), scalar("a", "f32", 0.5), buffer("x", 64)]
+        made = artifact(step("scale_ifp", *one), step("again_ifp", *one))
+        program = self.launch(made, {"x": "f32"}, 1)
+        other, tensors = program.for_scalars(), Tensors(1)
+        for of, a in ((other, 0.25), (other, 8.0), (program, 0.5), (other, 8.0)):
+            if of is other:
+                of.set_scalars({"a": a})
+            self.log.write_text("")
+            of.launch(tensors.pointers, tensors)
+            self.assertEqual([f" 3 {a:g} 1 " in line for line in self.lines()], [True, True], self.lines())
+        with self.assertRaisesRegex(ValueError, "'n' is no scalar that a call can set; those are a"):
+            other.set_scalars({"n": 4})
+
     def test_launch_attributes(self):
         made = artifact(step("one_p", buffer("x", 64), cluster=[16, 1, 1], grid=[16, 2, 1], shared_bytes=100000),
                         step("two_p", buffer("x", 64), cooperative=True, programmatic_dependent_launch=True))
