@@ -27,6 +27,7 @@ namespace tune {
 namespace {
 
 constexpr size_t kMaxMacroText = 256;
+constexpr int kDependentLaunchSm = 90;  // before it launches run one after the other
 
 std::string Indexed(const std::string& field, size_t index) {
   return absl::StrCat(field, "[", index, "]");
@@ -327,7 +328,8 @@ class Planner {
     LaunchPlan plan;
     plan.entry = entry;
     plan.cooperative = launch.cooperative;
-    plan.programmatic_dependent_launch = launch.programmatic_dependent_launch;
+    plan.programmatic_dependent_launch =
+        launch.programmatic_dependent_launch && traits_.sm >= kDependentLaunchSm;
     plan.resident = launch.resident;
     RETURN_IF_ERROR(Axes(field, "grid", launch.grid, &plan.grid));
     RETURN_IF_ERROR(Axes(field, "block", launch.block, &plan.block));

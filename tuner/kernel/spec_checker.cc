@@ -62,6 +62,7 @@ absl::Status SpecChecker::Check() {
   RETURN_IF_ERROR(CheckFiles());
   RETURN_IF_ERROR(CheckDims());
   RETURN_IF_ERROR(CheckDTypes());
+  FindLetsOfProblems();
   RETURN_IF_ERROR(CheckParams());
   RETURN_IF_ERROR(CheckLets());
   RETURN_IF_ERROR(CheckConstraints());
@@ -208,8 +209,16 @@ absl::StatusOr<Expression> SpecChecker::Parse(const SpecPlace& place, const char
   absl::StatusOr<Expression> expression = Expression::Parse(text);
   if (!expression.ok()) return place.Error(field, index, expression.status().message());
   const absl::Status names = expression->CheckNames(in_scope);
-  if (!names.ok()) return place.Error(field, index, names.message());
-  return expression;
+  if (names.ok()) return expression;
+  std::string why(names.message());
+  for (const v1::Let& let : spec_.lets()) {
+    const auto& used = expression->names();
+    if (in_scope.count(let.name()) > 0) continue;
+    if (std::find(used.begin(), used.end(), let.name()) == used.end()) continue;
+    absl::StrAppend(&why, "; let '", let.name(), "' needs a param, comes later or is wrong");
+    break;
+  }
+  return place.Error(field, index, why);
 }
 
 absl::Status SpecChecker::CheckDims() {
@@ -226,6 +235,7 @@ absl::Status SpecChecker::CheckDims() {
   }
   problem_names_ = taken_;
   problem_names_.insert({"dtype", "dtype_bytes", "target", "sm"});
+  config_names_ = problem_names_;
   return absl::OkStatus();
 }
 
@@ -274,12 +284,20 @@ absl::Status SpecChecker::CheckDTypes() const {
   return absl::OkStatus();
 }
 
+// Lets that need no config are known before it, so params may use them. What is wrong with a let is
+// told later.
+void SpecChecker::FindLetsOfProblems() {
+  for (const v1::Let& let : spec_.lets()) {
+    const absl::StatusOr<Expression> value = Expression::Parse(let.value());
+    if (value.ok() && value->CheckNames(problem_names_).ok()) problem_names_.insert(let.name());
+  }
+}
+
 absl::Status SpecChecker::CheckParams() {
   for (int i = 0; i < spec_.params_size(); ++i) {
     RETURN_IF_ERROR(CheckParam(spec_.params(i), root_.Nested("params", i)));
   }
-  config_names_ = taken_;
-  config_names_.insert(problem_names_.begin(), problem_names_.end());
+  config_names_.insert(taken_.begin(), taken_.end());
   return absl::OkStatus();
 }
 
@@ -342,10 +360,7 @@ absl::Status SpecChecker::CheckLets() {
     const SpecPlace place = root_.Nested("lets", i);
     RETURN_IF_ERROR(TakeName(place, let.name()));
     ASSIGN_OR_RETURN(Expression value, Parse(place, "value", -1, let.value(), config_names_));
-    const bool uses_params =
-        std::any_of(value.names().begin(), value.names().end(),
-                    [&](const std::string& name) { return problem_names_.count(name) == 0; });
-    if (!uses_params) problem_names_.insert(let.name());
+    const bool uses_params = problem_names_.count(let.name()) == 0;
     config_names_.insert(let.name());
     parsed_.lets.push_back({let.name(), std::move(value), uses_params});
   }

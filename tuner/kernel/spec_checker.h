@@ -42,6 +42,7 @@ class SpecChecker {
   absl::Status CheckParams();
   absl::Status CheckParam(const v1::Param& param, const SpecPlace& place);
   absl::Status CheckParamsAreUsed() const;
+  void FindLetsOfProblems();
   absl::Status CheckLets();
   absl::Status CheckConstraints();
   absl::Status CheckDefines();

@@ -10,9 +10,9 @@ SPREAD = {
     **kit.KERNEL, "name": "spread", "on_host": False, "targets": ["sm_9*"],
     "dims": [{"name": name, "match": match, "default": 64, "on": [], "min": 0, "max": 1 << 40, "values": []}
              for name, match in (("a", "nearest"), ("b", "bucketed"), ("c", "exact"), ("d", "ignored"))],
-    "params": [{"name": "TILE", "choices": [{"target": "*", "values": "[16, 32, 64.0, 128]", "default": "64"}]},
+    "params": [{"name": "TILE", "choices": [{"target": "*", "values": "[16, 32, 64.0, 128]", "default": "32 if small else 64"}]},
                {"name": "FAST", "choices": [{"target": "*", "values": "[True, False]", "default": "True"}]}],
-    "lets": [["work", "TILE * a"], ["half", "work / 2"], ["broken", "1 // (a - a)"]],
+    "lets": [["small", "a < 10"], ["work", "TILE * a"], ["half", "work / 2"], ["broken", "1 // (a - a)"]],
     "constraints": ["not FAST or half < 4096", "TILE <= b or b == 0"],
     "steps": [{"when": "FAST", "grid": ["ceil_div(a + 1, 16)", "1"], "block": ["int(TILE)"], "cluster": ["2"],
                "shared_bytes": ""},

@@ -21,6 +21,7 @@
 namespace tune {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -72,10 +73,11 @@ class KernelDataTest : public testing::Test {
  protected:
   const TargetTraits traits_ = TargetTraitsFor("sm_90a").value();
 
-  ProgramPlan Program(const Kernel& kernel) {
-    const Problem problem = kernel.MakeProblem({}, "", "sm_90a").value();
-    const Config config = kernel.DefaultConfig(problem, traits_).value();
-    return kernel.PlanProgram(problem, traits_, config).value();
+  ProgramPlan Program(const Kernel& kernel, const std::string& target = "sm_90a") {
+    const TargetTraits traits = TargetTraitsFor(target).value();
+    const Problem problem = kernel.MakeProblem({}, "", target).value();
+    const Config config = kernel.DefaultConfig(problem, traits).value();
+    return kernel.PlanProgram(problem, traits, config).value();
   }
   absl::StatusOr<ProblemPlan> ProblemOf(const Kernel& kernel) {
     return kernel.PlanProblem(kernel.MakeProblem({}, "", "sm_90a").value(), traits_);
@@ -90,6 +92,38 @@ TEST_F(KernelDataTest, ParamsChooseTheEntryAndItsArguments) {
                 .steps[0]
                 .launch.entry,
             "f<65, sizeof(int)>");
+}
+
+TEST_F(KernelDataTest, ParamsUseLetsThatNeedNone) {
+  const std::string lets =
+      "lets { name: \"wide\" value: \"half > 40\" }\n"
+      "lets { name: \"both\" value: \"B * half\" }\n";
+  const std::string half = "lets { name: \"half\" value: \"vocab // 2\" }\n";
+  const auto with = [&](const std::string& values, const std::string& lets) {
+    return Make({{"values: \"[32, 64]\" default_value: \"32\"", values},
+                 {"dims { name: \"vocab\"", absl::StrCat(lets, "dims { name: \"vocab\"")}});
+  };
+  const std::string by_let = "values: \"[32, 64]\" default_value: \"64 if wide else 32\"";
+  const auto kernel = with(by_let, absl::StrCat(half, lets));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ(Program(**kernel).steps[0].launch.block[0], 64);
+  EXPECT_THAT(with("values: \"[32, 64]\" default_value: \"min(both, 32)\"",
+                   absl::StrCat(half, lets))
+                  .status()
+                  .message(),
+              AllOf(HasSubstr("default_value: unknown name 'both'"),
+                    HasSubstr("let 'both' needs a param")));
+  EXPECT_THAT(with(by_let, absl::StrCat(lets, half)).status().message(),
+              HasSubstr("unknown name 'wide'"))
+      << "a let uses those before it";
+}
+
+TEST_F(KernelDataTest, StepsOverlapWhereTheTargetCan) {
+  const auto kernel = Make().value();
+  EXPECT_TRUE(Program(*kernel, "sm_90a").steps[1].launch.programmatic_dependent_launch);
+  EXPECT_TRUE(Program(*kernel, "sm_120").steps[1].launch.programmatic_dependent_launch);
+  EXPECT_FALSE(Program(*kernel, "sm_80").steps[1].launch.programmatic_dependent_launch);
+  EXPECT_FALSE(Program(*kernel, "cpu").steps[1].launch.programmatic_dependent_launch);
 }
 
 TEST_F(KernelDataTest, AStepOfAnotherFileIsAUnitOfItsOwn) {

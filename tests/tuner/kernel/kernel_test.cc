@@ -352,7 +352,7 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:12:3: params[0].values: unexpected end at column 14 of 'pow2(32, 1024'"},
     {"\"[1, 4]\"", "\"[1, VEC]\"",
      "scale.textproto:14:22: params[0].on[0].values: unknown name 'VEC' at column 5 of '[1, VEC]'; "
-     "in scope: cols, dtype, dtype_bytes, mode, rows, sm, target"},
+     "in scope: cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
     {"name: \"VEC\"", "name: \"DTYPE\"",
      "scale.textproto:16:10: params[1].name: macro 'DTYPE' is one of ours: DTYPE, DTYPE_*, TUNE_*"},
     {"name: \"VEC\"", "name: \"__VEC\"",
@@ -362,7 +362,8 @@ constexpr WrongSpec kWrongSpecs[] = {
     {"\"VEC * dtype_bytes\"", "\"VEC * chunks\"",
      "scale.textproto:19:26: lets[0].value: unknown name 'chunks' at column 7 of 'VEC * chunks'; "
      "in "
-     "scope: CLUSTER, PATH, THREADS, VEC, cols, dtype, dtype_bytes, mode, rows, sm, target"},
+     "scope: CLUSTER, PATH, THREADS, VEC, cols, dtype, dtype_bytes, mode, rows, sm, target; let "
+     "'chunks' needs a param, comes later or is wrong"},
     {"\"vec_bytes <= 16\"", "\"vec_bytes <= sm_count\"",
      "scale.textproto:22:15: constraints[0].expression: unknown name 'sm_count' at column 14 of "
      "'vec_bytes <= sm_count'; in scope: CLUSTER, PATH, THREADS, VEC, chunks, cols, dtype, "
@@ -373,7 +374,8 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:24:11: defines[0].name: macro 'THREADS' is defined twice"},
     {"shape: [\"elements\"]", "shape: [\"chunks\"]",
      "scale.textproto:27:42: args[1].buffer.shape[0]: unknown name 'chunks' at column 1 of "
-     "'chunks'; in scope: cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
+     "'chunks'; in scope: cols, dtype, dtype_bytes, elements, mode, rows, sm, target; let "
+     "'chunks' needs a param, comes later or is wrong"},
     {"role: ROLE_INPUT", "",
      "scale.textproto:26:18: args[0].buffer.role: name one: ROLE_INPUT, ROLE_OUTPUT, ROLE_INOUT or "
      "ROLE_SCRATCH"},
@@ -396,7 +398,8 @@ constexpr WrongSpec kWrongSpecs[] = {
     {"block: \"THREADS\"", "", "scale.textproto:36:1: launch.block: 1 to 3 expressions, not 0"},
     {"flops: \"elements\"", "flops: \"chunks\"",
      "scale.textproto:42:8: work.flops: unknown name 'chunks' at column 1 of 'chunks'; in scope: "
-     "cols, dtype, dtype_bytes, elements, mode, rows, sm, target"},
+     "cols, dtype, dtype_bytes, elements, mode, rows, sm, target; let "
+     "'chunks' needs a param, comes later or is wrong"},
     {"entry: \"scale_reference\"", "",
      "scale.textproto:44:1: reference.entry: '' is neither a kernel's name nor an instance of a "
      "template such as 'softmax<THREADS, float>'"},
