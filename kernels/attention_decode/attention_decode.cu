@@ -22,6 +22,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
                      float* __restrict__ split_lse, int batch, int heads, int kv_heads, int seq,
                      int table_batch, int table_page, long long page_stride, long long key_stride,
                      long long head_stride, float scale) {
+  StartMerges();
+#if SPLIT > CLUSTER
+  LetNextStepBegin();
+#endif
   const Problem problem = {q,     k,        v,   table,       unused,     batch,
                            heads, kv_heads, seq, table_batch, table_page, page_stride,
                            key_stride, head_stride, scale};

@@ -8,6 +8,8 @@
 #include <cuda_fp16.h>
 #endif
 
+#include "cluster.cuh"
+
 using Element = DTYPE;
 
 // Q and O are [batch, QUERIES, heads, HEAD_DIM]. Keys and values are in pages of PAGE_SIZE; strides
@@ -31,8 +33,11 @@ struct Problem {
   float scale;  // of the scores, before the softmax
 };
 
-// Where results go: O and LSE, or with SPLIT > 1 those of each split, [SPLIT, ...], in f32 and with
-// the LSE in units of log2.
+// Parts of a sequence's keys that are left when a cluster has merged those of its blocks.
+constexpr int kLeft = SPLIT / CLUSTER;
+
+// Where results go: O and LSE, or with several parts left those of each, [kLeft, ...], in f32 and
+// with the LSE in units of log2.
 struct Output {
   Element* out;
   float* lse;
@@ -48,11 +53,17 @@ struct Task {
   int length;  // keys of the sequence
 };
 
+// As if the sequence were full: without a look at memory.
+__device__ __forceinline__ Task FullTaskOfBlock(const Problem& problem) {
+  return {static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.x),
+          static_cast<int>(blockIdx.y), problem.seq};
+}
+
 __device__ __forceinline__ Task TaskOfBlock(const Problem& problem) {
-  const int batch = blockIdx.z;
-  const int spare = problem.unused[batch];
-  return {batch, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
-          problem.seq - (spare < problem.seq ? spare : problem.seq - 1)};
+  Task task = FullTaskOfBlock(problem);
+  const int spare = problem.unused[task.batch];
+  task.length -= spare < problem.seq ? spare : problem.seq - 1;
+  return task;
 }
 
 // The place of a row among all rows of Q.
@@ -79,6 +90,16 @@ __device__ __forceinline__ int FirstPiece(const Task& task, int size, int split)
 __device__ __forceinline__ int PageOf(const Problem& problem, const Task& task, int key) {
   return problem.table[task.batch * problem.table_batch + key / PAGE_SIZE * problem.table_page];
 }
+
+#if !defined(TUNE_CPU)
+// The same, loaded here: the compiler would move it to its first use.
+__device__ __forceinline__ int PageOfAtOnce(const Problem& problem, const Task& task, int key) {
+  int page;
+  const int at = task.batch * problem.table_batch + key / PAGE_SIZE * problem.table_page;
+  asm volatile("ld.global.b32 %0, [%1];" : "=r"(page) : "l"(problem.table + at));
+  return page;
+}
+#endif
 
 // Elements from the start of the cache to a key in its page.
 __device__ __forceinline__ long long PlaceOf(const Problem& problem, const Task& task, int page,
@@ -109,35 +130,130 @@ struct Part {
   float o[ROWS][HEAD_DIM];
 };
 
-// Merges the parts of a block, in shared memory, and writes what the block has to say. All threads
-// have written their parts.
+// What parts of one row come to: the largest score, and the sum of weights relative to it.
+struct Merged {
+  float max;
+  float sum;
+};
+
+// `each` is called with each part and its weight relative to the largest score.
+template <int kParts, typename MaxOf, typename SumOf, typename Each>
+__device__ __forceinline__ Merged Merge(MaxOf max_of, SumOf sum_of, Each each) {
+  Merged merged = {kNone, 0.0f};
+#pragma unroll
+  for (int p = 0; p < kParts; ++p) merged.max = fmaxf(merged.max, max_of(p));
+#pragma unroll
+  for (int p = 0; p < kParts; ++p) {
+    const float weight = Exp2(max_of(p) - merged.max);
+    merged.sum += weight * sum_of(p);
+    each(p, weight);
+  }
+  return merged;
+}
+
+// One element of the result, or of what this block or cluster leaves to the next step.
+__device__ __forceinline__ void Write(const Problem& problem, const Task& task,
+                                      const Output& output, int row, int d, const Merged& merged,
+                                      float o) {
+  const float inverse = merged.sum > 0.0f ? 1.0f / merged.sum : 0.0f;
+  const float lse = merged.sum > 0.0f ? merged.max + log2f(merged.sum) : kNone;
+  const long long at = RowOf(problem, task, row);
+  if constexpr (kLeft > 1) {
+    const long long rows = static_cast<long long>(problem.batch) * QUERIES * problem.heads;
+    const long long place = task.split / CLUSTER * rows + at;
+    output.split_out[place * HEAD_DIM + d] = o * inverse;
+    if (d == 0) output.split_lse[place] = lse;
+  } else {
+    output.out[at * HEAD_DIM + d] = static_cast<Element>(o * inverse);
+    if (d == 0) output.lse[at] = lse * kLn2;
+  }
+}
+
+#if CLUSTER > 1
+// What the blocks of a cluster send to one of them, which merges its share of the elements.
+constexpr int kShare = ROWS * HEAD_DIM / CLUSTER;
+struct Gathered {
+  float o[CLUSTER][kShare];
+  float max[CLUSTER][ROWS];
+  float sum[CLUSTER][ROWS];
+};
+static_assert(kShare % 4 == 0, "elements travel in fours");
+
+__device__ __forceinline__ void Send(const float* slot, int rank, float x) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
+          InBlock(rank, SharedAddress(slot))),
+      "r"(__float_as_uint(x)), "r"(InBlock(rank, Arrivals(0)))
+      : "memory");
+}
+__device__ __forceinline__ void SendFour(const float* slot, int rank, const float (&x)[4]) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
+      ::"r"(InBlock(rank, SharedAddress(slot))),
+      "r"(__float_as_uint(x[0])), "r"(__float_as_uint(x[1])), "r"(__float_as_uint(x[2])),
+      "r"(__float_as_uint(x[3])), "r"(InBlock(rank, Arrivals(0)))
+      : "memory");
+}
+
+// As Finish, for a block of a cluster: each sends what its parts come to, and none waits for
+// another to have read it.
+template <int kParts, int kThreads>
+__device__ __forceinline__ void FinishInCluster(const Problem& problem, const Task& task,
+                                                const Output& output, const Part* parts) {
+  __shared__ __align__(16) Gathered gathered;
+  const int own = task.split % CLUSTER;
+  if (threadIdx.x == 0) Expect(0, sizeof(gathered));
+  WaitForClusterStart();
+  for (int i = threadIdx.x; i < ROWS * HEAD_DIM / 4; i += kThreads) {
+    const int row = i / (HEAD_DIM / 4);
+    const int d = i % (HEAD_DIM / 4) * 4;
+    float o[4] = {};
+    Merge<kParts>([&](int p) { return parts[p].max[row]; },
+                  [&](int p) { return parts[p].sum[row]; },
+                  [&](int p, float weight) {
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) o[e] += weight * parts[p].o[row][d + e];
+                  });
+    SendFour(&gathered.o[own][i * 4 % kShare], i * 4 / kShare, o);
+  }
+  for (int i = threadIdx.x; i < ROWS * CLUSTER; i += kThreads) {
+    const int row = i / CLUSTER;
+    const Merged merged = Merge<kParts>([&](int p) { return parts[p].max[row]; },
+                                        [&](int p) { return parts[p].sum[row]; },
+                                        [](int, float) {});
+    Send(&gathered.max[own][row], i % CLUSTER, merged.max);
+    Send(&gathered.sum[own][row], i % CLUSTER, merged.sum);
+  }
+  AwaitArrivals(0);
+  for (int i = threadIdx.x; i < kShare; i += kThreads) {
+    const int row = (own * kShare + i) / HEAD_DIM;
+    float o = 0.0f;
+    const Merged merged = Merge<CLUSTER>(
+        [&](int rank) { return gathered.max[rank][row]; },
+        [&](int rank) { return gathered.sum[rank][row]; },
+        [&](int rank, float weight) { o += weight * gathered.o[rank][i]; });
+    Write(problem, task, output, row, (own * kShare + i) % HEAD_DIM, merged, o);
+  }
+}
+#endif
+
+// Merges the parts of a block, in shared memory, and those of the other blocks of its cluster, and
+// writes what they come to. All threads have written their parts.
 template <int kParts, int kThreads>
 __device__ __forceinline__ void Finish(const Problem& problem, const Task& task,
                                        const Output& output, const Part* parts) {
-  const long long rows = static_cast<long long>(problem.batch) * QUERIES * problem.heads;
+#if CLUSTER > 1
+  FinishInCluster<kParts, kThreads>(problem, task, output, parts);
+#else
   for (int i = threadIdx.x; i < ROWS * HEAD_DIM; i += kThreads) {
     const int row = i / HEAD_DIM;
     const int d = i % HEAD_DIM;
-    float max = kNone;
-#pragma unroll
-    for (int p = 0; p < kParts; ++p) max = fmaxf(max, parts[p].max[row]);
-    float sum = 0.0f;
     float o = 0.0f;
-#pragma unroll
-    for (int p = 0; p < kParts; ++p) {
-      const float weight = Exp2(parts[p].max[row] - max);
-      sum += weight * parts[p].sum[row];
-      o += weight * parts[p].o[row][d];
-    }
-    const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
-    const float lse = sum > 0.0f ? max + log2f(sum) : kNone;
-    const long long at = RowOf(problem, task, row);
-#if SPLIT > 1
-    output.split_out[(task.split * rows + at) * HEAD_DIM + d] = o * inverse;
-    if (d == 0) output.split_lse[task.split * rows + at] = lse;
-#else
-    output.out[at * HEAD_DIM + d] = static_cast<Element>(o * inverse);
-    if (d == 0) output.lse[at] = lse * kLn2;
-#endif
+    const Merged merged =
+        Merge<kParts>([&](int p) { return parts[p].max[row]; },
+                      [&](int p) { return parts[p].sum[row]; },
+                      [&](int p, float weight) { o += weight * parts[p].o[row][d]; });
+    Write(problem, task, output, row, d, merged, o);
   }
+#endif
 }

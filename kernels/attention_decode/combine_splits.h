@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second step where keys are split: O and LSE from those of the splits. A block has one row.
+// The second step, where the first leaves several parts: merges them into O and LSE. A block has
+// one row.
 #pragma once
 
 #include "cache.h"
+#include "overlap.cuh"
 
-#if SPLIT > 1
+#if SPLIT > CLUSTER
 
-extern "C" __global__ void attention_decode_combine(const float* __restrict__ split_out,
-                                                    const float* __restrict__ split_lse,
+extern "C" __global__ void attention_decode_combine(const float* split_out,
+                                                    const float* split_lse,
                                                     Element* __restrict__ out,
                                                     float* __restrict__ lse, int rows) {
   const int row = blockIdx.x;
+  AwaitStepBefore();
   float max = kNone;
 #pragma unroll
-  for (int s = 0; s < SPLIT; ++s) {
+  for (int s = 0; s < kLeft; ++s) {
     max = fmaxf(max, split_lse[static_cast<long long>(s) * rows + row]);
   }
   for (int d = threadIdx.x; d < HEAD_DIM; d += blockDim.x) {
     float sum = 0.0f;
     float o = 0.0f;
 #pragma unroll
-    for (int s = 0; s < SPLIT; ++s) {
+    for (int s = 0; s < kLeft; ++s) {
       const long long at = static_cast<long long>(s) * rows + row;
       const float weight = Exp2(split_lse[at] - max);
       sum += weight;

@@ -211,6 +211,11 @@ __device__ __forceinline__ void Decode(const Problem& problem, const Output& out
   const int warp = threadIdx.x / 32;
   const unsigned ring =
       static_cast<unsigned>(__cvta_generic_to_shared(shared)) + warp * STAGES * kSlotBytes;
+  // A full sequence's page is on its way while the length is: most are nearly full.
+  const Task full = FullTaskOfBlock(problem);
+  const int likely = FirstPiece(full, KEYS, full.split) + warp;
+  const bool exists = likely < Pieces(full, KEYS);
+  const int likely_page = exists ? PageOfAtOnce(problem, full, likely * KEYS) : 0;
   const Task task = TaskOfBlock(problem);
   const int begin = FirstPiece(task, KEYS, task.split) + warp;
   const int end = FirstPiece(task, KEYS, task.split + 1);
@@ -223,7 +228,8 @@ __device__ __forceinline__ void Decode(const Problem& problem, const Output& out
     return piece < end ? PageOf(problem, task, piece * KEYS) : 0;
   };
   int next = begin;
-  int page = page_of(next);
+  const bool guessed = exists && next * KEYS / PAGE_SIZE == likely * KEYS / PAGE_SIZE;
+  int page = guessed ? likely_page : page_of(next);
   int to = 0;
   const auto start_copy = [&] {
     if (next < end) CopyPiece(problem, task, ring + to * kSlotBytes, page, next * KEYS);
