@@ -29,6 +29,7 @@ PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -159,7 +160,8 @@ class Variant:
         self.module = ctypes.c_void_p()
         check(driver().cuModuleLoadData(ctypes.byref(self.module), cubin), "cuModuleLoadData")
         steps = self.spec.get("steps") or [{"entry": self.spec["entry"], "launch": self.spec["launch"]}]
-        self.steps = [self._step(step) for step in steps if not step.get("when") or self.scope(step["when"])]
+        steps = [step for step in steps if not step.get("when") or self.scope(step["when"])]
+        self.steps = [self._step(step, is_first=step is steps[0]) for step in steps]
 
     def _arguments(self, scalars):
         arguments = {}
@@ -192,7 +194,7 @@ class Variant:
               "cuTensorMapEncodeTiled")
         return made
 
-    def _step(self, step):
+    def _step(self, step, is_first):
         function = ctypes.c_void_p()
         check(driver().cuModuleGetFunction(ctypes.byref(function), self.module, step["entry"].encode()),
               step["entry"])
@@ -205,10 +207,9 @@ class Variant:
         cluster = (self.scope.all(launch.get("cluster", [])) + [1, 1, 1])[:3]
         if cluster != [1, 1, 1] or launch.get("resident"):
             check(driver().cuFuncSetAttribute(function, NON_PORTABLE_CLUSTER, 1), "clusters of 16 blocks")
-            attribute = LaunchAttribute(id=CLUSTER)
-            attribute.value[:3] = cluster
-            config.attributes, config.attribute_count = ctypes.pointer(attribute), 1
-            self.kept.append(attribute)
+            self._add(config, CLUSTER, cluster)
+        if launch.get("programmatic_dependent_launch") and not is_first:
+            self._add(config, PROGRAMMATIC, [1])
         if launch.get("resident"):
             clusters = ctypes.c_int()
             check(driver().cuOccupancyMaxActiveClusters(ctypes.byref(clusters), function, ctypes.byref(config)),
@@ -218,6 +219,14 @@ class Variant:
         pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         zero = [self.tensors[name] for name in step.get("zero", [])]
         return function, config, pointers, zero
+
+    def _add(self, config, name, values):
+        """Gives a launch one attribute more."""
+        attributes = (LaunchAttribute * (config.attribute_count + 1))(
+            *config.attributes[:config.attribute_count], LaunchAttribute(id=name))
+        attributes[-1].value[:len(values)] = values
+        config.attributes, config.attribute_count = attributes, len(attributes)
+        self.kept.append(attributes)
 
     def __call__(self):
         stream = torch.cuda.current_stream().cuda_stream

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "epilogue.h"
+#include "overlap.cuh"
 
 #if SPLIT > 1 || STREAM_K > 0
 
@@ -79,11 +80,12 @@ __device__ __forceinline__ void Combine(const Problem& problem, const Output& ou
 #endif
 
 extern "C" __global__ void __launch_bounds__(kCombineThreads)
-    gemm_combine(const float* __restrict__ partials, const Element* __restrict__ bias,
+    gemm_combine(const float* partials, const Element* __restrict__ bias,
                  const Element* __restrict__ residual, const float* __restrict__ a_scale,
                  const float* __restrict__ b_scale, Element* __restrict__ out, int m, int n, int k,
                  float alpha) {
   const Output output = {bias, residual, a_scale, b_scale, out, nullptr, alpha};
+  AwaitStepBefore();
   Combine({m, n, k}, output, partials);
 }
 

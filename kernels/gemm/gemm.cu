@@ -35,6 +35,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
          const float* __restrict__ a_scale, const float* __restrict__ b_scale,
          Element* __restrict__ out, float* __restrict__ partials, int m, int n, int k,
          float alpha TENSOR_MAPS) {
+#if SPLIT > 1 || STREAM_K > 0
+  LetNextStepBegin();
+#endif
   const Problem problem = {m, n, k};
   const Output output = {bias, residual, a_scale, b_scale, out, partials, alpha};
 #if PATH_WGMMA

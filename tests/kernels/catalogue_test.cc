@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/catalogue.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -85,6 +88,56 @@ TEST(CatalogueTest, DefaultsAreValidForEveryProblemToCheck) {
         const auto config = kernel->DefaultConfig(*problem, traits);
         EXPECT_TRUE(config.ok()) << entry.name << " " << ToText(*problem) << " on " << target
                                  << ": " << config.status();
+      }
+    }
+  }
+}
+
+// Those of these two depend on many dims, of which the problems to check are few.
+TEST(CatalogueTest, DefaultsOfGemmAndDecodeAreValidForProblemsOfAllSizes) {
+  const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+  std::vector<std::map<std::string, int64_t>> products;
+  for (const int64_t m : {1, 64, 65, 128, 257, 512, 1000, 1024, 1025, 4096, 16384}) {
+    for (const int64_t n : {8, 100, 256, 4096, 14336, 65536}) {
+      for (const int64_t k : {64, 70, 4096}) {
+        for (const int64_t epilogue : {0, 1, 2, 4}) {
+          products.push_back({{"m", m}, {"n", n}, {"k", k}, {"epilogue", epilogue}});
+        }
+      }
+    }
+  }
+  std::vector<std::map<std::string, int64_t>> caches;
+  for (const int64_t batch : {1, 2, 3, 7, 16, 40, 300}) {
+    for (const int64_t kv_heads : {1, 2, 4, 8, 32}) {
+      for (const int64_t rows : {1, 8, 32}) {
+        for (const int64_t seq : {1, 200, 256, 700, 2048, 16384, 131072}) {
+          for (const int64_t head_dim : {64, 128}) {
+            caches.push_back({{"batch", batch},
+                              {"kv_heads", kv_heads},
+                              {"heads", kv_heads * rows},
+                              {"seq", seq},
+                              {"head_dim", head_dim},
+                              {"page_size", 16}});
+          }
+        }
+      }
+    }
+  }
+  for (const auto& [name, problems] :
+       {std::pair("gemm", &products), {"attention_decode", &caches}}) {
+    const auto is_it = [&, wanted = name](const CatalogueEntry& entry) {
+      return entry.name == wanted;
+    };
+    const auto entry = std::find_if(catalogue.begin(), catalogue.end(), is_it);
+    ASSERT_TRUE(entry != catalogue.end()) << name;
+    const auto kernel = Kernel::Create(entry->spec_name, entry->spec_text, entry->files).value();
+    for (const char* target : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
+      const TargetTraits traits = TargetTraitsFor(target).value();
+      for (const auto& dims : *problems) {
+        const Problem problem = kernel->MakeProblem(dims, "bf16", target).value();
+        const auto config = kernel->DefaultConfig(problem, traits);
+        EXPECT_TRUE(config.ok()) << name << " " << ToText(problem) << " on " << target << ": "
+                                 << config.status();
       }
     }
   }
