@@ -203,6 +203,7 @@ __device__ __forceinline__ void FinishInCluster(const Problem& problem, const Ta
   __shared__ __align__(16) Gathered gathered;
   const int own = task.split % CLUSTER;
   if (threadIdx.x == 0) Expect(0, sizeof(gathered));
+  __syncwarp();  // The wait is one of whole warps.
   WaitForClusterStart();
   for (int i = threadIdx.x; i < ROWS * HEAD_DIM / 4; i += kThreads) {
     const int row = i / (HEAD_DIM / 4);
