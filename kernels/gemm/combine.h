@@ -8,36 +8,10 @@
 #if SPLIT > 1 || STREAM_K > 0
 
 constexpr int kCombineThreads = 256;
-#if C_VECTOR
-constexpr int kCombineEach = 4;  // neighbouring elements of a row
-#else
-constexpr int kCombineEach = 1;
-#endif
 
-struct alignas(4 * kCombineEach) PartialSums {
-  float at[kCombineEach];
-};
-struct alignas(2 * kCombineEach) Results {
-  Element at[kCombineEach];
-};
-
-__device__ __forceinline__ void AddPart(PartialSums& sums, const float* part) {
-  const auto got = *reinterpret_cast<const PartialSums*>(part);
-  for (int e = 0; e < kCombineEach; ++e) sums.at[e] += got.at[e];
-}
-
-__device__ __forceinline__ void StoreCombined(const Problem& problem, const Output& output, int row,
-                                              int column, const PartialSums& sums) {
-  const long long at = static_cast<long long>(row) * problem.n + column;
-  const float factor = RowFactor(output, row);
-  Results results;
-  for (int e = 0; e < kCombineEach; ++e) {
-    float x = factor * ColumnFactor(output, column + e) * sums.at[e];
-    if (kHasBias) x += static_cast<float>(output.bias[column + e]);
-    if (kHasResidual) x += static_cast<float>(output.residual[at + e]);
-    results.at[e] = static_cast<Element>(Activate(x));
-  }
-  *reinterpret_cast<Results*>(output.out + at) = results;
+__device__ __forceinline__ void AddPart(Sums& sums, const float* part) {
+  const Sums got = *reinterpret_cast<const Sums*>(part);
+  for (int e = 0; e < kTogether; ++e) sums.at[e] += got.at[e];
 }
 
 #if STREAM_K > 0
@@ -49,32 +23,32 @@ __device__ __forceinline__ void Combine(const Problem& problem, const Output& ou
   if (shared.count == 0) return;
   const Tile tile = TileAt(problem, shared.index, 0);
   constexpr int kSize = BLOCK_M * BLOCK_N;
-  const int stride = gridDim.y * blockDim.x * kCombineEach;
-  int i = (blockIdx.y * blockDim.x + threadIdx.x) * kCombineEach;
+  const int stride = gridDim.y * blockDim.x * kTogether;
+  int i = (blockIdx.y * blockDim.x + threadIdx.x) * kTogether;
   for (; i < kSize; i += stride) {
     const int row = tile.row + i / BLOCK_N;
     const int column = tile.column + i % BLOCK_N;
     if (row >= problem.m || column >= problem.n) continue;
-    PartialSums sums = {};
+    Sums sums = {};
     for (int part = 0; part < shared.count; ++part) {
       AddPart(sums, partials + static_cast<long long>(shared.Place(part)) * kSize + i);
     }
-    StoreCombined(problem, output, row, column, sums);
+    StoreTogether(problem, output, row, column, sums);
   }
 }
 #else
 __device__ __forceinline__ void Combine(const Problem& problem, const Output& output,
                                         const float* partials) {
   const int size = problem.m * problem.n;  // which the spec keeps small
-  const int stride = gridDim.x * blockDim.x * kCombineEach;
-  int i = (blockIdx.x * blockDim.x + threadIdx.x) * kCombineEach;
+  const int stride = gridDim.x * blockDim.x * kTogether;
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) * kTogether;
   for (; i < size; i += stride) {
-    PartialSums sums = {};
+    Sums sums = {};
 #pragma unroll
     for (int split = 0; split < SPLIT; ++split) {
       AddPart(sums, partials + static_cast<long long>(split) * size + i);
     }
-    StoreCombined(problem, output, i / problem.n, i % problem.n, sums);
+    StoreTogether(problem, output, i / problem.n, i % problem.n, sums);
   }
 }
 #endif

@@ -60,6 +60,14 @@ __device__ __forceinline__ float ColumnFactor(const Output& output, int column) 
   return kHasScales ? output.b_scale[column] : 1.0f;
 }
 
+// From the sum of an element of C to its value. `add` is what the residual has there, else 0.
+__device__ __forceinline__ float ResultOf(const Output& output, int row, int column, float sum,
+                                          float add) {
+  float x = RowFactor(output, row) * ColumnFactor(output, column) * sum + add;
+  if (kHasBias) x += static_cast<float>(output.bias[column]);
+  return Activate(x);
+}
+
 // One element of C.
 __device__ __forceinline__ void StoreOne(const Problem& problem, const Output& output, int part,
                                          int row, int column, float sum) {
@@ -67,9 +75,33 @@ __device__ __forceinline__ void StoreOne(const Problem& problem, const Output& o
 #if SPLIT > 1
   output.partials[static_cast<long long>(part) * problem.m * problem.n + at] = sum;
 #else
-  float x = RowFactor(output, row) * ColumnFactor(output, column) * sum;
-  if (kHasBias) x += static_cast<float>(output.bias[column]);
-  if (kHasResidual) x += static_cast<float>(output.residual[at]);
-  output.out[at] = static_cast<Element>(Activate(x));
+  const float add = kHasResidual ? static_cast<float>(output.residual[at]) : 0.0f;
+  output.out[at] = static_cast<Element>(ResultOf(output, row, column, sum, add));
 #endif
 }
+
+#if SPLIT > 1 || STREAM_K > 0 || CLUSTER_K > 1  // Blocks share tiles.
+// Neighbouring elements of a row that are read and written at once, and their sums.
+constexpr int kTogether = C_VECTOR ? 4 : 1;
+struct alignas(2 * kTogether) Elements {
+  Element at[kTogether];
+};
+struct alignas(4 * kTogether) Sums {
+  float at[kTogether];
+};
+
+// Elements of C from their whole sums.
+__device__ __forceinline__ void StoreTogether(const Problem& problem, const Output& output, int row,
+                                              int column, const Sums& sums) {
+  const long long at = static_cast<long long>(row) * problem.n + column;
+  Elements residual = {};
+  if (kHasResidual) residual = *reinterpret_cast<const Elements*>(output.residual + at);
+  Elements results;
+#pragma unroll
+  for (int e = 0; e < kTogether; ++e) {
+    const float add = kHasResidual ? static_cast<float>(residual.at[e]) : 0.0f;
+    results.at[e] = static_cast<Element>(ResultOf(output, row, column + e, sums.at[e], add));
+  }
+  *reinterpret_cast<Elements*>(output.out + at) = results;
+}
+#endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instructions of sm_90a that CUDA C++ has no name for, for clusters of one or two blocks:
+// The instructions of sm_90a that CUDA C++ has no name for, for clusters of up to eight blocks:
 // mbarriers, the bulk copy engine (TMA), warpgroup matrix multiply (WGMMA), register reallocation.
 #pragma once
 

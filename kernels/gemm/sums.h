@@ -44,7 +44,7 @@ __device__ __forceinline__ void TransposeQuad(unsigned (&w)[4]) {
   }
 }
 
-// Rows of C that are no whole number of 16 bytes: element by element.
+// Element by element: of rows of C that are no whole number of 16 bytes.
 template <int kCount>
 __device__ __forceinline__ void StoreEach(const Problem& problem, const Output& output, int part,
                                           int row, int column, const float (&sums)[kCount]) {
@@ -53,6 +53,26 @@ __device__ __forceinline__ void StoreEach(const Problem& problem, const Output& 
     const int r = row + i / 2 % 2 * 8;
     const int c = column + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
     if (r < problem.m && c < problem.n) StoreOne(problem, output, part, r, c, sums[i]);
+  }
+}
+
+// Pairs of neighbouring columns, for warps that have 16 of them.
+template <int kCount>
+__device__ __forceinline__ void StorePairs(const Problem& problem, const Output& output, int row,
+                                           int column, const float (&sums)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 2) {
+    const int r = row + i / 2 % 2 * 8;
+    const int c = column + i / 4 * 8 + threadIdx.x % 4 * 2;
+    if (r >= problem.m || c >= problem.n) continue;
+    const long long at = static_cast<long long>(r) * problem.n + c;
+    float add_low = 0.0f, add_high = 0.0f;
+    if (kHasResidual) {
+      Unpack(*reinterpret_cast<const unsigned*>(output.residual + at), add_low, add_high);
+    }
+    *reinterpret_cast<unsigned*>(output.out + at) =
+        Pack(ResultOf(output, r, c, sums[i], add_low),
+             ResultOf(output, r, c + 1, sums[i + 1], add_high));
   }
 }
 
@@ -70,15 +90,6 @@ __device__ __forceinline__ void StorePartials(const Problem& problem, const Outp
       *reinterpret_cast<float2*>(output.partials + at) = make_float2(sums[i], sums[i + 1]);
     }
   }
-}
-
-// Four neighbouring columns of one row, of which the first is inside.
-__device__ __forceinline__ void StoreFour(const Problem& problem, const Output& output, int part,
-                                          int row, int column, float4 sums) {
-  StoreOne(problem, output, part, row, column, sums.x);
-  if (column + 1 < problem.n) StoreOne(problem, output, part, row, column + 1, sums.y);
-  if (column + 2 < problem.n) StoreOne(problem, output, part, row, column + 2, sums.z);
-  if (column + 3 < problem.n) StoreOne(problem, output, part, row, column + 3, sums.w);
 }
 
 // As one instruction: of an assignment under a condition the compiler made, in the wgmma path, four
@@ -154,10 +165,14 @@ __device__ __forceinline__ void StoreSums(const Problem& problem, const Output& 
 #elif SPLIT > 1
   StorePartials(problem, output, tile.part, row, column, sums);
 #else
+  if constexpr (kCount % 16 == 0) {
 #pragma unroll
-  for (int i = 0; i < kCount / 16; ++i) {
-    StoreVectors(problem, output, row, column + i * 32, sums + 16 * i);
-    StoreVectors(problem, output, row + 8, column + i * 32, sums + 16 * i + 2);
+    for (int i = 0; i < kCount / 16; ++i) {
+      StoreVectors(problem, output, row, column + i * 32, sums + 16 * i);
+      StoreVectors(problem, output, row + 8, column + i * 32, sums + 16 * i + 2);
+    }
+  } else {
+    StorePairs(problem, output, row, column, sums);
   }
 #endif
 }

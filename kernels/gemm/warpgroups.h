@@ -23,7 +23,9 @@ constexpr int kMmaDepth = 32 / kInputBytes;  // of the summed axis in one multip
 constexpr int kTurnBarrier = 1;  // the named barriers 1 and 2 pass the turn between groups
 
 // A tile of an operand lies in slabs of kWidth elements (128 bytes, which the swizzle spans) of its
-// contiguous axis. kRows are those of one slab; kParts blocks of the cluster load a part each.
+// contiguous axis. kRows are those of one slab; kParts blocks of the cluster load a part each. Of A
+// there are fewer rows than BLOCK_M where the problem has no more: WGMMA then reads what follows in
+// the ring, and its sums of these rows are not stored.
 template <bool kAcross, int kSize, int kShared>
 struct Operand {
   static constexpr int kSlabs = kAcross ? (kSize + kWidth - 1) / kWidth : BLOCK_K / kWidth;
@@ -43,7 +45,7 @@ struct Operand {
     return (kAcross ? step * 128 : step / kWidth * kSlabBytes + step % kWidth * kInputBytes) / 16;
   }
 };
-using OperandA = Operand<TRANSPOSE_A, BLOCK_M, CLUSTER_N>;
+using OperandA = Operand<TRANSPOSE_A, A_ROWS, CLUSTER_N>;
 using OperandB = Operand<!TRANSPOSE_B, BLOCK_N, CLUSTER_M>;
 constexpr int kStageBytes = OperandA::kBytes + OperandB::kBytes;
 
@@ -88,19 +90,27 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   BarrierInitFence();
 }
 
+// Of a block's rank in the cluster, that among the blocks that load for each other, which have the
+// same part of the summed axis.
+__device__ __forceinline__ int RankOfSharers(int rank) {
+  return CLUSTER_K > 1 ? rank % kSharers : rank;
+}
+
 // One operand's tile, or this block's part of it for all blocks of the cluster. `first` is on the
 // contiguous axis, `row` on the other.
 template <typename OperandOf>
 __device__ __forceinline__ void LoadTile(unsigned to, const CUtensorMap* map, unsigned barrier,
-                                         int first, int row, int part) {
+                                         int first, int row, int rank) {
   constexpr int kPartRows = OperandOf::kRows / OperandOf::kParts;
+  const int part = RankOfSharers(rank);
+  const unsigned short all = ((1 << kSharers) - 1) << (rank - part);
 #pragma unroll
   for (int slab = 0; slab < OperandOf::kSlabs; ++slab) {
     if (OperandOf::kParts == 1) {
       LoadBox(to + slab * OperandOf::kSlabBytes, map, barrier, first + slab * kWidth, row);
     } else {
       LoadBoxForAll(to + slab * OperandOf::kSlabBytes + part * kPartRows * 128, map, barrier,
-                    first + slab * kWidth, row + part * kPartRows, (1 << kSharers) - 1);
+                    first + slab * kWidth, row + part * kPartRows, all);
     }
   }
 }
@@ -142,7 +152,8 @@ __device__ __forceinline__ void Release(unsigned barrier) {
   if (kSharers == 1) {
     if (lane == 0) BarrierArrive(barrier);
   } else if (lane < kSharers) {
-    BarrierArriveAt(barrier, lane);
+    const int first = CLUSTER_K > 1 ? ClusterRank() / kSharers * kSharers : 0;
+    BarrierArriveAt(barrier, first + lane);
   }
 }
 
@@ -252,30 +263,37 @@ __device__ __forceinline__ void ShowSums(const Arena& arena, int row,
   }
 }
 
-// Adds what the blocks of the cluster have for this block's share of the tile's rows.
+// Adds what the blocks with the other parts have for this block's share of the tile's rows.
 __device__ __forceinline__ void AddAndStore(const Problem& problem, const Arena& arena,
                                             const Output& output, const Tile& tile, int rank) {
   constexpr int kRows = BLOCK_M / CLUSTER_K;
   for (int i = threadIdx.x * 4; i < kRows * BLOCK_N; i += kGroups * 128 * 4) {
-    const int row = i / BLOCK_N * CLUSTER_K + rank;
+    const int row = i / BLOCK_N * CLUSTER_K + rank / kSharers;
     const int column = i % BLOCK_N;
     if (tile.row + row >= problem.m || tile.column + column >= problem.n) continue;
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    alignas(16) float sums[4] = {};
 #pragma unroll
     for (int from = 0; from < CLUSTER_K; ++from) {
-      const float4 part = LoadFrom(arena.base + (row * kPitch + column) * 4, from);
-      sum.x += part.x;
-      sum.y += part.y;
-      sum.z += part.z;
-      sum.w += part.w;
+      const float4 part = LoadFrom(arena.base + (row * kPitch + column) * 4,
+                                   from * kSharers + RankOfSharers(rank));
+      sums[0] += part.x;
+      sums[1] += part.y;
+      sums[2] += part.z;
+      sums[3] += part.w;
     }
-    StoreFour(problem, output, tile.part, tile.row + row, tile.column + column, sum);
+#pragma unroll
+    for (int e = 0; e < 4; e += kTogether) {
+      if (tile.column + column + e < problem.n) {
+        StoreTogether(problem, output, tile.row + row, tile.column + column + e,
+                      *reinterpret_cast<const Sums*>(sums + e));
+      }
+    }
   }
 }
 #endif
 
-// A group's share of a tile, from row `row` of it. Where blocks share a tile, all threads of theirs
-// meet here; their cluster has no other tile.
+// A group's share of a tile, from row `row` of it. Where blocks share a tile, all threads of their
+// cluster meet here, which has no other work.
 __device__ __forceinline__ void StoreTile(const Problem& problem, const Arena& arena,
                                           const Output& output, const Tile& tile, int row,
                                           int rank, const float (&sums)[kStrips][BLOCK_N / 2]) {

@@ -22,7 +22,7 @@ struct Operand {
 
   // Byte offset of a chunk; swizzled, so that 8 rows of a column of chunks lie in different banks.
   __device__ static unsigned Offset(int row, int chunk) {
-    const int swizzle = kChunks >= 8 ? row & 7 : row >> 1 & 3;
+    const int swizzle = kChunks >= 8 ? row & 7 : kChunks >= 4 ? row >> 1 & 3 : row >> 2 & 1;
     return (row * kChunks + (chunk ^ swizzle)) * 16;
   }
 };

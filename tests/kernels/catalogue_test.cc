@@ -7,6 +7,8 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,11 +99,19 @@ TEST(CatalogueTest, DefaultsAreValidForEveryProblemToCheck) {
 TEST(CatalogueTest, DefaultsOfGemmAndDecodeAreValidForProblemsOfAllSizes) {
   const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
   std::vector<std::map<std::string, int64_t>> products;
-  for (const int64_t m : {1, 64, 65, 128, 257, 512, 1000, 1024, 1025, 4096, 16384}) {
-    for (const int64_t n : {8, 100, 256, 4096, 14336, 65536}) {
+  for (const int64_t m : {1,  16,  17,  32,  33,  48,  49,   64,   65,   80,   81,   96,
+                          97, 112, 113, 128, 257, 512, 1000, 1024, 1025, 4096, 16384}) {
+    for (const int64_t n : {8, 100, 256, 4096, 8448, 8456, 14336, 65536}) {
       for (const int64_t k : {64, 70, 4096}) {
         for (const int64_t epilogue : {0, 1, 2, 4}) {
-          products.push_back({{"m", m}, {"n", n}, {"k", k}, {"epilogue", epilogue}});
+          for (const int64_t layout : {0, 1, 2, 3}) {
+            products.push_back({{"m", m},
+                                {"n", n},
+                                {"k", k},
+                                {"transpose_a", layout % 2},
+                                {"transpose_b", layout / 2},
+                                {"epilogue", epilogue}});
+          }
         }
       }
     }
@@ -134,10 +144,16 @@ TEST(CatalogueTest, DefaultsOfGemmAndDecodeAreValidForProblemsOfAllSizes) {
     for (const char* target : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
       const TargetTraits traits = TargetTraitsFor(target).value();
       for (const auto& dims : *problems) {
-        const Problem problem = kernel->MakeProblem(dims, "bf16", target).value();
-        const auto config = kernel->DefaultConfig(problem, traits);
-        EXPECT_TRUE(config.ok()) << name << " " << ToText(problem) << " on " << target << ": "
-                                 << config.status();
+        for (const char* dtype : {"bf16", "e4m3"}) {
+          // Of 8 bits, gemm alone, and of its layouts this one.
+          const bool has_e4m3 =
+              dims.contains("m") && !dims.at("transpose_a") && dims.at("transpose_b");
+          if (dtype == std::string_view("e4m3") && !has_e4m3) continue;
+          const Problem problem = kernel->MakeProblem(dims, dtype, target).value();
+          const auto config = kernel->DefaultConfig(problem, traits);
+          EXPECT_TRUE(config.ok())
+              << name << " " << ToText(problem) << " on " << target << ": " << config.status();
+        }
       }
     }
   }
