@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/problem_checks.h"
 
+#include <cmath>
+#include <limits>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
@@ -40,6 +44,13 @@ absl::Status CheckCount(const BufferPlan& buffer) {
   if (buffer.count >= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("buffer '", buffer.name, "' has ", buffer.count, " elements"));
+}
+
+// As long doubles, whose exponents hold what the scaled sums stand for.
+long double RootOf(const SquareSum& sum) {
+  constexpr long double kGrow = static_cast<long double>(SquareSum::kGrow);
+  return sqrtl(static_cast<long double>(sum.large) * kGrow * kGrow + sum.medium +
+               static_cast<long double>(sum.small) / kGrow / kGrow);
 }
 
 }  // namespace
@@ -123,6 +134,50 @@ absl::Status CheckWanted(const BufferPlan& wanted, const BufferPlan* of_problem)
   return absl::InvalidArgumentError(absl::StrCat("buffer '", wanted.name, "' of ", wanted.count,
                                                  " ", ToText(wanted.dtype),
                                                  " is not as the problem has it"));
+}
+
+double RelativeNorm(const CompareResult& compare) {
+  const long double error = RootOf(compare.errors);
+  if (error == 0) return 0;
+  const long double reference = RootOf(compare.references);
+  if (std::isinf(error) || reference == 0) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(error / reference);
+}
+
+void OutputJudge::Add(const BufferPlan& buffer, const TolerancePlan& tolerance,
+                      const CompareResult& compare, Verdict& verdict) {
+  ResultError& error = verdict.error;
+  const std::string element = absl::StrCat(buffer.name, "[", compare.worst_index, "]");
+  if (all_.count == 0 || compare.worst_excess > all_.worst_excess) {
+    error.worst = absl::StrFormat("%s: %.9g, reference %.9g", element, compare.worst_value,
+                                  compare.worst_reference);
+  }
+  Merge(compare, all_);
+  error.max_abs = all_.max_abs;
+  error.max_rel = all_.max_rel;
+  error.bad_elements = all_.bad;
+  error.relative_l2 = RelativeNorm(all_);
+  if (!verdict.right) return;
+  const double norm = RelativeNorm(compare);
+  if (tolerance.relative_norm > 0 && !(norm <= tolerance.relative_norm)) {
+    verdict.right = false;
+    verdict.message = absl::StrFormat("%s: the relative L2 error is %.3g, more than %g", buffer.name,
+                                      norm, tolerance.relative_norm);
+    return;
+  }
+  const double allowed = tolerance.mismatches * static_cast<double>(buffer.count);
+  if (compare.nan == 0 && static_cast<double>(compare.bad) <= allowed) return;
+  verdict.right = false;
+  verdict.message = absl::StrFormat(
+      "%s is %.9g, the reference %.9g (rtol %g, atol %g); %u of %d elements are wrong", element,
+      compare.worst_value, compare.worst_reference, tolerance.rtol, tolerance.atol, compare.bad,
+      buffer.count);
+  if (tolerance.mismatches > 0) {
+    absl::StrAppend(&verdict.message, ", more than ", tolerance.mismatches * 100, "%");
+  }
+  if (compare.nan > 0) {
+    absl::StrAppend(&verdict.message, ", ", compare.nan, " of them NaN or never written");
+  }
 }
 
 }  // namespace tune

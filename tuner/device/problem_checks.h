@@ -3,14 +3,11 @@
 // against the problem's, and how far its outputs are from the reference's.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "tuner/device/compare.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
@@ -48,58 +45,20 @@ struct Verdict {
   ResultError error;
 };
 
-// Adds up the comparisons of all outputs; each device has its own kind of CompareResult.
+// Adds up the comparisons of all outputs of a launch. Add fills in the verdict's error, and its
+// message with the first output that is wrong.
 class OutputJudge {
  public:
-  template <typename CompareResult>
+  // REQUIRES: `compare` is of a buffer with elements.
   void Add(const BufferPlan& buffer, const TolerancePlan& tolerance, const CompareResult& compare,
-           Verdict& verdict) {
-    ResultError& error = verdict.error;
-    error.max_abs = std::max(error.max_abs, compare.max_abs);
-    error.max_rel = std::max(error.max_rel, compare.max_rel);
-    error.bad_elements += compare.bad;
-    error_squares_ += compare.error_squares;
-    reference_squares_ += compare.reference_squares;
-    if (reference_squares_ > 0) error.relative_l2 = std::sqrt(error_squares_ / reference_squares_);
-    const std::string element = absl::StrCat(buffer.name, "[", compare.worst_index, "]");
-    if (error.worst.empty() || compare.worst_excess > worst_excess_) {
-      worst_excess_ = compare.worst_excess;
-      error.worst = absl::StrFormat("%s: %.9g, reference %.9g", element, compare.worst_value,
-                                    compare.worst_reference);
-    }
-    if (!verdict.right) return;
-    const double norm = RelativeNorm(compare);
-    if (tolerance.relative_norm > 0 && !(norm <= tolerance.relative_norm)) {
-      verdict.right = false;
-      verdict.message = absl::StrFormat("%s: the relative L2 error is %.3g, more than %g",
-                                        buffer.name, norm, tolerance.relative_norm);
-      return;
-    }
-    const double allowed = tolerance.mismatches * static_cast<double>(buffer.count);
-    if (compare.nan == 0 && static_cast<double>(compare.bad) <= allowed) return;
-    verdict.right = false;
-    verdict.message = absl::StrFormat(
-        "%s is %.9g, the reference %.9g (rtol %g, atol %g); %u of %d elements are wrong", element,
-        compare.worst_value, compare.worst_reference, tolerance.rtol, tolerance.atol, compare.bad,
-        buffer.count);
-    if (tolerance.mismatches > 0) {
-      absl::StrAppend(&verdict.message, ", more than ", tolerance.mismatches * 100, "%");
-    }
-    if (compare.nan > 0) {
-      absl::StrAppend(&verdict.message, ", ", compare.nan, " of them NaN or never written");
-    }
-  }
+           Verdict& verdict);
 
  private:
-  template <typename CompareResult>
-  static double RelativeNorm(const CompareResult& compare) {
-    if (compare.error_squares == 0) return 0;
-    return std::sqrt(compare.error_squares / compare.reference_squares);  // may be infinite
-  }
-
-  double error_squares_ = 0;
-  double reference_squares_ = 0;
-  double worst_excess_ = 0;
+  CompareResult all_ = {};
 };
+
+// The L2 norm of the errors over that of the references; infinite if the errors alone are above
+// zero, or if one of them is infinite.
+double RelativeNorm(const CompareResult& compare);
 
 }  // namespace tune

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "tuner/device/elements.h"
@@ -15,56 +13,6 @@ namespace {
 
 constexpr int64_t kPiece = 512;
 constexpr int64_t kGrain = 4096;
-// Below this size a relative error says nothing.
-constexpr double kTiny = 1e-30;
-
-CompareResult Nothing() {
-  CompareResult none;
-  none.worst_excess = -std::numeric_limits<double>::infinity();
-  return none;
-}
-
-void Add(const CompareResult& more, CompareResult& sum) {
-  if (more.worst_index >= 0 && (sum.worst_index < 0 || more.worst_excess > sum.worst_excess)) {
-    sum.worst_excess = more.worst_excess;
-    sum.worst_index = more.worst_index;
-    sum.worst_value = more.worst_value;
-    sum.worst_reference = more.worst_reference;
-  }
-  sum.max_abs = std::max(sum.max_abs, more.max_abs);
-  sum.max_rel = std::max(sum.max_rel, more.max_rel);
-  sum.error_squares += more.error_squares;
-  sum.reference_squares += more.reference_squares;
-  sum.bad += more.bad;
-  sum.nan += more.nan;
-}
-
-void CompareOne(double value, double reference, int64_t index, const TolerancePlan& tolerance,
-                CompareResult& sum) {
-  const double size = std::abs(reference);
-  // Equal infinities differ by nothing.
-  const double error = value == reference ? 0.0 : std::abs(value - reference);
-  const double allowed = tolerance.atol + (tolerance.rtol > 0 ? tolerance.rtol * size : 0.0);
-  double excess = value == reference ? -tolerance.atol : error - allowed;
-  if (std::isnan(excess)) {
-    // NaN, or an infinity where the tolerance is infinite as well.
-    ++sum.nan;
-    ++sum.bad;
-    excess = std::numeric_limits<double>::infinity();
-  } else {
-    sum.bad += excess > 0 ? 1 : 0;
-    sum.max_abs = std::max(sum.max_abs, error);
-    if (size > kTiny) sum.max_rel = std::max(sum.max_rel, error / size);
-    sum.error_squares += error * error;
-    sum.reference_squares += reference * reference;
-  }
-  if (sum.worst_index < 0 || excess > sum.worst_excess) {
-    sum.worst_excess = excess;
-    sum.worst_index = index;
-    sum.worst_value = value;
-    sum.worst_reference = reference;
-  }
-}
 
 void ComparePiece(const HostArray& out, const HostArray& reference, int64_t begin, int64_t end,
                   const TolerancePlan& tolerance, CompareResult& sum) {
@@ -72,16 +20,15 @@ void ComparePiece(const HostArray& out, const HostArray& reference, int64_t begi
   std::array<double, kPiece> references;
   LoadElements(out.dtype, out.data, begin, end, values.data());
   LoadElements(reference.dtype, reference.data, begin, end, references.data());
-  const bool exact = out.dtype == DType::kI64 && reference.dtype == DType::kI64;
-  const auto* whole = static_cast<const int64_t*>(out.data);
-  const auto* whole_reference = static_cast<const int64_t*>(reference.data);
+  const bool whole = out.dtype == DType::kI64 && reference.dtype == DType::kI64;
+  const auto* integers = static_cast<const int64_t*>(out.data);
+  const auto* reference_integers = static_cast<const int64_t*>(reference.data);
   for (int64_t i = begin; i < end; ++i) {
     const auto at = static_cast<size_t>(i - begin);
-    // A double cannot tell neighbours of 2^53 apart.
-    if (exact && values[at] == references[at] && whole[i] != whole_reference[i]) {
-      values[at] = std::nextafter(values[at], std::numeric_limits<double>::infinity());
-    }
-    CompareOne(values[at], references[at], i, tolerance, sum);
+    const double error = whole ? ErrorOfIntegers(integers[i], reference_integers[i])
+                               : ErrorOf(values[at], references[at]);
+    AddElement(values[at], references[at], error, static_cast<unsigned long long>(i),
+               tolerance.rtol, tolerance.atol, sum);
   }
 }
 
@@ -115,16 +62,16 @@ uint64_t HashRange(const unsigned char* data, size_t bytes, uint64_t start) {
 
 CompareResult Compare(Launcher& launcher, const HostArray& out, const HostArray& reference,
                       const TolerancePlan& tolerance) {
-  std::vector<CompareResult> parts(launcher.thread_count(), Nothing());
+  std::vector<CompareResult> parts(launcher.thread_count(), CompareResult());
   launcher.ForPieces(out.count, kGrain, [&](unsigned thread, int64_t begin, int64_t end) {
-    CompareResult sum = Nothing();
+    CompareResult sum = {};
     for (int64_t first = begin; first < end; first += kPiece) {
       ComparePiece(out, reference, first, std::min(end, first + kPiece), tolerance, sum);
     }
     parts[thread] = sum;
   });
-  CompareResult total = Nothing();
-  for (const CompareResult& part : parts) Add(part, total);
+  CompareResult total = {};
+  for (const CompareResult& part : parts) Merge(part, total);
   return total;
 }
 

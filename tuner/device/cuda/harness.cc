@@ -14,6 +14,7 @@
 namespace tune::embedded {
 extern const std::string_view cuda_harness_source;
 extern const std::string_view cuda_harness_layout;
+extern const std::string_view cuda_compare_header;
 extern const std::string_view cuda_fill_header;
 }  // namespace tune::embedded
 
@@ -41,7 +42,8 @@ CompilePlan HarnessCompilePlan(const std::string& target) {
   plan.target = target;
   plan.source_name = "harness.cu";
   plan.source_text = std::string(embedded::cuda_harness_source);
-  plan.headers = {{"fill.h", std::string(embedded::cuda_fill_header)},
+  plan.headers = {{"compare.h", std::string(embedded::cuda_compare_header)},
+                  {"fill.h", std::string(embedded::cuda_fill_header)},
                   {"harness_layout.h", std::string(embedded::cuda_harness_layout)}};
   plan.entries = {kKernelNames[0]};
   return plan;

@@ -2,6 +2,7 @@
 // The harness's own kernels: they fill buffers, check what a variant wrote, and empty the cache.
 // Compiled by NVRTC when a runner starts. All names begin with tune_harness_, which keeps them out
 // of the timed records.
+#include "compare.h"
 #include "fill.h"
 #include "harness_layout.h"
 
@@ -96,26 +97,6 @@ __device__ __forceinline__ U64 FirstIndex() {
 }
 __device__ __forceinline__ U64 IndexStep() { return static_cast<U64>(gridDim.x) * blockDim.x; }
 
-__device__ __forceinline__ CompareResult Worse(const CompareResult& a, const CompareResult& b) {
-  bool take_b = b.worst_excess > a.worst_excess ||
-                (b.worst_excess == a.worst_excess && b.worst_index < a.worst_index);
-  CompareResult sum = take_b ? b : a;
-  sum.max_abs = fmax(a.max_abs, b.max_abs);
-  sum.max_rel = fmax(a.max_rel, b.max_rel);
-  sum.error_squares = a.error_squares + b.error_squares;
-  sum.reference_squares = a.reference_squares + b.reference_squares;
-  sum.bad = a.bad + b.bad;
-  sum.nan = a.nan + b.nan;
-  return sum;
-}
-
-__device__ __forceinline__ CompareResult Nothing() {
-  CompareResult none = {};
-  none.worst_excess = -1e308;
-  none.worst_index = ~0ull;
-  return none;
-}
-
 // The block's results, added up in a fixed order, into *out.
 __device__ void ReduceBlock(const CompareResult& mine, CompareResult* out) {
   __shared__ CompareResult shared[kHarnessThreads];
@@ -123,38 +104,11 @@ __device__ void ReduceBlock(const CompareResult& mine, CompareResult* out) {
   __syncthreads();
   for (int half = kHarnessThreads / 2; half > 0; half /= 2) {
     if (threadIdx.x < half) {
-      shared[threadIdx.x] = Worse(shared[threadIdx.x], shared[threadIdx.x + half]);
+      Merge(shared[threadIdx.x + half], shared[threadIdx.x]);
     }
     __syncthreads();
   }
   if (threadIdx.x == 0) *out = shared[0];
-}
-
-__device__ __forceinline__ void CompareOne(double value, double reference, bool equal, U64 index,
-                                           double rtol, double atol, CompareResult& sum) {
-  const double size = fabs(reference);
-  // Equal infinities differ by nothing.
-  const double error = equal ? 0.0 : fabs(value - reference);
-  double excess = error - (atol + rtol * size);
-  if (error != error) {
-    ++sum.nan;
-    ++sum.bad;
-    excess = __longlong_as_double(0x7ff0000000000000ll);
-  } else {
-    sum.bad += excess > 0.0;
-    sum.max_abs = fmax(sum.max_abs, error);
-    // Single precision is plenty for a figure that people read.
-    const float relative = __fdividef(static_cast<float>(error), static_cast<float>(size));
-    if (size > 1e-30) sum.max_rel = fmax(sum.max_rel, static_cast<double>(relative));
-    sum.error_squares += error * error;
-    sum.reference_squares += reference * reference;
-  }
-  if (excess > sum.worst_excess) {
-    sum.worst_excess = excess;
-    sum.worst_index = index;
-    sum.worst_value = value;
-    sum.worst_reference = reference;
-  }
 }
 
 // SplitMix64's finaliser.
@@ -170,6 +124,7 @@ __device__ __forceinline__ U8 GuardByte(U64 range, U64 offset) {
 
 }  // namespace tune::cuda
 
+using namespace tune;
 using namespace tune::cuda;
 
 #define TUNE_KERNEL(name) \
@@ -200,28 +155,26 @@ TUNE_KERNEL(widen)(int out_dtype, void* out, int in_dtype, const void* in, U64 c
 // One partial result a block.
 TUNE_KERNEL(compare)(int out_dtype, const void* out, int ref_dtype, const void* ref, U64 count,
                      double rtol, double atol, CompareResult* partials) {
-  CompareResult sum = Nothing();
+  CompareResult sum = {};
+  const bool whole = out_dtype == kI64 && ref_dtype == kI64;
   const U64 step = IndexStep();
   for (U64 first = FirstIndex(); first < count; first += kCompareUnroll * step) {
     double values[kCompareUnroll];
     double references[kCompareUnroll];
-    bool equal[kCompareUnroll];
+    double errors[kCompareUnroll];
 #pragma unroll
     for (int k = 0; k < kCompareUnroll; ++k) {
       const U64 i = first + k * step < count ? first + k * step : first;
       values[k] = Load(out_dtype, out, i);
       references[k] = Load(ref_dtype, ref, i);
-      equal[k] = values[k] == references[k];
-      // A double cannot tell neighbours of 2^53 apart.
-      if (out_dtype == kI64 && ref_dtype == kI64) {
-        equal[k] = static_cast<const U64*>(out)[i] == static_cast<const U64*>(ref)[i];
-        if (!equal[k] && values[k] == references[k]) values[k] += 1e6;
-      }
+      errors[k] = whole ? ErrorOfIntegers(static_cast<const long long*>(out)[i],
+                                          static_cast<const long long*>(ref)[i])
+                        : ErrorOf(values[k], references[k]);
     }
 #pragma unroll
     for (int k = 0; k < kCompareUnroll; ++k) {
       const U64 i = first + k * step;
-      if (i < count) CompareOne(values[k], references[k], equal[k], i, rtol, atol, sum);
+      if (i < count) AddElement(values[k], references[k], errors[k], i, rtol, atol, sum);
     }
   }
   ReduceBlock(sum, &partials[blockIdx.x]);
@@ -229,8 +182,8 @@ TUNE_KERNEL(compare)(int out_dtype, const void* out, int ref_dtype, const void* 
 
 // One block.
 TUNE_KERNEL(compare_finish)(const CompareResult* partials, int count, CompareResult* result) {
-  CompareResult sum = Nothing();
-  for (int i = threadIdx.x; i < count; i += blockDim.x) sum = Worse(sum, partials[i]);
+  CompareResult sum = {};
+  for (int i = threadIdx.x; i < count; i += blockDim.x) Merge(partials[i], sum);
   ReduceBlock(sum, result);
 }
 

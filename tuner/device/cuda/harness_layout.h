@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What harness.cu and its host code exchange in device memory. Compiled by both; includes nothing.
+// What harness.cu and its host code exchange in device memory. Compiled by both.
 #pragma once
+
+#if defined(__CUDACC__)
+#include "compare.h"
+#else
+#include "tuner/device/compare.h"
+#endif
 
 namespace tune::cuda {
 
@@ -15,21 +21,6 @@ struct GuardRange {
 struct GuardResult {
   unsigned long long bad_bytes;
   unsigned long long first_bad;  // offset in the range
-};
-
-// How far an output is from its reference. NaN differences are counted, not measured.
-struct CompareResult {
-  double max_abs;
-  double max_rel;
-  double error_squares;
-  double reference_squares;
-  unsigned long long bad;  // out of tolerance, NaN included
-  unsigned long long nan;
-  // The element furthest above its tolerance (or nearest to it, if none is).
-  double worst_excess;
-  unsigned long long worst_index;
-  double worst_value;
-  double worst_reference;
 };
 
 constexpr int kBuffersMax = 64;

@@ -12,6 +12,7 @@
 #include "tuner/device/cuda/harness.h"
 #include "tuner/device/elements.h"
 #include "tuner/device/fill.h"
+#include "tuner/device/problem_checks.h"
 
 namespace tune::cuda {
 namespace {
@@ -221,8 +222,8 @@ TEST_F(HarnessGpuTest, ComparesWithTolerance) {
   EXPECT_EQ(result.worst_reference, 2.0);
   EXPECT_EQ(result.max_abs, 3.0);
   EXPECT_NEAR(result.max_rel, 1.5, 1e-6);
-  EXPECT_NEAR(result.error_squares, 9.0 + 0.25 + 0.01, 1e-5);
-  EXPECT_NEAR(result.reference_squares, 4.0 * kCount, 1e-6);
+  EXPECT_NEAR(result.errors.medium, 9.0 + 0.25 + 0.01, 1e-5);
+  EXPECT_NEAR(result.references.medium, 4.0 * kCount, 1e-6);
 }
 
 TEST_F(HarnessGpuTest, NanFailsAndEqualInfinitiesDoNot) {
@@ -234,6 +235,41 @@ TEST_F(HarnessGpuTest, NanFailsAndEqualInfinitiesDoNot) {
   EXPECT_EQ(result.bad, 3u);
   EXPECT_EQ(result.nan, 2u);
   EXPECT_EQ(result.worst_index, 2u);
+}
+
+// One text compares on both devices; here the compilers and the loads of each type are tried, too.
+TEST_F(HarnessGpuTest, SpecialValuesAreJudgedAsTheHostJudgesThem) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
+  const std::vector<float> specials = {0.0f,      -0.0f,     1.0f,       -1.0f,      5.0f,
+                                       1e-3f,     kDenormal, -kDenormal, kLargest,   -kLargest,
+                                       kInfinity, -kInfinity, std::nanf("")};
+  const TolerancePlan kTolerances[] = {
+      {}, {.rtol = 1e-6}, {.rtol = 1, .atol = 1e-3}, {.atol = std::numeric_limits<double>::infinity()}};
+  for (const float value : specials) {
+    for (const float reference : specials) {
+      const Harness::Array out = Upload<float>(DType::kF32, {2, value, 3});
+      const Harness::Array wide = Upload<double>(DType::kF64, {2, double{reference}, 3});
+      for (const TolerancePlan& tolerance : kTolerances) {
+        CompareResult expected = {};
+        const double values[] = {2, value, 3};
+        const double references[] = {2, reference, 3};
+        for (unsigned i = 0; i < 3; ++i) {
+          AddElement(values[i], references[i], ErrorOf(values[i], references[i]), i, tolerance.rtol,
+                     tolerance.atol, expected);
+        }
+        const CompareResult result = Compare(out, wide, tolerance);
+        SCOPED_TRACE(testing::Message() << value << " beside " << reference);
+        EXPECT_EQ(result.bad, expected.bad);
+        EXPECT_EQ(result.nan, expected.nan);
+        EXPECT_EQ(result.max_abs, expected.max_abs);
+        EXPECT_EQ(result.worst_index, expected.worst_index);
+        EXPECT_EQ(result.worst_excess, expected.worst_excess);
+        EXPECT_EQ(RelativeNorm(result), RelativeNorm(expected));
+      }
+    }
+  }
 }
 
 TEST_F(HarnessGpuTest, ComparesIntegersExactly) {
