@@ -57,7 +57,7 @@ std::string TitleOf(const v1::RooflinePoint& point) {
 }
 
 bool IsMemory(const std::string& ceiling) {
-  return ceiling.rfind("dram_", 0) == 0 || ceiling == "l1" || ceiling == "l2" || ceiling == "l3" ||
+  return ceiling.rfind("dram", 0) == 0 || ceiling == "l1" || ceiling == "l2" || ceiling == "l3" ||
          ceiling == "shared";
 }
 

@@ -49,7 +49,8 @@ db::CeilingRow Combine(const std::vector<Ceiling>& measured) {
   row.ceiling.process_count = static_cast<int>(measured.size());
   if (measured.size() > 1) {
     row.ceiling.low = summary.latency_ns_low;
-    row.ceiling.high = summary.latency_ns_high;
+    // The spread that a process saw within itself is not less for having been seen five times.
+    row.ceiling.high = std::max(summary.latency_ns_high, nearest->high);
   }
   return row;
 }

@@ -2,12 +2,12 @@
 #include "tuner/roofline/diagnosis.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tuner/roofline/roofline.h"
 
 namespace tune {
 namespace {
@@ -25,22 +25,6 @@ const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::stri
     return ceiling.name == name && ceiling.value > 0;
   });
   return it == ceilings.end() ? nullptr : &*it;
-}
-
-// A bandwidth depends on the mix of reads and writes, so it is held against the probe whose mix is
-// nearest: read 1:0, triad 2:1, copy 1:1, write 0:1.
-const Ceiling* DramCeiling(const std::vector<Ceiling>& ceilings, double read_share) {
-  static constexpr std::array<std::pair<const char*, double>, 4> kProbes = {
-      {{"dram_copy", 0.5}, {"dram_triad", 2.0 / 3}, {"dram_read", 1}, {"dram_write", 0}}};
-  const Ceiling* nearest = nullptr;
-  double distance = 2;
-  for (const auto& [name, share] : kProbes) {
-    const Ceiling* ceiling = FindCeiling(ceilings, name);
-    if (ceiling == nullptr || std::abs(share - read_share) >= distance - 1e-9) continue;
-    nearest = ceiling;
-    distance = std::abs(share - read_share);
-  }
-  return nearest;
 }
 
 std::string Percent(double share) { return absl::StrFormat("%.1f %%", share * 100); }
@@ -69,11 +53,12 @@ std::string ShareText(const ResourceUse& use, double efficiency) {
                       Rate(use), ")");
 }
 
-// "at most 7 % faster", "at most 3.1 times faster".
+// "at most 7 % faster", "at most 3.1 times faster", "at most 2900 times faster".
 std::string RoomText(double efficiency) {
   const double ratio = 1 / efficiency;
   if (ratio < 2) return absl::StrFormat("at most %.3g %% faster", (ratio - 1) * 100);
-  return absl::StrFormat("at most %.2g times faster", ratio);
+  const double step = std::pow(10, std::max(std::floor(std::log10(ratio)) - 1, -1.0));
+  return absl::StrFormat("at most %g times faster", std::round(ratio / step) * step);
 }
 
 class Diagnoser {
@@ -85,8 +70,8 @@ class Diagnoser {
   Diagnosis Run();
 
  private:
-  void AddUse(RooflineResource resource, const Ceiling* ceiling, double amount, bool counted,
-              double debt = 0);
+  void AddUse(RooflineResource resource, const Ceiling* ceiling, double amount, bool counted);
+  void AddMainMemory(double bytes, double written_bytes, bool counted, double debt);
   double DebtBytes() const;
   void AddCompute();
   void AddMemory();
@@ -120,17 +105,33 @@ double Diagnoser::DebtBytes() const {
 }
 
 void Diagnoser::AddUse(RooflineResource resource, const Ceiling* ceiling, double amount,
-                       bool counted, double debt) {
+                       bool counted) {
   if (ceiling == nullptr || !(amount > 0)) return;
+  const double high = std::max(ceiling->value, ceiling->high);
   ResourceUse use{.resource = resource,
                   .ceiling = ceiling->name,
                   .amount = amount,
                   .counted = counted,
                   .roof = ceiling->value,
                   .floor_ns = amount / ceiling->value * kNanosecondsPerSecond,
-                  .believable_ns = (amount - debt) / ceiling->value * kNanosecondsPerSecond};
+                  .believable_ns = amount / high * kNanosecondsPerSecond};
   if (resource != kCompute) use.intensity = Flops() / amount;
   result_.uses.push_back(std::move(use));
+}
+
+void Diagnoser::AddMainMemory(double bytes, double written_bytes, bool counted, double debt) {
+  if (!(bytes > 0)) return;
+  const MemoryRoof roof = MemoryRoofFor(basis_.ceilings, std::min(written_bytes / bytes, 1.0));
+  if (!(roof.rate > 0)) return;
+  result_.uses.push_back(
+      {.resource = kDram,
+       .ceiling = roof.name,
+       .amount = bytes,
+       .counted = counted,
+       .roof = roof.rate,
+       .floor_ns = bytes / roof.rate * kNanosecondsPerSecond,
+       .believable_ns = (bytes - debt) / roof.rate_high * kNanosecondsPerSecond,
+       .intensity = Flops() / bytes});
 }
 
 void Diagnoser::AddCompute() {
@@ -155,15 +156,12 @@ bool Diagnoser::CacheMayHold() const {
 
 void Diagnoser::AddMemory() {
   if (counted_ && counted_->dram_read_bytes && counted_->dram_write_bytes) {
-    const double bytes = *counted_->dram_read_bytes + *counted_->dram_write_bytes;
-    if (bytes > 0) {
-      AddUse(kDram, DramCeiling(basis_.ceilings, *counted_->dram_read_bytes / bytes), bytes, true);
-    }
+    const double written = *counted_->dram_write_bytes;
+    const double bytes = *counted_->dram_read_bytes + written;
+    AddMainMemory(bytes, written, true, 0);
     if (basis_.declared.bytes > 0) result_.reread_factor = bytes / basis_.declared.bytes;
   } else if (!CacheMayHold()) {
-    // As the search does: most kernels read about as much as they write.
-    AddUse(kDram, FindCeiling(basis_.ceilings, "dram_copy"), basis_.declared.bytes, false,
-           DebtBytes());
+    AddMainMemory(basis_.declared.bytes, basis_.written_bytes, false, DebtBytes());
   }
   if (!counted_) return;
   const auto level = [&](RooflineResource resource, const char* ceiling,
@@ -201,7 +199,7 @@ void Diagnoser::Judge() {
   result_.floor_ns = binding.floor_ns;
   result_.efficiency = binding.utilisation;
   if (trial_.outcome == Outcome::kAboveRoof ||
-      believable_ns > kInvalidRoofEfficiency * median_ns) {
+      median_ns < kBelievable * believable_ns) {
     result_.verdict = RooflineVerdict::kInvalidRoof;
   } else if (binding.resource == kLaunch) {
     result_.verdict = RooflineVerdict::kLatencyLimited;

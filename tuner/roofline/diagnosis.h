@@ -49,7 +49,7 @@ enum class RooflineResource {
 
 struct ResourceUse {
   RooflineResource resource = RooflineResource::kUnknown;
-  std::string ceiling;   // "dram_copy", "tensor_bf16"
+  std::string ceiling;   // "dram_copy", "dram, 20 % written", "tensor_bf16"
   double amount = 0;     // bytes or FLOPs
   bool counted = false;  // by hardware; else declared
   double roof = 0;       // per second
@@ -84,8 +84,6 @@ struct Diagnosis {
 TUNE_FIELDS(Diagnosis, uses, floor_ns, efficiency, binding, verdict, sentence, reread_factor,
             notes);
 
-// Above this share of a measured roof nothing is believed: both have errors, but not of 3 %.
-inline constexpr double kInvalidRoofEfficiency = 1.03;
 // The thresholds of Nsight Compute's speed-of-light rules: above 80 % of a limit there is little to
 // win from tuning, and below 60 % of every limit it is waiting that costs the time.
 inline constexpr double kWellUsedEfficiency = 0.8;

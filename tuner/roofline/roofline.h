@@ -19,17 +19,32 @@ std::string ToText(Bound bound);  // "memory", "compute"; empty when no ceiling 
 
 struct Roof {
   double floor_ns = 0;       // declared work at the ceiling that binds
-  double believable_ns = 0;  // no variant can be faster: what it writes last may stay in the cache
+  // No variant can be faster: what it writes last may stay in the cache, and the ceilings may be as
+  // high as their spread allows.
+  double believable_ns = 0;
   Bound bound = Bound::kUnknown;
   double ceiling = 0;        // bytes/s or FLOP/s
   CeilingSource source = CeilingSource::kUnknown;
 };
 TUNE_FIELDS(Roof, floor_ns, believable_ns, bound, ceiling, source);
 
-// Bytes a second at which memory takes a mix of which `written_share` is written: reads alone,
-// triads (a third), copies (a half) and writes alone are measured, and the time of a byte lies
-// between those of its neighbours. Null ceilings: 0.
-double MemoryRate(const std::vector<Ceiling>& ceilings, double written_share);
+// What memory can do with a mix of reads and writes.
+struct MemoryRoof {
+  double rate = 0;       // bytes/s; 0 where no ceiling of memory is known
+  double rate_high = 0;  // the most that the ceilings' own spread leaves possible
+  std::string name;      // "dram_copy" at a probe's own mix; between two, "dram, 20 % written"
+  CeilingSource source = CeilingSource::kUnknown;
+};
+
+// The roof of bytes of which `written_share` are written: reads alone, triads (a third), copies (a
+// half) and writes alone are measured, and the time of a byte lies between those of its neighbours.
+// Whoever holds bytes against main memory asks this, so that a search, a report, a profile and a
+// comparison have one roof.
+MemoryRoof MemoryRoofFor(const std::vector<Ceiling>& ceilings, double written_share);
+
+// A measurement is believed down to this share of what a roof makes believable: clocks and ceilings
+// have errors, too.
+inline constexpr double kBelievable = 0.97;
 
 // floor = max(bytes / memory rate, flops / peak). Source: Williams, Waterman, Patterson,
 // "Roofline", CACM 52(4), 2009; that each direction has a roof of its own: tracel-ai/cubecl #1546.
@@ -39,7 +54,7 @@ double MemoryRate(const std::vector<Ceiling>& ceilings, double written_share);
 Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes = 0,
              double written_bytes = -1);
 
-// Fills in rates and peak_fraction. True if the median is below 0.97 of what a measured roof makes
+// Fills in rates and peak_fraction. True if the median is below kBelievable of what a measured roof makes
 // believable and the sample is cold: then nobody should believe it (Outcome kAboveRoof).
 bool ApplyRoofline(const WorkPlan& work, const Roof& roof, Measurement& measurement);
 

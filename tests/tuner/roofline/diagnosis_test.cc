@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tuner/roofline/roofline.h"
+
 namespace tune {
 namespace {
 
@@ -46,6 +48,41 @@ TEST(Diagnosis, FarFromEveryLimitItIsWaiting) {
   const Diagnosis waiting = Diagnose(Basis(1e9, 1e9), std::nullopt, Took(1e6 / 0.25));
   EXPECT_EQ(waiting.verdict, RooflineVerdict::kLatencyLimited);
   EXPECT_THAT(waiting.sentence, HasSubstr("at most 4 times faster"));
+}
+
+TEST(Diagnosis, LargeFactorsAreWrittenOut) {
+  EXPECT_THAT(Diagnose(Basis(1e9, 1e9), std::nullopt, Took(2.93e9)).sentence,
+              HasSubstr("at most 2900 times faster"));
+  EXPECT_THAT(Diagnose(Basis(1e9, 1e9), std::nullopt, Took(3.14e6)).sentence,
+              HasSubstr("at most 3.1 times faster"));
+}
+
+// The search, the report, the profile and the fusion report ask the same function.
+TEST(Diagnosis, DeclaredBytesHaveTheRoofOfTheirMix) {
+  RooflineBasis basis = Basis(1e9, 0);
+  basis.ceilings = {{"dram_copy", 4.2e12, CeilingSource::kMeasured},
+                    {"dram_read", 4.6e12, CeilingSource::kMeasured},
+                    {"dram_write", 4.0e12, CeilingSource::kMeasured}};
+  for (const double written : {0.0, 1e8, 5e8, 8e8, 1e9}) {
+    basis.written_bytes = written;
+    const Diagnosis declared = Diagnose(basis, std::nullopt, Took(1e6));
+    EXPECT_DOUBLE_EQ(declared.floor_ns, RoofFor(basis.declared, basis.ceilings, 0, written).floor_ns);
+    const CountedWork counted{.dram_read_bytes = 1e9 - written, .dram_write_bytes = written};
+    EXPECT_DOUBLE_EQ(Diagnose(basis, counted, Took(1e6)).floor_ns, declared.floor_ns);
+  }
+  // 4.5 TB/s of reads: past the copies' roof, within the reads' own.
+  basis.written_bytes = 0;
+  basis.cache_bytes = 1;
+  EXPECT_EQ(Diagnose(basis, std::nullopt, Took(1e9 / 4.5e12 * 1e9)).verdict,
+            RooflineVerdict::kWellUsed);
+}
+
+TEST(Diagnosis, ACeilingsSpreadIsWithinWhatIsBelieved) {
+  RooflineBasis basis = Basis(1e9, 0);
+  basis.cache_bytes = 1;
+  EXPECT_EQ(Diagnose(basis, std::nullopt, Took(1e6 / 1.5)).verdict, RooflineVerdict::kInvalidRoof);
+  basis.ceilings[0].high = 1.6e12;  // measured while others used the host
+  EXPECT_EQ(Diagnose(basis, std::nullopt, Took(1e6 / 1.5)).verdict, RooflineVerdict::kWellUsed);
 }
 
 TEST(Diagnosis, AboveTheRoofIsNotBelieved) {
@@ -94,7 +131,7 @@ TEST(Diagnosis, CountedBytesReplaceDeclaredOnesAndShowWhatIsReadTwice) {
   ASSERT_EQ(diagnosis.uses.size(), 3u);
   EXPECT_EQ(diagnosis.uses[0].resource, RooflineResource::kL2);
   EXPECT_DOUBLE_EQ(diagnosis.efficiency, 0.9);
-  EXPECT_EQ(diagnosis.uses[1].ceiling, "dram_read");  // nearly all of it was reading
+  EXPECT_EQ(diagnosis.uses[1].ceiling, "dram, 4 % written");
   EXPECT_TRUE(diagnosis.uses[1].counted);
   EXPECT_DOUBLE_EQ(diagnosis.uses[1].intensity, 2e9 / 2.5e9);
   EXPECT_THAT(diagnosis.notes, testing::Contains(HasSubstr("2.50 times the declared bytes")));
@@ -114,6 +151,7 @@ TEST(Diagnosis, TheRoofFitsTheMixOfReadsAndWrites) {
   EXPECT_EQ(roof(0, 1e9), "dram_write");
   EXPECT_EQ(roof(5e8, 5e8), "dram_copy");
   EXPECT_EQ(roof(2e9, 1e9), "dram_triad");
+  EXPECT_EQ(roof(2e8, 8e8), "dram, 80 % written");
 }
 
 TEST(Diagnosis, AnEmptyKernelsTimeIsAFloorToo) {
