@@ -6,5 +6,6 @@
 #define assert(condition) ((void)0)
 #else
 #define assert(condition) \
-  ((condition) ? (void)0 : ::tune_cpu::AssertFailed(#condition, __FILE__, __LINE__))
+  ((condition) ? (void)0 \
+               : ::tune_cpu::AssertFailed(#condition, __FILE__, ::tune_cpu::Kept(__LINE__)))
 #endif

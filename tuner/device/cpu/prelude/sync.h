@@ -7,17 +7,45 @@
 #define TUNE_CPU_INLINE static inline __attribute__((always_inline))
 #define TUNE_CPU_MEMBER inline __attribute__((always_inline))
 
+namespace tune_cpu {
+
+// A line of the source, as a value that the code reads from a section of its own. As an operand in
+// the code, a comment above a barrier would make other machine code of an unchanged kernel.
+TUNE_CPU_INLINE int Kept(int line) {
+  if (!__builtin_constant_p(line)) return line;
+  int kept = line;
+#if defined(__x86_64__)
+  __asm__("movl 1f(%%rip), %0\n\t"
+          ".pushsection .tune_lines,\"a\",@progbits\n\t.balign 4\n1:\t.long %c1\n\t.popsection"
+          : "=r"(kept)
+          : "i"(line));
+#elif defined(__aarch64__)
+  long address;
+  __asm__("adrp %0, 1f\n\tadd %0, %0, :lo12:1f\n\t"
+          ".pushsection .tune_lines,\"a\",%%progbits\n\t.balign 4\n1:\t.long %c1\n\t.popsection"
+          : "=r"(address)
+          : "i"(line));
+  kept = *reinterpret_cast<const int*>(address);
+#endif
+  return kept;
+}
+
+}  // namespace tune_cpu
+
 TUNE_CPU_INLINE void __syncthreads(int line = __builtin_LINE()) {
-  tune_cpu::ThisState().services->barrier(tune_cpu::BarrierKind::kPlain, 0, line);
+  tune_cpu::ThisState().services->barrier(tune_cpu::BarrierKind::kPlain, 0, tune_cpu::Kept(line));
 }
 TUNE_CPU_INLINE int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
-  return tune_cpu::ThisState().services->barrier(tune_cpu::BarrierKind::kCount, predicate, line);
+  return tune_cpu::ThisState().services->barrier(tune_cpu::BarrierKind::kCount, predicate,
+                                                 tune_cpu::Kept(line));
 }
 TUNE_CPU_INLINE int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
-  return tune_cpu::ThisState().services->barrier(tune_cpu::BarrierKind::kAnd, predicate, line);
+  return tune_cpu::ThisState().services->barrier(tune_cpu::BarrierKind::kAnd, predicate,
+                                                 tune_cpu::Kept(line));
 }
 TUNE_CPU_INLINE int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
-  return tune_cpu::ThisState().services->barrier(tune_cpu::BarrierKind::kOr, predicate, line);
+  return tune_cpu::ThisState().services->barrier(tune_cpu::BarrierKind::kOr, predicate,
+                                                 tune_cpu::Kept(line));
 }
 
 namespace tune_cpu {
@@ -45,7 +73,7 @@ TUNE_CPU_INLINE T FromBits(unsigned long long bits) {
 
 TUNE_CPU_INLINE unsigned long long Warp(WarpKind kind, unsigned mask, unsigned long long value,
                                         unsigned source, int line) {
-  return ThisState().services->warp(kind, mask, value, source, line);
+  return ThisState().services->warp(kind, mask, value, source, Kept(line));
 }
 
 template <class T>
