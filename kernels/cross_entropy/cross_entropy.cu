@@ -130,21 +130,26 @@ __device__ __forceinline__ Seen SeenIn(const Share<kMinusInfinity>& share, const
 
 // scale * (softmax - expected), where `everywhere` is expected of each column and `more` of the
 // target besides: its thread writes that element once more, so that the loop need not look for it.
+// The softmax is exp(logit - largest) / sum: a logarithm of the sum would lose the digits that an
+// offset common to all logits takes.
 __device__ __forceinline__ void StoreGradient(Bits* dlogits, const Share<kMinusInfinity>& share,
-                                              const Row& row, const Row& read, float log_sum,
+                                              const Row& row, const Row& read, const Seen& seen,
                                               int target, float target_logit, float scale,
                                               float everywhere, float more) {
+  const float largest = seen.value[0];
+  const float share_of_sum = scale / seen.value[1];
+  const float expected = scale * everywhere;
 #pragma unroll kWalk
   for (int i = 0; i < kItems; ++i) {
     float value[kVector];
     share.Get(read, i, value);
 #pragma unroll
-    for (int e = 0; e < kVector; ++e) value[e] = scale * (Exp(value[e], log_sum) - everywhere);
+    for (int e = 0; e < kVector; ++e) value[e] = share_of_sum * Exp(value[e], largest) - expected;
     Store(dlogits, row, i, read.exists ? Rounded(value) : Filled(0));
   }
   const int v = (row.offset + target) / kVector;
   if (!read.exists || v / kChunk != row.rank || v % kChunk % ROW_THREADS != row.lane) return;
-  const float value = scale * (Exp(target_logit, log_sum) - everywhere);
+  const float value = share_of_sum * Exp(target_logit, largest) - expected;
 #if !TUNE_CPU
   asm volatile("" ::: "memory");  // A store of another type: the compiler may not know the order.
 #endif
@@ -174,18 +179,20 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   Seen seen = SeenIn(share, read);
   WaitForClusterStart();
   MergeInRow<by_block>(seen, row, 0, MergeSeen());
-  const float log_sum = seen.value[0] + logf(seen.value[1]);
 
   const float target_logit = FloatOf(target_bits);
   if (Leads(row)) {
-    const float mean = smoothing > 0 ? smoothing * (seen.value[2] * (1.0f / COLS)) : 0.0f;
-    const float distance = log_sum - (1.0f - smoothing) * target_logit - mean;
-    lse[row.index] = read.exists ? log_sum : 0.0f;
+    const float largest = seen.value[0];
+    const float log_sum = logf(seen.value[1]);
+    // Differences first: they are exact for neighbours of any size.
+    const float below = smoothing > 0 ? smoothing * (largest - seen.value[2] * (1.0f / COLS)) : 0.0f;
+    const float distance = (1.0f - smoothing) * (largest - target_logit) + below + log_sum;
+    lse[row.index] = read.exists ? largest + log_sum : 0.0f;
     loss[row.index] = read.exists ? distance : 0.0f;
   }
   if constexpr (GRADIENT) {
-    StoreGradient(dlogits, share, row, read, log_sum, static_cast<int>(target), target_logit,
-                  scale, smoothing * (1.0f / COLS), 1.0f - smoothing);
+    StoreGradient(dlogits, share, row, read, seen, static_cast<int>(target), target_logit, scale,
+                  smoothing * (1.0f / COLS), 1.0f - smoothing);
   } else if (Leads(row) && row.index == 0) {
     dlogits[0] = 0;
   }
