@@ -10,8 +10,10 @@
 #include <ctime>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace tune::client {
@@ -139,6 +141,20 @@ std::string ToText(v1::CeilingSource source) {
 }
 
 std::string ToText(v1::Clock clock) { return EnumText(v1::Clock_Name(clock), "CLOCK_"); }
+
+std::string TellingLine(const std::string& message) {
+  const std::vector<std::string> lines = absl::StrSplit(message, '\n');
+  // Compilers begin with where they are: the line with the error says more.
+  const auto line = std::find_if(lines.begin(), lines.end(), [](const std::string& text) {
+    return absl::StrContains(text, "error");
+  });
+  if (line == lines.end() || line == lines.begin()) return lines.front();
+  // Which side, and with what outcome, stands before the first line.
+  static constexpr absl::string_view kOutcome = "_failed: ";
+  const size_t outcome = lines.front().find(kOutcome);
+  if (outcome == std::string::npos) return *line;
+  return absl::StrCat(lines.front().substr(0, outcome + kOutcome.size()), *line);
+}
 
 std::string TooNoisyText(const v1::Measurement& measurement) {
   const double width = measurement.latency_ns_high() - measurement.latency_ns_low();

@@ -35,6 +35,9 @@ std::string ToText(v1::Clock clock);
 std::string StateText(const v1::Sweep& sweep);
 
 // "the host was too noisy to tell: ..." of a figure whose interval is so wide.
+// The line of a compiler's log, or of another message, that says what is wrong: the first with an
+// error, else the first. "head: compile_failed: " before a log's first line stays in front of it.
+std::string TellingLine(const std::string& message);
 std::string TooNoisyText(const v1::Measurement& measurement);
 
 }  // namespace tune::client

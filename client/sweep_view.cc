@@ -20,6 +20,7 @@
 namespace tune::client {
 namespace {
 
+constexpr double kAboveItsPeak = 1.05;  // beyond the errors of both
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
 constexpr auto kReportTimeout = std::chrono::seconds(20);
 constexpr auto kCancelTimeout = std::chrono::seconds(10);
@@ -67,32 +68,34 @@ std::string SpeedText(const v1::Sweep& sweep) {
   if (measurement.peak_fraction() > 0 && sweep.result().ceiling() > 0) {
     const bool memory = sweep.result().bound() == v1::BOUND_MEMORY;
     parts.push_back(fmt::format(
-        "{} of the {} {} peak ({})", PercentText(measurement.peak_fraction()),
+        "{} of the {} {} peak ({}){}", PercentText(measurement.peak_fraction()),
         ToText(sweep.result().ceiling_source()), ToText(sweep.result().bound()),
-        memory ? BandwidthText(sweep.result().ceiling()) : FlopRateText(sweep.result().ceiling())));
+        memory ? BandwidthText(sweep.result().ceiling()) : FlopRateText(sweep.result().ceiling()),
+        measurement.peak_fraction() > kAboveItsPeak
+            ? ", which was measured on a busy host: 'tunectl device ceilings' measures it again"
+            : ""));
   }
   return absl::StrJoin(parts, "   ");
 }
 
 std::string LatencyLine(const v1::SweepResult& result) {
   const v1::Measurement& measurement = result.best().measurement();
+  const uint32_t rounds = result.confirm_rounds();
   std::string samples = absl::StrCat(measurement.sample_count(), " samples");
-  if (result.confirm_rounds() > 0) {
-    absl::StrAppend(&samples, " in ", result.confirm_rounds(), " fresh processes");
+  if (rounds > 0) {
+    absl::StrAppend(&samples, " in ", rounds, rounds == 1 ? " fresh process" : " fresh processes");
   }
-  // The order statistics of fewer rounds do not reach 95 %.
-  const bool few = result.confirm_rounds() > 0 && result.confirm_rounds() < 6;
-  return fmt::format(
-      "{}  ({} {} to {}, {}, {} clock, {} cache)", LatencyText(measurement.latency_ns_median()),
-      few ? "its rounds are at" : "95 % interval", LatencyText(measurement.latency_ns_low()),
-      LatencyText(measurement.latency_ns_high()), samples, ToText(measurement.clock()),
-      measurement.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
-}
-
-std::string WarmStartText(const v1::Sweep& sweep) {
-  if (!sweep.has_warm_start()) return "";
-  return fmt::format("from {} observations: {}", sweep.warm_start().observations(),
-                     absl::StrJoin(sweep.warm_start().sources(), "; "));
+  const std::string span = absl::StrCat(LatencyText(measurement.latency_ns_low()), " to ",
+                                        LatencyText(measurement.latency_ns_high()));
+  // The order statistics of fewer than six rounds do not reach 95 %.
+  const std::string interval = rounds == 1 ? "one round, which tells no interval"
+                               : rounds > 1 && rounds < 6
+                                   ? absl::StrCat("its rounds are at ", span)
+                                   : absl::StrCat("95 % interval ", span);
+  return fmt::format("{}  ({}, {}, {} clock, {} cache)",
+                     LatencyText(measurement.latency_ns_median()), interval, samples,
+                     ToText(measurement.clock()),
+                     measurement.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
 }
 
 std::string DimFlags(const v1::Sweep& sweep) {
@@ -120,22 +123,24 @@ void AddLine(std::string& text, const std::string& title, const std::string& val
   if (!value.empty()) absl::StrAppend(&text, Dim(fmt::format("{:<10}", title)), value, "\n");
 }
 
-std::string DefaultVerdict(const v1::SweepResult& result) {
-  if (result.too_noisy()) return "not to be compared in such noise";
-  const int64_t id = result.default_trial().id();
-  const bool tie = std::any_of(result.ties().begin(), result.ties().end(),
-                               [&](const v1::Trial& other) { return other.id() == id; });
-  if (tie) return "cannot be told from the best";
-  return fmt::format("the best is {:.2f} times as fast", result.speedup_over_default());
+void AddWarmStart(std::string& text, const v1::Sweep& sweep, bool verbose) {
+  if (!sweep.has_warm_start()) return;
+  const v1::WarmStart& start = sweep.warm_start();
+  const int sources = start.sources_size();
+  AddLine(text, "started",
+          fmt::format("from {} observations of {} earlier source{}{}", start.observations(), sources,
+                      sources == 1 ? "" : "s", verbose ? ":" : " (-v lists them)"));
+  if (!verbose) return;
+  for (const std::string& source : start.sources()) AddLine(text, "", source);
 }
 
 // How the best stands to the default config.
 std::string DefaultLine(const v1::Sweep& sweep) {
   const v1::SweepResult& result = sweep.result();
   const v1::Trial& trial = result.default_trial();
-  if (trial.id() == result.best().id()) return "is the best";
+  if (result.default_standing() == v1::DEFAULT_STANDING_SAME) return result.default_verdict();
   return fmt::format("{}  {}; {}", LatencyText(trial.measurement().latency_ns_median()),
-                     ToText(trial.config(), sweep.fixed_params()), DefaultVerdict(result));
+                     ToText(trial.config(), sweep.fixed_params()), result.default_verdict());
 }
 
 // The params that the other lines leave out; empty if there are none.
@@ -150,7 +155,7 @@ std::string FixedText(const v1::Config& config, const v1::Sweep& sweep) {
   return absl::StrCat("with ", ToText(fixed), ", which have no other value here");
 }
 
-void AddResult(std::string& text, const v1::Sweep& sweep) {
+void AddResult(std::string& text, const v1::Sweep& sweep, bool verbose) {
   const v1::SweepResult& result = sweep.result();
   AddLine(text, "best", Bold(ToText(result.best().config(), sweep.fixed_params())));
   AddLine(text, "", FixedText(result.best().config(), sweep));
@@ -158,13 +163,15 @@ void AddResult(std::string& text, const v1::Sweep& sweep) {
   if (result.too_noisy()) AddLine(text, "noise", TooNoisyText(result.best().measurement()));
   AddLine(text, "speed", SpeedText(sweep));
   if (result.has_default_trial()) AddLine(text, "default", DefaultLine(sweep));
-  for (int i = 0; i < result.ties_size() && i < 3; ++i) {
+  const int shown = verbose ? result.ties_size() : std::min(result.ties_size(), 3);
+  for (int i = 0; i < shown; ++i) {
     AddLine(text, i == 0 ? "ties" : "",
             fmt::format("{}  {}", LatencyText(result.ties(i).measurement().latency_ns_median()),
                         ToText(result.ties(i).config(), sweep.fixed_params())));
   }
-  if (result.ties_size() > 3)
-    AddLine(text, "", absl::StrCat("and ", result.ties_size() - 3, " more"));
+  if (result.ties_size() > shown) {
+    AddLine(text, "", absl::StrCat("and ", result.ties_size() - shown, " more"));
+  }
   if (result.ties_size() > 0) {
     AddLine(text, "",
             "cannot be told from the best by time; among such the one with fewer registers is the "
@@ -184,16 +191,6 @@ void AddFailures(std::string& text, const v1::SweepReport& failures, bool all) {
       if (!all) break;
     }
   }
-}
-
-// The line that a compiler's log or another message is about.
-std::string TellingLine(const std::string& message) {
-  const std::vector<std::string> lines = absl::StrSplit(message, '\n');
-  // Compilers begin with where they are: the line with the error says more.
-  const auto line = std::find_if(lines.begin(), lines.end(), [](const std::string& text) {
-    return absl::StrContains(text, "error");
-  });
-  return line == lines.end() ? lines.front() : *line;
 }
 
 // Every config computes the same, and it is not what the reference computes.
@@ -267,7 +264,7 @@ std::string ProgressText(const v1::Sweep& sweep) {
     absl::StrAppend(&text, "  ", DurationText(progress.remaining_seconds()), " left");
   }
   if (progress.best_latency_ns() > 0) {
-    absl::StrAppend(&text, "  best ", LatencyText(progress.best_latency_ns()));
+    absl::StrAppend(&text, "  best so far ", LatencyText(progress.best_latency_ns()));
   }
   const std::string failures = FailureText(progress);
   if (!failures.empty()) absl::StrAppend(&text, "  failed: ", failures);
@@ -282,19 +279,19 @@ std::string PlanText(const v1::Sweep& sweep) {
                       DurationText(sweep.confirm_seconds_max()));
 }
 
-std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) {
+std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures, bool verbose) {
   const v1::SweepProgress& progress = sweep.progress();
   const std::string why = WhyText(sweep, failures);
   std::string text = why.empty() ? "" : absl::StrCat(Bold(why), "\n\n");
   absl::StrAppend(&text, fmt::format("{}  {}  on {} ({})\n\n", Bold(sweep.kernel_name()),
                                      ToText(sweep.problem()), sweep.device_name(), sweep.target()));
   if (sweep.has_result()) {
-    AddResult(text, sweep);
+    AddResult(text, sweep, verbose);
   } else {
     AddLine(text, "best",
             progress.done() > 0 ? "none: no config was ok" : "none: no config was tried");
   }
-  AddFailures(text, failures, /*all=*/!sweep.has_result());
+  AddFailures(text, failures, /*all=*/verbose || !sweep.has_result());
   std::vector<std::string> outcomes;
   for (const auto& [outcome, count] : progress.outcomes()) {
     outcomes.push_back(absl::StrCat(count, " ", outcome));
@@ -314,7 +311,7 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures) 
   }
   if (!sweep.end_message().empty()) absl::StrAppend(&tried, "; ", sweep.end_message());
   AddLine(text, "tried", tried);
-  AddLine(text, "started", WarmStartText(sweep));
+  AddWarmStart(text, sweep, verbose);
   AddLine(text, "state", StateLine(sweep));
   AddLine(text, "next", NextCommand(sweep));
   return text;

@@ -41,8 +41,10 @@ std::string ProgressText(const v1::Sweep& sweep);
 std::string PlanText(const v1::Sweep& sweep);
 
 // The outcome of a finished or stopped sweep, with the next command to type. `failures` tells why
-// configs were not ok.
-std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures = {});
+// configs were not ok. With `verbose` it lists where the sweep started from, every tie and all
+// examples of failures.
+std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures = {},
+                       bool verbose = false);
 
 // The report of a sweep some of whose configs were not ok; empty if all were, or if the server does
 // not tell.

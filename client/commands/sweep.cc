@@ -123,7 +123,7 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
     PrintJson(watched->sweep);
   } else {
     const v1::SweepReport why = WhyNotOk(**connection, watched->sweep);
-    std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
+    std::fputs(ReportText(watched->sweep, why, flags.verbose).c_str(), stdout);
   }
   session.Finish(watched->interrupted ? kInterrupted : ExitCodeOf(watched->sweep));
   return absl::OkStatus();
@@ -198,7 +198,7 @@ void AddSweep(CLI::App& app, Session& session) {
   sweep->add_option("--kernel", flags->kernel_path, kKernelFlagHelp);
   sweep->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
   sweep->add_option("--device", flags->device,
-                    "Device id, such as cuda:0 or cpu; any: the first that is free of the alike");
+                    "Device id, such as cuda:0 or cpu; any: the first free device of the default kind");
   sweep->add_flag("--background", flags->background,
                   "Yield the device to whoever else wants it, and go on afterwards");
   AddSearchFlags(*sweep, *flags);
@@ -209,6 +209,8 @@ void AddSweep(CLI::App& app, Session& session) {
   sweep->add_flag("--fresh", flags->fresh, "Measure again what an earlier sweep has measured");
   sweep->add_flag("--detach", flags->detach, "Queue it and return");
   sweep->add_flag("--json", flags->json, "Print the finished sweep as JSON");
+  sweep->add_flag("-v,--verbose", flags->verbose,
+                  "List every source it started from, every tie and every kind of failure");
   AddSweepVerbs(*sweep, session);
   sweep->callback([flags, sweep, help, &session] {
     if (!sweep->get_subcommands().empty()) return;

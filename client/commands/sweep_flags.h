@@ -33,6 +33,7 @@ struct SweepFlags {
   bool background = false;
   bool detach = false;
   bool json = false;
+  bool verbose = false;
 };
 
 // "100" trials, or "30s", "5min", "1h".

@@ -49,7 +49,7 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
   return absl::OkStatus();
 }
 
-absl::Status Watch(Session& session, const std::string& text, bool json) {
+absl::Status Watch(Session& session, const std::string& text, bool json, bool verbose) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   const absl::StatusOr<int64_t> id = SweepIdOf(**connection, text);
@@ -66,7 +66,7 @@ absl::Status Watch(Session& session, const std::string& text, bool json) {
     PrintJson(watched->sweep);
   } else {
     const v1::SweepReport why = WhyNotOk(**connection, watched->sweep);
-    std::fputs(ReportText(watched->sweep, why).c_str(), stdout);
+    std::fputs(ReportText(watched->sweep, why, verbose).c_str(), stdout);
   }
   session.Finish(ExitCodeOf(watched->sweep));
   return absl::OkStatus();
@@ -106,13 +106,16 @@ void AddSweepVerbs(CLI::App& sweep, Session& session) {
   // The command above has none that its verbs could have for themselves.
   list->set_help_flag("-h,--help", "Print this help message and exit");
 
+  auto verbose = std::make_shared<bool>(false);
   CLI::App* watch =
       sweep.add_subcommand("watch", "Follow a sweep to its end; Ctrl-C leaves it running");
   watch->set_help_flag("-h,--help", "Print this help message and exit");
   watch->add_option("ID", *id, kSweepIdHelp)->required();
   watch->add_flag("--json", *json, "Print the finished sweep as JSON");
-  watch->callback([&session, json, id] {
-    const absl::Status status = Watch(session, *id, *json);
+  watch->add_flag("-v,--verbose", *verbose,
+                  "List every source it started from, every tie and every kind of failure");
+  watch->callback([&session, json, verbose, id] {
+    const absl::Status status = Watch(session, *id, *json, *verbose);
     if (!status.ok()) session.Finish(status);
   });
 

@@ -66,10 +66,6 @@ std::string CsvCell(const std::string& text) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
-std::string FirstLine(const std::string& text) {
-  return std::string(*absl::StrSplit(text, '\n').begin());
-}
-
 void PrintCsv(const std::vector<v1::Trial>& trials) {
   std::vector<std::string> titles = {"id", "purpose", "outcome"};
   if (!trials.empty()) {
@@ -104,7 +100,7 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
           trial.compile_seconds(), trial.evaluate_seconds()}) {
       cells.push_back(fmt::format("{}", number));
     }
-    cells.push_back(FirstLine(trial.message()));
+    cells.push_back(TellingLine(trial.message()));
     std::printf("%s\n", absl::StrJoin(cells, ",", [](std::string* out, const std::string& cell) {
                           out->append(CsvCell(cell));
                         }).c_str());
@@ -112,17 +108,17 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
 }
 
 void PrintTable(const std::vector<v1::Trial>& trials, const v1::Sweep& sweep) {
-  Table table(
-      {"id", "purpose", "outcome", "median", "GB/s", "TFLOP/s", "regs", "config", "message"});
+  Table table({"id", "purpose", "outcome", "median", "bandwidth", "compute", "regs", "config",
+               "message"});
   for (const v1::Trial& trial : trials) {
     const v1::Measurement& m = trial.measurement();
     const bool ok = trial.outcome() == v1::OUTCOME_OK;
     table.Add({absl::StrCat(trial.id()), ToText(trial.purpose()), ToText(trial.outcome()),
                ok ? LatencyText(m.latency_ns_median()) : "-",
-               ok ? fmt::format("{:.3g}", m.bytes_per_second() / 1e9) : "-",
-               ok ? fmt::format("{:.3g}", m.flops_per_second() / 1e12) : "-",
+               ok && m.bytes_per_second() > 0 ? BandwidthText(m.bytes_per_second()) : "-",
+               ok && m.flops_per_second() > 0 ? FlopRateText(m.flops_per_second()) : "-",
                absl::StrCat(trial.resources().registers()),
-               ToText(trial.config(), sweep.fixed_params()), FirstLine(trial.message())});
+               ToText(trial.config(), sweep.fixed_params()), TellingLine(trial.message())});
   }
   std::fputs(table.Text().c_str(), stdout);
 }
@@ -141,6 +137,10 @@ absl::StatusOr<v1::Sweep> SweepOf(Connection& connection, const TrialFlags& flag
 absl::Status List(Session& session, TrialFlags flags) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
+  if (flags.sweep.empty()) {
+    return absl::InvalidArgumentError(
+        "name the sweep: 'tunectl trial list 12'; 'tunectl sweep list' shows them");
+  }
   const absl::StatusOr<int64_t> id = SweepIdOf(**connection, flags.sweep);
   if (!id.ok()) return id.status();
   flags.sweep_id = *id;
@@ -166,7 +166,8 @@ void AddTrial(CLI::App& app, Session& session) {
   CLI::App* trial = app.add_subcommand("trial", "What a sweep tried");
   trial->require_subcommand(1);
   CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep");
-  list->add_option("SWEEP,--sweep", flags->sweep, kSweepIdHelp)->required();
+  CLI::Option* sweep = list->add_option("SWEEP", flags->sweep, kSweepIdHelp);
+  list->add_option("--sweep", flags->sweep, "The same as SWEEP")->excludes(sweep);
   list->add_option("--purpose", flags->purpose,
                    "Only the search, or only the confirmation in fresh processes")
       ->check(CLI::IsMember({"search", "confirm"}));

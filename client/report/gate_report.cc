@@ -49,8 +49,6 @@ std::string TimesText(const v1::GateKernel& kernel) {
   return absl::StrCat(LatencyText(kernel.base_ns()), " -> ", LatencyText(kernel.head_ns()));
 }
 
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 std::string RecoveryText(const v1::GateKernel& kernel) {
   const v1::GateRecovery& recovery = kernel.recovery();
   if (recovery.recovers()) {
@@ -79,7 +77,7 @@ std::string ConfigSourceText(const v1::GateKernel& kernel) {
 // What the row of a kernel does not say.
 std::vector<std::string> NotesOf(const v1::GateKernel& kernel) {
   std::vector<std::string> notes;
-  if (!kernel.reason().empty()) notes.push_back(FirstLine(kernel.reason()));
+  if (!kernel.reason().empty()) notes.push_back(TellingLine(kernel.reason()));
   if (kernel.verdict() == v1::GATE_VERDICT_FAIL) {
     notes.push_back(fmt::format("{} rounds, p {:.2g} (needed {:.2g}), config {} ({})",
                                 kernel.rounds(), kernel.p(), kernel.p_needed(),
@@ -221,7 +219,7 @@ std::string ReportText(const v1::GateRun& run) {
 
 std::string TimedText(const v1::GateKernel& kernel) {
   const std::string what = absl::StrCat(kernel.name(), "  ", ToText(kernel.problem()), "  ");
-  if (!kernel.reason().empty()) return absl::StrCat(what, FirstLine(kernel.reason()));
+  if (!kernel.reason().empty()) return absl::StrCat(what, TellingLine(kernel.reason()));
   if (kernel.head_ns() <= 0) return absl::StrCat(what, "not measured");
   return absl::StrCat(what, LatencyText(kernel.head_ns()), "  ", ToText(kernel.head_config()),
                       " (", ConfigSourceText(kernel), ")");

@@ -63,7 +63,11 @@ std::vector<std::string> HeatmapTitles(const v1::Heatmap& map) {
 
 Rows TimelineRows(const v1::SweepReport& report) {
   Rows rows;
+  double best_ns = 0;
   for (const v1::TimelinePoint& point : report.timeline()) {
+    // The last one says where the search ended, and may be no improvement.
+    if (point.best_latency_ns() == best_ns) continue;
+    best_ns = point.best_latency_ns();
     rows.push_back({absl::StrCat(point.trial_number()), DurationText(point.seconds()),
                     LatencyText(point.best_latency_ns())});
   }
@@ -103,12 +107,16 @@ std::string WinnerText(const v1::SweepReport& report) {
   std::string text =
       absl::StrCat(LatencyText(result.best().measurement().latency_ns_median()), "  ",
                    ToText(result.best().config(), report.sweep().fixed_params()));
-  if (result.too_noisy()) {
-    absl::StrAppend(&text, "  (", TooNoisyText(result.best().measurement()), ")");
-  } else if (result.speedup_over_default() > 0) {
-    absl::StrAppend(
-        &text, fmt::format("  ({:.2f} times the default's speed)", result.speedup_over_default()));
+  std::vector<std::string> remarks;
+  if (result.too_noisy()) remarks.push_back(TooNoisyText(result.best().measurement()));
+  if (result.default_standing() == v1::DEFAULT_STANDING_SAME) {
+    remarks.push_back("the default config");
+  } else if (!result.default_verdict().empty()) {
+    remarks.push_back(
+        absl::StrCat("default ", LatencyText(result.default_trial().measurement().latency_ns_median()),
+                     ": ", result.default_verdict()));
   }
+  if (!remarks.empty()) absl::StrAppend(&text, "  (", absl::StrJoin(remarks, "; "), ")");
   return text;
 }
 

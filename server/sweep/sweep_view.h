@@ -2,11 +2,13 @@
 // What is known of a sweep at one moment: its row, how far it is, what it found.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/store.h"
@@ -55,20 +57,31 @@ inline const Trial* OkDefault(const SweepResult& result) {
   return trial && trial->outcome == Outcome::kOk ? &*trial : nullptr;
 }
 
-// What follows from a result.
+// Conclusions from a result, for every view of it.
 struct SweepFigures {
   double speedup_over_default = 0;  // how many times as fast the best is; 0 if that is not known
-  bool too_noisy = false;           // to believe the best's latency
+  double speedup_low = 0;           // its interval; 0 if too few rounds tell one
+  double speedup_high = 0;
+  DefaultStanding default_standing = DefaultStanding::kUnknown;
+  std::string default_verdict;  // the standing in words
+  bool too_noisy = false;       // to believe the best's latency
 };
-TUNE_FIELDS(SweepFigures, speedup_over_default, too_noisy);
+TUNE_FIELDS(SweepFigures, speedup_over_default, speedup_low, speedup_high, default_standing,
+            default_verdict, too_noisy);
 
 inline SweepFigures FiguresOf(const SweepResult& result) {
-  SweepFigures figures{.too_noisy = TooNoisyToTell(result.best.measurement)};
-  const double best_ns = result.best.measurement.latency_ns_median;
-  if (const Trial* trial = OkDefault(result); trial != nullptr && best_ns > 0) {
-    figures.speedup_over_default = trial->measurement.latency_ns_median / best_ns;
-  }
-  return figures;
+  const Trial* const trial = OkDefault(result);
+  const bool tied = trial != nullptr && std::any_of(result.ties.begin(), result.ties.end(),
+                                                    [&](const Trial& tie) {
+                                                      return tie.config == trial->config;
+                                                    });
+  OverDefault over = StandToDefault(result.best, trial, result.confirm_rounds, tied);
+  return {.speedup_over_default = over.speedup,
+          .speedup_low = over.speedup_low,
+          .speedup_high = over.speedup_high,
+          .default_standing = over.standing,
+          .default_verdict = std::move(over.verdict),
+          .too_noisy = TooNoisyToTell(result.best.measurement)};
 }
 
 // How a sweep is to be searched, besides what its row says.

@@ -53,7 +53,7 @@ TEST(ProgressText, SaysWhatAPersonAsks) {
   (*progress.mutable_outcomes())["ok"] = 135;
   (*progress.mutable_outcomes())["compile_failed"] = 2;
   EXPECT_EQ(ProgressText(sweep),
-            "softmax  137/231  42.1/s  2.2 s left  best 35.21 us  failed: 2 compile_failed");
+            "softmax  137/231  42.1/s  2.2 s left  best so far 35.21 us  failed: 2 compile_failed");
 }
 
 TEST(ReportText, WithoutAResultShowsTheFailures) {
@@ -133,37 +133,59 @@ TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
   sweep.set_state(v1::JOB_STATE_DONE);
   v1::SweepResult& result = *sweep.mutable_result();
   result.set_confirm_rounds(8);
-  result.set_speedup_over_default(1.25);
-  result.mutable_best()->set_id(7);
+  result.set_default_standing(v1::DEFAULT_STANDING_FASTER);
+  result.set_default_verdict("the best is 1.25 times as fast");
   result.mutable_best()->mutable_measurement()->set_sample_count(320);
   result.mutable_default_trial()->set_id(9);
   EXPECT_NE(ReportText(sweep).find("320 samples in 8 fresh processes"), std::string::npos);
   EXPECT_NE(ReportText(sweep).find("the best is 1.25 times as fast"), std::string::npos);
   *result.add_ties() = result.default_trial();
-  EXPECT_NE(ReportText(sweep).find("cannot be told from the best"), std::string::npos);
   EXPECT_NE(ReportText(sweep).find("by time; among such the one with fewer registers is the best"),
             std::string::npos);
-  result.mutable_default_trial()->set_id(7);
-  EXPECT_NE(ReportText(sweep).find("is the best"), std::string::npos);
+  result.set_default_standing(v1::DEFAULT_STANDING_SAME);
+  result.set_default_verdict("is the best");
+  EXPECT_NE(ReportText(sweep).find("default   is the best"), std::string::npos);
+  result.set_confirm_rounds(1);
+  EXPECT_NE(ReportText(sweep).find("one round, which tells no interval, 320 samples in 1 fresh process,"),
+            std::string::npos)
+      << ReportText(sweep);
 }
 
-TEST(ReportText, ClaimsNoSpeedupInNoise) {
+TEST(ReportText, ListsWhereASweepStartedFromOnlyIfAsked) {
+  v1::Sweep sweep;
+  sweep.set_state(v1::JOB_STATE_DONE);
+  sweep.mutable_warm_start()->set_observations(1189);
+  sweep.mutable_warm_start()->add_sources("softmax rows=8192 on NVIDIA H100");
+  sweep.mutable_warm_start()->add_sources("softmax rows=4096 on NVIDIA H200");
+  EXPECT_NE(ReportText(sweep).find("started   from 1189 observations of 2 earlier sources (-v lists them)\n"),
+            std::string::npos)
+      << ReportText(sweep);
+  EXPECT_EQ(ReportText(sweep).find("rows=4096"), std::string::npos);
+  EXPECT_NE(ReportText(sweep, {}, /*verbose=*/true).find("rows=4096 on NVIDIA H200"),
+            std::string::npos);
+}
+
+TEST(TellingLine, KeepsTheSideAndTheOutcomeBeforeTheError) {
+  EXPECT_EQ(TellingLine("head: compile_failed: c.cu: In function 'void c()':\nc.cu:23:79: error: "
+                        "'mean' was not declared\n  23 | mean"),
+            "head: compile_failed: c.cu:23:79: error: 'mean' was not declared");
+  EXPECT_EQ(TellingLine("c.cu: In function 'f':\nc.cu:2:1: error: no"), "c.cu:2:1: error: no");
+  EXPECT_EQ(TellingLine("it hung\nand was killed"), "it hung");
+}
+
+TEST(ReportText, SaysThatALatencyIsTooNoisy) {
   v1::Sweep sweep;
   sweep.set_state(v1::JOB_STATE_DONE);
   v1::SweepResult& result = *sweep.mutable_result();
-  result.set_speedup_over_default(1.25);
-  result.mutable_best()->set_id(7);
   v1::Measurement& measurement = *result.mutable_best()->mutable_measurement();
   measurement.set_latency_ns_median(1000);
   measurement.set_latency_ns_low(900);
   measurement.set_latency_ns_high(1400);
-  result.mutable_default_trial()->set_id(9);
   result.set_too_noisy(true);
   const std::string text = ReportText(sweep);
   EXPECT_NE(text.find("too noisy to tell: the interval is 50.0 % of the latency wide"),
             std::string::npos)
       << text;
-  EXPECT_EQ(text.find("times as fast"), std::string::npos) << text;
 }
 
 TEST(FormatTest, ParamsWithOnePossibleValueAreLeftOut) {

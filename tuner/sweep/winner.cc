@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tuner/statistics/median.h"
 #include "tuner/statistics/paired_ratio.h"
 #include "tuner/status_macros.h"
@@ -199,6 +200,48 @@ std::vector<double> RoundMedians(const Trial& trial, size_t rounds) {
   return medians_ns;
 }
 
+// Are the two equal as far as enough rounds tell?
+bool IsTie(const Trial& trial, const Trial& fastest, size_t rounds) {
+  if (rounds < kRoundsToTell) return false;
+  if (!EstimateRatio(RoundMedians(trial, rounds), RoundMedians(fastest, rounds)).contains(1.0)) {
+    return false;
+  }
+  const auto width = [](const Trial& one) {
+    return one.measurement.latency_ns_high - one.measurement.latency_ns_low;
+  };
+  const double apart = trial.measurement.latency_ns_median - fastest.measurement.latency_ns_median;
+  return apart <= std::max(width(trial), width(fastest));
+}
+
+// "2.69", "39".
+std::string FactorText(double factor) { return absl::StrFormat(factor < 10 ? "%.2f" : "%.0f", factor); }
+
+std::string VerdictOf(const OverDefault& over, size_t rounds) {
+  const std::string factor = FactorText(over.speedup);
+  switch (over.standing) {
+    case DefaultStanding::kSame:
+      return "is the best";
+    case DefaultStanding::kTie:
+      return "cannot be told from the best";
+    case DefaultStanding::kFaster:
+      return absl::StrCat("the best is ", factor, " times as fast");
+    case DefaultStanding::kUndecided:
+      if (rounds == 0) {
+        return absl::StrCat("the best is ", factor,
+                            " times as fast by the search alone: it was not measured again");
+      }
+      if (rounds >= kRoundsToTell) {
+        return absl::StrCat("the rounds vary too much to tell; by their medians the best is ", factor,
+                            " times as fast");
+      }
+      return absl::StrCat(rounds, rounds == 1 ? " round is" : " rounds are",
+                          " too few to tell; by ", rounds == 1 ? "it" : "them", " the best is ",
+                          factor, " times as fast");
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Config& default_config,
@@ -242,11 +285,9 @@ absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_co
     return absl::FailedPreconditionError("no config was ok when it was measured again");
   }
   const Trial& fastest = *std::min_element(ok.begin(), ok.end(), IsFaster);
-  const std::vector<double> least_ns = RoundMedians(fastest, rounds);
   std::vector<Trial> tied;
   for (const Trial& trial : ok) {
-    const bool tie = EstimateRatio(RoundMedians(trial, rounds), least_ns).contains(1.0);
-    if (&trial == &fastest || tie) tied.push_back(trial);
+    if (&trial == &fastest || IsTie(trial, fastest, rounds)) tied.push_back(trial);
   }
   std::sort(tied.begin(), tied.end(), IsPreferred);
   double most_ns = kSlackOfTies * fastest.measurement.latency_ns_median;
@@ -262,6 +303,29 @@ absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_co
   tied.erase(best);
   winner.ties = std::move(tied);
   return winner;
+}
+
+OverDefault StandToDefault(const Trial& best, const Trial* default_trial, size_t rounds,
+                           bool tied) {
+  OverDefault over;
+  const double best_ns = best.measurement.latency_ns_median;
+  if (default_trial == nullptr || !(best_ns > 0)) return over;
+  over.speedup = default_trial->measurement.latency_ns_median / best_ns;
+  const auto has_rounds = [rounds](const Trial& trial) {
+    return rounds >= kRoundsToTell && trial.measurement.samples_ns.size() >= rounds;
+  };
+  if (has_rounds(best) && has_rounds(*default_trial)) {
+    const RatioInterval ratio =
+        EstimateRatio(RoundMedians(*default_trial, rounds), RoundMedians(best, rounds));
+    over.speedup_low = ratio.low;
+    over.speedup_high = ratio.high;
+  }
+  over.standing = default_trial->config == best.config ? DefaultStanding::kSame
+                  : tied                               ? DefaultStanding::kTie
+                  : over.speedup_low > 1               ? DefaultStanding::kFaster
+                                                       : DefaultStanding::kUndecided;
+  over.verdict = VerdictOf(over, rounds);
+  return over;
 }
 
 bool TooNoisyToTell(const Measurement& measurement) {

@@ -4,7 +4,9 @@
 // round in a fresh process, and only those numbers count. Source: docs/measurement.md.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -49,12 +51,39 @@ struct Winner {
   std::vector<Trial> ties;  // not told apart from the best, the best not among them
 };
 
-// Of the fastest finalist and those whose ratio to it, by paired rounds, may be 1: the one with the
-// fewest registers, then the least shared memory, then the lowest config text, unless it was
+// Fewer rounds than this name no tie: an interval of one or two has no end, so that nothing could be
+// told from anything.
+inline constexpr size_t kRoundsToTell = 3;
+
+// Ties are finalists whose ratio to the fastest, by paired rounds, may be 1 and whose latency is no
+// further from the fastest's than the wider of the two intervals is wide. The best is the tie with
+// the fewest registers, then the least shared memory, then the lowest config text, unless it was
 // measured more than 0.5 % slower than the fastest. It is never slower than the default config.
 // Depends on nothing but its arguments, so a verdict can be had again from stored trials.
 // FAILED_PRECONDITION if no finalist is ok.
 absl::StatusOr<Winner> NameWinner(const Finals& finals, const Config& default_config);
+
+// How the best stands to the default config. Values are sent: do not renumber.
+enum class DefaultStanding {
+  kUnknown = 0,    // the default was not ok
+  kSame = 1,       // the default is the best
+  kFaster = 2,     // the best is faster, beyond the noise of the rounds
+  kTie = 3,        // they cannot be told apart
+  kUndecided = 4,  // the best may be faster; there were too few rounds, or they varied too much
+};
+
+struct OverDefault {
+  DefaultStanding standing = DefaultStanding::kUnknown;
+  double speedup = 0;  // how many times as fast the best is; 0 if unknown
+  // The interval of `speedup` by paired rounds, at 95 %; 0 where fewer than kRoundsToTell tell none.
+  double speedup_low = 0;
+  double speedup_high = 0;
+  std::string verdict;  // the same in words, for all views: "the best is 2.69 times as fast"
+};
+
+// `rounds`: how many rounds the samples of both trials are of; 0: neither was measured again.
+// `tied`: the default is among the winner's ties. A default that is null was not ok.
+OverDefault StandToDefault(const Trial& best, const Trial* default_trial, size_t rounds, bool tied);
 
 // Is the interval wider than a fifth of the latency? Then the host was too noisy to tell how fast
 // the config is, or whether it is faster than another. False without an interval.

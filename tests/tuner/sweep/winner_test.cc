@@ -265,6 +265,52 @@ TEST(NameWinner, BreaksTiesByResourcesThenText) {
   }
 }
 
+TEST(NameWinner, TwoRoundsNameNoTies) {
+  const Finals finals = FinalsOf({{0, {71, 68}}, {1, {189, 182}}, {2, {72, 74}}});
+  const Winner winner = NameWinner(finals, ConfigOf(1)).value();
+  EXPECT_EQ(X(winner.best.config), 0);
+  EXPECT_TRUE(winner.ties.empty());
+  const OverDefault over = StandToDefault(winner.best, &*winner.default_trial, 2, false);
+  EXPECT_EQ(over.standing, DefaultStanding::kUndecided);
+  EXPECT_EQ(over.verdict, "2 rounds are too few to tell; by them the best is 2.67 times as fast");
+  EXPECT_EQ(over.speedup_low, 0);
+  EXPECT_EQ(over.speedup_high, 0);
+}
+
+TEST(NameWinner, WhatIsFurtherAwayThanAnIntervalIsWideIsNoTie) {
+  // In the one bad round the default is faster: its ratio may be 1, and it is 39 times as slow.
+  const std::vector<double> best = {357, 350, 20000, 360};
+  const std::vector<double> slow = {13910, 14000, 13800, 13950};
+  const Finals near = FinalsOf({{0, {357, 350, 420, 360}}, {1, {370, 340, 400, 380}}});
+  EXPECT_THAT(NameWinner(near, {})->ties, SizeIs(1));
+  Finals finals = FinalsOf({{0, best}, {1, slow}});
+  finals.trials[0].measurement.latency_ns_low = 350;
+  finals.trials[0].measurement.latency_ns_high = 360;
+  finals.trials[0].measurement.latency_ns_median = 358;
+  const Winner winner = NameWinner(finals, ConfigOf(1)).value();
+  EXPECT_TRUE(winner.ties.empty());
+  const OverDefault over = StandToDefault(winner.best, &*winner.default_trial, 4, false);
+  EXPECT_EQ(over.standing, DefaultStanding::kUndecided);
+  EXPECT_THAT(over.verdict, HasSubstr("the rounds vary too much to tell; by their medians the best "
+                                      "is 39 times as fast"));
+}
+
+TEST(StandToDefault, SaysOneThingInEachCase) {
+  const Trial best = Found(1, {1000, 1001, 999, 1000});
+  const Trial slow = Found(2, {2690, 2691, 2689, 2690});
+  const OverDefault faster = StandToDefault(best, &slow, 4, false);
+  EXPECT_EQ(faster.standing, DefaultStanding::kFaster);
+  EXPECT_EQ(faster.verdict, "the best is 2.69 times as fast");
+  EXPECT_GT(faster.speedup_low, 2.6);
+  EXPECT_LT(faster.speedup_high, 2.8);
+  EXPECT_EQ(StandToDefault(best, &slow, 4, true).standing, DefaultStanding::kTie);
+  EXPECT_EQ(StandToDefault(best, &best, 4, false).standing, DefaultStanding::kSame);
+  EXPECT_EQ(StandToDefault(best, nullptr, 4, false).standing, DefaultStanding::kUnknown);
+  EXPECT_THAT(StandToDefault(best, &slow, 1, false).verdict,
+              HasSubstr("1 round is too few to tell; by it the best is"));
+  EXPECT_THAT(StandToDefault(best, &slow, 0, false).verdict, HasSubstr("it was not measured again"));
+}
+
 TEST(NameWinner, ATieThatIsSlowerThanTheDefaultDoesNotWin) {
   const std::vector<double> a = {1000, 1002, 998, 1001, 999};
   const std::vector<double> b = {1001, 1000, 1003, 1000, 1002};
