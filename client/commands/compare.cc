@@ -109,6 +109,11 @@ absl::StatusOr<v1::RunComparisonRequest> MakeRequest(const CompareFlags& flags,
         "name the kernels, of the catalogue or your own: 'tunectl compare softmax "
         "my/softmax.textproto'");
   }
+  if (flags.kernels.size() == 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a comparison needs two kernels or more: 'tunectl compare ", flags.kernels[0],
+        " OTHER'; 'tunectl bench ", flags.kernels[0], "' measures one alone"));
+  }
   v1::RunComparisonRequest request;
   for (const std::string& text : flags.kernels) {
     auto entry = MakeEntry(text);

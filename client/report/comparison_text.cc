@@ -18,9 +18,6 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// A wider interval tells nothing.
-constexpr double kNoisyShare = 0.2;
-
 std::string RatioText(const v1::ComparedKernel& kernel) {
   if (kernel.ratio() <= 0) return "";
   if (kernel.ratio_high() <= kernel.ratio_low()) return fmt::format("{:.3f}", kernel.ratio());
@@ -85,7 +82,7 @@ std::vector<Row> RowsOf(const v1::Comparison& comparison) {
 
 // What a reader must know beside the table, each thing once.
 std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
-  std::vector<std::string> notes;
+  std::vector<std::string> notes(comparison.warnings().begin(), comparison.warnings().end());
   const auto add = [&](const std::string& note) {
     if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
   };
@@ -98,13 +95,6 @@ std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
                                              SweptValue(comparison, problem)));
       if (kernel.outcome() != v1::OUTCOME_OK) {
         add(absl::StrCat(which, ": ", ToText(kernel.outcome()), ": ", kernel.message()));
-      }
-      const v1::Measurement& measured = kernel.measurement();
-      const double width = measured.latency_ns_high() - measured.latency_ns_low();
-      if (width > kNoisyShare * measured.latency_ns_median()) {
-        add(absl::StrCat(which, ": its interval is ",
-                         PercentText(width / measured.latency_ns_median()),
-                         " of the latency wide; compare again when the host is quiet"));
       }
       if (kernel.agreement() != v1::OUTCOME_OK) {
         add(absl::StrCat(which, ": its results ",
@@ -211,6 +201,9 @@ std::string TerminalText(const v1::Comparison& comparison) {
   Table table(TitlesOf(comparison));
   for (Row& row : RowsOf(comparison)) table.Add(std::move(row));
   absl::StrAppend(&text, "\n", table.Text(), "\n");
+  for (const std::string& verdict : comparison.verdicts()) {
+    absl::StrAppend(&text, Bold(verdict), "\n");
+  }
   absl::StrAppend(&text, "ratio: time over the first's, round by round; ", RoofText(comparison),
                   "\n");
   for (const std::string& note : NotesOf(comparison)) absl::StrAppend(&text, note, "\n");
@@ -266,6 +259,9 @@ std::string MarkdownText(const v1::Comparison& comparison, const std::string& im
   if (!image.empty()) absl::StrAppend(&text, "![Comparison](", image, ")\n\n");
   if (const std::string state = StateText(comparison); !state.empty()) {
     absl::StrAppend(&text, "State: ", MarkdownCell(state), "\n\n");
+  }
+  for (const std::string& verdict : comparison.verdicts()) {
+    absl::StrAppend(&text, "**", MarkdownCell(verdict), "**\n\n");
   }
   absl::StrAppend(&text, MarkdownTable(TitlesOf(comparison), RowsOf(comparison)));
   absl::StrAppend(&text, "\nRatio: time over the first's, round by round, with its 95 % interval. ",

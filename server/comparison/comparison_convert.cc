@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "server/comparison/comparison_verdict.h"
 #include "server/wire/nouns.h"
 
 namespace tune::server {
@@ -64,6 +65,8 @@ v1::Comparison ToProto(const ComparisonEvidence& evidence, Turns turns) {
   for (const std::vector<ComparedFindings>& kernels : evidence.problems) {
     if (!kernels.empty()) *proto.add_problems() = ToProto(kernels, turns);
   }
+  for (const std::string& verdict : VerdictsOf(evidence)) proto.add_verdicts(Utf8(verdict));
+  for (const std::string& warning : WarningsOf(evidence)) proto.add_warnings(Utf8(warning));
   return proto;
 }
 

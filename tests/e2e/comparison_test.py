@@ -94,13 +94,14 @@ class Compare(EndToEnd):
         self.assertEqual([row["kernel"] for row in rows], ["wide", "narrow"])
 
     def test_a_sweep_first_finds_the_configs(self):
-        done = self.run_tunectl("compare", SAXPY / "saxpy.textproto", "--n", "4096", "--sweep-first", "3",
+        spec = SAXPY / "saxpy.textproto"
+        done = self.run_tunectl("compare", f"one={spec}", f"other={spec}", "--n", "4096", "--sweep-first", "3",
                                 "--device", "cpu", "--rounds", "1", "--leg-seconds", "0.002")
-        self.assertIn("saxpy: config: exact", done.stdout)
+        self.assertIn("one: config: exact", done.stdout)
 
     def test_wrong_usage_is_exit_code_2(self):
         spec = SAXPY / "saxpy.textproto"
-        for arguments in ([], [spec, spec], [spec, "--sweep", "n"], [spec, "--config", "other: THREADS=1"],
+        for arguments in ([], [spec], [spec, spec], [spec, "--sweep", "n"], [spec, "--config", "other: THREADS=1"],
                           [spec, "--nope", "3"], ["no_such_kernel"], [spec, "softmax"]):
             with self.subTest(arguments=arguments):
                 done = self.run_tunectl("compare", *arguments, "--device", "cpu", expect=2)
