@@ -27,6 +27,19 @@ function tile(parent, key, value, detail) {
   el(node, 'div', 'v', value);
   if (detail) el(node, 'div', 'd', detail);
 }
+// How the best of a sweep stands to the default config, in the words of every other view.
+function overDefault(tiles, result, more) {
+  if (!result.default_verdict) return;
+  const standing = enumText(result.default_standing, 'DEFAULT_STANDING_');
+  const shown = {same: 'none', tie: 'a tie', undecided: 'undecided'}[standing] ||
+      result.speedup_over_default.toFixed(2) + '×';
+  const interval = standing === 'faster' && result.speedup_high ?
+      ', ' + result.speedup_low.toFixed(2) + ' to ' + result.speedup_high.toFixed(2) : '';
+  const verdict = standing === 'same' ? 'it is the best' : result.default_verdict;
+  tile(tiles, 'Over the default', shown,
+       'default ' + latency(result.default_trial.measurement.latency_ns_median) + ': ' + verdict +
+       interval + (more ? '; ' + more : ''));
+}
 function notes(parent, list) {
   if (!list || !list.length) return;
   const ul = el(parent, 'ul', 'notes');
@@ -57,14 +70,15 @@ function latency(ns) {
   if (ns < 1e6) return digits(ns / 1e3) + ' µs';
   return ns < 1e9 ? digits(ns / 1e6) + ' ms' : digits(ns / 1e9) + ' s';
 }
-function si(value, unit) {
+function si(value, unit, significant) {
+  significant = significant || 3;
   if (!value) return unit ? '0 ' + unit : '0';
-  if (!unit && Math.abs(value) < 1000) return String(Number(value.toPrecision(3)));
+  if (!unit && Math.abs(value) < 1000) return String(Number(value.toPrecision(significant)));
   const prefixes = ['p', 'n', 'µ', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
   let index = 4 + Math.floor(Math.log10(Math.abs(value)) / 3 + 1e-9);
   index = Math.min(Math.max(index, 0), prefixes.length - 1);
   const scaled = value / Math.pow(1000, index - 4);
-  return (Number(scaled.toPrecision(3))).toString() + ' ' + prefixes[index] + unit;
+  return (Number(scaled.toPrecision(significant))).toString() + ' ' + prefixes[index] + unit;
 }
 function bytes(value) {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
@@ -127,8 +141,7 @@ function table(parent, columns, options) {
   function draw() {
     const column = columns[state.column];
     const sign = state.descending ? -1 : 1;
-    const pinned = options.pinned || (() => 0);
-    const sorted = state.rows.slice().sort((a, b) => pinned(b) - pinned(a) ||
+    const sorted = state.rows.slice().sort((a, b) =>
         sign * compare(column.value(a), column.value(b)));
     heads.forEach((th, index) => {
       if (index !== state.column) th.removeAttribute('aria-sort');
@@ -215,16 +228,20 @@ function axis(label, unit, log, extra) {
   // Less than half a decade has too few round numbers for a logarithmic axis.
   if (log && extra && extra.max / extra.min < 3) log = false;
   const ticks = {
-    callback(value) {
+    callback(value, index, all) {
       if (log) {
         const digit = value / Math.pow(10, Math.floor(Math.log10(value) + 1e-9));
         const decades = Math.log10(this.max / this.min);
         const wanted = decades > 4 ? [1] : decades > 1.5 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 8];
         if (!wanted.some((w) => Math.abs(digit - w) < 1e-6)) return null;
       }
-      return unit === 'ns' ? si(value * 1e-9, 's') : si(value, unit);
+      // As many digits as tell a tick from the next.
+      const step = !log && all.length > 1 ? Math.abs(all[1].value - all[0].value) : 0;
+      const significant = step > 0 && value ?
+          Math.min(Math.max(3, Math.ceil(Math.log10(Math.abs(value) / step)) + 1), 7) : 3;
+      return unit === 'ns' ? si(value * 1e-9, 's', significant) : si(value, unit, significant);
     },
-    maxRotation: 0, autoSkip: true, autoSkipPadding: 12,
+    maxRotation: 0, autoSkip: true, autoSkipPadding: 12, includeBounds: false,
   };
   return Object.assign({
     type: log ? 'logarithmic' : 'linear',

@@ -6,7 +6,7 @@ const VERDICTS = {
   ROOFLINE_VERDICT_LATENCY_LIMITED: ['latency-limited', 'bad'],
   ROOFLINE_VERDICT_INVALID_ROOF: ['above the roof', 'bad'],
 };
-const MEMORY = /^(dram_.*|l1|l2|l3|shared)$/;
+const MEMORY = /^(dram.*|l1|l2|l3|shared)$/;
 const LEVELS = [['dram', 'main memory'], ['l3', 'L3'], ['l2', 'L2'], ['l1', 'L1'], ['shared', 'shared memory']];
 const isMemory = (name) => MEMORY.test(name);
 const verdictOf = (point) => VERDICTS[point.verdict] || ['unknown', ''];
@@ -36,6 +36,7 @@ function prepare(roofline) {
       seen.get(entry.param).add(value);
     }
     const id = point.trial.id;
+    point.again = point.trial.purpose === 'TRIAL_PURPOSE_CONFIRM';
     point.mark = id === roofline.best_trial_id ? 'best' : id === roofline.default_trial_id ? 'default'
         : (roofline.tie_trial_ids || []).includes(id) ? 'tie' : '';
   });
@@ -161,13 +162,14 @@ function pointOptions(view, pick) {
 // Trials by colour, the believed apart from the others, default and best on top.
 function pointSets(view, where, colourBy) {
   const groups = new Map();
-  const special = {best: [], default: [], invalid: []};
+  const special = {best: [], default: [], invalid: [], again: []};
   const param = view.params.find((p) => p.name === colourBy);
   for (const point of visible(view)) {
     const at = where(point);
     if (!at) continue;
     if (invalid(point)) special.invalid.push(at);
     else if (point.mark === 'best' || point.mark === 'default') special[point.mark].push(at);
+    else if (point.again && !param) special.again.push(at);
     else {
       const index = param ? param.values.indexOf(point.values[param.name]) : 0;
       const key = param ? (index < 7 ? index : -1) : 0;
@@ -187,14 +189,19 @@ function pointSets(view, where, colourBy) {
     sets.push({...base, label: 'above the roof: not believed', data: special.invalid, pointRadius: 4.5,
                backgroundColor: 'transparent', borderColor: series(7), borderWidth: 1.75, order: 4});
   }
-  const big = {...base, pointRadius: 7, pointHoverRadius: 9, borderColor: css('--surface'), borderWidth: 2};
+  if (special.again.length) {
+    sets.push({...base, label: 'measured again', data: special.again, pointStyle: 'triangle',
+               backgroundColor: 'transparent', borderColor: series(0), borderWidth: 1.5, order: 4});
+  }
+  // Rings: the trials beneath them, mostly the fast ones, stay in sight.
+  const big = {...base, pointRadius: 7, pointHoverRadius: 9, backgroundColor: 'transparent', borderWidth: 2.5};
   if (special.default.length) {
     sets.push({...big, label: 'default', data: special.default, pointStyle: 'rectRot',
-               backgroundColor: param ? css('--ink2') : series(1), order: 2});
+               borderColor: param ? css('--ink2') : series(1), order: 2});
   }
   if (special.best.length) {
     sets.push({...big, label: 'best', data: special.best, pointStyle: 'rectRounded', pointRadius: 8,
-               backgroundColor: param ? css('--ink') : series(2), order: 1});
+               borderColor: param ? css('--ink') : series(2), order: 1});
   }
   return sets;
 }
@@ -241,7 +248,7 @@ const EXTRA_AXES = [
   ['spill', 'spilled bytes per thread', (p) => num((p.trial.resources || {}).spill_bytes)],
   ['shared', 'shared memory per block', (p) => num((p.trial.resources || {}).dynamic_shared_bytes) +
       num((p.trial.resources || {}).static_shared_bytes)],
-  ['error', 'relative error of the result', (p) => (p.trial.error || {}).relative_l2 || 0],
+  ['error', 'relative error of the result', (p) => Number((p.trial.error || {}).relative_l2 || 0)],
 ];
 function explorerCard(parent, view, pick, onColour) {
   const node = card(parent, 'All trials', 'Latency of every config, against whatever may explain it. ' +
@@ -344,7 +351,7 @@ function tableCard(parent, view, pick) {
     {title: 'registers', numeric: true, value: (p) => num(resources(p).registers)},
     {title: 'spills', numeric: true, value: (p) => num(resources(p).spill_bytes)},
   ].concat(view.params.map(({name}) => ({title: name, numeric: true, value: (p) => p.values[name] ?? ''})));
-  return table(node, columns, {sort: 2, limit: 50, pick, pinned: (p) => p.mark === 'best' ? 2 : p.mark === 'default' ? 1 : 0, mark: (p) => p === view.picked});
+  return table(node, columns, {sort: 2, limit: 50, pick, mark: (p) => p === view.picked});
 }
 
 function pair(list, key, value) {
@@ -375,7 +382,7 @@ function evidence(node, view) {
     pair(left, 'clock, cache', enumText(m.clock, 'CLOCK_') + ', ' + enumText(m.cache_mode, 'CACHE_MODE_'));
     pair(left, 'rates', rate(m.bytes_per_second || 0, false) + ', ' + rate(m.flops_per_second || 0, true));
   }
-  pair(left, 'relative error', e.relative_l2 ? e.relative_l2.toExponential(2) + ', worst ' + (e.worst || '–') : '');
+  pair(left, 'relative error', e.relative_l2 ? Number(e.relative_l2).toExponential(2) + ', worst ' + (e.worst || '–') : '');
   const right = el(el(grid, 'div'), 'dl');
   pair(right, 'registers', num(r.registers) + ' per thread, ' + num(r.spill_bytes) + ' bytes spilled');
   pair(right, 'shared memory', bytes(num(r.static_shared_bytes)) + ' static, ' +
@@ -431,15 +438,14 @@ function summary(parent, view) {
   tile(tiles, 'Of its roof', ofRoof(best), best.floor_ns ? 'least time ' + latency(best.floor_ns) : '');
   if (best.binding === 'ROOFLINE_RESOURCE_COMPUTE') tile(tiles, 'Rate', rate(m.flops_per_second || 0, true), 'declared FLOPs');
   else tile(tiles, 'Rate', rate(m.bytes_per_second || 0, false), 'declared bytes');
-  if (plain) {
-    tile(tiles, 'Over the default', (median(plain) / median(best)).toFixed(2) + '×',
-         'default ' + latency(median(plain)) + ', ' + ofRoof(plain) + ' of its roof');
-  }
+  if (plain) overDefault(tiles, roofline.sweep.result || {}, ofRoof(plain) + ' of its roof');
   if (best.reread_factor) {
     tile(tiles, 'Bytes moved', best.reread_factor.toFixed(2) + '×', 'of the declared ' + bytes(roofline.declared_bytes));
   }
   const failed = view.points.length - view.timed.length;
-  tile(tiles, 'Trials', String(view.points.length), (failed ? failed + ' not ok' : 'all ok') +
+  const configs = new Set(view.points.map((p) => configText(p.trial.config))).size;
+  tile(tiles, 'Trials', String(view.points.length), 'of ' + configs + ' configs, ' +
+      (failed ? failed + ' not ok' : 'all ok') +
       (view.ties ? ', ' + view.ties + ' as good as the best' : ''));
   notes(parent, (best.notes || []).concat(roofline.notes || []));
   const node = card(parent, 'Winner');

@@ -15,15 +15,14 @@ function head() {
   const best = (result.best && result.best.measurement) || {};
   tile(tiles, 'Best', latency(best.latency_ns_median), best.latency_ns_low ?
       latency(best.latency_ns_low) + ' to ' + latency(best.latency_ns_high) : '');
-  if (result.too_noisy) {
-    tile(tiles, 'Noise', 'too high', 'to tell how fast the best is');
-  } else if (result.speedup_over_default) {
-    tile(tiles, 'Over the default', result.speedup_over_default.toFixed(2) + '×',
-        'default ' + latency(result.default_trial.measurement.latency_ns_median));
-  }
+  if (result.too_noisy) tile(tiles, 'Noise', 'high', 'its interval is too wide to believe the latency');
+  overDefault(tiles, result);
   tile(tiles, 'Configs ok', String(num($data.configs_ok)), 'of ' +
       num(sweep.progress && sweep.progress.space_size) + ' in the space');
-  tile(tiles, 'Explained', percent($data.explained_share || 0), 'by all parameters, one by one');
+  if ($data.explained_share) {
+    tile(tiles, 'Explained by single params', percent($data.explained_share),
+        'of the spread of latencies; the rest is how params act together, and noise');
+  }
   if (result.best) {
     const node = card($app, 'Winner');
     el(node, 'p', 'mono', configText(result.best.config));
@@ -152,7 +151,7 @@ function outcomes() {
       el(td, 'pre', '', r.example.message);
       el(td, 'div', 'sub', 'trial ' + num(r.example.trial_id) + ': ' + configText(r.example.config));
     }},
-  ], {limit: 1000}).show(rows);
+  ], {limit: 1000, stack: true}).show(rows);
 }
 
 head();
