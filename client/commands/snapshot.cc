@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
 #include "client/commands/user_file.h"
+#include "client/dim_flags.h"
 #include "client/export/export_format.h"
 #include "client/format.h"
 #include "client/rpc.h"
@@ -36,6 +37,8 @@ struct SnapshotFlags {
   std::string digest;
   std::string kernel;
   std::string device;
+  std::string dtype;
+  std::vector<std::string> dims;
   std::string format = "json";
   uint32_t keep = 0;
   bool artifacts = false;
@@ -291,10 +294,23 @@ absl::StatusOr<Exported> Convert(Connection& connection, const WholeSnapshot& wh
       return absl::InvalidArgumentError(
           absl::StrCat("--format ", format.name, " is of one kernel: name it with --kernel"));
     }
-    auto source = ReadExportSource(whole.text, whole.snapshot.digest(), flags.kernel,
-                                   DeviceName(connection, flags));
+    ExportChoice choice = {.kernel = flags.kernel,
+                           .device = DeviceName(connection, flags),
+                           .dtype = flags.dtype};
+    for (const std::string& text : flags.dims) {
+      auto dim = ParseDimSweep(text, /*values_max=*/1);
+      if (!dim.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--dim '", text, "': needs a dim and its size, such as K=4096"));
+      }
+      choice.dims.emplace_back(dim->dim, dim->values.front());
+    }
+    auto source = ReadExportSource(whole.text, whole.snapshot.digest(), choice);
     if (!source.ok()) return source.status();
-    return format.write(*source);
+    auto exported = format.write(*source);
+    if (!exported.ok()) return exported.status();
+    exported->notes.insert(exported->notes.begin(), source->notes.begin(), source->notes.end());
+    return exported;
   }
   return Exported{.files = {{"", whole.text}}};
 }
@@ -560,6 +576,13 @@ void AddSnapshot(CLI::App& app, Session& session) {
   write->add_option("--device", flags->device,
                     "Device name or the start of it, id or kind (cuda, cpu); for all formats but "
                     "json, if there are several");
+  write->add_option("--dtype", flags->dtype,
+                    "Data type of the records, for all formats but json; any by default");
+  write
+      ->add_option("--dim", flags->dims,
+                   "NAME=SIZE: only records with this dim, for all formats but json; may be given "
+                   "several times")
+      ->allow_extra_args(false);
   write->add_flag("--artifacts", flags->artifacts,
                   "Also what the records' configs were compiled to, into the folder `artifacts` "
                   "beside FILE: for tunectl.kernel of the Python package");
@@ -570,7 +593,7 @@ void AddSnapshot(CLI::App& app, Session& session) {
   read->add_option("--digest", flags->digest,
                    "sha256:<64 hex digits>, as the export told it: refuse a file of other bytes");
   verb("prune", "Remove snapshots that are neither pinned nor new", Prune)
-      ->add_option("--keep", flags->keep, "How many of the newest are kept; as tunerd was told")
+      ->add_option("--keep", flags->keep, "Snapshots to keep (default: tunerd --snapshots)")
       ->check(CLI::Range(1, 10000));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/commands/user_file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -37,13 +39,36 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
+  const auto failed = [&](int error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot write '", path, "': ", std::strerror(error)));
+  };
+  namespace fs = std::filesystem;
+  std::error_code error;
+  // Whoever reads the file meanwhile has all of the old one or all of the new one. What a link names
+  // is replaced, not the link; a device or a pipe is written to.
+  const fs::path target =
+      fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);
+  const fs::file_status there = fs::status(target, error);
+  const bool in_place = fs::exists(there) && !fs::is_regular_file(there);
+  const std::string written =
+      in_place ? target.string() : absl::StrCat(target.string(), ".", getpid(), ".new");
   errno = 0;
-  std::ofstream out(path, std::ios::binary);
+  std::ofstream out(written, std::ios::binary);
   out << text;
   out.close();
-  if (out) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot write '", path, "': ", std::strerror(errno)));
+  if (!out) {
+    const int why = errno;
+    if (!in_place) fs::remove(written, error);
+    return failed(why);
+  }
+  if (in_place) return absl::OkStatus();
+  if (fs::exists(there)) fs::permissions(written, there.permissions(), error);
+  fs::rename(written, target, error);
+  if (!error) return absl::OkStatus();
+  const int why = error.value();
+  fs::remove(written, error);
+  return failed(why);
 }
 
 }  // namespace tune::client

@@ -39,6 +39,7 @@ std::optional<ExportRecord> ToRecord(const Json& json) {
   ExportRecord record{.dtype = TextOf(hard, "dtype"),
                       .config = Member(json, "config"),
                       .confidence = TextOf(json, "confidence"),
+                      .compiler = TextOf(Member(json, "soft"), "compiler"),
                       .latency_ns = NumberOf(Member(json, "latency_ns"), "median"),
                       .default_latency_ns = NumberOf(json, "default_latency_ns")};
   const Json& dims = Member(hard, "dims");
@@ -64,6 +65,52 @@ std::vector<std::string> Named(const std::string& asked, const std::vector<std::
   return named;
 }
 
+// The hash of the kernel's source of today, as the snapshot tells it; empty if it does not.
+std::string CurrentHash(const Json& snapshot, const std::string& kernel) {
+  const Json& kernels = Member(snapshot, "kernels");
+  if (!kernels.is_array()) return "";
+  for (const Json& one : kernels) {
+    if (TextOf(one, "name") == kernel) return TextOf(one, "hash");
+  }
+  return "";
+}
+
+// A record with what it is chosen by.
+struct Candidate {
+  std::string kernel_hash;
+  double published_unix_ms = 0;
+  ExportRecord record;
+};
+
+bool IsChosen(const ExportRecord& record, const ExportChoice& choice) {
+  if (!choice.dtype.empty() && record.dtype != choice.dtype) return false;
+  return std::all_of(choice.dims.begin(), choice.dims.end(), [&](const auto& dim) {
+    return std::find(record.dims.begin(), record.dims.end(), dim) != record.dims.end();
+  });
+}
+
+// Keeps the records of one source: configs of two sources may not even have the same params.
+void KeepOneSource(const std::string& current, std::vector<Candidate>& records,
+                   std::vector<std::string>& notes) {
+  const auto is_current = [&](const Candidate& one) { return one.kernel_hash == current; };
+  const bool has_current = std::any_of(records.begin(), records.end(), is_current);
+  const auto newest = std::max_element(
+      records.begin(), records.end(), [](const Candidate& a, const Candidate& b) {
+        return a.published_unix_ms < b.published_unix_ms;
+      });
+  const std::string kept = has_current || newest == records.end() ? current : newest->kernel_hash;
+  const size_t left_out =
+      std::erase_if(records, [&](const Candidate& one) { return one.kernel_hash != kept; });
+  if (left_out > 0) {
+    notes.push_back(absl::StrCat(left_out, left_out == 1 ? " record" : " records",
+                                 " of other sources of the kernel left out"));
+  }
+  if (!has_current && !current.empty() && !records.empty()) {
+    notes.push_back("no record is of the kernel's source of today: these are of the source that was "
+                    "tuned last; tune it again to be sure");
+  }
+}
+
 }  // namespace
 
 const std::vector<ExportFormat>& ExportFormats() {
@@ -76,19 +123,21 @@ const std::vector<ExportFormat>& ExportFormats() {
 }
 
 absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std::string& digest,
-                                              const std::string& kernel,
-                                              const std::string& device) {
+                                              const ExportChoice& choice) {
+  const std::string& kernel = choice.kernel;
+  const std::string& device = choice.device;
   const Json snapshot = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json& records = Member(snapshot, "records");
   if (!records.is_array()) return absl::InvalidArgumentError("this is no snapshot");
-  std::map<std::string, std::vector<ExportRecord>> by_device;
+  std::map<std::string, std::vector<Candidate>> by_device;
   for (const Json& json : records) {
     const Json& hard = Member(json, "hard");
     if (TextOf(json, "kernel") != kernel || TextOf(hard, "cache_mode") == "warm") continue;
-    const std::string there = TextOf(hard, "device");
-    if (std::optional<ExportRecord> record = ToRecord(json)) {
-      by_device[there].push_back(*std::move(record));
-    }
+    std::optional<ExportRecord> record = ToRecord(json);
+    if (!record || !IsChosen(*record, choice)) continue;
+    by_device[TextOf(hard, "device")].push_back({.kernel_hash = TextOf(hard, "kernel_hash"),
+                                                 .published_unix_ms = NumberOf(json, "published_unix_ms"),
+                                                 .record = *std::move(record)});
   }
   std::vector<std::string> devices;
   for (const auto& [name, unused] : by_device) devices.push_back(name);
@@ -107,8 +156,10 @@ absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std
   }
   ExportSource source{.kernel = kernel,
                       .device = chosen.front(),
-                      .digest = digest,
-                      .records = std::move(by_device[chosen.front()])};
+                      .digest = digest};
+  std::vector<Candidate>& kept = by_device[chosen.front()];
+  KeepOneSource(CurrentHash(snapshot, kernel), kept, source.notes);
+  for (Candidate& one : kept) source.records.push_back(std::move(one.record));
   std::sort(source.records.begin(), source.records.end(), [](const auto& a, const auto& b) {
     return std::tie(a.dtype, a.dims) < std::tie(b.dtype, b.dims);
   });

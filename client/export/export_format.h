@@ -18,6 +18,7 @@ struct ExportRecord {
   std::string dtype;
   nlohmann::ordered_json config;  // an object: each param with its value
   std::string confidence;
+  std::string compiler;  // "NVRTC 13.0", "Triton 3.9.0"
   double latency_ns = 0;
   double default_latency_ns = 0;
 };
@@ -25,7 +26,16 @@ struct ExportSource {
   std::string kernel;
   std::string device;
   std::string digest;  // of the snapshot
-  std::vector<ExportRecord> records;  // at least one
+  std::vector<ExportRecord> records;  // at least one, all of one source of the kernel
+  std::vector<std::string> notes;     // on records that were left out
+};
+
+// The records that somebody wants of a kernel on a device. Empty or 0: any.
+struct ExportChoice {
+  std::string kernel;
+  std::string device;  // a name, or its start where no other begins so
+  std::string dtype;
+  std::vector<std::pair<std::string, int64_t>> dims;  // by name
 };
 
 struct ExportedFile {
@@ -46,12 +56,11 @@ struct ExportFormat {
 
 const std::vector<ExportFormat>& ExportFormats();
 
-// The records of a kernel on a device in a snapshot's text: of a name, or its start where no other
-// begins so; empty: the only device. INVALID_ARGUMENT: no snapshot, or several devices; NOT_FOUND:
-// no such records.
+// The chosen records in a snapshot's text: those of the source of the kernel that the snapshot names
+// as today's; if it has none of that source, those of the source that was tuned last.
+// INVALID_ARGUMENT: no snapshot, or several devices; NOT_FOUND: no such records.
 absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std::string& digest,
-                                              const std::string& kernel,
-                                              const std::string& device);
+                                              const ExportChoice& choice);
 
 absl::StatusOr<Exported> WriteTritonConfigs(const ExportSource& source);
 absl::StatusOr<Exported> WriteCppHeader(const ExportSource& source);

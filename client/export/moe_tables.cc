@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The JSON tables that the fused MoE kernels of inference engines read: one file for a number of
-// experts E, a width N and a device, a row for each number of tokens M. The engines take the row
-// whose M is nearest, however far, so a row that does not beat the default is left out and said.
+// experts E, a width N, a device and a type of quantisation, a row for each number of tokens M. An
+// engine takes the row whose M is nearest, however far, and its own default only if there is no
+// file. So every record's row is written, and records of which a file can hold only one are refused.
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client/export/export_format.h"
 
 namespace tune::client {
@@ -24,20 +26,51 @@ std::optional<int64_t> DimOf(const ExportRecord& record, const std::string& name
   return std::nullopt;
 }
 
-// What the engines call a device and the data types that are part of a file's name.
+// vLLM has one name for all H200s. It looks at the whole words of a name, so that a GH200 is none.
+std::string VllmDevice(const std::string& device) {
+  const std::string name = absl::StrReplaceAll(device, {{" ", "_"}, {"/", "_"}});
+  const std::vector<std::string> words = absl::StrSplit(name, '_');
+  return std::find(words.begin(), words.end(), "H200") == words.end() ? name : "NVIDIA_H200";
+}
+
+std::string SglangDevice(const std::string& device) {
+  return absl::StrReplaceAll(device, {{" ", "_"}, {"/", "_"}});
+}
+
+// The engines' name of a type of quantisation; bf16, f16 and f32 have none.
+std::string QuantisationOf(const std::string& dtype) {
+  if (dtype == "i8") return ",dtype=int8_w8a8";
+  return dtype == "e4m3" ? ",dtype=fp8_w8a8" : "";
+}
+
 std::string FileName(int64_t experts, int64_t width, const std::string& device,
                      const std::string& dtype) {
-  std::string name = absl::StrReplaceAll(device, {{" ", "_"}, {"/", "_"}});
-  if (absl::StrContains(name, "H200")) name = "NVIDIA_H200";
-  const std::string type = dtype == "i8" ? ",dtype=int8_w8a8" : "";
-  return absl::StrCat("E=", experts, ",N=", width, ",device_name=", name, type, ".json");
+  return absl::StrCat("E=", experts, ",N=", width, ",device_name=", device, QuantisationOf(dtype),
+                      ".json");
+}
+
+std::string TextOf(const ExportRecord& record) {
+  return absl::StrCat(absl::StrJoin(record.dims, " ", absl::PairFormatter("=")), " ", record.dtype);
+}
+
+// The params that an engine's kernel takes. Another would be a keyword that it does not know.
+const std::set<std::string> kParams = {"BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M",
+                                       "num_warps",    "num_stages",   "SPLIT_K"};
+
+std::vector<std::string> UnknownParams(const ExportRecord& record) {
+  std::vector<std::string> unknown;
+  for (const auto& [name, value] : record.config.items()) {
+    if (!kParams.contains(name)) unknown.push_back(name);
+  }
+  return unknown;
 }
 
 }  // namespace
 
 absl::StatusOr<Exported> WriteMoeTables(const ExportSource& source) {
-  std::map<std::string, std::map<int64_t, Json>> tables;  // by file, then by M
+  std::map<std::string, std::map<int64_t, const ExportRecord*>> tables;  // by file, then by M
   Exported exported;
+  std::set<std::string> unknown;
   for (const ExportRecord& record : source.records) {
     const auto experts = DimOf(record, "E");
     const auto width = DimOf(record, "N");
@@ -47,27 +80,37 @@ absl::StatusOr<Exported> WriteMoeTables(const ExportSource& source) {
           absl::StrCat("'", source.kernel, "' is no fused MoE kernel for these tables: they need "
                        "dims E, N and M and params BLOCK_SIZE_M, BLOCK_SIZE_N, ..., num_warps"));
     }
-    if (record.default_latency_ns > 0 && record.latency_ns >= record.default_latency_ns) {
-      exported.notes.push_back(
-          absl::StrCat("left out E=", *experts, " N=", *width, " M=", *tokens,
-                       ": the default is as fast, and the engine has its own"));
-      continue;
+    for (const std::string& device : {VllmDevice(source.device), SglangDevice(source.device)}) {
+      const std::string file = FileName(*experts, *width, device, record.dtype);
+      const auto [row, added] = tables[file].emplace(*tokens, &record);
+      if (added || row->second == &record) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", TextOf(*row->second), "' and '", TextOf(record), "' would both be row ", *tokens,
+          " of ", file, ": choose with --dtype or --dim, such as --dim K=4096"));
     }
-    tables[FileName(*experts, *width, source.device, record.dtype)][*tokens] = record.config;
+    for (std::string& param : UnknownParams(record)) unknown.insert(std::move(param));
   }
   for (const auto& [name, rows] : tables) {
     Json table = Json::object();
-    for (const auto& [tokens, config] : rows) table[absl::StrCat(tokens)] = config;
+    for (const auto& [tokens, record] : rows) table[absl::StrCat(tokens)] = record->config;
     exported.files.push_back({name, table.dump(4) + "\n"});
-    exported.notes.push_back(absl::StrCat(name, ": the row of the nearest M answers for every M; "
-                                                "this one has M from ",
-                                          rows.begin()->first, " to ", rows.rbegin()->first));
-  }
-  if (exported.files.empty()) {
-    return absl::NotFoundError("no record is faster than its default, so no table is written");
+    exported.notes.push_back(
+        rows.size() == 1
+            ? absl::StrCat(name, ": its only row, M=", rows.begin()->first, ", answers for every M")
+            : absl::StrCat(name, ": the row of the nearest M answers for every M; this one has M from ",
+                           rows.begin()->first, " to ", rows.rbegin()->first));
   }
   exported.notes.push_back(
-      "vLLM reads the folder that VLLM_TUNED_CONFIG_FOLDER names before its own");
+      "vLLM reads the folder that VLLM_TUNED_CONFIG_FOLDER names before its own; SGLang reads "
+      "configs/triton_<version>/ below SGLANG_MOE_CONFIG_DIR");
+  exported.notes.push_back(
+      "the names are those of whole-tensor scales: block_shape, per_channel_quant, int8_w8a16 and "
+      "int4_w4a16 are not written");
+  if (!unknown.empty()) {
+    exported.notes.push_back(absl::StrCat("the engines' kernels take no ",
+                                          absl::StrJoin(unknown, ", "),
+                                          ": as an engine reads it, this table is refused"));
+  }
   return exported;
 }
 

@@ -2,6 +2,7 @@
 // A Python file for `triton.autotune(configs=...)`, or to choose from by hand.
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/export/export_format.h"
@@ -34,6 +35,12 @@ std::string ConfigText(const nlohmann::ordered_json& config) {
 }  // namespace
 
 absl::StatusOr<Exported> WriteTritonConfigs(const ExportSource& source) {
+  const std::string& compiler = source.records.front().compiler;
+  if (!compiler.empty() && !absl::StartsWith(compiler, "Triton")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", source.kernel, "' is compiled by ", compiler,
+                     ": --format triton is for kernels in Triton; --format cpp takes any"));
+  }
   std::string text = absl::StrCat(
       "\"\"\"Configs of ", nlohmann::json(source.kernel).dump(), " on ",
       nlohmann::json(source.device).dump(), ", of snapshot ", source.digest,

@@ -94,11 +94,16 @@ absl::StatusOr<std::string> SnapshotFolder::PutNewest(absl::string_view text) {
 absl::StatusOr<StoredSnapshot> SnapshotFolder::PutPinned(absl::string_view text,
                                                          const std::string& note) {
   std::string digest;
+  std::string kept;  // the note of a pin that is there already
   {
     std::lock_guard lock(mutex_);
     ASSIGN_OR_RETURN(digest, Put(text));
+    for (const StoredSnapshot& snapshot : ListLocked()) {
+      if (snapshot.digest == digest) kept = snapshot.note.value_or("");
+    }
   }
-  return Pin(digest, note);
+  if (!note.empty()) return Pin(digest, note);
+  return Pin(digest, kept.empty() ? "imported" : kept);
 }
 
 std::vector<StoredSnapshot> SnapshotFolder::List() const {

@@ -153,8 +153,7 @@ grpc::ServerReadReactor<v1::ImportSnapshotRequest>* SnapshotService::ImportSnaps
           absl::StrCat("its bytes are ", digest, ", not ", first.digest(),
                        ": it was altered, or is another snapshot"));
     }
-    return Fill(folder_.PutPinned(text, first.note().empty() ? "imported" : first.note()),
-                *response);
+    return Fill(folder_.PutPinned(text, first.note()), *response);
   };
   return new ImportReactor<v1::ImportSnapshotRequest>(*context, executors_.reads, kImportBytesMax,
                                                       store);

@@ -269,18 +269,76 @@ class Files(DaemonTest):
         self.tunectl("snapshot", "export", self.path / name, "--format", form, "--kernel", kernel, *flags)
         return self.path / name
 
-    def test_exports_for_triton_and_cpp(self):
-        exact = tunectl.best("saxpy", n=65536, device="cpu")
+    def imported(self, records, number, **fields):
+        """The digest of a snapshot with these records, which is unpinned when the test is over."""
+        file = self.path / f"imported-{number}.json"
+        file.write_bytes(kit.snapshot_bytes(records, number=number, **fields))
+        self.tunectl("snapshot", "import", file)
+        digest = kit.digest_of(file.read_bytes())
+        self.addCleanup(self.tunectl, "snapshot", "unpin", digest)
+        return digest
+
+    def triton_configs(self, *flags):
         triton = types.ModuleType("triton")
         triton.Config = lambda kwargs, **options: {**kwargs, **options}
         exported = {}
         with unittest.mock.patch.dict(sys.modules, triton=triton):
-            exec(self.export("triton", "saxpy").read_text(), exported)
-        self.assertEqual(exported["BY_PROBLEM"]["f32", ("n", 65536)], dict(exact))
+            exec(self.export("triton", "scale", *flags).read_text(), exported)
+        return exported
+
+    def of_triton(self, number, **fields):
+        one = kit.record(number, **fields)
+        one["soft"] = {**one["soft"], "compiler": "Triton 3.9.0"}
+        return one
+
+    def test_exports_for_triton(self):
+        digest = self.imported([self.of_triton(1, n=64, config={"BLOCK": 32, "num_warps": 4}),
+                                self.of_triton(2, n=128, config={"BLOCK": 64, "num_warps": 8})], 31)
+        exported = self.triton_configs("--snapshot", digest)
+        self.assertEqual(exported["BY_PROBLEM"]["bf16", ("n", 64), ("mode", 0)], {"BLOCK": 32, "num_warps": 4})
+        self.assertIn({"BLOCK": 64, "num_warps": 8}, exported["CONFIGS"])
+        only = self.triton_configs("--snapshot", digest, "--dim", "n=128")
+        self.assertEqual(list(only["BY_PROBLEM"]), [("bf16", ("n", 128), ("mode", 0))])
+        done = self.tunectl("snapshot", "export", self.path / "bad", "--format", "triton", "--kernel", "saxpy", ok=False)
+        self.assertIn("--format triton is for kernels in Triton", done.stderr)
+
+    def test_exports_have_the_records_of_one_source(self):
+        stale = self.of_triton(9, n=64, config={"OLD": 1}, kernel_hash="0" * 64)
+        digest = self.imported([stale, self.of_triton(1, n=64, config={"BLOCK": 32})], 32)
+        self.assertEqual(list(self.triton_configs("--snapshot", digest)["BY_PROBLEM"].values()), [{"BLOCK": 32}])
+        older = self.of_triton(3, n=64, config={"OLDER": 1}, kernel_hash="1" * 64)
+        digest = self.imported([stale, older], 33)  # none of today's source: the newest of them
+        self.assertEqual(list(self.triton_configs("--snapshot", digest)["BY_PROBLEM"].values()), [{"OLD": 1}])
+        done = self.tunectl("snapshot", "export", self.path / "noted", "--format", "triton", "--kernel", "scale",
+                            "--snapshot", digest)
+        self.assertIn("1 record of other sources of the kernel left out", done.stderr)
+        self.assertIn("no record is of the kernel's source of today", done.stderr)
+
+    def test_an_export_replaces_a_file_as_a_whole(self):
+        file = self.path / "whole.json"
+        self.tunectl("snapshot", "export", file)
+        before = file.stat().st_ino
+        held = file.open("rb")  # a job that reads the file meanwhile
+        self.addCleanup(held.close)
+        text = file.read_bytes()
+        self.tunectl("snapshot", "export", file)
+        self.assertNotEqual(file.stat().st_ino, before)
+        self.assertEqual(held.read(), text)
+        self.assertEqual([one.name for one in self.path.iterdir() if one.name.startswith("whole.json.")], [])
+
+    def test_an_import_keeps_the_note_of_a_pin(self):
+        file = self.path / "pinned.json"
+        digest = self.imported([self.of_triton(1)], 34)
+        file.write_bytes((self.path / "imported-34.json").read_bytes())
+        self.tunectl("snapshot", "pin", digest, "--note", "run-18")
+        self.tunectl("snapshot", "import", file)
+        self.assertEqual([one["note"] for one in self.snapshots() if one["digest"] == digest], ["run-18"])
+
+    def test_exports_for_cpp(self):
+        exact = tunectl.best("saxpy", n=65536, device="cpu")
         whole = self.export("cpp", "saxpy", "--device", exact.device, name="whole.h").read_text()
         for device in ("cpu", exact.device[:-2]):
             self.assertEqual(self.export("cpp", "saxpy", "--device", device, name="part.h").read_text(), whole)
-        self.assertIn(dict(exact), exported["CONFIGS"])
 
         self.export("cpp", "saxpy", name="tuned.h")
         (self.path / "use.cc").write_text(f"""#include "tuned.h"
@@ -314,11 +372,38 @@ class Files(DaemonTest):
         folder = self.export("moe", "fused_moe", "--snapshot", digest)
         self.assertEqual(os.listdir(folder), ["E=8,N=14336,device_name=NVIDIA_H200.json"])
         table = json.loads(next(folder.iterdir()).read_text())
-        self.assertEqual(table, {"1": {**config}, "64": {**config, "num_warps": 8}})
+        self.assertEqual(table, {"1": {**config}, "64": {**config, "num_warps": 8}, "4096": {**config}},
+                         "each record's row: the engine's default is for a missing file, not for a missing row")
         # As the engines choose a row.
         nearest = min(table, key=lambda key: abs(int(key) - 48))
         self.assertEqual(table[nearest]["num_warps"], 8)
         self.tunectl("snapshot", "unpin", digest)
+
+    def moe(self, number, tokens, dtype="bf16", width=4096, **fields):
+        one = {**kit.record(number, dtype=dtype, config={"BLOCK_SIZE_M": 16 * number, "num_warps": 4}, **fields),
+               "kernel": "fused_moe"}
+        one["hard"] = {**one["hard"], "dims": {"E": 8, "N": 128, "K": width, "M": tokens}}
+        return one
+
+    def test_records_of_which_a_table_can_hold_only_one_are_refused(self):
+        for number, other in enumerate((self.moe(2, 1, dtype="f16"), self.moe(2, 1, width=64))):
+            digest = self.imported([self.moe(1, 1), other], 40 + number)
+            done = self.tunectl("snapshot", "export", self.path / "moe", "--format", "moe", "--kernel", "fused_moe",
+                                "--snapshot", digest, ok=False)
+            self.assertIn("would both be row 1 of E=8,N=128,device_name=NVIDIA_H200.json: choose with --dtype or --dim",
+                          done.stderr)
+            folder = self.export("moe", "fused_moe", "--snapshot", digest, "--dtype", "bf16", "--dim", "K=4096",
+                                 name=f"moe-{number}")
+            self.assertEqual(json.loads(next(folder.iterdir()).read_text())["1"]["BLOCK_SIZE_M"], 16)
+
+    def test_tables_have_the_engines_names(self):
+        for number, (device, dtype, names) in enumerate((
+                ("NVIDIA GH200 480GB", "bf16", {"NVIDIA_GH200_480GB.json"}),
+                ("NVIDIA H200 NVL", "e4m3", {"NVIDIA_H200,dtype=fp8_w8a8.json", "NVIDIA_H200_NVL,dtype=fp8_w8a8.json"}),
+                ("NVIDIA H100 80GB HBM3", "i8", {"NVIDIA_H100_80GB_HBM3,dtype=int8_w8a8.json"}))):
+            digest = self.imported([self.moe(1, 16, dtype=dtype, device=device)], 50 + number)
+            folder = self.export("moe", "fused_moe", "--snapshot", digest, name=f"names-{number}")
+            self.assertEqual({f"E=8,N=128,device_name={name}" for name in names}, set(os.listdir(folder)))
 
     def test_what_is_no_snapshot_is_not_imported(self):
         for what, data in (("empty", b""), ("text", b"hello"), ("cut", kit.snapshot_bytes()[:-20]),
