@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -15,11 +16,23 @@
 namespace tune::client {
 namespace {
 
-// "4096", "4k" (4000) or "4Ki" (4096).
+// "4096" or, as far as a double tells whole numbers apart, "1e6".
+std::optional<int64_t> WholeOf(absl::string_view text) {
+  int64_t value = 0;
+  if (absl::SimpleAtoi(text, &value)) return value;
+  double real = 0;
+  const bool whole = absl::StrContains(text, 'e') && absl::SimpleAtod(text, &real) &&
+                     real == std::floor(real) && std::abs(real) <= 0x1p53;
+  if (!whole) return std::nullopt;
+  return static_cast<int64_t>(real);
+}
+
+// "4096", "4k" or "4K" (4000), "4Ki" (4096), "1e6".
 std::optional<int64_t> SizeOf(absl::string_view text) {
   static constexpr std::pair<const char*, int64_t> kSuffixes[] = {
       {"Ki", 1 << 10}, {"Mi", 1 << 20},  {"Gi", 1 << 30},
-      {"k", 1'000},    {"M", 1'000'000}, {"G", 1'000'000'000}};
+      {"k", 1'000},    {"K", 1'000},     {"M", 1'000'000},
+      {"G", 1'000'000'000}};
   int64_t factor = 1;
   for (const auto& [suffix, value] : kSuffixes) {
     if (absl::ConsumeSuffix(&text, suffix)) {
@@ -27,20 +40,18 @@ std::optional<int64_t> SizeOf(absl::string_view text) {
       break;
     }
   }
-  int64_t value = 0;
+  const std::optional<int64_t> value = WholeOf(text);
   int64_t size = 0;
-  if (!absl::SimpleAtoi(text, &value) || __builtin_mul_overflow(value, factor, &size)) {
-    return std::nullopt;
-  }
+  if (!value || __builtin_mul_overflow(*value, factor, &size)) return std::nullopt;
   return size;
 }
 
 absl::StatusOr<int64_t> ParseSize(const std::string& name, const std::string& text) {
   if (const std::optional<int64_t> size = SizeOf(text); size) return *size;
   return absl::InvalidArgumentError(
-      fmt::format("--{} '{}': neither a flag of this command nor a dim, which needs an integer "
-                  "such as 4096, 4k or 4Ki; --help lists the flags",
-                  name, text));
+      fmt::format("--{} '{}': the size of a dim is an integer such as 4096, 4k (4000), 4Ki (4096) "
+                  "or 1e6; if '{}' is meant as a flag, --help lists those of this command",
+                  name, text, name));
 }
 
 // From first to last: each twice the one before, or `step` more.

@@ -57,6 +57,11 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path) {
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read) {
   const std::filesystem::path spec_path(path);
   const std::string folder = spec_path.parent_path().string();
+  for (const char* extension : {".cu", ".cuh", ".cc", ".cpp", ".py", ".ptx", ".cubin"}) {
+    if (spec_path.extension() != extension) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is a source: give the spec (.textproto) that names it"));
+  }
   absl::StatusOr<std::string> spec_text =
       read(folder, spec_path.filename().string(), kMaxSourceBytes);
   if (!spec_text.ok()) return spec_text.status();

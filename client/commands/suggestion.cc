@@ -6,30 +6,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/near_name.h"
 
 namespace tune::client {
 namespace {
-
-constexpr size_t kSlipsMax = 2;
-
-// Letters left out, put in, exchanged, or swapped with their neighbour.
-size_t Slips(const std::string& a, const std::string& b) {
-  std::vector<std::vector<size_t>> slips(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) {
-    for (size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        slips[i][j] = i + j;
-        continue;
-      }
-      slips[i][j] = std::min({slips[i - 1][j] + 1, slips[i][j - 1] + 1,
-                              slips[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        slips[i][j] = std::min(slips[i][j], slips[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return slips[a.size()][b.size()];
-}
 
 std::vector<std::string> CommandsOf(const CLI::App& app) {
   std::vector<std::string> names;
@@ -61,21 +41,19 @@ const CLI::Option* FlagNamed(const CLI::App& app, const std::string& name) {
   return it == options.end() ? nullptr : *it;
 }
 
-}  // namespace
-
-std::string Nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  const size_t most = std::min(kSlipsMax, word.size() / 3);
-  std::string nearest;
-  size_t least = most + 1;
-  for (const std::string& candidate : candidates) {
-    const size_t slips = Slips(word, candidate);
-    if (slips < least) {
-      least = slips;
-      nearest = candidate;
-    }
+// "server status" of "status", if only one command has a verb of that name; else empty.
+std::string PathOf(const CLI::App& app, const std::string& verb) {
+  std::string path;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::vector<std::string> verbs = CommandsOf(*command);
+    if (std::find(verbs.begin(), verbs.end(), verb) == verbs.end()) continue;
+    if (!path.empty()) return "";
+    path = absl::StrCat(command->get_name(), " ", verb);
   }
-  return nearest;
+  return path;
 }
+
+}  // namespace
 
 std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& arguments,
                           const std::string& error) {
@@ -90,7 +68,7 @@ std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& a
         continue;
       }
       const std::string word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-      const std::string nearest = Nearest(word, FlagsOf(*level));
+      const std::string nearest = NearName(word, FlagsOf(*level));
       if (nearest.empty() || (!error.empty() && !absl::StrContains(error, word))) continue;
       return absl::StrCat("'", path, "' has no flag ", name, "; did you mean --", nearest, "?");
     }
@@ -100,7 +78,19 @@ std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& a
       absl::StrAppend(&path, " ", argument);
       continue;
     }
-    const std::string nearest = Nearest(argument, commands);
+    if (absl::StrContains(argument, '=') && TakesPositionals(*level)) {
+      const size_t equals = argument.find('=');
+      return absl::StrCat("dims are flags: --", argument.substr(0, equals), " ",
+                          argument.substr(equals + 1));
+    }
+    if (level == &app) {
+      const std::string path_of_it = PathOf(app, argument);
+      if (!path_of_it.empty()) {
+        return absl::StrCat("there is no 'tunectl ", argument, "'; did you mean 'tunectl ",
+                            path_of_it, "'?");
+      }
+    }
+    const std::string nearest = NearName(argument, commands);
     if (!nearest.empty() && (error.empty() || absl::StrContains(error, argument))) {
       return absl::StrCat("there is no '", path, " ", argument, "'; did you mean '", path, " ",
                           nearest, "'?");

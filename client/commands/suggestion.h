@@ -9,9 +9,6 @@
 
 namespace tune::client {
 
-// The candidate that is a slip or two away from the word; empty if none is.
-std::string Nearest(const std::string& word, const std::vector<std::string>& candidates);
-
 // A sentence about the first argument that no command or flag of `app` takes, with what comes
 // nearest; empty if all are known. What may be a kernel, or the flag of a dim, is only named when
 // it comes near to a verb or flag. With an error only words that it quotes are looked at.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "tuner/expression/expression.h"
 #include "tuner/kernel/kernel.h"
+#include "tuner/spelling.h"
 #include "tuner/status_macros.h"
 
 namespace tune::library {
@@ -189,7 +190,7 @@ std::string KernelRules::WhyNotOn(const Target& target) const {
 absl::StatusOr<Problem> KernelRules::MakeProblem(const std::map<std::string, int64_t>& given,
                                                  const std::string& dtype,
                                                  const Target& target) const {
-  const std::string& wanted = dtype.empty() && !dtypes.empty() ? dtypes.front() : dtype;
+  const std::string wanted = dtype.empty() && !dtypes.empty() ? dtypes.front() : SpecDType(dtype);
   if (std::find(dtypes.begin(), dtypes.end(), wanted) == dtypes.end()) {
     return absl::InvalidArgumentError(absl::StrCat("kernel '", name, "' is not written for '",
                                                    wanted, "'; it takes ",

@@ -8,6 +8,7 @@
 #include "client/library/local_devices.h"
 #include "server/records/lookup/place.h"
 #include "tuner/device_profile.h"
+#include "tuner/spelling.h"
 
 namespace tune::library {
 namespace {
@@ -31,7 +32,8 @@ std::string TargetSeen(const std::string& device, const Snapshot& snapshot) {
   return seen == snapshot.devices().end() ? "" : seen->second.target;
 }
 
-Place PlaceOf(const std::string& asked, const Snapshot& snapshot) {
+Place PlaceOf(const std::string& given, const Snapshot& snapshot) {
+  const std::string asked = DeviceIdOf(given);
   for (const LocalDevice& local : LocalDevices()) {
     const bool of_family =
         IsFamily(asked) && absl::string_view(local.id).substr(0, local.id.find(':')) == asked;

@@ -30,7 +30,8 @@ static int parse_dim(char* text, tune_dim* dim) {
 static void print_answer(const tune_client* client, const tune_answer* answer) {
   tune_record record;
   tune_param param;
-  printf("%s on %s: %s\n", tune_answer_kernel(answer), tune_answer_device(answer),
+  const char* device = tune_answer_device(answer); /* empty: no record tells of one */
+  printf("%s%s%s: %s\n", tune_answer_kernel(answer), device[0] != '\0' ? " on " : "", device,
          tune_answer_reason(answer));
   for (size_t i = 0; tune_answer_param(answer, i, &param) == TUNE_OK; ++i) {
     printf("  -D%s=%s\n", param.name, param.text);

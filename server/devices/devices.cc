@@ -14,6 +14,7 @@
 #include "server/rpc/error_detail.h"
 #include "server/wire/nouns.h"
 #include "tuner/device_profile.h"
+#include "tuner/spelling.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 #include "tuner/sweep/evaluator.h"
@@ -241,7 +242,7 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
   ASSIGN_OR_RETURN(std::vector<DeviceView> views, List(deadline, cancelled));
   for (DeviceView& view : views) {
     // GPUs come first, and the CPU last.
-    if (id.empty() ? MayBeDefault(view.status) : view.status.id == id) return std::move(view);
+    if (id.empty() ? MayBeDefault(view.status) : view.status.id == DeviceIdOf(id)) return std::move(view);
   }
   const std::string known = absl::StrJoin(
       views, ", ", [](std::string* out, const auto& view) { out->append(view.status.id); });

@@ -2,9 +2,11 @@
 #include "server/kernels/catalogue.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/near_name.h"
 #include "server/rpc/error_detail.h"
 
 namespace tune::server {
@@ -32,14 +34,18 @@ Catalogue Catalogue::Parse(const std::vector<CatalogueEntry>& entries,
 absl::StatusOr<NamedKernel> Catalogue::Find(const std::string& name) const {
   auto it = kernels_.find(name);
   if (it != kernels_.end()) return it->second;
-  const std::string known = absl::StrJoin(
-      kernels_, ", ", [](std::string* out, const auto& kernel) { out->append(kernel.first); });
+  std::vector<std::string> names;
+  for (const auto& [known, kernel] : kernels_) names.push_back(known);
+  const std::string near = DidYouMean(name, names);
   v1::ErrorDetail detail;
   detail.set_reason(v1::ERROR_REASON_NO_SUCH_KERNEL);
   detail.set_kernel(name);
   return WithDetail(
-      absl::NotFoundError(absl::StrCat("no kernel '", name, "' in the catalogue; there is: ",
-                                       known.empty() ? "none" : known)),
+      absl::NotFoundError(absl::StrCat(
+          "no kernel '", name, "' in the catalogue",
+          near.empty() ? absl::StrCat("; there is: ",
+                                      names.empty() ? "none" : absl::StrJoin(names, ", "))
+                       : near)),
       detail);
 }
 

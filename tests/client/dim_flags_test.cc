@@ -53,14 +53,16 @@ TEST(ParseDimSweep, RefusesWhatIsNone) {
 }
 
 TEST(ParseDims, TakesSuffixes) {
-  auto dims = ParseDims({{"a", "4096"}, {"b", "4k"}, {"c", "4Ki"}, {"d", "2Mi"}, {"e", "-1"}});
+  auto dims = ParseDims({{"a", "4096"}, {"b", "4k"}, {"c", "4Ki"}, {"d", "2Mi"}, {"e", "-1"},
+                         {"f", "1e6"}, {"g", "1K"}});
   ASSERT_TRUE(dims.ok());
   EXPECT_THAT(*dims, ElementsAre(Pair("a", 4096), Pair("b", 4000), Pair("c", 4096),
-                                 Pair("d", 2 << 20), Pair("e", -1)));
+                                 Pair("d", 2 << 20), Pair("e", -1), Pair("f", 1'000'000),
+                                 Pair("g", 1000)));
 }
 
 TEST(ParseDims, RefusesWhatIsNoSize) {
-  for (const char* text : {"", "x", "4.5", "4kk", "9223372036854775807k", "0x10"}) {
+  for (const char* text : {"", "x", "4.5", "4kk", "9223372036854775807k", "0x10", "1.5e0", "1e20", "e"}) {
     EXPECT_EQ(ParseDims({{"seq", text}}).status().code(), absl::StatusCode::kInvalidArgument)
         << text;
   }

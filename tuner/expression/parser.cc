@@ -118,7 +118,15 @@ class Lexer {
     static constexpr absl::string_view kSymbols[] = {
         "**", "//", "<=", ">=", "<<", ">>", "==", "!=", "+", "-", "*", "/",
         "%",  "<",  ">",  "&",  "^",  "|",  "~",  "(",  ")", "[", "]", ","};
+    // C's operators, of which each has another name here.
+    static constexpr std::pair<absl::string_view, absl::string_view> kOfC[] = {
+        {"&&", "and"}, {"||", "or"}, {"!", "not"}, {"?", "a if condition else b"}};
     token.kind = Token::Kind::kSymbol;
+    const absl::string_view rest = absl::string_view(text_).substr(position_);
+    for (const auto& [symbol, instead] : kOfC) {
+      if (rest.substr(0, symbol.size()) != symbol || rest.substr(0, 2) == "!=") continue;
+      return Error(token, absl::StrCat("unexpected '", symbol, "'; write: ", instead));
+    }
     for (absl::string_view symbol : kSymbols) {
       if (absl::string_view(text_).substr(position_, symbol.size()) != symbol) continue;
       token.text = Take(symbol.size());

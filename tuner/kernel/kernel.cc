@@ -8,6 +8,7 @@
 #include "tuner/device_profile.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/parsed_spec.h"
+#include "tuner/spelling.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
@@ -119,7 +120,7 @@ absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>
                                             const std::string& dtype,
                                             const std::string& target) const {
   RETURN_IF_ERROR(WhyNotOn(target));
-  const std::string& wanted = dtype.empty() ? spec().dtypes(0) : dtype;
+  const std::string wanted = dtype.empty() ? spec().dtypes(0) : SpecDType(dtype);
   if (std::find(spec().dtypes().begin(), spec().dtypes().end(), wanted) == spec().dtypes().end()) {
     return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(),
                                                    "' is not written for '", wanted, "'; it takes ",

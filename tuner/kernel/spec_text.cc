@@ -2,9 +2,14 @@
 #include "tuner/kernel/spec_text.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/near_name.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 
@@ -14,6 +19,58 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::TextFormat;
 
+// The quoted texts of a message.
+std::vector<std::string> QuotedIn(const std::string& message) {
+  std::vector<std::string> parts = absl::StrSplit(message, '"');
+  std::vector<std::string> quoted;
+  for (size_t i = 1; i + 1 < parts.size(); i += 2) quoted.push_back(std::move(parts[i]));
+  return quoted;
+}
+
+// "; it takes ROLE_INPUT, ROLE_OUTPUT": the values of the enum that a field of this name has in a
+// message of the spec's file; empty if none has.
+std::string ValuesOfField(const std::string& field) {
+  const google::protobuf::FileDescriptor& file = *v1::KernelSpec::descriptor()->file();
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    const FieldDescriptor* found = file.message_type(i)->FindFieldByName(field);
+    if (found == nullptr || found->enum_type() == nullptr) continue;
+    std::vector<std::string> values;
+    for (int k = 0; k < found->enum_type()->value_count(); ++k) {
+      const auto& value = *found->enum_type()->value(k);
+      if (value.number() != 0) values.emplace_back(value.name());
+    }
+    return absl::StrCat("; it takes ", absl::StrJoin(values, ", "));
+  }
+  return "";
+}
+
+std::string NearFieldOf(const std::string& message_type, const std::string& field) {
+  const google::protobuf::Descriptor* const type =
+      v1::KernelSpec::descriptor()->file()->pool()->FindMessageTypeByName(message_type);
+  if (type == nullptr) return "";
+  std::vector<std::string> names;
+  for (int i = 0; i < type->field_count(); ++i) names.emplace_back(type->field(i)->name());
+  return DidYouMean(field, names);
+}
+
+// The parser's message with what the writer of a spec may have meant.
+std::string Explained(std::string message) {
+  const std::vector<std::string> quoted = QuotedIn(message);
+  if (absl::EndsWith(message, ".")) message.pop_back();
+  // A number is expected of all fields in a fill's bounds alone.
+  if (absl::StartsWith(message, "Expected double, got: \"")) {
+    return absl::StrCat(message, "; an expression goes into low_expression or high_expression");
+  }
+  if (quoted.size() != 2) return message;
+  if (absl::StartsWith(message, "Message type ")) {
+    return absl::StrCat(message, NearFieldOf(quoted[0], quoted[1]));
+  }
+  if (absl::StartsWith(message, "Unknown enumeration value of ")) {
+    return absl::StrCat(message, ValuesOfField(quoted[1]));
+  }
+  return message;
+}
+
 // Keeps the first error; those after it are mostly its consequences.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
@@ -22,11 +79,9 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
     if (!status_.ok()) return;
-    // A number is expected of all fields in a fill's bounds alone.
-    const bool of_number = absl::StartsWith(message, "Expected double, got: \"");
-    status_ = absl::InvalidArgumentError(absl::StrCat(
-        spec_name_, ":", std::max(line, 0) + 1, ":", std::max(column, 0) + 1, ": ", message,
-        of_number ? "; an expression goes into low_expression or high_expression" : ""));
+    status_ = absl::InvalidArgumentError(absl::StrCat(spec_name_, ":", std::max(line, 0) + 1, ":",
+                                                      std::max(column, 0) + 1, ": ",
+                                                      Explained(message)));
   }
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 

@@ -72,6 +72,8 @@ TEST(TunectlTest, WhatIsMistypedIsSuggested) {
       {{"swep", "softmax"}, "did you mean 'tunectl sweep'?"},
       {{"--address", "unix:/x", "devcie", "list"}, "did you mean 'tunectl device'?"},
       {{"device", "lst"}, "did you mean 'tunectl device list'?"},
+      {{"status"}, "did you mean 'tunectl server status'?"},
+      {{"sweep", "softmax", "rows=64"}, "dims are flags: --rows 64"},
       {{"device", "frobnicate"}, "there is: list, show"},
       {{"device", "list", "--jsn"}, "did you mean --json?"},
       {{"frobnicate"}, "there is: sweep, best"},

@@ -158,8 +158,16 @@ class Faults(kit.PackageTest):
         client = self.open_in_time(snapshot=self.path / "no such file.json")
         self.assertEqual(client.digest, "")
         self.assertIn("No such file", client.notes[0])
-        with self.assertRaises(ValueError):
-            tunectl.open("sha256:12")
+        for wrong in ("sha256:12", "foo", "newest"):
+            with self.subTest(wrong), self.assertRaises(ValueError):
+                tunectl.open(wrong)
+
+    def test_what_is_missing_is_told_once_a_process(self):
+        script = ("import tunectl, logging; logging.basicConfig(); "
+                  "[tunectl.open(f'{name}.json') for name in ('gone', 'gone', 'other')]")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=self.path,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        self.assertEqual(done.stderr.count("no snapshot was found"), 2, done.stderr)
 
     def test_an_exported_file(self):
         data = kit.snapshot_bytes([kit.record(1)])

@@ -304,7 +304,8 @@ struct WrongSpec {
 
 constexpr WrongSpec kWrongSpecs[] = {
     {"summary:", "sumary:",
-     "scale.textproto:2:7: Message type \"tune.v1.KernelSpec\" has no field named \"sumary\"."},
+     "scale.textproto:2:7: Message type \"tune.v1.KernelSpec\" has no field named \"sumary\"; did you "
+     "mean 'summary'?"},
     {"default_value: 8192", "default_value: many",
      "scale.textproto:6:36: Expected integer, got: many"},
     {"name: \"scale\"", "name: \"Scale\"",
@@ -472,7 +473,7 @@ TEST(Kernel, RejectsWhatIsTooLargeOrNoText) {
   EXPECT_EQ(message(many, {}), "s:33:1: params[32]: one too many; the most is 32");
   EXPECT_EQ(message("summary: \"\\377\"", {}), "s:1:1: a string is not UTF-8");
   EXPECT_EQ(message("name: \"a\" name: \"b\"", {}),
-            "s:1:15: Non-repeated field \"name\" is specified multiple times.");
+            "s:1:15: Non-repeated field \"name\" is specified multiple times");
 }
 
 // What only shows once there is a problem.

@@ -173,6 +173,19 @@ def _checked(question: Any) -> Mapping[str, Any]:
                     f"[{{'kernel': 'softmax', 'rows': 4096, 'dtype': 'bf16'}}]")
 
 
+_warned: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    """Logs a sentence once a process: each tuned kernel finds its snapshot anew."""
+    import logging
+
+    if text in _warned:
+        return
+    _warned.add(text)
+    logging.getLogger("tunectl").warning("%s", text)
+
+
 def _world_size() -> int:
     text = os.environ.get("WORLD_SIZE", "")
     return int(text) if text.isdigit() else 1
@@ -194,12 +207,8 @@ def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address:
     fetched = _sources.find(wish, address, cache, max(0.0, deadline), ask_daemon,
                             _sources.FRESH_SECONDS if fresh is None else min(fresh, _sources.FRESH_SECONDS))
     if fetched.snapshot is None or fetched.source == "bundled":
-        import logging
-
-        logging.getLogger("tunectl").warning(
-            "%s, so configs are %s: %s", "no snapshot was found",
-            "those that the package bundles" if fetched.snapshot is not None else "defaults",
-            "; ".join(fetched.notes))
+        bundled = "those that the package bundles" if fetched.snapshot is not None else "defaults"
+        _warn_once(f"no snapshot was found, so configs are {bundled}: {'; '.join(fetched.notes)}")
     folder = os.path.join(fetched.folder, "artifacts") if fetched.folder else ""
     artifacts = _artifact.ArtifactSource(folder, cache, address, max(0.0, deadline), ask_daemon)
     misses = None

@@ -53,7 +53,7 @@ def _is_start_of_digest(text: str) -> bool:
 
 
 def parse_wish(text: str) -> Wish:
-    """Of "sha256:<hex>", "latest", "", a path or a number. ValueError for a digest that is none."""
+    """Of "sha256:<hex>", "latest", "", a path or a number. ValueError for text that is none of them."""
     if text in ("", "latest"):
         return Wish()
     if is_digest(text):
@@ -61,6 +61,9 @@ def parse_wish(text: str) -> Wish:
     if text.startswith("sha256:") or _is_start_of_digest(text) and not os.path.exists(text):
         raise ValueError(f"'{text}' is no digest: sha256: and 64 hex digits in lower case, as `tunectl snapshot list` prints "
                          f"them; the start of one could be another snapshot's on another node")
+    is_word = re.fullmatch("[A-Za-z_][A-Za-z0-9_-]*", text) is not None
+    if is_word and not os.path.exists(text):
+        raise ValueError(f"'{text}' names no snapshot: it is neither a file, a number, a digest (sha256:...) nor \"latest\"")
     return Wish(path=text)
 
 
