@@ -197,7 +197,9 @@ absl::Status Server::Parts::StartWork() {
   devices = std::make_unique<Devices>(
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver,
-                                             {.path = options.state_dir + "/records.index"}));
+                                             {.path = options.state_dir + "/records.index"},
+                                             options.embedded ? GridsTime::kWhenAsked
+                                                              : GridsTime::kAtOnce));
   RETURN_IF_ERROR(OpenSnapshots());
   runner = std::make_unique<SweepRunner>(*store, *workers, *records, *artifacts, *snapshot_writer,
                                          solver);

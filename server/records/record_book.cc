@@ -13,10 +13,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/near_name.h"
 #include "db/large_store.h"
 #include "server/records/shipped_records.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/launch_sizes_of.h"
+#include "tuner/spelling.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -92,8 +94,10 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
                                                              const Catalogue& catalogue,
                                                              const Devices& devices,
                                                              SpaceSolver& solver,
-                                                             const KeptIndex& kept) {
-  std::unique_ptr<RecordBook> book(new RecordBook(store, catalogue, devices, solver, kept));
+                                                             const KeptIndex& kept,
+                                                             GridsTime grids) {
+  std::unique_ptr<RecordBook> book(
+      new RecordBook(store, catalogue, devices, solver, kept, grids));
   auto kernels = std::make_shared<Kernels>();
   for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
   {
@@ -101,7 +105,6 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
     book->state_.known.kernels = std::move(kernels);
   }
   ASSIGN_OR_RETURN(book->shipped_, LoadShippedRecords());
-  ASSIGN_OR_RETURN(book->shipped_sweeps_, ShippedSweeps::Load());
   const absl::Status loaded = book->LoadKept();
   if (!loaded.ok()) {
     if (!absl::IsNotFound(loaded)) spdlog::warn("the index is made again: {}", loaded.ToString());
@@ -152,6 +155,7 @@ void RecordBook::LearnOrNote(const db::RecordRow& newest, Kernels& kernels) cons
 }
 
 void RecordBook::SetState(State state) {
+  if (grids_ == GridsTime::kAtOnce && state.known.grids != nullptr) state.known.grids->All();
   {
     std::lock_guard lock(mutex_);
     state_ = std::move(state);
@@ -196,7 +200,7 @@ absl::Status RecordBook::LoadKept() {
     speaking.push_back(std::make_shared<const db::RecordRow>(std::move(*record)));
   }
   std::shared_ptr<const ShapeGrids> grids =
-      ShapeGrids::Build(speaking, policies, GridSources(*kernels));
+      ShapeGrids::Build(speaking, policies, GridSources(kernels));
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
                       .grids = std::move(grids)},
@@ -220,7 +224,7 @@ absl::Status RecordBook::Load() {
   const std::vector<KernelPolicy> policies = PoliciesOf(*kernels);
   std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
   std::shared_ptr<const ShapeGrids> grids =
-      ShapeGrids::Build(index->Records(), policies, GridSources(*kernels));
+      ShapeGrids::Build(index->Records(), policies, GridSources(kernels));
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
                       .grids = std::move(grids)},
@@ -289,7 +293,7 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
   std::shared_ptr<const ShapeGrids> grids = before.known.grids->With(
-      std::make_shared<const db::RecordRow>(record), PoliciesOf(*kernels), GridSources(*kernels));
+      std::make_shared<const db::RecordRow>(record), PoliciesOf(*kernels), GridSources(kernels));
   std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
@@ -300,17 +304,29 @@ absl::Status RecordBook::Publish(db::RecordRow record) {
   return absl::OkStatus();
 }
 
-ShapeGrids::Sources RecordBook::GridSources(const Kernels& kernels) const {
+const ShippedSweeps& RecordBook::shipped_sweeps() const {
+  std::call_once(shipped_sweeps_once_, [this] {
+    absl::StatusOr<ShippedSweeps> sweeps = ShippedSweeps::Load();
+    if (sweeps.ok()) {
+      shipped_sweeps_ = *std::move(sweeps);
+    } else {
+      spdlog::error("{}", sweeps.status().ToString());
+    }
+  });
+  return shipped_sweeps_;
+}
+
+ShapeGrids::Sources RecordBook::GridSources(std::shared_ptr<const Kernels> kernels) const {
   using Configs = std::vector<db::TimedConfig>;
   const auto read = [this](const db::RecordRow& record,
                            uint32_t limit) -> absl::StatusOr<Configs> {
     if (!IsShipped(record)) return store_.FastestOfKey(record.key, limit);
-    const ShippedSweeps::Sweep* sweep = shipped_sweeps_.Of(record);
+    const ShippedSweeps::Sweep* sweep = shipped_sweeps().Of(record);
     return sweep != nullptr ? sweep->Configs(limit) : Configs();
   };
-  const auto launches = [&kernels](const db::RecordRow& record) -> std::shared_ptr<LaunchSizes> {
-    const auto kernel = kernels.find(record.kernel_name);
-    if (kernel == kernels.end() || kernel->second->hash() != record.key.kernel_hash) return nullptr;
+  const auto launches = [kernels](const db::RecordRow& record) -> std::shared_ptr<LaunchSizes> {
+    const auto kernel = kernels->find(record.kernel_name);
+    if (kernel == kernels->end() || kernel->second->hash() != record.key.kernel_hash) return nullptr;
     return std::make_shared<LaunchSizes>(
         LaunchSizesOf(*kernel->second, record.key.problem, record.key.target));
   };
@@ -324,8 +340,9 @@ RecordBook::State RecordBook::state() const {
 
 std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state().known.index; }
 
-absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& device,
+absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& asked,
                                                       const SeenDevices& seen) const {
+  const std::string device = DeviceIdOf(asked);
   const std::shared_ptr<const std::vector<DeviceStatus>> known = devices_.Known();
   const auto is_asked = [&device](const DeviceStatus& status) {
     return device == status.id || device == ProfileOfDevice(status.id).family;
@@ -382,7 +399,8 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
         of_submitters.empty()
             ? ""
             : absl::StrCat("did you mean ", absl::StrJoin(of_submitters, " or "), "? "),
-        "there is: ", absl::StrJoin(names, ", ")));
+        "there is: ", absl::StrJoin(names, ", "),
+        of_submitters.empty() ? DidYouMean(query.kernel_name, names) : ""));
   }
   const Kernel& kernel = *found->second;
   ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));

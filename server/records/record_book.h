@@ -77,6 +77,10 @@ struct KeptIndex {
   size_t worth_another = 5'000;  // so many more, and it is written again
 };
 
+// When the grids of records are made: kAtOnce before any look-up, so that none waits for the store;
+// kWhenAsked in a command that asks one question.
+enum class GridsTime { kAtOnce, kWhenAsked };
+
 // Thread-safe.
 class RecordBook {
  public:
@@ -85,7 +89,8 @@ class RecordBook {
                                                           const Catalogue& catalogue,
                                                           const Devices& devices,
                                                           SpaceSolver& solver,
-                                                          const KeptIndex& kept = {});
+                                                          const KeptIndex& kept = {},
+                                                          GridsTime grids = GridsTime::kAtOnce);
 
   // Stores the record and answers look-ups with it from then on.
   absl::Status Publish(db::RecordRow record);
@@ -116,7 +121,9 @@ class RecordBook {
   }
 
   std::shared_ptr<const LookupIndex> snapshot() const;
-  const ShippedSweeps& shipped_sweeps() const { return shipped_sweeps_; }
+  // Read when first asked for: most commands do not ask. Empty if they cannot be read, which the
+  // tests refuse.
+  const ShippedSweeps& shipped_sweeps() const;
   Knowledge knowledge() const { return state().known; }
 
  private:
@@ -140,12 +147,13 @@ class RecordBook {
   };
 
   RecordBook(db::Store& store, const Catalogue& catalogue, const Devices& devices,
-             SpaceSolver& solver, const KeptIndex& kept)
+             SpaceSolver& solver, const KeptIndex& kept, GridsTime grids)
       : store_(store),
         catalogue_(catalogue),
         devices_(devices),
         safe_configs_(solver),
-        kept_(kept) {}
+        kept_(kept),
+        grids_(grids) {}
 
   // Publishes what a crash held back, of sweeps with higher ids.
   void Complete(int64_t sweep_id);
@@ -171,17 +179,19 @@ class RecordBook {
   // choose among configs that `accept` takes.
   Expectation AskOthers(const LookupQuery& query, const Kernel& kernel, const TargetTraits& traits,
                         const Knowledge& known, AcceptConfig accept, LookupAnswer& match) const;
-  // What grids are made of. `kernels` must outlive them.
-  ShapeGrids::Sources GridSources(const Kernels& kernels) const;
+  // What grids are made of. This must outlive them.
+  ShapeGrids::Sources GridSources(std::shared_ptr<const Kernels> kernels) const;
 
   db::Store& store_;
   const Catalogue& catalogue_;
   const Devices& devices_;
   mutable SafeConfigs safe_configs_;
   const KeptIndex kept_;
+  const GridsTime grids_;
   int64_t settled_sweep_ = 0;           // all up to it had been published when the book was opened
   std::vector<db::RecordRow> shipped_;  // under the store's own
-  ShippedSweeps shipped_sweeps_;
+  mutable std::once_flag shipped_sweeps_once_;
+  mutable ShippedSweeps shipped_sweeps_;
   std::function<void()> published_;
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;

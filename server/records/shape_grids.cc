@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/kernel/kernel.h"
@@ -107,7 +109,19 @@ SweptShape SweptShapeOf(const db::RecordRow& record, const Place& place,
   return swept;
 }
 
-// Of records of one grid, the newest first.
+// The newest record of each shape, at most kGridShapesMax. `records` are of one grid, newest first.
+std::vector<LookupIndex::Record> NewestOfShapes(const std::vector<LookupIndex::Record>& records,
+                                                const KernelPolicy& policy) {
+  std::set<std::vector<int64_t>> shapes;
+  std::vector<LookupIndex::Record> newest;
+  for (const LookupIndex::Record& record : records) {
+    if (newest.size() == kGridShapesMax) break;
+    const bool added = shapes.insert(PlaceOf(record->key.problem, policy).values()).second;
+    if (added) newest.push_back(record);
+  }
+  return newest;
+}
+
 std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<LookupIndex::Record>& records,
                                            const KernelPolicy& policy,
                                            const ShapeGrids::Sources& sources) {
@@ -118,8 +132,7 @@ std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<LookupIndex::Record
   std::vector<SweptShape> sweeps;
   for (const LookupIndex::Record& record : records) {
     const Place there = PlaceOf(record->key.problem, policy);
-    if (by_dims.size() == kGridShapesMax) break;
-    if (!by_dims.try_emplace(there.values(), record).second) continue;
+    by_dims.emplace(there.values(), record);
     sweeps.push_back(SweptShapeOf(*record, there, traits, sources));
   }
   std::vector<std::string> axes;
@@ -154,35 +167,59 @@ std::map<std::string, const KernelPolicy*> ByKernel(const std::vector<KernelPoli
 
 }  // namespace
 
+// A grid's records, and the grid once somebody asked for it. Thread-safe.
+class LazyGrid {
+ public:
+  // REQUIRES: records of one grid, newest first, at least one.
+  LazyGrid(const std::vector<LookupIndex::Record>& records, const KernelPolicy& policy,
+           ShapeGrids::Sources sources)
+      : records_(NewestOfShapes(records, policy)), policy_(policy), sources_(std::move(sources)) {}
+
+  const std::vector<LookupIndex::Record>& records() const { return records_; }
+
+  const std::shared_ptr<const DeviceGrid>& Get() const {
+    std::call_once(once_, [this] { made_ = MakeGrid(records_, policy_, sources_); });
+    return made_;
+  }
+
+ private:
+  const std::vector<LookupIndex::Record> records_;
+  const KernelPolicy policy_;
+  const ShapeGrids::Sources sources_;
+  mutable std::once_flag once_;
+  mutable std::shared_ptr<const DeviceGrid> made_;
+};
+
 void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& policy,
                      const Sources& sources) {
   if (!SpeaksForOthers(*record, policy)) return;
   const db::TrialKey& key = record->key;
   const Place place = PlaceOf(key.problem, policy);
-  std::shared_ptr<const DeviceGrid>& grid =
+  std::shared_ptr<const LazyGrid>& grid =
       families_[FamilyKey(record->kernel_name, key.kernel_hash, key.target, key.problem, place)]
                [key.device_name];
   std::vector<LookupIndex::Record> records = {record};
   if (grid != nullptr) {
-    records.insert(records.end(), grid->records.begin(), grid->records.end());
+    records.insert(records.end(), grid->records().begin(), grid->records().end());
     std::stable_sort(records.begin(), records.end(),
                      [](const auto& a, const auto& b) { return a->id > b->id; });
   }
-  grid = MakeGrid(records, policy, sources);
+  grid = std::make_shared<LazyGrid>(records, policy, sources);
 }
 
 // Nobody asks what a source that has changed since was tuned to.
 void ShapeGrids::DropOlderSources(const KernelPolicy& policy) {
   std::erase_if(families_, [&](const auto& family) {
-    const DeviceGrid& grid = *family.second.begin()->second;
-    return grid.kernel_name == policy.kernel_name && grid.kernel_hash != policy.kernel_hash;
+    const db::RecordRow& record = *family.second.begin()->second->records().front();
+    return record.kernel_name == policy.kernel_name &&
+           record.key.kernel_hash != policy.kernel_hash;
   });
 }
 
 size_t ShapeGrids::RecordCount() const {
   size_t count = 0;
   for (const auto& [key, family] : families_) {
-    for (const auto& [device, grid] : family) count += grid->records.size();
+    for (const auto& [device, grid] : family) count += grid->records().size();
   }
   return count;
 }
@@ -190,7 +227,7 @@ size_t ShapeGrids::RecordCount() const {
 void ShapeGrids::DropOldest(const Policies& policies, const Sources& sources) {
   const auto is_older = [](const auto& a, const auto& b) { return a->id < b->id; };
   const auto id_of = [&](const auto& grid) {
-    return (*std::min_element(grid->records.begin(), grid->records.end(), is_older))->id;
+    return (*std::min_element(grid->records().begin(), grid->records().end(), is_older))->id;
   };
   std::pair<std::string, std::string> place;
   int64_t oldest = std::numeric_limits<int64_t>::max();
@@ -202,13 +239,14 @@ void ShapeGrids::DropOldest(const Policies& policies, const Sources& sources) {
     }
   }
   Family& family = families_[place.first];
-  std::shared_ptr<const DeviceGrid>& grid = family[place.second];
-  std::vector<LookupIndex::Record> rest = grid->records;
+  std::shared_ptr<const LazyGrid>& grid = family[place.second];
+  std::vector<LookupIndex::Record> rest = grid->records();
+  const std::string kernel_name = rest.front()->kernel_name;
   std::erase_if(rest, [&](const auto& record) { return record->id == oldest; });
   std::sort(rest.begin(), rest.end(), [](const auto& a, const auto& b) { return a->id > b->id; });
-  const auto policy = policies.find(grid->kernel_name);
+  const auto policy = policies.find(kernel_name);
   if (!rest.empty() && policy != policies.end()) {
-    grid = MakeGrid(rest, *policy->second, sources);
+    grid = std::make_shared<LazyGrid>(rest, *policy->second, sources);
     return;
   }
   family.erase(place.second);
@@ -234,7 +272,7 @@ std::shared_ptr<const ShapeGrids> ShapeGrids::Build(
   auto grids = std::make_shared<ShapeGrids>();
   for (const auto& [key, of_grid] : members) {
     grids->families_[key.first][key.second] =
-        MakeGrid(of_grid, *by_kernel[of_grid.front()->kernel_name], sources);
+        std::make_shared<LazyGrid>(of_grid, *by_kernel[of_grid.front()->kernel_name], sources);
   }
   return grids;
 }
@@ -258,7 +296,8 @@ std::vector<SpeakingGrid> ShapeGrids::Speaking(const LookupQuery& query,
   const auto family = families_.find(FamilyKey(query, place));
   if (family == families_.end()) return {};
   std::vector<SpeakingGrid> grids;
-  for (const auto& [device, grid] : family->second) {
+  for (const auto& [device, lazy] : family->second) {
+    const std::shared_ptr<const DeviceGrid>& grid = lazy->Get();
     grids.push_back({.device_name = device,
                      .grid = &grid->grid,
                      .place = place.values(),
@@ -272,7 +311,7 @@ std::vector<SpeakingGrid> ShapeGrids::Speaking(const LookupQuery& query,
 std::vector<std::shared_ptr<const DeviceGrid>> ShapeGrids::All() const {
   std::vector<std::shared_ptr<const DeviceGrid>> all;
   for (const auto& [key, family] : families_) {
-    for (const auto& [device, grid] : family) all.push_back(grid);
+    for (const auto& [device, grid] : family) all.push_back(grid->Get());
   }
   return all;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sweeps behind the records, as grids of shapes: what a look-up chooses from where nobody tuned
-// the problem itself. Made when records are read or published, never by a look-up.
+// the problem itself. A daemon makes them when records are read or published, so that no look-up
+// waits for the store; a command that answers one question makes only those that it asks.
 #pragma once
 
 #include <functional>
@@ -31,6 +32,8 @@ struct DeviceGrid {
   std::vector<LookupIndex::Record> records;  // of grid.shapes
 };
 
+class LazyGrid;
+
 // How many records speak for other shapes: each is a read of the store when the daemon starts.
 inline constexpr size_t kGridRecordsMax = 512;
 
@@ -48,7 +51,7 @@ class ShapeGrids {
   };
 
   // Of records of the kernels' current sources, newest first; more than kGridRecordsMax do not
-  // count.
+  // count. Each grid is made when it is first asked, by the sources, which must last as long.
   static std::shared_ptr<const ShapeGrids> Build(const std::vector<LookupIndex::Record>& records,
                                                  const std::vector<KernelPolicy>& policies,
                                                  const Sources& sources);
@@ -62,12 +65,12 @@ class ShapeGrids {
   // hash.
   std::vector<SpeakingGrid> Speaking(const LookupQuery& query, const KernelPolicy& policy) const;
 
-  // By kernel and key.
+  // By kernel and key. Makes those that are not made yet.
   std::vector<std::shared_ptr<const DeviceGrid>> All() const;
 
  private:
   // All but the device, then the device.
-  using Family = std::map<std::string, std::shared_ptr<const DeviceGrid>>;
+  using Family = std::map<std::string, std::shared_ptr<const LazyGrid>>;
 
   using Policies = std::map<std::string, const KernelPolicy*>;  // by kernel
 
