@@ -150,10 +150,10 @@ std::string TellingLine(const std::string& message) {
   });
   if (line == lines.end() || line == lines.begin()) return lines.front();
   // Which side, and with what outcome, stands before the first line.
-  static constexpr absl::string_view kOutcome = "_failed: ";
-  const size_t outcome = lines.front().find(kOutcome);
-  if (outcome == std::string::npos) return *line;
-  return absl::StrCat(lines.front().substr(0, outcome + kOutcome.size()), *line);
+  const std::string outcome = "_failed: ";
+  const size_t place = lines.front().find(outcome);
+  if (place == std::string::npos) return *line;
+  return absl::StrCat(lines.front().substr(0, place + outcome.size()), *line);
 }
 
 std::string TooNoisyText(const v1::Measurement& measurement) {
