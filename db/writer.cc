@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::db {
@@ -120,7 +121,7 @@ void Writer::RunBatch(const std::vector<TaskPtr>& batch) {
 void Writer::RunTask(Task& task) {
   task.status = connection_->Prepare("SAVEPOINT task").Run();
   if (!task.status.ok()) return;
-  task.status = task.work(*connection_);
+  task.status = Contained([&] { return task.work(*connection_); });
   if (!connection_->in_transaction()) {
     if (task.status.ok()) task.status = absl::AbortedError("the transaction was rolled back");
     return;

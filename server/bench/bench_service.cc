@@ -8,6 +8,7 @@
 #include "server/bench/bench_job.h"
 #include "server/rpc/later_call.h"
 #include "server/rpc/unary.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -44,7 +45,7 @@ grpc::ServerUnaryReactor* BenchService::Measure(grpc::CallbackServerContext* con
   };
   const absl::Status queued = tools_.executors.waiting
                                   .Run([call, begin] {
-                                    const absl::Status begun = begin();
+                                    const absl::Status begun = Contained(begin);
                                     if (!begun.ok()) call->End(begun);
                                   })
                                   .status();

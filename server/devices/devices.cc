@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "server/rpc/error_detail.h"
 #include "server/wire/nouns.h"
+#include "tuner/contained.h"
 #include "tuner/device_profile.h"
 #include "tuner/spelling.h"
 #include "tuner/status_macros.h"
@@ -64,7 +65,8 @@ void Devices::Stop() {
 void Devices::Probe() const {
   for (DeviceSupervisor* supervisor : workers_.devices()) {
     if (stopping_) break;
-    ProbeOne(*supervisor);
+    const absl::Status probed = Contained([&] { ProbeOne(*supervisor); });
+    if (!probed.ok()) spdlog::error("device {}: {}", supervisor->id(), probed.ToString());
   }
   std::lock_guard lock(mutex_);
   probed_ = true;
@@ -124,7 +126,8 @@ void Devices::TryAgain() const {
   while (!changed_.wait_for(lock, absl::ToChronoMilliseconds(look_every),
                             [this] { return stopping_.load(); })) {
     lock.unlock();
-    TryWhatIsDue();
+    const absl::Status tried = Contained([this] { TryWhatIsDue(); });
+    if (!tried.ok()) spdlog::error("devices are not tried again: {}", tried.ToString());
     lock.lock();
   }
 }

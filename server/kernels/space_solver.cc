@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -49,8 +50,8 @@ absl::Status SpaceSolver::RunInTurn(absl::FunctionRef<absl::Status(const SpaceEf
   const auto promise = std::make_shared<std::promise<absl::Status>>();
   std::future<absl::Status> done = promise->get_future();
   ASSIGN_OR_RETURN(const Executor::Ticket ticket, executor_.Run([&, promise] {
-    absl::Status status =
-        stopped() ? absl::CancelledError("cancelled") : work({.stopped = stopped});
+    absl::Status status = stopped() ? absl::CancelledError("cancelled")
+                                    : Contained([&] { return work({.stopped = stopped}); });
     ReturnFreedMemory();
     promise->set_value(std::move(status));
   }));

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "server/rpc/session_tickets.h"
 #include "server/state/paths.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -188,7 +189,8 @@ void CertificateFiles::Watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kLookAgain, [this] { return stopping_; })) {
     lock.unlock();
-    LookAgain();
+    const absl::Status looked = Contained([this] { LookAgain(); });
+    if (!looked.ok()) spdlog::error("certificates are not looked at: {}", looked.ToString());
     lock.lock();
   }
 }

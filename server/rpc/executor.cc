@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/error_detail.h"
+#include "tuner/contained.h"
 
 namespace tune::server {
 namespace {
@@ -87,7 +89,8 @@ void Executor::Loop() {
     std::function<void()> task = std::move(queue_.front().run);
     queue_.pop_front();
     lock.unlock();
-    task();
+    const absl::Status ended = Contained(task);
+    if (!ended.ok()) spdlog::error("a task of the daemon was ended: {}", ended.ToString());
     task = nullptr;
     lock.lock();
   }

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "server/rpc/grpc_status.h"
 #include "server/wire/nouns.h"
+#include "tuner/contained.h"
 #include "tuner/steady_time.h"
 
 namespace tune::server {
@@ -57,7 +58,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   void Work(const Handler& handle) {
     const Cancelled cancelled = [this] { return cancelled_ || Expired() || executor_.stopping(); };
     absl::Status status = WhyEnded();
-    if (status.ok()) status = handle(cancelled);
+    if (status.ok()) status = Contained([&] { return handle(cancelled); });
     // What was asked to end says that it was cancelled, not why.
     if (absl::IsCancelled(status) && Expired()) status = WhyEnded();
     Finish(ToGrpc(status));

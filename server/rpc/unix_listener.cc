@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "server/rpc/listener.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -136,7 +137,10 @@ void UnixListener::Loop() {
     pollfd ready[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
     if (poll(ready, 2, -1) < 0 && errno != EINTR) return;
     if (ready[1].revents != 0) return;
-    if (!Accept()) absl::SleepFor(kPauseWhenFull);
+    const absl::StatusOr<bool> accepted = Contained([this]() -> absl::StatusOr<bool> {
+      return Accept();
+    });
+    if (!accepted.value_or(false)) absl::SleepFor(kPauseWhenFull);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "server/rpc/unary.h"
 #include "server/state/whole_file.h"
 #include "server/wire/nouns.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -61,7 +62,11 @@ class ImportReactor : public grpc::ServerReadReactor<Request> {
   void OnReadDone(bool ok) override {
     if (!ok) {
       const absl::Status queued =
-          executor_.Run([this] { this->Finish(ToGrpc(store_(first_, text_))); }).status();
+          executor_
+              .Run([this] {
+                this->Finish(ToGrpc(Contained([this] { return store_(first_, text_); })));
+              })
+              .status();
       if (!queued.ok()) this->Finish(ToGrpc(queued));
       return;
     }

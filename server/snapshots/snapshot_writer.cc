@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "server/rpc/executor.h"
+#include "tuner/contained.h"
+#include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
 namespace tune::server {
@@ -77,10 +79,10 @@ void SnapshotWriter::Loop() {
     const uint64_t noticed = noticed_;
     lock.unlock();
     const absl::Time start = SteadyNow();
-    absl::StatusOr<std::string> text = text_();
-    absl::Status status = text.status();
-    if (status.ok()) status = folder_.PutNewest(*text).status();
-    text = std::string();
+    absl::Status status = Contained([&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const std::string text, text_());
+      return folder_.PutNewest(text).status();
+    });
     const absl::Duration took = SteadyNow() - start;
     lock.lock();
     if (!status.ok() && status != problem_) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/worker/convert.h"
 #include "server/worker/scratch.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
@@ -195,7 +196,7 @@ void CompilePool::Loop(Slot& slot) {
     queue_.pop_front();
     running_.push_back(job.get());
     lock.unlock();
-    absl::StatusOr<CompileResult> result = Perform(slot, *job);
+    absl::StatusOr<CompileResult> result = Contained([&] { return Perform(slot, *job); });
     if (!job->withdrawn) job->done(std::move(result));
     lock.lock();
     running_.remove(job.get());

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/supervision/machine_code.h"
+#include "tuner/contained.h"
 #include "tuner/device_profile.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
@@ -292,7 +293,13 @@ absl::StatusOr<std::optional<Trial>> WorkerEvaluator::Next(absl::Duration wait) 
 void WorkerEvaluator::SubmitCompile(const ItemPtr& item) {
   options_.compilers->Submit(
       this, item->plan,
-      [this, item](absl::StatusOr<CompileResult> result) { OnCompiled(item, std::move(result)); });
+      [this, item](absl::StatusOr<CompileResult> result) {
+        const absl::Status taken = Contained([&] { OnCompiled(item, std::move(result)); });
+        if (taken.ok()) return;
+        Lock lock(mutex_);
+        failure_ = taken;
+        changed_.notify_all();
+      });
 }
 
 void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResult> result) {
@@ -357,7 +364,7 @@ void WorkerEvaluator::DeviceLoop() {
   Lock lock(mutex_);
   if (!prepared_) {
     lock.unlock();
-    const absl::Status prepared = PrepareDevice();
+    const absl::Status prepared = Contained([this] { return PrepareDevice(); });
     lock.lock();
     prepared_ = prepared.ok();
     if (!prepared.ok() && !absl::IsCancelled(prepared)) failure_ = prepared;
@@ -412,7 +419,7 @@ void WorkerEvaluator::MeasureNext(Lock& lock) {
   const ItemPtr item = TakeReady();
   const bool was_measuring = std::exchange(measuring_, true);
   lock.unlock();
-  const absl::Status measured = Measure(*item);
+  const absl::Status measured = Contained([&] { return Measure(*item); });
   lock.lock();
   measuring_ = was_measuring;
   if (measured.ok()) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/supervision/worker_evaluator.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
@@ -15,14 +16,16 @@ namespace tune::server {
 void WorkerEvaluator::OpenTwins() {
   std::vector<std::unique_ptr<DeviceSupervisor>> opening;
   std::vector<absl::Status> opened(static_cast<size_t>(rounds_expected_));
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // joined whatever happens
   for (int i = 0; i < rounds_expected_; ++i) {
     opening.push_back(options_.device->MakeTwin(absl::StrCat("round", i)));
     threads.emplace_back([this, &status = opened[static_cast<size_t>(i)],
-                          twin = opening.back().get()] { status = twin->Open(cancelled_); });
+                          twin = opening.back().get()] {
+      status = Contained([&] { return twin->Open(cancelled_); });
+    });
   }
   options_.device->Close();  // it and a twin may not fit with their buffers
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
   for (size_t i = 0; i < opening.size(); ++i) {
     if (opened[i].ok()) twins_.push_back(std::move(opening[i]));
   }

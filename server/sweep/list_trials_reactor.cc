@@ -3,6 +3,7 @@
 
 #include "server/rpc/grpc_status.h"
 #include "server/sweep/sweeps.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -22,7 +23,8 @@ grpc::ServerWriteReactor<v1::Trial>* ListTrialsReactor::Start(const v1::ListTria
 
 void ListTrialsReactor::ReadMore() {
   const auto read = [this] {
-    const absl::Status status = cancelled_ ? absl::CancelledError("the client went away") : Read();
+    const absl::Status status = cancelled_ ? absl::CancelledError("the client went away")
+                                           : Contained([this] { return Read(); });
     if (!status.ok() || trials_.empty()) {
       Finish(ToGrpc(status));
     } else {
