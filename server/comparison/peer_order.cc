@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/comparison/peer_order.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <variant>
@@ -17,10 +18,42 @@
 namespace tune::server {
 namespace {
 
-constexpr size_t kElementsBytesMax = size_t{48} << 20;  // of an order
+constexpr int64_t kElementsBytesMax = int64_t{48} << 20;  // of an order
 // Of everything that a turn is: starting Python with its modules, compiling, checking.
 constexpr double kTurnSecondsMax = 300;
 constexpr double kSampleNsMax = 1e12;
+
+bool IsFromFile(const BufferPlan& buffer, const HostCall& given) {
+  return std::any_of(given.files.begin(), given.files.end(), [&](const BufferFile& file) {
+    return file.buffer == buffer.name && !file.expected;
+  });
+}
+
+// Whether an order has the buffer's elements themselves, not how to make them.
+bool IsSentWhole(const BufferPlan& buffer, const HostCall& given) {
+  return IsFilled(buffer.role) &&
+         (IsFromFile(buffer, given) || IsStructured(buffer.fill.kind));
+}
+
+// Before any element is made: these are made in the daemon, on the thread of the job.
+absl::Status CheckElements(const ProblemPlan& plan, const HostCall& given) {
+  int64_t left = kElementsBytesMax;
+  for (const BufferPlan& buffer : plan.buffers) {
+    if (!IsSentWhole(buffer, given)) continue;
+    const int64_t size = SizeInBytes(buffer.dtype);
+    const int64_t steps =
+        IsFromFile(buffer, given) ? buffer.count : StructuredFillSteps(buffer);
+    if (buffer.count <= left / size && steps <= kElementsBytesMax) {
+      left -= buffer.count * size;
+      continue;
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "what '", buffer.name, "' holds is too large to be sent to a peer: ",
+        kElementsBytesMax >> 20, " MiB of files and structured fills are possible; compare a "
+        "smaller problem"));
+  }
+  return absl::OkStatus();
+}
 
 v1::PeerArg ArgOf(const BufferPlan& buffer, const HostCall& given) {
   v1::PeerArg arg;
@@ -29,11 +62,7 @@ v1::PeerArg ArgOf(const BufferPlan& buffer, const HostCall& given) {
   for (const int64_t extent : buffer.shape) arg.add_shape(extent);
   arg.set_role(static_cast<v1::Role>(buffer.role));
   if (!IsFilled(buffer.role)) return arg;
-  bool from_file = false;
-  for (const BufferFile& file : given.files) {
-    from_file = from_file || (file.buffer == buffer.name && !file.expected);
-  }
-  if (from_file || IsStructured(buffer.fill.kind)) {
+  if (IsSentWhole(buffer, given)) {
     arg.set_elements(ElementsOf(buffer, given));
     return arg;
   }
@@ -76,13 +105,9 @@ absl::StatusOr<v1::PeerOrder> PeerOrderOf(const Problem& problem, const ProblemP
   HostCall given;
   given.seed = seed;
   given.files = plan.files;
+  RETURN_IF_ERROR(CheckElements(plan, given));
   for (const BufferPlan& buffer : plan.buffers) {
     if (buffer.role != Role::kScratch) *order.add_args() = ArgOf(buffer, given);
-    if (order.ByteSizeLong() > kElementsBytesMax) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "what '", buffer.name, "' holds is too large to be sent to a peer: ",
-          kElementsBytesMax >> 20, " MiB of files and structured fills are possible"));
-    }
   }
   AddScalars(program, order);
   return order;

@@ -12,9 +12,14 @@ void Feed::Touch() {
 }
 
 void Feed::AddStep(Step step) {
+  const size_t bytes = step->ByteSizeLong();
   std::lock_guard lock(mutex_);
-  steps_.push_back(std::move(step));
-  if (steps_.size() > kStepsKept) steps_.pop_front();
+  steps_.push_back({std::move(step), bytes});
+  step_bytes_ += bytes;
+  while (steps_.size() > kStepsKept || (steps_.size() > 1 && step_bytes_ > kStepBytesKept)) {
+    step_bytes_ -= steps_.front().bytes;
+    steps_.pop_front();
+  }
   ++step_count_;
   ++version_;
 }
@@ -44,7 +49,9 @@ std::optional<Feed::News> Feed::ReadSince(Cursor& cursor) const {
   News news{.ended = ended_, .status = status_};
   const uint64_t missing = step_count_ - cursor.next_step;
   const size_t count = std::min<uint64_t>(missing, steps_.size());
-  news.steps.assign(steps_.end() - static_cast<std::ptrdiff_t>(count), steps_.end());
+  for (size_t i = steps_.size() - count; i < steps_.size(); ++i) {
+    news.steps.push_back(steps_[i].step);
+  }
   news.results.assign(results_.begin() + static_cast<std::ptrdiff_t>(cursor.next_result),
                       results_.end());
   cursor = {.version = version_, .next_step = step_count_, .next_result = results_.size()};

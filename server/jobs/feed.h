@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a job tells those who follow it. The job writes and never waits for a reader. A reader that
-// is slow misses steps, never a result, the newest state or the end.
+// is slow misses steps, never a result, the newest state or the end. Steps are bounded by their
+// number and by their bytes: one may be as large as a request, as the orders of comparisons are.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,14 @@ namespace tune::server {
 class Feed {
  public:
   static constexpr size_t kStepsKept = 64;
+  static constexpr size_t kStepBytesKept = size_t{1} << 20;
   // A message of the kind of job: a trial, a profile.
   using Step = std::shared_ptr<const google::protobuf::Message>;
 
   // The job's state is another than before.
   void Touch();
-  // The newest kStepsKept steps are kept, results until the end.
+  // Keeps the newest steps: kStepsKept of kStepBytesKept in all, the very newest whatever its size.
+  // Results are kept until the end.
   void AddStep(Step step);
   void AddResult(Step result);
   // Nothing follows. `status` is what ends the calls of those who follow.
@@ -50,7 +53,12 @@ class Feed {
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   uint64_t version_ = 1;
-  std::deque<Step> steps_;
+  struct Kept {
+    Step step;
+    size_t bytes = 0;
+  };
+  std::deque<Kept> steps_;
+  size_t step_bytes_ = 0;    // of steps_
   uint64_t step_count_ = 0;  // ever added
   std::vector<Step> results_;
   bool ended_ = false;

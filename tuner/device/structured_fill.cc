@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -41,8 +40,9 @@ void Append(T value, std::string& elements) {
 // Adds one element after the other.
 class Elements {
  public:
-  explicit Elements(const BufferPlan& buffer) : dtype_(buffer.dtype) {
-    bytes_.reserve(static_cast<size_t>(buffer.count * SizeInBytes(buffer.dtype)));
+  explicit Elements(const BufferPlan& buffer)
+      : dtype_(buffer.dtype), size_(static_cast<size_t>(SizeInBytes(buffer.dtype))) {
+    bytes_.reserve(static_cast<size_t>(buffer.count) * size_);
   }
 
   void Add(double value) {
@@ -75,20 +75,24 @@ class Elements {
         return Add(static_cast<double>(value));
     }
   }
+  void Swap(int64_t a, int64_t b) {
+    char* const first = bytes_.data() + static_cast<size_t>(a) * size_;
+    std::swap_ranges(first, first + size_, bytes_.data() + static_cast<size_t>(b) * size_);
+  }
   std::string Take() { return std::move(bytes_); }
 
  private:
   const DType dtype_;
+  const size_t size_;
   std::string bytes_;
 };
 
 void Permute(const BufferPlan& buffer, Draws draws, Elements& elements) {
-  std::vector<int64_t> values(static_cast<size_t>(buffer.count));
-  std::iota(values.begin(), values.end(), int64_t{0});
-  for (size_t i = values.size(); i > 1; --i) {
-    std::swap(values[i - 1], values[static_cast<size_t>(draws.Below(static_cast<int64_t>(i)))]);
+  for (int64_t i = 0; i < buffer.count; ++i) elements.AddInteger(i);
+  for (int64_t i = buffer.count; i > 1; --i) {
+    const int64_t other = draws.Below(i);
+    if (other != i - 1) elements.Swap(i - 1, other);
   }
-  for (const int64_t value : values) elements.AddInteger(value);
 }
 
 // One value from each of as many equal parts of the range.
@@ -131,31 +135,45 @@ void FillTriangle(const BufferPlan& buffer, uint64_t key, Elements& elements) {
 
 // How many nonzeros each row has: between none and twice the mean of those rows that are left, no
 // more than there are columns, and as many as `high` in all.
-std::vector<int64_t> RowLengths(const Fill& fill, Draws draws) {
-  std::vector<int64_t> lengths;
-  auto left = static_cast<int64_t>(fill.high);
-  for (int64_t rows = fill.rows; rows > 0; --rows) {
+class RowLengths {
+ public:
+  RowLengths(const Fill& fill, Draws draws)
+      : columns_(fill.columns),
+        draws_(draws),
+        rows_(fill.rows),
+        left_(static_cast<int64_t>(fill.high)) {}
+
+  int64_t Next() {
     // What the rows after it cannot hold.
-    const double rest = static_cast<double>(rows - 1) * static_cast<double>(fill.columns);
-    const auto least = static_cast<int64_t>(std::max(0.0, static_cast<double>(left) - rest));
-    const int64_t most = std::min(fill.columns, left);
-    const int64_t drawn = draws.Below(2 * left / rows + 2);
-    lengths.push_back(rows == 1 ? left : std::clamp(drawn, least, most));
-    left -= lengths.back();
+    const double rest = static_cast<double>(rows_ - 1) * static_cast<double>(columns_);
+    const auto least = static_cast<int64_t>(std::max(0.0, static_cast<double>(left_) - rest));
+    const int64_t most = std::min(columns_, left_);
+    const int64_t drawn = draws_.Below(2 * left_ / rows_ + 2);
+    const int64_t length = rows_ == 1 ? left_ : std::clamp(drawn, least, most);
+    left_ -= length;
+    --rows_;
+    return length;
   }
-  return lengths;
-}
+
+ private:
+  const int64_t columns_;
+  Draws draws_;
+  int64_t rows_;  // that are left
+  int64_t left_;  // nonzeros for them
+};
 
 void AddOffsets(const Fill& fill, Draws draws, Elements& elements) {
+  RowLengths lengths(fill, draws);
   int64_t offset = 0;
   elements.AddInteger(offset);
-  for (const int64_t length : RowLengths(fill, draws)) elements.AddInteger(offset += length);
+  for (int64_t row = 0; row < fill.rows; ++row) elements.AddInteger(offset += lengths.Next());
 }
 
 // One column from each of as many equal parts of a row.
 void AddColumns(const Fill& fill, Draws draws, Elements& elements) {
-  const std::vector<int64_t> lengths = RowLengths(fill, draws);
-  for (const int64_t length : lengths) {
+  RowLengths lengths(fill, draws);
+  for (int64_t row = 0; row < fill.rows; ++row) {
+    const int64_t length = lengths.Next();
     for (int64_t i = 0; i < length; ++i) {
       const auto begin = static_cast<int64_t>(static_cast<__int128>(fill.columns) * i / length);
       const auto end = static_cast<int64_t>(static_cast<__int128>(fill.columns) * (i + 1) / length);
@@ -180,6 +198,12 @@ bool IsStructured(Fill::Kind kind) { return kind >= Fill::Kind::kPermutation; }
 
 const std::string& KeyNameOf(const BufferPlan& buffer) {
   return buffer.fill.key.empty() ? buffer.name : buffer.fill.key;
+}
+
+int64_t StructuredFillSteps(const BufferPlan& buffer) {
+  const bool by_rows =
+      buffer.fill.kind == Fill::Kind::kCsrOffsets || buffer.fill.kind == Fill::Kind::kCsrColumns;
+  return by_rows ? std::max(buffer.count, buffer.fill.rows) : buffer.count;
 }
 
 std::string StructuredElements(const BufferPlan& buffer, uint64_t key) {
