@@ -208,6 +208,8 @@ absl::Status Server::Parts::StartWork() {
                          .embedded = options.embedded,
                          .jobs_max_of =
                              [this](const std::string& owner) {
+                         .operator_jobs = options.limits.operator_jobs,
+                         .turn = absl::Seconds(options.limits.turn_seconds),
                                return principals->JobsMaxOf(owner);
                              },
                          .device_time_max_of = DeviceTimeMaxOf()},

@@ -101,6 +101,10 @@ void AddLimits(CLI::App& app, tune::server::Limits& limits) {
   AddBytes(app, "--artifact-bytes", limits.artifact_bytes, kMiB, 1024 * kGiB,
            "Of the artifacts of records on disk; those that no snapshot names go");
   AddCount(app, "--queue", limits.unfinished_jobs, 1u, 100000u, "Jobs that wait or run");
+  AddCount(app, "--operator-jobs", limits.operator_jobs, 0u, 100000u,
+           "Places of the queue beyond --queue that operators alone have");
+  AddCount(app, "--turn-seconds", limits.turn_seconds, 1u, 3600u,
+           "Device time after which a sweep makes room for another principal's job that waits");
   AddCount(app, "--job-deaths", limits.job_deaths, 1u, 1000u,
            "A sweep fails once the daemon died so often while it ran");
   AddCount(app, "--snapshots", limits.snapshots, 1u, 10000u,
@@ -154,6 +158,9 @@ void AddClients(CLI::App& app, tune::server::ServerOptions& options,
   AddCount(app, "--device-seconds-per-principal", options.clients.device_seconds_per_principal, 0u,
            100'000'000u,
            "That a submitter's jobs may have a device within 24 hours, all together; 0: any time");
+  AddCount(app, "--job-seconds-per-principal", options.clients.job_seconds_per_principal, 0u,
+           100'000'000u,
+           "Device time of one job of a submitter, and the largest budget of its sweeps; 0: any");
   AddBytes(app, "--kernel-bytes-per-principal", options.clients.kernel_bytes_per_principal,
            1 << 20, int64_t{1} << 40, "Of the sources that a submitter's work keeps");
   app.add_flag("--anonymous-readers", options.clients.anonymous_readers,

@@ -22,6 +22,7 @@ struct ClientRules {
   uint32_t jobs_per_principal = 64;                      // that wait or run
   int64_t kernel_bytes_per_principal = int64_t{1} << 30;  // of sources that its sweeps keep
   uint32_t device_seconds_per_principal = 0;  // that its jobs have a device in a day; 0: any
+  uint32_t job_seconds_per_principal = 3600;  // that one of its jobs has a device; 0: any
 };
 
 // "ci=submitter", "*=reader". INVALID_ARGUMENT.

@@ -177,6 +177,11 @@ absl::Duration Principals::DeviceTimeMaxOf(const std::string& name) const {
   return seconds == 0 || IsOperator(name) ? absl::InfiniteDuration() : absl::Seconds(seconds);
 }
 
+absl::Duration Principals::JobTimeMaxOf(const std::string& name) const {
+  const uint32_t seconds = rules_.job_seconds_per_principal;
+  return seconds == 0 || IsOperator(name) ? absl::InfiniteDuration() : absl::Seconds(seconds);
+}
+
 absl::Status Principals::KeepKernel(const Principal& principal, const db::KernelRow& kernel,
                                     db::Store& store) const {
   if (principal.role == db::Role::kOperator) return absl::OkStatus();

@@ -44,14 +44,16 @@ class Principals {
   size_t JobsMaxOf(const std::string& name) const;
   // For how long its jobs may have a device within a day.
   absl::Duration DeviceTimeMaxOf(const std::string& name) const;
+  // For how long one of its jobs may have a device, and the largest budget of its sweeps.
+  absl::Duration JobTimeMaxOf(const std::string& name) const;
+  // By whatever way it may come.
+  bool IsOperator(const std::string& name) const;
   // Before a kernel is worked on. RESOURCE_EXHAUSTED: with it a submitter would keep more sources
   // than he may.
   absl::Status KeepKernel(const Principal& principal, const db::KernelRow& kernel,
                           db::Store& store) const;
 
  private:
-  // By whatever way it may come.
-  bool IsOperator(const std::string& name) const;
   Principal OfUser(const UnixPeer& peer) const;
   absl::StatusOr<Principal> OfTls(const grpc::CallbackServerContext& context,
                                   const grpc::AuthContext& auth) const;

@@ -45,6 +45,7 @@ class BenchJob : public JobWork {
   absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
   void Ended(const absl::Status& status) override { answer_(status, response_); }
   std::string Name() const override { return "a bench"; }
+  size_t source_bytes() const override { return SourceBytesOf(case_.workload.kernel()); }
 
  private:
   absl::Status Measure(JobContext& context);

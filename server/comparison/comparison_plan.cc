@@ -169,6 +169,8 @@ absl::StatusOr<std::vector<ComparedWorkload>> ResolveProblemOfAll(
       return ChooseConfig(*entry.request, records, cancelled, item);
     };
     if (absl::Status resolved = resolve(); !resolved.ok()) return Of(entry.label, resolved);
+    // The kernel has its files; a copy for each problem and peer may be a thousand times as large.
+    item.workload.plan.files = {};
     if (items.size() > 1) {
       RETURN_IF_ERROR(CheckSameFunction(items.front(), item));
       continue;
@@ -192,6 +194,14 @@ std::vector<std::string> OutputNames(const ProblemPlan& plan) {
 bool ComparisonPlan::HasPeers() const {
   return std::any_of(problems.front().begin(), problems.front().end(),
                      [](const ComparedWorkload& item) { return item.peer.has_value(); });
+}
+
+size_t ComparisonPlan::SourceBytes() const {
+  size_t bytes = 0;
+  for (const ComparedWorkload& item : problems.front()) {
+    if (!item.peer) bytes += SourceBytesOf(item.workload.kernel());
+  }
+  return bytes;
 }
 
 absl::Duration ComparisonPlan::TimeMax() const {

@@ -35,6 +35,8 @@ struct ComparisonPlan {
   double leg_seconds = 0;  // 0: the default of the device
 
   bool HasPeers() const;
+  // Of the kernels, each counted once.
+  size_t SourceBytes() const;
   // How long it may have the device. Kernels are bound by the request's size alone; with peers,
   // whose turns last as long as a client says, an hour for each problem, and a day at most.
   absl::Duration TimeMax() const;

@@ -32,6 +32,7 @@ class ComparisonWork : public JobWork {
   void Ended(const absl::Status& status) override;
   std::string Name() const override { return "a comparison"; }
   absl::Duration time_max() const override { return plan_.TimeMax(); }
+  size_t source_bytes() const override { return plan_.SourceBytes(); }
 
  private:
   // One kernel on the problem that is being measured.

@@ -135,6 +135,15 @@ absl::Status CheckDimsKnown(const Dims& dims, const std::vector<GateSubject>& su
 
 }  // namespace
 
+size_t GatePlan::SourceBytes() const {
+  size_t bytes = 0;
+  for (const GateSubject& subject : subjects) {
+    bytes += SourceBytesOf(subject.head.kernel());
+    if (subject.base) bytes += SourceBytesOf(subject.base->kernel());
+  }
+  return bytes;
+}
+
 absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store& store,
                                    const Devices& devices, absl::Time deadline,
                                    const Cancelled& cancelled) {

@@ -36,6 +36,8 @@ struct GatePlan {
   std::vector<std::string> device_ids;  // that it may run on, the preferred first
   std::vector<GateSubject> subjects;
   double leg_seconds = 0;  // 0: the default of the device
+
+  size_t SourceBytes() const;  // of the kernels of both sides
 };
 
 inline constexpr int kGateKernelsMax = 1000;

@@ -30,6 +30,7 @@ class GateWork : public JobWork {
   std::string Name() const override { return "a gate"; }
   // Its size is the request's, which has limits of its own.
   absl::Duration time_max() const override { return absl::InfiniteDuration(); }
+  size_t source_bytes() const override { return plan_.SourceBytes(); }
 
  private:
   db::Store& store_;

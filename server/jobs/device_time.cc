@@ -37,4 +37,13 @@ absl::Duration DeviceTime::Of(const std::string& owner, absl::Time now) const {
   return sum;
 }
 
+std::vector<std::string> DeviceTime::Owners(absl::Time now) const {
+  std::vector<std::string> owners;
+  std::lock_guard lock(mutex_);
+  for (const auto& [owner, hours] : owners_) {
+    if (!hours.empty() && hours.rbegin()->first > HourOf(now) - kHours) owners.push_back(owner);
+  }
+  return owners;
+}
+
 }  // namespace tune::server

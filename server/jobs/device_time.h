@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long the jobs of each owner have had a device within a day: what a quota is compared with.
+// All times are those of SteadyNow(), so that nobody gains or loses time when the clock is set.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -19,6 +21,8 @@ class DeviceTime {
 
   void Add(const std::string& owner, absl::Time begin, absl::Time end);
   absl::Duration Of(const std::string& owner, absl::Time now) const;
+  // Those that have had any within the day.
+  std::vector<std::string> Owners(absl::Time now) const;
 
  private:
   using Hours = std::map<int64_t, absl::Duration>;  // by their number since 1970

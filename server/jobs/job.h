@@ -29,7 +29,9 @@ class JobWork {
     absl::Status status;
     // It was stopped so that it can go on: the daemon stops, or a background job yields.
     bool interrupted = false;
-    std::string message;  // of a job that is done; others have that of the status
+    // An interrupted job waits for at least this long before it goes on: the disk was full, say.
+    absl::Duration pause = absl::ZeroDuration();
+    std::string message;  // of a job that is done or pauses; others have that of the status
     // Processes that are still to end, say: destroyed once everybody knows that the job has ended,
     // and before the device's next job starts.
     std::shared_ptr<void> remains = nullptr;
@@ -45,6 +47,8 @@ class JobWork {
   virtual void Ended(const absl::Status& /*status*/) {}
   // How others that wait name it: "sweep 3", "a gate".
   virtual std::string Name() const = 0;
+  // Memory that the sources of its kernels take while it waits. Asked once, when it is submitted.
+  virtual size_t source_bytes() const { return 0; }
   // Can it go on after it was stopped?
   virtual bool resumable() const { return false; }
   // It may run so long; then it is asked to stop.
@@ -94,8 +98,10 @@ class Job {
   struct Control {
     std::atomic<bool> stop = false;       // for whatever reason
     std::atomic<bool> cancelled = false;  // by a user, for good
-    std::atomic<bool> yields = false;     // to an interactive job; it goes on later
+    std::atomic<bool> yields = false;     // to another job; it goes on later
     std::atomic<bool> overdue = false;    // it ran as long as its kind may
+    // Written by the work: in this turn it has stored something that it need not do again.
+    std::atomic<bool> got_on = false;
   };
   Control control;
 

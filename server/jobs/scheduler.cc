@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "db/store_faults.h"
 #include "server/rpc/error_detail.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
 
@@ -18,7 +19,7 @@ namespace tune::server {
 namespace {
 
 constexpr std::chrono::seconds kStoreAgain(1);
-constexpr int64_t kRetryAfterMs = 5000;  // of a full queue: a job takes seconds at least
+constexpr std::chrono::milliseconds kLookAtTurns(250);
 
 db::JobState StateOf(const absl::Status& status) {
   if (status.ok()) return db::JobState::kDone;
@@ -31,43 +32,52 @@ absl::Status Stopping() {
 
 constexpr uint32_t kCountedJobs = 10'000;  // the newest
 
-absl::Status QueueFull(const std::string& why) {
-  v1::ErrorDetail detail;
-  detail.set_reason(v1::ERROR_REASON_QUEUE_FULL);
-  detail.set_retry_after_ms(kRetryAfterMs);
-  return WithDetail(absl::ResourceExhaustedError(why), detail);
+// May the end of a job be stored later? One that hangs may be stored already, which does no harm.
+bool IsWorthAnotherTry(const absl::Status& stored) {
+  return db::MayPass(stored) || absl::IsDeadlineExceeded(stored);
 }
 
-// Ends work that takes longer than its kind may.
-class TimeLimit {
+absl::Status StoreRow(Job& job, const db::JobRow& row) {
+  return Contained([&] { return job.work().Store(row); });
+}
+
+}  // namespace
+
+// Looks after work while it runs: ends it when its time is over, and sees whether its turn is.
+class Scheduler::RunWatch {
  public:
-  TimeLimit(Job& job, absl::Duration limit) {
-    if (limit == absl::InfiniteDuration()) return;
-    thread_ = std::thread([this, &job, until = SteadyNow() + limit] {
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait_for(lock, LeftUntil(until), [this] { return over_; })) {
-        job.control.overdue = true;
-        job.control.stop = true;
-      }
-    });
-  }
-  ~TimeLimit() {
+  RunWatch(Scheduler& scheduler, Job& job, absl::Duration limit)
+      : thread_([this, &scheduler, &job, until = SteadyNow() + limit] {
+          while (!IsOverWithin(job.control.overdue ? kLookAtTurns
+                                                   : std::min(kLookAtTurns, LeftUntil(until)))) {
+            if (SteadyNow() >= until) {
+              job.control.overdue = true;
+              job.control.stop = true;
+            }
+            std::lock_guard lock(scheduler.mutex_);
+            scheduler.MakeRoom();
+          }
+        }) {}
+  ~RunWatch() {
     {
       std::lock_guard lock(mutex_);
       over_ = true;
     }
     changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
   }
 
  private:
+  bool IsOverWithin(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [this] { return over_; });
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool over_ = false;  // guarded by mutex_
-  std::thread thread_;
+  bool over_ = false;   // guarded by mutex_
+  std::thread thread_;  // last: it uses all of the above
 };
-
-}  // namespace
 
 Scheduler::Scheduler(const Options& options, db::Store& store, DeviceTurns& turns,
                      WatchTicker& ticker, DeviceCare care)
@@ -86,61 +96,22 @@ void Scheduler::CountEarlier() {
     spdlog::error("the quotas of device time begin anew: {}", rows.status().ToString());
     return;
   }
+  const absl::Time now = absl::Now();
   for (const db::JobRow& row : *rows) {
     if (row.started_unix_ms == 0 || row.finished_unix_ms == 0) continue;
-    device_time_.Add(row.owner, absl::FromUnixMillis(row.started_unix_ms),
-                     absl::FromUnixMillis(row.finished_unix_ms));
+    // One that ended after now did so before the clock was set back.
+    const absl::Duration ago =
+        std::max(absl::ZeroDuration(), now - absl::FromUnixMillis(row.finished_unix_ms));
+    const absl::Time end = SteadyNow() - ago;
+    device_time_.Add(
+        row.owner, end - absl::Milliseconds(row.finished_unix_ms - row.started_unix_ms), end);
   }
-}
-
-absl::Duration Scheduler::DeviceTimeLeft(const std::string& owner) const {
-  if (!options_.device_time_max_of) return absl::InfiniteDuration();
-  return options_.device_time_max_of(owner) - device_time_.Of(owner, absl::Now());
-}
-
-absl::Status Scheduler::CheckDeviceTime(const std::string& owner) const {
-  if (DeviceTimeLeft(owner) > absl::ZeroDuration()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "jobs of ", owner, " have had a device for ",
-      absl::FormatDuration(absl::Trunc(device_time_.Of(owner, absl::Now()), absl::Seconds(1))),
-      " within ", DeviceTime::kHours, " hours, and may for ",
-      absl::FormatDuration(options_.device_time_max_of(owner)), ". Try again in some hours; an "
-      "operator may start tunerd with a larger --device-seconds-per-principal"));
-}
-
-Scheduler::Place::~Place() {
-  if (scheduler_ == nullptr) return;
-  std::lock_guard lock(scheduler_->mutex_);
-  scheduler_->places_.erase(scheduler_->places_.find(owner_));
-}
-
-absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner) {
-  RETURN_IF_ERROR(CheckDeviceTime(owner));
-  const size_t of_owner_max =
-      options_.jobs_max_of ? options_.jobs_max_of(owner) : options_.unfinished_max;
-  std::lock_guard lock(mutex_);
-  if (stopping_) return Stopping();
-  if (live_.size() + places_.size() >= options_.unfinished_max) {
-    return QueueFull(absl::StrCat("the queue is full: ", options_.unfinished_max,
-                                  " jobs wait or run. `tunectl job cancel` one, try again later, "
-                                  "or start tunerd with a larger --queue"));
-  }
-  const auto of_owner = std::count_if(live_.begin(), live_.end(), [&](const auto& entry) {
-    return entry.second.job->owner() == owner;
-  });
-  if (static_cast<size_t>(of_owner) + places_.count(owner) >= of_owner_max) {
-    return QueueFull(absl::StrCat(of_owner_max, " jobs of ", owner, " wait or run already, as many "
-                                  "as may. `tunectl job cancel` one, or try again later; an "
-                                  "operator may start tunerd with a larger --jobs-per-principal"));
-  }
-  places_.insert(owner);
-  return Place(this, owner);
 }
 
 absl::StatusOr<std::shared_ptr<Job>> Scheduler::Submit(db::JobRow row,
                                                        std::vector<std::string> devices,
                                                        std::shared_ptr<JobWork> work) {
-  ASSIGN_OR_RETURN(const Place place, TakePlace(row.owner));
+  ASSIGN_OR_RETURN(const Place place, TakePlace(row.owner, work->source_bytes()));
   row.device_id = devices.front();
   row.created_unix_ms = absl::ToUnixMillis(absl::Now());
   ASSIGN_OR_RETURN(row.id, store_.AddJob(row));
@@ -153,7 +124,12 @@ absl::StatusOr<std::shared_ptr<Job>> Scheduler::Submit(db::JobRow row,
 std::shared_ptr<Job> Scheduler::Enqueue(std::shared_ptr<Job> job) {
   std::lock_guard lock(mutex_);
   if (stopping_ || live_.contains(job->id())) return nullptr;
-  live_[job->id()] = {.job = job, .number = next_number_++};
+  Charge(SteadyNow());
+  EnterShares(*job);
+  live_[job->id()] = {.job = job,
+                      .number = next_number_++,
+                      .source_bytes = job->work().source_bytes(),
+                      .waits_since = SteadyNow()};
   for (const std::string& id : job->devices()) {
     Device& device = devices_[id];
     if (device.thread.joinable()) continue;
@@ -165,113 +141,30 @@ std::shared_ptr<Job> Scheduler::Enqueue(std::shared_ptr<Job> job) {
   return job;
 }
 
-bool Scheduler::MayRunOn(const Job& job, const std::string& device_id) {
-  const std::vector<std::string>& devices = job.devices();
-  return std::find(devices.begin(), devices.end(), device_id) != devices.end();
-}
-
-bool Scheduler::ComesBefore(const Entry& a, const Entry& b) {
-  const auto rank = [](const Entry& entry) {
-    return std::pair(entry.job->priority(), entry.number);
-  };
-  return rank(a) < rank(b);
-}
-
-Scheduler::Entry* Scheduler::NextFor(const std::string& device_id) {
-  Entry* next = nullptr;
-  for (auto& [id, entry] : live_) {
-    if (entry.running || !MayRunOn(*entry.job, device_id)) continue;
-    if (next == nullptr || ComesBefore(entry, *next)) next = &entry;
-  }
-  return next;
-}
-
-std::vector<const Scheduler::Entry*> Scheduler::Waiting() const {
-  std::vector<const Entry*> waiting;
-  for (const auto& [id, entry] : live_) {
-    if (!entry.running) waiting.push_back(&entry);
-  }
-  std::sort(waiting.begin(), waiting.end(),
-            [](const Entry* a, const Entry* b) { return ComesBefore(*a, *b); });
-  return waiting;
-}
-
-bool Scheduler::IsFree(const std::string& device_id) const {
-  const auto running = live_.find(devices_.at(device_id).running);
-  if (running == live_.end() || !running->second.running) return true;
-  return running->second.job->control.yields;
-}
-
-Job* Scheduler::WhoYields(const std::string& device_id) const {
-  const auto running = live_.find(devices_.at(device_id).running);
-  if (running == live_.end() || !running->second.running) return nullptr;
-  Job& job = *running->second.job;
-  const bool background = job.priority() == db::JobPriority::kBackground;
-  return background && job.work().resumable() ? &job : nullptr;
-}
-
-void Scheduler::MakeRoom() {
-  std::set<std::string> promised;  // devices that one of those who wait will have
-  for (const Entry* entry : Waiting()) {
-    if (entry->job->priority() != db::JobPriority::kInteractive) continue;
-    const std::vector<std::string>& devices = entry->job->devices();
-    const auto device =
-        std::find_if(devices.begin(), devices.end(), [&](const std::string& id) {
-          return IsFree(id) && !promised.contains(id);
-        });
-    if (device != devices.end()) {
-      promised.insert(*device);
-      continue;
-    }
-    for (const std::string& id : devices) {
-      Job* other = promised.contains(id) ? nullptr : WhoYields(id);
-      if (other == nullptr) continue;
-      other->control.yields = true;
-      other->control.stop = true;
-      promised.insert(id);
-      break;
-    }
-  }
-}
-
-void Scheduler::TellWaiting() {
-  std::map<std::string, size_t> ahead;
-  for (const Entry* entry : Waiting()) {
-    const std::string& device_id = entry->job->devices().front();
-    const auto holder = live_.find(devices_[device_id].running);
-    const size_t others = ahead[device_id]++;
-    std::string message;
-    if (holder != live_.end()) {
-      message = absl::StrCat("waiting for ", device_id, ", which ",
-                             holder->second.job->work().Name(), " has");
-      if (others > 0) {
-        absl::StrAppend(&message, "; ", others, others == 1 ? " other job is" : " other jobs are",
-                        " ahead of it");
-      }
-    }
-    entry->job->Update([&](JobView& view) {
-      view.waiting = !message.empty();
-      view.row.message = message;
-    });
-  }
-}
-
 void Scheduler::Loop(const std::string& device_id, Device& device) {
   while (true) {
     std::shared_ptr<Job> job;
     {
       std::unique_lock lock(mutex_);
       Entry* next = nullptr;
-      changed_.wait(lock, [&] { return stopping_ || (next = NextFor(device_id)) != nullptr; });
+      while (!stopping_ && (next = NextFor(device_id)) == nullptr) {
+        changed_.wait_for(lock, LeftUntil(NextPauseEnd()));
+      }
       if (stopping_) return;
       next->running = true;
       job = next->job;
       device.running = job->id();
       TellWaiting();
     }
-    RunOne(job, device_id);
+    // An exception is the end of its job and of nothing else.
+    const absl::Status contained = Contained([&] { RunOne(job, device_id); });
+    if (!contained.ok()) {
+      spdlog::error("job {}: {}", job->id(), contained.ToString());
+      Contained([&] { Finish(job, {.status = contained}); }).IgnoreError();
+    }
     std::lock_guard lock(mutex_);
     device.running = 0;
+    device.since = device.charged = absl::InfiniteFuture();
     MakeRoom();
     TellWaiting();
     changed_.notify_all();
@@ -288,7 +181,7 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
         });
       });
   JobWork::End end{.status = turn.status(), .interrupted = true};
-  if (turn.ok()) {
+  if (turn.ok() && !job->control.cancelled) {
     // Jobs that were queued with it may have used up the time since.
     const absl::Status allowed = CheckDeviceTime(job->owner());
     end = allowed.ok() ? RunWork(*job, device_id) : JobWork::End{.status = allowed};
@@ -296,9 +189,9 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
   if (end.interrupted && job->control.cancelled) end.status = absl::CancelledError("cancelled");
   end.status = TrueStatus(*job, end.status);
   if (end.interrupted && job->work().resumable() && !job->control.cancelled) {
-    PutBack(job);
+    PutBack(job, end);
   } else {
-    Finish(*job, end);
+    Finish(job, end);
   }
   end.remains.reset();
 }
@@ -307,6 +200,12 @@ absl::Status Scheduler::TrueStatus(const Job& job, const absl::Status& status) c
   if (!absl::IsCancelled(status) || job.control.cancelled) return status;
   if (job.control.overdue) {
     RETURN_IF_ERROR(CheckDeviceTime(job.owner()));
+    if (TimeFor(job) < job.work().time_max()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          job.work().Name(), " has had the device for ", absl::FormatDuration(TimeFor(job)),
+          ", as long as one job of ", job.owner(), " may: ask for less at once; an operator may "
+          "start tunerd with a larger --job-seconds-per-principal"));
+    }
     return absl::DeadlineExceededError(
         absl::StrCat(job.work().Name(), " took longer than ",
                      absl::FormatDuration(job.work().time_max()), " and was stopped"));
@@ -326,32 +225,57 @@ JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
     }
   });
   const db::JobRow row = job.view().row;
-  if (absl::Status stored = job.work().Store(row); !stored.ok()) {
+  if (absl::Status stored = StoreRow(job, row); !stored.ok()) {
     spdlog::error("job {}: that it runs is not stored: {}", row.id, stored.ToString());
   }
   spdlog::info("job {}: {}, {} on {}", row.id, job.work().Name(), row.subject, device_id);
   if (care_.before) care_.before(device_id);
-  JobContext context(job, device_id, care_.quiet);
-  JobWork::End end;
-  const absl::Time begin = absl::Now();
-  const absl::Duration left = DeviceTimeLeft(job.owner());
-  {
-    const TimeLimit limit(job, std::min(job.work().time_max(), left));
-    end = job.work().Run(context);
-  }
-  absl::Time over = absl::Now();
-  // Clocks differ by a little: what was stopped for its quota has used it up.
-  if (job.control.overdue && left < job.work().time_max()) over = std::max(over, begin + left);
-  device_time_.Add(job.owner(), begin, over);
+  JobWork::End end = RunCharged(job, device_id);
   if (care_.after) care_.after(device_id);
   return end;
 }
 
+absl::Duration Scheduler::TimeFor(const Job& job) const {
+  const absl::Duration most = job.work().time_max();
+  if (job.work().resumable() || !options_.job_time_max_of) return most;
+  return std::min(most, options_.job_time_max_of(job.owner()));
+}
+
+JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
+  const absl::Time begin = SteadyNow();
+  const absl::Duration left = DeviceTimeLeft(job.owner());
+  const absl::Duration limit = std::min(TimeFor(job), left);
+  job.control.got_on = false;
+  {
+    std::lock_guard lock(mutex_);
+    Device& device = devices_.at(device_id);
+    device.since = device.charged = begin;
+  }
+  JobWork::End end;
+  {
+    const RunWatch watch(*this, job, limit);
+    JobContext context(job, device_id, care_.quiet);
+    const absl::Status contained = Contained([&] { end = job.work().Run(context); });
+    if (!contained.ok()) {
+      spdlog::error("job {}: {}", job.id(), contained.ToString());
+      end = {.status = contained};
+    }
+  }
+  absl::Time over = SteadyNow();
+  // Clocks differ by a little: what was stopped for its quota has used it up.
+  if (job.control.overdue && left == limit) over = std::max(over, begin + left);
+  std::lock_guard lock(mutex_);
+  Device& device = devices_.at(device_id);
+  Charge(device, device_id, over);
+  device.since = device.charged = absl::InfiniteFuture();
+  return end;
+}
+
 // Stopped in order: no death of the daemon.
-void Scheduler::PutBack(const std::shared_ptr<Job>& job) {
-  job->Update([](JobView& view) {
+void Scheduler::PutBack(const std::shared_ptr<Job>& job, const JobWork::End& end) {
+  job->Update([&](JobView& view) {
     view.row.state = db::JobState::kQueued;
-    view.row.message.clear();
+    view.row.message = end.pause > absl::ZeroDuration() ? end.message : "";
   });
   bool stopping = false;
   {
@@ -360,13 +284,13 @@ void Scheduler::PutBack(const std::shared_ptr<Job>& job) {
   }
   if (stopping && options_.embedded) return;  // it is told to be interrupted
   const db::JobRow row = job->view().row;
-  if (absl::Status stored = job->work().Store(row); !stored.ok()) {
+  if (absl::Status stored = StoreRow(*job, row); !stored.ok()) {
     spdlog::error("job {}: that it was interrupted is not stored: {}", row.id, stored.ToString());
   }
   {
     std::lock_guard lock(mutex_);
     if (!job->control.cancelled) {
-      if (!stopping_) WaitAgain(*job);
+      if (!stopping_) WaitAgain(*job, end.pause);
       return;
     }
   }
@@ -376,59 +300,112 @@ void Scheduler::PutBack(const std::shared_ptr<Job>& job) {
   }
 }
 
-void Scheduler::WaitAgain(Job& job) {
+void Scheduler::WaitAgain(Job& job, absl::Duration pause) {
   job.control.cancelled = false;
   job.control.yields = false;
   job.control.stop = stopping_;
   const auto it = live_.find(job.id());
   if (it == live_.end()) return;
   it->second.running = false;
+  it->second.waits_since = SteadyNow();
+  it->second.not_before = SteadyNow() + pause;
   TellWaiting();
   changed_.notify_all();
 }
 
-void Scheduler::Finish(Job& job, const JobWork::End& end) {
-  db::JobRow row = job.view().row;
+void Scheduler::Finish(const std::shared_ptr<Job>& job, const JobWork::End& end) {
+  Unstored ended{.job = job, .row = job->view().row, .status = end.status};
+  db::JobRow& row = ended.row;
   row.state =
-      job.control.cancelled && !end.status.ok() ? db::JobState::kCancelled : StateOf(end.status);
+      job->control.cancelled && !end.status.ok() ? db::JobState::kCancelled : StateOf(end.status);
   row.message = end.message.empty() ? std::string(end.status.message()) : end.message;
   row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  if (absl::Status status = StoreEnd(job, row); !status.ok()) {
-    // What it measured is stored: the next start of the daemon finishes it from that.
-    spdlog::error("job {}: its end was not stored: {}", row.id, status.ToString());
+  if (TryEnd(ended)) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (!stopping_) {
+      unstored_.push_back(std::move(ended));
+      if (!storer_.joinable()) storer_ = std::thread([this] { StoreLoop(); });
+      changed_.notify_all();
+      return;
+    }
   }
-  Forget(job, row, end.status);
+  LeaveUnstored(ended);
 }
 
-absl::Status Scheduler::StoreEnd(Job& job, const db::JobRow& row) {
-  while (true) {
-    const absl::Status stored = job.work().Store(row);
-    if (stored.ok() || !db::MayPass(stored)) return stored;
+bool Scheduler::TryEnd(Unstored& ended) {
+  Job& job = *ended.job;
+  const absl::Status stored = StoreRow(job, ended.row);
+  if (IsWorthAnotherTry(stored)) {
     const std::string message =
         absl::StrCat("ended, but that is not stored yet: ", stored.message());
     if (job.view().row.message != message) {
-      spdlog::warn("job {}: {}", row.id, message);
+      spdlog::warn("job {}: {}", ended.row.id, message);
       job.Update([&](JobView& view) { view.row.message = message; });
     }
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, kStoreAgain, [this] { return stopping_; })) return stored;
+    return false;
   }
+  db::JobRow row = ended.row;
+  if (!stored.ok()) {
+    spdlog::error("job {}: its end was not stored: {}", row.id, stored.ToString());
+    absl::StrAppend(&row.message, row.message.empty() ? "" : "; ",
+                    "this end is not stored, so the next daemon ends the job again: ",
+                    stored.message());
+  }
+  Forget(job, row, ended.status);
+  return true;
+}
+
+void Scheduler::StoreLoop() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    changed_.wait(lock, [this] { return stopping_ || !unstored_.empty(); });
+    changed_.wait_for(lock, kStoreAgain, [this] { return stopping_; });
+    std::vector<Unstored> ended = std::exchange(unstored_, {});
+    lock.unlock();
+    std::erase_if(ended, [this](Unstored& one) { return TryEnd(one); });
+    lock.lock();
+    std::move(ended.begin(), ended.end(), std::back_inserter(unstored_));
+  }
+  std::vector<Unstored> left = std::exchange(unstored_, {});
+  lock.unlock();
+  for (Unstored& one : left) LeaveUnstored(one);
+}
+
+void Scheduler::LeaveUnstored(Unstored& ended) {
+  {
+    std::lock_guard lock(mutex_);
+    live_.erase(ended.row.id);
+  }
+  const absl::Status status = absl::UnavailableError(absl::StrCat(
+      "the daemon stopped before the end of job ", ended.row.id,
+      " was stored; what it measured is, and the next daemon ends it"));
+  ended.job->feed().End(GiveResult(*ended.job, status));
+}
+
+absl::Status Scheduler::GiveResult(Job& job, const absl::Status& status) {
+  const absl::Status given = Contained([&] { job.work().Ended(status); });
+  if (given.ok()) return status;
+  spdlog::error("job {}: its result is not given: {}", job.id(), given.ToString());
+  return given;
 }
 
 void Scheduler::Forget(Job& job, const db::JobRow& row, const absl::Status& status) {
   spdlog::info("job {}: ended{}{}", row.id, row.message.empty() ? "" : "; ", row.message);
   job.Update([&](JobView& view) { view = {.row = row}; });
-  job.work().Ended(status);
+  const absl::Status given = GiveResult(job, status);
   std::shared_ptr<Job> kept;
   {
     std::lock_guard lock(mutex_);
     if (auto it = live_.find(row.id); it != live_.end()) {
+      Charge(SteadyNow());
+      LeaveShares(job);
       kept = std::move(it->second.job);
       live_.erase(it);
     }
     changed_.notify_all();
   }
-  job.feed().End(status);
+  job.feed().End(given);
   ticker_.Poke();
 }
 
@@ -465,7 +442,7 @@ absl::Status Scheduler::CancelWaiting(const std::shared_ptr<Job>& job) {
   row.state = db::JobState::kCancelled;
   row.message = row.started_unix_ms == 0 ? "it had not started" : "";
   row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  const absl::Status stored = job->work().Store(row);
+  const absl::Status stored = StoreRow(*job, row);
   if (stored.ok()) {
     Forget(*job, row, absl::CancelledError(row.message));
     return stored;
@@ -489,13 +466,6 @@ std::shared_ptr<Job> Scheduler::Find(int64_t id) const {
   return it == live_.end() ? nullptr : it->second.job;
 }
 
-Scheduler::Counts Scheduler::counts() const {
-  std::lock_guard lock(mutex_);
-  Counts counts;
-  for (const auto& [id, entry] : live_) ++(entry.running ? counts.running : counts.queued);
-  return counts;
-}
-
 void Scheduler::BeginStop() {
   std::lock_guard lock(mutex_);
   stopping_ = true;
@@ -509,6 +479,7 @@ void Scheduler::Stop() {
   {
     std::lock_guard lock(mutex_);
     for (auto& [id, device] : devices_) threads.push_back(std::move(device.thread));
+    threads.push_back(std::move(storer_));
   }
   for (std::thread& thread : threads) {
     if (thread.joinable()) thread.join();
@@ -521,8 +492,8 @@ void Scheduler::Stop() {
   // Who waits for a job that never ran is told; the next start of the daemon ends its row.
   for (auto& [id, entry] : left) {
     const absl::Status status = Stopping();
-    if (!entry.job->work().resumable()) entry.job->work().Ended(status);
-    entry.job->feed().End(status);
+    const bool goes_on = entry.job->work().resumable();
+    entry.job->feed().End(goes_on ? status : GiveResult(*entry.job, status));
   }
 }
 

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs jobs, one at a time on each device. Interactive jobs come first, then the oldest. A
-// background job that runs yields to an interactive one that waits for its device, and goes on
-// afterwards.
+// Runs jobs, one at a time on each device. Interactive jobs come first; among those of one priority
+// principals take turns (device_shares.h), and the oldest job of a principal is its next.
+//
+// A job that can go on later yields its device in two cases: a background job to an interactive one
+// that waits, and any job that has had the device for a turn to a job of another principal that has
+// had it for less. Jobs that cannot go on later are bounded by job_time_max_of instead.
+//
+// A job that ends is over once its end is stored. While the disk cannot take that, it waits for the
+// disk on a thread of its own and the device goes to the next job.
 #pragma once
 
 #include <condition_variable>
@@ -22,6 +28,7 @@
 #include "absl/time/time.h"
 #include "db/store.h"
 #include "server/devices/device_turns.h"
+#include "server/jobs/device_shares.h"
 #include "server/jobs/device_time.h"
 #include "server/jobs/job.h"
 #include "server/jobs/watch_ticker.h"
@@ -40,12 +47,20 @@ class Scheduler {
  public:
   struct Options {
     size_t unfinished_max = Limits().unfinished_jobs;
+    // Places beyond those, for operators alone.
+    size_t operator_jobs = 0;
+    // Device time after which a job makes room for another principal's.
+    absl::Duration turn = absl::Seconds(Limits().turn_seconds);
     // Inside tunectl: a job that is interrupted is nobody's to take up, so it stays as it is.
     bool embedded = false;
     // How many jobs of an owner may be unfinished; empty: any number. Must not call the scheduler.
     std::function<size_t(const std::string& owner)> jobs_max_of;
     // For how long an owner's jobs may have a device within a day; empty: any time. Likewise.
     std::function<absl::Duration(const std::string& owner)> device_time_max_of;
+    // For how long one job of an owner may have it that cannot go on later; empty: any time.
+    std::function<absl::Duration(const std::string& owner)> job_time_max_of;
+    // Empty: every owner is an operator.
+    std::function<bool(const std::string& owner)> is_operator;
   };
   // All must outlive the scheduler.
   Scheduler(const Options& options, db::Store& store, DeviceTurns& turns, WatchTicker& ticker,
@@ -56,19 +71,23 @@ class Scheduler {
   class Place {
    public:
     Place(Place&& other) noexcept
-        : scheduler_(std::exchange(other.scheduler_, nullptr)), owner_(std::move(other.owner_)) {}
+        : scheduler_(std::exchange(other.scheduler_, nullptr)), place_(other.place_) {}
     Place& operator=(Place&&) = delete;
     ~Place();
 
    private:
     friend class Scheduler;
-    Place(Scheduler* scheduler, const std::string& owner) : scheduler_(scheduler), owner_(owner) {}
+    using Places = std::multimap<std::string, size_t>;  // source bytes by owner
+    Place(Scheduler* scheduler, Places::iterator place) : scheduler_(scheduler), place_(place) {}
     Scheduler* scheduler_;
-    std::string owner_;
+    Places::iterator place_;
   };
   // RESOURCE_EXHAUSTED when too many jobs are unfinished, of all or of the owner, or the owner's
-  // have had a device for as long as they may; UNAVAILABLE when the daemon stops.
-  absl::StatusOr<Place> TakePlace(const std::string& owner);
+  // have had a device for as long as they may; UNAVAILABLE when the daemon stops. No principal but
+  // an operator may have more places than it leaves to others, so whoever comes anew finds one, nor
+  // may its jobs hold more than kSourceBytesMax of sources while they wait.
+  absl::StatusOr<Place> TakePlace(const std::string& owner, size_t source_bytes = 0);
+  static constexpr size_t kSourceBytesMax = size_t{64} << 20;
 
   // Stores a job and queues it. Durable when it returns.
   absl::StatusOr<std::shared_ptr<Job>> Submit(db::JobRow row, std::vector<std::string> devices,
@@ -86,6 +105,18 @@ class Scheduler {
     uint32_t running = 0;
   };
   Counts counts() const;
+  // What one principal has of the queue and of the devices.
+  struct OwnerQueue {
+    std::string owner;
+    uint32_t waiting = 0;
+    uint32_t running = 0;
+    absl::Duration device_time;  // within DeviceTime::kHours
+  };
+  struct Queue {
+    std::vector<OwnerQueue> owners;  // that have jobs or had a device, by name
+    absl::Duration oldest_wait;      // of the jobs that wait now
+  };
+  Queue queue() const;
   // As Cancel, but does not wait, and may be called from anywhere: a job that waits ends once its
   // turn comes.
   void BeginCancel(int64_t id);
@@ -98,23 +129,48 @@ class Scheduler {
   void Stop();
 
  private:
+  // Times are those of SteadyNow().
   struct Entry {
     std::shared_ptr<Job> job;
     uint64_t number = 0;  // in the order of Enqueue
+    size_t source_bytes = 0;
     bool running = false;
+    absl::Time waits_since;
+    absl::Time not_before = absl::InfinitePast();  // it pauses until then
   };
   struct Device {
     int64_t running = 0;  // the job that has it
+    absl::Time since = absl::InfiniteFuture();    // its work runs; infinite: it waits for its turn
+    absl::Time charged = absl::InfiniteFuture();  // until when that was added to its owner's time
     std::thread thread;
   };
+  // A job that has ended, whose end the disk has not taken yet.
+  struct Unstored {
+    std::shared_ptr<Job> job;
+    db::JobRow row;
+    absl::Status status;
+  };
+  class RunWatch;
 
   void Loop(const std::string& device_id, Device& device);
   // The job that is next on a device; null if none waits. REQUIRES: mutex_ is held.
   Entry* NextFor(const std::string& device_id);
-  static bool ComesBefore(const Entry& a, const Entry& b);
+  // When the first job that pauses may go on; infinite if none pauses. REQUIRES: mutex_ is held.
+  absl::Time NextPauseEnd() const;
   static bool MayRunOn(const Job& job, const std::string& device_id);
+  // Enters or leaves the shares of the devices that a job may run on. REQUIRES: mutex_ is held.
+  void EnterShares(const Job& job);
+  void LeaveShares(const Job& job);
+  // Adds to its owner's time what the job on each device has had since the last charge. REQUIRES:
+  // mutex_ is held.
+  void Charge(absl::Time now);
+  void Charge(Device& device, const std::string& device_id, absl::Time now);
   void RunOne(const std::shared_ptr<Job>& job, const std::string& device_id);
   JobWork::End RunWork(Job& job, const std::string& device_id);
+  // Runs the work with its device charged to its owner, until it ends.
+  JobWork::End RunCharged(Job& job, const std::string& device_id);
+  // As long as the work may have the device now.
+  absl::Duration TimeFor(const Job& job) const;
   // Takes account of jobs that an earlier daemon ran.
   void CountEarlier();
   absl::Duration DeviceTimeLeft(const std::string& owner) const;
@@ -122,31 +178,40 @@ class Scheduler {
   absl::Status CheckDeviceTime(const std::string& owner) const;
   // CANCELLED is what a user did; else it is said who ended the job.
   absl::Status TrueStatus(const Job& job, const absl::Status& status) const;
-  void Finish(Job& job, const JobWork::End& end);
+  // Stores how a job ended, then tells it. What the disk does not take is left to StoreLoop.
+  void Finish(const std::shared_ptr<Job>& job, const JobWork::End& end);
   // Puts a job that was interrupted back; it is not run again where the daemon stops.
-  void PutBack(const std::shared_ptr<Job>& job);
-  // Waits out a full or failing disk, until the daemon stops.
-  absl::Status StoreEnd(Job& job, const db::JobRow& row);
+  void PutBack(const std::shared_ptr<Job>& job, const JobWork::End& end);
+  // True once nothing is left to do: the end is told, and said to be unsafe if it never can be
+  // stored.
+  bool TryEnd(Unstored& ended);
+  // Waits out a full or failing disk for the jobs that ended, until the daemon stops.
+  void StoreLoop();
+  // The daemon stops before an end could be stored, so nobody is told of that end.
+  void LeaveUnstored(Unstored& ended);
   void Forget(Job& job, const db::JobRow& row, const absl::Status& status);
+  // Has the work give out its result; returns the status that ends the calls of those who follow.
+  static absl::Status GiveResult(Job& job, const absl::Status& status);
   absl::Status CancelWaiting(const std::shared_ptr<Job>& job);
   // It waits for its turn as if nothing had been asked of it. REQUIRES: mutex_ is held.
-  void WaitAgain(Job& job);
+  void WaitAgain(Job& job, absl::Duration pause = absl::ZeroDuration());
   // Says to each that waits who is ahead of it. REQUIRES: mutex_ is held.
   void TellWaiting();
-  // Asks background jobs to make room for interactive ones that wait. REQUIRES: mutex_ is held.
+  // Asks jobs to yield that are to. REQUIRES: mutex_ is held.
   void MakeRoom();
-  // Those that wait, the next first. REQUIRES: mutex_ is held.
+  // Those that wait and do not pause, in the order in which they will run if all take equally long.
+  // REQUIRES: mutex_ is held.
   std::vector<const Entry*> Waiting() const;
   bool IsFree(const std::string& device_id) const;
-  // May the job that has the device be asked to yield it?
-  Job* WhoYields(const std::string& device_id) const;
+  // The job that has the device, if it is to yield it to one that waits; else null.
+  Job* WhoYields(const std::string& device_id, const Job& waiting) const;
 
   const Options options_;
   db::Store& store_;
   DeviceTurns& turns_;
   WatchTicker& ticker_;
   const DeviceCare care_;
-  DeviceTime device_time_;
+  DeviceTime device_time_;  // thread-safe
   const int64_t started_unix_ms_ = absl::ToUnixMillis(absl::Now());
 
   mutable std::mutex mutex_;
@@ -155,7 +220,10 @@ class Scheduler {
   std::map<int64_t, Entry> live_;
   std::map<std::string, Device> devices_;  // nodes stay where they are
   uint64_t next_number_ = 0;
-  std::multiset<std::string> places_;  // by owner
+  Place::Places places_;
+  DeviceShares shares_;
+  std::vector<Unstored> unstored_;
+  std::thread storer_;  // runs StoreLoop; started by the first end that cannot be stored
   bool stopping_ = false;
 };
 

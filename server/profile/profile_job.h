@@ -50,6 +50,7 @@ class ProfileJob : public JobWork {
   End Run(JobContext& context) override;
   absl::Status Store(const db::JobRow& row) override { return tools_.store.UpdateJob(row); }
   std::string Name() const override { return "a profile"; }
+  size_t source_bytes() const override { return SourceBytesOf(workload_.kernel()); }
 
  private:
   struct Item {

@@ -21,6 +21,8 @@ struct Limits {
   int64_t compile_worker_bytes = int64_t{1} << 30;  // memory that is reckoned for one
 
   uint32_t unfinished_jobs = 256;  // waiting or running
+  uint32_t operator_jobs = 16;     // places of the queue beyond those, for operators alone
+  uint32_t turn_seconds = 30;      // that a principal has a device while others wait for it
   uint32_t watchers = 1024;  // of all jobs
   uint32_t watchers_per_job = 128;
   uint32_t known_trials = 50000;        // that a sweep takes over from earlier ones

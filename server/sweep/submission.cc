@@ -122,6 +122,20 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
   return submission;
 }
 
+absl::Status CheckBudgetWithin(absl::Duration most, const v1::Budget& budget) {
+  if (!(budget.seconds() > absl::ToDoubleSeconds(most))) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a budget of ", absl::FormatDuration(absl::Seconds(budget.seconds())), ": a sweep of a "
+      "submitter may have a device for ", absl::FormatDuration(most),
+      ". Give a shorter --budget, and submit it again to go on from its trials; an operator may "
+      "start tunerd with a larger --job-seconds-per-principal"));
+}
+
+void BoundBudget(absl::Duration most, db::SweepRow& sweep) {
+  if (sweep.budget_seconds > 0 || most == absl::InfiniteDuration()) return;
+  sweep.budget_seconds = absl::ToDoubleSeconds(most);
+}
+
 void SetOwner(const Principal& principal, const v1::SubmitSweepRequest& request,
               db::SweepRow& sweep) {
   sweep.job.owner = principal.name;

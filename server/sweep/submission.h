@@ -42,6 +42,11 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
                                            SpaceSolver& solver, absl::Time deadline,
                                            const Cancelled& cancelled);
 
+// Bounds the budget of a principal whose jobs may have a device for at most `most`.
+// RESOURCE_EXHAUSTED: more was asked for. A sweep without a budget in seconds gets that one.
+absl::Status CheckBudgetWithin(absl::Duration most, const v1::Budget& budget);
+void BoundBudget(absl::Duration most, db::SweepRow& sweep);
+
 // Whose sweep it is. A kernel that a submitter brought is in a name space of his own, and so are
 // his idempotency keys; a kernel of the catalogue is everybody's.
 void SetOwner(const Principal& principal, const v1::SubmitSweepRequest& request,

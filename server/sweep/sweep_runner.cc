@@ -35,9 +35,11 @@ namespace {
 constexpr uint64_t kBlindShare = 4;
 constexpr uint64_t kInFlightMin = 4;
 constexpr size_t kStartsMax = 4;  // winners of other problems that a sweep tries first
-// While the store cannot write, it is asked again so often, and for so long.
+// While the store cannot write, it is asked again so often, and for so long while the sweep has the
+// device. Then the device is for others, and the sweep goes on after a pause.
 constexpr absl::Duration kStoreAgain = absl::Seconds(1);
-constexpr absl::Duration kStorePatience = absl::Hours(1);
+constexpr absl::Duration kStorePatience = absl::Seconds(10);
+constexpr absl::Duration kPause = absl::Seconds(30);
 constexpr absl::Duration kStopCheck = absl::Milliseconds(50);
 constexpr char kBestUnconfirmed[] = "the best so far was not measured again";
 constexpr double kPrepareTold = 0.05;  // of a budget; less is no matter
@@ -71,7 +73,8 @@ class SweepRun {
   ~SweepRun();
 
   absl::Status Go();
-  // Writes to the store, and waits out a full or failing disk: what was measured is worth the wait.
+  // Writes to the store, and waits for a moment if the disk is full or fails. If that does not
+  // pass, the sweep is to pause: Ended says so.
   absl::Status Persist(absl::FunctionRef<absl::Status()> write);
   // How it ended, given what Go returned. What it found is told to the sweep's work.
   JobWork::End Ended(const absl::Status& status);
@@ -126,6 +129,7 @@ class SweepRun {
   double search_seconds_ = 0;  // that the search may take; 0: no limit
   double prepare_seconds_ = 0;  // of the budget that went before it
   bool confirmed_ = false;
+  std::string paused_;  // why the store could not be written to; empty: it could
 };
 
 SweepRun::~SweepRun() {
@@ -428,7 +432,11 @@ absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
   while (true) {
     const absl::Status written = write();
     if (written.ok() && waited > absl::ZeroDuration()) context_.Say("");
-    if (!db::MayPass(written) || waited >= kStorePatience) return written;
+    if (!db::MayPass(written)) return written;
+    if (waited >= kStorePatience) {
+      paused_ = std::string(written.message());
+      return written;
+    }
     if (waited == absl::ZeroDuration()) {
       spdlog::warn("sweep {} is paused: {}", view_.row.id, written.ToString());
       context_.Say(
@@ -487,7 +495,16 @@ JobWork::End SweepRun::Ended(const absl::Status& status) {
       spdlog::error("sweep {}: {}", view_.row.id, named.ToString());
     }
   }
-  if (stop_ && !context_.cancelled_for_good() && !confirmed_) {
+  if (!paused_.empty() && !context_.cancelled_for_good()) {
+    // What could not be stored is measured again.
+    confirmed_ = false;
+    view_.result.reset();
+    view_.spent_seconds = view_.progress.elapsed_seconds;
+    end.interrupted = true;
+    end.pause = kPause;
+    end.message = absl::StrCat("paused, since what was measured cannot be stored: ", paused_,
+                               ". It goes on by itself; `tunectl sweep cancel` ends it");
+  } else if (stop_ && !context_.cancelled_for_good() && !confirmed_) {
     view_.spent_seconds = view_.progress.elapsed_seconds;
     end.interrupted = true;
   } else if (confirmed_ || (status.ok() && !stop_)) {

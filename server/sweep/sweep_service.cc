@@ -31,9 +31,12 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
   const Principal principal = tools_.principals.Of(*context);
   const auto submit = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(Submission submission,
+    const absl::Duration most = tools_.principals.JobTimeMaxOf(principal.name);
+    RETURN_IF_ERROR(CheckBudgetWithin(most, request->budget()));
                      CheckSubmission(*request, catalogue_, devices_, solver_, deadline, cancelled));
     SetOwner(principal, *request, submission.sweep);
     RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, submission.kernel, store_));
+    BoundBudget(most, submission.sweep);
     ASSIGN_OR_RETURN(SweepView view, sweeps_.Submit(submission));
     *response = ToProto(view);
     for (const std::string& warning : submission.warnings) response->add_warnings(Utf8(warning));

@@ -53,7 +53,9 @@ void SweepWork::AddTrial(const Trial& trial) {
     std::lock_guard lock(mutex_);
     job = job_.lock();
   }
-  if (job != nullptr) job->feed().AddStep(std::make_shared<v1::Trial>(ToProto(trial)));
+  if (job == nullptr) return;
+  job->control.got_on = true;
+  job->feed().AddStep(std::make_shared<v1::Trial>(ToProto(trial)));
 }
 
 JobWork::End SweepWork::Run(JobContext& context) { return sweeps_.run_(*this, context); }

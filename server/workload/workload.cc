@@ -127,6 +127,12 @@ absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& gi
   return config;
 }
 
+size_t SourceBytesOf(const Kernel& kernel) {
+  size_t bytes = kernel.spec_text().size();
+  for (const auto& [name, text] : kernel.files()) bytes += text.size();
+  return bytes;
+}
+
 db::KernelRow ToRow(const NamedKernel& named) {
   const Kernel& kernel = *named.kernel;
   return {.hash = kernel.hash(),

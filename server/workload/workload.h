@@ -90,6 +90,9 @@ absl::StatusOr<Workload> ResolveWorkload(NamedKernel named, const Dims& dims,
 // valid. INVALID_ARGUMENT: no such param, a value that it does not have, or no config of the space.
 absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& given);
 
+// What the sources of a kernel take while a job holds them.
+size_t SourceBytesOf(const Kernel& kernel);
+
 // The kernel as the store keeps it.
 db::KernelRow ToRow(const NamedKernel& named);
 

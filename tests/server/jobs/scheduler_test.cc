@@ -4,10 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,8 +24,10 @@
 namespace tune::server {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::chrono::seconds kPatience(30);
 
@@ -64,6 +71,7 @@ class HeldWork : public JobWork {
   End Run(JobContext& context) override {
     context.Say("at work");
     journal_.Write(absl::StrCat(name_, " on ", context.device_id()));
+    if (act_) return act_(context);
     std::unique_lock lock(mutex_);
     while (!free_ && !context.stop()) changed_.wait_for(lock, std::chrono::milliseconds(5));
     if (free_) return {.message = "well"};
@@ -83,7 +91,19 @@ class HeldWork : public JobWork {
   absl::Duration time_max() const override { return time_max_; }
   void LimitTime(absl::Duration time_max) { time_max_ = time_max; }
 
-  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
+  absl::Status Store(const db::JobRow& row) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (!store_error_.ok()) return store_error_;
+    }
+    return store_.UpdateJob(row);
+  }
+  void FailStore(const absl::Status& error) {
+    std::lock_guard lock(mutex_);
+    store_error_ = error;
+  }
+  // What Run does in the place of working.
+  void Do(std::function<End(JobContext&)> act) { act_ = std::move(act); }
   void Ended(const absl::Status& status) override {
     journal_.Write(absl::StrCat(name_, " ended ", absl::StatusCodeToString(status.code())));
   }
@@ -98,7 +118,9 @@ class HeldWork : public JobWork {
   std::mutex mutex_;
   std::condition_variable changed_;
   absl::Duration time_max_ = absl::InfiniteDuration();
+  std::function<End(JobContext&)> act_;
   // Guarded by mutex_.
+  absl::Status store_error_;
   bool free_ = false;
   bool lingers_ = false;
 };
@@ -119,11 +141,29 @@ class SchedulerTest : public testing::Test {
   }
   std::shared_ptr<Job> Submit(const std::shared_ptr<HeldWork>& work,
                               std::vector<std::string> devices = {"cuda:0"},
-                              db::JobPriority priority = db::JobPriority::kInteractive) {
+                              db::JobPriority priority = db::JobPriority::kInteractive,
+                              const std::string& owner = "me") {
     return scheduler_
-        ->Submit({.kind = db::JobKind::kBench, .priority = priority, .owner = "me"},
+        ->Submit({.kind = db::JobKind::kBench, .priority = priority, .owner = owner},
                  std::move(devices), work)
         .value();
+  }
+  std::shared_ptr<Job> SubmitAs(const std::string& owner, const std::shared_ptr<HeldWork>& work) {
+    return Submit(work, {"cuda:0"}, db::JobPriority::kInteractive, owner);
+  }
+  absl::Status Refusal(const std::string& owner) {
+    return scheduler_->Submit({.kind = db::JobKind::kBench, .owner = owner}, {"cuda:0"},
+                              Make("refused"))
+        .status();
+  }
+  // Lines of the journal about jobs that began, in order.
+  std::vector<std::string> Begun() const {
+    std::vector<std::string> begun;
+    for (const std::string& line : journal_.lines()) {
+      const size_t on = line.find(" on cuda:0");
+      if (on != std::string::npos) begun.push_back(line.substr(0, on));
+    }
+    return begun;
   }
   static absl::Time Soon() { return SteadyNow() + absl::Seconds(30); }
 
@@ -320,6 +360,188 @@ TEST_F(SchedulerTest, StoppingTellsThoseWhoWaitAndKeepsWhatCanGoOn) {
   EXPECT_EQ(store_->GetJob(running->id()).value().state, db::JobState::kQueued);
   EXPECT_TRUE(absl::IsUnavailable(
       scheduler_->Submit({.kind = db::JobKind::kBench}, {"cuda:0"}, Make("late")).status()));
+}
+
+TEST_F(SchedulerTest, AnExceptionOnTheThreadOfAJobEndsThatJobAlone) {
+  for (const bool no_memory : {true, false}) {
+    const auto thrower = Make(no_memory ? "hungry" : "odd");
+    thrower->Do([no_memory](JobContext&) -> JobWork::End {
+      if (no_memory) throw std::bad_alloc();
+      throw std::runtime_error("odd");
+    });
+    const std::shared_ptr<Job> job = Submit(thrower);
+    ASSERT_TRUE(journal_.Await(no_memory ? "hungry ended RESOURCE_EXHAUSTED"
+                                         : "odd ended INTERNAL"));
+    EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kFailed);
+  }
+  const auto next = Make("next");
+  next->LetGo();
+  Submit(next);
+  EXPECT_TRUE(journal_.Await("next ended OK")) << "the device goes on";
+}
+
+TEST_F(SchedulerTest, PrincipalsTakeTurnsHoweverManyJobsOneHas) {
+  std::vector<std::shared_ptr<HeldWork>> greedy;
+  for (int i = 0; i < 4; ++i) {
+    greedy.push_back(Make(absl::StrCat("greedy", i)));
+    SubmitAs("greedy", greedy.back());
+  }
+  ASSERT_TRUE(journal_.Await("greedy0 on cuda:0"));
+  const auto one = Make("one");
+  const auto two = Make("two");
+  SubmitAs("modest", one);
+  const std::shared_ptr<Job> second = SubmitAs("modest", two);
+  EXPECT_EQ(second->view().row.message,
+            "waiting for cuda:0, which greedy0 has; 2 other jobs are ahead of it")
+      << "its principal's first, and one of the other's";
+  absl::SleepFor(absl::Seconds(1));  // the other's time, against which these are short
+  for (const auto& work : {one, two, greedy[0]}) work->LetGo();
+  ASSERT_TRUE(journal_.Await("greedy1 on cuda:0"));
+  EXPECT_THAT(Begun(), ElementsAre("greedy0", "one", "two", "greedy1"));
+}
+
+TEST_F(SchedulerTest, AJobThatHadItsTurnMakesRoomForAnotherPrincipal) {
+  scheduler_->Stop();
+  Start({.turn = absl::Milliseconds(100)});
+  const auto greedy = Make("greedy", true);
+  const std::shared_ptr<Job> job = SubmitAs("greedy", greedy);
+  ASSERT_TRUE(journal_.Await("greedy on cuda:0"));
+  job->control.got_on = true;
+  SubmitAs("greedy", Make("its next"));
+  absl::SleepFor(absl::Milliseconds(400));
+  EXPECT_THAT(Begun(), ElementsAre("greedy")) << "for its own principal it makes no room";
+  const auto modest = Make("modest");
+  SubmitAs("modest", modest);
+  ASSERT_TRUE(journal_.Await("greedy stopped"));
+  ASSERT_TRUE(journal_.Await("modest on cuda:0"));
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kQueued);
+  greedy->LetGo();
+  modest->LetGo();
+  EXPECT_TRUE(journal_.Await("greedy ended OK")) << "it goes on afterwards";
+}
+
+TEST_F(SchedulerTest, AJobThatGotNowhereInATurnHasMoreOfThem) {
+  scheduler_->Stop();
+  Start({.turn = absl::Milliseconds(400)});
+  SubmitAs("slow", Make("slow", true));  // says nothing of having got on
+  ASSERT_TRUE(journal_.Await("slow on cuda:0"));
+  SubmitAs("other", Make("other"));
+  absl::SleepFor(absl::Milliseconds(800));
+  EXPECT_THAT(Begun(), ElementsAre("slow")) << "or it would begin anew for ever";
+  EXPECT_TRUE(journal_.Await("other on cuda:0")) << "but not for ever";
+}
+
+TEST_F(SchedulerTest, AJobThatCannotGoOnLaterIsBounded) {
+  scheduler_->Stop();
+  Start({.job_time_max_of = [](const std::string& owner) {
+    return owner == "submitter" ? absl::Milliseconds(50) : absl::InfiniteDuration();
+  }});
+  const std::shared_ptr<Job> job = SubmitAs("submitter", Make("gate"));
+  ASSERT_TRUE(journal_.Await("gate ended RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(store_->GetJob(job->id()).value().message,
+              HasSubstr("a larger --job-seconds-per-principal"));
+  SubmitAs("submitter", Make("sweep", true));
+  absl::SleepFor(absl::Milliseconds(200));
+  EXPECT_THAT(journal_.lines(), Not(Contains(HasSubstr("sweep ended")))) << "its budget bounds it";
+}
+
+TEST_F(SchedulerTest, PlacesOfTheQueueAreLeftToOthersAndToOperators) {
+  scheduler_->Stop();
+  Start({.unfinished_max = 8,
+         .operator_jobs = 1,
+         .is_operator = [](const std::string& owner) { return owner == "root"; }});
+  for (const std::string name : {"a", "a", "a", "a"}) SubmitAs(name, Make(name));
+  EXPECT_THAT(Refusal("a").message(),
+              HasSubstr("4 jobs of a wait or run already, and 4 places of the queue are left"));
+  for (const std::string name : {"b", "b", "c", "d"}) SubmitAs(name, Make(name));
+  EXPECT_THAT(Refusal("e").message(), HasSubstr("the queue is full: 8 jobs wait or run"));
+  SubmitAs("root", Make("root"));
+  EXPECT_THAT(Refusal("root").message(), HasSubstr("the queue is full: 9 jobs"));
+}
+
+TEST_F(SchedulerTest, JobsOfAPrincipalHoldSoManySourcesAndNoMore) {
+  scheduler_->Stop();
+  Start({.is_operator = [](const std::string& owner) { return owner == "root"; }});
+  constexpr size_t kHalf = Scheduler::kSourceBytesMax / 2;
+  const auto first = scheduler_->TakePlace("a", kHalf);
+  {
+    const auto second = scheduler_->TakePlace("a", kHalf);
+    EXPECT_TRUE(first.ok() && second.ok());
+    const absl::Status refused = scheduler_->TakePlace("a", 1).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    EXPECT_THAT(refused.message(), HasSubstr("MiB of sources"));
+    EXPECT_TRUE(scheduler_->TakePlace("b", kHalf).ok());
+    EXPECT_TRUE(scheduler_->TakePlace("root", 3 * kHalf).ok());
+  }
+  EXPECT_TRUE(scheduler_->TakePlace("a", kHalf).ok()) << "a place that is given back";
+}
+
+TEST_F(SchedulerTest, AnEndThatIsNotStoredIsNotToldAndHoldsNoDevice) {
+  const auto work = Make("full");
+  const std::shared_ptr<Job> job = Submit(work);
+  ASSERT_TRUE(journal_.Await("full on cuda:0"));
+  work->FailStore(absl::ResourceExhaustedError("disk full"));
+  Feed::Cursor cursor = job->feed().Now();
+  work->LetGo();
+  const auto next = Make("next");
+  Submit(next);
+  ASSERT_TRUE(journal_.Await("next on cuda:0")) << "the device goes to the next";
+  EXPECT_EQ(job->view().row.message, "ended, but that is not stored yet: disk full");
+  EXPECT_EQ(job->view().row.state, db::JobState::kRunning);
+  EXPECT_FALSE(job->feed().ReadSince(cursor)->ended);
+  work->FailStore(absl::OkStatus());
+  EXPECT_TRUE(journal_.Await("full ended OK"));
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kDone);
+}
+
+TEST_F(SchedulerTest, AStopDoesNotTellAnEndThatIsNotStored) {
+  const auto work = Make("full");
+  const std::shared_ptr<Job> job = Submit(work);
+  ASSERT_TRUE(journal_.Await("full on cuda:0"));
+  work->FailStore(absl::UnavailableError("disk fails"));
+  Feed::Cursor cursor = job->feed().Now();
+  work->LetGo();
+  Submit(Make("next"));
+  ASSERT_TRUE(journal_.Await("next on cuda:0"));
+  scheduler_->Stop();
+  EXPECT_TRUE(journal_.Await("full ended UNAVAILABLE"));
+  const std::optional<Feed::News> news = job->feed().ReadSince(cursor);
+  ASSERT_TRUE(news.has_value() && news->ended);
+  EXPECT_THAT(news->status.message(), HasSubstr("before the end of job"));
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kRunning);
+}
+
+TEST_F(SchedulerTest, AJobThatPausesLeavesItsDeviceToOthers) {
+  const auto pauses = Make("pauses", true);
+  std::atomic<int> turns = 0;
+  pauses->Do([&](JobContext&) -> JobWork::End {
+    if (++turns > 1) return {.message = "well"};
+    return {.interrupted = true, .pause = absl::Seconds(1), .message = "paused: the disk is full"};
+  });
+  const std::shared_ptr<Job> job = Submit(pauses);
+  const auto next = Make("next");
+  next->LetGo();
+  Submit(next);
+  ASSERT_TRUE(journal_.Await("next ended OK"));
+  EXPECT_EQ(job->view().row.message, "paused: the disk is full");
+  EXPECT_EQ(job->view().row.state, db::JobState::kQueued);
+  EXPECT_TRUE(journal_.Await("pauses ended OK")) << "it goes on by itself";
+}
+
+TEST_F(SchedulerTest, TheQueueIsToldByPrincipal) {
+  SubmitAs("alice", Make("a"));
+  ASSERT_TRUE(journal_.Await("a on cuda:0"));
+  SubmitAs("alice", Make("b"));
+  SubmitAs("bob", Make("c"));
+  absl::SleepFor(absl::Milliseconds(400));
+  const Scheduler::Queue queue = scheduler_->queue();
+  ASSERT_EQ(queue.owners.size(), 2u);
+  EXPECT_EQ(queue.owners[0].owner, "alice");
+  EXPECT_EQ(queue.owners[0].running, 1u);
+  EXPECT_EQ(queue.owners[0].waiting, 1u);
+  EXPECT_GT(queue.owners[0].device_time, absl::ZeroDuration()) << "what runs counts already";
+  EXPECT_EQ(queue.owners[1].waiting, 1u);
+  EXPECT_GE(queue.oldest_wait, absl::Milliseconds(400));
 }
 
 TEST_F(SchedulerTest, AJobWaitsForADeviceThatIsBeingTried) {

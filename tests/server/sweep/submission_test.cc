@@ -2,6 +2,7 @@
 #include "server/kernels/kernel_source.h"
 #include "server/sweep/submission.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -48,6 +49,31 @@ TEST(ChooseStrategyTest, TheCpuGetsATimeBudgetUnlessThereIsOne) {
 TEST(ChooseStrategyTest, AStrategyAskedForIsKept) {
   EXPECT_EQ(Chosen("sm_90a", 1'000'000, 0, 0, "exhaustive").strategy, "exhaustive");
   EXPECT_EQ(Chosen("sm_90a", 1'000'000, 0, 0, "exhaustive").budget_trials, 0u);
+}
+
+TEST(BudgetTest, ASubmittersSweepIsBoundedByAFlagThatIsNamed) {
+  v1::Budget budget;
+  budget.set_seconds(30 * 24 * 3600);
+  EXPECT_TRUE(CheckBudgetWithin(absl::InfiniteDuration(), budget).ok()) << "operators have none";
+  const absl::Status refused = CheckBudgetWithin(absl::Hours(1), budget);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              testing::AllOf(testing::HasSubstr("a budget of 720h: a sweep of a submitter may have "
+                                                "a device for 1h"),
+                             testing::HasSubstr("--job-seconds-per-principal")));
+  budget.set_seconds(3600);
+  EXPECT_TRUE(CheckBudgetWithin(absl::Hours(1), budget).ok());
+}
+
+TEST(BudgetTest, ASubmittersSweepWithoutOneGetsTheBound) {
+  db::SweepRow sweep{.budget_trials = 100};
+  BoundBudget(absl::InfiniteDuration(), sweep);
+  EXPECT_EQ(sweep.budget_seconds, 0);
+  BoundBudget(absl::Hours(1), sweep);
+  EXPECT_EQ(sweep.budget_seconds, 3600);
+  sweep.budget_seconds = 60;
+  BoundBudget(absl::Hours(1), sweep);
+  EXPECT_EQ(sweep.budget_seconds, 60);
 }
 
 TEST(PlannedTrialsTest, TheBudgetOrTheSpace) {
