@@ -36,6 +36,7 @@
 #include "server/snapshots/snapshot_text.h"
 #include "server/snapshots/snapshot_writer.h"
 #include "server/state/paths.h"
+#include "server/state/run_mark.h"
 #include "server/supervision/workers.h"
 #include "server/sweep/misses.h"
 #include "server/sweep/sweep_runner.h"
@@ -79,6 +80,7 @@ struct Server::Parts {
   std::vector<std::string> addresses;
   std::optional<PrivateFolder> scratch;  // of a server that shares its state folder
   std::unique_ptr<db::Store> store;      // null if it has none
+  std::unique_ptr<RunMark> run_mark;     // of a daemon that owns its state folder
   std::unique_ptr<Workers> workers;
   Catalogue catalogue;
   std::unique_ptr<Devices> devices;
@@ -153,6 +155,7 @@ absl::Status Server::Parts::OpenStore() {
   RETURN_IF_ERROR(MakePrivateDir(options.state_dir));
   ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir),
                                           {.drop_damaged_log = options.drop_damaged_log}));
+  if (!options.embedded) run_mark = std::make_unique<RunMark>(options.state_dir);
   return absl::OkStatus();
 }
 
@@ -227,6 +230,7 @@ absl::Status Server::Parts::StartWork() {
     spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
   }
   (void)executors.heavy.Run([this] { CheckStore(); });
+                   .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
   return absl::OkStatus();
 }
 
@@ -486,3 +490,5 @@ void Server::Stop(absl::Time deadline) {
 }
 
 }  // namespace tune::server
+  // One that did not come to take up the sweeps leaves the mark to the next.
+  if (parts.run_mark != nullptr && parts.sweeps != nullptr) parts.run_mark->EndInOrder();

@@ -147,8 +147,8 @@ absl::Status Sweeps::EndFromTrials(SweepView& view) {
 }
 
 bool Sweeps::MayRunAgain(db::SweepRow& row) {
-  // One that a daemon stopped in order is queued again.
-  if (row.job.state == db::JobState::kRunning) ++row.job.deaths;
+  // One that a daemon stopped in order is queued again, unless the disk was full.
+  if (row.job.state == db::JobState::kRunning && !options_.ended_in_order) ++row.job.deaths;
   const bool failed = row.job.deaths >= options_.deaths_max;
   const bool changed = row.job.state == db::JobState::kRunning || failed;
   row.job.state = failed ? db::JobState::kFailed : db::JobState::kQueued;

@@ -66,6 +66,8 @@ class Sweeps {
     size_t views_kept_max = 16;  // finished sweeps that need no look into the store
     // Inside tunectl: what a daemon left queued or running stays as it is, for a daemon to take up.
     bool embedded = false;
+    // The daemon before ended in order: what ran then was stopped, whatever its row says.
+    bool ended_in_order = false;
     // The process that owns the store, if this one only reads it.
     std::string other_owner;
   };

@@ -401,6 +401,16 @@ TEST_F(SweepsTest, ADaemonThatStopsInOrderIsNoDeath) {
   EXPECT_EQ(AwaitEnd(id).row.job.state, db::JobState::kDone);
 }
 
+TEST_F(SweepsTest, ADaemonThatStoppedInOrderOnAFullDiskIsNoDeath) {
+  const int64_t id = Submit("cpu");
+  gate_->AwaitStarted(1);
+  DieRunning(id);  // as the row is left if it cannot be changed any more
+  Restart({.deaths_max = 1, .ended_in_order = true});
+  EXPECT_EQ(store_->GetSweep(id).value().job.deaths, 0u);
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(id).row.job.state, db::JobState::kDone);
+}
+
 TEST_F(SweepsTest, ASweepWhoseRowMakesNoSenseStopsNobody) {
   const int64_t bad = Submit("cpu");
   const int64_t good = Submit("cuda:0");
