@@ -9,10 +9,12 @@
 
 namespace tune::server {
 
-std::shared_ptr<GateReactor> GateReactor::Make(WatchTicker& ticker, absl::Time deadline,
-                                               Received received) {
+std::shared_ptr<GateReactor> GateReactor::Make(WatchTicker& ticker, const std::string& principal,
+                                               absl::Time deadline, Received received) {
   std::shared_ptr<GateReactor> reactor =
       Own(new GateReactor(ticker, deadline, std::move(received)));
+  // Until there is a job, a stream that sends its request slowly is one of its caller's watches.
+  reactor->Claim({.principal = principal, .kind = WatchClaim::Kind::kOwner});
   reactor->Join(reactor);
   return reactor;
 }

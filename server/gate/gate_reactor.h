@@ -26,8 +26,8 @@ class GateReactor : public FeedReactor<v1::GateEvent,
   using Received = std::function<void(absl::StatusOr<v1::RunGateRequest> request)>;
 
   // Lives until gRPC and whoever holds the pointer are done with it.
-  static std::shared_ptr<GateReactor> Make(WatchTicker& ticker, absl::Time deadline,
-                                           Received received);
+  static std::shared_ptr<GateReactor> Make(WatchTicker& ticker, const std::string& principal,
+                                           absl::Time deadline, Received received);
   // Begins to read the request. A client that has not ended it by the deadline, as SteadyNow()
   // counts, is cut off.
   void Read() { StartRead(&piece_); }

@@ -100,7 +100,8 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
           return Submit(std::move(plan));
         });
   };
-  const std::shared_ptr<GateReactor> reactor = GateReactor::Make(tools_.ticker, deadline, received);
+  const std::shared_ptr<GateReactor> reactor = GateReactor::Make(
+      tools_.ticker, tools_.principals.Of(*context).name, deadline, received);
   *self = reactor;
   reactor->Read();
   return reactor.get();

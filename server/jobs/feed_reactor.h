@@ -16,6 +16,7 @@
 #include "server/jobs/feed.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/rpc/grpc_status.h"
+#include "tuner/contained.h"
 
 namespace tune::server {
 
@@ -83,23 +84,28 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
     std::lock_guard lock(mutex_);
     return left_;
   }
+  // The client has left, or the call was refused: nobody will get what is being made for it.
+  bool over() const {
+    std::lock_guard lock(mutex_);
+    return left_ || ending_;
+  }
+  // Whose share of the watches it is in; call before Follow. A plain watcher's of nobody without.
+  void Claim(WatchClaim claim) {
+    std::lock_guard lock(mutex_);
+    claim_ = std::move(claim);
+  }
 
   int64_t job_id() const override {
     std::lock_guard lock(mutex_);
     return job_id_;
   }
+  WatchClaim claim() const override {
+    std::lock_guard lock(mutex_);
+    return claim_;
+  }
   void Tick() override {
-    {
-      std::lock_guard lock(mutex_);
-      if (writing_ || ending_ || feed_ == nullptr) return;
-      const std::optional<Feed::News> news = feed_->ReadSince(cursor_);
-      if (!news) return;
-      make_(*news, waiting_);
-      if (news->ended) {
-        ending_ = true;
-        if (ends_ == Ends::kAsTheJob) end_status_ = ToGrpc(news->status);
-      }
-    }
+    const absl::Status read = Contained([this] { ReadFeed(); });
+    if (!read.ok()) return End(ToGrpc(read));
     Proceed();
   }
   // What was read from the feed is still sent.
@@ -177,6 +183,18 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
   }
 
  private:
+  // Makes messages of what is new. Nothing while the last ones are on their way.
+  void ReadFeed() {
+    std::lock_guard lock(mutex_);
+    if (writing_ || ending_ || feed_ == nullptr) return;
+    const std::optional<Feed::News> news = feed_->ReadSince(cursor_);
+    if (!news) return;
+    make_(*news, waiting_);
+    if (news->ended) {
+      ending_ = true;
+      if (ends_ == Ends::kAsTheJob) end_status_ = ToGrpc(news->status);
+    }
+  }
   // Does what is to be done next. gRPC may call back from within, so not under the mutex.
   void Proceed() {
     bool write = false;
@@ -206,6 +224,7 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
   Event event_;  // in flight while writing_
   mutable std::mutex mutex_;
   // Guarded by mutex_.
+  WatchClaim claim_;
   int64_t job_id_ = 0;
   std::shared_ptr<Feed> feed_;
   Feed::Cursor cursor_;

@@ -14,6 +14,7 @@
 #include "server/jobs/feed_reactor.h"
 #include "server/jobs/scheduler.h"
 #include "server/rpc/executor.h"
+#include "tuner/contained.h"
 #include "tuner/steady_time.h"
 
 namespace tune::server {
@@ -37,6 +38,14 @@ inline void CancelSoon(const JobTools& tools, int64_t job_id) {
           })
           .status();
   if (!queued.ok()) scheduler.BeginCancel(job_id);
+}
+
+// As what somebody watches a job of `owner`.
+inline WatchClaim ClaimOf(const Principal& principal, const std::string& owner) {
+  WatchClaim claim{.principal = principal.name};
+  if (!owner.empty() && principal.name == owner) claim.kind = WatchClaim::Kind::kOwner;
+  if (principal.role == db::Role::kOperator) claim.kind = WatchClaim::Kind::kOperator;
+  return claim;
 }
 
 // What a call is to follow.
@@ -73,10 +82,13 @@ void StartJobCall(const JobTools& tools, std::shared_ptr<Reactor> reactor,
             const Cancelled cancelled = [&] {
               return reactor->left() || tools.executors.waiting.stopping();
             };
-            absl::StatusOr<Followed<Reactor>> followed = begin(cancelled);
+            absl::StatusOr<Followed<Reactor>> followed =
+                Contained([&] { return begin(cancelled); });
             if (!followed.ok()) return reactor->End(ToGrpc(followed.status()));
             const std::shared_ptr<Job> job = followed->job;
             reactor->OnLeave([tools, id = job->id()] { CancelSoon(tools, id); });
+            reactor->Claim({.principal = job->owner(),
+                            .kind = WatchClaim::Kind::kCarrier});
             const bool follows =
                 reactor->Follow(job->id(), job->SharedFeed(job), std::move(followed->make),
                                 Reactor::Ends::kAsTheJob);

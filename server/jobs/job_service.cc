@@ -15,6 +15,7 @@
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
+#include "tuner/contained.h"
 namespace tune::server {
 namespace {
 
@@ -122,13 +123,15 @@ absl::Status JobService::Watch(int64_t id, FeedReactor<v1::Job>& reactor) const 
   return absl::OkStatus();
 }
 
-grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(grpc::CallbackServerContext* context,
                                                         const v1::WatchJobRequest* request) {
   const auto reactor = FeedReactor<v1::Job>::Make(tools_.ticker);
   const absl::Status queued =
       tools_.executors.reads
-          .Run([this, reactor, id = request->job_id()] {
-            const absl::Status watched = Watch(id, *reactor);
+          .Run([this, reactor, id = request->job_id(),
+                principal = tools_.principals.Of(*context)] {
+            const absl::Status watched =
+                Contained([&] { return Watch(id, principal, *reactor); });
             if (!watched.ok()) reactor->End(ToGrpc(watched));
           })
           .status();
@@ -139,6 +142,7 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
                                                 const v1::CancelJobRequest* request,
                                                 v1::Job* response) {
+    reactor.Claim(ClaimOf(principal, job->owner()));
   const absl::Time deadline = DeadlineOf(*context, kCancelCap);
   const Principal principal = tools_.principals.Of(*context);
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
@@ -152,6 +156,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     RETURN_IF_ERROR(view.status());
     *response = ToProto(*view);
     return absl::OkStatus();
+  reactor.Claim(ClaimOf(principal, view.row.owner));
   });
 }
 

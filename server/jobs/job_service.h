@@ -39,7 +39,7 @@ class JobService : public v1::JobService::CallbackService {
   // Cancels one that no scheduler has, if it is unfinished.
   absl::Status EndLeft(int64_t id) const;
   // What WatchJob follows.
-  absl::Status Watch(int64_t id, FeedReactor<v1::Job>& reactor) const;
+  absl::Status Watch(int64_t id, const Principal& principal, FeedReactor<v1::Job>& reactor) const;
 
   db::Store& store_;
   const JobTools tools_;

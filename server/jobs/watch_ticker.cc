@@ -1,33 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/jobs/watch_ticker.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/contained.h"
+#include "tuner/status_macros.h"
 
 namespace tune::server {
+namespace {
+
+bool IsBounded(const WatchClaim& claim) {
+  return claim.kind == WatchClaim::Kind::kWatcher ||
+         claim.kind == WatchClaim::Kind::kOwner;
+}
+
+// Watches, and how many of them are one principal's.
+struct Held {
+  size_t all = 0;
+  size_t own = 0;
+
+  void Count(bool is_own) {
+    ++all;
+    if (is_own) ++own;
+  }
+  // May the principal have one more of so many?
+  bool LeavesEnoughOf(size_t most) const { return all < most && own < most - all; }
+};
+
+}  // namespace
 
 absl::Status WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
   {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
-      const int64_t id = watcher->job_id();
-      const auto same = static_cast<size_t>(
-          std::count_if(watchers_.begin(), watchers_.end(),
-                        [id](const auto& other) { return other->job_id() == id; }));
-      if (id != 0 && same >= options_.watchers_per_job_max) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat(same, " clients watch job ", id,
-                         " already; `tunectl job list` says how it does without watching, or "
-                         "start tunerd with a larger --watchers-per-job"));
-      }
-      if (watchers_.size() >= options_.watchers_max) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat(watchers_.size(),
-                         " clients watch jobs already; `tunectl job list` says how they do "
-                         "without watching, or start tunerd with a larger --watchers"));
-      }
+      RETURN_IF_ERROR(CheckShare(*watcher));
       watchers_.push_back(std::move(watcher));
       poked_ = true;
       if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
@@ -39,9 +49,41 @@ absl::Status WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
   return absl::OkStatus();
 }
 
+absl::Status WatchTicker::CheckShare(const Watcher& watcher) const {
+  const WatchClaim claim = watcher.claim();
+  if (!IsBounded(claim)) return absl::OkStatus();
+  const int64_t id = watcher.job_id();
+  Held all;
+  Held of_job;
+  for (const auto& other : watchers_) {
+    const WatchClaim held = other->claim();
+    if (!IsBounded(held)) continue;
+    const bool is_own = held.principal == claim.principal;
+    all.Count(is_own);
+    if (other->job_id() == id) of_job.Count(is_own);
+  }
+  const bool owns_job = claim.kind == WatchClaim::Kind::kOwner;
+  if (owns_job && all.own < options_.watchers_per_job_max) return absl::OkStatus();
+  if (id != 0 && !of_job.LeavesEnoughOf(options_.watchers_per_job_max)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        of_job.all, " clients watch job ", id, " already, ", of_job.own, " of them of ",
+        claim.principal, "; `tunectl job list` says how it does without watching, or start tunerd "
+        "with a larger --watchers-per-job"));
+  }
+  if (!all.LeavesEnoughOf(options_.watchers_max)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        all.all, " clients watch jobs already, ", all.own, " of them of ", claim.principal,
+        "; `tunectl job list` says how they do without watching, or start tunerd with a larger "
+        "--watchers"));
+  }
+  return absl::OkStatus();
+}
+
 size_t WatchTicker::watchers() const {
   std::lock_guard lock(mutex_);
-  return watchers_.size();
+  return static_cast<size_t>(
+      std::count_if(watchers_.begin(), watchers_.end(),
+                    [](const auto& watcher) { return IsBounded(watcher->claim()); }));
 }
 
 void WatchTicker::Remove(const Watcher* watcher) {
@@ -72,9 +114,15 @@ void WatchTicker::Stop() {
   }
   if (thread.joinable()) thread.join();
   for (const auto& watcher : watchers) {
-    watcher->Tick();
+    Tick(*watcher).IgnoreError();
     watcher->Close();
   }
+}
+
+absl::Status WatchTicker::Tick(Watcher& watcher) {
+  const absl::Status ticked = Contained([&] { watcher.Tick(); });
+  if (!ticked.ok()) spdlog::error("a watch is ended: {}", ticked.ToString());
+  return ticked;
 }
 
 void WatchTicker::Loop() {
@@ -89,7 +137,9 @@ void WatchTicker::Loop() {
       poked_ = false;
       watchers = watchers_;
     }
-    for (const auto& watcher : watchers) watcher->Tick();
+    for (const auto& watcher : watchers) {
+      if (!Tick(*watcher).ok()) Remove(watcher.get());
+    }
   }
 }
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wakes those who follow jobs a few times a second, and at once when poked. Its thread runs only
 // while somebody follows.
+//
+// Watches are bounded by principal: nobody may have more of them, in all or of one job, than it
+// leaves to others. A stream that carries its job, since the job ends with it, is bounded by the
+// queue and never refused here.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,6 +21,17 @@
 
 namespace tune::server {
 
+struct WatchClaim {
+  enum class Kind {
+    kWatcher,
+    kOwner,     // of the job: what others watch takes nothing from it
+    kOperator,  // is never refused
+    kCarrier,   // the job, or the check, ends with the stream
+  };
+  std::string principal;
+  Kind kind = Kind::kWatcher;
+};
+
 // Thread-safe.
 class WatchTicker {
  public:
@@ -24,6 +40,8 @@ class WatchTicker {
     virtual ~Watcher() = default;
     // The job that is followed; 0: none yet.
     virtual int64_t job_id() const = 0;
+    // May change while it watches.
+    virtual WatchClaim claim() const { return {}; }
     // Must not block. May still be called once just after Remove.
     virtual void Tick() = 0;
     // The daemon stops: no more ticks.
@@ -38,15 +56,21 @@ class WatchTicker {
   explicit WatchTicker(const Options& options) : options_(options) {}
   ~WatchTicker() { Stop(); }
 
-  // After Stop a watcher is closed at once. RESOURCE_EXHAUSTED: too many watch.
+  // After Stop a watcher is closed at once. RESOURCE_EXHAUSTED: its principal has its share of
+  // watches already.
   absl::Status Add(std::shared_ptr<Watcher> watcher);
   void Remove(const Watcher* watcher);
   void Poke();
   void Stop();
+  // Those that are bounded.
   size_t watchers() const;
 
  private:
   void Loop();
+  // An exception of one watcher is not the others'.
+  static absl::Status Tick(Watcher& watcher);
+  // REQUIRES: mutex_ is held.
+  absl::Status CheckShare(const Watcher& watcher) const;
 
   const Options options_;
   mutable std::mutex mutex_;

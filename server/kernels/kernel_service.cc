@@ -15,6 +15,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
+#include "tuner/contained.h"
 #include "tuner/device_profile.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -99,14 +100,15 @@ grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
   const auto check = [this, reactor, feed, deadline, copy = *request] {
     const CheckHooks hooks = {
         .cancelled =
-            [&] { return checks_.stopping() || reactor->left() || SteadyNow() > deadline; },
+            [&] { return checks_.stopping() || reactor->over() || SteadyNow() > deadline; },
         .progress =
             [&](const v1::CheckProgress& progress) {
               feed->AddStep(std::make_shared<v1::CheckProgress>(progress));
             }};
     auto response = std::make_shared<v1::CheckKernelResponse>();
-    const absl::Status status =
-        server::CheckKernel(copy, catalogue_, workers_, solver_, hooks, *response);
+    const absl::Status status = Contained([&] {
+      return server::CheckKernel(copy, catalogue_, workers_, solver_, hooks, *response);
+    });
     if (status.ok()) feed->AddResult(std::move(response));
     feed->End(status);
     ticker_.Poke();
@@ -124,6 +126,7 @@ grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
       events.emplace_back().mutable_response()->CopyFrom(*response);
     }
   };
+  reactor->Claim({.kind = WatchClaim::Kind::kCarrier});  // checks_ bounds them
   reactor->Follow(0, feed, make, Reactor::Ends::kAsTheJob);
   return reactor.get();
 }

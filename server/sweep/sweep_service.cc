@@ -12,6 +12,7 @@
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -30,13 +31,13 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
   const absl::Time deadline = DeadlineOf(*context, kSubmitCap);
   const Principal principal = tools_.principals.Of(*context);
   const auto submit = [=, this](const Cancelled& cancelled) -> absl::Status {
-    ASSIGN_OR_RETURN(Submission submission,
     const absl::Duration most = tools_.principals.JobTimeMaxOf(principal.name);
     RETURN_IF_ERROR(CheckBudgetWithin(most, request->budget()));
+    ASSIGN_OR_RETURN(Submission submission,
                      CheckSubmission(*request, catalogue_, devices_, solver_, deadline, cancelled));
     SetOwner(principal, *request, submission.sweep);
-    RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, submission.kernel, store_));
     BoundBudget(most, submission.sweep);
+    RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, submission.kernel, store_));
     ASSIGN_OR_RETURN(SweepView view, sweeps_.Submit(submission));
     *response = ToProto(view);
     for (const std::string& warning : submission.warnings) response->add_warnings(Utf8(warning));
@@ -46,14 +47,17 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
 }
 
 grpc::ServerWriteReactor<v1::SweepEvent>* SweepService::WatchSweep(
-    grpc::CallbackServerContext*, const v1::WatchSweepRequest* request) {
+    grpc::CallbackServerContext* context, const v1::WatchSweepRequest* request) {
   using Reactor = FeedReactor<v1::SweepEvent>;
   std::shared_ptr<Reactor> reactor = Reactor::Make(tools_.ticker);
   const absl::Status queued =
       tools_.executors.reads
-          .Run([this, reactor, id = request->sweep_id()] {
-            absl::StatusOr<Sweeps::Watched> watched = sweeps_.Watch(id);
+          .Run([this, reactor, id = request->sweep_id(),
+                principal = tools_.principals.Of(*context)] {
+            absl::StatusOr<Sweeps::Watched> watched =
+                Contained([&] { return sweeps_.Watch(id); });
             if (!watched.ok()) return reactor->End(ToGrpc(watched.status()));
+            reactor->Claim(ClaimOf(principal, watched->owner));
             const auto make = [view = std::move(watched->view)](
                                   const Feed::News& news, std::deque<v1::SweepEvent>& events) {
               v1::SweepEvent& event = events.emplace_back();

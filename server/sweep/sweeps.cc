@@ -315,7 +315,7 @@ absl::StatusOr<Sweeps::Watched> Sweeps::Watch(int64_t id) {
   if (const std::shared_ptr<SweepWork> live = FindLive(id)) {
     const int64_t job_id = live->view().row.job.id;
     if (const std::shared_ptr<Job> job = scheduler_.Find(job_id)) {
-      return Watched{job_id, job->SharedFeed(job), [live] { return live->view(); }};
+      return Watched{job_id, job->owner(), job->SharedFeed(job), [live] { return live->view(); }};
     }
   }
   ASSIGN_OR_RETURN(SweepView view, Get(id));
@@ -325,8 +325,8 @@ absl::StatusOr<Sweeps::Watched> Sweeps::Watch(int64_t id) {
   }
   auto feed = std::make_shared<Feed>();
   feed->End(absl::OkStatus());
-  const int64_t job_id = view.row.job.id;
-  return Watched{job_id, std::move(feed), [view = std::move(view)] { return view; }};
+  const db::JobRow& job = view.row.job;
+  return Watched{job.id, job.owner, std::move(feed), [view] { return view; }};
 }
 
 }  // namespace tune::server

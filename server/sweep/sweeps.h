@@ -87,6 +87,7 @@ class Sweeps {
 
   struct Watched {
     int64_t job_id = 0;
+    std::string owner;
     std::shared_ptr<Feed> feed;  // its steps are v1::Trial; of a finished sweep, one that has ended
     std::function<SweepView()> view;
   };
