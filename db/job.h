@@ -51,6 +51,7 @@ inline bool IsFinished(JobState state) {
 struct JobFilter {
   JobKind kind = JobKind{};  // none: all
   bool unfinished = false;
+  std::string owner;  // empty: all
   uint32_t limit = 50;
 };
 

@@ -106,6 +106,7 @@ struct GuardedJobService final : Guarded<JobService, v1::JobService> {
   TUNE_GUARDED_UNARY(GetJob)
   TUNE_GUARDED_STREAM(WatchJob)
   TUNE_GUARDED_UNARY(CancelJob)
+  TUNE_GUARDED_UNARY(CancelJobs)
 };
 
 struct GuardedKernelService final : Guarded<KernelService, v1::KernelService> {

@@ -208,20 +208,29 @@ absl::Status Server::Parts::StartWork() {
                                          solver);
   scheduler = std::make_unique<Scheduler>(
       Scheduler::Options{.unfinished_max = options.limits.unfinished_jobs,
+                         .operator_jobs = options.limits.operator_jobs,
+                         .turn = absl::Seconds(options.limits.turn_seconds),
                          .embedded = options.embedded,
                          .jobs_max_of =
                              [this](const std::string& owner) {
-                         .operator_jobs = options.limits.operator_jobs,
-                         .turn = absl::Seconds(options.limits.turn_seconds),
                                return principals->JobsMaxOf(owner);
                              },
-                         .device_time_max_of = DeviceTimeMaxOf()},
+                         .device_time_max_of = DeviceTimeMaxOf(),
+                         .job_time_max_of =
+                             [this](const std::string& owner) {
+                               return principals->JobTimeMaxOf(owner);
+                             },
+                         .is_operator =
+                             [this](const std::string& owner) {
+                               return principals->IsOperator(owner);
+                             }},
       *store, devices->turns(), *ticker, Care());
   RETURN_IF_ERROR(EndLeftJobs());
   ASSIGN_OR_RETURN(
       sweeps, Sweeps::Start(
                   {.deaths_max = options.limits.job_deaths,
                    .embedded = options.embedded,
+                   .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
                    .other_owner = other_owner()},
                   *store, *scheduler, [this](SweepWork& work, JobContext& context) {
                     return runner->Run(work, context);
@@ -230,7 +239,6 @@ absl::Status Server::Parts::StartWork() {
     spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
   }
   (void)executors.heavy.Run([this] { CheckStore(); });
-                   .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
   return absl::OkStatus();
 }
 
@@ -366,7 +374,14 @@ void Server::Parts::MakeServices() {
   gate_service = std::make_unique<GuardedGateService>(asks, *store, *workers, *devices, tools);
   comparison_service = std::make_unique<GuardedComparisonService>(
       asks, *store, *workers, ComparisonTools{catalogue, *devices, *records}, tools);
-  token_service = std::make_unique<GuardedTokenService>(asks, *tokens, asks, executors);
+  const auto cancel_jobs = [this](const std::string& owner, absl::Time deadline,
+                                  v1::RevokeTokenResponse& response) {
+    const CancelledJobs cancelled = CancelJobsOf(owner, *store, *scheduler, deadline);
+    for (const JobView& job : cancelled.jobs) response.add_cancelled_job_ids(job.row.id);
+    for (const std::string& error : cancelled.errors) response.add_job_errors(Utf8(error));
+  };
+  token_service =
+      std::make_unique<GuardedTokenService>(asks, *tokens, asks, cancel_jobs, executors);
 }
 
 void Server::Parts::AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports) {
@@ -487,8 +502,8 @@ void Server::Stop(absl::Time deadline) {
   }
   parts.executors.Stop();
   if (parts.snapshot_writer != nullptr) parts.snapshot_writer->Stop();
+  // One that did not come to take up the sweeps leaves the mark to the next.
+  if (parts.run_mark != nullptr && parts.sweeps != nullptr) parts.run_mark->EndInOrder();
 }
 
 }  // namespace tune::server
-  // One that did not come to take up the sweeps leaves the mark to the next.
-  if (parts.run_mark != nullptr && parts.sweeps != nullptr) parts.run_mark->EndInOrder();

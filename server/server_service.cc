@@ -24,12 +24,25 @@ v1::Bounds ToProto(const Limits& limits) {
   proto.set_cache_bytes(static_cast<uint64_t>(limits.cache_bytes));
   proto.set_unfinished_jobs(limits.unfinished_jobs);
   proto.set_connection_bytes(static_cast<uint64_t>(limits.connection_bytes));
+  proto.set_operator_jobs(limits.operator_jobs);
+  proto.set_turn_seconds(limits.turn_seconds);
   proto.set_watchers(limits.watchers);
   proto.set_watchers_per_job(limits.watchers_per_job);
   proto.set_known_trials(limits.known_trials);
   proto.set_remembered_results(limits.remembered_results);
   proto.set_job_deaths(limits.job_deaths);
   return proto;
+}
+
+void AddQueue(const Scheduler::Queue& queue, v1::ServerStatus& status) {
+  status.set_oldest_wait_seconds(absl::ToDoubleSeconds(queue.oldest_wait));
+  for (const Scheduler::OwnerQueue& owner : queue.owners) {
+    v1::PrincipalQueue& principal = *status.add_principals();
+    principal.set_name(Utf8(owner.owner));
+    principal.set_waiting_jobs(owner.waiting);
+    principal.set_running_jobs(owner.running);
+    principal.set_device_seconds(absl::ToDoubleSeconds(owner.device_time));
+  }
 }
 
 }  // namespace
@@ -89,6 +102,8 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->mutable_bounds()->set_jobs_per_principal(rules.jobs_per_principal);
     response->mutable_bounds()->set_kernel_bytes_per_principal(
         static_cast<uint64_t>(rules.kernel_bytes_per_principal));
+    response->mutable_bounds()->set_job_seconds_per_principal(rules.job_seconds_per_principal);
+    AddQueue(parts_.scheduler.queue(), *response);
     response->set_watchers(static_cast<uint32_t>(parts_.ticker.watchers()));
     for (const db::UnreadableRow& row : parts_.store.UnreadableRows()) {
       response->add_unreadable_rows(Utf8(absl::StrCat(row.table, " ", row.id, ": ", row.why)));

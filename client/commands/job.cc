@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
@@ -178,6 +179,25 @@ absl::Status Cancel(Session& session, const std::string& text) {
   return absl::OkStatus();
 }
 
+absl::Status CancelAllOf(Session& session, const std::string& owner) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kCancelTimeout);
+  v1::CancelJobsRequest request;
+  request.set_owner(owner);
+  v1::CancelJobsResponse response;
+  absl::Status status = FromGrpc((*connection)->jobs().CancelJobs(&context, request, &response));
+  if (!status.ok()) return status;
+  for (const v1::Job& job : response.jobs()) std::printf("%s\n", LineOf(job).c_str());
+  if (response.jobs().empty() && response.errors().empty()) {
+    std::fprintf(stderr, "no job of %s waits or runs\n", owner.c_str());
+  }
+  if (response.errors().empty()) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("not cancelled:\n", absl::StrJoin(response.errors(), "\n")));
+}
+
 }  // namespace
 
 void AddJob(CLI::App& app, Session& session) {
@@ -189,6 +209,7 @@ void AddJob(CLI::App& app, Session& session) {
   auto limit = std::make_shared<uint32_t>(20);
   auto unfinished = std::make_shared<bool>(false);
   auto kind = std::make_shared<std::string>();
+  auto owner = std::make_shared<std::string>();
 
   CLI::App* list = job->add_subcommand("list", "Jobs, newest first");
   list->add_option("--limit", *limit, "How many")
@@ -196,8 +217,10 @@ void AddJob(CLI::App& app, Session& session) {
       ->capture_default_str();
   list->add_option("--kind", *kind, "Only jobs of this kind")->check(CLI::IsMember(KindNames()));
   list->add_flag("--unfinished", *unfinished, "Only those that wait or run");
+  list->add_option("--owner", *owner, "Only jobs of this principal")->type_name("NAME");
   list->add_flag("--json", *json, "As JSON");
-  list->callback([&session, json, limit, unfinished, kind, request] {
+  list->callback([&session, json, limit, unfinished, kind, owner, request] {
+    request->set_owner(*owner);
     request->set_limit(*limit);
     request->set_kind(ParseKind(*kind));
     request->set_unfinished(*unfinished);
@@ -222,8 +245,17 @@ void AddJob(CLI::App& app, Session& session) {
   });
 
   CLI::App* cancel = job->add_subcommand("cancel", "Stop a job; what it measured is kept");
-  cancel->add_option("ID", *id, kJobIdHelp)->required();
-  cancel->callback([&session, id] { session.Finish(Cancel(session, *id)); });
+  CLI::Option* const one = cancel->add_option("ID", *id, kJobIdHelp);
+  cancel
+      ->add_option("--owner", *owner,
+                   "Stop all jobs of this principal that wait or run: one's own, or, as an "
+                   "operator, anyone's")
+      ->type_name("NAME")
+      ->excludes(one);
+  cancel->callback([&session, id, owner] {
+    if (id->empty() && owner->empty()) throw CLI::RequiredError("ID, or --owner NAME");
+    session.Finish(owner->empty() ? Cancel(session, *id) : CancelAllOf(session, *owner));
+  });
 }
 
 }  // namespace tune::client

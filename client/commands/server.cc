@@ -36,6 +36,14 @@ std::string NoDaemonText(const v1::ServerStatus& server) {
                       " has this state folder: name its address with --address or TUNE_ADDRESS");
 }
 
+// "alice 3 waiting, 1 running, 52 s of device time".
+std::string QueueText(const v1::PrincipalQueue& principal) {
+  return absl::StrCat(principal.name().empty() ? "(nobody)" : principal.name(), ": ",
+                      principal.waiting_jobs(), " waiting, ", principal.running_jobs(),
+                      " running, ", DurationText(principal.device_seconds()),
+                      " of device time within 24 hours");
+}
+
 absl::Status Status(Session& session, bool json) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
@@ -57,7 +65,12 @@ absl::Status Status(Session& session, bool json) {
       {"state", server.state_dir()},
       {"memory", BytesText(server.resident_bytes())},
       {"jobs", absl::StrCat(server.running_jobs(), " running, ", server.queued_jobs(), " queued; ",
-                            server.bounds().unfinished_jobs(), " at most")},
+                            server.bounds().unfinished_jobs(), " at most, and ",
+                            server.bounds().operator_jobs(), " more of operators")},
+      {"waiting", server.oldest_wait_seconds() == 0
+                      ? ""
+                      : absl::StrCat("the oldest for ",
+                                     DurationText(server.oldest_wait_seconds()))},
       {"watchers", absl::StrCat(server.watchers(), " of at most ", server.bounds().watchers())},
       {"stored", absl::StrCat(server.trial_count(), " trials, ", server.record_count(),
                               " records, snapshot ", server.snapshot_id())},
@@ -70,6 +83,9 @@ absl::Status Status(Session& session, bool json) {
       {"sqlite", absl::StrCat(server.sqlite_version(), ", schema ", server.schema_version())}};
   for (const auto& [title, value] : lines) {
     if (!value.empty()) std::printf("%-11s%s\n", title, value.c_str());
+  }
+  for (const v1::PrincipalQueue& principal : server.principals()) {
+    std::printf("%-11s%s\n", "queue", QueueText(principal).c_str());
   }
   for (const std::string& row : server.unreadable_rows()) {
     std::printf("%-11s%s\n", "unreadable", row.c_str());

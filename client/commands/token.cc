@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/commands/commands.h"
@@ -31,6 +32,7 @@ struct TokenFlags {
   std::string role;
   int64_t days = 90;
   std::string out;
+  bool with_jobs = false;
   bool json = false;
 };
 
@@ -143,21 +145,29 @@ absl::Status Revoke(Session& session, const TokenFlags& flags) {
   } else {
     request.set_name(flags.name);
   }
+  request.set_with_jobs(flags.with_jobs);
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
   v1::RevokeTokenResponse response;
   absl::Status status =
       FromGrpc((*connection)->tokens().RevokeToken(&context, request, &response));
   if (!status.ok()) return status;
-  if (flags.json) {
+  if (flags.json && !flags.with_jobs) {
     PrintJsonList("tokens", response.tokens());
-    return absl::OkStatus();
+  } else if (flags.json) {
+    PrintJson(response);
   }
-  for (const v1::Token& token : response.tokens()) {
+  for (int i = 0; !flags.json && i < response.tokens_size(); ++i) {
+    const v1::Token& token = response.tokens(i);
     std::printf("token %ld of %s is revoked\n", static_cast<long>(token.id()),
                 token.name().c_str());
   }
-  return absl::OkStatus();
+  if (!flags.json && flags.with_jobs) {
+    std::printf("%d jobs are cancelled\n", response.cancelled_job_ids_size());
+  }
+  if (response.job_errors().empty()) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("jobs that are not cancelled:\n", absl::StrJoin(response.job_errors(), "\n")));
 }
 
 }  // namespace
@@ -183,6 +193,8 @@ void AddToken(CLI::App& app, Session& session) {
   CLI::App* revoke = token->add_subcommand("revoke", "End one, at once");
   revoke->add_option("TOKEN", flags->name, "Its number, or a name: then all of that name")
       ->required();
+  revoke->add_flag("--with-jobs", flags->with_jobs,
+                   "Also cancel the jobs of its principal that wait or run");
   revoke->callback([&session, flags] { session.Finish(Revoke(session, *flags)); });
   for (CLI::App* command : {create, list, revoke}) {
     command->add_flag("--json", flags->json, "As JSON");

@@ -21,6 +21,7 @@ constexpr std::pair<absl::string_view, Role> kCalls[] = {
     {"/tune.v1.JobService/GetJob", Role::kReader},
     {"/tune.v1.JobService/WatchJob", Role::kReader},
     {"/tune.v1.JobService/CancelJob", Role::kSubmitter},
+    {"/tune.v1.JobService/CancelJobs", Role::kSubmitter},
     {"/tune.v1.KernelService/ListKernels", Role::kReader},
     {"/tune.v1.KernelService/GetKernel", Role::kReader},
     {"/tune.v1.KernelService/CheckKernel", Role::kSubmitter},

@@ -75,6 +75,15 @@ std::string NameSpaceIn(absl::string_view name) {
   return std::string(slash == absl::string_view::npos ? "" : name.substr(0, slash));
 }
 
+absl::Status CheckMayCancelJobsOf(const Principal& principal, const std::string& owner) {
+  if (principal.role == db::Role::kOperator || principal.name == owner) return absl::OkStatus();
+  return WithReason(
+      absl::PermissionDeniedError(absl::StrCat("the jobs of ", owner, ": ", owner,
+                                               " or an operator can cancel them, and you are ",
+                                               principal.name)),
+      v1::ERROR_REASON_NOT_ALLOWED);
+}
+
 absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job) {
   if (principal.role == db::Role::kOperator) return absl::OkStatus();
   if (!principal.name.empty() && principal.name == job.owner) return absl::OkStatus();

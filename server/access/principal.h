@@ -36,5 +36,6 @@ std::string NameSpaceIn(absl::string_view name);
 
 // Operators end any work, others their own. PERMISSION_DENIED says whose it is.
 absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job);
+absl::Status CheckMayCancelJobsOf(const Principal& principal, const std::string& owner);
 
 }  // namespace tune::server

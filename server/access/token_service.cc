@@ -10,6 +10,8 @@
 namespace tune::server {
 namespace {
 
+constexpr absl::Duration kCancelCap = absl::Seconds(30);
+
 v1::Token ToProto(const db::TokenRow& row) { return Encoded<v1::Token>(row, {"hash"}); }
 
 }  // namespace
@@ -47,13 +49,16 @@ grpc::ServerUnaryReactor* TokenService::RevokeToken(grpc::CallbackServerContext*
     return Answer(context, absl::InvalidArgumentError("a token's id or name, one of them"));
   }
   const std::string by = principals_.Of(*context).name;
-  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+  const absl::Time deadline = DeadlineOf(*context, kCancelCap);
+  return AnswerOn(executors_.cancels, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<db::TokenRow> revoked,
                      tokens_.Revoke(request->token_id(), request->name()));
     for (const db::TokenRow& row : revoked) {
       spdlog::info("{} revoked token {} of {}", by, row.id, row.name);
       *response->add_tokens() = ToProto(row);
     }
+    // All of them are one principal's: of one id, or of one name.
+    if (request->with_jobs()) cancel_jobs_(revoked.front().name, deadline, *response);
     return absl::OkStatus();
   });
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
 #include "server/access/principals.h"
 #include "server/rpc/executor.h"
 #include "tune/v1/access.grpc.pb.h"
@@ -10,8 +15,16 @@ namespace tune::server {
 // Thread-safe.
 class TokenService : public v1::TokenService::CallbackService {
  public:
-  TokenService(Tokens& tokens, const Principals& principals, Executors& executors)
-      : tokens_(tokens), principals_(principals), executors_(executors) {}
+  // Cancels all jobs of a principal, until `deadline`, and notes in the response which.
+  using CancelJobs = std::function<void(const std::string& owner, absl::Time deadline,
+                                        v1::RevokeTokenResponse& response)>;
+
+  TokenService(Tokens& tokens, const Principals& principals, CancelJobs cancel_jobs,
+               Executors& executors)
+      : tokens_(tokens),
+        principals_(principals),
+        cancel_jobs_(std::move(cancel_jobs)),
+        executors_(executors) {}
 
   grpc::ServerUnaryReactor* CreateToken(grpc::CallbackServerContext* context,
                                         const v1::CreateTokenRequest* request,
@@ -26,6 +39,7 @@ class TokenService : public v1::TokenService::CallbackService {
  private:
   Tokens& tokens_;
   const Principals& principals_;
+  const CancelJobs cancel_jobs_;
   Executors& executors_;
 };
 

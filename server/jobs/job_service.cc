@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/jobs/job_service.h"
 
+#include <spdlog/spdlog.h>
+
 #include <deque>
 #include <memory>
 #include <utility>
@@ -13,9 +15,9 @@
 #include "server/rpc/error_detail.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
+#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
-#include "tuner/contained.h"
 namespace tune::server {
 namespace {
 
@@ -23,8 +25,54 @@ constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 constexpr uint32_t kNamed = 5;  // where one is asked for that there is not
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
+constexpr uint32_t kCancelledMax = 100000;  // of one owner: a queue has no more
+
+// Cancels one that no scheduler has, if it is unfinished.
+absl::Status EndLeft(int64_t id, db::Store& store, const Scheduler& scheduler) {
+  ASSIGN_OR_RETURN(db::JobRow row, store.GetJob(id));
+  if (db::IsFinished(row.state)) return absl::OkStatus();
+  if (!scheduler.IsOlder(row)) {
+    return absl::UnavailableError(
+        absl::StrCat("job ", id, " is being queued or is just ending; try again"));
+  }
+  row.state = db::JobState::kCancelled;
+  row.message.clear();
+  row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  return store.UpdateJob(row);
+}
+
+absl::StatusOr<JobView> EndLeftJob(int64_t id, db::Store& store, const Scheduler& scheduler) {
+  RETURN_IF_ERROR(EndLeft(id, store, scheduler));
+  ASSIGN_OR_RETURN(db::JobRow row, store.GetJob(id));
+  return JobView{.row = std::move(row)};
+}
 
 }  // namespace
+
+CancelledJobs CancelJobsOf(const std::string& owner, db::Store& store, Scheduler& scheduler,
+                           absl::Time deadline) {
+  CancelledJobs cancelled;
+  const absl::StatusOr<std::vector<db::JobRow>> rows =
+      store.ListJobs({.unfinished = true, .owner = owner, .limit = kCancelledMax});
+  if (!rows.ok()) {
+    cancelled.errors.emplace_back(rows.status().message());
+    return cancelled;
+  }
+  // None of them begins while others are being ended.
+  for (const db::JobRow& row : *rows) scheduler.BeginCancel(row.id);
+  for (const db::JobRow& row : *rows) {
+    absl::StatusOr<JobView> view = scheduler.Cancel(row.id, deadline);
+    if (absl::IsNotFound(view.status())) {
+      view = EndLeftJob(row.id, store, scheduler);
+    }
+    if (view.ok()) {
+      cancelled.jobs.push_back(*std::move(view));
+    } else {
+      cancelled.errors.push_back(absl::StrCat("job ", row.id, ": ", view.status().message()));
+    }
+  }
+  return cancelled;
+}
 
 v1::Job ToProto(const JobView& view) {
   auto proto = Encoded<v1::Job>(view.row, {"deaths"});
@@ -58,19 +106,6 @@ absl::StatusOr<JobView> JobService::Look(int64_t id) const {
   return Look(*std::move(row));
 }
 
-absl::Status JobService::EndLeft(int64_t id) const {
-  ASSIGN_OR_RETURN(db::JobRow row, store_.GetJob(id));
-  if (db::IsFinished(row.state)) return absl::OkStatus();
-  if (!tools_.scheduler.IsOlder(row)) {
-    return absl::UnavailableError(
-        absl::StrCat("job ", id, " is being queued or is just ending; try again"));
-  }
-  row.state = db::JobState::kCancelled;
-  row.message.clear();
-  row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  return store_.UpdateJob(row);
-}
-
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
@@ -84,6 +119,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
     ASSIGN_OR_RETURN(std::vector<db::JobRow> rows,
                      store_.ListJobs({.kind = static_cast<db::JobKind>(request->kind()),
                                       .unfinished = request->unfinished(),
+                                      .owner = request->owner(),
                                       .limit = limit}));
     for (db::JobRow& row : rows) {
       *response->add_jobs() = ToProto(Look(std::move(row)));
@@ -101,8 +137,10 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   });
 }
 
-absl::Status JobService::Watch(int64_t id, FeedReactor<v1::Job>& reactor) const {
+absl::Status JobService::Watch(int64_t id, const Principal& principal,
+                               FeedReactor<v1::Job>& reactor) const {
   if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) {
+    reactor.Claim(ClaimOf(principal, job->owner()));
     reactor.Follow(id, job->SharedFeed(job),
                    [job](const Feed::News&, std::deque<v1::Job>& events) {
                      events.push_back(ToProto(job->view()));
@@ -116,6 +154,7 @@ absl::Status JobService::Watch(int64_t id, FeedReactor<v1::Job>& reactor) const 
   }
   auto feed = std::make_shared<Feed>();
   feed->End(absl::OkStatus());
+  reactor.Claim(ClaimOf(principal, view.row.owner));
   reactor.Follow(id, std::move(feed),
                  [job = ToProto(view)](const Feed::News&, std::deque<v1::Job>& events) {
                    events.push_back(job);
@@ -142,7 +181,6 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
                                                 const v1::CancelJobRequest* request,
                                                 v1::Job* response) {
-    reactor.Claim(ClaimOf(principal, job->owner()));
   const absl::Time deadline = DeadlineOf(*context, kCancelCap);
   const Principal principal = tools_.principals.Of(*context);
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
@@ -150,13 +188,31 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     RETURN_IF_ERROR(CheckMayCancel(principal, asked.row));
     absl::StatusOr<JobView> view = tools_.scheduler.Cancel(request->job_id(), deadline);
     if (absl::IsNotFound(view.status())) {
-      RETURN_IF_ERROR(EndLeft(request->job_id()));
+      RETURN_IF_ERROR(EndLeft(request->job_id(), store_, tools_.scheduler));
       view = Look(request->job_id());
     }
     RETURN_IF_ERROR(view.status());
     *response = ToProto(*view);
     return absl::OkStatus();
-  reactor.Claim(ClaimOf(principal, view.row.owner));
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::CancelJobs(grpc::CallbackServerContext* context,
+                                                 const v1::CancelJobsRequest* request,
+                                                 v1::CancelJobsResponse* response) {
+  const absl::Time deadline = DeadlineOf(*context, kCancelCap);
+  const Principal principal = tools_.principals.Of(*context);
+  if (request->owner().empty()) {
+    return Answer(context, absl::InvalidArgumentError("whose jobs are to be stopped: no owner"));
+  }
+  return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(CheckMayCancelJobsOf(principal, request->owner()));
+    CancelledJobs cancelled = CancelJobsOf(request->owner(), store_, tools_.scheduler, deadline);
+    spdlog::info("{} cancelled {} jobs of {}", principal.name, cancelled.jobs.size(),
+                 request->owner());
+    for (const JobView& view : cancelled.jobs) *response->add_jobs() = ToProto(view);
+    for (const std::string& error : cancelled.errors) response->add_errors(Utf8(error));
+    return absl::OkStatus();
   });
 }
 

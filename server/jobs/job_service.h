@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "db/store.h"
 #include "server/jobs/job_call.h"
@@ -11,6 +12,15 @@
 namespace tune::server {
 
 v1::Job ToProto(const JobView& view);
+
+struct CancelledJobs {
+  std::vector<JobView> jobs;
+  std::vector<std::string> errors;  // "job 7: ..."
+};
+// Ends all jobs of an owner that wait or run, those that wait first. Returns once they have ended,
+// at the latest at `deadline`.
+CancelledJobs CancelJobsOf(const std::string& owner, db::Store& store, Scheduler& scheduler,
+                           absl::Time deadline);
 
 // Thread-safe.
 class JobService : public v1::JobService::CallbackService {
@@ -29,6 +39,9 @@ class JobService : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const v1::CancelJobRequest* request,
                                       v1::Job* response) override;
+  grpc::ServerUnaryReactor* CancelJobs(grpc::CallbackServerContext* context,
+                                       const v1::CancelJobsRequest* request,
+                                       v1::CancelJobsResponse* response) override;
 
  private:
   // As it is now, live or stored.
@@ -36,8 +49,6 @@ class JobService : public v1::JobService::CallbackService {
   JobView Look(db::JobRow row) const;
   // "the newest: 12, 11".
   std::string NewestJobs() const;
-  // Cancels one that no scheduler has, if it is unfinished.
-  absl::Status EndLeft(int64_t id) const;
   // What WatchJob follows.
   absl::Status Watch(int64_t id, const Principal& principal, FeedReactor<v1::Job>& reactor) const;
 

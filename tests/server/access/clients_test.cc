@@ -271,6 +271,51 @@ TEST_F(ClientsTest, OnesWorkIsOnesOwn) {
           .ok());
 }
 
+TEST_F(ClientsTest, AllJobsOfAPrincipalAreListedAndCancelledAtOnce) {
+  Start(Options());
+  const Client alice = Submitter("alice"), bob = Submitter("bob");
+  v1::Sweep sweep;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(Submit(alice, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  }
+  ASSERT_TRUE(Submit(bob, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  const auto owners_of = [&](const std::string& owner) {
+    v1::ListJobsRequest request;
+    request.set_owner(owner);
+    request.set_unfinished(true);
+    v1::ListJobsResponse listed;
+    EXPECT_TRUE(Call(*bob.jobs, &v1::JobService::Stub::ListJobs, request, &listed).ok());
+    std::vector<std::string> owners;
+    for (const v1::Job& job : listed.jobs()) owners.push_back(job.owner());
+    return owners;
+  };
+  EXPECT_THAT(owners_of("alice"), testing::ElementsAre("alice", "alice"));
+  v1::CancelJobsRequest cancel;
+  cancel.set_owner("alice");
+  v1::CancelJobsResponse cancelled;
+  const auto cancel_as = [&](const Client& client) {
+    cancelled.Clear();
+    return Call(*client.jobs, &v1::JobService::Stub::CancelJobs, cancel, &cancelled);
+  };
+  const grpc::Status refused = cancel_as(bob);
+  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("alice or an operator can cancel them"));
+  ASSERT_TRUE(cancel_as(alice).ok());
+  ASSERT_EQ(cancelled.jobs_size(), 2) << cancelled.DebugString();
+  EXPECT_EQ(cancelled.jobs(0).state(), v1::JOB_STATE_CANCELLED);
+  EXPECT_THAT(owners_of(""), testing::ElementsAre("bob"));
+
+  v1::RevokeTokenRequest revoke;
+  revoke.set_name("bob");
+  revoke.set_with_jobs(true);
+  v1::RevokeTokenResponse revoked;
+  ASSERT_TRUE(
+      Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked).ok());
+  EXPECT_EQ(revoked.cancelled_job_ids_size(), 1);
+  cancel.set_owner("");
+  EXPECT_EQ(cancel_as(alice).error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(ClientsTest, SourcesHaveAQuota) {
   ServerOptions options = Options();
   const v1::KernelSource source = ScaleKernel();
