@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/wanted.h"
 #include "tuner/statistics/median.h"
 #include "tuner/statistics/series.h"
 #include "tuner/status_macros.h"
@@ -123,11 +124,13 @@ absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::Store& store, int64_t 
   return rounds;
 }
 
-absl::StatusOr<GateEvidence> LoadEvidence(db::Store& store, int64_t run_id) {
+absl::StatusOr<GateEvidence> LoadEvidence(db::Store& store, int64_t run_id,
+                                          const Cancelled& cancelled) {
   GateEvidence evidence;
   ASSIGN_OR_RETURN(evidence.run, store.GetGateRun(run_id));
   ASSIGN_OR_RETURN(evidence.kernels, store.GateKernels(run_id));
   for (const db::GateKernelRow& kernel : evidence.kernels) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
     ASSIGN_OR_RETURN(std::vector<EvidenceRound> rounds,
                      LoadRounds(store, kernel.id, evidence.run.rules));
     std::move(rounds.begin(), rounds.end(), std::back_inserter(evidence.rounds));
@@ -142,7 +145,8 @@ absl::StatusOr<GateEvidence> LoadEvidence(db::Store& store, int64_t run_id) {
   return evidence;
 }
 
-absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence& evidence) {
+absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence& evidence,
+                                                             const Cancelled& cancelled) {
   if (evidence.run.kind != db::GateKind::kGate) {
     return absl::FailedPreconditionError(
         absl::StrCat("run ", evidence.run.id, " is no gate: it has no verdicts"));
@@ -163,6 +167,7 @@ absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence&
     }
   }
   for (const EvidenceRound& round : evidence.rounds) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
     if (round.stage == gate::Stage::kRecovery) continue;
     const size_t place = places.at(round.gate_kernel_id);
     if (!round.fault.empty()) {
@@ -176,7 +181,10 @@ absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence&
         "run ", evidence.run.id, " was interrupted before it reached its verdicts"));
   }
   std::map<int64_t, gate::Judgement> judgements;
-  for (const auto& [id, place] : places) judgements[id] = gate.Judge(place);
+  for (const auto& [id, place] : places) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
+    judgements[id] = gate.Judge(place);
+  }
   return judgements;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
+#include "tuner/cancelled.h"
 #include "tuner/gate/gate.h"
 
 namespace tune::server {
@@ -47,14 +48,17 @@ struct GateEvidence {
   std::map<int64_t, gate::Judgement> verdicts;  // as stored, by gate kernel; empty if unfinished
 };
 
-absl::StatusOr<GateEvidence> LoadEvidence(db::Store& store, int64_t run_id);
+// CANCELLED: `cancelled` said so; it is asked between the kernels of a run.
+absl::StatusOr<GateEvidence> LoadEvidence(db::Store& store, int64_t run_id,
+                                          const Cancelled& cancelled);
 // Rounds of one kernel, in order.
 absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::Store& store, int64_t gate_kernel_id,
                                                       const gate::Rules& rules);
 
 // Verdicts by gate kernel. FAILED_PRECONDITION if the rounds do not reach a decision: the run was
-// interrupted, or is no gate.
-absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence& evidence);
+// interrupted, or is no gate. CANCELLED: as LoadEvidence.
+absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence& evidence,
+                                                             const Cancelled& cancelled);
 
 // What the rounds of a kernel come to.
 struct Findings {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/gate/gate_evidence.h"
+#include "server/rpc/wanted.h"
 #include "server/wire/nouns.h"
 #include "tuner/statistics/change_points.h"
 #include "tuner/status_macros.h"
@@ -90,12 +91,13 @@ void FindChanges(double least_change, const std::vector<Pair>& pairs, v1::Histor
 }  // namespace
 
 absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& request,
-                                               db::Store& store) {
+                                               db::Store& store, const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(const std::vector<db::GateKernelRow> kernels,
                    store.GateKernelsNamed(request.kernel_name()));
   std::map<std::string, v1::HistorySeries> series;
   std::map<std::string, std::vector<Pair>> pairs;
   for (const db::GateKernelRow& kernel : kernels) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
     ASSIGN_OR_RETURN(const db::GateRunRow run, store.GetGateRun(kernel.run_id));
     if (!Matches(request, run, kernel)) continue;
     ASSIGN_OR_RETURN(const std::vector<EvidenceRound> rounds,
@@ -128,6 +130,7 @@ absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& requ
   }
   v1::GetHistoryResponse response;
   for (auto& [key, one] : series) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
     if (one.points().empty()) continue;
     FindChanges(request.least_change(), pairs[key], one);
     *response.add_series() = std::move(one);

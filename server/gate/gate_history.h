@@ -5,12 +5,13 @@
 #include "absl/status/statusor.h"
 #include "db/store.h"
 #include "tune/v1/gate.pb.h"
+#include "tuner/cancelled.h"
 
 namespace tune::server {
 
 // A base is a point, since bases are the main branch; so is a head that was timed for the
-// history; other heads only if asked for.
+// history; other heads only if asked for. CANCELLED: `cancelled` said so; it is asked between runs.
 absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& request,
-                                               db::Store& store);
+                                               db::Store& store, const Cancelled& cancelled);
 
 }  // namespace tune::server

@@ -31,6 +31,7 @@ constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 constexpr uint32_t kResampledMax = 100000;
 constexpr absl::Duration kResampleCap = absl::Hours(1);
+constexpr absl::Duration kReadCap = absl::Minutes(10);  // a run of a thousand kernels takes seconds
 constexpr uint32_t kResampled = 300;
 constexpr int kStudiesMax = 64;
 constexpr int kBaselineKernelsMax = 1000;
@@ -56,8 +57,7 @@ absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& 
   }
   std::vector<GateEvidence> studies;
   for (const int64_t id : request.run_ids()) {
-    if (cancelled()) return absl::CancelledError("cancelled while studies were being read");
-    ASSIGN_OR_RETURN(studies.emplace_back(), LoadEvidence(store, id));
+    ASSIGN_OR_RETURN(studies.emplace_back(), LoadEvidence(store, id, cancelled));
     if (studies.back().run.kind != db::GateKind::kStudy) {
       return absl::InvalidArgumentError(absl::StrCat("run ", id, " is no study"));
     }
@@ -153,20 +153,23 @@ grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* GateService::GetGate(grpc::CallbackServerContext* context,
                                                const v1::GetGateRequest* request,
                                                v1::GateRun* response) {
-  return AnswerOn(tools_.executors.heavy, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
+  const auto get = [=, this](const Cancelled& cancelled) -> absl::Status {
+    ASSIGN_OR_RETURN(const GateEvidence evidence,
+                     LoadEvidence(store_, request->run_id(), cancelled));
     *response = ToProto(evidence, evidence.verdicts,
                         request->with_rounds() ? Rounds::kInclude : Rounds::kOmit);
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(tools_.executors.heavy, context, kReadCap, get);
 }
 
 grpc::ServerUnaryReactor* GateService::RecomputeGate(grpc::CallbackServerContext* context,
                                                      const v1::RecomputeGateRequest* request,
                                                      v1::RecomputeGateResponse* response) {
-  return AnswerOn(tools_.executors.heavy, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(const GateEvidence evidence, LoadEvidence(store_, request->run_id()));
-    ASSIGN_OR_RETURN(const auto verdicts, Recompute(evidence));
+  const auto recompute = [=, this](const Cancelled& cancelled) -> absl::Status {
+    ASSIGN_OR_RETURN(const GateEvidence evidence,
+                     LoadEvidence(store_, request->run_id(), cancelled));
+    ASSIGN_OR_RETURN(const auto verdicts, Recompute(evidence, cancelled));
     *response->mutable_run() = ToProto(evidence, verdicts, Rounds::kInclude);
     for (const db::GateKernelRow& kernel : evidence.kernels) {
       auto stored = evidence.verdicts.find(kernel.id);
@@ -180,7 +183,8 @@ grpc::ServerUnaryReactor* GateService::RecomputeGate(grpc::CallbackServerContext
       }
     }
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(tools_.executors.heavy, context, kReadCap, recompute);
 }
 
 grpc::ServerUnaryReactor* GateService::ResampleGate(grpc::CallbackServerContext* context,
@@ -229,10 +233,11 @@ grpc::ServerUnaryReactor* GateService::ListBaselines(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* GateService::GetHistory(grpc::CallbackServerContext* context,
                                                   const v1::GetHistoryRequest* request,
                                                   v1::GetHistoryResponse* response) {
-  return AnswerOn(tools_.executors.heavy, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(*response, History(*request, store_));
+  const auto get = [=, this](const Cancelled& cancelled) -> absl::Status {
+    ASSIGN_OR_RETURN(*response, History(*request, store_, cancelled));
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(tools_.executors.heavy, context, kReadCap, get);
 }
 
 }  // namespace tune::server

@@ -34,7 +34,7 @@ JobWork::End GateWork::Run(JobContext& context) {
 
 void GateWork::Ended(const absl::Status&) {
   if (run_id_ == 0) return;
-  const absl::StatusOr<GateEvidence> evidence = LoadEvidence(store_, run_id_);
+  const absl::StatusOr<GateEvidence> evidence = LoadEvidence(store_, run_id_, {});
   if (!evidence.ok()) {
     spdlog::error("gate run {} cannot be read: {}", run_id_, evidence.status().ToString());
     return;

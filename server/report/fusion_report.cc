@@ -12,6 +12,7 @@
 #include "server/devices/device_convert.h"
 #include "server/report/fusion_table.h"
 #include "server/report/sweep_evidence.h"
+#include "server/rpc/wanted.h"
 #include "server/wire/nouns.h"
 #include "tuner/device_profile.h"
 #include "tuner/roofline/roofline.h"
@@ -75,9 +76,11 @@ class Evidence {
 // One report in the making.
 class Maker {
  public:
-  Maker(const FusionSources& sources, const FusionResolver& resolver, const Evidence& evidence)
+  Maker(const FusionSources& sources, const FusionResolver& resolver, const Evidence& evidence,
+        const Cancelled& cancelled)
       : resolver_(resolver),
         evidence_(evidence),
+        cancelled_(cancelled),
         cache_bytes_(sources.device.view.status.info.l2_bytes) {
     for (const SeenCeiling& seen : sources.device.view.ceilings) {
       ceilings_.push_back(seen.row.ceiling);
@@ -85,6 +88,7 @@ class Maker {
   }
 
   absl::StatusOr<v1::FusedWork> Work(const v1::FusionPart& part) const {
+    RETURN_IF_ERROR(CheckWanted(cancelled_));
     ASSIGN_OR_RETURN(const FusedKernel kernel, resolver_.Resolve(part));
     const ProblemPlan& plan = kernel.workload.plan;
     const double written = WrittenBytes(plan);
@@ -110,6 +114,7 @@ class Maker {
  private:
   const FusionResolver& resolver_;
   const Evidence& evidence_;
+  const Cancelled& cancelled_;
   const int64_t cache_bytes_;
   std::vector<Ceiling> ceilings_;
 };
@@ -232,7 +237,8 @@ void AddNotes(const DeviceChoice& device, v1::FusionReport& report) {
 }  // namespace
 
 absl::StatusOr<v1::FusionReport> MakeFusionReport(const v1::GetFusionReportRequest& request,
-                                                  const FusionSources& sources) {
+                                                  const FusionSources& sources,
+                                                  const Cancelled& cancelled) {
   const std::string text =
       request.table_text().empty() ? std::string(CatalogueFusions()) : request.table_text();
   ASSIGN_OR_RETURN(const v1::FusionTable table, ParseFusionTable(text));
@@ -241,7 +247,7 @@ absl::StatusOr<v1::FusionReport> MakeFusionReport(const v1::GetFusionReportReque
                                              {request.sizes().begin(), request.sizes().end()}));
   const FusionResolver resolver(table, sizes, sources.catalogue, sources.device);
   ASSIGN_OR_RETURN(const Evidence evidence, Evidence::Of(sources));
-  const Maker maker(sources, resolver, evidence);
+  const Maker maker(sources, resolver, evidence, cancelled);
 
   v1::FusionReport report;
   report.set_name(table.name());

@@ -9,6 +9,7 @@
 #include "server/sweep/sweeps.h"
 #include "server/workload/workload.h"
 #include "tune/v1/fusion.pb.h"
+#include "tuner/cancelled.h"
 
 namespace tune::server {
 
@@ -19,8 +20,10 @@ struct FusionSources {
   const DeviceChoice& device;
 };
 
-// INVALID_ARGUMENT, NOT_FOUND: as ReportService.GetFusionReport.
+// INVALID_ARGUMENT, NOT_FOUND: as ReportService.GetFusionReport. CANCELLED: `cancelled` said so; it
+// is asked between the kernels of the table.
 absl::StatusOr<v1::FusionReport> MakeFusionReport(const v1::GetFusionReportRequest& request,
-                                                  const FusionSources& sources);
+                                                  const FusionSources& sources,
+                                                  const Cancelled& cancelled);
 
 }  // namespace tune::server

@@ -26,6 +26,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(20);
+constexpr absl::Duration kReportCap = absl::Minutes(10);
 constexpr uint32_t kSweepsSearched = 1000;
 constexpr int kSweepsMax = 64;
 
@@ -65,9 +66,10 @@ absl::StatusOr<std::vector<int64_t>> ChooseSweeps(db::Store& store,
 }
 
 // The device of a sweep as it is now; only its name where this host has none such.
-DeviceInfo InfoOf(const Devices& devices, const db::SweepRow& sweep, absl::Time deadline) {
+DeviceInfo InfoOf(const Devices& devices, const db::SweepRow& sweep, absl::Time deadline,
+                  const Cancelled& cancelled) {
   DeviceInfo info = {.name = sweep.device_name};
-  const absl::StatusOr<std::vector<DeviceView>> views = devices.List(deadline);
+  const absl::StatusOr<std::vector<DeviceView>> views = devices.List(deadline, cancelled);
   if (!views.ok()) return info;
   for (const DeviceView& view : *views) {
     if (view.status.info.name != sweep.device_name) continue;
@@ -84,16 +86,16 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
                                                       const v1::GetRooflinesRequest* request,
                                                       v1::RooflineReport* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
+  const auto make = [=, this](const Cancelled& cancelled) -> absl::Status {
     const absl::Time now = absl::Now();
     response->set_created_unix_ms(absl::ToUnixMillis(now));
     response->set_version(TUNE_VERSION);
     ASSIGN_OR_RETURN(std::vector<int64_t> ids, ChooseSweeps(store_, *request));
     for (int64_t id : ids) {
-      ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, sweeps_, id));
+      ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, sweeps_, id, cancelled));
       const db::SweepRow& row = evidence.view.row;
       ASSIGN_OR_RETURN(auto kernel, KernelOf(store_, row.kernel_hash));
-      const DeviceInfo info = InfoOf(devices_, row, deadline);
+      const DeviceInfo info = InfoOf(devices_, row, deadline, cancelled);
       RooflineSources sources{.kernel = *kernel,
                               .cache_bytes = static_cast<uint64_t>(info.l2_bytes)};
       ASSIGN_OR_RETURN(sources.counted, CountedTrials(store_, id));
@@ -103,36 +105,41 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
       ASSIGN_OR_RETURN(*response->add_rooflines(), MakeRoofline(evidence, sources));
     }
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(executors_.heavy, context, kReportCap, make);
 }
 
 grpc::ServerUnaryReactor* ReportService::GetSweepReport(grpc::CallbackServerContext* context,
                                                         const v1::GetSweepReportRequest* request,
                                                         v1::SweepReport* response) {
-  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, sweeps_, request->sweep_id()));
-    ASSIGN_OR_RETURN(*response,
-                     MakeSweepReport(evidence, {.row_param = request->row_param(),
-                                                .column_param = request->column_param()}));
+  const auto make = [=, this](const Cancelled& cancelled) -> absl::Status {
+    ASSIGN_OR_RETURN(SweepEvidence evidence,
+                     GatherEvidence(store_, sweeps_, request->sweep_id(), cancelled));
+    ASSIGN_OR_RETURN(*response, MakeSweepReport(evidence,
+                                                {.row_param = request->row_param(),
+                                                 .column_param = request->column_param()},
+                                                cancelled));
     response->set_created_unix_ms(absl::ToUnixMillis(absl::Now()));
     response->set_version(TUNE_VERSION);
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(executors_.heavy, context, kReportCap, make);
 }
 
 grpc::ServerUnaryReactor* ReportService::GetFusionReport(grpc::CallbackServerContext* context,
                                                          const v1::GetFusionReportRequest* request,
                                                          v1::FusionReport* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(executors_.heavy, context, [=, this]() -> absl::Status {
+  const auto make = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(const DeviceChoice device,
-                     ChooseDevice(request->device(), devices_, deadline));
-    ASSIGN_OR_RETURN(*response,
-                     MakeFusionReport(*request, {store_, sweeps_, catalogue_, device}));
+                     ChooseDevice(request->device(), devices_, deadline, cancelled));
+    ASSIGN_OR_RETURN(*response, MakeFusionReport(*request, {store_, sweeps_, catalogue_, device},
+                                                 cancelled));
     response->set_created_unix_ms(absl::ToUnixMillis(absl::Now()));
     response->set_version(TUNE_VERSION);
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(executors_.heavy, context, kReportCap, make);
 }
 
 }  // namespace tune::server

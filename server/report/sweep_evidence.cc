@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "server/rpc/wanted.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -17,10 +18,12 @@ Trial WithoutSamples(Trial trial) {
   return trial;
 }
 
-absl::StatusOr<std::vector<Trial>> OwnTrials(db::Store& store, int64_t sweep_id) {
+absl::StatusOr<std::vector<Trial>> OwnTrials(db::Store& store, int64_t sweep_id,
+                                             const Cancelled& cancelled) {
   std::vector<Trial> trials;
   int64_t last_id = 0;
   while (true) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
     ASSIGN_OR_RETURN(std::vector<Trial> piece, store.TrialsAfter(sweep_id, last_id, kTrialsRead));
     if (piece.empty()) return trials;
     last_id = piece.back().id;
@@ -31,10 +34,10 @@ absl::StatusOr<std::vector<Trial>> OwnTrials(db::Store& store, int64_t sweep_id)
 }  // namespace
 
 absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps,
-                                             int64_t sweep_id) {
+                                             int64_t sweep_id, const Cancelled& cancelled) {
   SweepEvidence evidence;
   ASSIGN_OR_RETURN(evidence.view, sweeps.Get(sweep_id));
-  ASSIGN_OR_RETURN(evidence.trials, OwnTrials(store, sweep_id));
+  ASSIGN_OR_RETURN(evidence.trials, OwnTrials(store, sweep_id, cancelled));
   if (evidence.view.progress.reused > 0) {
     ASSIGN_OR_RETURN(std::vector<Trial> known, store.TrialsKnownTo(evidence.view.row));
     evidence.reused = known.size();

@@ -12,6 +12,7 @@
 #include "db/store.h"
 #include "server/sweep/sweep_view.h"
 #include "server/sweep/sweeps.h"
+#include "tuner/cancelled.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/roofline/diagnosis.h"
 
@@ -36,8 +37,9 @@ struct CountedTrial {
 // The counters of a sweep's trials, by trial id: the newest profile of each.
 absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, int64_t sweep_id);
 
-// NOT_FOUND: no such sweep.
-absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps, int64_t sweep_id);
+// NOT_FOUND: no such sweep. CANCELLED: `cancelled` said so; it is asked between pieces of trials.
+absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps, int64_t sweep_id,
+                                             const Cancelled& cancelled);
 
 // The kernel of a sweep as it was submitted.
 absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::Store& store,

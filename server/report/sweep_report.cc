@@ -11,9 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/devices/device_convert.h"
+#include "server/rpc/wanted.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
 #include "tuner/statistics/effects.h"
+#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -89,13 +91,12 @@ v1::ParamEffect EffectOf(const Factors& factors, size_t param, const Config* win
   effect.set_explained_share(MainEffect(factors.observations, param));
   double fastest = 0;
   double slowest = 0;
-  for (size_t level = 0; level < factors.values[param].size(); ++level) {
-    std::vector<double> latencies;
-    for (size_t i = 0; i < factors.latency_ns.size(); ++i) {
-      if (factors.observations.levels[param][i] == level) {
-        latencies.push_back(factors.latency_ns[i]);
-      }
-    }
+  std::vector<std::vector<double>> by_level(factors.values[param].size());
+  for (size_t i = 0; i < factors.latency_ns.size(); ++i) {
+    by_level[factors.observations.levels[param][i]].push_back(factors.latency_ns[i]);
+  }
+  for (size_t level = 0; level < by_level.size(); ++level) {
+    const std::vector<double>& latencies = by_level[level];
     v1::ParamValue* value = effect.add_values();
     *value->mutable_value() = ToProto(factors.values[param][level]);
     value->set_configs(latencies.size());
@@ -148,6 +149,11 @@ std::pair<size_t, size_t> StrongestPair(const Factors& factors, const std::vecto
   return best;
 }
 
+// Whether a heat map of the two has few enough cells to be made.
+bool HaveFewCells(const Factors& factors, size_t row, size_t column) {
+  return factors.values[row].size() <= kHeatmapCellsMax / factors.values[column].size();
+}
+
 void FillHeatmap(const Factors& factors, size_t row, size_t column, v1::Heatmap& heatmap) {
   // The longer list of values lies along the page.
   heatmap.set_row_param(factors.params[row]);
@@ -183,18 +189,27 @@ absl::Status AddHeatmap(const Factors& factors, const std::vector<size_t>& ranke
   }
   if (ranked.size() < 2) return absl::OkStatus();
   if (chosen.size() == 2) {
+    if (!HaveFewCells(factors, chosen[0], chosen[1])) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a heat map of ", choice.row_param, " and ", choice.column_param, " would have ",
+          factors.values[chosen[0]].size(), " times ", factors.values[chosen[1]].size(),
+          " cells, and may have ", kHeatmapCellsMax, ": choose parameters with fewer values"));
+    }
     FillHeatmap(factors, chosen[0], chosen[1], *report.mutable_heatmap());
     return absl::OkStatus();
   }
   if (chosen.size() == 1) {
-    const auto other = std::find_if(ranked.begin(), ranked.end(),
-                                    [&](size_t param) { return param != chosen[0]; });
+    const auto other = std::find_if(ranked.begin(), ranked.end(), [&](size_t param) {
+      return param != chosen[0] && HaveFewCells(factors, chosen[0], param);
+    });
+    if (other == ranked.end()) return absl::OkStatus();
     const bool row = !choice.row_param.empty();
     FillHeatmap(factors, row ? chosen[0] : *other, row ? *other : chosen[0],
                 *report.mutable_heatmap());
     return absl::OkStatus();
   }
   auto [row, column] = StrongestPair(factors, ranked);
+  if (!HaveFewCells(factors, row, column)) return absl::OkStatus();
   if (factors.values[row].size() > factors.values[column].size()) std::swap(row, column);
   FillHeatmap(factors, row, column, *report.mutable_heatmap());
   return absl::OkStatus();
@@ -340,7 +355,8 @@ void AddNotes(const SweepEvidence& evidence, const Factors& factors, v1::SweepRe
 }  // namespace
 
 absl::StatusOr<v1::SweepReport> MakeSweepReport(const SweepEvidence& evidence,
-                                                const HeatmapChoice& choice) {
+                                                const HeatmapChoice& choice,
+                                                const Cancelled& cancelled) {
   v1::SweepReport report;
   *report.mutable_sweep() = ToProto(evidence.view);
   report.set_driver(evidence.key.driver);
@@ -350,19 +366,20 @@ absl::StatusOr<v1::SweepReport> MakeSweepReport(const SweepEvidence& evidence,
   const Config* winner = evidence.view.result ? &evidence.view.result->best.config : nullptr;
   std::vector<std::pair<double, size_t>> shares;
   for (size_t p = 0; p < factors.params.size(); ++p) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
     if (factors.values[p].size() < 2) continue;
     shares.emplace_back(-MainEffect(factors.observations, p), p);
   }
   std::sort(shares.begin(), shares.end());
   std::vector<size_t> ranked;
   for (const auto& [share, param] : shares) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
     ranked.push_back(param);
     *report.add_params() = EffectOf(factors, param, winner);
   }
   if (!ranked.empty()) report.set_explained_share(AdditiveShare(factors.observations));
-  if (absl::Status status = AddHeatmap(factors, ranked, choice, report); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(AddHeatmap(factors, ranked, choice, report));
+  RETURN_IF_ERROR(CheckWanted(cancelled));
   AddTimeline(evidence, report);
   AddOutcomes(evidence, report);
   AddNotes(evidence, factors, report);

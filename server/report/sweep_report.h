@@ -7,17 +7,23 @@
 #include "absl/status/statusor.h"
 #include "server/report/sweep_evidence.h"
 #include "tune/v1/report.pb.h"
+#include "tuner/cancelled.h"
 
 namespace tune::server {
 
+inline constexpr size_t kHeatmapCellsMax = 40'000;
+
 // The parameters of the heat map; empty: the two that matter most together. INVALID_ARGUMENT: one
-// that the sweep's space does not have, or that has one value only.
+// that the sweep's space does not have, or that has one value only, or two with so many values that
+// the map would have more than kHeatmapCellsMax cells.
 struct HeatmapChoice {
   std::string row_param;
   std::string column_param;
 };
 
+// CANCELLED: `cancelled` said so; it is asked between parameters.
 absl::StatusOr<v1::SweepReport> MakeSweepReport(const SweepEvidence& evidence,
-                                                const HeatmapChoice& choice);
+                                                const HeatmapChoice& choice,
+                                                const Cancelled& cancelled);
 
 }  // namespace tune::server

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "db/store.h"
+#include "server/gate/gate_evidence.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -59,7 +60,7 @@ class GateHistoryTest : public testing::Test {
     v1::GetHistoryRequest request;
     request.set_kernel_name("scale");
     request.set_heads(heads);
-    const v1::GetHistoryResponse response = History(request, *store_).value();
+    const v1::GetHistoryResponse response = History(request, *store_, {}).value();
     EXPECT_EQ(response.series_size(), 1);
     return response.series(0);
   }
@@ -96,6 +97,17 @@ TEST_F(GateHistoryTest, BasesAloneTellNothingOfTheHead) {
   const v1::HistorySeries series = Series(/*heads=*/false);
   EXPECT_EQ(series.points_size(), 1);
   EXPECT_EQ(series.changes_size(), 0);
+}
+
+TEST_F(GateHistoryTest, NothingIsReadOnceNobodyWaits) {
+  AddGate(100, 100);
+  const Cancelled gone = [] { return true; };
+  v1::GetHistoryRequest request;
+  request.set_kernel_name("scale");
+  EXPECT_TRUE(absl::IsCancelled(History(request, *store_, gone).status()));
+  EXPECT_TRUE(absl::IsCancelled(LoadEvidence(*store_, 1, gone).status()));
+  GateEvidence evidence = LoadEvidence(*store_, 1, {}).value();
+  EXPECT_TRUE(absl::IsCancelled(Recompute(evidence, gone).status()));
 }
 
 }  // namespace
