@@ -2,10 +2,11 @@
 #include "server/sweep/misses.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "db/job.h"
 #include "server/access/principal.h"
@@ -58,16 +59,25 @@ v1::SubmitSweepRequest RequestFor(const RecordAnswer& answer, const std::string&
   return request;
 }
 
-// The id of the host's device that the answer is for: a name may be given, a sweep takes an id.
-std::optional<std::string> DeviceId(const RecordAnswer& answer, const Devices& devices) {
-  const std::shared_ptr<const std::vector<DeviceStatus>> known = devices.Known();
-  for (const DeviceStatus& status : *known) {
-    if (status.info.name == answer.device_name) return status.id;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> DevicesForMiss(const std::vector<DeviceStatus>& known,
+                                                        const std::string& name, uint64_t turn) {
+  std::vector<std::string> ids;
+  std::vector<std::string> unusable;
+  for (const DeviceStatus& status : known) {
+    if (status.info.name == name) (IsOutOfUse(status) ? unusable : ids).push_back(status.id);
+  }
+  if (ids.empty() && unusable.empty()) {
+    return absl::NotFoundError(absl::StrCat("this host has no ", name));
+  }
+  if (ids.empty()) {
+    return absl::UnavailableError(absl::StrCat(
+        absl::StrJoin(unusable, ", "), " cannot be used now; see `tunectl device list`"));
+  }
+  std::rotate(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(turn % ids.size()), ids.end());
+  return ids;
+}
 
 absl::Time RetryTime(int tries, const db::JobRow& last) {
   const bool unwanted = last.state == db::JobState::kCancelled;
@@ -87,13 +97,13 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
   if (tools_.embedded) {
     return absl::FailedPreconditionError("nothing works in the background without a daemon");
   }
-  const std::optional<std::string> device = DeviceId(answer, tools_.devices);
-  if (!device) {
-    return absl::NotFoundError(absl::StrCat("this host has no ", answer.device_name));
-  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices,
+                   DevicesForMiss(*tools_.devices.Known(), answer.device_name, next_turn_++));
   ASSIGN_OR_RETURN(Submission submission,
-                   CheckSubmission(RequestFor(answer, *device, tools_.catalogue), tools_.catalogue,
-                                   tools_.devices, tools_.solver, deadline, cancelled));
+                   CheckSubmission(RequestFor(answer, devices.front(), tools_.catalogue),
+                                   tools_.catalogue, tools_.devices, tools_.solver, deadline,
+                                   cancelled));
+  submission.device_ids = devices;
   // What is found belongs where it was missed, whoever asked.
   submission.sweep.kernel_name = answer.kernel_name;
   submission.sweep.name_space = NameSpaceIn(answer.kernel_name);

@@ -3,9 +3,11 @@
 // again after a pause where a sweep left no record.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -18,6 +20,12 @@
 #include "server/sweep/sweeps.h"
 
 namespace tune::server {
+
+// The ids of a host's devices of that name which can be used, beginning with another at each
+// `turn`, so that misses are spread over them. NOT_FOUND: there is none; UNAVAILABLE: none can be
+// used.
+absl::StatusOr<std::vector<std::string>> DevicesForMiss(const std::vector<DeviceStatus>& known,
+                                                        const std::string& name, uint64_t turn);
 
 // When a problem may be tried again of which so many sweeps left no record: 10 minutes after the
 // first of them, then after pauses each four times as long, a day at most; a day after one that
@@ -48,6 +56,7 @@ class Misses {
   absl::StatusOr<db::SweepRow> SubmitOnce(Submission& submission) const;
 
   const Tools tools_;
+  mutable std::atomic<uint64_t> next_turn_ = 0;  // of the devices of a name
   mutable std::mutex mutex_;
   mutable int64_t last_created_unix_ms_ = 0;  // guarded by mutex_
 };
