@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/wanted.h"
 #include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
+
+constexpr uint64_t kSamplesMax = 4'000'000;  // of an answer: 32 MiB
 
 bool Counts(const db::ComparisonLegRow& leg) {
   return leg.outcome == Outcome::kOk && leg.median_ns > 0;
@@ -73,17 +76,29 @@ RatioInterval RatioOf(const ComparedFindings& findings, const ComparedFindings& 
 
 }  // namespace
 
-absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id) {
+absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id, Samples samples,
+                                                  const Cancelled& cancelled) {
   ComparisonEvidence evidence;
+  uint64_t included = 0;
   ASSIGN_OR_RETURN(evidence.run, store.GetComparison(id));
   ASSIGN_OR_RETURN(std::vector<db::ComparedRow> rows, store.ComparedOf(id));
   for (db::ComparedRow& row : rows) {
+    RETURN_IF_ERROR(CheckWanted(cancelled));
     if (evidence.problems.size() <= row.place) evidence.problems.resize(row.place + 1);
     ComparedFindings& findings = evidence.problems[row.place].emplace_back();
     findings.row = std::move(row);
     ASSIGN_OR_RETURN(findings.legs, store.ComparisonLegs(findings.row.id));
     Summarise(evidence.run.cache_mode, findings);
     Conclude(findings);
+    for (db::ComparisonLegRow& leg : findings.legs) {
+      if (samples == Samples::kOmit) leg.samples_ns = {};
+      included += leg.samples_ns.size();
+    }
+    if (included > kSamplesMax) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "comparison ", id, " has more than ", kSamplesMax,
+          " samples, too many for one answer: ask for it without its rounds"));
+    }
     findings.ratio = RatioOf(findings, evidence.problems[findings.row.place].front());
   }
   return evidence;

@@ -8,6 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
+#include "server/wire/nouns.h"
+#include "tuner/cancelled.h"
 #include "tuner/statistics/paired_ratio.h"
 #include "tuner/trial.h"
 
@@ -32,6 +34,10 @@ struct ComparisonEvidence {
   std::vector<std::vector<ComparedFindings>> problems;
 };
 
-absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id);
+// With the samples of its turns only if asked for, since they may be gigabytes. RESOURCE_EXHAUSTED:
+// they are more than one answer may have. CANCELLED: `cancelled` said so; it is asked between
+// kernels.
+absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id, Samples samples,
+                                                  const Cancelled& cancelled);
 
 }  // namespace tune::server

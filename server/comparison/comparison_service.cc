@@ -16,6 +16,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kCheckCap = absl::Seconds(60);
+constexpr absl::Duration kReadCap = absl::Minutes(10);
 constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 
@@ -87,12 +88,15 @@ grpc::ServerUnaryReactor* ComparisonService::ListComparisons(
 grpc::ServerUnaryReactor* ComparisonService::GetComparison(grpc::CallbackServerContext* context,
                                                            const v1::GetComparisonRequest* request,
                                                            v1::Comparison* response) {
-  return AnswerOn(jobs_.executors.reads, context, [=, this]() -> absl::Status {
+  const auto get = [=, this](const Cancelled& cancelled) -> absl::Status {
+    const bool with_rounds = request->with_rounds();
     ASSIGN_OR_RETURN(const ComparisonEvidence evidence,
-                     LoadComparison(store_, request->comparison_id()));
-    *response = ToProto(evidence, request->with_rounds() ? Turns::kInclude : Turns::kOmit);
+                     LoadComparison(store_, request->comparison_id(),
+                                    with_rounds ? Samples::kInclude : Samples::kOmit, cancelled));
+    *response = ToProto(evidence, with_rounds ? Turns::kInclude : Turns::kOmit);
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(jobs_.executors.reads, context, kReadCap, get);
 }
 
 }  // namespace tune::server

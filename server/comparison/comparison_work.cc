@@ -59,7 +59,8 @@ JobWork::End ComparisonWork::Run(JobContext& context) {
 
 void ComparisonWork::Ended(const absl::Status&) {
   if (plan_.run.id == 0) return;
-  const absl::StatusOr<ComparisonEvidence> evidence = LoadComparison(store_, plan_.run.id);
+  const absl::StatusOr<ComparisonEvidence> evidence =
+      LoadComparison(store_, plan_.run.id, Samples::kOmit, {});
   if (!evidence.ok()) {
     spdlog::error("comparison {} cannot be read: {}", plan_.run.id, evidence.status().ToString());
     return;
