@@ -12,9 +12,14 @@ namespace {
 
 constexpr uint32_t kProfilesMax = 10000;
 constexpr uint32_t kTrialsRead = 256;  // with their samples, which are dropped at once
+constexpr size_t kMessageBytesMax = 512;
 
-Trial WithoutSamples(Trial trial) {
+// Without samples, and with as much of the message as a report shows.
+Trial Slim(Trial trial) {
   trial.measurement.samples_ns = {};
+  if (trial.message.size() > kMessageBytesMax) {
+    trial.message = trial.message.substr(0, kMessageBytesMax);  // resize would keep the memory
+  }
   return trial;
 }
 
@@ -27,7 +32,7 @@ absl::StatusOr<std::vector<Trial>> OwnTrials(db::Store& store, int64_t sweep_id,
     ASSIGN_OR_RETURN(std::vector<Trial> piece, store.TrialsAfter(sweep_id, last_id, kTrialsRead));
     if (piece.empty()) return trials;
     last_id = piece.back().id;
-    for (Trial& trial : piece) trials.push_back(WithoutSamples(std::move(trial)));
+    for (Trial& trial : piece) trials.push_back(Slim(std::move(trial)));
   }
 }
 
@@ -40,6 +45,7 @@ absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps,
   ASSIGN_OR_RETURN(evidence.trials, OwnTrials(store, sweep_id, cancelled));
   if (evidence.view.progress.reused > 0) {
     ASSIGN_OR_RETURN(std::vector<Trial> known, store.TrialsKnownTo(evidence.view.row));
+    for (Trial& trial : known) trial = Slim(std::move(trial));
     evidence.reused = known.size();
     std::move(evidence.trials.begin(), evidence.trials.end(), std::back_inserter(known));
     evidence.trials = std::move(known);
