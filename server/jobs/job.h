@@ -47,6 +47,9 @@ class JobWork {
   virtual void Ended(const absl::Status& /*status*/) {}
   // How others that wait name it: "sweep 3", "a gate".
   virtual std::string Name() const = 0;
+  // Why it waits for a device that it may run on, be that free: "device cuda:0 is quarantined";
+  // empty: it does not. Asked again every second or so. Must not call the scheduler.
+  virtual std::string WhyNotOn(const std::string& /*device_id*/) const { return ""; }
   // Memory that the sources of its kernels take while it waits. Asked once, when it is submitted.
   virtual size_t source_bytes() const { return 0; }
   // Can it go on after it was stopped?

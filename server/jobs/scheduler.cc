@@ -50,7 +50,7 @@ class Scheduler::RunWatch {
       : thread_([this, &scheduler, &job, until = SteadyNow() + limit] {
           while (!IsOverWithin(job.control.overdue ? kLookAtTurns
                                                    : std::min(kLookAtTurns, LeftUntil(until)))) {
-            if (SteadyNow() >= until) {
+            if (SteadyNow() >= until || scheduler.HasStoredAll(job.owner())) {
               job.control.overdue = true;
               job.control.stop = true;
             }
@@ -148,7 +148,9 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
       std::unique_lock lock(mutex_);
       Entry* next = nullptr;
       while (!stopping_ && (next = NextFor(device_id)) == nullptr) {
-        changed_.wait_for(lock, LeftUntil(NextPauseEnd()));
+        if (changed_.wait_for(lock, LeftUntil(NextLook())) == std::cv_status::timeout) {
+          TellWaiting();
+        }
       }
       if (stopping_) return;
       next->running = true;
@@ -182,8 +184,8 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
       });
   JobWork::End end{.status = turn.status(), .interrupted = true};
   if (turn.ok() && !job->control.cancelled) {
-    // Jobs that were queued with it may have used up the time since.
-    const absl::Status allowed = CheckDeviceTime(job->owner());
+    // Jobs that were queued with it may have used up a quota since.
+    const absl::Status allowed = CheckQuotas(job->owner());
     end = allowed.ok() ? RunWork(*job, device_id) : JobWork::End{.status = allowed};
   }
   if (end.interrupted && job->control.cancelled) end.status = absl::CancelledError("cancelled");
@@ -199,7 +201,7 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
 absl::Status Scheduler::TrueStatus(const Job& job, const absl::Status& status) const {
   if (!absl::IsCancelled(status) || job.control.cancelled) return status;
   if (job.control.overdue) {
-    RETURN_IF_ERROR(CheckDeviceTime(job.owner()));
+    RETURN_IF_ERROR(CheckQuotas(job.owner()));
     if (TimeFor(job) < job.work().time_max()) {
       return absl::ResourceExhaustedError(absl::StrCat(
           job.work().Name(), " has had the device for ", absl::FormatDuration(TimeFor(job)),
@@ -345,14 +347,16 @@ bool Scheduler::TryEnd(Unstored& ended) {
     }
     return false;
   }
-  db::JobRow row = ended.row;
-  if (!stored.ok()) {
-    spdlog::error("job {}: its end was not stored: {}", row.id, stored.ToString());
-    absl::StrAppend(&row.message, row.message.empty() ? "" : "; ",
-                    "this end is not stored, so the next daemon ends the job again: ",
-                    stored.message());
+  if (stored.ok()) {
+    Forget(job, ended.row, ended.status);
+    return true;
   }
-  Forget(job, row, ended.status);
+  // Nobody is told an end that the next daemon does not know of.
+  spdlog::error("job {}: its end is not stored: {}", ended.row.id, stored.ToString());
+  db::JobRow row = ended.row;
+  row.state = db::JobState::kFailed;
+  row.message = absl::StrCat("it ended, but that could not be stored: ", stored.message());
+  Forget(job, row, absl::Status(stored.code(), row.message));
   return true;
 }
 

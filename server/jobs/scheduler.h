@@ -55,6 +55,9 @@ class Scheduler {
     bool embedded = false;
     // How many jobs of an owner may be unfinished; empty: any number. Must not call the scheduler.
     std::function<size_t(const std::string& owner)> jobs_max_of;
+    // RESOURCE_EXHAUSTED once an owner's jobs have stored as much as they may; empty: any amount.
+    // Likewise. Asked a few times a second while a job runs.
+    std::function<absl::Status(const std::string& owner)> may_store;
     // For how long an owner's jobs may have a device within a day; empty: any time. Likewise.
     std::function<absl::Duration(const std::string& owner)> device_time_max_of;
     // For how long one job of an owner may have it that cannot go on later; empty: any time.
@@ -155,9 +158,12 @@ class Scheduler {
   void Loop(const std::string& device_id, Device& device);
   // The job that is next on a device; null if none waits. REQUIRES: mutex_ is held.
   Entry* NextFor(const std::string& device_id);
-  // When the first job that pauses may go on; infinite if none pauses. REQUIRES: mutex_ is held.
-  absl::Time NextPauseEnd() const;
+  // When jobs are to be looked at again though nobody says so: one that pauses goes on, or a device
+  // that one waits for may be back. Infinite if there is none. REQUIRES: mutex_ is held.
+  absl::Time NextLook() const;
   static bool MayRunOn(const Job& job, const std::string& device_id);
+  // Why it can run on none of its devices for now; empty: it can. Of the first of them.
+  static std::string WhyNowhere(const Job& job);
   // Enters or leaves the shares of the devices that a job may run on. REQUIRES: mutex_ is held.
   void EnterShares(const Job& job);
   void LeaveShares(const Job& job);
@@ -176,14 +182,18 @@ class Scheduler {
   absl::Duration DeviceTimeLeft(const std::string& owner) const;
   // RESOURCE_EXHAUSTED.
   absl::Status CheckDeviceTime(const std::string& owner) const;
+  // The same, or another quota is used up.
+  absl::Status CheckQuotas(const std::string& owner) const;
+  bool HasStoredAll(const std::string& owner) const {
+    return options_.may_store && absl::IsResourceExhausted(options_.may_store(owner));
+  }
   // CANCELLED is what a user did; else it is said who ended the job.
   absl::Status TrueStatus(const Job& job, const absl::Status& status) const;
   // Stores how a job ended, then tells it. What the disk does not take is left to StoreLoop.
   void Finish(const std::shared_ptr<Job>& job, const JobWork::End& end);
   // Puts a job that was interrupted back; it is not run again where the daemon stops.
   void PutBack(const std::shared_ptr<Job>& job, const JobWork::End& end);
-  // True once nothing is left to do: the end is told, and said to be unsafe if it never can be
-  // stored.
+  // True once nothing is left to do: the end is told, or that it never can be stored.
   bool TryEnd(Unstored& ended);
   // Waits out a full or failing disk for the jobs that ended, until the daemon stops.
   void StoreLoop();

@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kRetryAfterMs = 5000;  // of a full queue: a job takes seconds at least
 // A job that gets nowhere within a turn, since its reference takes longer, has so many in a row.
 constexpr int kTurnsWithoutResult = 10;
+constexpr absl::Duration kLookAgain = absl::Seconds(1);  // for a device that is away
 
 absl::Status QueueFull(const std::string& why) {
   v1::ErrorDetail detail;
@@ -43,6 +44,11 @@ absl::Status Scheduler::CheckDeviceTime(const std::string& owner) const {
       "operator may start tunerd with a larger --device-seconds-per-principal"));
 }
 
+absl::Status Scheduler::CheckQuotas(const std::string& owner) const {
+  RETURN_IF_ERROR(CheckDeviceTime(owner));
+  return options_.may_store ? options_.may_store(owner) : absl::OkStatus();
+}
+
 Scheduler::Place::~Place() {
   if (scheduler_ == nullptr) return;
   std::lock_guard lock(scheduler_->mutex_);
@@ -51,7 +57,7 @@ Scheduler::Place::~Place() {
 
 absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner,
                                                       size_t source_bytes) {
-  RETURN_IF_ERROR(CheckDeviceTime(owner));
+  RETURN_IF_ERROR(CheckQuotas(owner));
   const bool is_operator = !options_.is_operator || options_.is_operator(owner);
   const size_t places = options_.unfinished_max + (is_operator ? options_.operator_jobs : 0);
   const size_t of_owner_max = options_.jobs_max_of ? options_.jobs_max_of(owner) : places;
@@ -98,7 +104,18 @@ absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner,
 
 bool Scheduler::MayRunOn(const Job& job, const std::string& device_id) {
   const std::vector<std::string>& devices = job.devices();
-  return std::find(devices.begin(), devices.end(), device_id) != devices.end();
+  return std::find(devices.begin(), devices.end(), device_id) != devices.end() &&
+         job.work().WhyNotOn(device_id).empty();
+}
+
+std::string Scheduler::WhyNowhere(const Job& job) {
+  std::string first;
+  for (const std::string& id : job.devices()) {
+    std::string why = job.work().WhyNotOn(id);
+    if (why.empty()) return "";
+    if (first.empty()) first = std::move(why);
+  }
+  return first;
 }
 
 void Scheduler::EnterShares(const Job& job) {
@@ -136,12 +153,18 @@ Scheduler::Entry* Scheduler::NextFor(const std::string& device_id) {
   return next;
 }
 
-absl::Time Scheduler::NextPauseEnd() const {
-  absl::Time end = absl::InfiniteFuture();
+absl::Time Scheduler::NextLook() const {
+  const absl::Time now = SteadyNow();
+  absl::Time next = absl::InfiniteFuture();
   for (const auto& [id, entry] : live_) {
-    if (!entry.running && entry.not_before > SteadyNow()) end = std::min(end, entry.not_before);
+    if (entry.running) continue;
+    if (entry.not_before > now) {
+      next = std::min(next, entry.not_before);
+    } else if (!WhyNowhere(*entry.job).empty()) {
+      next = std::min(next, now + kLookAgain);
+    }
   }
-  return end;
+  return next;
 }
 
 std::vector<const Scheduler::Entry*> Scheduler::Waiting() const {
@@ -194,14 +217,15 @@ void Scheduler::MakeRoom() {
     const std::vector<std::string>& devices = entry->job->devices();
     const auto device =
         std::find_if(devices.begin(), devices.end(), [&](const std::string& id) {
-          return IsFree(id) && !promised.contains(id);
+          return IsFree(id) && !promised.contains(id) && MayRunOn(*entry->job, id);
         });
     if (device != devices.end()) {
       promised.insert(*device);
       continue;
     }
     for (const std::string& id : devices) {
-      Job* other = promised.contains(id) ? nullptr : WhoYields(id, *entry->job);
+      const bool may = !promised.contains(id) && MayRunOn(*entry->job, id);
+      Job* other = may ? WhoYields(id, *entry->job) : nullptr;
       if (other == nullptr) continue;
       other->control.yields = true;
       other->control.stop = true;
@@ -226,8 +250,11 @@ void Scheduler::TellWaiting() {
                         " ahead of it");
       }
     }
+    // It is queued all the same, though nobody has the device.
+    const std::string away = WhyNowhere(*entry->job);
+    if (!away.empty()) message = absl::StrCat("waiting: ", away);
     entry->job->Update([&](JobView& view) {
-      view.waiting = !message.empty();
+      view.waiting = away.empty() && !message.empty();
       view.row.message = message;
     });
   }
