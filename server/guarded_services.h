@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "server/access/principals.h"
 #include "server/access/token_service.h"
@@ -22,6 +23,7 @@
 #include "server/rpc/unary.h"
 #include "server/server_service.h"
 #include "server/snapshots/snapshot_service.h"
+#include "server/supervision/acting_for.h"
 #include "server/sweep/sweep_service.h"
 
 namespace tune::server {
@@ -44,9 +46,14 @@ class Guarded : public Service {
 
  protected:
   using Inner = Service;
-  absl::Status Check(const grpc::CallbackServerContext& context, const char* method) const {
-    return principals_.Check(context,
-                             absl::StrCat("/", Contract::service_full_name(), "/", method));
+  // For whom a call is worked on, if its caller may make it.
+  absl::StatusOr<Sharer> Admit(const grpc::CallbackServerContext& context,
+                               const char* method) const {
+    absl::StatusOr<Principal> principal = principals_.Admit(
+        context, absl::StrCat("/", Contract::service_full_name(), "/", method));
+    if (!principal.ok()) return principal.status();
+    return Sharer{.name = std::move(principal->name),
+                  .has_reserve = principal->role == db::Role::kOperator};
   }
 
  private:
@@ -69,24 +76,31 @@ struct MethodTypes<R* (Service::*)(grpc::CallbackServerContext*, Arguments*...)>
                                    TUNE_TYPES(Method)::Argument<0> request,         \
                                    TUNE_TYPES(Method)::Argument<1> response)        \
       override {                                                                    \
-    const absl::Status allowed = Check(*context, #Method);                          \
-    return allowed.ok() ? Inner::Method(context, request, response)                 \
-                        : Answer(context, allowed);                                 \
+    absl::StatusOr<Sharer> sharer = Admit(*context, #Method);                       \
+    if (!sharer.ok()) return Answer(context, sharer.status());                      \
+    const ActingFor acting(*std::move(sharer));                                     \
+    return Inner::Method(context, request, response);                               \
   }
 // What a client streams, or is streamed; `Argument` is the other side's message.
 #define TUNE_GUARDED_STREAM(Method)                                                 \
   TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context,         \
                                       TUNE_TYPES(Method)::Argument<0> argument)     \
       override {                                                                    \
-    const absl::Status allowed = Check(*context, #Method);                          \
-    if (!allowed.ok()) return new Refusal<TUNE_TYPES(Method)::Reactor>(allowed);    \
+    absl::StatusOr<Sharer> sharer = Admit(*context, #Method);                       \
+    if (!sharer.ok()) {                                                             \
+      return new Refusal<TUNE_TYPES(Method)::Reactor>(sharer.status());             \
+    }                                                                               \
+    const ActingFor acting(*std::move(sharer));                                     \
     return Inner::Method(context, argument);                                        \
   }
 #define TUNE_GUARDED_STREAMS(Method)                                                \
   TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context)         \
       override {                                                                    \
-    const absl::Status allowed = Check(*context, #Method);                          \
-    if (!allowed.ok()) return new Refusal<TUNE_TYPES(Method)::Reactor>(allowed);    \
+    absl::StatusOr<Sharer> sharer = Admit(*context, #Method);                       \
+    if (!sharer.ok()) {                                                             \
+      return new Refusal<TUNE_TYPES(Method)::Reactor>(sharer.status());             \
+    }                                                                               \
+    const ActingFor acting(*std::move(sharer));                                     \
     return Inner::Method(context);                                                  \
   }
 

@@ -141,11 +141,11 @@ absl::StatusOr<Principal> Principals::OfTls(const grpc::CallbackServerContext& c
       v1::ERROR_REASON_NOT_KNOWN);
 }
 
-absl::Status Principals::Check(const grpc::CallbackServerContext& context,
-                               absl::string_view path) const {
-  ASSIGN_OR_RETURN(const Principal principal, Find(context));
+absl::StatusOr<Principal> Principals::Admit(const grpc::CallbackServerContext& context,
+                                            absl::string_view path) const {
+  ASSIGN_OR_RETURN(Principal principal, Find(context));
   const std::optional<db::Role> needed = RoleFor(path);
-  if (needed && principal.role >= *needed) return absl::OkStatus();
+  if (needed && principal.role >= *needed) return principal;
   return WithReason(
       absl::PermissionDeniedError(absl::StrCat(
           path.substr(path.rfind('/') + 1), " is for ", needed ? ToText(*needed) : "nobody",

@@ -36,8 +36,10 @@ class Principals {
   // UNAUTHENTICATED: a name that has all rights at this host's socket, root's or the daemon's, is
   // no name for less.
   absl::Status CheckName(const Principal& principal) const;
-  // PERMISSION_DENIED: the role of whoever calls does not reach. `path` names the call.
-  absl::Status Check(const grpc::CallbackServerContext& context, absl::string_view path) const;
+  // Who makes a call that he may make. PERMISSION_DENIED: the role of whoever calls does not reach.
+  // `path` names the call.
+  absl::StatusOr<Principal> Admit(const grpc::CallbackServerContext& context,
+                                  absl::string_view path) const;
 
   const ClientRules& rules() const { return rules_; }
   // How many jobs of a principal may wait or run.

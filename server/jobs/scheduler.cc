@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "db/store_faults.h"
 #include "server/rpc/error_detail.h"
+#include "server/supervision/acting_for.h"
 #include "tuner/contained.h"
 #include "tuner/status_macros.h"
 #include "tuner/steady_time.h"
@@ -174,6 +175,7 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
 }
 
 void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& device_id) {
+  const ActingFor acting({.name = job->owner()});
   absl::StatusOr<DeviceTurns::Turn> turn = turns_.Take(
       device_id, job->work().Name(), [&] { return job->control.stop.load(); },
       [&](const std::string& holder) {

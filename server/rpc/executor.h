@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads for RPC handlers that may block (SQLite, workers) or compute, so that gRPC's own threads
 // do neither.
+//
+// An executor is shared by principals: each task is its caller's (server/supervision/acting_for.h),
+// and the next one that runs is that of the caller who has the fewest threads, and among equals of
+// the one who was served the longest time ago. Nobody but operators has all threads or all of the
+// queue. A caller's share is the thread while its task runs, and a place until its answer was sent:
+// one that does not read its answers waits for its own next ones, and makes nobody else wait.
 #pragma once
 
 #include <atomic>
@@ -8,11 +14,15 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/supervision/acting_for.h"
 
 namespace tune::server {
 
@@ -26,14 +36,22 @@ class Executor {
   enum class Priority { kNormal, kLow };
   using Ticket = uint64_t;
 
-  Executor(size_t threads_max, size_t queue_max, Priority priority = Priority::kNormal)
-      : threads_max_(threads_max), queue_max_(queue_max), priority_(priority) {}
+  // A principal that is no operator has at most `threads_per_principal` of the threads; 0: three
+  // quarters of them.
+  Executor(size_t threads_max, size_t queue_max, Priority priority = Priority::kNormal,
+           size_t threads_per_principal = 0);
   ~Executor() { Stop(); }
 
-  // RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after BeginStop.
+  // RESOURCE_EXHAUSTED when the queue is full, or the caller's part of it; UNAVAILABLE after
+  // BeginStop. The task runs for whom the calling thread acts.
   absl::StatusOr<Ticket> Run(std::function<void()> task);
   // Takes a task out of the queue. False if it runs or has run.
   bool Drop(Ticket ticket);
+  // The place of the task that calls: while it is held, the caller has one less for others. A task
+  // that does not ask for it gives it back when it ends. Null outside of a task. The executor must
+  // outlive it.
+  using Place = std::shared_ptr<void>;
+  static Place ThisPlace();
   // Nothing more is taken; what runs may ask whether it should end.
   void BeginStop();
   bool stopping() const { return stopping_; }
@@ -43,39 +61,64 @@ class Executor {
  private:
   struct Task {
     Ticket ticket;
+    Sharer sharer;
     std::function<void()> run;
+  };
+  struct Share {
+    size_t queued = 0;
+    size_t running = 0;
+    size_t places = 0;  // of running tasks, and of answers that were not taken yet
+    uint64_t served = 0;  // when its last task was begun, in tasks of the executor
   };
 
   void Loop();
+  // These REQUIRE: mutex_ is held.
+  bool MayRun(const Task& task);
+  std::deque<Task>::iterator NextTask();
+  absl::Status WhyFull(const Sharer& sharer);
+  void Forget(const std::string& name);
+  Place MakePlace(const std::string& name);
 
   const size_t threads_max_;
   const size_t queue_max_;
   const Priority priority_;
+  const size_t threads_per_principal_;
   std::atomic<bool> stopping_ = false;  // written under mutex_
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::deque<Task> queue_;
+  std::map<std::string, Share> shares_;  // of those who have a task or a place
+  size_t running_of_others_ = 0;         // for principals that are no operators
+  size_t queued_of_others_ = 0;
   std::vector<std::thread> threads_;
   size_t idle_ = 0;
   Ticket next_ticket_ = 0;
+  uint64_t served_ = 0;
 };
 
 // The daemon's. A call is run by the executor of what it may wait for, so that it never waits for
 // what it has nothing to do with.
 struct Executors {
   Executor reads{/*threads_max=*/8, /*queue_max=*/256};     // of the store
-  Executor waiting{/*threads_max=*/24, /*queue_max=*/128};  // for a space, a device to be probed
+  Executor waiting{/*threads_max=*/24, /*queue_max=*/128,   // for a space, a device to be probed
+                   Executor::Priority::kNormal, /*threads_per_principal=*/8};
   Executor cancels{/*threads_max=*/8, /*queue_max=*/256};   // until what is cancelled has ended
   // Computing for seconds: reports, gates drawn again.
   Executor heavy{/*threads_max=*/2, /*queue_max=*/32, Executor::Priority::kLow};
+  // Questions about spaces that callers bring.
+  Executor spaces{/*threads_max=*/6, /*queue_max=*/64, Executor::Priority::kNormal,
+                  /*threads_per_principal=*/2};
 
   void BeginStop() {
-    for (Executor* executor : {&reads, &waiting, &cancels, &heavy}) executor->BeginStop();
+    for (Executor* executor : All()) executor->BeginStop();
   }
   void Stop() {
-    for (Executor* executor : {&reads, &waiting, &cancels, &heavy}) executor->Stop();
+    for (Executor* executor : All()) executor->Stop();
   }
+
+ private:
+  std::vector<Executor*> All() { return {&reads, &waiting, &cancels, &heavy, &spaces}; }
 };
 
 }  // namespace tune::server

@@ -61,6 +61,10 @@ class UnaryCall : public grpc::ServerUnaryReactor {
     if (status.ok()) status = Contained([&] { return handle(cancelled); });
     // What was asked to end says that it was cancelled, not why.
     if (absl::IsCancelled(status) && Expired()) status = WhyEnded();
+    {
+      std::lock_guard lock(mutex_);
+      place_ = Executor::ThisPlace();
+    }
     Finish(ToGrpc(status));
   }
 
@@ -77,6 +81,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::optional<Executor::Ticket> ticket_;
+  Executor::Place place_;  // until the client has the answer
   std::shared_ptr<UnaryCall> self_;
 };
 

@@ -8,6 +8,12 @@
 
 #include <atomic>
 #include <latch>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
 
 namespace tune::server {
 namespace {
@@ -102,6 +108,117 @@ TEST(ExecutorTest, ThreadsOfLowPriorityGiveWay) {
   EXPECT_TRUE(niceness > own || niceness == 19) << niceness << " beside " << own;
   EXPECT_EQ(policy, SCHED_BATCH);
   EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER) << "nobody else's";
+}
+
+Sharer Caller(const std::string& name) { return {.name = name, .has_reserve = false}; }
+
+// Queues a task for somebody.
+absl::Status RunFor(Executor& executor, const Sharer& sharer, std::function<void()> task) {
+  const ActingFor acting(sharer);
+  return executor.Run(std::move(task)).status();
+}
+
+TEST(ExecutorTest, CallersTakeTurnsHoweverManyTasksEachHasQueued) {
+  BusyExecutor busy(/*queue_max=*/100);
+  std::mutex mutex;
+  std::string order;
+  const auto note = [&](char who) {
+    return [&, who] {
+      std::lock_guard lock(mutex);
+      order.push_back(who);
+    };
+  };
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(RunFor(busy.executor, Caller("m"), note('m')).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(RunFor(busy.executor, Caller("a"), note('a')).ok());
+  busy.Release();
+  busy.executor.Stop();
+  EXPECT_EQ(order, "mamamm");
+}
+
+TEST(ExecutorTest, ACallerHasPartOfTheThreadsAndOthersTheRest) {
+  Executor executor(/*threads_max=*/4, /*queue_max=*/100, Executor::Priority::kNormal,
+                    /*threads_per_principal=*/2);
+  std::latch release(1);
+  std::atomic<int> inside = 0;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(RunFor(executor, Caller("m"), [&] {
+                  ++inside;
+                  release.wait();
+                }).ok());
+  }
+  std::latch other_ran(1);
+  ASSERT_TRUE(RunFor(executor, Caller("a"), [&] { other_ran.count_down(); }).ok());
+  other_ran.wait();  // would never return if the first had all threads
+  EXPECT_LE(inside, 2);
+  release.count_down();
+  executor.Stop();
+  EXPECT_EQ(inside, 8);
+}
+
+TEST(ExecutorTest, OperatorsHaveAThreadAndAPlaceThatNobodyElseTakes) {
+  Executor executor(/*threads_max=*/4, /*queue_max=*/4);
+  std::latch release(1);
+  absl::Status refused;
+  for (int i = 0; i < 20; ++i) {
+    const absl::Status queued =
+        RunFor(executor, Caller("m" + std::to_string(i)), [&] { release.wait(); });
+    if (!queued.ok()) refused = queued;
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  std::latch ran(1);
+  ASSERT_TRUE(RunFor(executor, {.name = "op"}, [&] { ran.count_down(); }).ok());
+  ran.wait();
+  release.count_down();
+}
+
+TEST(ExecutorTest, OneCallersQueueLeavesRoomForOthers) {
+  BusyExecutor busy(/*queue_max=*/4);
+  ASSERT_TRUE(RunFor(busy.executor, Caller("m"), [] {}).ok());
+  ASSERT_TRUE(RunFor(busy.executor, Caller("m"), [] {}).ok());
+  const absl::Status refused = RunFor(busy.executor, Caller("m"), [] {});
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_NE(refused.message().find("of m are waiting"), std::string::npos) << refused;
+  EXPECT_TRUE(RunFor(busy.executor, Caller("a"), [] {}).ok());
+}
+
+TEST(ExecutorTest, ACallerWhoseAnswersAreNotTakenWaitsAlone) {
+  Executor executor(/*threads_max=*/4, /*queue_max=*/100, Executor::Priority::kNormal,
+                    /*threads_per_principal=*/1);
+  std::mutex mutex;
+  std::vector<Executor::Place> unread;
+  std::atomic<int> ran = 0;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(RunFor(executor, Caller("m"), [&] {
+                  std::lock_guard lock(mutex);
+                  unread.push_back(Executor::ThisPlace());
+                  ++ran;
+                }).ok());
+  }
+  std::latch other_ran(1);
+  ASSERT_TRUE(RunFor(executor, Caller("a"), [&] { other_ran.count_down(); }).ok());
+  other_ran.wait();
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_LE(ran, 2);
+  while (ran < 10) {  // as they are read, the rest runs
+    std::vector<Executor::Place> read;
+    {
+      std::lock_guard lock(mutex);
+      read.swap(unread);
+    }
+    read.clear();
+    std::this_thread::yield();
+  }
+  unread.clear();
+  executor.Stop();
+}
+
+TEST(ExecutorTest, ATaskActsForWhoeverQueuedIt) {
+  Executor executor(/*threads_max=*/1, /*queue_max=*/10);
+  Sharer seen;
+  ASSERT_TRUE(RunFor(executor, Caller("alice"), [&] { seen = ActingFor::Current(); }).ok());
+  executor.Stop();
+  EXPECT_EQ(seen, Caller("alice"));
+  EXPECT_EQ(ActingFor::Current(), Sharer());
 }
 
 }  // namespace
