@@ -138,7 +138,7 @@ grpc::ServerUnaryReactor* KernelService::DescribeSpace(grpc::CallbackServerConte
     response->Clear();
     return server::DescribeSpace(*request, catalogue_, TargetsPreferred(), *response, effort);
   };
-  return AnswerOn(executors_.waiting, context, kCap, [=, this](const Cancelled& cancelled) {
+  return AnswerOn(executors_.spaces, context, kCap, [=, this](const Cancelled& cancelled) {
     return solver_.Run(describe, cancelled);
   });
 }
@@ -150,7 +150,7 @@ grpc::ServerUnaryReactor* KernelService::SampleSpace(grpc::CallbackServerContext
     response->Clear();
     return server::SampleSpace(*request, catalogue_, TargetsPreferred(), *response, effort);
   };
-  return AnswerOn(executors_.waiting, context, kCap,
+  return AnswerOn(executors_.spaces, context, kCap,
                   [=, this](const Cancelled& cancelled) { return solver_.Run(sample, cancelled); });
 }
 

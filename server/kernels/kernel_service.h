@@ -58,7 +58,8 @@ class KernelService : public v1::KernelService::CallbackService {
   SpaceSolver& solver_;
   WatchTicker& ticker_;
   Executors& executors_;
-  Executor checks_{/*threads_max=*/2, /*queue_max=*/8};
+  Executor checks_{/*threads_max=*/8, /*queue_max=*/32, Executor::Priority::kNormal,
+                   /*threads_per_principal=*/2};
   std::mutex mutex_;
   std::map<std::string, v1::Kernel> described_;  // by name and targets; guarded by mutex_
 };

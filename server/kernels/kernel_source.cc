@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "server/kernels/allocation_limit.h"
 #include "server/rpc/error_detail.h"
 #include "tuner/status_macros.h"
 
@@ -13,6 +14,8 @@ namespace tune::server {
 namespace {
 
 constexpr size_t kNameMax = 128;
+// Beside its sources: a character of an expression may be some 300 bytes of its syntax tree.
+constexpr size_t kParsedBytesMax = 16 << 20;
 
 }  // namespace
 
@@ -44,9 +47,20 @@ absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
   NamedKernel named;
   named.spec_name = source.spec_name().empty() ? "kernel.textproto" : source.spec_name();
   const std::map<std::string, std::string> files(source.files().begin(), source.files().end());
-  auto kernel = Kernel::Create(named.spec_name, source.spec_text(), files);
-  if (!kernel.ok()) return WithPlace(kernel.status());
-  named.kernel = *std::move(kernel);
+  bool ended = false;
+  const absl::Status parsed = RunWithin(kParsedBytesMax + 3 * bytes, [&]() -> absl::Status {
+    auto kernel = Kernel::Create(named.spec_name, source.spec_text(), files);
+    if (kernel.ok()) named.kernel = *std::move(kernel);
+    ended = true;
+    return kernel.status();
+  });
+  if (!ended) {
+    return WithReason(
+        absl::InvalidArgumentError(absl::StrCat("the spec is too large, ", parsed.message(),
+                                                ": give it fewer and shorter expressions")),
+        v1::ERROR_REASON_TOO_LARGE);
+  }
+  if (!parsed.ok()) return WithPlace(parsed);
   return named;
 }
 

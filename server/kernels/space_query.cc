@@ -20,6 +20,8 @@ namespace {
 
 constexpr size_t kDefinitionBytesMax = 1 << 20;
 constexpr uint32_t kSamplesMax = 10'000;
+// Of an answer: it is held until the client has read it.
+constexpr size_t kAnswerBytesMax = 4 << 20;
 
 // What a request is about: the definition, and of a kernel its problem and target.
 struct Question {
@@ -131,6 +133,14 @@ std::vector<uint64_t> SomeOf(const Space& space, uint64_t count, uint64_t seed) 
   return chosen;
 }
 
+absl::Status CheckSize(const google::protobuf::Message& response, absl::string_view advice) {
+  const size_t bytes = response.ByteSizeLong();
+  if (bytes <= kAnswerBytesMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the answer would have ", bytes,
+                                                   " bytes, and may have ", kAnswerBytesMax, ": ",
+                                                   advice));
+}
+
 }  // namespace
 
 absl::Status DescribeSpace(const v1::DescribeSpaceRequest& request, const Catalogue& catalogue,
@@ -156,7 +166,7 @@ absl::Status DescribeSpace(const v1::DescribeSpaceRequest& request, const Catalo
     for (size_t param : component.params) added->add_params(space.params()[param].name);
     added->set_valid(component.count);
   }
-  return absl::OkStatus();
+  return CheckSize(response, "ask without details, or give the params fewer values");
 }
 
 absl::Status SampleSpace(const v1::SampleSpaceRequest& request, const Catalogue& catalogue,
@@ -171,7 +181,7 @@ absl::Status SampleSpace(const v1::SampleSpaceRequest& request, const Catalogue&
   for (uint64_t index : SomeOf(space, request.count(), request.seed())) {
     *response.add_configs() = ToProto(space.At(index));
   }
-  return absl::OkStatus();
+  return CheckSize(response, "ask for fewer configs");
 }
 
 }  // namespace tune::server

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/kernels/space_solver.h"
 
-#include <malloc.h>
-
 #include <chrono>
 #include <future>
 #include <memory>
@@ -11,28 +9,42 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "server/kernels/allocation_limit.h"
 #include "tuner/contained.h"
 #include "tuner/status_macros.h"
+#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience(20);
+constexpr char kAdvice[] =
+    "; give the params fewer values, or have fewer and shorter constraints";
 
-// What was held for a moment is of no more use, and others may need the memory.
-void ReturnFreedMemory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
+// With what to do about it.
+absl::Status TooMuch(absl::string_view what) {
+  return absl::ResourceExhaustedError(absl::StrCat("the space is too large: ", what, kAdvice));
+}
+
+// Work whose size is its own affair says itself what is too much.
+absl::Status RunLarge(absl::FunctionRef<absl::Status()> work) {
+  bool ended = false;
+  const absl::Status status = RunWithin(SpaceSolver::kLargeBytes, [&] {
+    absl::Status result = work();
+    ended = true;
+    return result;
+  });
+  ReturnFreedMemory();
+  return ended ? status : TooMuch(status.message());
 }
 
 }  // namespace
 
-absl::Status SpaceSolver::Run(absl::FunctionRef<absl::Status(const SpaceEffort&)> work,
-                              const Cancelled& cancelled, Caller caller) {
-  const absl::Status small = work({.size = SpaceEffort::Size::kSmall, .stopped = cancelled});
+absl::Status SpaceSolver::Run(Work work, const Cancelled& cancelled, Caller caller) {
+  const Cancelled stopped = [&] { return executor_.stopping() || (cancelled && cancelled()); };
+  const absl::Status small = RunSmall(work, stopped);
   if (!absl::IsAborted(small)) return small;
-  if (caller == Caller::kSweep) return RunInTurn(work, cancelled);
+  if (caller == Caller::kSweep) return RunInTurn(work, stopped, caller);
   const absl::Cleanup leave = [this] { --calls_; };
   if (calls_++ >= kWaitingMax) {
     return absl::ResourceExhaustedError(
@@ -40,19 +52,53 @@ absl::Status SpaceSolver::Run(absl::FunctionRef<absl::Status(const SpaceEffort&)
                      " large spaces are being solved or waiting for it; try again in a minute, or "
                      "give the params of this one fewer values"));
   }
-  return RunInTurn(work, cancelled);
+  return RunInTurn(work, stopped, caller);
 }
 
-absl::Status SpaceSolver::RunInTurn(absl::FunctionRef<absl::Status(const SpaceEffort&)> work,
-                                    const Cancelled& cancelled) {
-  const auto stopped = [&] { return executor_.stopping() || (cancelled && cancelled()); };
+absl::Status SpaceSolver::RunSmall(Work work, const Cancelled& stopped) {
+  {
+    std::unique_lock lock(mutex_);
+    while (!small_ended_.wait_for(lock, kPatience, [this] { return small_ < kSmallAtOnce; })) {
+      if (stopped()) {
+        return absl::CancelledError("cancelled while waiting for other spaces to be solved");
+      }
+    }
+    ++small_;
+  }
+  const absl::Cleanup end = [this] {
+    {
+      std::lock_guard lock(mutex_);
+      --small_;
+    }
+    small_ended_.notify_one();
+  };
+  bool ended = false;
+  const absl::Status status = RunWithin(kSmallBytes, [&] {
+    absl::Status result = work({.size = SpaceEffort::Size::kSmall, .stopped = stopped});
+    ended = true;
+    return result;
+  });
+  return ended ? status : absl::AbortedError(status.message());
+}
+
+absl::Status SpaceSolver::RunInTurn(Work work, const Cancelled& stopped, Caller caller) {
+  const absl::Duration turn_max =
+      caller == Caller::kSweep ? absl::InfiniteDuration() : turn_max_;
   // Shared: it may still be on its way out of set_value when this thread goes on.
   const auto promise = std::make_shared<std::promise<absl::Status>>();
   std::future<absl::Status> done = promise->get_future();
   ASSIGN_OR_RETURN(const Executor::Ticket ticket, executor_.Run([&, promise] {
-    absl::Status status = stopped() ? absl::CancelledError("cancelled")
-                                    : Contained([&] { return work({.stopped = stopped}); });
-    ReturnFreedMemory();
+    const absl::Time until = SteadyNow() + turn_max;
+    const auto overdue = [&] { return SteadyNow() > until; };
+    const auto work_in_turn = [&]() -> absl::Status {
+      if (stopped()) return absl::CancelledError("cancelled");
+      return work({.stopped = [&] { return overdue() || stopped(); }});
+    };
+    absl::Status status = Contained([&] { return RunLarge(work_in_turn); });
+    if (absl::IsCancelled(status) && overdue() && !stopped()) {
+      status = TooMuch(absl::StrCat("its configs were not found within ",
+                                    absl::FormatDuration(turn_max)));
+    }
     promise->set_value(std::move(status));
   }));
   while (done.wait_for(kPatience) != std::future_status::ready) {
@@ -69,6 +115,7 @@ absl::StatusOr<Space> SpaceSolver::MakeSpace(const Kernel& kernel, const Problem
   std::optional<Space> space;
   RETURN_IF_ERROR(Run(
       [&](const SpaceEffort& effort) -> absl::Status {
+        space.reset();
         ASSIGN_OR_RETURN(space, kernel.MakeSpace(problem, traits, effort));
         return absl::OkStatus();
       },

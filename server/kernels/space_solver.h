@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the configs of spaces for everybody who needs them. Small spaces are found at once. Large
-// ones take seconds and some 100 MiB: they wait for each other, and are found on a thread that
-// gives way to all others, so that neither memory nor processors run short.
+// Finds the configs of spaces for everybody who needs them, within a fixed amount of memory
+// whatever the spaces are. Small spaces are found at once on the thread that asks, some at a time.
+// Large ones take seconds and some 100 MiB: they wait for each other, by turns of whom they are
+// for, and are found on a thread that gives way to all others.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/rpc/executor.h"
 #include "tuner/cancelled.h"
 #include "tuner/kernel/kernel.h"
@@ -20,18 +24,26 @@ class SpaceSolver {
  public:
   // How many large spaces may wait for calls; more are refused.
   static constexpr int kWaitingMax = 16;
+  // What all work together may hold: three small efforts, and a large one.
+  static constexpr size_t kSmallBytes = 8 << 20;
+  static constexpr int kSmallAtOnce = 3;
+  static constexpr size_t kLargeBytes = 112 << 20;
 
   enum class Caller {
-    kCall,   // refused when too many wait
-    kSweep,  // was accepted before, and waits as long as it takes
+    kCall,   // refused when too many wait, or when it takes too long
+    kSweep,  // was accepted before, and waits and works as long as it takes
   };
 
+  // `turn_max` is how long the work of a call may have the thread for large spaces.
+  explicit SpaceSolver(absl::Duration turn_max = absl::Seconds(20)) : turn_max_(turn_max) {}
   ~SpaceSolver() { Stop(); }
 
   // Calls `work`, on this thread, with a small effort, which does for nearly all spaces. If that
-  // gives ABORTED, it is called again with any effort, on the solver's thread, when its turn has
-  // come. RESOURCE_EXHAUSTED: too many wait. CANCELLED: `cancelled` said so; asked from both
-  // threads, at least every 20 ms. Returns when `work` is not running any more.
+  // gives ABORTED, or takes more memory than a small effort may, it is called again with any
+  // effort, on the solver's thread, when its turn has come. RESOURCE_EXHAUSTED: too many wait, or
+  // it takes too much memory or time. CANCELLED: `cancelled` said so; asked from both threads, at
+  // least every 20 ms. Returns when `work` is not running any more. `work` may be ended by an
+  // exception at each `new`, and then begins anew.
   absl::Status Run(absl::FunctionRef<absl::Status(const SpaceEffort&)> work,
                    const Cancelled& cancelled, Caller caller = Caller::kCall);
 
@@ -44,10 +56,15 @@ class SpaceSolver {
   void Stop() { executor_.Stop(); }
 
  private:
-  absl::Status RunInTurn(absl::FunctionRef<absl::Status(const SpaceEffort&)> work,
-                         const Cancelled& cancelled);
+  using Work = absl::FunctionRef<absl::Status(const SpaceEffort&)>;
+  absl::Status RunSmall(Work work, const Cancelled& stopped);
+  absl::Status RunInTurn(Work work, const Cancelled& stopped, Caller caller);
 
+  const absl::Duration turn_max_;
   std::atomic<int> calls_ = 0;  // that wait for the thread, or have it
+  std::mutex mutex_;
+  std::condition_variable small_ended_;
+  int small_ = 0;  // efforts under way; guarded by mutex_
   Executor executor_{/*threads_max=*/1, /*queue_max=*/1024, Executor::Priority::kLow};
 };
 
