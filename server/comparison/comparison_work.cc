@@ -14,6 +14,7 @@
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/comparison_evidence.h"
 #include "server/comparison/peer_order.h"
+#include "server/supervision/acting_for.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/statistics/median.h"
@@ -212,9 +213,11 @@ absl::Status ComparisonWork::Compile(Candidates& candidates, const Cancelled& ca
   std::vector<std::future<absl::Status>> compiling;
   for (Candidate& candidate : candidates) {
     if (!candidate.runs || candidate.is_peer()) continue;
-    compiling.push_back(std::async(std::launch::async, [this, &candidate, &cancelled] {
-      return CompileOne(candidate, cancelled);
-    }));
+    compiling.push_back(std::async(
+        std::launch::async, [this, &candidate, &cancelled, sharer = ActingFor::Current()] {
+          const ActingFor acting(sharer);
+          return CompileOne(candidate, cancelled);
+        }));
   }
   absl::Status status;
   for (std::future<absl::Status>& compiled : compiling) status.Update(compiled.get());

@@ -65,18 +65,54 @@ CompilePool::~CompilePool() {
 void CompilePool::Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done) {
   auto job = std::make_unique<Job>();
   job->owner = owner;
+  job->sharer = ActingFor::Current();
   job->plan = std::move(plan);
   job->done = std::move(done);
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    ++ShareOf(*job).queued;
     queue_.push_back(std::move(job));
-    if (queue_.size() > idle_ && static_cast<int>(slots_.size()) < workers_) {
-      Slot& slot = slots_.emplace_back();
-      slot.index = static_cast<int>(slots_.size()) - 1;
-      slot.thread = std::thread([this, &slot] { Loop(slot); });
-    }
+    StartSlotFor(*queue_.back());
   }
   changed_.notify_all();
+}
+
+void CompilePool::StartSlotFor(const Job& job) {
+  // A pool of one worker has a second one for what may not wait for what others have there.
+  const bool is_held_up =
+      workers_ == 1 && job.sharer.has_reserve && running_without_reserve_ > 0;
+  const int slots_max = is_held_up ? 2 : workers_;
+  if (queue_.size() <= idle_ || static_cast<int>(slots_.size()) >= slots_max) return;
+  Slot& slot = slots_.emplace_back();
+  slot.index = static_cast<int>(slots_.size()) - 1;
+  slot.thread = std::thread([this, &slot] { Loop(slot); });
+}
+
+bool CompilePool::MayRun(const Job& job) const {
+  const int running = static_cast<int>(running_.size());
+  if (!job.sharer.has_reserve) {
+    return running < workers_ && running_without_reserve_ < std::max(1, workers_ / 2);
+  }
+  return running < workers_ || (workers_ == 1 && running == running_without_reserve_);
+}
+
+CompilePool::Queue::iterator CompilePool::NextJob() {
+  auto next = queue_.end();
+  std::pair<int, uint64_t> least;
+  for (auto job = queue_.begin(); job != queue_.end(); ++job) {
+    if (!MayRun(**job)) continue;
+    const Share& share = ShareOf(**job);
+    const std::pair had(share.running, share.served);
+    if (next != queue_.end() && had >= least) continue;
+    next = job;
+    least = had;
+  }
+  return next;
+}
+
+void CompilePool::Leave(const Job& job) {
+  const auto share = shares_.find({job.sharer.has_reserve, job.sharer.name});
+  if (share->second.queued == 0 && share->second.running == 0) shares_.erase(share);
 }
 
 void CompilePool::Submit(const void* owner, CompilePlan plan, Done done) {
@@ -135,9 +171,12 @@ std::string CompilePool::VersionOf(Language language) {
 
 void CompilePool::Withdraw(const void* owner) {
   std::unique_lock<std::mutex> lock(mutex_);
-  queue_.erase(std::remove_if(queue_.begin(), queue_.end(),
-                              [&](const auto& job) { return job->owner == owner; }),
-               queue_.end());
+  std::erase_if(queue_, [&](const auto& job) {
+    if (job->owner != owner) return false;
+    --ShareOf(*job).queued;
+    Leave(*job);
+    return true;
+  });
   for (Job* job : running_) {
     if (job->owner == owner) job->withdrawn = true;
   }
@@ -181,8 +220,9 @@ void CompilePool::Loop(Slot& slot) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
     ++idle_;
+    auto next = queue_.end();
     const bool woken = changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.idle_stop), [&] {
-      return stopping_ || (pauses_ == 0 && !queue_.empty());
+      return stopping_ || (pauses_ == 0 && (next = NextJob()) != queue_.end());
     });
     --idle_;
     if (stopping_) break;
@@ -192,14 +232,26 @@ void CompilePool::Loop(Slot& slot) {
       lock.lock();
       continue;
     }
-    const std::unique_ptr<Job> job = std::move(queue_.front());
-    queue_.pop_front();
+    const std::unique_ptr<Job> job = std::move(*next);
+    queue_.erase(next);
+    Share& share = ShareOf(*job);
+    --share.queued;
+    ++share.running;
+    share.served = ++served_;
+    const int without_reserve = job->sharer.has_reserve ? 0 : 1;
+    running_without_reserve_ += without_reserve;
     running_.push_back(job.get());
     lock.unlock();
-    absl::StatusOr<CompileResult> result = Contained([&] { return Perform(slot, *job); });
-    if (!job->withdrawn) job->done(std::move(result));
+    {
+      const ActingFor acting(job->sharer);
+      absl::StatusOr<CompileResult> result = Contained([&] { return Perform(slot, *job); });
+      if (!job->withdrawn) job->done(std::move(result));
+    }
     lock.lock();
     running_.remove(job.get());
+    running_without_reserve_ -= without_reserve;
+    --share.running;
+    Leave(*job);
     changed_.notify_all();
     if (slot.process == nullptr || slot.process->alive()) continue;
     // Killed for a job that was withdrawn: whoever withdrew it need not wait for its end.

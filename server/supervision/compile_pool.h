@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles many variants at once, each in a worker process of its own, so that one that hangs,
 // crashes or eats the memory costs nobody else anything. Asks the compile cache first.
+//
+// Workers are shared by turns of whom the variants are for (acting_for.h), however many each of
+// them has queued. A call that is no operator's and has no device, such as a kernel check, never
+// has all of them: while it compiles, jobs that have a device go on.
 #pragma once
 
 #include <atomic>
@@ -8,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/supervision/acting_for.h"
 #include "server/supervision/compile_cache.h"
 #include "server/supervision/limits.h"
 #include "server/supervision/wall_book.h"
@@ -79,6 +85,7 @@ class CompilePool {
   absl::StatusOr<CompilerInfo> Info(Language language, const Cancelled& cancelled = {});
 
   // Queues a compile. `owner` is whom Withdraw names.
+  // The calling thread's sharer is whose turn it takes; `done` is called acting for it.
   void Submit(const void* owner, CompilePlan plan, Done done);
   // Submits and waits. CANCELLED within 50 ms of `cancelled` saying so.
   absl::StatusOr<CompileResult> Compile(const CompilePlan& plan, const Cancelled& cancelled);
@@ -100,6 +107,7 @@ class CompilePool {
  private:
   struct Job {
     const void* owner;
+    Sharer sharer;
     std::optional<CompilePlan> plan;  // nothing: only make sure that there is a compiler
     Done done;
     std::atomic<bool> withdrawn{false};
@@ -116,6 +124,23 @@ class CompilePool {
     std::thread thread;
   };
 
+  // Those of a principal's jobs and those of its calls are two.
+  struct Share {
+    int queued = 0;
+    int running = 0;
+    uint64_t served = 0;  // when its last compile began, in compiles of the pool
+  };
+
+  using Queue = std::deque<std::unique_ptr<Job>>;
+
+  // These REQUIRE: mutex_ is held.
+  void StartSlotFor(const Job& job);
+  bool MayRun(const Job& job) const;
+  Queue::iterator NextJob();  // the end: none may run now
+  Share& ShareOf(const Job& job) {
+    return shares_[{job.sharer.has_reserve, job.sharer.name}];
+  }
+  void Leave(const Job& job);
   void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
   absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
   void Loop(Slot& slot);
@@ -140,7 +165,10 @@ class CompilePool {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::deque<std::unique_ptr<Job>> queue_;
+  Queue queue_;
+  std::map<std::pair<bool, std::string>, Share> shares_;  // of those with something to compile
+  uint64_t served_ = 0;
+  int running_without_reserve_ = 0;
   std::list<Job*> running_;
   std::list<Slot> slots_;
   size_t idle_ = 0;

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <map>
 #include <memory>
@@ -224,6 +226,66 @@ TEST_F(CompilePoolTest, EndsInTheMiddleOfAnything) {
   const absl::Time start = absl::Now();
   pool_.reset();
   EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+}
+
+// Compiles of a call that is no operator's.
+class CallersCompiles {
+ public:
+  CallersCompiles(CompilePool& pool, const std::string& name) : pool_(pool), name_(name) {}
+  ~CallersCompiles() { pool_.Withdraw(this); }
+  void Submit(const std::string& behaviour) {
+    const ActingFor acting({.name = name_, .has_reserve = false});
+    pool_.Submit(this, Plan(behaviour), [this](absl::StatusOr<CompileResult>) { ++done_; });
+  }
+  int done() const { return done_; }
+
+ private:
+  CompilePool& pool_;
+  const std::string name_;
+  std::atomic<int> done_ = 0;
+};
+
+TEST_F(CompilePoolTest, ACallThatCompilesForeverKeepsNoJobFromCompiling) {
+  for (const int workers : {1, 2, 4}) {
+    options_.workers = workers;
+    pool_ = nullptr;
+    CallersCompiles check(pool(), "mallory");
+    CallersCompiles check_of_another(pool(), "malvolio");
+    for (int i = 0; i < 20; ++i) check.Submit("hang");
+    for (int i = 0; i < 20; ++i) check_of_another.Submit("hang");
+    absl::SleepFor(absl::Milliseconds(300));
+    const ActingFor job({.name = "alice"});
+    const absl::Time begin = absl::Now();
+    const absl::StatusOr<CompileResult> result =
+        pool().Compile(Plan(absl::StrCat("samples ", workers)),
+                       [&] { return absl::Now() > begin + absl::Seconds(20); });
+    EXPECT_TRUE(result.ok()) << workers << " workers: " << result.status();
+  }
+}
+
+TEST_F(CompilePoolTest, WorkersAreSharedByTurns) {
+  options_.workers = 1;
+  CallersCompiles many(pool(), "mallory");
+  CallersCompiles few(pool(), "alice");
+  for (int i = 0; i < 60; ++i) many.Submit(absl::StrCat("slow ", 50 + i % 2, " ", i));
+  for (int i = 0; i < 3; ++i) few.Submit(absl::StrCat("slow 50 ", 100 + i));
+  ASSERT_TRUE(Eventually([&] { return few.done() == 3; }));
+  EXPECT_LT(many.done(), 15) << "each waits for about as many of the other's as it has itself";
+}
+
+TEST_F(CompilePoolTest, DoneActsForWhoeverSubmitted) {
+  Sharer seen;
+  std::promise<void> done;
+  {
+    const ActingFor acting({.name = "alice", .has_reserve = false});
+    pool().Submit(this, Plan("samples 1"), [&](absl::StatusOr<CompileResult>) {
+      seen = ActingFor::Current();
+      done.set_value();
+    });
+  }
+  done.get_future().wait();
+  EXPECT_EQ(seen, (Sharer{.name = "alice", .has_reserve = false}));
+  pool().Withdraw(this);
 }
 
 }  // namespace
