@@ -36,26 +36,28 @@ grpc::ServerUnaryReactor* DeviceService::ListDevices(grpc::CallbackServerContext
                                                      const v1::ListDevicesRequest*,
                                                      v1::ListDevicesResponse* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(std::vector<DeviceView> views, devices_.List(deadline));
+  const auto list = [=, this](const Cancelled& cancelled) -> absl::Status {
+    ASSIGN_OR_RETURN(std::vector<DeviceView> views, devices_.List(deadline, cancelled));
     for (DeviceView& view : views) {
-      devices_.AddLanguages(view);
+      devices_.AddLanguages(view, cancelled);
       *response->add_devices() = ToProto(view);
     }
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(tools_.executors.waiting, context, kProbeCap, list);
 }
 
 grpc::ServerUnaryReactor* DeviceService::GetDevice(grpc::CallbackServerContext* context,
                                                    const v1::GetDeviceRequest* request,
                                                    v1::Device* response) {
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
-  return AnswerOn(tools_.executors.waiting, context, [=, this]() -> absl::Status {
+  const auto get = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(DeviceView view, NamedDevice(request->id(), devices_, deadline));
-    devices_.AddLanguages(view);
+    devices_.AddLanguages(view, cancelled);
     *response = ToProto(view);
     return absl::OkStatus();
-  });
+  };
+  return AnswerOn(tools_.executors.waiting, context, kProbeCap, get);
 }
 
 grpc::ServerUnaryReactor* DeviceService::RetryDevice(grpc::CallbackServerContext* context,
@@ -63,6 +65,7 @@ grpc::ServerUnaryReactor* DeviceService::RetryDevice(grpc::CallbackServerContext
                                                      v1::RetryDeviceResponse* response) {
   const absl::Time deadline = DeadlineOf(*context, kRetryCap);
   const auto retry = [=, this](const Cancelled& cancelled) -> absl::Status {
+    workers_.compilers().ForgetMissing();
     ASSIGN_OR_RETURN(std::vector<DeviceView> views,
                      devices_.Retry(request->id(), deadline, cancelled));
     for (const DeviceView& view : views) *response->add_devices() = ToProto(view);

@@ -143,6 +143,7 @@ absl::StatusOr<CompileResult> CompilePool::Compile(const CompilePlan& plan,
 
 absl::StatusOr<std::vector<CompilerInfo>> CompilePool::Compilers(const Cancelled& cancelled) {
   if (!KnowsCompilers()) {
+    RETURN_IF_ERROR(RememberedMissing());
     absl::StatusOr<CompileResult> greeted = Await(std::nullopt, cancelled);
     if (!greeted.ok()) return greeted.status();
   }
@@ -157,6 +158,16 @@ absl::StatusOr<CompilerInfo> CompilePool::Info(Language language, const Cancelle
   }
   return absl::UnimplementedError(
       absl::StrCat(options_.command.program, " has no compiler of ", ToText(language)));
+}
+
+absl::Status CompilePool::RememberedMissing() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return SteadyNow() < missing_until_ ? missing_ : absl::OkStatus();
+}
+
+void CompilePool::ForgetMissing() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  missing_until_ = absl::InfinitePast();
 }
 
 bool CompilePool::KnowsCompilers() {
@@ -265,9 +276,19 @@ void CompilePool::Loop(Slot& slot) {
 
 absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
   const Cancelled cancelled = [&job] { return job.withdrawn.load(); };
-  if (!job.plan || !KnowsCompilers()) RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
   CompileResult result;
-  if (!job.plan) return result;
+  if (!job.plan) {
+    RETURN_IF_ERROR(RememberedMissing());  // others may have asked at the same time
+    const absl::Status started = EnsureWorker(slot, cancelled);
+    if (absl::IsUnavailable(started)) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      missing_ = started;
+      missing_until_ = SteadyNow() + options_.missing_kept;
+    }
+    if (!started.ok()) return started;
+    return result;
+  }
+  if (!KnowsCompilers()) RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
   if (options_.cache != nullptr) {
     std::optional<Artifact> hit =
         options_.cache->Get(KeyOf(*job.plan, VersionOf(job.plan->language)));

@@ -52,6 +52,8 @@ struct CompilePoolOptions {
   CompileCache* cache = nullptr;  // must outlive the pool; null: none
   absl::Duration deadline = absl::Seconds(60);
   absl::Duration start_deadline = absl::Seconds(30);
+  // For so long it is taken as said that there is no compiler: each try starts a process.
+  absl::Duration missing_kept = absl::Minutes(5);
   absl::Duration idle_stop = absl::Seconds(60);  // a worker unused for so long is stopped
   int compiles_per_worker = 500;
   int64_t resident_bytes_max = int64_t{3} << 29;  // a worker grown beyond this is replaced
@@ -79,10 +81,13 @@ class CompilePool {
   ~CompilePool();
 
   // The compilers' own word, one for each language, asked once of the first worker. UNAVAILABLE if
-  // there is none.
+  // there is none, which is remembered for some minutes.
   absl::StatusOr<std::vector<CompilerInfo>> Compilers(const Cancelled& cancelled = {});
   // Of one language; UNIMPLEMENTED if the worker has no compiler of it.
   absl::StatusOr<CompilerInfo> Info(Language language, const Cancelled& cancelled = {});
+
+  // The next one who asks has it tried again whether there is a compiler.
+  void ForgetMissing();
 
   // Queues a compile. `owner` is whom Withdraw names.
   // The calling thread's sharer is whose turn it takes; `done` is called acting for it.
@@ -155,6 +160,7 @@ class CompilePool {
   absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);
   absl::Status Greet(Slot& slot, const Cancelled& cancelled);
   bool KnowsCompilers();
+  absl::Status RememberedMissing();
   std::string VersionOf(Language language);
   void RetireIfWorn(Slot& slot);
 
@@ -175,6 +181,8 @@ class CompilePool {
   int pauses_ = 0;
   bool stopping_ = false;
   std::vector<CompilerInfo> compilers_;  // empty: not known yet
+  absl::Status missing_;  // why there was none
+  absl::Time missing_until_ = absl::InfinitePast();
 };
 
 // Holds the compilers of some pools still while it lives.

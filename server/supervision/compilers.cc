@@ -262,6 +262,13 @@ absl::StatusOr<CompilePause> Compilers::PauseHost(const std::string& target,
   return CompilePause::Take(pools, cancelled);
 }
 
+void Compilers::ForgetMissing() const {
+  for (const Toolchain& toolchain : toolchains_) {
+    toolchain.pool->ForgetMissing();
+    if (toolchain.front != nullptr) toolchain.front->ForgetMissing();
+  }
+}
+
 uint64_t Compilers::worker_restarts() const {
   uint64_t restarts = 0;
   for (const Toolchain& toolchain : toolchains_) {

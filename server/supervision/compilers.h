@@ -82,6 +82,9 @@ class Compilers {
   absl::StatusOr<CompilePause> PauseHost(const std::string& target,
                                          const Cancelled& cancelled) const;
 
+  // Compilers that were not found are looked for again.
+  void ForgetMissing() const;
+
   uint64_t worker_restarts() const;
 
  private:

@@ -288,5 +288,24 @@ TEST_F(CompilePoolTest, DoneActsForWhoeverSubmitted) {
   pool().Withdraw(this);
 }
 
+TEST_F(CompilePoolTest, ThatThereIsNoCompilerIsRemembered) {
+  const std::string starts = dir_ / "starts";
+  const std::string program = dir_ / "counted.sh";
+  std::ofstream(program) << "#!/bin/sh\necho start >> " << starts << "\nexec "
+                         << options_.command.program << " \"$@\"\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  options_.command.program = program;
+  options_.command.args.insert(options_.command.args.end(), {"--broken", "install a compiler"});
+  const auto started = [&] { return std::filesystem::file_size(starts) / sizeof("start"); };
+  const absl::Status first = pool().Info(Language::kCuda).status();
+  ASSERT_TRUE(absl::IsUnavailable(first)) << first;
+  const size_t starts_of_first = started();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pool().Info(Language::kCuda).status(), first);
+  EXPECT_EQ(started(), starts_of_first);
+  pool().ForgetMissing();
+  EXPECT_FALSE(pool().Info(Language::kCuda).ok());
+  EXPECT_GT(started(), starts_of_first) << "an operator had it tried again";
+}
+
 }  // namespace
 }  // namespace tune::server
