@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lets a daemon serve before it has read all of a large store, beside what every user of a
-// store needs (db/store.h). It asks what has changed since it last looked.
+// store needs (db/store.h). It asks what has changed since it last looked, and reads what there is
+// much of in pages.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,16 @@ class LargeStore {
   virtual absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) = 0;
   // No sweep up to this id will change any more.
   virtual absl::StatusOr<int64_t> SettledSweep() = 0;
+  // The ids of a sweep's trials after one (0: from the first), at most `limit`, oldest first.
+  virtual absl::StatusOr<std::vector<int64_t>> TrialIdsOf(int64_t sweep_id, int64_t after,
+                                                          uint32_t limit) = 0;
+  // The same of the trials that Store::TrialsKnownTo gives.
+  virtual absl::StatusOr<std::vector<int64_t>> TrialIdsKnownTo(const SweepRow& sweep,
+                                                               int64_t after, uint32_t limit) = 0;
+  // Those there are, oldest first; whole, or without samples and with the first 500 characters of
+  // each message.
+  virtual absl::StatusOr<std::vector<Trial>> TrialsWithIds(const std::vector<int64_t>& ids,
+                                                           bool whole) = 0;
   // The check of the whole file that Store::Open leaves out where it would take long. DATA_LOSS;
   // CANCELLED.
   virtual absl::Status CheckFile(const Cancelled& cancelled) = 0;

@@ -24,6 +24,7 @@ extern const std::string_view artifacts_sql;
 extern const std::string_view principals_sql;
 extern const std::string_view name_spaces_sql;
 extern const std::string_view kernel_owners_sql;
+extern const std::string_view stored_bytes_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -83,13 +84,13 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 14> steps = {
+  static const std::array<absl::string_view, 15> steps = {
       view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql),
       view(embedded::provenance_sql), view(embedded::deaths_sql), view(embedded::ceilings_sql),
       view(embedded::jobs_sql), view(embedded::profiles_sql), view(embedded::enumerations_sql),
       view(embedded::comparisons_sql), view(embedded::artifacts_sql),
       view(embedded::principals_sql), view(embedded::name_spaces_sql),
-      view(embedded::kernel_owners_sql)};
+      view(embedded::kernel_owners_sql), view(embedded::stored_bytes_sql)};
   return steps;
 }
 

@@ -76,6 +76,16 @@ struct Known {
   int64_t sweep_id_end = std::numeric_limits<int64_t>::max();
 };
 
+// The newest trial of each config, unless it may come out otherwise.
+constexpr char kIsKnown[] =
+    "trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
+    "AND id < ? AND sweep_id < ? GROUP BY config) AND trial.outcome NOT IN (?, ?) ";
+
+Statement& BindKnown(const Known& known, Statement& query) {
+  return query.Bind(known.key_id, TrialPurpose::kSearch, known.trial_id_end, known.sweep_id_end,
+                    Outcome::kFaulted, Outcome::kTimedOut);
+}
+
 absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>> trials) {
   if (trials.ok()) std::reverse(trials->begin(), trials->end());
   return trials;
@@ -85,13 +95,19 @@ absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>
 absl::StatusOr<std::vector<Trial>> KnownTrials(Connection& connection, const Known& known,
                                                uint32_t limit, Unreadable& unreadable) {
   Statement query = connection.Prepare(
-      absl::StrCat(SelectTrials(Samples::kLeaveOut),
-                   "WHERE trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
-                   "AND id < ? AND sweep_id < ? GROUP BY config) AND trial.outcome NOT IN (?, ?) "
+      absl::StrCat(SelectTrials(Samples::kLeaveOut), "WHERE ", kIsKnown,
                    "ORDER BY trial.id DESC LIMIT ?"));
-  query.Bind(known.key_id, TrialPurpose::kSearch, known.trial_id_end, known.sweep_id_end,
-             Outcome::kFaulted, Outcome::kTimedOut, limit);
+  BindKnown(known, query).Bind(limit);
   return OldestFirst(ReadReadable(query, ReadTrial, unreadable, "trial"));
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadIds(Statement& query) {
+  std::vector<int64_t> ids;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, query.Step());
+    if (!found) return ids;
+    ids.push_back(query.FirstInteger());
+  }
 }
 
 // What there was before a sweep's first trial. One that had nothing left to try has no trials: its
@@ -218,15 +234,14 @@ absl::Status SqliteStore::KeepKernel(const std::string& owner, const KernelRow& 
                                      uint64_t bytes_max) {
   return writer_.Run([=](Connection& connection) -> absl::Status {
     RETURN_IF_ERROR(InsertKernel(connection, kernel));
+    size_t own_bytes = kernel.spec_text.size();
+    for (const auto& [name, text] : kernel.files) own_bytes += text.size();
     Statement note = connection.Prepare(
-        "INSERT INTO kernel_owner (owner, kernel_hash) VALUES (?, ?) ON CONFLICT DO NOTHING");
-    RETURN_IF_ERROR(note.Bind(owner, kernel.hash).Run());
+        "INSERT INTO kernel_owner (owner, kernel_hash, bytes) VALUES (?, ?, ?) "
+        "ON CONFLICT DO NOTHING");
+    RETURN_IF_ERROR(note.Bind(owner, kernel.hash, own_bytes).Run());
     if (connection.changed_rows() == 0) return absl::OkStatus();  // kept before
-    Statement sum = connection.Prepare(
-        "SELECT coalesce(sum(length(CAST(spec_text AS BLOB)) + "
-        "(SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM kernel_file "
-        "WHERE kernel_file.kernel_hash = hash)), 0) "
-        "FROM kernel_owner JOIN kernel ON hash = kernel_owner.kernel_hash WHERE owner = ?");
+    Statement sum = connection.Prepare("SELECT kernel_bytes FROM stored WHERE owner = ?");
     RETURN_IF_ERROR(sum.Bind(owner).Step().status());
     const auto bytes = static_cast<uint64_t>(sum.FirstInteger());
     if (bytes <= bytes_max) return absl::OkStatus();
@@ -363,6 +378,37 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsKnownTo(const SweepRow& sw
   return KnownTrials(*reader, known, limit, unreadable_);
 }
 
+absl::StatusOr<std::vector<int64_t>> SqliteStore::TrialIdsOf(int64_t sweep_id, int64_t after,
+                                                             uint32_t limit) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement query = reader->Prepare(
+      "SELECT id FROM trial WHERE sweep_id = ? AND id > ? ORDER BY id LIMIT ?");
+  return ReadIds(query.Bind(sweep_id, after, limit));
+}
+
+absl::StatusOr<std::vector<int64_t>> SqliteStore::TrialIdsKnownTo(const SweepRow& sweep,
+                                                                  int64_t after, uint32_t limit) {
+  if (sweep.fresh) return std::vector<int64_t>();
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(const Known known, KnownTo(*reader, sweep));
+  if (known.key_id == 0) return std::vector<int64_t>();
+  Statement query = reader->Prepare(absl::StrCat(
+      "SELECT id FROM (SELECT id FROM trial WHERE ", kIsKnown, "ORDER BY id DESC LIMIT ?) ",
+      "WHERE id > ? ORDER BY id LIMIT ?"));
+  BindKnown(known, query).Bind(kKnownTrialsMax, after, limit);
+  return ReadIds(query);
+}
+
+absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsWithIds(const std::vector<int64_t>& ids,
+                                                              bool whole) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  ASSIGN_OR_RETURN(const std::string list, Encode(ids));
+  Statement query = reader->Prepare(
+      absl::StrCat(SelectTrials(whole ? Samples::kLoad : Samples::kLeaveOut),
+                   "WHERE trial.id IN (SELECT value FROM json_each(?)) ORDER BY trial.id"));
+  return ReadReadable(query.Bind(list), ReadTrial, unreadable_, "trial");
+}
+
 absl::StatusOr<std::vector<Trial>> SqliteStore::NewestOfSweep(int64_t sweep_id, uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(
@@ -388,9 +434,10 @@ absl::StatusOr<std::vector<TrialKey>> SqliteStore::TrialKeysOfKernel(const std::
 absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, statistics_readers_.Borrow());
   StoreStatistics statistics;
-  // Trials are never deleted, so the last id is their number; counting would read a whole index.
+  // The last id less those that were removed; counting would read a whole index.
   ASSIGN_OR_RETURN(statistics.trial_count,
-                   reader->QueryInteger("SELECT coalesce(max(id), 0) FROM trial"));
+                   reader->QueryInteger("SELECT coalesce(max(id), 0) - "
+                                        "(SELECT trials FROM removed) FROM trial"));
   ASSIGN_OR_RETURN(statistics.record_count, CountRecords(*reader));
   ASSIGN_OR_RETURN(statistics.schema_version, reader->QueryInteger("PRAGMA user_version"));
   statistics.sqlite_version = sqlite3_libversion();

@@ -11,6 +11,7 @@
 #include "db/checks.h"
 #include "db/large_store.h"
 #include "db/readers.h"
+#include "db/retention.h"
 #include "db/store.h"
 #include "db/unreadable.h"
 #include "db/writer.h"
@@ -18,7 +19,7 @@
 namespace tune::db {
 
 // Thread-safe.
-class SqliteStore : public Store, public LargeStore {
+class SqliteStore : public Store, public LargeStore, public Retention {
  public:
   // REQUIRES: `path` is locked by `lock`, and `writer` has brought it to the current schema; or
   // both are null, to read only, and the schema is the current one.
@@ -65,7 +66,20 @@ class SqliteStore : public Store, public LargeStore {
   absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) override;
   absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) override;
   absl::StatusOr<int64_t> SettledSweep() override;
+  absl::StatusOr<std::vector<int64_t>> TrialIdsOf(int64_t sweep_id, int64_t after,
+                                                  uint32_t limit) override;
+  absl::StatusOr<std::vector<int64_t>> TrialIdsKnownTo(const SweepRow& sweep, int64_t after,
+                                                       uint32_t limit) override;
+  absl::StatusOr<std::vector<Trial>> TrialsWithIds(const std::vector<int64_t>& ids,
+                                                   bool whole) override;
   absl::Status CheckFile(const Cancelled& cancelled) override;
+
+  absl::StatusOr<StoredBytes> StoredBy(const std::string& owner) override;
+  absl::StatusOr<std::vector<StoredBytes>> StoredMost(uint32_t limit) override;
+  absl::StatusOr<std::vector<std::string>> ArtifactsOf(const std::string& owner) override;
+  absl::StatusOr<std::vector<std::string>> NameSpacesOf(const std::string& artifact) override;
+  absl::Status SetArtifactBytes(const std::string& owner, uint64_t bytes) override;
+  absl::StatusOr<Pruned> Prune(const PruneFilter& filter, int64_t after_job_id) override;
 
   absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) override;
   absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,

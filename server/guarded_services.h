@@ -184,6 +184,7 @@ struct GuardedReportService final : Guarded<ReportService, v1::ReportService> {
 struct GuardedServerService final : Guarded<ServerService, v1::ServerService> {
   using Guarded::Guarded;
   TUNE_GUARDED_UNARY(GetStatus)
+  TUNE_GUARDED_UNARY(PruneJobs)
 };
 
 struct GuardedGateService final : Guarded<GateService, v1::GateService> {

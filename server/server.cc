@@ -205,7 +205,10 @@ absl::Status Server::Parts::StartWork() {
                                                               : GridsTime::kAtOnce));
   RETURN_IF_ERROR(OpenSnapshots());
   runner = std::make_unique<SweepRunner>(*store, *workers, *records, *artifacts, *snapshot_writer,
-                                         solver);
+                                         solver, [this](const std::string& owner) {
+                                           return principals->ArtifactBytesMaxOf(
+                                               owner, options.limits.artifact_bytes);
+                                         });
   scheduler = std::make_unique<Scheduler>(
       Scheduler::Options{.unfinished_max = options.limits.unfinished_jobs,
                          .operator_jobs = options.limits.operator_jobs,
@@ -214,6 +217,10 @@ absl::Status Server::Parts::StartWork() {
                          .jobs_max_of =
                              [this](const std::string& owner) {
                                return principals->JobsMaxOf(owner);
+                             },
+                         .may_store =
+                             [this](const std::string& owner) {
+                               return principals->CheckStored(owner, *store);
                              },
                          .device_time_max_of = DeviceTimeMaxOf(),
                          .job_time_max_of =

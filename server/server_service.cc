@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "db/retention.h"
 #include "server/rpc/unary.h"
 #include "server/supervision/process_tree.h"
 #include "server/wire/nouns.h"
@@ -15,6 +16,9 @@
 
 namespace tune::server {
 namespace {
+
+constexpr uint32_t kStoredShown = 20;
+constexpr absl::Duration kPruneCap = absl::Minutes(10);
 
 v1::Bounds ToProto(const Limits& limits) {
   v1::Bounds proto;
@@ -49,7 +53,7 @@ void AddQueue(const Scheduler::Queue& queue, v1::ServerStatus& status) {
 
 ServerService::ServerService(ServerIdentity identity, const ServerParts& parts,
                              Executors& executors)
-    : identity_(std::move(identity)), parts_(parts) {
+    : identity_(std::move(identity)), parts_(parts), executors_(executors) {
   // A look at the whole folder, so that a status need not take one.
   (void)executors.heavy.Run([this] { parts_.workers.cache().bytes(); });
 }
@@ -62,6 +66,25 @@ void ServerService::SetAddresses(const std::vector<std::string>& addresses) {
 std::string ServerService::Addresses() const {
   std::lock_guard lock(mutex_);
   return addresses_;
+}
+
+absl::Status ServerService::AddStored(const Principal& caller, v1::ServerStatus& status) const {
+  db::Retention* const retention = db::Retention::Of(parts_.store);
+  if (retention == nullptr) return absl::OkStatus();
+  std::vector<db::StoredBytes> all;
+  if (caller.role == db::Role::kOperator) {
+    ASSIGN_OR_RETURN(all, retention->StoredMost(kStoredShown));
+  } else {
+    ASSIGN_OR_RETURN(all.emplace_back(), retention->StoredBy(caller.name));
+  }
+  for (const db::StoredBytes& stored : all) {
+    v1::StoredBytes& proto = *status.add_stored();
+    proto.set_owner(Utf8(stored.owner));
+    proto.set_kernel_bytes(stored.kernel_bytes);
+    proto.set_result_bytes(stored.result_bytes);
+    proto.set_artifact_bytes(stored.artifact_bytes);
+  }
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* context,
@@ -104,6 +127,9 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
         static_cast<uint64_t>(rules.kernel_bytes_per_principal));
     response->mutable_bounds()->set_job_seconds_per_principal(rules.job_seconds_per_principal);
     AddQueue(parts_.scheduler.queue(), *response);
+    response->mutable_bounds()->set_stored_bytes_per_principal(
+        static_cast<uint64_t>(rules.stored_bytes_per_principal));
+    RETURN_IF_ERROR(AddStored(caller, *response));
     response->set_watchers(static_cast<uint32_t>(parts_.ticker.watchers()));
     for (const db::UnreadableRow& row : parts_.store.UnreadableRows()) {
       response->add_unreadable_rows(Utf8(absl::StrCat(row.table, " ", row.id, ": ", row.why)));
@@ -113,6 +139,28 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_weak_walls_allowed(parts_.workers.walls().weak_allowed());
     return absl::OkStatus();
   });
+}
+
+grpc::ServerUnaryReactor* ServerService::PruneJobs(grpc::CallbackServerContext* context,
+                                                   const v1::PruneJobsRequest* request,
+                                                   v1::PruneJobsResponse* response) {
+  const auto prune = [=, this](const Cancelled& cancelled) -> absl::Status {
+    db::Retention* const retention = db::Retention::Of(parts_.store);
+    if (retention == nullptr) return absl::UnimplementedError("the store removes nothing");
+    const db::PruneFilter filter{.owner = request->owner(),
+                                 .before_unix_ms = request->before_unix_ms(),
+                                 .dry_run = request->dry_run()};
+    for (int64_t last = 0; true;) {
+      if (cancelled()) return absl::CancelledError("cancelled; some jobs were pruned");
+      ASSIGN_OR_RETURN(const db::Pruned pruned, retention->Prune(filter, last));
+      if (pruned.last_job_id == 0) return absl::OkStatus();
+      last = pruned.last_job_id;
+      response->set_jobs(response->jobs() + pruned.jobs);
+      response->set_trials(response->trials() + pruned.trials);
+      response->set_bytes(response->bytes() + pruned.bytes);
+    }
+  };
+  return AnswerOn(executors_.cancels, context, kPruneCap, prune);
 }
 
 }  // namespace tune::server

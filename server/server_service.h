@@ -49,11 +49,17 @@ class ServerService : public v1::ServerService::CallbackService {
                                       const v1::GetStatusRequest* request,
                                       v1::ServerStatus* response) override;
 
+  grpc::ServerUnaryReactor* PruneJobs(grpc::CallbackServerContext* context,
+                                      const v1::PruneJobsRequest* request,
+                                      v1::PruneJobsResponse* response) override;
+
  private:
+  absl::Status AddStored(const Principal& caller, v1::ServerStatus& status) const;
   std::string Addresses() const;
 
   const ServerIdentity identity_;
   const ServerParts parts_;
+  Executors& executors_;
   mutable std::mutex mutex_;
   std::string addresses_;  // guarded by mutex_
   // Of its own: what others wait for, it does not.

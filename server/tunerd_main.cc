@@ -163,6 +163,10 @@ void AddClients(CLI::App& app, tune::server::ServerOptions& options,
            "Device time of one job of a submitter, and the largest budget of its sweeps; 0: any");
   AddBytes(app, "--kernel-bytes-per-principal", options.clients.kernel_bytes_per_principal,
            1 << 20, int64_t{1} << 40, "Of the sources that a submitter's work keeps");
+  AddBytes(app, "--stored-bytes-per-principal", options.clients.stored_bytes_per_principal,
+           1 << 20, int64_t{1} << 50,
+           "Of all that a submitter's jobs keep on disk: sources, trials, samples, messages, "
+           "artifacts");
   app.add_flag("--anonymous-readers", options.clients.anonymous_readers,
                "TCP clients with neither certificate nor token may look up and list")
       ->group(kGroup);

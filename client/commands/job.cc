@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl job list|watch|wait|cancel
+// tunectl job list|watch|wait|cancel; job_prune.cc has prune
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/commands/commands.h"
+#include "client/commands/job_prune.h"
 #include "client/commands/work_id.h"
 #include "client/format.h"
 #include "client/interrupt.h"
@@ -256,6 +257,7 @@ void AddJob(CLI::App& app, Session& session) {
     if (id->empty() && owner->empty()) throw CLI::RequiredError("ID, or --owner NAME");
     session.Finish(owner->empty() ? Cancel(session, *id) : CancelAllOf(session, *owner));
   });
+  AddJobPrune(*job, session);
 }
 
 }  // namespace tune::client

@@ -44,6 +44,16 @@ std::string QueueText(const v1::PrincipalQueue& principal) {
                       " of device time within 24 hours");
 }
 
+// "alice: 1.2 GiB of at most 8.0 GiB: sources 3 MiB, results 1.1 GiB, artifacts 80 MiB".
+std::string StoredText(const v1::StoredBytes& stored, const v1::Bounds& bounds) {
+  const uint64_t all = stored.kernel_bytes() + stored.result_bytes() + stored.artifact_bytes();
+  return absl::StrCat(stored.owner(), ": ", BytesText(all), "; a submitter at most ",
+                      BytesText(bounds.stored_bytes_per_principal()), "; sources ",
+                      BytesText(stored.kernel_bytes()), ", results ",
+                      BytesText(stored.result_bytes()), ", artifacts ",
+                      BytesText(stored.artifact_bytes()));
+}
+
 absl::Status Status(Session& session, bool json) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
@@ -86,6 +96,9 @@ absl::Status Status(Session& session, bool json) {
   }
   for (const v1::PrincipalQueue& principal : server.principals()) {
     std::printf("%-11s%s\n", "queue", QueueText(principal).c_str());
+  }
+  for (const v1::StoredBytes& stored : server.stored()) {
+    std::printf("%-11s%s\n", "keeps", StoredText(stored, server.bounds()).c_str());
   }
   for (const std::string& row : server.unreadable_rows()) {
     std::printf("%-11s%s\n", "unreadable", row.c_str());

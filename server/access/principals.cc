@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "db/retention.h"
 #include "grpcpp/security/auth_context.h"
 #include "server/access/access.h"
 #include "server/rpc/error_detail.h"
@@ -180,6 +181,19 @@ absl::Duration Principals::DeviceTimeMaxOf(const std::string& name) const {
 absl::Duration Principals::JobTimeMaxOf(const std::string& name) const {
   const uint32_t seconds = rules_.job_seconds_per_principal;
   return seconds == 0 || IsOperator(name) ? absl::InfiniteDuration() : absl::Seconds(seconds);
+}
+
+absl::Status Principals::CheckStored(const std::string& name, db::Store& store) const {
+  db::Retention* const retention = db::Retention::Of(store);
+  if (retention == nullptr || IsOperator(name)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const db::StoredBytes stored, retention->StoredBy(name));
+  const auto most = static_cast<uint64_t>(rules_.stored_bytes_per_principal);
+  if (stored.all() < most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "jobs of ", name, " have stored ", stored.all(), " bytes (sources ", stored.kernel_bytes,
+      ", results ", stored.result_bytes, ", artifacts ", stored.artifact_bytes, "), and may store ",
+      most, ". An operator can remove old ones with `tunectl job prune --owner ", name,
+      "`, or start tunerd with a larger --stored-bytes-per-principal"));
 }
 
 absl::Status Principals::KeepKernel(const Principal& principal, const db::KernelRow& kernel,

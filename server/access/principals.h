@@ -48,6 +48,12 @@ class Principals {
   absl::Duration DeviceTimeMaxOf(const std::string& name) const;
   // For how long one of its jobs may have a device, and the largest budget of its sweeps.
   absl::Duration JobTimeMaxOf(const std::string& name) const;
+  // RESOURCE_EXHAUSTED: what jobs of a principal have stored is as much as may be.
+  absl::Status CheckStored(const std::string& name, db::Store& store) const;
+  // Of the artifacts that the daemon keeps, those of a principal's records have at most a quarter.
+  int64_t ArtifactBytesMaxOf(const std::string& name, int64_t of_all) const {
+    return IsOperator(name) ? of_all : of_all / 4;
+  }
   // By whatever way it may come.
   bool IsOperator(const std::string& name) const;
   // Before a kernel is worked on. RESOURCE_EXHAUSTED: with it a submitter would keep more sources

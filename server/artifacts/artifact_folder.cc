@@ -152,6 +152,16 @@ absl::StatusOr<std::string> ArtifactFolder::Put(absl::string_view text) {
   return digest;
 }
 
+int64_t ArtifactFolder::BytesOf(const std::vector<std::string>& digests) const {
+  int64_t bytes = 0;
+  for (const std::string& digest : digests) {
+    std::error_code error;
+    const std::uintmax_t own = fs::file_size(FileOf(digest), error);
+    if (!error) bytes += static_cast<int64_t>(own);
+  }
+  return bytes;
+}
+
 absl::StatusOr<ArtifactFolder::Piece> ArtifactFolder::Read(const std::string& digest,
                                                            uint64_t offset, size_t most) const {
   if (!IsDigest(digest)) {

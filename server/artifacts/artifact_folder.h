@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +29,10 @@ class ArtifactFolder {
   // the folder names go first, the oldest first. Returns the digest. RESOURCE_EXHAUSTED: there is
   // no room, on the disk or within the bound.
   absl::StatusOr<std::string> Put(absl::string_view text);
+
+  // Of the files of these digests that are there.
+  int64_t BytesOf(const std::vector<std::string>& digests) const;
+  int64_t bytes_max() const { return bytes_max_; }
 
   struct Piece {
     std::string bytes;         // empty at the end

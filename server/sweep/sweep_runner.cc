@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "db/store_faults.h"
+#include "server/artifacts/artifact_share.h"
 #include "server/artifacts/artifact_text.h"
 #include "server/sweep/progress_meter.h"
 #include "server/sweep/submission.h"
@@ -101,6 +102,7 @@ class SweepRun {
   void AddIncumbent();
   absl::Status StoreConfirmed(Trial& trial);
   absl::Status Append(Trial& trial);
+  void TrimMessage(Trial& trial);
   absl::Status NameBestSoFar();
   void NoteResult();
   void Report(const SweepSummary& summary, const Trial* trial);
@@ -130,6 +132,7 @@ class SweepRun {
   double prepare_seconds_ = 0;  // of the budget that went before it
   bool confirmed_ = false;
   std::string paused_;  // why the store could not be written to; empty: it could
+  size_t message_bytes_ = 0;  // of the trials that were stored
 };
 
 SweepRun::~SweepRun() {
@@ -420,7 +423,19 @@ absl::Status SweepRun::StoreConfirmed(Trial& trial) {
   return Append(trial);
 }
 
+// What is wrong with thousands of configs is mostly the same: the first messages have all of it.
+void SweepRun::TrimMessage(Trial& trial) {
+  constexpr size_t kWholeMessageBytes = 256 << 10;  // of a sweep
+  constexpr size_t kTrimmedBytes = 1 << 10;
+  if (message_bytes_ > kWholeMessageBytes && trial.message.size() > kTrimmedBytes) {
+    trial.message.resize(kTrimmedBytes);
+    absl::StrAppend(&trial.message, "\n(cut: earlier trials of the sweep have long messages)");
+  }
+  message_bytes_ += trial.message.size();
+}
+
 absl::Status SweepRun::Append(Trial& trial) {
+  TrimMessage(trial);
   return Persist([&]() -> absl::Status {
     ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_));
     return absl::OkStatus();
@@ -564,7 +579,11 @@ constexpr absl::Duration kSnapshotPatience = absl::Seconds(2);
 
 // A record without its artifact is worth having.
 void SweepRunner::KeepArtifact(absl::StatusOr<std::string> text, db::RecordRow& record) {
-  absl::StatusOr<std::string> kept = text.ok() ? artifacts_.Put(*text) : text.status();
+  absl::StatusOr<std::string> kept = text.status();
+  if (text.ok()) {
+    kept = PutWithinShare(*text, {record.submitter, artifact_bytes_max_of_(record.submitter)},
+                          artifacts_, store_);
+  }
   if (kept.ok()) {
     record.artifact = *std::move(kept);
   } else {

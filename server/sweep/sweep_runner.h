@@ -3,6 +3,12 @@
 // at once, so that a sweep can stop anywhere and go on from there.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
 #include "db/store.h"
 #include "server/artifacts/artifact_folder.h"
 #include "server/supervision/workers.h"
@@ -16,15 +22,20 @@ namespace tune::server {
 // Thread-safe: sweeps of different devices run at the same time.
 class SweepRunner {
  public:
+  // How many bytes of artifacts an owner's records may have.
+  using ArtifactBytesMaxOf = std::function<int64_t(const std::string& owner)>;
+
   // All must outlive the runner.
   SweepRunner(db::Store& store, Workers& workers, RecordBook& records, ArtifactFolder& artifacts,
-              SnapshotWriter& snapshots, SpaceSolver& solver)
+              SnapshotWriter& snapshots, SpaceSolver& solver,
+              ArtifactBytesMaxOf artifact_bytes_max_of)
       : store_(store),
         workers_(workers),
         records_(records),
         artifacts_(artifacts),
         snapshots_(snapshots),
-        solver_(solver) {}
+        solver_(solver),
+        artifact_bytes_max_of_(std::move(artifact_bytes_max_of)) {}
 
   // See RunSweepJob.
   JobWork::End Run(SweepWork& work, JobContext& context);
@@ -38,6 +49,7 @@ class SweepRunner {
   ArtifactFolder& artifacts_;
   SnapshotWriter& snapshots_;
   SpaceSolver& solver_;
+  const ArtifactBytesMaxOf artifact_bytes_max_of_;
 };
 
 }  // namespace tune::server

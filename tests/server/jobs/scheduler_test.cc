@@ -228,6 +228,26 @@ TEST_F(SchedulerTest, AnOwnersJobsHaveADeviceForAsLongAsTheyMay) {
   EXPECT_TRUE(absl::IsResourceExhausted(scheduler_->TakePlace("me").status()));
 }
 
+TEST_F(SchedulerTest, AJobWhoseOwnerHasStoredAsMuchAsMayBeIsStopped) {
+  scheduler_->Stop();
+  std::atomic<bool> full = false;
+  Start({.may_store = [&](const std::string& owner) {
+    return full && owner == "me" ? absl::ResourceExhaustedError("me has stored too much")
+                                 : absl::OkStatus();
+  }});
+  const auto work = Make("long");
+  const std::shared_ptr<Job> job = Submit(work);
+  const auto behind = Make("behind");
+  Submit(behind);
+  ASSERT_TRUE(journal_.Await("long on cuda:0"));
+  full = true;
+  ASSERT_TRUE(journal_.Await("long ended RESOURCE_EXHAUSTED"));
+  ASSERT_TRUE(journal_.Await("behind ended RESOURCE_EXHAUSTED"));
+  EXPECT_EQ(store_->GetJob(job->id()).value().message, "me has stored too much");
+  EXPECT_TRUE(absl::IsResourceExhausted(scheduler_->TakePlace("me").status()));
+  EXPECT_TRUE(scheduler_->TakePlace("somebody else").ok());
+}
+
 TEST_F(SchedulerTest, InteractiveJobsComeBeforeBackgroundOnes) {
   const auto holder = Make("holder");
   Submit(holder);

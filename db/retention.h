@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much the jobs of each principal have stored, and how that is removed again, beside what every
+// user of a store needs (db/store.h). Triggers of the schema keep the sums, so that to ask for one
+// costs a row, however much there is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/store.h"
+
+namespace tune::db {
+
+struct StoredBytes {
+  std::string owner;
+  uint64_t kernel_bytes = 0;  // specs and sources
+  uint64_t result_bytes = 0;  // jobs, trials, turns of gates and comparisons
+  uint64_t artifact_bytes = 0;  // as SetArtifactBytes was told last
+
+  uint64_t all() const { return kernel_bytes + result_bytes + artifact_bytes; }
+};
+
+// Which finished jobs are to lose what they stored.
+struct PruneFilter {
+  std::string owner;           // empty: anybody's
+  int64_t before_unix_ms = 0;  // those that had ended by then
+  bool dry_run = false;        // nothing is removed, and it is counted what would be
+};
+
+struct Pruned {
+  uint64_t jobs = 0;
+  uint64_t trials = 0;
+  uint64_t bytes = 0;  // as StoredBytes counts them
+  int64_t last_job_id = 0;  // 0: none fitted
+};
+
+// Thread-safe.
+class Retention {
+ public:
+  // Null: the store offers none of this.
+  static Retention* Of(Store& store) { return dynamic_cast<Retention*>(&store); }
+  virtual ~Retention() = default;
+
+  virtual absl::StatusOr<StoredBytes> StoredBy(const std::string& owner) = 0;
+  // Those who have stored most, the first of them first.
+  virtual absl::StatusOr<std::vector<StoredBytes>> StoredMost(uint32_t limit) = 0;
+  // The artifacts of an owner's records, each once.
+  virtual absl::StatusOr<std::vector<std::string>> ArtifactsOf(const std::string& owner) = 0;
+  // Of the records that have it.
+  virtual absl::StatusOr<std::vector<std::string>> NameSpacesOf(const std::string& artifact) = 0;
+  virtual absl::Status SetArtifactBytes(const std::string& owner, uint64_t bytes) = 0;
+  // Removes what some jobs with higher ids than `after_job_id` stored: the trials, samples and
+  // messages of sweeps, gates and comparisons, with the sources that nothing needs any more. The
+  // jobs stay. So do what a record stands on, and the newest sweep, gate run and comparison, whose
+  // numbers would be given out again. To be called with the last id until there is none.
+  virtual absl::StatusOr<Pruned> Prune(const PruneFilter& filter, int64_t after_job_id) = 0;
+};
+
+}  // namespace tune::db

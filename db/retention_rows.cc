@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// SqliteStore's calls about what owners have stored.
+#include <memory>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "db/retention.h"
+#include "db/rows.h"
+#include "db/sqlite_store.h"
+#include "tuner/status_macros.h"
+
+namespace tune::db {
+namespace {
+
+// In one transaction: other writes wait for it.
+constexpr uint32_t kJobsAtOnce = 20;
+
+// What other sweeps, and records, tell of. The newest trial stays for its number.
+constexpr char kKeepTrials[] = R"sql(
+  CREATE TEMP TABLE IF NOT EXISTS kept_trial (id INTEGER PRIMARY KEY);
+  CREATE TEMP TABLE IF NOT EXISTS touched_key (id INTEGER PRIMARY KEY);
+  CREATE TEMP TABLE IF NOT EXISTS touched_kernel (hash TEXT PRIMARY KEY);
+  DELETE FROM temp.kept_trial; DELETE FROM temp.touched_key; DELETE FROM temp.touched_kernel;
+  CREATE TEMP VIEW IF NOT EXISTS telling_sweep AS SELECT * FROM main.sweep
+    WHERE job_id NOT IN (SELECT job_id FROM main.pruned_job)
+       OR id IN (SELECT sweep_id FROM main.trial JOIN main.record ON trial_id = trial.id);
+  INSERT OR IGNORE INTO temp.kept_trial SELECT trial_id FROM record;
+  INSERT OR IGNORE INTO temp.kept_trial
+    SELECT best_trial_id FROM telling_sweep WHERE best_trial_id IS NOT NULL;
+  INSERT OR IGNORE INTO temp.kept_trial
+    SELECT default_trial_id FROM telling_sweep WHERE default_trial_id IS NOT NULL;
+  INSERT OR IGNORE INTO temp.kept_trial
+    SELECT value FROM telling_sweep, json_each(tie_trial_ids)
+    WHERE json_valid(tie_trial_ids) AND json_each.type = 'integer';
+  INSERT OR IGNORE INTO temp.kept_trial SELECT max(id) FROM trial WHERE true;
+)sql";
+
+constexpr char kRemove[] = R"sql(
+  INSERT OR IGNORE INTO temp.touched_kernel
+    SELECT kernel_hash FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job);
+  INSERT OR IGNORE INTO temp.touched_kernel
+    SELECT kernel_hash FROM compared JOIN comparison ON comparison.id = comparison_id
+    WHERE job_id IN (SELECT job_id FROM pruned_job) AND kernel_hash IS NOT NULL;
+  INSERT OR IGNORE INTO temp.touched_key
+    SELECT key_id FROM trial WHERE sweep_id IN
+      (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
+  DELETE FROM profile WHERE trial_id IN
+    (SELECT id FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
+      (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)));
+  DELETE FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
+    (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
+  DELETE FROM gate_leg WHERE gate_kernel_id IN
+    (SELECT gate_kernel.id FROM gate_kernel JOIN gate_run ON gate_run.id = run_id
+     WHERE job_id IN (SELECT job_id FROM pruned_job));
+  DELETE FROM comparison_leg WHERE compared_id IN
+    (SELECT compared.id FROM compared JOIN comparison ON comparison.id = comparison_id
+     WHERE job_id IN (SELECT job_id FROM pruned_job));
+  DELETE FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)
+    AND NOT EXISTS (SELECT 1 FROM trial WHERE sweep_id = sweep.id);
+  UPDATE sweep SET best_trial_id = NULL, default_trial_id = NULL, tie_trial_ids = '[]', summary = ''
+    WHERE job_id IN (SELECT job_id FROM pruned_job) AND id NOT IN (SELECT id FROM telling_sweep);
+  UPDATE job SET message = 'its results were removed'
+    WHERE id IN (SELECT job_id FROM pruned_job);
+  DELETE FROM trial_key WHERE id IN (SELECT id FROM temp.touched_key)
+    AND NOT EXISTS (SELECT 1 FROM trial WHERE key_id = trial_key.id)
+    AND NOT EXISTS (SELECT 1 FROM profile WHERE key_id = trial_key.id);
+  DELETE FROM temp.touched_kernel WHERE hash IN (SELECT kernel_hash FROM sweep)
+    OR hash IN (SELECT kernel_hash FROM trial_key)
+    OR hash IN (SELECT base_kernel_hash FROM gate_kernel WHERE base_kernel_hash IS NOT NULL)
+    OR hash IN (SELECT head_kernel_hash FROM gate_kernel)
+    OR hash IN (SELECT kernel_hash FROM compared WHERE kernel_hash IS NOT NULL)
+    OR hash IN (SELECT kernel_hash FROM baseline);
+  DELETE FROM kernel_owner WHERE kernel_hash IN (SELECT hash FROM temp.touched_kernel);
+  DELETE FROM kernel_file WHERE kernel_hash IN (SELECT hash FROM temp.touched_kernel);
+  DELETE FROM kernel WHERE hash IN (SELECT hash FROM temp.touched_kernel);
+)sql";
+
+absl::StatusOr<int64_t> Total(Connection& connection) {
+  return connection.QueryInteger(
+      "SELECT coalesce(sum(kernel_bytes + result_bytes), 0) FROM stored");
+}
+
+absl::StatusOr<int64_t> TrialsOfPruned(Connection& connection) {
+  return connection.QueryInteger(
+      "SELECT count(*) FROM trial WHERE sweep_id IN "
+      "(SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job))");
+}
+
+absl::StatusOr<Pruned> PruneSome(Connection& connection, const PruneFilter& filter,
+                                 int64_t after_job_id) {
+  Statement choose = connection.Prepare(
+      "INSERT INTO pruned_job SELECT id FROM job WHERE id > ?1 AND state IN (3, 4, 5) "
+      "AND finished_unix_ms < ?2 AND (?3 = '' OR owner = ?3) AND ("
+      "id IN (SELECT job_id FROM sweep WHERE id < (SELECT max(id) FROM sweep)) OR "
+      "id IN (SELECT job_id FROM gate_run WHERE id < (SELECT max(id) FROM gate_run)) OR "
+      "id IN (SELECT job_id FROM comparison WHERE id < (SELECT max(id) FROM comparison))) "
+      "ORDER BY id LIMIT ?4");
+  RETURN_IF_ERROR(
+      choose.Bind(after_job_id, filter.before_unix_ms, filter.owner, kJobsAtOnce).Run());
+  Pruned pruned;
+  pruned.jobs = static_cast<uint64_t>(connection.changed_rows());
+  if (pruned.jobs == 0) return pruned;
+  ASSIGN_OR_RETURN(pruned.last_job_id,
+                   connection.QueryInteger("SELECT max(job_id) FROM pruned_job"));
+  ASSIGN_OR_RETURN(const int64_t bytes, Total(connection));
+  ASSIGN_OR_RETURN(const int64_t trials, TrialsOfPruned(connection));
+  RETURN_IF_ERROR(connection.Execute(kKeepTrials));
+  RETURN_IF_ERROR(connection.Execute(kRemove));
+  ASSIGN_OR_RETURN(const int64_t bytes_left, Total(connection));
+  // Those of sweeps that are gone are gone.
+  ASSIGN_OR_RETURN(const int64_t trials_left, TrialsOfPruned(connection));
+  pruned.trials = static_cast<uint64_t>(trials - trials_left);
+  pruned.bytes = static_cast<uint64_t>(bytes - bytes_left);
+  RETURN_IF_ERROR(connection.Execute("DELETE FROM pruned_job"));
+  return pruned;
+}
+
+constexpr char kSelectStored[] =
+    "SELECT owner, kernel_bytes, result_bytes, artifact_bytes FROM stored ";
+
+StoredBytes ReadStored(Statement& row) {
+  StoredBytes stored;
+  row.Read(stored.owner, stored.kernel_bytes, stored.result_bytes, stored.artifact_bytes);
+  return stored;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadTexts(Statement& query) {
+  std::vector<std::string> texts;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, query.Step());
+    if (!found) return texts;
+    query.Read(texts.emplace_back());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<StoredBytes> SqliteStore::StoredBy(const std::string& owner) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement query = reader->Prepare(absl::StrCat(kSelectStored, "WHERE owner = ?"));
+  ASSIGN_OR_RETURN(const bool found, query.Bind(owner).Step());
+  return found ? ReadStored(query) : StoredBytes{.owner = owner};
+}
+
+absl::StatusOr<std::vector<StoredBytes>> SqliteStore::StoredMost(uint32_t limit) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, statistics_readers_.Borrow());
+  Statement query = reader->Prepare(
+      absl::StrCat(kSelectStored, "WHERE owner != '' ",
+                   "ORDER BY kernel_bytes + result_bytes + artifact_bytes DESC, owner LIMIT ?"));
+  query.Bind(limit);
+  std::vector<StoredBytes> stored;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool found, query.Step());
+    if (!found) return stored;
+    stored.push_back(ReadStored(query));
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteStore::ArtifactsOf(const std::string& owner) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement query = reader->Prepare(
+      "SELECT DISTINCT artifact FROM record JOIN trial ON trial.id = trial_id "
+      "JOIN sweep ON sweep.id = sweep_id JOIN job ON job.id = job_id "
+      "WHERE artifact != '' AND owner = ?");
+  return ReadTexts(query.Bind(owner));
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteStore::NameSpacesOf(const std::string& artifact) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement query = reader->Prepare(
+      "SELECT DISTINCT name_space FROM record JOIN trial ON trial.id = trial_id "
+      "JOIN sweep ON sweep.id = sweep_id WHERE artifact != '' AND artifact = ?");
+  return ReadTexts(query.Bind(artifact));
+}
+
+absl::Status SqliteStore::SetArtifactBytes(const std::string& owner, uint64_t bytes) {
+  return writer_.Run([owner, bytes](Connection& connection) {
+    return connection
+        .Prepare("INSERT INTO stored (owner, artifact_bytes) VALUES (?, ?) "
+                 "ON CONFLICT (owner) DO UPDATE SET artifact_bytes = excluded.artifact_bytes")
+        .Bind(owner, bytes)
+        .Run();
+  });
+}
+
+absl::StatusOr<Pruned> SqliteStore::Prune(const PruneFilter& filter, int64_t after_job_id) {
+  const auto pruned = std::make_shared<Pruned>();
+  const absl::Status status =
+      writer_.Run([filter, after_job_id, pruned](Connection& connection) -> absl::Status {
+        ASSIGN_OR_RETURN(*pruned, PruneSome(connection, filter, after_job_id));
+        // Work that fails is undone.
+        return filter.dry_run ? absl::AbortedError("counted") : absl::OkStatus();
+      });
+  if (!status.ok() && !(filter.dry_run && absl::IsAborted(status))) return status;
+  return *pruned;
+}
+
+}  // namespace tune::db

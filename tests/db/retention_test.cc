@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "db/retention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/db/rows_to_store.h"
+
+namespace tune::db {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
+class RetentionTest : public StoreTest {
+ protected:
+  RetentionTest() { Reopen(); }
+
+  // A finished sweep of a kernel of its own, with so many trials of these messages.
+  SweepRow Sweep(const std::string& owner, const std::string& hash, int trials,
+                 const std::string& message = "") {
+    EXPECT_TRUE(store_->KeepKernel(owner, MakeKernelRow(hash), 1 << 20).ok());
+    SweepRow sweep = MakeSweepRow(hash);
+    sweep.job.owner = owner;
+    sweep.job.state = JobState::kDone;
+    sweep.idempotency_key.clear();
+    sweep.fresh = false;
+    sweep = store_->AddSweep(sweep).value();
+    for (int i = 0; i < trials; ++i) {
+      Trial trial = MakeTrial(sweep.id, 64 + i);
+      trial.message = message;
+      sweep.best_trial_id = store_->AppendTrial(trial, MakeTrialKey(hash)).value();
+    }
+    EXPECT_TRUE(store_->UpdateSweep(sweep).ok());
+    return sweep;
+  }
+  uint64_t ResultBytes(const std::string& owner) {
+    return Retention::Of(*store_)->StoredBy(owner).value().result_bytes;
+  }
+  Pruned PruneAll(PruneFilter filter) {
+    Pruned all;
+    int64_t last = 0;
+    while (true) {
+      const absl::StatusOr<Pruned> some = Retention::Of(*store_)->Prune(filter, last);
+      EXPECT_TRUE(some.ok()) << some.status();
+      if (!some.ok() || some->last_job_id == 0) return all;
+      last = some->last_job_id;
+      all.jobs += some->jobs;
+      all.trials += some->trials;
+      all.bytes += some->bytes;
+    }
+  }
+  // What a person with sqlite3 gets: the error, or "".
+  std::string RunSql(const std::string& sql) {
+    sqlite3* handle = nullptr;
+    sqlite3_open(path().c_str(), &handle);
+    char* error = nullptr;
+    sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, &error);
+    const std::string text = error == nullptr ? "" : error;
+    sqlite3_free(error);
+    sqlite3_close(handle);
+    return text;
+  }
+};
+
+TEST_F(RetentionTest, WhatJobsStoreIsCountedForTheirOwner) {
+  EXPECT_EQ(ResultBytes("alice"), 0u);
+  Sweep("alice", "k1", 1);
+  const uint64_t one = ResultBytes("alice");
+  Sweep("alice", "k1", 11, std::string(5000, 'x'));
+  EXPECT_GT(ResultBytes("alice"), one + 11 * 5000);
+  EXPECT_LT(ResultBytes("alice"), one + 11 * 8000);
+  EXPECT_EQ(ResultBytes("bob"), 0u);
+  Sweep("bob", "k1", 1);
+  EXPECT_EQ(ResultBytes("bob"), one);
+  const std::vector<StoredBytes> most = Retention::Of(*store_)->StoredMost(10).value();
+  ASSERT_EQ(most.size(), 2u);
+  EXPECT_EQ(most[0].owner, "alice");
+  EXPECT_EQ(most[0].kernel_bytes, most[1].kernel_bytes);
+  EXPECT_GT(most[0].kernel_bytes, 0u);
+}
+
+TEST_F(RetentionTest, PruningGivesBackWhatAnOwnersJobsStored) {
+  Sweep("mallory", "m1", 30, std::string(5000, 'x'));
+  Sweep("mallory", "m2", 30, std::string(5000, 'y'));
+  const SweepRow kept = Sweep("alice", "k1", 3);
+  const uint64_t of_alice = ResultBytes("alice");
+
+  const PruneFilter filter{.owner = "mallory", .before_unix_ms = kForever, .dry_run = true};
+  const Pruned would = PruneAll(filter);
+  EXPECT_EQ(would.jobs, 2u);
+  EXPECT_EQ(would.trials, 60u);
+  EXPECT_GT(would.bytes, 60u * 5000);
+  EXPECT_GT(ResultBytes("mallory"), 60u * 5000) << "a dry run removes nothing";
+
+  const Pruned pruned = PruneAll({.owner = "mallory", .before_unix_ms = kForever});
+  EXPECT_EQ(pruned.jobs, would.jobs);
+  EXPECT_EQ(pruned.trials, would.trials);
+  EXPECT_EQ(pruned.bytes, would.bytes);
+  EXPECT_LT(ResultBytes("mallory"), 2000u) << "the jobs themselves stay";
+  EXPECT_EQ(Retention::Of(*store_)->StoredBy("mallory").value().kernel_bytes, 0u);
+  EXPECT_TRUE(absl::IsNotFound(store_->GetKernel("m1").status()));
+  EXPECT_EQ(store_->ListJobs({}).value().size(), 3u);
+  EXPECT_EQ(ResultBytes("alice"), of_alice);
+  EXPECT_EQ(store_->TrialsOfSweep(kept.id).value().size(), 3u);
+  EXPECT_EQ(store_->Statistics().value().trial_count, 3u);
+  // The same sources again are as new.
+  Sweep("mallory", "m1", 1);
+  EXPECT_EQ(store_->GetKernel("m1").value().files, MakeKernelRow("m1").files);
+}
+
+TEST_F(RetentionTest, OnlyJobsThatEndedBeforeATimeArePruned) {
+  const SweepRow old = Sweep("alice", "k1", 2);
+  SweepRow running = MakeSweepRow("k1");
+  running.job.owner = "alice";
+  running.idempotency_key.clear();
+  running = store_->AddSweep(running).value();
+  ASSERT_TRUE(store_->AppendTrial(MakeTrial(running.id), MakeTrialKey("k1")).ok());
+  Sweep("alice", "k1", 1);
+  EXPECT_EQ(PruneAll({.before_unix_ms = old.job.finished_unix_ms}).jobs, 0u);
+  const Pruned pruned = PruneAll({.before_unix_ms = old.job.finished_unix_ms + 1});
+  EXPECT_EQ(pruned.jobs, 1u) << "neither the one that runs nor the newest, whose number is next";
+  EXPECT_TRUE(absl::IsNotFound(store_->GetSweep(old.id).status()));
+  EXPECT_TRUE(store_->GetSweep(running.id).ok());
+}
+
+TEST_F(RetentionTest, WhatARecordStandsOnStays) {
+  SweepRow sweep = Sweep("alice", "k1", 5);
+  const std::vector<Trial> trials = store_->TrialsOfSweep(sweep.id).value();
+  sweep.default_trial_id = trials[1].id;
+  sweep.tie_trial_ids = {trials[2].id};
+  ASSERT_TRUE(store_->UpdateSweep(sweep).ok());
+  RecordRow record{.key = MakeTrialKey("k1"), .trial = trials[0]};
+  ASSERT_TRUE(store_->PublishRecord(record).ok());
+  Sweep("bob", "k1", 1);
+
+  EXPECT_EQ(PruneAll({.owner = "alice", .before_unix_ms = kForever}).trials, 1u);
+  std::vector<int64_t> left;
+  for (const Trial& trial : store_->TrialsOfSweep(sweep.id).value()) left.push_back(trial.id);
+  EXPECT_THAT(left, ElementsAre(trials[0].id, trials[1].id, trials[2].id, trials[4].id))
+      << "the record's, and the default, tie and best of the sweep that a record is of";
+  EXPECT_EQ(store_->CurrentRecords().value().size(), 1u);
+  EXPECT_EQ(store_->GetKernel("k1").value().files, MakeKernelRow("k1").files);
+}
+
+TEST_F(RetentionTest, ATrialThatAnotherSweepTellsOfStays) {
+  const SweepRow first = Sweep("alice", "k1", 2);
+  SweepRow second = Sweep("bob", "k1", 1);
+  second.best_trial_id = first.best_trial_id;  // it was reused
+  ASSERT_TRUE(store_->UpdateSweep(second).ok());
+  EXPECT_EQ(PruneAll({.owner = "alice", .before_unix_ms = kForever}).trials, 1u);
+  EXPECT_TRUE(store_->GetTrial(first.best_trial_id).ok());
+  EXPECT_TRUE(store_->GetSweep(first.id).ok());
+}
+
+TEST_F(RetentionTest, NothingElseDeletesEvidence) {
+  Sweep("alice", "k1", 2);
+  Sweep("bob", "k1", 1);
+  EXPECT_THAT(RunSql("DELETE FROM trial"), HasSubstr("append-only"));
+  EXPECT_THAT(RunSql("DELETE FROM trial_key"), HasSubstr("append-only"));
+  EXPECT_THAT(RunSql("DELETE FROM kernel_file"), HasSubstr("immutable"));
+  EXPECT_THAT(RunSql("DELETE FROM kernel"), HasSubstr("immutable"));
+  EXPECT_THAT(RunSql("DELETE FROM job"), HasSubstr("kept"));
+}
+
+}  // namespace
+}  // namespace tune::db
