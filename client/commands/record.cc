@@ -37,20 +37,24 @@ void Print(const v1::ListRecordsResponse& response) {
 absl::Status List(Session& session, const ListFlags& flags) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::ListRecordsRequest request;
   request.set_kernel_name(flags.kernel);
-  v1::ListRecordsResponse all;
-  absl::Status status = FromGrpc((*connection)->records().ListRecords(&context, request, &all));
-  if (!status.ok()) return status;
   v1::ListRecordsResponse chosen;
-  for (v1::Record& record : *all.mutable_records()) {
-    const bool of_device = flags.device.empty() || record.device_name() == flags.device;
-    if (of_device && !(flags.own && IsShipped(record))) {
-      *chosen.add_records() = std::move(record);
+  v1::ListRecordsResponse page;
+  do {
+    grpc::ClientContext context;
+    SetDeadline(context, kTimeout);
+    page.Clear();
+    absl::Status status = FromGrpc((*connection)->records().ListRecords(&context, request, &page));
+    if (!status.ok()) return status;
+    request.set_first(request.first() + static_cast<uint32_t>(page.records_size()));
+    for (v1::Record& record : *page.mutable_records()) {
+      const bool of_device = flags.device.empty() || record.device_name() == flags.device;
+      if (of_device && !(flags.own && IsShipped(record))) {
+        *chosen.add_records() = std::move(record);
+      }
     }
-  }
+  } while (page.left() > 0 && page.records_size() > 0);
   if (flags.json) {
     PrintJsonList("records", chosen.records());
   } else {

@@ -27,6 +27,7 @@ constexpr uint32_t kComparedRecordsMax = 1000;
 constexpr size_t kPieceBytes = size_t{2} << 20;
 constexpr int kQuestionsMax = 1000;
 constexpr int kMissesMax = 100;
+constexpr uint32_t kRecordsListed = 1000;
 
 RecordQuery QueryOf(const v1::LookupRequest& request) {
   return {.kernel_name = request.kernel_name(),
@@ -189,13 +190,20 @@ grpc::ServerUnaryReactor* RecordService::RecordMisses(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* RecordService::ListRecords(grpc::CallbackServerContext* context,
                                                      const v1::ListRecordsRequest* request,
                                                      v1::ListRecordsResponse* response) {
+  const uint32_t limit = request->limit() == 0 ? kRecordsListed : request->limit();
+  if (limit > kRecordsListed) {
+    return Answer(context, absl::InvalidArgumentError(
+                               absl::StrCat("limit ", limit, " is over ", kRecordsListed)));
+  }
   return AnswerOn(executors_.reads, context, [=, this] {
     const std::shared_ptr<const LookupIndex> snapshot = records_.snapshot();
     const std::string& kernel = request->kernel_name();
-    for (const LookupIndex::Record& record :
-         kernel.empty() ? snapshot->Records() : snapshot->Records(kernel)) {
-      *response->add_records() = ToProto(*record);
-    }
+    const std::vector<LookupIndex::Record> all =
+        kernel.empty() ? snapshot->Records() : snapshot->Records(kernel);
+    const size_t first = std::min<size_t>(request->first(), all.size());
+    const size_t end = std::min<size_t>(first + limit, all.size());
+    for (size_t i = first; i < end; ++i) *response->add_records() = ToProto(*all[i]);
+    response->set_left(static_cast<uint32_t>(all.size() - end));
     response->set_snapshot_id(snapshot->snapshot_id());
     return absl::OkStatus();
   });

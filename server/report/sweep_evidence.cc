@@ -10,8 +10,8 @@
 namespace tune::server {
 namespace {
 
-constexpr uint32_t kProfilesMax = 10000;
-constexpr uint32_t kTrialsRead = 256;  // with their samples, which are dropped at once
+constexpr uint32_t kProfilesMax = 1000;  // the newest; each has some KiB of counters
+constexpr uint32_t kTrialsRead = 32;     // with their samples, which are dropped at once
 constexpr size_t kMessageBytesMax = 512;
 
 // Without samples, and with as much of the message as a report shows.

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ListTrials call: reads a sweep's trials in pieces and sends them as fast as the client takes
-// them, so that a sweep of any length costs little memory.
+// One ListTrials call: reads a sweep's trials in pages and sends them as fast as the client takes
+// them, so that a sweep of any length costs little memory. It first learns the ids of some thousand
+// trials, then loads those of a page at a time. A stream that is not read holds a page, and one of
+// its caller's places at the executor, so that a caller has a bounded number of them.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "db/large_store.h"
 #include "db/store.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/executor.h"
@@ -29,26 +33,35 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   ListTrialsReactor(const v1::ListTrialsRequest& request, db::Store& store, Executor& executor)
       : sweep_id_(request.sweep_id()),
         samples_(request.with_samples() ? Samples::kInclude : Samples::kOmit),
-        with_reused_(request.with_reused()),
         purpose_(request.purpose()),
         store_(store),
-        executor_(executor) {}
+        executor_(executor),
+        sharer_(ActingFor::Current()),
+        lists_known_(request.with_reused()) {}
   void ReadMore();
+  // Loads the next page; an empty one is the end.
   absl::Status Read();
-  // Trials of earlier sweeps with the key of this one, as it found them.
+  absl::Status ReadSweep();
+  // The next ids of trials of earlier sweeps with the key of this one, as it found them, and then
+  // of its own.
+  absl::Status ReadIds();
   void WriteNext();
 
   const int64_t sweep_id_;
   const Samples samples_;
-  const bool with_reused_;
   const v1::TrialPurpose purpose_;
   db::Store& store_;
   Executor& executor_;
+  const Sharer sharer_;
   std::atomic<bool> cancelled_ = false;
-  std::vector<Trial> trials_;
-  int64_t last_id_ = 0;  // of this sweep's trials
-  bool started_ = false;
-  size_t next_ = 0;
+  std::optional<db::SweepRow> sweep_;
+  bool lists_known_;  // the ids are of trials that were known
+  std::vector<int64_t> ids_;
+  size_t next_id_ = 0;    // in ids_
+  int64_t last_id_ = 0;   // that was read
+  std::vector<Trial> page_;
+  size_t next_ = 0;  // in page_
+  Executor::Place place_;
   v1::Trial message_;
 };
 

@@ -23,6 +23,13 @@ constexpr uint32_t kTrialsAtOnce = 1000;
 constexpr uint32_t kLookedThrough = 100;
 constexpr size_t kNamed = 5;
 
+// A list of a thousand sweeps has no use for them.
+void DropSamples(SweepResult& result) {
+  result.best.measurement.samples_ns = {};
+  if (result.default_trial) result.default_trial->measurement.samples_ns = {};
+  for (Trial& tie : result.ties) tie.measurement.samples_ns = {};
+}
+
 }  // namespace
 
 SweepView SweepWork::view() const {
@@ -306,6 +313,7 @@ absl::StatusOr<std::vector<SweepView>> Sweeps::List(uint32_t limit) {
       continue;
     }
     RETURN_IF_ERROR(view.status());
+    if (view->result) DropSamples(*view->result);
     views.push_back(*std::move(view));
   }
   return views;

@@ -111,9 +111,13 @@ def trials(sweep: Work, *, address: Optional[str] = None, timeout: float = 60.0)
 
 def records(kernel: str = "", *, address: Optional[str] = None, timeout: float = _TIMEOUT_SECONDS) -> Rows:
     """The best known configs, of one kernel or of all. As `tunectl record list`."""
+    found: list[Any] = []
     with _connect(address, timeout) as daemon:
-        answer = daemon.call("RecordService", "ListRecords", kernel_name=kernel)
-    return Rows(_rpc.as_rows(answer.records))
+        while True:
+            page = daemon.call("RecordService", "ListRecords", kernel_name=kernel, first=len(found))
+            found.extend(page.records)
+            if not page.left or not page.records:
+                return Rows(_rpc.as_rows(found))
 
 
 def cancel(sweep: Work, *, address: Optional[str] = None,
