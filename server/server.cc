@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "client/address.h"
 #include "db/large_store.h"
+#include "db/retention.h"
 #include "db/store.h"
 #include "server/artifacts/artifact_folder.h"
 #include "server/access/principals.h"
@@ -368,7 +369,13 @@ void Server::Parts::MakeServices() {
   misses = std::make_unique<Misses>(
       Misses::Tools{*records, catalogue, *devices, solver, *sweeps, options.embedded});
   record_service = std::make_unique<GuardedRecordService>(
-      asks, asks, *records, *artifacts, absl::bind_front(&Misses::Record, misses.get()), executors);
+      asks, asks, *records, *artifacts,
+      [this](const std::string& artifact) -> absl::StatusOr<std::vector<std::string>> {
+        db::Retention* const retention = db::Retention::Of(*store);
+        if (retention == nullptr) return std::vector<std::string>();
+        return retention->NameSpacesOf(artifact);
+      },
+      absl::bind_front(&Misses::Record, misses.get()), executors);
   snapshot_service = std::make_unique<GuardedSnapshotService>(asks, *snapshots, *snapshot_writer,
                                                               *artifacts, executors);
   bench_service = std::make_unique<GuardedBenchService>(asks, *store, catalogue, *devices,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/access/discretion.h"
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/comparison_evidence.h"
 #include "server/comparison/comparison_work.h"
@@ -62,6 +63,11 @@ grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
   return reactor.get();
 }
 
+void ComparisonService::Hide(const std::string& owner, v1::Comparison& comparison) const {
+  if (owner.empty() || IsCaller(owner) || jobs_.principals.IsOperator(owner)) return;
+  HideWords(owner, comparison);
+}
+
 // Never waits: answered on gRPC's thread.
 grpc::ServerUnaryReactor* ComparisonService::AnswerPeer(grpc::CallbackServerContext* context,
                                                         const v1::AnswerPeerRequest* request,
@@ -80,7 +86,11 @@ grpc::ServerUnaryReactor* ComparisonService::ListComparisons(
     }
     const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
     ASSIGN_OR_RETURN(const std::vector<db::ComparisonRow> rows, store_.ListComparisons(limit));
-    for (const db::ComparisonRow& row : rows) *response->add_comparisons() = ToProto(row);
+    for (const db::ComparisonRow& row : rows) {
+      v1::Comparison& comparison = *response->add_comparisons();
+      comparison = ToProto(row);
+      Hide(row.job.owner, comparison);
+    }
     return absl::OkStatus();
   });
 }
@@ -94,6 +104,7 @@ grpc::ServerUnaryReactor* ComparisonService::GetComparison(grpc::CallbackServerC
                      LoadComparison(store_, request->comparison_id(),
                                     with_rounds ? Samples::kInclude : Samples::kOmit, cancelled));
     *response = ToProto(evidence, with_rounds ? Turns::kInclude : Turns::kOmit);
+    Hide(evidence.run.job.owner, *response);
     return absl::OkStatus();
   };
   return AnswerOn(jobs_.executors.reads, context, kReadCap, get);

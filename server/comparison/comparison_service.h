@@ -30,6 +30,8 @@ class ComparisonService : public v1::CompareService::CallbackService {
                                           v1::Comparison* response) override;
 
  private:
+  // From the caller, what was said of kernels of others.
+  void Hide(const std::string& owner, v1::Comparison& comparison) const;
   db::Store& store_;
   Workers& workers_;
   const ComparisonTools tools_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/access/discretion.h"
 #include "server/gate/gate_service.h"
 
 #include <algorithm>
@@ -128,6 +129,14 @@ absl::StatusOr<Followed<GateReactor>> GateService::Submit(GatePlan plan) {
   return Followed<GateReactor>{job, make};
 }
 
+void GateService::Hide(const db::JobRow& job, v1::GateRun& run) const {
+  for (v1::GateKernel& kernel : *run.mutable_kernels()) {
+    HideUnlessSeen(NameSpaceIn(kernel.name()), kernel);
+  }
+  if (job.state != db::JobState::kFailed || job.owner.empty() || IsCaller(job.owner)) return;
+  if (!tools_.principals.IsOperator(job.owner)) HideWords(job.owner, run);
+}
+
 grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* context,
                                                  const v1::ListGatesRequest* request,
                                                  v1::ListGatesResponse* response) {
@@ -140,6 +149,7 @@ grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* co
     for (const db::GateRunRow& run : runs) {
       v1::GateRun* proto = response->add_runs();
       *proto = ToProto(run);
+      Hide(run.job, *proto);
       ASSIGN_OR_RETURN(const std::vector<db::GateVerdictRow> verdicts,
                        store_.GateVerdicts(run.id));
       for (const db::GateVerdictRow& verdict : verdicts) {
@@ -158,6 +168,7 @@ grpc::ServerUnaryReactor* GateService::GetGate(grpc::CallbackServerContext* cont
                      LoadEvidence(store_, request->run_id(), cancelled));
     *response = ToProto(evidence, evidence.verdicts,
                         request->with_rounds() ? Rounds::kInclude : Rounds::kOmit);
+    Hide(evidence.run.job, *response);
     return absl::OkStatus();
   };
   return AnswerOn(tools_.executors.heavy, context, kReadCap, get);
@@ -171,12 +182,14 @@ grpc::ServerUnaryReactor* GateService::RecomputeGate(grpc::CallbackServerContext
                      LoadEvidence(store_, request->run_id(), cancelled));
     ASSIGN_OR_RETURN(const auto verdicts, Recompute(evidence, cancelled));
     *response->mutable_run() = ToProto(evidence, verdicts, Rounds::kInclude);
+    Hide(evidence.run.job, *response->mutable_run());
     for (const db::GateKernelRow& kernel : evidence.kernels) {
       auto stored = evidence.verdicts.find(kernel.id);
       if (stored == evidence.verdicts.end()) {
         response->add_differences(absl::StrCat(kernel.name, ": has no stored verdict"));
         continue;
       }
+      if (!SeesWordsOf(NameSpaceIn(kernel.name))) continue;
       for (const std::string& difference :
            Differences(kernel.name, stored->second, verdicts.at(kernel.id))) {
         response->add_differences(Utf8(difference));

@@ -43,6 +43,8 @@ class GateService : public v1::GateService::CallbackService {
                                        v1::GetHistoryResponse* response) override;
 
  private:
+  // From the caller, what was said of kernels and jobs of others.
+  void Hide(const db::JobRow& job, v1::GateRun& run) const;
   absl::Status KeepKernels(const Principal& principal, const GatePlan& plan);
   absl::StatusOr<Followed<GateReactor>> Submit(GatePlan plan);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "server/access/discretion.h"
 #include "server/jobs/left_job.h"
 #include "server/rpc/error_detail.h"
 #include "server/rpc/unary.h"
@@ -80,6 +81,17 @@ v1::Job ToProto(const JobView& view) {
   return proto;
 }
 
+// Jobs of operators are of kernels that all share.
+bool JobService::SeesWords(const std::string& owner) const {
+  return owner.empty() || IsCaller(owner) || tools_.principals.IsOperator(owner);
+}
+
+v1::Job JobService::Told(const JobView& view) const {
+  v1::Job job = ToProto(view);
+  if (!SeesWords(view.row.owner)) HideWords(view.row.owner, job);
+  return job;
+}
+
 JobView JobService::Look(db::JobRow row) const {
   if (const std::shared_ptr<Job> job = tools_.scheduler.Find(row.id)) return job->view();
   return {.row = AsLeft(std::move(row), owner_)};
@@ -122,7 +134,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                                       .owner = request->owner(),
                                       .limit = limit}));
     for (db::JobRow& row : rows) {
-      *response->add_jobs() = ToProto(Look(std::move(row)));
+      *response->add_jobs() = Told(Look(std::move(row)));
     }
     return absl::OkStatus();
   });
@@ -132,7 +144,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
                                              const v1::GetJobRequest* request, v1::Job* response) {
   return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const JobView view, Look(request->job_id()));
-    *response = ToProto(view);
+    *response = Told(view);
     return absl::OkStatus();
   });
 }
@@ -142,8 +154,10 @@ absl::Status JobService::Watch(int64_t id, const Principal& principal,
   if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) {
     reactor.Claim(ClaimOf(principal, job->owner()));
     reactor.Follow(id, job->SharedFeed(job),
-                   [job](const Feed::News&, std::deque<v1::Job>& events) {
-                     events.push_back(ToProto(job->view()));
+                   [job, sees_words = SeesWords(job->owner())](const Feed::News&,
+                                                               std::deque<v1::Job>& events) {
+                     v1::Job& event = events.emplace_back(ToProto(job->view()));
+                     if (!sees_words) HideWords(job->owner(), event);
                    });
     return absl::OkStatus();
   }
@@ -156,7 +170,7 @@ absl::Status JobService::Watch(int64_t id, const Principal& principal,
   feed->End(absl::OkStatus());
   reactor.Claim(ClaimOf(principal, view.row.owner));
   reactor.Follow(id, std::move(feed),
-                 [job = ToProto(view)](const Feed::News&, std::deque<v1::Job>& events) {
+                 [job = Told(view)](const Feed::News&, std::deque<v1::Job>& events) {
                    events.push_back(job);
                  });
   return absl::OkStatus();

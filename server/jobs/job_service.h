@@ -47,6 +47,10 @@ class JobService : public v1::JobService::CallbackService {
   // As it is now, live or stored.
   absl::StatusOr<JobView> Look(int64_t id) const;
   JobView Look(db::JobRow row) const;
+  // Does the caller see why a job of this owner failed?
+  bool SeesWords(const std::string& owner) const;
+  // As the caller may see it.
+  v1::Job Told(const JobView& view) const;
   // "the newest: 12, 11".
   std::string NewestJobs() const;
   // What WatchJob follows.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/access/discretion.h"
 #include "server/calibration/calibration_convert.h"
 #include "server/calibration/calibration_job.h"
 #include "server/profile/profile_convert.h"
@@ -19,6 +20,7 @@ namespace tune::server {
 namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(60);
+constexpr size_t kListBytesMax = 16 << 20;
 constexpr uint32_t kListed = 100;
 constexpr uint32_t kListedMax = 1000;
 
@@ -61,7 +63,14 @@ grpc::ServerUnaryReactor* ProfileService::ListProfiles(grpc::CallbackServerConte
                                                 .kernel_hash = request->kernel_hash(),
                                                 .device_name = request->device_name(),
                                                 .limit = limit}));
-    for (const db::ProfileRow& row : rows) *response->add_profiles() = ToProto(row);
+    size_t bytes = 0;
+    for (const db::ProfileRow& row : rows) {
+      v1::Profile& profile = *response->add_profiles();
+      profile = ToProto(row);
+      HideUnlessSeen(NameSpaceIn(row.kernel_name), profile);
+      bytes += profile.ByteSizeLong();
+      if (bytes > kListBytesMax) break;  // the newest are in it
+    }
     return absl::OkStatus();
   });
 }

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/access/discretion.h"
 #include "server/records/explanation.h"
 #include "server/records/record_convert.h"
+#include "server/rpc/error_detail.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "server/wire/utf8.h"
@@ -229,10 +231,25 @@ grpc::ServerUnaryReactor* RecordService::Explain(grpc::CallbackServerContext* co
   });
 }
 
+// Those of no record of this daemon came with a snapshot that an operator imported.
+absl::Status RecordService::CheckMayRead(const std::string& artifact) const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> name_spaces, name_spaces_of_(artifact));
+  if (name_spaces.empty() || std::any_of(name_spaces.begin(), name_spaces.end(), SeesWordsOf)) {
+    return absl::OkStatus();
+  }
+  return WithReason(
+      absl::PermissionDeniedError(absl::StrCat(
+          "artifact ", artifact, " is of a record of ", name_spaces.front(),
+          "'s: it is read with a token or as a user of that name, or by an operator; "
+          "docs/access.md says why")),
+      v1::ERROR_REASON_NOT_ALLOWED);
+}
+
 grpc::ServerUnaryReactor* RecordService::ReadArtifact(grpc::CallbackServerContext* context,
                                                       const v1::ReadArtifactRequest* request,
                                                       v1::ReadArtifactResponse* response) {
   return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(CheckMayRead(request->artifact()));
     ASSIGN_OR_RETURN(ArtifactFolder::Piece piece,
                      artifacts_.Read(request->artifact(), request->offset(), kPieceBytes));
     response->set_piece(std::move(piece.bytes));

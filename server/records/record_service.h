@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "server/access/principals.h"
 #include "server/artifacts/artifact_folder.h"
 #include "server/rpc/executor.h"
@@ -19,12 +23,18 @@ namespace tune::server {
 class RecordService
     : public v1::RecordService::WithRawCallbackMethod_Lookup<v1::RecordService::CallbackService> {
  public:
+  // The name spaces of the records that have an artifact.
+  using NameSpacesOf =
+      std::function<absl::StatusOr<std::vector<std::string>>(const std::string& artifact)>;
+
   // All must outlive the service.
   RecordService(const Principals& principals, const RecordBook& records,
-                const ArtifactFolder& artifacts, RecordMiss record_miss, Executors& executors)
+                const ArtifactFolder& artifacts, NameSpacesOf name_spaces_of,
+                RecordMiss record_miss, Executors& executors)
       : principals_(principals),
         records_(records),
         artifacts_(artifacts),
+        name_spaces_of_(std::move(name_spaces_of)),
         record_miss_(std::move(record_miss)),
         executors_(executors) {}
 
@@ -50,12 +60,15 @@ class RecordService
 
  private:
   struct Question;
+  // PERMISSION_DENIED: all its records are in name spaces of others.
+  absl::Status CheckMayRead(const std::string& artifact) const;
   absl::Status AnswerTo(Question& question, const absl::StatusOr<RecordAnswer>& found,
                         grpc::ByteBuffer& answer);
 
   const Principals& principals_;
   const RecordBook& records_;
   const ArtifactFolder& artifacts_;
+  const NameSpacesOf name_spaces_of_;
   const RecordMiss record_miss_;
   Executors& executors_;
   ReadyAnswers ready_;

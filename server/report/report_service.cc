@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/access/discretion.h"
 #include "server/devices/device_convert.h"
 #include "server/report/fusion_report.h"
 #include "server/report/roofline_report.h"
@@ -102,7 +103,9 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
       ASSIGN_OR_RETURN(std::vector<db::CeilingRow> ceilings,
                        store_.GetCeilings(row.device_name, evidence.key.driver, info.uuid));
       sources.ceilings = Seen(std::move(ceilings), info, now);
-      ASSIGN_OR_RETURN(*response->add_rooflines(), MakeRoofline(evidence, sources));
+      ASSIGN_OR_RETURN(v1::Roofline roofline, MakeRoofline(evidence, sources));
+      HideUnlessSeen(row.name_space, roofline);
+      *response->add_rooflines() = std::move(roofline);
     }
     return absl::OkStatus();
   };
@@ -119,6 +122,7 @@ grpc::ServerUnaryReactor* ReportService::GetSweepReport(grpc::CallbackServerCont
                                                 {.row_param = request->row_param(),
                                                  .column_param = request->column_param()},
                                                 cancelled));
+    HideUnlessSeen(evidence.view.row.name_space, *response);
     response->set_created_unix_ms(absl::ToUnixMillis(absl::Now()));
     response->set_version(TUNE_VERSION);
     return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/access/discretion.h"
 #include "server/rpc/grpc_status.h"
 #include "server/sweep/sweeps.h"
 #include "tuner/contained.h"
@@ -67,6 +68,7 @@ absl::Status ListTrialsReactor::ReadSweep() {
   if (absl::IsNotFound(sweep.status())) return NoSuchSweep(store_, sweep_id_);
   RETURN_IF_ERROR(sweep.status());
   sweep_ = *std::move(sweep);
+  hides_words_ = !SeesWordsOf(sweep_->name_space);
   return absl::OkStatus();
 }
 
@@ -91,6 +93,7 @@ void ListTrialsReactor::WriteNext() {
                         static_cast<int>(trial.purpose) == static_cast<int>(purpose_);
     if (!wanted) continue;
     message_ = ToProto(trial, samples_);
+    if (hides_words_) HideWords(sweep_->name_space, message_);
     StartWrite(&message_);
     return;
   }

@@ -55,6 +55,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   const Sharer sharer_;
   std::atomic<bool> cancelled_ = false;
   std::optional<db::SweepRow> sweep_;
+  bool hides_words_ = false;  // from the caller (server/access/discretion.h)
   bool lists_known_;  // the ids are of trials that were known
   std::vector<int64_t> ids_;
   size_t next_id_ = 0;    // in ids_

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/access/discretion.h"
 #include "server/rpc/unary.h"
 #include "server/sweep/list_trials_reactor.h"
 #include "server/sweep/submission.h"
@@ -22,6 +23,7 @@ constexpr absl::Duration kSubmitCap = absl::Minutes(2);  // other large spaces m
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
 constexpr uint32_t kSweepsListed = 50;
 constexpr uint32_t kSweepsListedMax = 1000;
+constexpr size_t kListBytesMax = 16 << 20;
 
 }  // namespace
 
@@ -58,11 +60,14 @@ grpc::ServerWriteReactor<v1::SweepEvent>* SweepService::WatchSweep(
                 Contained([&] { return sweeps_.Watch(id); });
             if (!watched.ok()) return reactor->End(ToGrpc(watched.status()));
             reactor->Claim(ClaimOf(principal, watched->owner));
-            const auto make = [view = std::move(watched->view)](
+            const std::string name_space = watched->view().row.name_space;
+            const auto make = [view = std::move(watched->view), name_space,
+                               sees_words = SeesWordsOf(name_space)](
                                   const Feed::News& news, std::deque<v1::SweepEvent>& events) {
               v1::SweepEvent& event = events.emplace_back();
               *event.mutable_sweep() = ToProto(view());
               for (const Feed::Step& step : news.steps) event.add_trials()->CopyFrom(*step);
+              if (!sees_words) HideWords(name_space, event);
             };
             reactor->Follow(watched->job_id, std::move(watched->feed), make);
           })
@@ -91,6 +96,7 @@ grpc::ServerUnaryReactor* SweepService::GetSweep(grpc::CallbackServerContext* co
   return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(SweepView view, sweeps_.Get(request->sweep_id()));
     *response = ToProto(view);
+    HideUnlessSeen(view.row.name_space, *response);
     return absl::OkStatus();
   });
 }
@@ -105,7 +111,14 @@ grpc::ServerUnaryReactor* SweepService::ListSweeps(grpc::CallbackServerContext* 
   }
   return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<SweepView> views, sweeps_.List(limit));
-    for (const SweepView& view : views) *response->add_sweeps() = ToProto(view);
+    size_t bytes = 0;
+    for (const SweepView& view : views) {
+      v1::Sweep& sweep = *response->add_sweeps();
+      sweep = ToProto(view);
+      HideUnlessSeen(view.row.name_space, sweep);
+      bytes += sweep.ByteSizeLong();
+      if (bytes > kListBytesMax) break;  // the newest are in it
+    }
     return absl::OkStatus();
   });
 }

@@ -2,6 +2,7 @@
 #include "db/large_store.h"
 
 #include <string>
+#include <vector>
 
 #include "db/checks.h"
 #include "db/statement.h"
@@ -42,6 +43,42 @@ TEST_F(StoreTest, TellsWhatWasPublishedSinceALook) {
   }
   EXPECT_NE(LargeStore::Of(Reopen())->FingerprintOfRecords(first).value(), before);
   EXPECT_TRUE(LargeStore::Of(*store_)->CheckFile({}).ok());
+}
+
+TEST_F(StoreTest, TrialsAreReadInPages) {
+  Store& store = OpenWithSweep();
+  LargeStore& large = *LargeStore::Of(store);
+  for (int64_t block = 1; block <= 5; ++block) {
+    ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id, block), MakeTrialKey("k1")).ok());
+  }
+  const std::vector<int64_t> first = large.TrialIdsOf(sweep_.id, 0, 3).value();
+  EXPECT_EQ(first, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(large.TrialIdsOf(sweep_.id, 3, 3).value(), (std::vector<int64_t>{4, 5}));
+  EXPECT_TRUE(large.TrialIdsOf(sweep_.id, 5, 3).value().empty());
+  const std::vector<Trial> whole = large.TrialsWithIds({2, 5, 99}, /*whole=*/true).value();
+  ASSERT_EQ(whole.size(), 2u);
+  EXPECT_EQ(whole[1].config, MakeConfig(5));
+  EXPECT_EQ(whole[1].measurement.samples_ns, MakeTrial(1).measurement.samples_ns);
+  EXPECT_TRUE(
+      large.TrialsWithIds({5}, /*whole=*/false).value()[0].measurement.samples_ns.empty());
+
+  // Those that a later sweep could reuse, one by one, are those that it is told of at once.
+  SweepRow later = MakeSweepRow("k1");
+  later.idempotency_key.clear();
+  later.fresh = false;
+  later = store.AddSweep(later).value();
+  ASSERT_TRUE(store.AppendTrial(MakeTrial(later.id, 3), MakeTrialKey("k1")).ok());
+  std::vector<int64_t> known;
+  for (int64_t last = 0; true; last = known.back()) {
+    const std::vector<int64_t> page = large.TrialIdsKnownTo(later, last, 1).value();
+    if (page.empty()) break;
+    known.push_back(page.front());
+  }
+  std::vector<int64_t> at_once;
+  const std::vector<Trial> trials = store.TrialsKnownTo(later).value();
+  for (const Trial& trial : trials) at_once.push_back(trial.id);
+  EXPECT_EQ(known, at_once);
+  EXPECT_EQ(known.size(), 5u);
 }
 
 TEST_F(StoreTest, SweepsThatAreSettledNeedNoSecondLook) {

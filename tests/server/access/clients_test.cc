@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/server/access/authority.h"
 #include "tests/server/test_server.h"
@@ -365,6 +368,165 @@ TEST_F(ClientsTest, KernelsAreTheirSubmitters) {
   const Client carol = Submitter("carol");
   ASSERT_TRUE(Call(*carol.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep).ok());
   EXPECT_EQ(sweep.kernel_name(), "softmax");
+}
+
+// Everything that a reader is told of sweeps and jobs, as text.
+std::string AllWords(const Client& client, int64_t sweep_id) {
+  std::string words;
+  v1::ListSweepsResponse sweeps;
+  EXPECT_TRUE(Call(*client.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(),
+                   &sweeps)
+                  .ok());
+  v1::ListJobsResponse jobs;
+  EXPECT_TRUE(
+      Call(*client.jobs, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest(), &jobs).ok());
+  v1::GetSweepRequest get;
+  get.set_sweep_id(sweep_id);
+  v1::Sweep sweep;
+  EXPECT_TRUE(Call(*client.sweeps, &v1::SweepService::Stub::GetSweep, get, &sweep).ok());
+  v1::GetJobRequest get_job;
+  get_job.set_job_id(sweep.job_id());
+  v1::Job job;
+  EXPECT_TRUE(Call(*client.jobs, &v1::JobService::Stub::GetJob, get_job, &job).ok());
+  std::vector<v1::SweepEvent> events;
+  AwaitEnd(*client.sweeps, sweep_id, &events);
+  for (const v1::SweepEvent& event : events) words += event.DebugString();
+  grpc::ClientContext context;
+  v1::ListTrialsRequest list;
+  list.set_sweep_id(sweep_id);
+  list.set_with_reused(true);
+  auto reader = client.sweeps->ListTrials(&context, list);
+  for (v1::Trial trial; reader->Read(&trial);) words += trial.DebugString();
+  EXPECT_TRUE(reader->Finish().ok());
+  return words + sweeps.DebugString() + jobs.DebugString() + sweep.DebugString() +
+         job.DebugString();
+}
+
+TEST_F(ClientsTest, OthersDoNotSeeWhatCompilersSaidOfAKernel) {
+  Start(Options());
+  const Client alice = Submitter("alice");
+  const Client bob = Submitter("bob");
+  const Client rita = WithToken(MakeToken("rita", v1::PRINCIPAL_ROLE_READER).secret());
+  // In a variant, so that trials fail; in the reference, so that the job does.
+  for (const char* secret_is_in : {"3.0f", "3.0 * x"}) {
+    v1::SubmitSweepRequest request;
+    *request.mutable_kernel_source() = ScaleKernel({.items = "[1]"});
+    std::string& text = (*request.mutable_kernel_source()->mutable_files())["scale.cu"];
+    text.replace(text.find(secret_is_in), 3, "trade_secret");
+    request.set_device("cpu");
+    request.mutable_budget()->set_trials(2);
+    v1::Sweep sweep;
+    const grpc::Status submitted =
+        Call(*alice.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
+    ASSERT_TRUE(submitted.ok()) << submitted.error_message();
+    AwaitEnd(*alice.sweeps, sweep.id());
+    EXPECT_THAT(AllWords(alice, sweep.id()), HasSubstr("trade_secret"));
+    EXPECT_THAT(AllWords(*operator_, sweep.id()), HasSubstr("trade_secret"));
+    for (const Client* other : {&bob, &rita}) {
+      EXPECT_THAT(AllWords(*other, sweep.id()),
+                  AllOf(Not(HasSubstr("trade_secret")),
+                        HasSubstr("what was said of it is for alice and operators")));
+    }
+  }
+}
+
+TEST_F(ClientsTest, ArtifactsOfANameSpaceAreItsOwners) {
+  Start(Options());
+  const Client alice = Submitter("alice");
+  EXPECT_EQ(Sweep(alice, {.items = "[1]"}), "alice/scale");
+  const Client bob = Submitter("bob");
+  const Client rita = WithToken(MakeToken("rita", v1::PRINCIPAL_ROLE_READER).secret());
+  v1::ListRecordsRequest list;
+  list.set_kernel_name("alice/scale");
+  v1::ListRecordsResponse records;
+  ASSERT_TRUE(Call(*rita.records, &v1::RecordService::Stub::ListRecords, list, &records).ok());
+  ASSERT_EQ(records.records_size(), 1);
+  v1::ReadArtifactRequest request;
+  request.set_artifact(records.records(0).artifact());
+  ASSERT_NE(request.artifact(), "");
+  const auto read = [&](const Client& client) {
+    v1::ReadArtifactResponse response;
+    return Call(*client.records, &v1::RecordService::Stub::ReadArtifact, request, &response);
+  };
+  EXPECT_TRUE(read(alice).ok());
+  EXPECT_TRUE(read(*operator_).ok());
+  for (const Client* other : {&bob, &rita}) {
+    const grpc::Status refused = read(*other);
+    EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED) << refused.error_message();
+    EXPECT_THAT(refused.error_message(), HasSubstr("alice"));
+  }
+  // Those of kernels that all share are everybody's.
+  EXPECT_EQ(Sweep(*operator_, {.items = "[4]"}), "scale");
+  list.set_kernel_name("scale");
+  ASSERT_TRUE(Call(*rita.records, &v1::RecordService::Stub::ListRecords, list, &records).ok());
+  ASSERT_EQ(records.records_size(), 1);
+  request.set_artifact(records.records(0).artifact());
+  EXPECT_TRUE(read(rita).ok());
+}
+
+TEST_F(ClientsTest, WhatJobsStoreHasAQuotaAndIsGivenBack) {
+  Start(Options());
+  const std::string secret = MakeToken("alice", v1::PRINCIPAL_ROLE_SUBMITTER).secret();
+  Sweep(WithToken(secret), {.items = "[1]"});
+  ServerOptions options = Options();
+  options.clients.stored_bytes_per_principal = 1;
+  Start(options);
+  const Client alice = WithToken(secret);
+  v1::Sweep sweep;
+  const grpc::Status refused = Submit(alice, {.items = "[1]"}, 1, sweep);
+  EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(),
+              AllOf(HasSubstr("tunectl job prune --owner alice"),
+                    HasSubstr("--stored-bytes-per-principal")));
+  ASSERT_EQ(alice.StatusNow().stored_size(), 1);
+  const v1::StoredBytes stored = alice.StatusNow().stored(0);
+  EXPECT_EQ(stored.owner(), "alice");
+  EXPECT_GT(stored.kernel_bytes(), 1000u);
+  EXPECT_GT(stored.result_bytes(), 1000u);
+  EXPECT_GT(stored.artifact_bytes(), 100u);
+
+  v1::PruneJobsRequest prune;
+  prune.set_owner("alice");
+  prune.set_before_unix_ms(absl::ToUnixMillis(absl::Now()) + 1000);
+  v1::PruneJobsResponse pruned;
+  EXPECT_EQ(Call(*alice.server, &v1::ServerService::Stub::PruneJobs, prune, &pruned).error_code(),
+            StatusCode::PERMISSION_DENIED);
+  Sweep(*operator_, {.items = "[4]"});  // the newest stays for its number
+  ASSERT_TRUE(Call(*operator_->server, &v1::ServerService::Stub::PruneJobs, prune, &pruned).ok());
+  EXPECT_EQ(pruned.jobs(), 1u);
+  EXPECT_EQ(Records().size(), 2u) << "what records stand on stays";
+}
+
+TEST_F(ClientsTest, ASubmittersQuestionsAboutSpacesKeepNobodyFromSubmitting) {
+  Start(Options());
+  const Client mallory = Submitter("mallory");
+  const Client alice = Submitter("alice");
+  std::string constraint = "A";
+  for (int i = 0; i < 1900; ++i) constraint += "<2";
+  std::string constraints;
+  for (int i = 0; i < 200; ++i) {
+    absl::StrAppend(&constraints, i == 0 ? "" : ",", "\"", constraint, "\"");
+  }
+  v1::DescribeSpaceRequest hostile;
+  hostile.mutable_space()->set_definition_json(absl::StrCat(
+      "{\"tune_params\":{\"A\":[0,1]},\"restrictions\":[", constraints, "]}"));
+  hostile.set_details(true);
+  std::atomic<bool> over = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 20; ++i) {
+    threads.emplace_back([&] {
+      while (!over) {
+        v1::DescribeSpaceResponse response;
+        Call(*mallory.kernels, &v1::KernelService::Stub::DescribeSpace, hostile, &response);
+      }
+    });
+  }
+  absl::SleepFor(absl::Seconds(1));
+  v1::Sweep sweep;
+  const grpc::Status submitted = Submit(alice, {.items = "[1]"}, 1, sweep);  // within a minute
+  EXPECT_TRUE(submitted.ok()) << submitted.error_message();
+  over = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
