@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/rpc/grpc_status.h"
 #include "server/wire/nouns.h"
 #include "tuner/contained.h"
@@ -105,9 +104,14 @@ grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerConte
 }
 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap) {
-  // gRPC's deadline is of the clock that can be set: what is left of it now is what counts.
-  const absl::Duration left = absl::FromChrono(context.deadline()) - absl::Now();
-  return SteadyNow() + std::min(left, cap);
+  return SteadyNow() + std::min(TimeLeft(context.raw_deadline()), cap);
+}
+
+absl::Duration TimeLeft(gpr_timespec deadline) {
+  const gpr_timespec steady = gpr_convert_clock_type(deadline, GPR_CLOCK_MONOTONIC);
+  const gpr_timespec left = gpr_time_sub(steady, gpr_now(GPR_CLOCK_MONOTONIC));
+  if (gpr_time_cmp(left, gpr_inf_future(GPR_TIMESPAN)) >= 0) return absl::InfiniteDuration();
+  return absl::Seconds(left.tv_sec) + absl::Nanoseconds(left.tv_nsec);
 }
 
 }  // namespace tune::server

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "grpc/support/time.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/executor.h"
@@ -27,5 +28,8 @@ grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerConte
 
 // The call's deadline as a time of SteadyNow, but no later than `cap` from now.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap);
+// The time that is left until a deadline of gRPC, by the clock that nobody sets. It cannot be
+// compared with absl::Now(), which does not notice for up to two seconds that the clock was set.
+absl::Duration TimeLeft(gpr_timespec deadline);
 
 }  // namespace tune::server

@@ -118,7 +118,9 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
     }
     if (!db::IsFinished(last.job.state)) return RecordedMiss{last.id, "already queued"};
     const absl::Time again = RetryTime(tries, last.job);
-    if (absl::Now() >= again) continue;
+    const absl::Time now = absl::Now();
+    const bool clock_was_set_back = again - now > kLongestPause;
+    if (now >= again || clock_was_set_back) continue;
     const std::string when = absl::FormatTime("%Y-%m-%d %H:%M", again, absl::UTCTimeZone());
     return RecordedMiss{
         last.id, absl::StrCat("was tried and left no record; whoever misses it after ", when,
