@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -36,7 +37,8 @@ struct TokenFlags {
   bool json = false;
 };
 
-std::string StateOf(const v1::Token& token) {
+std::string StateOf(const v1::Token& token, bool not_stored) {
+  if (not_stored) return "revoked, not stored yet";
   if (token.revoked_unix_ms() != 0) return "revoked";
   const bool ended = token.expires_unix_ms() != 0 &&
                      token.expires_unix_ms() <= absl::ToUnixMillis(absl::Now());
@@ -124,8 +126,10 @@ absl::Status List(Session& session, const TokenFlags& flags) {
     return absl::OkStatus();
   }
   Table table({"token", "name", "role", "state", "created", "by", "expires", "last used"});
+  const std::set<int64_t> not_stored(response.not_stored().begin(), response.not_stored().end());
   for (const v1::Token& token : response.tokens()) {
-    table.Add({absl::StrCat(token.id()), token.name(), RoleText(token.role()), StateOf(token),
+    table.Add({absl::StrCat(token.id()), token.name(), RoleText(token.role()),
+               StateOf(token, not_stored.contains(token.id())),
                TimeText(token.created_unix_ms()), token.creator(),
                TimeOr(token.expires_unix_ms(), "never"),
                TimeOr(token.last_used_unix_ms(), "never")});

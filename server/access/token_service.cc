@@ -39,6 +39,7 @@ grpc::ServerUnaryReactor* TokenService::ListTokens(grpc::CallbackServerContext* 
                                                    const v1::ListTokensRequest*,
                                                    v1::ListTokensResponse* response) {
   for (const db::TokenRow& row : tokens_.List()) *response->add_tokens() = ToProto(row);
+  for (const int64_t id : tokens_.NotStored()) response->add_not_stored(id);
   return Answer(context, absl::OkStatus());
 }
 

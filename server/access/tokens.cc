@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/access/tokens.h"
 
-#include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <spdlog/spdlog.h>
 
@@ -42,10 +41,6 @@ size_t LiveCount(const std::vector<db::TokenRow>& rows) {
       rows.begin(), rows.end(), [&](const db::TokenRow& row) { return IsLive(row, now); }));
 }
 
-bool Same(absl::string_view a, absl::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
 }  // namespace
 
 bool IsLive(const db::TokenRow& token, int64_t now_unix_ms) {
@@ -56,28 +51,52 @@ bool IsLive(const db::TokenRow& token, int64_t now_unix_ms) {
 absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(
     db::Store& store, std::function<void(std::function<void()>)> later) {
   std::unique_ptr<Tokens> tokens(new Tokens(store, std::move(later)));
-  ASSIGN_OR_RETURN(tokens->rows_, store.ListTokens());
+  ASSIGN_OR_RETURN(const std::vector<db::TokenRow> rows, store.ListTokens());
+  std::lock_guard lock(tokens->mutex_);
+  for (const db::TokenRow& row : rows) tokens->Insert(row);
   return tokens;
 }
 
-absl::StatusOr<Principal> Tokens::Find(absl::string_view secret) {
-  const std::string hash = Sha256Hex(secret);
-  const int64_t now = absl::ToUnixMillis(absl::Now());
-  std::lock_guard lock(mutex_);
-  db::TokenRow* found = nullptr;
-  for (db::TokenRow& row : rows_) {
-    if (Same(row.hash, hash)) found = &row;
+std::string Tokens::HashOf(absl::string_view secret) { return Sha256Hex(secret); }
+
+void Tokens::Insert(const db::TokenRow& row) {
+  by_hash_.emplace(row.hash, row.id);
+  rows_.emplace(row.id, row);
+}
+
+// Which hashes there are cannot be guessed byte by byte from how long it takes: who sends a secret
+// does not choose its hash.
+absl::Status Tokens::CheckRow(const std::string& hash, int64_t now,
+                              const db::TokenRow** found) const {
+  const auto id = by_hash_.find(hash);
+  if (id == by_hash_.end()) return NotTaken("this daemon has no such token");
+  const db::TokenRow& row = rows_.at(id->second);
+  if (row.revoked_unix_ms != 0) {
+    return NotTaken(absl::StrCat("the token of ", row.name, " was revoked"));
   }
-  if (found == nullptr) return NotTaken("this daemon has no such token");
-  if (found->revoked_unix_ms != 0) {
-    return NotTaken(absl::StrCat("the token of ", found->name, " was revoked"));
-  }
-  if (found->expires_unix_ms != 0 && found->expires_unix_ms <= now) {
-    return NotTaken(absl::StrCat("the token of ", found->name, " has expired; an operator makes "
+  if (!IsLive(row, now)) {
+    return NotTaken(absl::StrCat("the token of ", row.name, " has expired; an operator makes "
                                  "another with `tunectl token create`"));
   }
-  NoteUse(*found, now);
+  *found = &row;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Principal> Tokens::Find(absl::string_view secret) {
+  const std::string hash = HashOf(secret);
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  std::lock_guard lock(mutex_);
+  const db::TokenRow* found = nullptr;
+  RETURN_IF_ERROR(CheckRow(hash, now, &found));
+  NoteUse(rows_.at(found->id), now);
   return Principal{.name = found->name, .role = found->role};
+}
+
+absl::Status Tokens::Check(const std::string& hash) const {
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  std::lock_guard lock(mutex_);
+  const db::TokenRow* found = nullptr;
+  return CheckRow(hash, now, &found);
 }
 
 void Tokens::NoteUse(db::TokenRow& row, int64_t now) {
@@ -114,19 +133,22 @@ absl::StatusOr<NewToken> Tokens::Create(const std::string& name, db::Role role,
   const absl::Time now = absl::Now();
   made.row = {.name = name,
               .role = role,
-              .hash = Sha256Hex(made.secret),
+              .hash = HashOf(made.secret),
               .creator = creator,
               .created_unix_ms = absl::ToUnixMillis(now)};
   if (valid > absl::ZeroDuration()) made.row.expires_unix_ms = absl::ToUnixMillis(now + valid);
   ASSIGN_OR_RETURN(made.row.id, store_.AddToken(made.row));
   std::lock_guard lock(mutex_);
-  rows_.insert(rows_.begin(), made.row);
+  Insert(made.row);
   return made;
 }
 
 std::vector<db::TokenRow> Tokens::List() const {
+  std::vector<db::TokenRow> rows;
   std::lock_guard lock(mutex_);
-  return rows_;
+  rows.reserve(rows_.size());
+  for (auto row = rows_.rbegin(); row != rows_.rend(); ++row) rows.push_back(row->second);
+  return rows;
 }
 
 absl::StatusOr<std::vector<db::TokenRow>> Tokens::Revoke(int64_t id, const std::string& name) {
@@ -135,10 +157,10 @@ absl::StatusOr<std::vector<db::TokenRow>> Tokens::Revoke(int64_t id, const std::
   std::vector<db::TokenRow> revoked;
   {
     std::lock_guard lock(mutex_);
-    for (db::TokenRow& row : rows_) {
-      const bool meant = id != 0 ? row.id == id : row.name == name;
-      if (!meant || row.revoked_unix_ms != 0) continue;
-      row.revoked_unix_ms = now;  // from now on, even if it cannot be stored
+    for (auto& [number, row] : rows_) {
+      const bool meant = id != 0 ? number == id : row.name == name;
+      if (!meant || (row.revoked_unix_ms != 0 && !not_stored_.contains(number))) continue;
+      if (row.revoked_unix_ms == 0) row.revoked_unix_ms = now;
       revoked.push_back(row);
     }
   }
@@ -146,8 +168,57 @@ absl::StatusOr<std::vector<db::TokenRow>> Tokens::Revoke(int64_t id, const std::
     return absl::NotFoundError(absl::StrCat("no token ", id != 0 ? absl::StrCat(id) : name,
                                             " that is not revoked; see `tunectl token list`"));
   }
-  for (const db::TokenRow& row : revoked) RETURN_IF_ERROR(store_.UpdateToken(row));
-  return revoked;
+  const absl::Status stored = StoreRevoked(revoked);
+  if (stored.ok()) return revoked;
+  return absl::Status(
+      stored.code(),
+      absl::StrCat("revoked from now on, but it could not be stored: ", stored.message(),
+                   ". The daemon tries again by itself; if it is started again before that, the "
+                   "token is valid again. `tunectl token list` shows it; `tunectl token revoke` "
+                   "can be repeated"));
+}
+
+absl::Status Tokens::StoreRevoked(const std::vector<db::TokenRow>& rows) {
+  absl::Status first;
+  for (const db::TokenRow& row : rows) {
+    const absl::Status stored = store_.UpdateToken(row);
+    if (!absl::IsNotFound(stored)) first.Update(stored);
+    std::lock_guard lock(mutex_);
+    if (stored.ok() || absl::IsNotFound(stored)) {
+      not_stored_.erase(row.id);
+    } else {
+      not_stored_.insert(row.id);
+    }
+  }
+  return first;
+}
+
+void Tokens::StoreLater() {
+  if (NotStored().empty()) return;
+  std::lock_guard change(change_mutex_);
+  std::vector<db::TokenRow> rows;
+  for (const int64_t id : NotStored()) {
+    std::lock_guard lock(mutex_);
+    rows.push_back(rows_.at(id));
+  }
+  if (StoreRevoked(rows).ok() && !rows.empty()) {
+    spdlog::info("{} revocations of tokens that could not be stored at first are stored",
+                 rows.size());
+  }
+}
+
+std::set<int64_t> Tokens::NotStored() const {
+  std::lock_guard lock(mutex_);
+  return not_stored_;
+}
+
+bool Tokens::HasOperator(const std::string& name) const {
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  std::lock_guard lock(mutex_);
+  return std::any_of(rows_.begin(), rows_.end(), [&](const auto& numbered) {
+    const db::TokenRow& row = numbered.second;
+    return row.name == name && row.role == db::Role::kOperator && IsLive(row, now);
+  });
 }
 
 }  // namespace tune::server

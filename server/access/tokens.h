@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tokens there are. What a client sends is compared by its hash; only that is stored.
+//
+// A revocation counts at once. Where the store does not take it, it is noted as not stored and
+// stored later, by StoreLater or by revoking again; until then a restart would make it valid again,
+// which Revoke and List say.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,25 +43,44 @@ class Tokens {
   // Whose secret it is. UNAUTHENTICATED: nobody's, or that of a token which has expired or was
   // revoked.
   absl::StatusOr<Principal> Find(absl::string_view secret);
+  // The same of a secret by its hash: whether a call that it opened may go on. Notes no use.
+  absl::Status Check(const std::string& hash) const;
+  static std::string HashOf(absl::string_view secret);
 
   // Durable when they return. `valid`: zero for ever.
   absl::StatusOr<NewToken> Create(const std::string& name, db::Role role, absl::Duration valid,
                                   const std::string& creator);
   std::vector<db::TokenRow> List() const;  // newest first
-  // By id, or every one of a name. NOT_FOUND: none that is not revoked.
+  // By id, or every one of a name; those are given that were revoked by it. NOT_FOUND: none whose
+  // revocation is not stored yet. Another error: all are revoked from now on, and some of it is not
+  // stored yet.
   absl::StatusOr<std::vector<db::TokenRow>> Revoke(int64_t id, const std::string& name);
+  // Tries again to store what is not. Cheap if there is none.
+  void StoreLater();
+  // Ids of tokens whose revocation is not stored yet.
+  std::set<int64_t> NotStored() const;
+  // Is there a valid token of an operator of that name?
+  bool HasOperator(const std::string& name) const;
 
  private:
   Tokens(db::Store& store, std::function<void(std::function<void()>)> later)
       : store_(store), later_(std::move(later)) {}
 
+  // REQUIRES, as the one below: mutex_ is held.
+  absl::Status CheckRow(const std::string& hash, int64_t now, const db::TokenRow** found) const;
+  void Insert(const db::TokenRow& row);
   void NoteUse(db::TokenRow& row, int64_t now);
+  // Stores revocations; those that fail are noted as not stored. The first error.
+  absl::Status StoreRevoked(const std::vector<db::TokenRow>& rows);
 
   db::Store& store_;
   const std::function<void(std::function<void()>)> later_;
   std::mutex change_mutex_;  // one change at a time
   mutable std::mutex mutex_;
-  std::vector<db::TokenRow> rows_;  // guarded by mutex_; newest first
+  // Guarded by mutex_.
+  std::map<int64_t, db::TokenRow> rows_;  // by id, which grows
+  std::unordered_map<std::string, int64_t> by_hash_;
+  std::set<int64_t> not_stored_;  // revoked
 };
 
 }  // namespace tune::server

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What memory and the store say of tokens when the disk fails between the two.
+#include "server/access/tokens.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/db/faulty_disk.h"
+#include "tests/server/temp_dir.h"
+
+namespace tune::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class TokensTest : public testing::Test {
+ protected:
+  TokensTest() { Open(); }
+  // As a daemon that is started again finds them.
+  void Open() {
+    tokens_ = nullptr;
+    store_ = nullptr;
+    store_ = db::Store::Open(dir_.path() + "/tune.db").value();
+    tokens_ = Tokens::Open(*store_, [](std::function<void()> work) { work(); }).value();
+  }
+  NewToken Make(const std::string& name) {
+    return tokens_->Create(name, db::Role::kSubmitter, absl::ZeroDuration(), "root").value();
+  }
+  bool IsValid(const NewToken& token) const { return tokens_->Find(token.secret).ok(); }
+
+  db::FaultyDisk disk_;
+  const TempDir dir_;
+  std::unique_ptr<db::Store> store_;
+  std::unique_ptr<Tokens> tokens_;
+};
+
+TEST_F(TokensTest, ARevocationThatCouldNotBeStoredCountsAndIsStoredLater) {
+  struct Case {
+    const char* name;
+    std::function<void(TokensTest&)> later;
+  };
+  const Case cases[] = {
+      {"by a second revocation",
+       [](TokensTest& test) { EXPECT_TRUE(test.tokens_->Revoke(0, "alice").ok()); }},
+      {"by itself", [](TokensTest& test) { test.tokens_->StoreLater(); }},
+      {"by itself, after it failed once more",
+       [](TokensTest& test) {
+         test.disk_.write_error = ENOSPC;
+         test.tokens_->StoreLater();
+         EXPECT_THAT(test.tokens_->NotStored(), SizeIs(2));
+         test.disk_.write_error = 0;
+         test.tokens_->StoreLater();
+       }},
+      {"by the id of each",
+       [](TokensTest& test) {
+         for (const int64_t id : test.tokens_->NotStored()) {
+           EXPECT_TRUE(test.tokens_->Revoke(id, "").ok());
+         }
+       }},
+  };
+  for (const auto& [name, later] : cases) {
+    for (const int error : {ENOSPC, EIO, EROFS}) {
+      SCOPED_TRACE(testing::Message() << name << ", error " << error);
+      const NewToken first = Make("alice"), second = Make("alice"), other = Make("bob");
+      disk_.write_error = error;
+      const absl::Status failed = tokens_->Revoke(0, "alice").status();
+      EXPECT_FALSE(failed.ok());
+      EXPECT_THAT(failed.message(), HasSubstr("could not be stored"));
+      EXPECT_FALSE(IsValid(first));
+      EXPECT_FALSE(IsValid(second)) << "the failure of one is not the end of the others";
+      EXPECT_THAT(tokens_->NotStored(), SizeIs(2));
+      disk_.write_error = 0;
+      later(*this);
+      EXPECT_THAT(tokens_->NotStored(), IsEmpty());
+      EXPECT_TRUE(absl::IsNotFound(tokens_->Revoke(0, "alice").status())) << "it is done";
+      Open();
+      EXPECT_FALSE(IsValid(first)) << "after a restart";
+      EXPECT_FALSE(IsValid(second));
+      EXPECT_TRUE(IsValid(other));
+    }
+  }
+}
+
+TEST_F(TokensTest, ATokenThatCouldNotBeStoredIsNotThere) {
+  disk_.write_error = ENOSPC;
+  EXPECT_FALSE(tokens_->Create("alice", db::Role::kReader, absl::ZeroDuration(), "root").ok());
+  EXPECT_THAT(tokens_->List(), IsEmpty());
+  disk_.write_error = 0;
+  EXPECT_TRUE(IsValid(Make("alice")));
+  Open();
+  EXPECT_THAT(tokens_->List(), SizeIs(1));
+}
+
+TEST_F(TokensTest, AUseThatCouldNotBeStoredRefusesNobody) {
+  const NewToken token = Make("alice");
+  disk_.write_error = ENOSPC;
+  EXPECT_TRUE(IsValid(token));
+  disk_.write_error = 0;
+  Open();
+  EXPECT_TRUE(IsValid(token));
+}
+
+TEST_F(TokensTest, AnOpenCallIsAskedByItsHash) {
+  const NewToken token = Make("alice");
+  const std::string hash = Tokens::HashOf(token.secret);
+  EXPECT_TRUE(tokens_->Check(hash).ok());
+  EXPECT_EQ(tokens_->List().front().last_used_unix_ms, 0) << "it is no use";
+  ASSERT_TRUE(tokens_->Revoke(token.row.id, "").ok());
+  EXPECT_TRUE(absl::IsUnauthenticated(tokens_->Check(hash)));
+}
+
+TEST_F(TokensTest, ListsTheNewestFirst) {
+  Make("a");
+  Make("b");
+  EXPECT_EQ(tokens_->List().front().name, "b");
+  Open();
+  EXPECT_EQ(tokens_->List().front().name, "b");
+}
+
+}  // namespace
+}  // namespace tune::server
