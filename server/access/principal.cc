@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/access/principal.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -53,10 +55,13 @@ absl::Status CheckPrincipalName(absl::string_view name) {
 }
 
 std::string NameSpaceOf(const Principal& principal) {
-  if (principal.role == db::Role::kOperator) return "";
-  if (principal.name.empty()) return "%";
+  return principal.role == db::Role::kOperator ? "" : PathNameOf(principal.name);
+}
+
+std::string PathNameOf(absl::string_view name) {
+  if (name.empty()) return "%";
   std::string name_space;
-  for (const char c : principal.name) {
+  for (const char c : name) {
     if (IsPlain(c) || c == ':') {
       name_space.push_back(c);
     } else {
@@ -85,7 +90,12 @@ absl::Status CheckMayCancelJobsOf(const Principal& principal, const std::string&
 }
 
 absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job) {
-  if (principal.role == db::Role::kOperator) return absl::OkStatus();
+  if (principal.role == db::Role::kOperator) {
+    if (principal.name != job.owner) {
+      spdlog::info("{}, an operator, cancels job {} of {}", principal.name, job.id, job.owner);
+    }
+    return absl::OkStatus();
+  }
   if (!principal.name.empty() && principal.name == job.owner) return absl::OkStatus();
   return WithReason(
       absl::PermissionDeniedError(absl::StrCat("job ", job.id, " is ", job.owner, "'s: ",

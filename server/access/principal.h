@@ -28,13 +28,16 @@ absl::Status CheckPrincipalName(absl::string_view name);
 // Where the kernels that a principal brings live: "" is shared by the catalogue and all operators,
 // a submitter's is his own. No two principals have the same, whatever their names are.
 std::string NameSpaceOf(const Principal& principal);
+// The name of a principal without slashes and the like, a name of its own for each.
+std::string PathNameOf(absl::string_view name);
 
 // "attention", "alice/attention".
 std::string NameIn(absl::string_view name_space, absl::string_view kernel_name);
 // The name space of such a name: "", "alice".
 std::string NameSpaceIn(absl::string_view name);
 
-// Operators end any work, others their own. PERMISSION_DENIED says whose it is.
+// Operators end any work, others their own. Logs an operator that ends another's. PERMISSION_DENIED
+// says whose it is.
 absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job);
 absl::Status CheckMayCancelJobsOf(const Principal& principal, const std::string& owner);
 

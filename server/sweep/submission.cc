@@ -146,7 +146,7 @@ void SetOwner(const Principal& principal, const v1::SubmitSweepRequest& request,
     sweep.job.subject = NameIn(name_space, sweep.job.subject);
   }
   if (!sweep.idempotency_key.empty()) {
-    sweep.idempotency_key = NameIn(name_space, sweep.idempotency_key);
+    sweep.idempotency_key = absl::StrCat(PathNameOf(principal.name), "/", sweep.idempotency_key);
   }
 }
 

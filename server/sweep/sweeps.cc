@@ -30,6 +30,30 @@ void DropSamples(SweepResult& result) {
   for (Trial& tie : result.ties) tie.measurement.samples_ns = {};
 }
 
+// How the search of a sweep was asked for.
+std::string SearchText(const SearchOptions& search) {
+  return SummaryText(SweepView{.search = search});
+}
+
+// ALREADY_EXISTS: a principal used the idempotency key of a sweep again, for something else. The
+// priority and which of the devices alike it runs on may differ. The daemon's own keys, which have
+// no slash, say themselves what they are for.
+absl::Status CheckSameRequest(const SweepView& known, const Submission& asked) {
+  const db::SweepRow& a = known.row;
+  const db::SweepRow& b = asked.sweep;
+  const size_t slash = b.idempotency_key.find('/');
+  const bool same = a.kernel_hash == b.kernel_hash && a.kernel_name == b.kernel_name &&
+                    a.problem == b.problem && a.device_name == b.device_name &&
+                    a.strategy == b.strategy && a.budget_trials == b.budget_trials &&
+                    a.budget_seconds == b.budget_seconds && a.seed == b.seed &&
+                    a.cache_mode == b.cache_mode && a.fresh == b.fresh &&
+                    SearchText(known.search) == SearchText(asked.search);
+  if (slash == std::string::npos || same) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat(
+      "the idempotency key '", b.idempotency_key.substr(slash + 1), "' is that of sweep ", a.id,
+      ", of ", a.job.subject, ", which was asked for otherwise: take another key"));
+}
+
 }  // namespace
 
 SweepView SweepWork::view() const {
@@ -179,7 +203,11 @@ bool Sweeps::MayRunAgain(db::SweepRow& row) {
 
 absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
   const std::string& key = submission.sweep.idempotency_key;
-  if (const auto known = FindByKey(key)) return known->view();
+  if (const auto known = FindByKey(key)) {
+    const SweepView view = known->view();
+    RETURN_IF_ERROR(CheckSameRequest(view, submission));
+    return view;
+  }
   ASSIGN_OR_RETURN(const Scheduler::Place place, scheduler_.TakePlace(submission.sweep.job.owner));
   RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
   SweepView asked{
@@ -188,8 +216,10 @@ absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
   asked.progress.planned = PlannedTrials(asked.row, submission.space_size);
   asked.row.summary = SummaryText(asked);
   ASSIGN_OR_RETURN(const db::SweepRow row, store_.AddSweep(std::move(asked.row)));
+  ASSIGN_OR_RETURN(const SweepView stored, FromSummaryText(row));
+  RETURN_IF_ERROR(CheckSameRequest(stored, submission));
   if (!db::IsFinished(row.job.state)) {
-    ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
+    SweepView view = stored;
     view.search.prior = submission.search.prior;
     Enqueue(view, submission.device_ids);
   }
