@@ -19,22 +19,14 @@
 #include "server/profile/profile_service.h"
 #include "server/records/record_service.h"
 #include "server/report/report_service.h"
-#include "server/rpc/grpc_status.h"
-#include "server/rpc/unary.h"
+#include "server/rpc/refusal.h"
+#include "server/rpc/standing_call.h"
 #include "server/server_service.h"
 #include "server/snapshots/snapshot_service.h"
 #include "server/supervision/acting_for.h"
 #include "server/sweep/sweep_service.h"
 
 namespace tune::server {
-
-// A streaming call that ends before it begins.
-template <typename Reactor>
-class Refusal : public Reactor {
- public:
-  explicit Refusal(const absl::Status& status) { this->Finish(ToGrpc(status)); }
-  void OnDone() override { delete this; }
-};
 
 // `Service` implements `Contract`, one of proto/.
 template <typename Service, typename Contract>
@@ -46,14 +38,31 @@ class Guarded : public Service {
 
  protected:
   using Inner = Service;
-  // For whom a call is worked on, if its caller may make it.
-  absl::StatusOr<Sharer> Admit(const grpc::CallbackServerContext& context,
-                               const char* method) const {
-    absl::StatusOr<Principal> principal = principals_.Admit(
-        context, absl::StrCat("/", Contract::service_full_name(), "/", method));
-    if (!principal.ok()) return principal.status();
-    return Sharer{.name = std::move(principal->name),
-                  .has_reserve = principal->role == db::Role::kOperator};
+  // A request for the log. Null for those that are not parsed yet.
+  static const google::protobuf::Message* ToLog(const google::protobuf::Message* request) {
+    return request;
+  }
+  static const google::protobuf::Message* ToLog(const grpc::ByteBuffer*) { return nullptr; }
+  // Null: the call may begin, and `sharer` says for whom it is worked on. Else what ends it.
+  template <typename Reactor>
+  Reactor* Refuse(const grpc::CallbackServerContext& context, const char* method,
+                  const google::protobuf::Message* request, Sharer& sharer) const {
+    const std::string path = absl::StrCat("/", Contract::service_full_name(), "/", method);
+    absl::StatusOr<Principal> principal = principals_.Admit(context, path);
+    if (!principal.ok()) {
+      const absl::Status& why = principal.status();
+      return new Refusal<Reactor>(why, principals_.NoteRefused(context, path, why));
+    }
+    principals_.NoteAct(context, path, request);
+    sharer = {.name = std::move(principal->name),
+              .has_reserve = principal->role == db::Role::kOperator};
+    return nullptr;
+  }
+  template <typename Reactor>
+  Reactor* Stand(const grpc::CallbackServerContext& context, Reactor* reactor) const {
+    auto* const call = dynamic_cast<StandingCall*>(reactor);
+    if (call != nullptr) call->SetStanding(principals_.StandingOf(context));
+    return reactor;
   }
 
  private:
@@ -76,32 +85,46 @@ struct MethodTypes<R* (Service::*)(grpc::CallbackServerContext*, Arguments*...)>
                                    TUNE_TYPES(Method)::Argument<0> request,         \
                                    TUNE_TYPES(Method)::Argument<1> response)        \
       override {                                                                    \
-    absl::StatusOr<Sharer> sharer = Admit(*context, #Method);                       \
-    if (!sharer.ok()) return Answer(context, sharer.status());                      \
-    const ActingFor acting(*std::move(sharer));                                     \
+    Sharer sharer;                                                                  \
+    auto* const refusal = Refuse<grpc::ServerUnaryReactor>(                         \
+        *context, #Method, this->ToLog(request), sharer);                           \
+    if (refusal != nullptr) return refusal;                                         \
+    const ActingFor acting(std::move(sharer));                                      \
     return Inner::Method(context, request, response);                               \
   }
-// What a client streams, or is streamed; `Argument` is the other side's message.
+// A client is streamed the answer to one request.
 #define TUNE_GUARDED_STREAM(Method)                                                 \
   TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context,         \
-                                      TUNE_TYPES(Method)::Argument<0> argument)     \
+                                      TUNE_TYPES(Method)::Argument<0> request)      \
       override {                                                                    \
-    absl::StatusOr<Sharer> sharer = Admit(*context, #Method);                       \
-    if (!sharer.ok()) {                                                             \
-      return new Refusal<TUNE_TYPES(Method)::Reactor>(sharer.status());             \
-    }                                                                               \
-    const ActingFor acting(*std::move(sharer));                                     \
-    return Inner::Method(context, argument);                                        \
+    using Reactor = TUNE_TYPES(Method)::Reactor;                                    \
+    Sharer sharer;                                                                  \
+    auto* const refusal = Refuse<Reactor>(*context, #Method, request, sharer);      \
+    if (refusal != nullptr) return refusal;                                         \
+    const ActingFor acting(std::move(sharer));                                      \
+    return Stand(*context, Inner::Method(context, request));                        \
+  }
+// A client streams its request.
+#define TUNE_GUARDED_UPLOAD(Method)                                                 \
+  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context,         \
+                                      TUNE_TYPES(Method)::Argument<0> response)     \
+      override {                                                                    \
+    using Reactor = TUNE_TYPES(Method)::Reactor;                                    \
+    Sharer sharer;                                                                  \
+    auto* const refusal = Refuse<Reactor>(*context, #Method, nullptr, sharer);      \
+    if (refusal != nullptr) return refusal;                                         \
+    const ActingFor acting(std::move(sharer));                                      \
+    return Stand(*context, Inner::Method(context, response));                       \
   }
 #define TUNE_GUARDED_STREAMS(Method)                                                \
   TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context)         \
       override {                                                                    \
-    absl::StatusOr<Sharer> sharer = Admit(*context, #Method);                       \
-    if (!sharer.ok()) {                                                             \
-      return new Refusal<TUNE_TYPES(Method)::Reactor>(sharer.status());             \
-    }                                                                               \
-    const ActingFor acting(*std::move(sharer));                                     \
-    return Inner::Method(context);                                                  \
+    using Reactor = TUNE_TYPES(Method)::Reactor;                                    \
+    Sharer sharer;                                                                  \
+    auto* const refusal = Refuse<Reactor>(*context, #Method, nullptr, sharer);      \
+    if (refusal != nullptr) return refusal;                                         \
+    const ActingFor acting(std::move(sharer));                                      \
+    return Stand(*context, Inner::Method(context));                                 \
   }
 
 struct GuardedSweepService final : Guarded<SweepService, v1::SweepService> {
@@ -164,8 +187,8 @@ struct GuardedSnapshotService final : Guarded<SnapshotService, v1::SnapshotServi
   TUNE_GUARDED_UNARY(ReadSnapshot)
   TUNE_GUARDED_UNARY(PinSnapshot)
   TUNE_GUARDED_UNARY(UnpinSnapshot)
-  TUNE_GUARDED_STREAM(ImportSnapshot)
-  TUNE_GUARDED_STREAM(ImportArtifact)
+  TUNE_GUARDED_UPLOAD(ImportSnapshot)
+  TUNE_GUARDED_UPLOAD(ImportArtifact)
   TUNE_GUARDED_UNARY(PruneSnapshots)
 };
 
@@ -217,6 +240,7 @@ struct GuardedTokenService final : Guarded<TokenService, v1::TokenService> {
 #undef TUNE_TYPES
 #undef TUNE_GUARDED_UNARY
 #undef TUNE_GUARDED_STREAM
+#undef TUNE_GUARDED_UPLOAD
 #undef TUNE_GUARDED_STREAMS
 
 }  // namespace tune::server

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/functional/bind_front.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "client/address.h"
 #include "db/large_store.h"
 #include "db/retention.h"
@@ -29,9 +31,11 @@
 #include "server/kernels/catalogue.h"
 #include "server/kernels/space_solver.h"
 #include "server/records/record_book.h"
-#include "server/rpc/executor.h"
 #include "server/rpc/certificate_files.h"
+#include "server/rpc/connections.h"
+#include "server/rpc/executor.h"
 #include "server/rpc/listener.h"
+#include "server/rpc/tcp_listener.h"
 #include "server/rpc/unix_listener.h"
 #include "server/snapshots/snapshot_folder.h"
 #include "server/snapshots/snapshot_text.h"
@@ -42,6 +46,7 @@
 #include "server/sweep/misses.h"
 #include "server/sweep/sweep_runner.h"
 #include "server/sweep/sweeps.h"
+#include "server/upkeep.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -50,6 +55,7 @@ namespace {
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
 constexpr int kReceiveBytesMax = 24 << 20;  // a kernel's files have at most 20 MiB
 constexpr int kConcurrentStreamsMax = 256;  // of one connection
+constexpr int kHandshakeMs = 10'000;
 constexpr uint32_t kLeftJobsMax = 100000;
 
 std::string StorePath(const std::string& state_dir) { return state_dir + "/tune.db"; }
@@ -62,8 +68,8 @@ void SetLimits(const Limits& limits, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  // A port belongs to one daemon.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Of a client that has connected, until TLS and HTTP/2 are agreed on.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   // Beyond it gRPC closes idle connections and ends calls with RESOURCE_EXHAUSTED.
   grpc::ResourceQuota quota("clients");
   quota.Resize(static_cast<size_t>(limits.connection_bytes));
@@ -71,6 +77,20 @@ void SetLimits(const Limits& limits, grpc::ServerBuilder& builder) {
   // For reflection, the only synchronous service.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+}
+
+// Of the files that the process may open, connections get three quarters: the others are for the
+// store, the log and the workers.
+Connections::Bounds TcpBounds() {
+  constexpr size_t kMost = 16384;
+  constexpr size_t kStrangersMost = 256;
+  const size_t most = std::min(kMost, OpenFilesMax() / 2);
+  return {.most = most, .strangers_most = std::min(kStrangersMost, most / 4)};
+}
+Connections::Bounds UnixBounds() {
+  constexpr size_t kMost = 8192;
+  const size_t most = std::min(kMost, OpenFilesMax() / 4);
+  return {.most = most, .strangers_most = most};  // the kernel says who everybody is
 }
 
 }  // namespace
@@ -98,6 +118,8 @@ struct Server::Parts {
   std::unique_ptr<Tokens> tokens;
   std::unique_ptr<Principals> principals;
   std::unique_ptr<CertificateFiles> certificates;  // null: nothing listens on TCP
+  Connections tcp_connections{TcpBounds()};
+  Connections unix_connections{UnixBounds()};
   std::unique_ptr<Scheduler> scheduler;  // its jobs use all of the above
 
   std::unique_ptr<JobService> job_service;
@@ -114,9 +136,15 @@ struct Server::Parts {
   std::unique_ptr<GateService> gate_service;
   std::unique_ptr<ComparisonService> comparison_service;
   std::unique_ptr<TokenService> token_service;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;  // of TCP
   std::unique_ptr<grpc::Server> grpc_server;
+  std::vector<std::unique_ptr<TcpListener>> tcp_listeners;
   std::vector<std::unique_ptr<UnixListener>> unix_listeners;
+  std::unique_ptr<Upkeep> upkeep;
 
+  // Before anything else: an address that cannot be listened at, or a certificate that cannot be
+  // served, is told before the state is opened and devices are tried.
+  absl::Status TakeAddresses();
   absl::Status OpenStore();
   absl::Status OpenState();
   absl::Status StartWork();
@@ -130,13 +158,10 @@ struct Server::Parts {
   std::string other_owner() const {
     return store->writable() ? "" : OwnerOf(options.state_dir);
   }
-  absl::Status OpenCertificates();
   absl::Status KnowClients();
   absl::Status Serve();
   void MakeServices();
-  // Those that gRPC listens at; `ports` has a place for each of them.
-  void AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports);
-  absl::Status ListenAtSockets();
+  absl::Status Listen();
   // What needs no store.
   absl::Status ServeKernels();
 };
@@ -329,24 +354,37 @@ absl::Status Server::Parts::EndLeftJobs() {
   return absl::OkStatus();
 }
 
-// Before any device is tried: a daemon that nobody could reach safely does not start.
-absl::Status Server::Parts::OpenCertificates() {
-  for (const std::string& address : options.addresses) {
-    if (certificates != nullptr || !client::SocketPath(address).empty()) continue;
-    ASSIGN_OR_RETURN(certificates,
-                     CertificateFiles::Open(options.tls, options.state_dir + "/tls"));
+absl::Status Server::Parts::TakeAddresses() {
+  addresses = options.addresses;
+  if (!options.clients.submit_group.empty()) {
+    RETURN_IF_ERROR(GroupNumber(options.clients.submit_group).status());
   }
+  for (std::string& address : addresses) {
+    if (const std::string path = client::SocketPath(address); !path.empty()) {
+      RETURN_IF_ERROR(PrepareSocket(path));
+      continue;
+    }
+    RETURN_IF_ERROR(CheckTcp(address, options.tls));
+    ASSIGN_OR_RETURN(std::unique_ptr<TcpListener> listener, TcpListener::Bind(address));
+    address = listener->address();
+    tcp_listeners.push_back(std::move(listener));
+  }
+  if (tcp_listeners.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(certificates, CertificateFiles::Open(options.tls));
   return absl::OkStatus();
 }
 
 absl::Status Server::Parts::KnowClients() {
-  if (!options.clients.submit_group.empty()) {
-    RETURN_IF_ERROR(GroupNumber(options.clients.submit_group).status());
-  }
   ASSIGN_OR_RETURN(tokens, Tokens::Open(*store, [this](std::function<void()> work) {
                      executors.reads.Run(std::move(work)).status().IgnoreError();
                    }));
-  principals = std::make_unique<Principals>(options.clients, peers, *tokens);
+  const bool asks_certificates = certificates != nullptr && certificates->has_authority();
+  principals = std::make_unique<Principals>(
+      options.clients,
+      Principals::Tools{.peers = peers,
+                        .tokens = *tokens,
+                        .certificates = asks_certificates ? &certificates->clients() : nullptr,
+                        .connections = &tcp_connections});
   return absl::OkStatus();
 }
 
@@ -384,7 +422,8 @@ void Server::Parts::MakeServices() {
                                                           catalogue, executors);
   server_service = std::make_unique<GuardedServerService>(
       asks, identity, ServerParts{*ticker, *store, *scheduler, *workers, *records, asks,
-                                  certificates.get()}, executors);
+                                  tcp_connections, unix_connections, certificates.get()},
+      executors);
   gate_service = std::make_unique<GuardedGateService>(asks, *store, *workers, *devices, tools);
   comparison_service = std::make_unique<GuardedComparisonService>(
       asks, *store, *workers, ComparisonTools{catalogue, *devices, *records}, tools);
@@ -398,14 +437,10 @@ void Server::Parts::MakeServices() {
       std::make_unique<GuardedTokenService>(asks, *tokens, asks, cancel_jobs, executors);
 }
 
-void Server::Parts::AddTcp(grpc::ServerBuilder& builder, std::vector<int>& ports) {
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    if (!client::SocketPath(addresses[i]).empty()) continue;
-    builder.AddListeningPort(addresses[i], certificates->Credentials(), &ports[i]);
+absl::Status Server::Parts::Listen() {
+  for (const std::unique_ptr<TcpListener>& listener : tcp_listeners) {
+    RETURN_IF_ERROR(listener->Start(*acceptor, tcp_connections));
   }
-}
-
-absl::Status Server::Parts::ListenAtSockets() {
   for (const std::string& address : addresses) {
     const std::string path = client::SocketPath(address);
     if (path.empty()) continue;
@@ -413,20 +448,22 @@ absl::Status Server::Parts::ListenAtSockets() {
                      UnixListener::Start({.path = path,
                                           .mode = options.socket_mode,
                                           .group = options.clients.submit_group},
-                                         *grpc_server, peers));
+                                         *grpc_server, peers, unix_connections));
     unix_listeners.push_back(std::move(listener));
   }
   return absl::OkStatus();
 }
 
 absl::Status Server::Parts::Serve() {
-  addresses = options.addresses;
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(options.limits, builder);
-  std::vector<int> ports(addresses.size(), -1);  // of unix sockets
-  AddTcp(builder, ports);
+  if (certificates != nullptr) {
+    acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        certificates->Credentials());
+  }
   MakeServices();
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service.get(), sweep_service.get(), kernel_service.get(), device_service.get(),
@@ -436,17 +473,12 @@ absl::Status Server::Parts::Serve() {
     builder.RegisterService(service);
   }
   grpc_server = builder.BuildAndStart();
-  if (grpc_server == nullptr || std::find(ports.begin(), ports.end(), 0) != ports.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot listen on ", absl::StrJoin(addresses, ", "),
-                     ": is a port taken, or not ours?"));
-  }
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    if (ports[i] < 0) continue;
-    addresses[i] = absl::StrCat(addresses[i].substr(0, addresses[i].rfind(':')), ":", ports[i]);
-  }
+  if (grpc_server == nullptr) return absl::InternalError("gRPC does not start");
   server_service->SetAddresses(addresses);
-  return ListenAtSockets();
+  if (!addresses.empty()) {
+    upkeep = std::make_unique<Upkeep>([this] { tokens->StoreLater(); });
+  }
+  return Listen();
 }
 
 absl::Status Server::Parts::ServeKernels() {
@@ -471,15 +503,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server(std::make_unique<Parts>()));
   Parts& parts = *server->parts_;
   parts.options = options;
-  for (const std::string& address : options.addresses) {
-    if (client::SocketPath(address).empty()) RETURN_IF_ERROR(CheckTcp(address, options.tls));
-  }
+  RETURN_IF_ERROR(parts.TakeAddresses());
   RETURN_IF_ERROR(parts.OpenState());
   if (parts.store == nullptr) {
     RETURN_IF_ERROR(parts.ServeKernels());
     return server;
   }
-  RETURN_IF_ERROR(parts.OpenCertificates());
   RETURN_IF_ERROR(parts.KnowClients());
   RETURN_IF_ERROR(parts.StartWork());
   RETURN_IF_ERROR(parts.Serve());
@@ -497,9 +526,16 @@ std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
 
 const std::vector<std::string>& Server::addresses() const { return parts_->addresses; }
 
+void Server::ReadCertificates() {
+  if (parts_->certificates != nullptr) parts_->certificates->LookAgain();
+}
+
 void Server::Stop(absl::Time deadline) {
   Parts& parts = *parts_;
+  const absl::Duration left = deadline - absl::Now();
   parts.unix_listeners.clear();
+  parts.tcp_listeners.clear();
+  parts.upkeep = nullptr;
   // First what calls in flight wait for, then the calls.
   parts.executors.BeginStop();
   if (parts.scheduler != nullptr) parts.scheduler->BeginStop();
@@ -511,7 +547,9 @@ void Server::Stop(absl::Time deadline) {
   if (parts.device_service != nullptr) parts.device_service->Stop();
   if (parts.ticker != nullptr) parts.ticker->Stop();
   if (parts.grpc_server != nullptr) {
-    parts.grpc_server->Shutdown(absl::ToChronoTime(deadline));
+    // By gRPC's clock, which absl::Now() may lag behind after somebody set it.
+    parts.grpc_server->Shutdown(std::chrono::system_clock::now() +
+                                absl::ToChronoMilliseconds(left));
     parts.grpc_server->Wait();
   }
   parts.executors.Stop();

@@ -57,8 +57,9 @@ struct ServerOptions {
 class Server {
  public:
   // Serves when it returns; devices are probed in the background, and sweeps that an earlier daemon
-  // left are taken up. FAILED_PRECONDITION: another process has the state folder, or another
-  // daemon listens; INVALID_ARGUMENT: the address or the TLS files are wrong.
+  // left are taken up. The addresses are taken first, before the state is opened.
+  // FAILED_PRECONDITION: an address cannot be listened at, which the error names, or another
+  // process has the state folder; INVALID_ARGUMENT: an address or the TLS files are wrong.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   ~Server();
   // The process that owns a state folder, as "tunerd (process 17)"; empty: none.
@@ -69,6 +70,9 @@ class Server {
   std::shared_ptr<grpc::Channel> InProcessChannel();
   // What clients connect to, with the ports that were really taken.
   const std::vector<std::string>& addresses() const;
+
+  // Looks at the files of certificates now, as it does by itself each second.
+  void ReadCertificates();
 
   // Running sweeps stop where they are and go on at the next start. Calls in flight have until
   // `deadline`. Idempotent.

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,7 @@
 #include "db/retention.h"
 #include "server/rpc/unary.h"
 #include "server/supervision/process_tree.h"
+#include "server/upkeep.h"
 #include "server/wire/nouns.h"
 #include "tuner/status_macros.h"
 
@@ -47,6 +50,29 @@ void AddQueue(const Scheduler::Queue& queue, v1::ServerStatus& status) {
     principal.set_running_jobs(owner.running);
     principal.set_device_seconds(absl::ToDoubleSeconds(owner.device_time));
   }
+}
+
+v1::Traffic TrafficOf(const ServerParts& parts, const std::string& state_dir) {
+  v1::Traffic traffic;
+  const Connections::Counts tcp = parts.tcp_connections.counts();
+  const Connections::Counts local = parts.unix_connections.counts();
+  traffic.set_tcp_connections(static_cast<uint32_t>(tcp.identified));
+  traffic.set_stranger_connections(static_cast<uint32_t>(tcp.strangers));
+  traffic.set_unix_connections(static_cast<uint32_t>(local.identified));
+  traffic.set_tcp_connections_max(static_cast<uint32_t>(parts.tcp_connections.bounds().most));
+  traffic.set_stranger_connections_max(
+      static_cast<uint32_t>(parts.tcp_connections.bounds().strangers_most));
+  traffic.set_unix_connections_max(static_cast<uint32_t>(parts.unix_connections.bounds().most));
+  traffic.set_shut_connections(tcp.shut + local.shut);
+  const RefusedCalls::Counts refused = parts.principals.refused();
+  traffic.set_refused_calls(refused.calls);
+  traffic.set_wrong_tokens(refused.wrong_tokens);
+  traffic.set_open_files(static_cast<uint32_t>(OpenFiles()));
+  traffic.set_open_files_max(static_cast<uint64_t>(OpenFilesMax()));
+  std::error_code error;
+  const std::filesystem::space_info disk = std::filesystem::space(state_dir, error);
+  if (!error) traffic.set_state_free_bytes(disk.available);
+  return traffic;
 }
 
 }  // namespace
@@ -101,6 +127,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
       certificate.set_expires_unix_ms(state.expires_unix_ms);
       certificate.set_problem(Utf8(state.problem));
     }
+    *response->mutable_traffic() = TrafficOf(parts_, identity_.state_dir);
     ASSIGN_OR_RETURN(db::StoreStatistics statistics, parts_.store.Statistics());
     const Scheduler::Counts counts = parts_.scheduler.counts();
     response->set_version(identity_.version);

@@ -8,6 +8,7 @@
 #include "db/store.h"
 #include "server/access/principals.h"
 #include "server/rpc/certificate_files.h"
+#include "server/rpc/connections.h"
 #include "server/rpc/executor.h"
 #include "server/supervision/workers.h"
 #include "server/jobs/scheduler.h"
@@ -34,6 +35,8 @@ struct ServerParts {
   Workers& workers;
   const RecordBook& records;
   const Principals& principals;
+  const Connections& tcp_connections;
+  const Connections& unix_connections;
   const CertificateFiles* certificates = nullptr;  // null: nothing listens on TCP
 };
 

@@ -23,6 +23,27 @@ std::string CertificateText(const v1::TlsCertificate& certificate) {
                       certificate.problem().empty() ? "" : "; ", certificate.problem());
 }
 
+std::string ConnectionsText(const v1::Traffic& traffic) {
+  std::string text = absl::StrCat(traffic.unix_connections(), " at unix sockets (",
+                                  traffic.unix_connections_max(), " at most)");
+  if (traffic.tcp_connections() + traffic.stranger_connections() > 0) {
+    absl::StrAppend(&text, ", ", traffic.tcp_connections(), " by TCP (",
+                    traffic.tcp_connections_max(), " at most), ", traffic.stranger_connections(),
+                    " of strangers (", traffic.stranger_connections_max(), " at most)");
+  }
+  if (traffic.shut_connections() > 0) {
+    absl::StrAppend(&text, "; ", traffic.shut_connections(), " were shut since the start");
+  }
+  return text;
+}
+
+// Empty: none was refused.
+std::string RefusedText(const v1::Traffic& traffic) {
+  if (traffic.refused_calls() == 0) return "";
+  return absl::StrCat(traffic.refused_calls(), " calls since the start, ", traffic.wrong_tokens(),
+                      " of them with a wrong token; the daemon's log has from where");
+}
+
 // Of a server inside tunectl: where a daemon was looked for, and how another is reached.
 std::string NoDaemonText(const v1::ServerStatus& server) {
   const std::string none = absl::StrCat("inside tunectl: no daemon answers at ", DefaultAddress());
@@ -81,6 +102,12 @@ absl::Status Status(Session& session, bool json) {
                       ? ""
                       : absl::StrCat("the oldest for ",
                                      DurationText(server.oldest_wait_seconds()))},
+      {"clients", server.embedded() ? "" : ConnectionsText(server.traffic())},
+      {"refused", RefusedText(server.traffic())},
+      {"files", absl::StrCat(server.traffic().open_files(), " open of at most ",
+                             server.traffic().open_files_max())},
+      {"disk", absl::StrCat(BytesText(server.traffic().state_free_bytes()),
+                            " free where the state is")},
       {"watchers", absl::StrCat(server.watchers(), " of at most ", server.bounds().watchers())},
       {"stored", absl::StrCat(server.trial_count(), " trials, ", server.record_count(),
                               " records, snapshot ", server.snapshot_id())},

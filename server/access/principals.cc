@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/access/principals.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "db/retention.h"
+#include "google/protobuf/message.h"
 #include "grpcpp/security/auth_context.h"
 #include "server/access/access.h"
 #include "server/rpc/error_detail.h"
@@ -23,6 +25,7 @@ namespace tune::server {
 namespace {
 
 constexpr char kAnyCertificate[] = "*";
+constexpr size_t kRequestLogged = 300;  // characters
 
 absl::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
@@ -34,6 +37,24 @@ std::optional<std::string> BearerOf(const grpc::CallbackServerContext& context) 
   constexpr size_t kScheme = 7;
   if (!absl::StartsWithIgnoreCase(value, "Bearer ")) return "";
   return std::string(absl::StripAsciiWhitespace(value.substr(kScheme)));
+}
+
+std::string PropertyOf(const grpc::AuthContext& auth, const char* name) {
+  const std::vector<grpc::string_ref> values = auth.FindPropertyValues(name);
+  return values.empty() ? "" : std::string(View(values.front()));
+}
+
+// The client's certificate is still valid, if it has one.
+absl::Status CheckCertificate(const ClientCertificates* certificates,
+                              const grpc::AuthContext& auth) {
+  const std::string leaf = PropertyOf(auth, "x509_pem_cert");
+  if (certificates == nullptr || leaf.empty()) return absl::OkStatus();
+  return certificates->Check(leaf, PropertyOf(auth, "x509_pem_cert_chain"));
+}
+
+std::string TextOf(const Principal& principal) {
+  return absl::StrCat(principal.name, ", ", principal.role == db::Role::kOperator ? "an " : "a ",
+                      ToText(principal.role));
 }
 
 std::optional<gid_t> NumberOf(const std::string& group) {
@@ -75,10 +96,9 @@ absl::StatusOr<std::map<std::string, db::Role>> ParseCertificateRoles(
   return roles;
 }
 
-Principals::Principals(ClientRules rules, const UnixPeers& peers, Tokens& tokens)
+Principals::Principals(ClientRules rules, const Tools& tools)
     : rules_(std::move(rules)),
-      peers_(peers),
-      tokens_(tokens),
+      tools_(tools),
       submit_group_(NumberOf(rules_.submit_group)),
       self_{.name = UserName(geteuid()), .role = db::Role::kOperator} {}
 
@@ -100,7 +120,7 @@ absl::StatusOr<Principal> Principals::Find(const grpc::CallbackServerContext& co
     return principal;
   }
   const std::string peer = context.peer();
-  if (const std::optional<UnixPeer> user = peers_.Find(peer)) return OfUser(*user);
+  if (const std::optional<UnixPeer> user = tools_.peers.Find(peer)) return OfUser(*user);
   // In process gRPC names no peer.
   if (peer.empty() || peer == "unknown" || absl::StartsWith(peer, "inproc")) return self_;
   return absl::UnauthenticatedError(absl::StrCat("it cannot be told who calls from ", peer));
@@ -119,7 +139,10 @@ Principal Principals::OfUser(const UnixPeer& peer) const {
 
 absl::StatusOr<Principal> Principals::OfTls(const grpc::CallbackServerContext& context,
                                             const grpc::AuthContext& auth) const {
-  if (const std::optional<std::string> secret = BearerOf(context)) return tokens_.Find(*secret);
+  if (const std::optional<std::string> secret = BearerOf(context)) {
+    return tools_.tokens.Find(*secret);
+  }
+  RETURN_IF_ERROR(CheckCertificate(tools_.certificates, auth));
   const std::vector<std::string> names = NamesOf(auth);
   for (const std::string& name : names) {
     const auto found = rules_.certificates.find(name);
@@ -145,15 +168,53 @@ absl::StatusOr<Principal> Principals::OfTls(const grpc::CallbackServerContext& c
 absl::StatusOr<Principal> Principals::Admit(const grpc::CallbackServerContext& context,
                                             absl::string_view path) const {
   ASSIGN_OR_RETURN(Principal principal, Find(context));
+  if (tools_.connections != nullptr) {
+    tools_.connections->Identify(context.peer(), principal.name);
+  }
   const std::optional<db::Role> needed = RoleFor(path);
   if (needed && principal.role >= *needed) return principal;
   return WithReason(
       absl::PermissionDeniedError(absl::StrCat(
           path.substr(path.rfind('/') + 1), " is for ", needed ? ToText(*needed) : "nobody",
           needed == db::Role::kSubmitter ? "s and operators" : "s", ", and you are ",
-          principal.name, ", a", principal.role == db::Role::kOperator ? "n " : " ",
-          ToText(principal.role), "; docs/access.md says how a daemon is told who may do what")),
+          TextOf(principal), "; docs/access.md says how a daemon is told who may do what")),
       v1::ERROR_REASON_NOT_ALLOWED);
+}
+
+absl::Duration Principals::NoteRefused(const grpc::CallbackServerContext& context,
+                                       absl::string_view path, const absl::Status& why) const {
+  const std::string peer = context.peer();
+  const absl::StatusOr<Principal> principal = Find(context);
+  const bool wrong_token = absl::IsUnauthenticated(why) && BearerOf(context).has_value();
+  const absl::Duration delay = refused_.Note({.host = HostOfPeer(peer),
+                                              .path = path,
+                                              .caller = principal.ok() ? TextOf(*principal) : "",
+                                              .wrong_token = wrong_token},
+                                             why);
+  if (!wrong_token || tools_.connections == nullptr) return delay;
+  if (delay <= RefusedCalls::kDelayMost) {
+    tools_.connections->NoteWrongToken(peer);
+    return delay;
+  }
+  tools_.connections->Shut(peer);
+  return absl::ZeroDuration();
+}
+
+void Principals::NoteAct(const grpc::CallbackServerContext& context, absl::string_view path,
+                         const google::protobuf::Message* request) const {
+  if (RoleFor(path) != db::Role::kOperator) return;
+  const std::string text = request == nullptr ? "" : request->ShortDebugString();
+  spdlog::info("{} calls {} from {}: {}", TextOf(Of(context)), std::string(path),
+               HostOfPeer(context.peer()), text.substr(0, kRequestLogged));
+}
+
+Standing Principals::StandingOf(const grpc::CallbackServerContext& context) const {
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  if (auth == nullptr || !IsTls(*auth)) return {};
+  if (const std::optional<std::string> secret = BearerOf(context)) {
+    return [this, hash = Tokens::HashOf(*secret)] { return tools_.tokens.Check(hash); };
+  }
+  return [this, auth] { return CheckCertificate(tools_.certificates, *auth); };
 }
 
 bool Principals::IsOperator(const std::string& name) const {
@@ -162,11 +223,7 @@ bool Principals::IsOperator(const std::string& name) const {
     return found != rules_.certificates.end() && found->second == db::Role::kOperator;
   };
   if (name == self_.name || name == UserName(0) || rule(name) || rule(kAnyCertificate)) return true;
-  const int64_t now = absl::ToUnixMillis(absl::Now());
-  const std::vector<db::TokenRow> tokens = tokens_.List();
-  return std::any_of(tokens.begin(), tokens.end(), [&](const db::TokenRow& token) {
-    return token.name == name && token.role == db::Role::kOperator && IsLive(token, now);
-  });
+  return tools_.tokens.HasOperator(name);
 }
 
 size_t Principals::JobsMaxOf(const std::string& name) const {

@@ -15,16 +15,31 @@
 #include "grpcpp/server_context.h"
 #include "server/access/client_rules.h"
 #include "server/access/principal.h"
+#include "server/access/refused_calls.h"
 #include "server/access/tokens.h"
+#include "server/rpc/client_certificates.h"
+#include "server/rpc/connections.h"
+#include "server/rpc/standing_call.h"
 #include "server/rpc/unix_peers.h"
+
+namespace google::protobuf {
+class Message;
+}
 
 namespace tune::server {
 
 // Thread-safe.
 class Principals {
  public:
-  // `peers` and `tokens` must outlive it. REQUIRES: the group of the rules is there.
-  Principals(ClientRules rules, const UnixPeers& peers, Tokens& tokens);
+  struct Tools {
+    const UnixPeers& peers;
+    Tokens& tokens;
+    const ClientCertificates* certificates = nullptr;  // null: none is asked for
+    // Of TCP listeners, to be told who is at the other end; null: there are none.
+    Connections* connections = nullptr;
+  };
+  // The tools must outlive it. REQUIRES: the group of the rules is there.
+  Principals(ClientRules rules, const Tools& tools);
 
   // UNAUTHENTICATED: no certificate or token, or one that is not taken.
   absl::StatusOr<Principal> Find(const grpc::CallbackServerContext& context) const;
@@ -40,6 +55,15 @@ class Principals {
   // `path` names the call.
   absl::StatusOr<Principal> Admit(const grpc::CallbackServerContext& context,
                                   absl::string_view path) const;
+  // Counts, logs and throttles a call that Admit refused. How long its answer has to wait.
+  absl::Duration NoteRefused(const grpc::CallbackServerContext& context, absl::string_view path,
+                             const absl::Status& why) const;
+  // Logs a call that only operators may make, with who makes it. `request` may be null.
+  void NoteAct(const grpc::CallbackServerContext& context, absl::string_view path,
+               const google::protobuf::Message* request) const;
+  // Whether the caller of a call that stays open is still known.
+  Standing StandingOf(const grpc::CallbackServerContext& context) const;
+  RefusedCalls::Counts refused() const { return refused_.counts(); }
 
   const ClientRules& rules() const { return rules_; }
   // How many jobs of a principal may wait or run.
@@ -67,8 +91,8 @@ class Principals {
                                   const grpc::AuthContext& auth) const;
 
   const ClientRules rules_;
-  const UnixPeers& peers_;
-  Tokens& tokens_;
+  const Tools tools_;
+  mutable RefusedCalls refused_;
   const std::optional<gid_t> submit_group_;
   const Principal self_;  // of calls from this process
 };

@@ -16,13 +16,14 @@
 #include "server/jobs/feed.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/standing_call.h"
 #include "tuner/contained.h"
 
 namespace tune::server {
 
 // `Base` is ServerWriteReactor<Event>, or a ServerBidiReactor that writes events. Thread-safe.
 template <typename Event, typename Base = grpc::ServerWriteReactor<Event>>
-class FeedReactor : public Base, public WatchTicker::Watcher {
+class FeedReactor : public Base, public WatchTicker::Watcher, public StandingCall {
  public:
   // Appends the messages of what is new.
   using MakeEvents = std::function<void(const Feed::News& news, std::deque<Event>& events)>;
@@ -103,7 +104,15 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
     std::lock_guard lock(mutex_);
     return claim_;
   }
+  void SetStanding(Standing standing) override {
+    std::lock_guard lock(mutex_);
+    standing_ = std::move(standing);
+  }
   void Tick() override {
+    if (const absl::Status standing = CheckStanding(); !standing.ok()) {
+      Leave();
+      return End(ToGrpc(standing));
+    }
     const absl::Status read = Contained([this] { ReadFeed(); });
     if (!read.ok()) return End(ToGrpc(read));
     Proceed();
@@ -133,14 +142,7 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
     Proceed();
   }
   void OnCancel() override {
-    std::function<void()> leave;
-    {
-      std::lock_guard lock(mutex_);
-      left_ = true;
-      leave = std::exchange(leave_, nullptr);
-      if (finished_) leave = nullptr;
-    }
-    if (leave) leave();
+    Leave();
     End(grpc::Status::CANCELLED);
   }
   void OnDone() override {
@@ -152,6 +154,7 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
       leave_ = nullptr;
       feed_ = nullptr;
       make_ = nullptr;
+      standing_ = nullptr;
     }
     ticker_.Remove(this);
   }
@@ -195,6 +198,25 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
       if (ends_ == Ends::kAsTheJob) end_status_ = ToGrpc(news->status);
     }
   }
+  void Leave() {
+    std::function<void()> leave;
+    {
+      std::lock_guard lock(mutex_);
+      left_ = true;
+      leave = std::exchange(leave_, nullptr);
+      if (finished_) leave = nullptr;
+    }
+    if (leave) leave();
+  }
+  absl::Status CheckStanding() const {
+    Standing standing;
+    {
+      std::lock_guard lock(mutex_);
+      if (ending_) return absl::OkStatus();
+      standing = standing_;
+    }
+    return standing ? standing() : absl::OkStatus();
+  }
   // Does what is to be done next. gRPC may call back from within, so not under the mutex.
   void Proceed() {
     bool write = false;
@@ -232,6 +254,7 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
   Ends ends_ = Ends::kWell;
   std::deque<Event> waiting_;  // of one reading
   std::function<void()> leave_;
+  Standing standing_;
   bool joined_ = false;
   bool left_ = false;
   bool writing_ = false;

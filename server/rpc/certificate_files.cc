@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/certificate_files.h"
 
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
-#include <openssl/bio.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
+#include <grpc/grpc_security.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/credentials.h"
+#include "server/rpc/pem.h"
 #include "server/rpc/session_tickets.h"
-#include "server/state/paths.h"
+#include "server/state/whole_file.h"
 #include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
@@ -27,53 +24,39 @@ namespace tune::server {
 namespace {
 
 constexpr std::chrono::seconds kLookAgain(1);
-constexpr unsigned kReadAgainSeconds = 1;
 constexpr size_t kFileBytesMax = 4 << 20;
 
-// What gRPC reads.
-constexpr char kCurrent[] = "/current";
-constexpr char kKey[] = "/key.pem";
-constexpr char kCertificate[] = "/certificate.pem";
-constexpr char kAuthority[] = "/authority.pem";
-
-absl::StatusOr<std::string> ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()) || text.view().size() > kFileBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
-  }
-  return std::move(text).str();
+absl::StatusOr<std::string> ReadPublic(const std::string& path) {
+  const std::optional<std::string> text = ReadPiece(path, kFileBytesMax + 1);
+  if (text && text->size() <= kFileBytesMax) return *text;
+  return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
 }
 
-absl::Status WriteWhole(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  if (file << text && file.flush()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot write ", path));
+// PERMISSION_DENIED: others may read it. A file of root that a group may read was given to the
+// group, unless the daemon runs as root: then it is its own.
+absl::StatusOr<std::string> ReadKey(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string text, client::ReadSecret(path));
+  struct stat file = {};
+  const bool own = stat(path.c_str(), &file) == 0 && file.st_uid == geteuid();
+  if (!own || (file.st_mode & S_IRWXG) == 0) return text;
+  return absl::PermissionDeniedError(absl::StrCat(
+      "'", path, "' holds a secret and its group may read it, so it is not used: chmod 600 ",
+      path));
 }
 
-using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
-using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
-using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
-
-Bio Open(const std::string& text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), BIO_free);
-}
-int NoPassword(char*, int, int, void*) { return 0; }
-
-Certificate ParseCertificate(const std::string& text) {
-  return Certificate(PEM_read_bio_X509(Open(text).get(), nullptr, NoPassword, nullptr), X509_free);
+std::string DateText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
 }
 
 // When the certificate ends. INVALID_ARGUMENT: one does not parse, or they are no pair.
-absl::StatusOr<absl::Time> CheckPair(const TlsOptions& files, const std::string& certificate_text,
-                                     const std::string& key_text) {
-  const Certificate certificate = ParseCertificate(certificate_text);
+absl::StatusOr<absl::Time> CheckPair(const TlsOptions& files,
+                                     const CertificateFiles::Texts& texts) {
+  const Certificate certificate = ParseCertificate(texts.certificate);
   if (certificate == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(files.certificate_file, " is no certificate in PEM"));
   }
-  const Key key(PEM_read_bio_PrivateKey(Open(key_text).get(), nullptr, NoPassword, nullptr),
-                EVP_PKEY_free);
+  const Key key = ParseKey(texts.key);
   if (key == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(files.key_file, " is no private key in PEM without a password"));
@@ -82,42 +65,79 @@ absl::StatusOr<absl::Time> CheckPair(const TlsOptions& files, const std::string&
     return absl::InvalidArgumentError(absl::StrCat(
         files.key_file, " is not the key of the certificate in ", files.certificate_file));
   }
-  tm end = {};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(files.certificate_file, " does not say when it ends"));
-  }
-  return absl::FromTM(end, absl::UTCTimeZone());
+  return EndOf(*certificate);
 }
 
-absl::Status CheckEnd(const TlsOptions& files, absl::Time end) {
-  if (end > absl::Now()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the certificate in ", files.certificate_file, " ended on ",
-                   absl::FormatTime("%Y-%m-%d", end, absl::UTCTimeZone())));
+absl::Status CheckTimes(const TlsOptions& files, const CertificateFiles::Texts& texts) {
+  const Certificate certificate = ParseCertificate(texts.certificate);
+  const absl::Time now = absl::Now();
+  if (BeginOf(*certificate) > now) {
+    return absl::InvalidArgumentError(absl::StrCat("the certificate in ", files.certificate_file,
+                                                   " is not valid before ",
+                                                   DateText(BeginOf(*certificate))));
+  }
+  if (EndOf(*certificate) > now) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the certificate in ", files.certificate_file,
+                                                 " ended on ", DateText(EndOf(*certificate))));
 }
+
+// What gRPC asks at each handshake, of one server.
+struct Fetcher {
+  const CertificateFiles* files;
+  uint64_t given = 0;
+
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* self, grpc_ssl_server_certificate_config** config) {
+    auto& fetcher = *static_cast<Fetcher*>(self);
+    const auto [number, texts] = fetcher.files->Served();
+    if (number == fetcher.given) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    const grpc_ssl_pem_key_cert_pair pair{.private_key = texts.key.c_str(),
+                                          .cert_chain = texts.certificate.c_str()};
+    *config = grpc_ssl_server_certificate_config_create(
+        texts.authority.empty() ? nullptr : texts.authority.c_str(), &pair, 1);
+    fetcher.given = number;
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+  }
+};
+
+// gRPC's C++ interface has no credentials that are renewed from memory; its core has.
+class FetchedCredentials : public grpc::ServerCredentials {
+ public:
+  FetchedCredentials(const CertificateFiles& files,
+                     grpc_ssl_client_certificate_request_type request)
+      : fetcher_{.files = &files},
+        credentials_(grpc_ssl_server_credentials_create_with_options(
+            grpc_ssl_server_credentials_create_options_using_config_fetcher(
+                request, Fetcher::Fetch, &fetcher_))) {}
+  ~FetchedCredentials() override { grpc_server_credentials_release(credentials_); }
+
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  Fetcher fetcher_;  // of one thread at a time: gRPC asks under a mutex
+  grpc_server_credentials* const credentials_;
+};
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(
-    const TlsOptions& options, const std::string& folder) {
+    const TlsOptions& options) {
   if (const absl::Status none = SendNoSessionTickets(); !none.ok()) {
     spdlog::warn("TLS handshakes take longer: {}", none.ToString());
   }
-  std::error_code error;
-  std::filesystem::remove_all(folder, error);
-  RETURN_IF_ERROR(MakePrivateDir(folder));
-  std::unique_ptr<CertificateFiles> files(new CertificateFiles(options, folder));
-  ASSIGN_OR_RETURN(files->seen_, files->Read());
-  ASSIGN_OR_RETURN(const absl::Time end,
-                   CheckPair(options, files->seen_.certificate, files->seen_.key));
-  RETURN_IF_ERROR(files->Serve(files->seen_));
+  std::unique_ptr<CertificateFiles> files(new CertificateFiles(options));
+  ASSIGN_OR_RETURN(const Texts texts, files->Read());
+  ASSIGN_OR_RETURN(const absl::Time end, CheckPair(options, texts));
+  files->Serve(texts, end);
   // One that has ended is still served: a client that checks no dates may work on.
-  const absl::Status ended = CheckEnd(options, end);
-  if (!ended.ok()) spdlog::error("{}", ended.ToString());
-  {
-    std::lock_guard lock(files->mutex_);
-    files->state_ = {absl::ToUnixMillis(end), std::string(ended.message())};
+  if (const absl::Status invalid = CheckTimes(options, texts); !invalid.ok()) {
+    spdlog::error("{}", invalid.ToString());
+    files->state_.problem = std::string(invalid.message());
   }
   files->thread_ = std::thread([raw = files.get()] { raw->Watch(); });
   return files;
@@ -130,16 +150,14 @@ CertificateFiles::~CertificateFiles() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  std::error_code error;
-  std::filesystem::remove_all(folder_, error);
 }
 
 absl::StatusOr<CertificateFiles::Texts> CertificateFiles::Read() const {
   Texts texts;
-  ASSIGN_OR_RETURN(texts.certificate, ReadWhole(options_.certificate_file));
-  ASSIGN_OR_RETURN(texts.key, ReadWhole(options_.key_file));
-  if (options_.client_authority_file.empty()) return texts;
-  ASSIGN_OR_RETURN(texts.authority, ReadWhole(options_.client_authority_file));
+  ASSIGN_OR_RETURN(texts.certificate, ReadPublic(options_.certificate_file));
+  ASSIGN_OR_RETURN(texts.key, ReadKey(options_.key_file));
+  if (!has_authority()) return texts;
+  ASSIGN_OR_RETURN(texts.authority, ReadPublic(options_.client_authority_file));
   if (ParseCertificate(texts.authority) == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(options_.client_authority_file, " is no certificate in PEM"));
@@ -147,42 +165,28 @@ absl::StatusOr<CertificateFiles::Texts> CertificateFiles::Read() const {
   return texts;
 }
 
-absl::Status CertificateFiles::Serve(const Texts& texts) {
-  const std::string name = absl::StrCat(++served_);
-  const std::string made = absl::StrCat(folder_, "/", name);
-  RETURN_IF_ERROR(MakePrivateDir(made));
-  RETURN_IF_ERROR(WriteWhole(made + kKey, texts.key));
-  RETURN_IF_ERROR(WriteWhole(made + kCertificate, texts.certificate));
-  if (!texts.authority.empty()) RETURN_IF_ERROR(WriteWhole(made + kAuthority, texts.authority));
-  const std::string link = folder_ + "/next";
-  std::error_code error;
-  std::filesystem::remove(link, error);
-  std::filesystem::create_directory_symlink(name, link, error);
-  if (!error) std::filesystem::rename(link, folder_ + kCurrent, error);
-  if (error) return absl::UnavailableError(absl::StrCat(folder_, ": ", error.message()));
-  std::filesystem::remove_all(absl::StrCat(folder_, "/", served_ - 2), error);
-  return absl::OkStatus();
+void CertificateFiles::Serve(const Texts& texts, absl::Time end) {
+  if (has_authority()) clients_.SetAuthority(texts.authority);
+  std::lock_guard lock(mutex_);
+  served_ = texts;
+  ++served_number_;
+  state_ = {.expires_unix_ms = absl::ToUnixMillis(end), .problem = ""};
 }
 
 std::shared_ptr<grpc::ServerCredentials> CertificateFiles::Credentials() const {
-  using grpc::experimental::FileWatcherCertificateProvider;
-  const std::string folder = folder_ + kCurrent;
-  const bool has_authority = !options_.client_authority_file.empty();
-  grpc::experimental::TlsServerCredentialsOptions options(
-      std::make_shared<FileWatcherCertificateProvider>(folder + kKey, folder + kCertificate,
-                                                       has_authority ? folder + kAuthority : "",
-                                                       kReadAgainSeconds));
-  options.watch_identity_key_cert_pairs();
-  if (has_authority) {
-    options.watch_root_certs();
-    options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
-  }
-  return grpc::experimental::TlsServerCredentials(options);
+  return std::make_shared<FetchedCredentials>(
+      *this, has_authority() ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                             : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
 }
 
 CertificateFiles::State CertificateFiles::state() const {
   std::lock_guard lock(mutex_);
   return state_;
+}
+
+std::pair<uint64_t, CertificateFiles::Texts> CertificateFiles::Served() const {
+  std::lock_guard lock(mutex_);
+  return {served_number_, served_};
 }
 
 void CertificateFiles::Watch() {
@@ -195,29 +199,31 @@ void CertificateFiles::Watch() {
   }
 }
 
+// What failed the last time is tried again: a file may be back, a certificate be valid by now.
 void CertificateFiles::LookAgain() {
-  absl::StatusOr<Texts> texts = Read();
-  if (texts.ok() && *texts == seen_) {
-    return;
-  }
+  std::lock_guard look(look_mutex_);
+  const absl::StatusOr<Texts> texts = Read();
   absl::Status status = texts.status();
-  absl::Time end;
-  if (status.ok()) {
-    seen_ = *texts;
-    const absl::StatusOr<absl::Time> checked = CheckPair(options_, texts->certificate, texts->key);
-    status = checked.ok() ? CheckEnd(options_, *checked) : checked.status();
-    end = checked.value_or(absl::Time());
-    if (status.ok()) status = Serve(*texts);
+  if (status.ok() && *texts != Served().second) {
+    const absl::StatusOr<absl::Time> end = CheckPair(options_, *texts);
+    status = end.ok() ? CheckTimes(options_, *texts) : end.status();
+    if (status.ok()) {
+      Serve(*texts, *end);
+      spdlog::info("the certificate in {} is served from now on", options_.certificate_file);
+      return;
+    }
+  } else if (status.ok()) {
+    status = CheckTimes(options_, *texts);
   }
   std::lock_guard lock(mutex_);
   const std::string problem(status.message());
+  if (problem == state_.problem) return;
+  state_.problem = problem;
   if (status.ok()) {
-    spdlog::info("the certificate in {} is served from now on", options_.certificate_file);
-    state_.expires_unix_ms = absl::ToUnixMillis(end);
-  } else if (problem != state_.problem) {
+    spdlog::info("the certificate in {} is served as before", options_.certificate_file);
+  } else {
     spdlog::error("the certificate of before is still served: {}", problem);
   }
-  state_.problem = problem;
 }
 
 }  // namespace tune::server

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate, key and authority of a TCP listener, read again when their files change. Only a
-// pair that fits is served: of one that is half written gRPC would fail every handshake.
+// The certificate, key and authority of the TCP listeners. The files are looked at each second, and
+// new ones are served once they parse, fit and are valid; until then those of before are. gRPC
+// takes them from memory at each handshake, so that no file has to be opened for it.
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/security/server_credentials.h"
+#include "server/rpc/client_certificates.h"
 #include "server/rpc/tls_options.h"
 
 namespace tune::server {
@@ -23,20 +25,7 @@ class CertificateFiles {
     int64_t expires_unix_ms = 0;  // of what is served
     std::string problem;          // why the files as they are now are not served
   };
-
-  // `folder` is for copies, and is emptied. INVALID_ARGUMENT: a file cannot be read, or the key is
-  // not the certificate's.
-  static absl::StatusOr<std::unique_ptr<CertificateFiles>> Open(const TlsOptions& options,
-                                                                const std::string& folder);
-  ~CertificateFiles();
-
-  // Clients are asked for a certificate if there is an authority, and need not have one.
-  std::shared_ptr<grpc::ServerCredentials> Credentials() const;
-  State state() const;
-  const std::string& file() const { return options_.certificate_file; }
-
- private:
-  // The three as text; the authority may be empty.
+  // As text; the authority may be empty.
   struct Texts {
     std::string certificate;
     std::string key;
@@ -44,22 +33,39 @@ class CertificateFiles {
     bool operator==(const Texts&) const = default;
   };
 
-  CertificateFiles(const TlsOptions& options, std::string folder)
-      : options_(options), folder_(std::move(folder)) {}
-  absl::StatusOr<Texts> Read() const;
-  // Puts copies where gRPC reads them, all at once.
-  absl::Status Serve(const Texts& texts);
-  void Watch();
+  // INVALID_ARGUMENT: a file cannot be read, or the key is not the certificate's.
+  // PERMISSION_DENIED: others may read the key.
+  static absl::StatusOr<std::unique_ptr<CertificateFiles>> Open(const TlsOptions& options);
+  ~CertificateFiles();
+
+  // Clients are asked for a certificate if there is an authority, and need not have one. `this`
+  // must outlive the server.
+  std::shared_ptr<grpc::ServerCredentials> Credentials() const;
+  // Looks at the files now.
   void LookAgain();
+  State state() const;
+  // The texts that are served, with a number that is another for each.
+  std::pair<uint64_t, Texts> Served() const;
+  const std::string& file() const { return options_.certificate_file; }
+  bool has_authority() const { return !options_.client_authority_file.empty(); }
+  const ClientCertificates& clients() const { return clients_; }
+
+ private:
+  explicit CertificateFiles(const TlsOptions& options) : options_(options) {}
+  absl::StatusOr<Texts> Read() const;
+  void Serve(const Texts& texts, absl::Time end);
+  void Watch();
 
   const TlsOptions options_;
-  const std::string folder_;
-  Texts seen_;       // of the watching thread, once there is one
-  int served_ = 0;   // folders made so far; likewise
+  ClientCertificates clients_;
+  std::mutex look_mutex_;  // one look at a time
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  State state_;           // guarded by mutex_
-  bool stopping_ = false;  // guarded by mutex_
+  // Guarded by mutex_.
+  Texts served_;
+  uint64_t served_number_ = 0;
+  State state_;
+  bool stopping_ = false;
   std::thread thread_;
 };
 

@@ -25,6 +25,26 @@ bool SomebodyAnswers(const sockaddr_un& name) {
   return connected;
 }
 
+// A socket that is there may be replaced. Anything else is somebody's, also a link to a socket.
+absl::Status CheckReplaceable(const std::string& path) {
+  struct stat state = {};
+  if (lstat(path.c_str(), &state) != 0) {
+    if (errno == ENOENT) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on unix:", path, ": ", std::strerror(errno)));
+  }
+  if (S_ISSOCK(state.st_mode)) return absl::OkStatus();
+  const char* const kind = S_ISREG(state.st_mode)    ? "a file"
+                           : S_ISDIR(state.st_mode)  ? "a folder"
+                           : S_ISLNK(state.st_mode)  ? "a symbolic link"
+                           : S_ISFIFO(state.st_mode) ? "a FIFO"
+                                                     : "a device";
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot listen on unix:", path, ": there is ", kind,
+                   " of that name, which is left as it is; move it away, or name another path with "
+                   "--listen unix:<path>"));
+}
+
 }  // namespace
 
 absl::Status CheckTcp(const std::string& address, const TlsOptions& tls) {
@@ -61,6 +81,11 @@ absl::Status PrepareSocket(const std::string& path) {
         absl::StrCat("folder ", folder,
                      " belongs to another user; listen elsewhere, with --listen unix:<path>"));
   }
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot listen on unix:", path, ": folder ",
+                                                      folder, ": ", std::strerror(errno)));
+  }
+  RETURN_IF_ERROR(CheckReplaceable(path));
   if (SomebodyAnswers(name)) {
     return absl::FailedPreconditionError(
         absl::StrCat("a daemon listens on ", path, " already; see `tunectl server status`"));

@@ -20,7 +20,8 @@ absl::Status CheckTcp(const std::string& address, const TlsOptions& tls);
 absl::StatusOr<sockaddr_un> SocketName(const std::string& path);
 
 // Makes the socket's folder if it is not there. FAILED_PRECONDITION if a daemon answers there
-// already, or if the folder is another user's.
+// already, if anything but a socket is there, or if the folder is another user's or cannot be
+// written to. The error names the path.
 absl::Status PrepareSocket(const std::string& path);
 
 }  // namespace tune::server

@@ -4,10 +4,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <grpcpp/server_posix.h>
-#include <poll.h>
 #include <pwd.h>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,9 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "server/rpc/listener.h"
-#include "tuner/contained.h"
 #include "tuner/status_macros.h"
 
 namespace tune::server {
@@ -31,7 +27,6 @@ constexpr int kFirstFd = 64;  // above those that the daemon itself opens at the
 constexpr int kLastFd = 1 << 16;
 constexpr size_t kEntryBytesMax = 64 << 10;  // of an entry of the user or group database
 constexpr size_t kGroupsMax = 65536;
-constexpr absl::Duration kPauseWhenFull = absl::Milliseconds(50);
 
 absl::Status Failed(const std::string& path, const std::string& what) {
   return absl::FailedPreconditionError(
@@ -85,14 +80,14 @@ std::optional<UnixPeer> UnixPeers::Find(absl::string_view grpc_peer) const {
 
 absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(const UnixSocketOptions& options,
                                                                   grpc::Server& server,
-                                                                  UnixPeers& peers) {
+                                                                  UnixPeers& peers,
+                                                                  Connections& connections) {
   const std::string& path = options.path;
   RETURN_IF_ERROR(PrepareSocket(path));
   ASSIGN_OR_RETURN(const sockaddr_un name, SocketName(path));
   client::Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  client::Descriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!socket.ok() || !stop.ok()) return Failed(path, "no descriptors");
-  unlink(path.c_str());  // of a daemon that is gone: PrepareSocket saw that nobody answers
+  if (!socket.ok()) return Failed(path, "socket");
+  unlink(path.c_str());  // a socket that nobody answers at, as PrepareSocket has found
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0) {
     return Failed(path, "bind");
   }
@@ -105,26 +100,28 @@ absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(const UnixSock
   // Whoever connects from here on is let in, so the mode comes first.
   if (chmod(path.c_str(), options.mode) != 0) return Failed(path, "chmod");
   if (listen(socket.get(), kBacklog) != 0) return Failed(path, "listen");
-  return std::unique_ptr<UnixListener>(
-      new UnixListener(path, std::move(socket), std::move(stop), server, peers));
+  std::unique_ptr<UnixListener> listener(new UnixListener(path, server, peers, connections));
+  std::vector<client::Descriptor> sockets;
+  sockets.push_back(std::move(socket));
+  ASSIGN_OR_RETURN(listener->loop_,
+                   AcceptLoop::Start(std::move(sockets), [raw = listener.get()](int ready) {
+                     return raw->Accept(ready);
+                   }));
+  return listener;
 }
 
-UnixListener::UnixListener(const std::string& path, client::Descriptor socket,
-                           client::Descriptor stop, grpc::Server& server, UnixPeers& peers)
+UnixListener::UnixListener(const std::string& path, grpc::Server& server, UnixPeers& peers,
+                           Connections& connections)
     : path_(path),
-      socket_(std::move(socket)),
-      stop_(std::move(stop)),
       server_(server),
       peers_(peers),
+      connections_(connections),
       next_fd_(kFirstFd) {
   (void)stat(path_.c_str(), &identity_);
-  thread_ = std::thread([this] { Loop(); });
 }
 
 UnixListener::~UnixListener() {
-  const uint64_t one = 1;
-  (void)!write(stop_.get(), &one, sizeof(one));
-  thread_.join();
+  loop_ = nullptr;
   struct stat now = {};
   if (stat(path_.c_str(), &now) == 0 && now.st_ino == identity_.st_ino &&
       now.st_dev == identity_.st_dev) {
@@ -132,21 +129,9 @@ UnixListener::~UnixListener() {
   }
 }
 
-void UnixListener::Loop() {
-  while (true) {
-    pollfd ready[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-    if (poll(ready, 2, -1) < 0 && errno != EINTR) return;
-    if (ready[1].revents != 0) return;
-    const absl::StatusOr<bool> accepted = Contained([this]() -> absl::StatusOr<bool> {
-      return Accept();
-    });
-    if (!accepted.value_or(false)) absl::SleepFor(kPauseWhenFull);
-  }
-}
-
-bool UnixListener::Accept() {
-  client::Descriptor connection(
-      accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+bool UnixListener::Accept(int socket) {
+  if (!connections_.HasRoom()) return false;
+  client::Descriptor connection(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!connection.ok()) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
   ucred peer = {};
   socklen_t bytes = sizeof(peer);
@@ -156,9 +141,11 @@ bool UnixListener::Accept() {
     return true;
   }
   connection = MoveUp(std::move(connection));
+  const std::string user = UserName(peer.uid);
   peers_.Set(connection.get(), {.uid = peer.uid,
                                 .groups = GroupsOf(connection.get(), peer.gid),
-                                .name = UserName(peer.uid)});
+                                .name = user});
+  connections_.Add(connection.get(), absl::StrCat("fd:", connection.get()), user);
   grpc::AddInsecureChannelFromFd(&server_, connection.release());
   return true;
 }

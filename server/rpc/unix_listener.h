@@ -7,12 +7,13 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/descriptor.h"
 #include "grpcpp/server.h"
+#include "server/rpc/accept_loop.h"
+#include "server/rpc/connections.h"
 #include "server/rpc/unix_peers.h"
 
 namespace tune::server {
@@ -33,29 +34,27 @@ class UnixListener {
   // be listened there.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Start(const UnixSocketOptions& options,
                                                              grpc::Server& server,
-                                                             UnixPeers& peers);
+                                                             UnixPeers& peers,
+                                                             Connections& connections);
   // Takes no further connections, and removes the socket if it is still ours.
   ~UnixListener();
 
  private:
-  UnixListener(const std::string& path, client::Descriptor socket, client::Descriptor stop,
-               grpc::Server& server, UnixPeers& peers);
+  UnixListener(const std::string& path, grpc::Server& server, UnixPeers& peers,
+               Connections& connections);
 
-  void Loop();
-  // False: out of descriptors, say; the client waits in the socket's queue meanwhile.
-  bool Accept();
+  bool Accept(int socket);
   // Under a number that no connection had for long, so that a call of one that is dying cannot be
   // taken for its successor's.
   client::Descriptor MoveUp(client::Descriptor connection);
 
   const std::string path_;
-  const client::Descriptor socket_;
-  const client::Descriptor stop_;
   grpc::Server& server_;
   UnixPeers& peers_;
+  Connections& connections_;
   struct stat identity_ = {};
   int next_fd_;
-  std::thread thread_;
+  std::unique_ptr<AcceptLoop> loop_;
 };
 
 }  // namespace tune::server

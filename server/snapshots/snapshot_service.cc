@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/artifacts/artifact_text.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/standing_call.h"
 #include "server/rpc/unary.h"
 #include "server/state/whole_file.h"
 #include "server/wire/nouns.h"
@@ -43,7 +45,7 @@ absl::Status Fill(const absl::StatusOr<StoredSnapshot>& snapshot, v1::Snapshot& 
 // Collects the pieces of a file, then has it stored: `store(first request, whole file)`. Owns
 // itself until gRPC is done with it.
 template <typename Request>
-class ImportReactor : public grpc::ServerReadReactor<Request> {
+class ImportReactor : public grpc::ServerReadReactor<Request>, public StandingCall {
  public:
   using Store = std::function<absl::Status(const Request&, const std::string&)>;
 
@@ -59,7 +61,14 @@ class ImportReactor : public grpc::ServerReadReactor<Request> {
     }
   }
 
+  void SetStanding(Standing standing) override {
+    std::lock_guard lock(mutex_);
+    standing_ = std::move(standing);
+  }
   void OnReadDone(bool ok) override {
+    if (const absl::Status standing = CheckStanding(); !standing.ok()) {
+      return this->Finish(ToGrpc(standing));
+    }
     if (!ok) {
       const absl::Status queued =
           executor_
@@ -82,12 +91,19 @@ class ImportReactor : public grpc::ServerReadReactor<Request> {
   void OnDone() override { delete this; }
 
  private:
+  absl::Status CheckStanding() {
+    std::lock_guard lock(mutex_);
+    return standing_ ? standing_() : absl::OkStatus();
+  }
+
   Executor& executor_;
   const size_t bytes_max_;
   const Store store_;
   Request first_;
   Request piece_;
   std::string text_;
+  std::mutex mutex_;
+  Standing standing_;  // guarded by mutex_
 };
 
 }  // namespace

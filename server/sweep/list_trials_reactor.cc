@@ -46,6 +46,7 @@ void ListTrialsReactor::ReadMore() {
 
 absl::Status ListTrialsReactor::Read() {
   next_ = 0;
+  RETURN_IF_ERROR(CheckStanding());
   page_.clear();
   if (!sweep_) RETURN_IF_ERROR(ReadSweep());
   while (page_.empty()) {  // trials that cannot be read are left out
@@ -101,11 +102,22 @@ void ListTrialsReactor::WriteNext() {
 }
 
 void ListTrialsReactor::OnWriteDone(bool ok) {
-  if (ok) {
+  const absl::Status standing = ok ? CheckStanding() : absl::CancelledError("");
+  if (standing.ok()) {
     WriteNext();
   } else {
-    Finish(grpc::Status::CANCELLED);
+    Finish(ToGrpc(standing));
   }
+}
+
+void ListTrialsReactor::SetStanding(Standing standing) {
+  std::lock_guard lock(mutex_);
+  standing_ = std::move(standing);
+}
+
+absl::Status ListTrialsReactor::CheckStanding() {
+  std::lock_guard lock(mutex_);
+  return standing_ ? standing_() : absl::OkStatus();
 }
 
 }  // namespace tune::server

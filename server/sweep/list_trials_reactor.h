@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -14,17 +15,19 @@
 #include "db/store.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/executor.h"
+#include "server/rpc/standing_call.h"
 #include "server/wire/nouns.h"
 #include "tune/v1/sweep.pb.h"
 
 namespace tune::server {
 
-class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
+class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial>, public StandingCall {
  public:
   // Owns itself until gRPC is done with it.
   static grpc::ServerWriteReactor<v1::Trial>* Start(const v1::ListTrialsRequest& request,
                                                     db::Store& store, Executor& executor);
 
+  void SetStanding(Standing standing) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override { cancelled_ = true; }
   void OnDone() override { delete this; }
@@ -41,6 +44,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   void ReadMore();
   // Loads the next page; an empty one is the end.
   absl::Status Read();
+  absl::Status CheckStanding();
   absl::Status ReadSweep();
   // The next ids of trials of earlier sweeps with the key of this one, as it found them, and then
   // of its own.
@@ -64,6 +68,8 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   size_t next_ = 0;  // in page_
   Executor::Place place_;
   v1::Trial message_;
+  std::mutex mutex_;
+  Standing standing_;  // guarded by mutex_
 };
 
 }  // namespace tune::server

@@ -92,6 +92,15 @@ class ClientsTest : public testing::Test {
     return WithToken(MakeToken(name, v1::PRINCIPAL_ROLE_SUBMITTER).secret());
   }
 
+  void Revoke(const std::string& name) {
+    v1::RevokeTokenRequest request;
+    request.set_name(name);
+    v1::RevokeTokenResponse revoked;
+    const grpc::Status status =
+        Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, request, &revoked);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+
   // A sweep on the CPU.
   grpc::Status Submit(const Client& client, const ScaleOptions& kernel, uint64_t trials,
                       v1::Sweep& sweep) {
@@ -207,6 +216,96 @@ TEST_F(ClientsTest, ATokenExpires) {
   const Client client = WithToken(MakeToken("ci", v1::PRINCIPAL_ROLE_READER, 2).secret());
   EXPECT_EQ(client.Status(), StatusCode::OK);
   Await([&] { return client.Status() == StatusCode::UNAUTHENTICATED; });
+}
+
+// Each is the standing of a caller that ends while its call is open.
+TEST_F(ClientsTest, AnOpenWatchEndsWithItsToken) {
+  Start(Options());
+  v1::Sweep sweep;
+  ASSERT_TRUE(Submit(*operator_, {.items = "range(1, 400)"}, 100000, sweep).ok());
+  const v1::CreateTokenResponse revoked = MakeToken("eve", v1::PRINCIPAL_ROLE_READER);
+  const v1::CreateTokenResponse expires = MakeToken("rita", v1::PRINCIPAL_ROLE_READER, 15);
+  const KeyPair pair = authority_.Sign("carl");
+  const std::string address = server_->addresses()[0];
+  const struct {
+    const char* name;
+    std::shared_ptr<grpc::Channel> channel;
+    std::function<void()> end;
+  } cases[] = {
+      {"revoked", ConnectByTls(address, authority_.file(), {}, revoked.secret()),
+       [&] { Revoke("eve"); }},
+      {"expired", ConnectByTls(address, authority_.file(), {}, expires.secret()), [] {}},
+      {"certificate", ConnectByTls(address, authority_.file(), pair),
+       [&] {
+         const TempDir elsewhere;
+         const Authority other(elsewhere.path());
+         std::filesystem::copy(other.file(), authority_.file(),
+                               std::filesystem::copy_options::overwrite_existing);
+       }},
+  };
+  for (const auto& [name, channel, end] : cases) {
+    SCOPED_TRACE(name);
+    const auto sweeps = v1::SweepService::NewStub(channel);
+    const auto jobs = v1::JobService::NewStub(channel);
+    grpc::ClientContext watching, following;
+    watching.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    following.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    v1::WatchSweepRequest watch;
+    watch.set_sweep_id(sweep.id());
+    v1::WatchJobRequest follow;
+    follow.set_job_id(sweep.job_id());
+    const auto events = sweeps->WatchSweep(&watching, watch);
+    const auto states = jobs->WatchJob(&following, follow);
+    v1::SweepEvent event;
+    v1::Job job;
+    EXPECT_TRUE(events->Read(&event));
+    EXPECT_TRUE(states->Read(&job));
+    end();
+    while (events->Read(&event)) continue;
+    while (states->Read(&job)) continue;
+    EXPECT_EQ(events->Finish().error_code(), StatusCode::UNAUTHENTICATED);
+    EXPECT_EQ(states->Finish().error_code(), StatusCode::UNAUTHENTICATED);
+  }
+  v1::CancelSweepRequest cancel;
+  cancel.set_sweep_id(sweep.id());
+  EXPECT_TRUE(
+      Call(*operator_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
+}
+
+TEST_F(ClientsTest, AnIdempotencyKeyIsItsPrincipals) {
+  Start(Options());
+  const Client ci = Submitter("ci");
+  const Client ops = WithToken(MakeToken("ops", v1::PRINCIPAL_ROLE_OPERATOR).secret());
+  const auto submit = [](const Client& client, const std::string& key, const std::string& kernel,
+                         v1::Sweep& sweep) {
+    v1::SubmitSweepRequest request;
+    request.set_kernel_name(kernel);
+    request.set_device("cpu");
+    request.mutable_budget()->set_trials(1);
+    (*request.mutable_dims())["rows"] = 8;
+    (*request.mutable_dims())["cols"] = 64;
+    request.set_idempotency_key(key);
+    return Call(*client.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
+  };
+  v1::Sweep first, other;
+  ASSERT_TRUE(submit(ci, "build-7", "softmax", first).ok());
+  ASSERT_TRUE(submit(ci, "build-7", "softmax", other).ok());
+  EXPECT_EQ(other.id(), first.id());
+  for (const char* key : {"ci/build-7", "build-7", "/build-7", "ci%2fbuild-7"}) {
+    ASSERT_TRUE(submit(ops, key, "layernorm", other).ok()) << key;
+    EXPECT_EQ(other.kernel_name(), "layernorm") << key;
+    EXPECT_NE(other.id(), first.id());
+  }
+  const grpc::Status reused = submit(ci, "build-7", "layernorm", other);
+  EXPECT_EQ(reused.error_code(), StatusCode::ALREADY_EXISTS) << reused.error_message();
+  EXPECT_THAT(reused.error_message(), AllOf(HasSubstr("build-7"), HasSubstr("softmax")));
+  (void)AwaitEnd(*operator_->sweeps, first.id());
+  Start(Options());
+  const Client again = Submitter("ci");
+  EXPECT_EQ(submit(again, "build-7", "layernorm", other).error_code(), StatusCode::ALREADY_EXISTS)
+      << "after its end and a restart";
+  ASSERT_TRUE(submit(again, "build-7", "softmax", other).ok());
+  EXPECT_EQ(other.id(), first.id());
 }
 
 TEST_F(ClientsTest, ACertificateIsRenewedWithoutARestart) {

@@ -46,24 +46,24 @@ class TokensTest : public testing::Test {
 TEST_F(TokensTest, ARevocationThatCouldNotBeStoredCountsAndIsStoredLater) {
   struct Case {
     const char* name;
-    std::function<void(TokensTest&)> later;
+    std::function<void()> later;
   };
   const Case cases[] = {
       {"by a second revocation",
-       [](TokensTest& test) { EXPECT_TRUE(test.tokens_->Revoke(0, "alice").ok()); }},
-      {"by itself", [](TokensTest& test) { test.tokens_->StoreLater(); }},
+       [this] { EXPECT_TRUE(tokens_->Revoke(0, "alice").ok()); }},
+      {"by itself", [this] { tokens_->StoreLater(); }},
       {"by itself, after it failed once more",
-       [](TokensTest& test) {
-         test.disk_.write_error = ENOSPC;
-         test.tokens_->StoreLater();
-         EXPECT_THAT(test.tokens_->NotStored(), SizeIs(2));
-         test.disk_.write_error = 0;
-         test.tokens_->StoreLater();
+       [this] {
+         disk_.write_error = ENOSPC;
+         tokens_->StoreLater();
+         EXPECT_THAT(tokens_->NotStored(), SizeIs(2));
+         disk_.write_error = 0;
+         tokens_->StoreLater();
        }},
       {"by the id of each",
-       [](TokensTest& test) {
-         for (const int64_t id : test.tokens_->NotStored()) {
-           EXPECT_TRUE(test.tokens_->Revoke(id, "").ok());
+       [this] {
+         for (const int64_t id : tokens_->NotStored()) {
+           EXPECT_TRUE(tokens_->Revoke(id, "").ok());
          }
        }},
   };
@@ -79,7 +79,7 @@ TEST_F(TokensTest, ARevocationThatCouldNotBeStoredCountsAndIsStoredLater) {
       EXPECT_FALSE(IsValid(second)) << "the failure of one is not the end of the others";
       EXPECT_THAT(tokens_->NotStored(), SizeIs(2));
       disk_.write_error = 0;
-      later(*this);
+      later();
       EXPECT_THAT(tokens_->NotStored(), IsEmpty());
       EXPECT_TRUE(absl::IsNotFound(tokens_->Revoke(0, "alice").status())) << "it is done";
       Open();

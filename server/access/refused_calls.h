@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts and logs the calls that are refused, and slows down whoever guesses tokens.
+//
+// A wrong token is answered late, once its host has sent more than a few, so that the host gets a
+// fixed rate of answers over all of its connections. A right token from the same host is answered
+// at once: a stranger cannot lock out a neighbour. Of each host a line is logged now and then, with
+// the number of refusals since the last one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace tune::server {
+
+// Thread-safe.
+class RefusedCalls {
+ public:
+  struct Call {
+    std::string host;       // of the peer
+    absl::string_view path;  // "/tune.v1.SweepService/SubmitSweep"
+    std::string caller;     // a principal with its role; empty: it has not shown who it is
+    bool wrong_token = false;
+  };
+  // How long the answer has to wait. More than kDelayMost: the connection is to be shut instead.
+  absl::Duration Note(const Call& call, const absl::Status& why);
+
+  struct Counts {
+    uint64_t calls = 0;  // since the start
+    uint64_t wrong_tokens = 0;
+  };
+  Counts counts() const;
+
+  static constexpr absl::Duration kDelayMost = absl::Seconds(5);
+
+ private:
+  struct Host {
+    absl::Time next_answer;  // of a wrong token, by SteadyNow
+    absl::Time logged;       // the last line
+    uint64_t unlogged = 0;
+  };
+  // REQUIRES: mutex_ is held.
+  Host& Find(const std::string& host, absl::Time now);
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::map<std::string, Host> hosts_;
+  Counts counts_;
+};
+
+}  // namespace tune::server

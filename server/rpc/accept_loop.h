@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that accepts connections at listening sockets, until it is destroyed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/descriptor.h"
+
+namespace tune::server {
+
+class AcceptLoop {
+ public:
+  // Accepts a connection of the socket that has one. False: not now, since files or places are
+  // used up; it is asked again after a pause, and the client waits in the socket's queue.
+  using Accept = std::function<bool(int socket)>;
+
+  // UNAVAILABLE: no descriptor is left to stop it by.
+  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(
+      std::vector<client::Descriptor> sockets, Accept accept);
+  ~AcceptLoop();
+
+ private:
+  AcceptLoop(std::vector<client::Descriptor> sockets, client::Descriptor stop, Accept accept);
+  void Run();
+
+  const std::vector<client::Descriptor> sockets_;
+  const client::Descriptor stop_;
+  const Accept accept_;
+  std::thread thread_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accepts TCP connections and hands them to gRPC, which does the TLS. gRPC's own listener has no
+// bound of connections, so a crowd of strangers would use up the files that the daemon may open.
+//
+// Bind takes the address, before anything else is started; clients wait in its queue until Start.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/descriptor.h"
+#include "grpcpp/server_builder.h"
+#include "server/rpc/accept_loop.h"
+#include "server/rpc/connections.h"
+
+namespace tune::server {
+
+class TcpListener {
+ public:
+  // "<host>:<port>": all addresses of the host; port 0: one that is free. INVALID_ARGUMENT: it is
+  // no address; FAILED_PRECONDITION: it cannot be listened at, with why.
+  static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address);
+
+  // Both must outlive the listener, and gRPC's server be started.
+  absl::Status Start(grpc::experimental::ExternalConnectionAcceptor& acceptor,
+                     Connections& connections);
+  // What clients connect to, with the port that was chosen.
+  const std::string& address() const { return address_; }
+
+ private:
+  TcpListener(std::string address, std::vector<client::Descriptor> sockets)
+      : address_(std::move(address)), sockets_(std::move(sockets)) {}
+
+  const std::string address_;
+  std::vector<client::Descriptor> sockets_;  // until Start
+  std::unique_ptr<AcceptLoop> loop_;
+};
+
+}  // namespace tune::server

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a daemon does now and then while it serves, on a thread of its own: it gives memory that was
+// freed back to the system, and tries again what could not be done before.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace tune::server {
+
+// The most files that this process may have open.
+size_t OpenFilesMax();
+// How many it has open now.
+size_t OpenFiles();
+
+class Upkeep {
+ public:
+  // `again` is called each second.
+  explicit Upkeep(std::function<void()> again);
+  ~Upkeep();
+
+ private:
+  void Loop();
+
+  const std::function<void()> again_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace tune::server
