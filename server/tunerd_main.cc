@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -15,7 +16,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/address.h"
-#include "client/printable.h"
 #include "server/log.h"
 #include "server/state/paths.h"
 #include "server/server.h"
@@ -25,15 +25,32 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// Blocked in every thread, so that only this function gets them.
-sigset_t BlockStopSignals() {
+// Signals that end a process unless it does something about them, other than those of its own
+// faults and those that stop it. Blocked in every thread, so that only AwaitStop gets them,
+// whatever moment they come at.
+sigset_t BlockSignals() {
   sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  sigfillset(&signals);
+  for (const int other : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP,  // faults
+                          SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT,
+                          SIGCHLD, SIGURG, SIGWINCH,  // end nothing
+                          SIGPIPE, SIGXFSZ}) {        // errors of the calls that cause them
+    sigdelset(&signals, other);
+  }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  // A daemon in the background may write to its terminal.
+  for (const int ignored : {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU}) signal(ignored, SIG_IGN);
   return signals;
+}
+
+// Until a signal asks the daemon to stop. SIGHUP has its certificates read again.
+void AwaitStop(const sigset_t& signals, tune::server::Server& server) {
+  int received = 0;
+  while (sigwait(&signals, &received) == 0 && received == SIGHUP) {
+    spdlog::info("hangup: the certificates are read again");
+    server.ReadCertificates();
+  }
+  spdlog::info("stopping: {}", strsignal(received));
 }
 
 // What is freed goes back to the system: large blocks at once, and few threads keep some for
@@ -60,9 +77,16 @@ void UseAllOpenFiles() {
   (void)setrlimit(RLIMIT_NOFILE, &files);
 }
 
+// The last lines are written before the process ends, if somebody reads them.
+int End(int code) {
+  constexpr absl::Duration kLogPatience = absl::Seconds(1);
+  tune::server::FlushDaemonLog(kLogPatience);
+  return code;
+}
+
 int Fail(const absl::Status& status) {
-  std::cerr << "tunerd: " << tune::client::Printable(status.message()) << "\n";
-  return kExitFailed;
+  tune::server::LogFailure(status);
+  return End(kExitFailed);
 }
 
 // Bytes, or "64MiB".
@@ -192,8 +216,10 @@ int main(int argc, char** argv) {
                  "unix:<path>, or <host>:<port> with TLS; may be given several times")
       ->allow_extra_args(false)
       ->capture_default_str();
-  app.add_option("--tls-cert", options.tls.certificate_file, "Certificate chain, PEM");
-  app.add_option("--tls-key", options.tls.key_file, "Private key, PEM");
+  app.add_option("--tls-cert", options.tls.certificate_file,
+                 "Certificate chain, PEM; read again each second, and at SIGHUP");
+  app.add_option("--tls-key", options.tls.key_file,
+                 "Private key, PEM, that nobody else may read (chmod 600)");
   app.add_option("--tls-ca", options.tls.client_authority_file,
                  "Authority of clients' certificates, PEM: who shows one need have no token");
   AddClients(app, options, certificate_roles);
@@ -223,8 +249,9 @@ int main(int argc, char** argv) {
   }
 
   using tune::server::LogFormat;
+  const sigset_t signals = BlockSignals();
   const absl::Status logged =
-      tune::server::StartLog(log_level, log_json ? LogFormat::kJson : LogFormat::kText);
+      tune::server::StartDaemonLog(log_level, log_json ? LogFormat::kJson : LogFormat::kText);
   if (!logged.ok()) return Fail(logged);
   auto roles = tune::server::ParseCertificateRoles(certificate_roles);
   if (!roles.ok()) return Fail(roles.status());
@@ -239,12 +266,10 @@ int main(int argc, char** argv) {
   SeekNoCyclesOfLocks();
   UseAllOpenFiles();
   umask(077);  // the state is its owner's; the socket is opened to the group afterwards
-  const sigset_t signals = BlockStopSignals();
   auto server = tune::server::Server::Start(options);
   if (!server.ok()) return Fail(server.status());
-  int received = 0;
-  sigwait(&signals, &received);
-  spdlog::info("stopping: {}", strsignal(received));
+  AwaitStop(signals, **server);
   (*server)->Stop(absl::Now() + absl::Milliseconds(300));
-  return 0;
+  server->reset();
+  return End(0);
 }

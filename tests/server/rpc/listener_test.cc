@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "client/address.h"
@@ -82,6 +83,27 @@ TEST(ListenerTest, SocketOfALivingDaemonIsLeftAlone) {
   EXPECT_TRUE(PrepareSocket(path).ok()) << "nobody answers: left by a daemon that is gone";
   other.Listen();
   EXPECT_TRUE(absl::IsFailedPrecondition(PrepareSocket(path)));
+}
+
+TEST(ListenerTest, WhatIsNoSocketIsLeftAlone) {
+  TempDir dir;
+  const std::string path = dir.path() + "/d.sock";
+  const std::string elsewhere = dir.path() + "/elsewhere.sock";
+  BoundSocket other(elsewhere);
+  const std::function<void()> makers[] = {
+      [&] { std::ofstream(path) << "something dear"; },
+      [&] { mkfifo(path.c_str(), 0600); },
+      [&] { std::filesystem::create_directory(path); },
+      [&] { std::filesystem::create_symlink(elsewhere, path); },
+      [&] { std::filesystem::create_symlink(dir.path() + "/nowhere", path); }};
+  for (const auto& make : makers) {
+    make();
+    const absl::Status refused = PrepareSocket(path);
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_NE(refused.message().find(path), std::string::npos) << refused;
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::symlink_status(path)));
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(ListenerTest, SocketPathHasALimit) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes lines to a descriptor on a thread of its own, and drops lines rather than to keep anybody
+// waiting.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace tune::server {
+
+// Thread-safe. Lives as long as the process: its thread may hang in a write for good.
+class LogWriter {
+ public:
+  // `dropped` makes the line that says how many were dropped.
+  using DroppedLine = std::function<std::string(uint64_t count)>;
+  static constexpr size_t kQueueBytesMax = 1 << 20;
+
+  LogWriter(int fd, DroppedLine dropped);
+
+  // A whole line, with its line feed.
+  void Write(std::string line);
+  // False: not all was written in time.
+  bool Flush(absl::Duration patience);
+  // Lines that are not written yet. For signal handlers too.
+  size_t waiting() const { return waiting_; }
+
+ private:
+  void Loop();
+  // False: nobody reads any more, or the disk is full; the line is lost.
+  bool WriteOut(const std::string& line);
+
+  const int fd_;
+  const DroppedLine dropped_line_;
+  std::atomic<size_t> waiting_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::deque<std::string> lines_;
+  size_t bytes_ = 0;
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace tune::server
