@@ -173,8 +173,10 @@ Measurement PooledMeasurement(const std::vector<Trial>& rounds) {
 
 Trial Pool(Entry entry, const Evaluator& evaluator) {
   Trial pooled = entry.rounds.back();
-  // A compile that came from the cache may know less about the variant.
-  if (pooled.resources.registers == 0) pooled.resources = entry.found.resources;
+  // A compile that came from the cache may know less about the variant. Other machine code takes
+  // other resources.
+  const bool same_code = pooled.resources.binary_sha256 == entry.found.resources.binary_sha256;
+  if (pooled.resources.registers == 0 && same_code) pooled.resources = entry.found.resources;
   pooled.evaluate_seconds = 0;
   for (const Trial& round : entry.rounds) pooled.evaluate_seconds += round.evaluate_seconds;
   if (pooled.outcome != Outcome::kOk) {

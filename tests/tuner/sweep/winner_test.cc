@@ -126,6 +126,23 @@ TEST(MeasureFinals, MeasuresTheTopEightAndTheDefaultInEveryRound) {
   EXPECT_EQ(measurement.latency_ns_min, 1000);
 }
 
+// What a search found was of other headers, say: then it is not what was measured now.
+TEST(MeasureFinals, ResourcesOfOtherMachineCodeAreNotTaken) {
+  for (const bool same : {true, false}) {
+    ScriptedEvaluator evaluator([&](int64_t x, int) {
+      Trial trial = Found(x, {1000});
+      trial.resources = {.binary_sha256 = "measured"};
+      return trial;
+    });
+    Trial found = Found(1, {1000});
+    found.resources = {.registers = 40, .binary_sha256 = same ? "measured" : "before"};
+    const Finals finals = MeasureFinals({found}, {}, {}, evaluator).value();
+    ASSERT_THAT(finals.trials, SizeIs(1));
+    EXPECT_EQ(finals.trials[0].resources.binary_sha256, "measured");
+    EXPECT_EQ(finals.trials[0].resources.registers, same ? 40 : 0);
+  }
+}
+
 TEST(MeasureFinals, EndsOnceAllTiesAreKnownPrecisely) {
   // A tie within 0.02 %, one 1 % slower, and one that is noisy but three times as slow.
   ScriptedEvaluator evaluator([](int64_t x, int round) {
