@@ -24,6 +24,7 @@ extern const std::string_view artifacts_sql;
 extern const std::string_view principals_sql;
 extern const std::string_view name_spaces_sql;
 extern const std::string_view kernel_owners_sql;
+extern const std::string_view true_records_sql;
 extern const std::string_view stored_bytes_sql;
 }  // namespace tune::embedded
 
@@ -90,7 +91,8 @@ absl::Span<const absl::string_view> SchemaSteps() {
       view(embedded::jobs_sql), view(embedded::profiles_sql), view(embedded::enumerations_sql),
       view(embedded::comparisons_sql), view(embedded::artifacts_sql),
       view(embedded::principals_sql), view(embedded::name_spaces_sql),
-      view(embedded::kernel_owners_sql), view(embedded::stored_bytes_sql)};
+      view(embedded::kernel_owners_sql), view(embedded::true_records_sql),
+      view(embedded::stored_bytes_sql)};
   return steps;
 }
 
@@ -106,10 +108,12 @@ absl::Status Migrate(Connection& connection, const std::string& path,
   }
   if (version == newest) return absl::OkStatus();
   if (version > 0) RETURN_IF_ERROR(BackUp(connection, path, version));
+  // A step may replace a table that others refer to. SQLite takes this between transactions alone.
+  RETURN_IF_ERROR(connection.Execute("PRAGMA foreign_keys = OFF"));
   for (; version < newest; ++version) {
     RETURN_IF_ERROR(RunStep(connection, steps[static_cast<size_t>(version)], version + 1));
   }
-  return absl::OkStatus();
+  return connection.Execute("PRAGMA foreign_keys = ON");
 }
 
 }  // namespace tune::db

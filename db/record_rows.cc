@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SqliteStore's calls about records.
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "db/rows.h"
 #include "db/sqlite_store.h"
@@ -10,7 +12,7 @@ namespace {
 
 // The key under which a trial was measured must be the record's: a record says what was measured.
 absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
-  Statement find = connection.Prepare("SELECT key_id, outcome FROM trial WHERE id = ?");
+  Statement find = connection.Prepare("SELECT key_id, outcome, purpose FROM trial WHERE id = ?");
   ASSIGN_OR_RETURN(bool found, find.Bind(record.trial.id).Step());
   if (!found) {
     return absl::NotFoundError(
@@ -18,10 +20,16 @@ absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
   }
   int64_t trial_key_id = 0;
   Outcome outcome = Outcome::kOk;
-  find.Read(trial_key_id, outcome);
+  TrialPurpose purpose = TrialPurpose::kSearch;
+  find.Read(trial_key_id, outcome, purpose);
   if (outcome != Outcome::kOk) {
     return absl::InvalidArgumentError(absl::StrCat(
         "trial ", record.trial.id, " is ", ToText(outcome), "; only an ok trial makes a record"));
+  }
+  if (purpose != TrialPurpose::kConfirm) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("trial ", record.trial.id, " is of a search; only a confirmed one makes a "
+                     "record"));
   }
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(connection, record.key));
   if (key_id == trial_key_id) return absl::OkStatus();
@@ -29,13 +37,14 @@ absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
       absl::StrCat("the record's key is not the one of its trial ", record.trial.id));
 }
 
-// The winners of finished sweeps that no record of that sweep or a later one of the same key
-// covers.
+// The confirmed winners of finished sweeps that no record of that sweep or a later one of the same
+// key covers. The best of a sweep that confirmed nothing is a trial of its search.
 constexpr char kUnpublished[] =
     "FROM sweep JOIN job ON job.id = sweep.job_id JOIN trial ON trial.id = sweep.best_trial_id "
     "JOIN trial_key AS key ON key.id = trial.key_id "
     "LEFT JOIN trial AS untuned ON untuned.id = sweep.default_trial_id "
-    "WHERE sweep.id > ? AND job.state = ? AND trial.outcome = ? AND NOT EXISTS ("
+    "WHERE sweep.id > ? AND job.state = ? AND trial.outcome = ? AND trial.purpose = ? "
+    "AND trial.sweep_id = sweep.id AND NOT EXISTS ("
     "SELECT 1 FROM record JOIN trial AS other ON other.id = record.trial_id "
     "JOIN trial_key AS other_key ON other_key.id = other.key_id "
     "JOIN sweep AS other_sweep ON other_sweep.id = other.sweep_id "
@@ -43,7 +52,12 @@ constexpr char kUnpublished[] =
     "AND other_key.dims = key.dims AND other_key.dtype = key.dtype "
     "AND other_key.device_name = key.device_name AND other_key.target = key.target "
     "AND other_key.cache_mode = key.cache_mode "
+    "AND other_key.include_digest = key.include_digest "
     "AND other_sweep.name_space = sweep.name_space)";
+
+Statement& BindUnpublished(Statement& query, int64_t sweep_id) {
+  return query.Bind(sweep_id, JobState::kDone, Outcome::kOk, TrialPurpose::kConfirm);
+}
 
 // How many records since one, up to another, are the first of their key.
 constexpr char kCountFirst[] =
@@ -58,6 +72,7 @@ constexpr char kCountFirst[] =
     "AND older_key.dims = key.dims AND older_key.dtype = key.dtype "
     "AND older_key.device_name = key.device_name AND older_key.target = key.target "
     "AND older_key.cache_mode = key.cache_mode "
+    "AND older_key.include_digest = key.include_digest "
     "AND older_sweep.name_space = sweep.name_space)";
 
 }  // namespace
@@ -74,9 +89,15 @@ absl::StatusOr<int64_t> SqliteStore::CountRecords(Connection& reader) {
   return counted_;
 }
 
-absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record) {
-  return writer_.Compute<int64_t>([record](Connection& connection) -> absl::StatusOr<int64_t> {
+absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record, const SweepRow* done) {
+  const std::optional<SweepRow> sweep =
+      done == nullptr ? std::nullopt : std::optional<SweepRow>(*done);
+  return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     RETURN_IF_ERROR(CheckRecord(connection, record));
+    if (sweep) RETURN_IF_ERROR(ChangeSweep(connection, *sweep));
+    Statement known = connection.Prepare("SELECT id FROM record WHERE trial_id = ?");
+    ASSIGN_OR_RETURN(const bool is_published, known.Bind(record.trial.id).Step());
+    if (is_published) return known.FirstInteger();
     Statement insert = connection.Prepare(
         "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms, artifact) "
         "VALUES (?, ?, ?, ?, ?)");
@@ -125,7 +146,7 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecordsAfter(int64_t sweep_id) {
     // Nearly always there is none: no write waits while that is found out.
     ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
     Statement find = reader->Prepare(absl::StrCat("SELECT 1 ", kUnpublished, " LIMIT 1"));
-    find.Bind(sweep_id, JobState::kDone, Outcome::kOk);
+    BindUnpublished(find, sweep_id);
     ASSIGN_OR_RETURN(const bool found, find.Step());
     if (!found) return 0;
   }
@@ -136,7 +157,7 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecordsAfter(int64_t sweep_id) {
         "CASE json_valid(sweep.tie_trial_ids) WHEN 1 THEN json_array_length(sweep.tie_trial_ids) "
         "ELSE 0 END, job.finished_unix_ms ",
         kUnpublished, " ORDER BY sweep.id"));
-    RETURN_IF_ERROR(rebuild.Bind(sweep_id, JobState::kDone, Outcome::kOk).Run());
+    RETURN_IF_ERROR(BindUnpublished(rebuild, sweep_id).Run());
     return connection.changed_rows();
   });
 }

@@ -79,6 +79,21 @@ absl::Status InsertSweep(Connection& connection, SweepRow& sweep) {
   return absl::OkStatus();
 }
 
+absl::Status ChangeSweep(Connection& connection, const SweepRow& sweep) {
+  ASSIGN_OR_RETURN(const std::string ties, Encode(sweep.tie_trial_ids));
+  Statement update = connection.Prepare(
+      "UPDATE sweep SET device_name = ?, best_trial_id = ?, default_trial_id = ?, "
+      "tie_trial_ids = ?, spent_seconds = ?, summary = ? WHERE id = ? AND job_id = ?");
+  update.Bind(sweep.device_name, OptionalId{sweep.best_trial_id},
+              OptionalId{sweep.default_trial_id}, ties, sweep.spent_seconds, sweep.summary,
+              sweep.id, sweep.job.id);
+  RETURN_IF_ERROR(update.Run());
+  if (connection.changed_rows() != 1) {
+    return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
+  }
+  return ChangeJob(connection, sweep.job);
+}
+
 std::string SelectTrials(Samples samples) {
   const Exceptions exceptions = samples == Samples::kLoad ? kWholeTrial : kShortTrial;
   return absl::StrCat("SELECT ", ColumnsOf<Trial>(exceptions),

@@ -23,6 +23,8 @@ std::string SelectSweeps();
 absl::StatusOr<SweepRow> ReadSweep(Statement& row);
 // Gives the sweep and its job their ids.
 absl::Status InsertSweep(Connection& connection, SweepRow& sweep);
+// Store::UpdateSweep. NOT_FOUND: no such sweep.
+absl::Status ChangeSweep(Connection& connection, const SweepRow& sweep);
 
 // The same for trials (tables trial and trial_key).
 std::string SelectTrials(Samples samples);

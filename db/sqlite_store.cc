@@ -79,11 +79,13 @@ struct Known {
 // The newest trial of each config, unless it may come out otherwise.
 constexpr char kIsKnown[] =
     "trial.id IN (SELECT max(id) FROM trial WHERE key_id = ? AND purpose = ? "
-    "AND id < ? AND sweep_id < ? GROUP BY config) AND trial.outcome NOT IN (?, ?) ";
+    "AND id < ? AND sweep_id < ? GROUP BY config) AND trial.outcome IN (?, ?, ?, ?) "
+    "AND NOT trial.may_pass ";
 
 Statement& BindKnown(const Known& known, Statement& query) {
   return query.Bind(known.key_id, TrialPurpose::kSearch, known.trial_id_end, known.sweep_id_end,
-                    Outcome::kFaulted, Outcome::kTimedOut);
+                    Outcome::kOk, Outcome::kInvalidConfig, Outcome::kCompileFailed,
+                    Outcome::kWrongResult);
 }
 
 absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>> trials) {
@@ -267,18 +269,15 @@ absl::StatusOr<SweepRow> SqliteStore::AddSweep(SweepRow sweep) {
 }
 
 absl::Status SqliteStore::UpdateSweep(const SweepRow& sweep) {
-  return writer_.Run([sweep](Connection& connection) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::string ties, Encode(sweep.tie_trial_ids));
-    Statement update = connection.Prepare(
-        "UPDATE sweep SET device_name = ?, best_trial_id = ?, default_trial_id = ?, "
-        "tie_trial_ids = ?, summary = ? WHERE id = ? AND job_id = ?");
-    update.Bind(sweep.device_name, OptionalId{sweep.best_trial_id},
-                OptionalId{sweep.default_trial_id}, ties, sweep.summary, sweep.id, sweep.job.id);
-    RETURN_IF_ERROR(update.Run());
-    if (connection.changed_rows() != 1) {
-      return absl::NotFoundError(absl::StrCat("no sweep ", sweep.id));
-    }
-    return ChangeJob(connection, sweep.job);
+  return writer_.Run([sweep](Connection& connection) { return ChangeSweep(connection, sweep); });
+}
+
+absl::Status SqliteStore::NoteSpent(int64_t sweep_id, double spent_seconds) {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
+    Statement update = connection.Prepare("UPDATE sweep SET spent_seconds = ? WHERE id = ?");
+    RETURN_IF_ERROR(update.Bind(spent_seconds, sweep_id).Run());
+    if (connection.changed_rows() == 1) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("no sweep ", sweep_id));
   });
 }
 
@@ -439,6 +438,8 @@ absl::StatusOr<StoreStatistics> SqliteStore::Statistics() {
                    reader->QueryInteger("SELECT coalesce(max(id), 0) - "
                                         "(SELECT trials FROM removed) FROM trial"));
   ASSIGN_OR_RETURN(statistics.record_count, CountRecords(*reader));
+  ASSIGN_OR_RETURN(statistics.withdrawn_record_count,
+                   reader->QueryInteger("SELECT count(*) FROM withdrawn_record"));
   ASSIGN_OR_RETURN(statistics.schema_version, reader->QueryInteger("PRAGMA user_version"));
   statistics.sqlite_version = sqlite3_libversion();
   return statistics;

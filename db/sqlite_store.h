@@ -40,6 +40,7 @@ class SqliteStore : public Store, public LargeStore, public Retention {
 
   absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) override;
   absl::Status UpdateSweep(const SweepRow& sweep) override;
+  absl::Status NoteSpent(int64_t sweep_id, double spent_seconds) override;
   absl::StatusOr<SweepRow> GetSweep(int64_t id) override;
   absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) override;
   absl::StatusOr<std::vector<SweepRow>> UnfinishedSweeps() override;
@@ -58,7 +59,7 @@ class SqliteStore : public Store, public LargeStore, public Retention {
   absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
                                                           uint32_t limit) override;
 
-  absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) override;
+  absl::StatusOr<int64_t> PublishRecord(const RecordRow& record, const SweepRow* done) override;
   absl::StatusOr<std::vector<RecordRow>> CurrentRecords() override;
   absl::StatusOr<int64_t> RebuildRecords() override { return RebuildRecordsAfter(0); }
   absl::StatusOr<std::vector<RecordRow>> RecordsAfter(int64_t record_id) override;

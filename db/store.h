@@ -52,12 +52,15 @@ struct SweepRow {
   int64_t best_trial_id = 0;
   int64_t default_trial_id = 0;
   std::vector<int64_t> tie_trial_ids;
+  // That it may run on, the preferred first; none: its job's, of rows of an older schema.
+  std::vector<std::string> device_ids;
+  double spent_seconds = 0;  // of budget_seconds, by turns that were interrupted
   // Final counts and the roof, as the server wants to show them again; opaque to the store.
   std::string summary;
 };
 TUNE_FIELDS(SweepRow, id, job, kernel_hash, name_space, kernel_name, problem, device_name, target,
             strategy, budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key,
-            best_trial_id, default_trial_id, tie_trial_ids, summary);
+            best_trial_id, default_trial_id, tie_trial_ids, device_ids, spent_seconds, summary);
 
 // Provenance common to the trials of a sweep on a device.
 struct TrialKey {
@@ -68,8 +71,12 @@ struct TrialKey {
   std::string driver;
   std::string compiler;
   CacheMode cache_mode = CacheMode::kCold;
+  // Of the headers in the kernel's include roots (tuner/device/include_roots.h); empty: it has
+  // none, or they are not known.
+  std::string include_digest;
 };
-TUNE_FIELDS(TrialKey, kernel_hash, problem, device_name, target, driver, compiler, cache_mode);
+TUNE_FIELDS(TrialKey, kernel_hash, problem, device_name, target, driver, compiler, cache_mode,
+            include_digest);
 
 // A config that measured like the winner.
 struct RecordTie {
@@ -149,6 +156,8 @@ TUNE_FIELDS(CalibrationRow, id, device_name, chip, driver, uuid, measured_unix_m
 struct StoreStatistics {
   uint64_t trial_count = 0;
   uint64_t record_count = 0;
+  // Records that an older daemon had published without a confirmation, and that are none any more.
+  uint64_t withdrawn_record_count = 0;
   uint32_t schema_version = 0;
   std::string sqlite_version;
 };
@@ -210,8 +219,10 @@ class Store {
   // Adds the sweep with its job and gives both their ids. With a known idempotency key: returns the
   // sweep there is instead.
   virtual absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) = 0;
-  // Updates its job, and replaces result and summary.
+  // Updates its job, and replaces result, spent_seconds and summary.
   virtual absl::Status UpdateSweep(const SweepRow& sweep) = 0;
+  // Replaces spent_seconds alone, while the sweep runs. NOT_FOUND.
+  virtual absl::Status NoteSpent(int64_t sweep_id, double spent_seconds) = 0;
   virtual absl::StatusOr<SweepRow> GetSweep(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) = 0;  // newest first
   // Queued or running, oldest first: the queue of a restarted daemon.
@@ -226,10 +237,11 @@ class Store {
   // Those after a trial (0: from the first), at most `limit`: to read a long sweep in pieces.
   virtual absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                          uint32_t limit) = 0;
-  // The newest search trial of each config of a key whose outcome will not change by itself (all
-  // but timed_out and faulted), for continuing an earlier sweep. Without samples_ns, and with the
-  // first 500 characters of each message. A config whose
-  // newest trial timed out or faulted is not there at all, so it is tried again.
+  // The newest search trial of each config of a key whose outcome will not change by itself, for
+  // continuing an earlier sweep: ok, invalid_config, wrong_result, and compile_failed by the
+  // compiler's own word (not Trial::may_pass). Without samples_ns, and with the first 500
+  // characters of each message. A config whose newest trial ended otherwise is not there at all,
+  // so it is tried again.
   // Of more than `limit` the newest; oldest first.
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key,
                                                          uint32_t limit = kKnownTrialsMax) = 0;
@@ -243,15 +255,18 @@ class Store {
   virtual absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
                                                                   uint32_t limit) = 0;
 
-  // Publishes a record: the newest of a key (kernel hash, problem, device, target, cache mode, name
-  // space of its sweep) wins. Ids grow with every publish. INVALID_ARGUMENT: the trial is not ok,
-  // or was measured under another key than the record's.
-  virtual absl::StatusOr<int64_t> PublishRecord(const RecordRow& record) = 0;
+  // Publishes a record: the newest of a key (kernel hash, include digest, problem, device, target,
+  // cache mode, name space of its sweep) wins. Ids grow with every publish. A trial is published
+  // once: the same again gives the record there is, so a call whose end is not known may be
+  // repeated. INVALID_ARGUMENT: the trial is not an ok one that confirms, or was measured under
+  // another key than the record's. `done` is null, or the sweep that found it, which is updated in
+  // the same transaction: it is done with its record, or neither.
+  virtual absl::StatusOr<int64_t> PublishRecord(const RecordRow& record,
+                                                const SweepRow* done = nullptr) = 0;
   // Oldest first, without samples_ns.
   virtual absl::StatusOr<std::vector<RecordRow>> CurrentRecords() = 0;
-  // Publishes the winner of every finished sweep that no record of that sweep or a later one of the
-  // same key covers: after a crash between the two, or when the records were removed. Returns how
-  // many.
+  // Publishes the confirmed winner of every sweep that is done and that no record of that sweep or
+  // a later one of the same key covers, for when records were removed. Returns how many.
   virtual absl::StatusOr<int64_t> RebuildRecords() = 0;
 
   virtual absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) = 0;

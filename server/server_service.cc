@@ -142,6 +142,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
     response->set_running_jobs(counts.running);
     response->set_trial_count(statistics.trial_count);
     response->set_record_count(statistics.record_count);
+    response->set_withdrawn_record_count(statistics.withdrawn_record_count);
     response->set_snapshot_id(parts_.records.snapshot()->snapshot_id());
     response->set_sqlite_version(statistics.sqlite_version);
     response->set_schema_version(statistics.schema_version);

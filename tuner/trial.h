@@ -106,11 +106,14 @@ struct Trial {
   ResultError error;
   double compile_seconds = 0;
   bool compile_cached = false;
+  // It did not compile for a reason that is not the compiler's word: the compiler was ended, or a
+  // limit of the daemon's. The next sweep tries the config again.
+  bool may_pass = false;
   double evaluate_seconds = 0;
   int64_t finished_unix_ms = 0;
 };
 TUNE_FIELDS(Trial, id, sweep_id, purpose, config, outcome, message, measurement, resources,
-            telemetry, error, compile_seconds, compile_cached, evaluate_seconds,
+            telemetry, error, compile_seconds, compile_cached, may_pass, evaluate_seconds,
             finished_unix_ms);
 
 // Was it timed? One that failed before has no measurement.

@@ -127,6 +127,11 @@ absl::Status Status(Session& session, bool json) {
   for (const v1::StoredBytes& stored : server.stored()) {
     std::printf("%-11s%s\n", "keeps", StoredText(stored, server.bounds()).c_str());
   }
+  if (server.withdrawn_record_count() > 0) {
+    std::printf("%-11s%d records of unconfirmed trials, which an older daemon had published; tune "
+                "their problems again\n",
+                "withdrawn", static_cast<int>(server.withdrawn_record_count()));
+  }
   for (const std::string& row : server.unreadable_rows()) {
     std::printf("%-11s%s\n", "unreadable", row.c_str());
   }

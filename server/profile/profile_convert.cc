@@ -9,7 +9,7 @@ namespace tune::server {
 v1::Profile ToProto(const db::ProfileRow& row) {
   auto proto = Encoded<v1::Profile>(row.profile, {"work", "quantities"});
   if (!WasTimed(row.profile)) proto.clear_measurement();
-  Encode(row.key, proto, {"cache_mode"});
+  Encode(row.key, proto, {"cache_mode", "include_digest"});
   Encode(FiguresOf(row.profile), proto);
   proto.set_kernel_name(row.kernel_name);
   return proto;

@@ -44,7 +44,7 @@ absl::StatusOr<db::RecordRow> RecordFromWire(absl::string_view bytes) {
   const auto& of_key = wire::NumberedPlacesOf<db::TrialKey>(message);
   const auto& of_trial = wire::NumberedPlacesOf<Trial>(
       message, {"id", "purpose", "outcome", "message", "error", "compile_seconds",
-                "compile_cached", "evaluate_seconds", "finished_unix_ms"});
+                "compile_cached", "may_pass", "evaluate_seconds", "finished_unix_ms"});
   db::RecordRow record;
   const auto read = [&](wire::Input& input, uint32_t tag) {
     using wire::FieldRead;

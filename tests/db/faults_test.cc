@@ -359,7 +359,7 @@ TEST_F(StoreTest, ARowThatCannotBeReadIsLeftOutAndTold) {
   ASSERT_TRUE(store.AddSweep(good).ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Append(store, sweep_.id, i).ok());
   RecordRow record{.key = MakeTrialKey("k1"), .kernel_name = "softmax"};
-  record.trial.id = 1;
+  record.trial.id = store.AppendTrial(MakeConfirmed(sweep_.id), record.key).value();
   ASSERT_TRUE(store.PublishRecord(record).ok());
   store_.reset();
   Execute(path(),
@@ -370,7 +370,7 @@ TEST_F(StoreTest, ARowThatCannotBeReadIsLeftOutAndTold) {
   EXPECT_TRUE(again.RebuildRecords().ok());
   EXPECT_THAT(again.UnfinishedSweeps().value(), SizeIs(1));
   EXPECT_THAT(again.ListSweeps(10).value(), SizeIs(1));
-  EXPECT_THAT(again.TrialsOfSweep(1).value(), SizeIs(2));
+  EXPECT_THAT(again.TrialsOfSweep(1).value(), SizeIs(3));
   EXPECT_THAT(again.TrialsOfKey(MakeTrialKey("k1")).value(), SizeIs(2));
   EXPECT_THAT(again.CurrentRecords().value(), SizeIs(1)) << "its sweep's row is damaged, not it";
   EXPECT_TRUE(absl::IsDataLoss(again.GetSweep(1).status())) << again.GetSweep(1).status();

@@ -17,7 +17,7 @@ TEST_F(StoreTest, TellsWhatWasPublishedSinceALook) {
   LargeStore& large = *LargeStore::Of(store);
   const TrialKey key = MakeTrialKey("k1");
   const auto publish = [&](int64_t block) {
-    Trial trial = MakeTrial(sweep_.id, block);
+    Trial trial = MakeConfirmed(sweep_.id, block);
     trial.id = store.AppendTrial(trial, key).value();
     return store.PublishRecord({.key = key, .trial = trial, .published_unix_ms = block}).value();
   };
@@ -85,7 +85,7 @@ TEST_F(StoreTest, SweepsThatAreSettledNeedNoSecondLook) {
   Store& store = OpenWithSweep();
   LargeStore& large = *LargeStore::Of(store);
   const TrialKey key = MakeTrialKey("k1");
-  sweep_.best_trial_id = store.AppendTrial(MakeTrial(sweep_.id, 32), key).value();
+  sweep_.best_trial_id = store.AppendTrial(MakeConfirmed(sweep_.id, 32), key).value();
   ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
   EXPECT_EQ(large.SettledSweep().value(), sweep_.id - 1) << "it still runs";
   sweep_.job.state = JobState::kDone;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,24 @@ TEST_F(StoreTest, TokensAreKeptAndEnded) {
   EXPECT_TRUE(absl::IsNotFound(store_->UpdateToken(token)));
 }
 
+// A finished sweep with its winner, as version 11 kept them.
+constexpr char kAWinner[] = R"(
+INSERT INTO kernel VALUES ('k1', 'softmax', 's', 't');
+INSERT INTO job VALUES (1, 1, 3, 1, 'local', 'softmax', 'cpu', '', 1, 0, 2, 0);
+INSERT INTO trial_key VALUES (1, 'k1', '{}', 'f32', 'cpu:x', 'cpu', 1, '', '');
+INSERT INTO sweep (id, job_id, kernel_hash, dims, dtype, device_name, target, strategy,
+                   budget_trials, budget_seconds, seed, cache_mode, fresh, tie_trial_ids, summary)
+VALUES (1, 1, 'k1', '{}', 'f32', 'cpu:x', 'cpu', 'random', 1, 0, 0, 1, 0, '[]', '{}');
+INSERT INTO trial (id, sweep_id, key_id, purpose, config, outcome, message, finished_unix_ms,
+                   latency_ns_median, clock, stopped_early, registers, spill_bytes, stack_bytes,
+                   static_shared_bytes, dynamic_shared_bytes, binary_bytes, binary_sha256,
+                   sm_clock_mhz, memory_clock_mhz, power_mw, temperature_c, throttle_reasons,
+                   error_bad_elements, error_worst, compile_cached, samples_ns)
+VALUES (1, 1, 1, 2, '{"BLOCK":1}', 1, '', 1, 100, 3, 0, 0, 0, 0, 0, 0, 0, 'a', 0, 0, 0, 0, 0, 0,
+        '', 0, x'');
+UPDATE sweep SET best_trial_id = 1;
+)";
+
 class NameSpacesTest : public StoreTest {
  protected:
   NameSpacesTest() {
@@ -57,7 +76,7 @@ class NameSpacesTest : public StoreTest {
     sweep.name_space = name_space;
     sweep.idempotency_key.clear();
     sweep = store_->AddSweep(sweep).value();
-    const int64_t trial = store_->AppendTrial(MakeTrial(sweep.id), MakeTrialKey("k1")).value();
+    const int64_t trial = store_->AppendTrial(MakeConfirmed(sweep.id), MakeTrialKey("k1")).value();
     sweep.best_trial_id = trial;
     sweep.job.state = JobState::kDone;
     EXPECT_TRUE(store_->UpdateSweep(sweep).ok());
@@ -88,21 +107,17 @@ TEST_F(NameSpacesTest, ARecordDisplacesThoseOfItsOwnSpaceAlone) {
 }
 
 TEST_F(NameSpacesTest, AStoreOfBeforeHasOneSpace) {
-  const int64_t trial = Sweep("local", "");
-  ASSERT_TRUE(store_->RebuildRecords().ok());
   store_.reset();
+  std::filesystem::remove(path());
   {
-    // As version 11 was.
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    const absl::Status undone = connection->Execute(
-        "DROP VIEW current_record; DROP TABLE token; DROP TABLE kernel_owner; "
-        "ALTER TABLE sweep DROP COLUMN name_space; "
-        "ALTER TABLE profile DROP COLUMN kernel_name; "
-        "CREATE VIEW current_record AS SELECT record.* FROM record; PRAGMA user_version = 11;");
-    ASSERT_TRUE(undone.ok()) << undone;
+    ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(11)).ok());
+    const absl::Status filled = connection->Execute(kAWinner);
+    ASSERT_TRUE(filled.ok()) << filled;
   }
   Reopen();
-  EXPECT_THAT(Records(), ElementsAre(absl::StrCat("softmax by local, trial ", trial)));
+  EXPECT_EQ(store_->RebuildRecords().value(), 1);
+  EXPECT_THAT(Records(), ElementsAre("softmax by local, trial 1"));
 }
 
 TEST_F(NameSpacesTest, ProfilesAreFoundByTheWholeName) {

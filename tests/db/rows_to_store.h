@@ -106,6 +106,13 @@ inline Trial MakeTrial(int64_t sweep_id, int64_t block = 64) {
   return trial;
 }
 
+// The same, measured again as a winner is: the only kind that makes a record.
+inline Trial MakeConfirmed(int64_t sweep_id, int64_t block = 64) {
+  Trial trial = MakeTrial(sweep_id, block);
+  trial.purpose = TrialPurpose::kConfirm;
+  return trial;
+}
+
 // A fresh folder, removed at the end of the test.
 class StoreTest : public testing::Test {
  protected:

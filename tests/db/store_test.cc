@@ -92,6 +92,8 @@ void ExpectEqual(const SweepRow& actual, const SweepRow& expected) {
   EXPECT_EQ(actual.best_trial_id, expected.best_trial_id);
   EXPECT_EQ(actual.default_trial_id, expected.default_trial_id);
   EXPECT_EQ(actual.tie_trial_ids, expected.tie_trial_ids);
+  EXPECT_EQ(actual.device_ids, expected.device_ids);
+  EXPECT_EQ(actual.spent_seconds, expected.spent_seconds);
   EXPECT_EQ(actual.summary, expected.summary);
 }
 
@@ -124,6 +126,7 @@ TEST_F(StoreTest, SweepComesBackWholeAndIsUpdated) {
   expected.job.state = JobState::kDone;
   expected.job.message = "done";
   expected.summary = "{\"progress\":{}}";
+  expected.spent_seconds = 12.5;
   expected.job.finished_unix_ms = 1700000009999;
   ASSERT_TRUE(store.UpdateSweep(expected).ok());
   ExpectEqual(Reopen().GetSweep(sweep_.id).value(), expected);
@@ -263,6 +266,17 @@ TEST_F(StoreTest, TrialsOfKeyGivesTheNewestLastingSearchTrialOfEachConfig) {
   append(2, Outcome::kTimedOut, search, key);
   append(3, Outcome::kFaulted, search, key);
   const int64_t failed = append(4, Outcome::kCompileFailed, search, key);
+  const int64_t invalid = append(8, Outcome::kInvalidConfig, search, key);
+  const int64_t wrong = append(9, Outcome::kWrongResult, search, key);
+  int64_t block = 10;
+  for (const Outcome passing :
+       {Outcome::kCompileTimeout, Outcome::kLaunchFailed, Outcome::kAboveRoof}) {
+    append(++block, passing, search, key);
+  }
+  Trial limited = MakeTrial(sweep_.id, 20);  // by the daemon's own limits, not the compiler's word
+  limited.outcome = Outcome::kCompileFailed;
+  limited.may_pass = true;
+  ASSERT_TRUE(store.AppendTrial(limited, key).ok());
   append(5, Outcome::kOk, search, key);
   append(5, Outcome::kTimedOut, search, key);  // the newest says: try again
   const int64_t newest = append(1, Outcome::kOk, search, key);
@@ -278,7 +292,7 @@ TEST_F(StoreTest, TrialsOfKeyGivesTheNewestLastingSearchTrialOfEachConfig) {
     ids.push_back(trial.id);
     EXPECT_THAT(trial.measurement.samples_ns, IsEmpty());
   }
-  EXPECT_THAT(ids, ElementsAre(failed, newest));
+  EXPECT_THAT(ids, ElementsAre(failed, invalid, wrong, newest));
 }
 
 TEST_F(StoreTest, WhatASweepKnewDoesNotChangeLater) {
@@ -321,7 +335,7 @@ TEST_F(StoreTest, EveryFieldOfAKeyCounts) {
   ASSERT_TRUE(store.PutKernel(MakeKernelRow("k2")).ok());
   const TrialKey key = MakeTrialKey("k1");
   ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), key).ok());
-  std::vector<TrialKey> others(9, key);
+  std::vector<TrialKey> others(10, key);
   others[0].kernel_hash = "k2";
   others[1].problem.dims[0].second = 8193;
   others[2].problem.dims[0].first = "row";
@@ -331,6 +345,7 @@ TEST_F(StoreTest, EveryFieldOfAKeyCounts) {
   others[6].driver = "575.58";
   others[7].compiler = "NVRTC 12.8";
   others[8].cache_mode = CacheMode::kCold;
+  others[9].include_digest = "of other headers";
   EXPECT_EQ(store.TrialsOfKey(key).value().size(), 1u);
   for (size_t i = 0; i < others.size(); ++i) {
     EXPECT_THAT(store.TrialsOfKey(others[i]).value(), IsEmpty()) << i;
@@ -342,7 +357,7 @@ TEST_F(StoreTest, EveryFieldOfAKeyCounts) {
 TEST_F(StoreTest, TheNewestRecordOfAKeyIsCurrent) {
   Store& store = OpenWithSweep();
   auto publish = [&](const TrialKey& key, int64_t block) {
-    Trial trial = MakeTrial(sweep_.id, block);
+    Trial trial = MakeConfirmed(sweep_.id, block);
     trial.id = store.AppendTrial(trial, key).value();
     return store
         .PublishRecord({.key = key,
@@ -378,55 +393,10 @@ TEST_F(StoreTest, TheNewestRecordOfAKeyIsCurrent) {
   EXPECT_EQ(record.tie_count, 3u);
   EXPECT_EQ(record.published_unix_ms, 1700000001000);
   EXPECT_EQ(record.trial.measurement.sample_count, 5u);
-  Trial expected = MakeTrial(sweep_.id, 64);
+  Trial expected = MakeConfirmed(sweep_.id, 64);
   expected.measurement.samples_ns.clear();
   ExpectEqual(record.trial, expected);
   EXPECT_EQ(store_->Statistics().value().record_count, 2u);
-}
-
-TEST_F(StoreTest, ARecordIsOfAnOkTrialUnderItsOwnKey) {
-  Store& store = OpenWithSweep();
-  const TrialKey key = MakeTrialKey("k1");
-  Trial trial = MakeTrial(sweep_.id);
-  EXPECT_TRUE(absl::IsNotFound(store.PublishRecord({.key = key, .trial = trial}).status()));
-  trial.outcome = Outcome::kWrongResult;
-  trial.id = store.AppendTrial(trial, key).value();
-  EXPECT_TRUE(absl::IsInvalidArgument(store.PublishRecord({.key = key, .trial = trial}).status()));
-  trial.outcome = Outcome::kOk;
-  trial.id = store.AppendTrial(trial, key).value();
-  TrialKey other = key;
-  other.compiler = "another";
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(store.PublishRecord({.key = other, .trial = trial}).status()));
-}
-
-TEST_F(StoreTest, RecordsAreRebuiltFromFinishedSweeps) {
-  Store& store = OpenWithSweep();
-  const TrialKey key = MakeTrialKey("k1");
-  sweep_.best_trial_id = store.AppendTrial(MakeTrial(sweep_.id, 32), key).value();
-  sweep_.default_trial_id = store.AppendTrial(MakeTrial(sweep_.id, 8), key).value();
-  sweep_.tie_trial_ids = {sweep_.default_trial_id};
-  ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
-  EXPECT_EQ(store.RebuildRecords().value(), 0) << "the sweep still runs";
-  sweep_.job.state = JobState::kDone;
-  ASSERT_TRUE(store.UpdateSweep(sweep_).ok());
-  EXPECT_EQ(store.RebuildRecords().value(), 1);
-  EXPECT_EQ(store.RebuildRecords().value(), 0) << "nothing is published twice";
-
-  std::vector<RecordRow> records = store.CurrentRecords().value();
-  ASSERT_EQ(records.size(), 1u);
-  EXPECT_EQ(records[0].trial.id, sweep_.best_trial_id);
-  EXPECT_EQ(records[0].default_latency_ns, 1000.125);
-  EXPECT_EQ(records[0].tie_count, 1u);
-  EXPECT_EQ(records[0].published_unix_ms, sweep_.job.finished_unix_ms);
-  EXPECT_EQ(records[0].seed, sweep_.seed);
-  ASSERT_EQ(records[0].ties.size(), 1u);
-  EXPECT_EQ(records[0].ties[0].config, MakeConfig(8));
-  EXPECT_EQ(records[0].ties[0].latency_ns_median, 1000.125);
-
-  store_.reset();
-  EXPECT_EQ(RunSql(path(), "DELETE FROM record"), "");
-  EXPECT_EQ(Reopen().RebuildRecords().value(), 1);
 }
 
 TEST_F(StoreTest, EvidenceCannotBeEdited) {

@@ -156,7 +156,7 @@ TEST_F(ClockStoreTest, TheNewestRecordWinsThoughItsClockWasEarlier) {
     db::RecordRow record{.key = db::MakeTrialKey("k1"),
                          .kernel_name = "softmax",
                          .published_unix_ms = published_unix_ms};
-    record.trial.id = store.AppendTrial(db::MakeTrial(sweep_.id), record.key).value();
+    record.trial.id = store.AppendTrial(db::MakeConfirmed(sweep_.id), record.key).value();
     ASSERT_TRUE(store.PublishRecord(record).ok());
   }
   const std::vector<db::RecordRow> records = store.CurrentRecords().value();

@@ -84,6 +84,7 @@ class RecordBookTest : public testing::Test {
                        .strategy = "auto"};
     sweep = store_->AddSweep(sweep).value();
     record.trial.sweep_id = sweep.id;
+    record.trial.purpose = TrialPurpose::kConfirm;
     record.trial.measurement.latency_ns_median = 1000;
     record.trial.id = store_->AppendTrial(record.trial, record.key).value();
     sweep.best_trial_id = record.trial.id;
