@@ -35,7 +35,7 @@ void AddField(const server::KeyField& field, Compared& compared) {
 
 Compared Compare(const server::LookupQuery& asked, const server::KernelPolicy& policy,
                  const ConfigRules& rules, const db::RecordRow& record) {
-  const server::KeyComparison comparison = CompareKeys(asked, policy.dims, record.key);
+  const server::KeyComparison comparison = CompareKeys(asked, policy, record.key);
   Compared compared{.record = record.id, .distance = comparison.distance};
   for (const server::KeyField& field : comparison.fields) AddField(field, compared);
   if (!rules.IsValid(record.trial.config)) {

@@ -45,6 +45,7 @@ std::optional<std::vector<int64_t>> PlaceOn(const Grid& grid, const KernelRules&
 // The newest record of a shape of a grid.
 server::LookupIndex::Record RecordOf(const Snapshot& snapshot, const KernelRules& kernel,
                                      const Grid& grid, const ShapeGrid::Shape& shape) {
+  const server::KernelPolicy policy = kernel.Policy();
   const auto is_of = [&](const db::RecordRow& record) {
     const db::TrialKey& key = record.key;
     const auto equal = [&](const auto& dim) { return DimOf(key.problem, dim.first) == dim.second; };
@@ -52,7 +53,8 @@ server::LookupIndex::Record RecordOf(const Snapshot& snapshot, const KernelRules
       if (DimOf(key.problem, grid.grid.axes[axis]) != shape.dims[axis]) return false;
     }
     return key.device_name == grid.device && key.kernel_hash == grid.kernel_hash &&
-           key.target == grid.target && key.cache_mode == CacheMode::kCold &&
+           policy.HasHeadersOf(key) && key.target == grid.target &&
+           key.cache_mode == CacheMode::kCold &&
            ToText(key.problem.dtype) == grid.dtype &&
            std::all_of(grid.fixed.begin(), grid.fixed.end(), equal);
   };

@@ -171,7 +171,8 @@ Scope ScopeOf(const Problem& problem, const Target& target) {
 }  // namespace
 
 server::KernelPolicy KernelRules::Policy() const {
-  server::KernelPolicy policy{.kernel_name = name, .kernel_hash = hash};
+  server::KernelPolicy policy{
+      .kernel_name = name, .kernel_hash = hash, .include_digest = include_digest};
   for (const Dim& dim : dims) policy.dims[dim.name] = dim.match;
   return policy;
 }

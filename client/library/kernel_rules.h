@@ -60,6 +60,7 @@ struct KernelRules {
 
   std::string name;
   std::string hash;
+  std::string include_digest;  // of the headers in its include roots; empty: none, or not known
   bool on_host = false;
   std::vector<std::string> targets;  // patterns; empty: all
   std::vector<std::string> dtypes;

@@ -132,6 +132,7 @@ bool ReadKey(Cursor& line, db::TrialKey& key, std::string& dtype) {
                       return IsNew(dims, name) && line.Integer(dims.emplace_back(name, 0).second);
                     }) &&
                     line.Skip(",\"cache_mode\":") && line.Text(cache_mode) &&
+                    (!line.Skip(",\"include_digest\":") || line.Text(key.include_digest)) &&
                     line.Skip("},\"soft\":{\"driver\":") && line.Text(key.driver) &&
                     line.Skip(",\"compiler\":") && line.Text(compiler) && line.Skip("},");
   key.cache_mode = cache_mode == ToText(CacheMode::kWarm) ? CacheMode::kWarm : CacheMode::kCold;

@@ -200,6 +200,7 @@ void ReadKey(const Json& json, db::TrialKey& key, std::string& dtype, Fields& fi
   dtype = hard.Text("dtype");
   key.cache_mode =
       hard.Text("cache_mode") == ToText(CacheMode::kWarm) ? CacheMode::kWarm : CacheMode::kCold;
+  key.include_digest = TextIn(json, "include_digest");
   for (const auto& [name, value] : hard.Object("dims").items()) {
     key.problem.dims.emplace_back(name, hard.Integer(value, "dims"));
   }
@@ -237,6 +238,7 @@ absl::StatusOr<KernelRules> ReadKernel(const Json& json) {
   Fields fields(json, "a kernel");
   KernelRules kernel{.name = fields.Text("name"),
                      .hash = fields.Text("hash"),
+                     .include_digest = TextIn(json, "include_digest"),
                      .on_host = fields.Boolean("on_host"),
                      .targets = fields.Texts("targets"),
                      .dtypes = fields.Texts("dtypes"),

@@ -51,7 +51,8 @@ absl::Status ProfileJob::Check(absl::Time deadline, const Cancelled& cancelled) 
           .target = info.target,
           .driver = info.driver,
           .compiler = compiler.version,
-          .cache_mode = FromProto(request_.cache_mode())};
+          .cache_mode = FromProto(request_.cache_mode()),
+          .include_digest = IncludeDigestOf(workload_.kernel(), tools_.workers.include_roots())};
   return ChooseConfigs(cancelled);
 }
 

@@ -33,7 +33,7 @@ Compared Compare(const RecordAnswer& answer, const KernelPolicy& policy,
                           .device_name = answer.device_name,
                           .target = answer.traits.target,
                           .driver = answer.driver};
-  KeyComparison comparison = CompareKeys(asked, policy.dims, record.key);
+  KeyComparison comparison = CompareKeys(asked, policy, record.key);
   Compared compared{.distance = comparison.distance};
   Candidate& candidate = compared.candidate;
   candidate.record_id = record.id;
@@ -49,7 +49,8 @@ Compared Compare(const RecordAnswer& answer, const KernelPolicy& policy,
 }  // namespace
 
 std::vector<Candidate> CompareWithRecords(const RecordAnswer& answer, size_t most) {
-  const KernelPolicy policy = PolicyOf(answer.kernel_name, *answer.kernel);
+  const KernelPolicy policy =
+      PolicyOf(answer.kernel_name, *answer.kernel, answer.include_digest);
   std::vector<Compared> all;
   for (const LookupIndex::Record& record : answer.snapshot->Records(answer.kernel_name)) {
     all.push_back(Compare(answer, policy, *record));

@@ -37,9 +37,12 @@ DimMatch FromSpec(v1::DimMatch match) {
   }
 }
 
-std::vector<KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels) {
+std::vector<KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels,
+                                     const IncludeRoots& include_roots) {
   std::vector<KernelPolicy> policies;
-  for (const auto& [name, kernel] : kernels) policies.push_back(PolicyOf(name, *kernel));
+  for (const auto& [name, kernel] : kernels) {
+    policies.push_back(PolicyOf(name, *kernel, IncludeDigestOf(*kernel, include_roots)));
+  }
   return policies;
 }
 
@@ -84,8 +87,15 @@ void TakeSafe(SafeConfigs::Safe safe, RecordAnswer& answer) {
 
 }  // namespace
 
-KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel) {
-  KernelPolicy policy{.kernel_name = name, .kernel_hash = kernel.hash()};
+std::string IncludeDigestOf(const Kernel& kernel, const IncludeRoots& include_roots) {
+  const auto& names = kernel.spec().include_roots();
+  return include_roots.DigestOf({names.begin(), names.end()});
+}
+
+KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
+                      const std::string& include_digest) {
+  KernelPolicy policy{
+      .kernel_name = name, .kernel_hash = kernel.hash(), .include_digest = include_digest};
   for (const v1::Dim& dim : kernel.spec().dims()) policy.dims[dim.name()] = FromSpec(dim.match());
   return policy;
 }
@@ -95,9 +105,10 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
                                                              const Devices& devices,
                                                              SpaceSolver& solver,
                                                              const KeptIndex& kept,
+                                                             IncludeRoots include_roots,
                                                              GridsTime grids) {
   std::unique_ptr<RecordBook> book(
-      new RecordBook(store, catalogue, devices, solver, kept, grids));
+      new RecordBook(store, catalogue, devices, solver, kept, std::move(include_roots), grids));
   auto kernels = std::make_shared<Kernels>();
   for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
   {
@@ -177,7 +188,7 @@ absl::Status RecordBook::LoadKept() {
   auto kernels = std::make_shared<Kernels>(*state().known.kernels);
   for (const auto& [name, hash] : note.kernels) RETURN_IF_ERROR(Learn(name, hash, *kernels));
   ASSIGN_OR_RETURN(std::shared_ptr<const LookupIndex> index,
-                   LookupIndex::Open(file, PoliciesOf(*kernels)));
+                   LookupIndex::Open(file, PoliciesOf(*kernels, *include_roots_)));
   ASSIGN_OR_RETURN(const std::string fingerprint,
                    large->FingerprintOfRecords(index->snapshot_id()));
   if (note.store != fingerprint) return absl::NotFoundError("the store has other records");
@@ -190,7 +201,7 @@ absl::Status RecordBook::LoadKept() {
     (*devices)[record.key.device_name] = {record.key.target, record.id};
     added.push_back(std::make_shared<const db::RecordRow>(std::move(record)));
   }
-  const std::vector<KernelPolicy> policies = PoliciesOf(*kernels);
+  const std::vector<KernelPolicy> policies = PoliciesOf(*kernels, *include_roots_);
   index = index->With(added, policies);
   ASSIGN_OR_RETURN(std::vector<db::RecordRow> newest, large->NewestRecords(kGridRecordsMax));
   std::reverse(newest.begin(), newest.end());
@@ -203,7 +214,8 @@ absl::Status RecordBook::LoadKept() {
       ShapeGrids::Build(speaking, policies, GridSources(kernels));
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
-                      .grids = std::move(grids)},
+                      .grids = std::move(grids),
+                      .include_roots = include_roots_},
             .devices = std::move(devices)});
   return absl::OkStatus();
 }
@@ -221,13 +233,14 @@ absl::Status RecordBook::Load() {
     SeenDevice& device = (*devices)[record->key.device_name];
     if (device.target.empty()) device = {record->key.target, record->id};
   }
-  const std::vector<KernelPolicy> policies = PoliciesOf(*kernels);
+  const std::vector<KernelPolicy> policies = PoliciesOf(*kernels, *include_roots_);
   std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
   std::shared_ptr<const ShapeGrids> grids =
       ShapeGrids::Build(index->Records(), policies, GridSources(kernels));
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
-                      .grids = std::move(grids)},
+                      .grids = std::move(grids),
+                      .include_roots = include_roots_},
             .devices = std::move(devices)});
   return absl::OkStatus();
 }
@@ -272,32 +285,36 @@ absl::Status RecordBook::Keep(const Cancelled& cancelled) {
   // From here on what was written is answered from, and what was published meanwhile.
   std::lock_guard publish_lock(publish_mutex_);
   State now = state();
-  const std::vector<KernelPolicy> policies = PoliciesOf(*now.known.kernels);
+  const std::vector<KernelPolicy> policies = PoliciesOf(*now.known.kernels, *include_roots_);
   ASSIGN_OR_RETURN(std::shared_ptr<const LookupIndex> index, LookupIndex::Open(file, policies));
   now.known.index = index->With(now.known.index->UnsavedSince(index->snapshot_id()), policies);
   SetState(std::move(now));
   return absl::OkStatus();
 }
 
-absl::Status RecordBook::Publish(db::RecordRow record) {
+absl::Status RecordBook::Publish(db::RecordRow record, const db::SweepRow* done) {
   std::lock_guard publish_lock(publish_mutex_);
-  ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record));
   const State before = state();
   auto kernels = std::make_shared<Kernels>(*before.known.kernels);
   RETURN_IF_ERROR(Learn(record.kernel_name, record.key.kernel_hash, *kernels));
+  // From here on nothing fails: what the store has is answered from.
+  ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record, done));
   auto devices = std::make_shared<SeenDevices>(*before.devices);
   (*devices)[record.key.device_name] = {record.key.target, record.id};
   const auto kernel = kernels->find(record.kernel_name);
   const KernelPolicy policy = kernel != kernels->end()
-                                  ? PolicyOf(kernel->first, *kernel->second)
+                                  ? PolicyOf(kernel->first, *kernel->second,
+                                             IncludeDigestOf(*kernel->second, *include_roots_))
                                   : KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
   std::shared_ptr<const ShapeGrids> grids = before.known.grids->With(
-      std::make_shared<const db::RecordRow>(record), PoliciesOf(*kernels), GridSources(kernels));
+      std::make_shared<const db::RecordRow>(record), PoliciesOf(*kernels, *include_roots_),
+      GridSources(kernels));
   std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
-                      .grids = std::move(grids)},
+                      .grids = std::move(grids),
+                      .include_roots = include_roots_},
             .devices = std::move(devices)});
   if (published_) published_();
   KeepIfWorthwhile();
@@ -372,7 +389,8 @@ Expectation RecordBook::AskOthers(const LookupQuery& query, const Kernel& kernel
                                   AcceptConfig accept, LookupAnswer& match) const {
   LookupQuery of_source = query;
   of_source.kernel_hash = kernel.hash();
-  const KernelPolicy policy = PolicyOf(query.kernel_name, kernel);
+  const KernelPolicy policy =
+      PolicyOf(query.kernel_name, kernel, IncludeDigestOf(kernel, *include_roots_));
   std::vector<SpeakingGrid> grids = known.grids->Speaking(of_source, policy);
   std::optional<LaunchSizes> launches;  // made when the first is asked for
   for (SpeakingGrid& grid : grids) {
@@ -436,7 +454,8 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
                           .problem = std::move(problem),
                           .device_name = std::move(place.device_name),
                           .traits = place.traits,
-                          .driver = std::move(place.driver)}};
+                          .driver = std::move(place.driver),
+                          .include_digest = IncludeDigestOf(kernel, *include_roots_)}};
   if (match.config != nullptr) {
     result.answer.config = *match.config;
   } else {

@@ -26,6 +26,7 @@
 #include "server/records/shape_grids.h"
 #include "server/records/shipped_sweeps.h"
 #include "server/rpc/executor.h"
+#include "tuner/device/include_roots.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {
@@ -38,8 +39,12 @@ struct RecordQuery {
   std::string kernel_hash;  // empty: the catalogue's
 };
 
-// How a look-up matches the dims of the kernel of that name.
-KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel);
+// Of the headers that a kernel's source may include today; empty: as IncludeRoots::DigestOf.
+std::string IncludeDigestOf(const Kernel& kernel, const IncludeRoots& include_roots);
+
+// How a look-up matches the dims and headers of the kernel of that name.
+KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
+                      const std::string& include_digest);
 
 // Of this very source, in whichever name space there are records of it.
 RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device);
@@ -60,6 +65,7 @@ struct RecordAnswer {
   std::string device_name;
   TargetTraits traits;
   std::string driver;  // of the device; empty: it is not of this host
+  std::string include_digest;  // as KernelPolicy has it
 };
 
 // What look-ups are answered from. Never changes.
@@ -68,6 +74,7 @@ struct Knowledge {
   std::shared_ptr<const LookupIndex> index;
   std::shared_ptr<const Kernels> kernels;
   std::shared_ptr<const ShapeGrids> grids;
+  std::shared_ptr<const IncludeRoots> include_roots;
 };
 
 // Where the index of many records is kept, so that the next book is open at once.
@@ -90,10 +97,13 @@ class RecordBook {
                                                           const Devices& devices,
                                                           SpaceSolver& solver,
                                                           const KeptIndex& kept = {},
+                                                          IncludeRoots include_roots = {},
                                                           GridsTime grids = GridsTime::kAtOnce);
 
-  // Stores the record and answers look-ups with it from then on.
-  absl::Status Publish(db::RecordRow record);
+  // Stores the record and answers look-ups with it from then on, or neither. `done`: as
+  // Store::PublishRecord. The same again is no error: one that ended with DEADLINE_EXCEEDED may be
+  // in the store, and may be repeated.
+  absl::Status Publish(db::RecordRow record, const db::SweepRow* done = nullptr);
 
   // Called after each publish, by its thread: must return at once. REQUIRES: nothing is published
   // yet.
@@ -147,12 +157,14 @@ class RecordBook {
   };
 
   RecordBook(db::Store& store, const Catalogue& catalogue, const Devices& devices,
-             SpaceSolver& solver, const KeptIndex& kept, GridsTime grids)
+             SpaceSolver& solver, const KeptIndex& kept, IncludeRoots include_roots,
+             GridsTime grids)
       : store_(store),
         catalogue_(catalogue),
         devices_(devices),
         safe_configs_(solver),
         kept_(kept),
+        include_roots_(std::make_shared<const IncludeRoots>(std::move(include_roots))),
         grids_(grids) {}
 
   // Publishes what a crash held back, of sweeps with higher ids.
@@ -187,6 +199,7 @@ class RecordBook {
   const Devices& devices_;
   mutable SafeConfigs safe_configs_;
   const KeptIndex kept_;
+  const std::shared_ptr<const IncludeRoots> include_roots_;
   const GridsTime grids_;
   int64_t settled_sweep_ = 0;           // all up to it had been published when the book was opened
   std::vector<db::RecordRow> shipped_;  // under the store's own

@@ -152,7 +152,8 @@ std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<LookupIndex::Record
 }
 
 bool SpeaksForOthers(const db::RecordRow& record, const KernelPolicy& policy) {
-  return record.key.kernel_hash == policy.kernel_hash && record.key.cache_mode == CacheMode::kCold;
+  return record.key.kernel_hash == policy.kernel_hash && policy.HasHeadersOf(record.key) &&
+         record.key.cache_mode == CacheMode::kCold;
 }
 
 std::string FamilyKey(const LookupQuery& query, const Place& place) {

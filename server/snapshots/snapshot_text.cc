@@ -112,17 +112,17 @@ Json ToJson(const v1::Arg& arg) {
 }
 
 // What decides which config answers for a problem: how its dims match, and which configs are valid.
-Json ToJson(const std::string& name, const Kernel& kernel) {
+Json ToJson(const std::string& name, const Kernel& kernel, const std::string& include_digest) {
   const v1::KernelSpec& spec = kernel.spec();
-  Json json = {{"name", name},
-               {"hash", kernel.hash()},
-               {"on_host", TraitsOf(kernel.language()).on_host},
+  Json json = {{"name", name}, {"hash", kernel.hash()}};
+  if (!include_digest.empty()) json["include_digest"] = include_digest;
+  json.update({{"on_host", TraitsOf(kernel.language()).on_host},
                {"targets", ToJson(spec.targets())},
-               {"dtypes", ToJson(spec.dtypes())}};
+               {"dtypes", ToJson(spec.dtypes())}});
   for (const char* list : {"dims", "params", "lets", "constraints", "args", "steps"}) {
     json[list] = Json::array();
   }
-  const KernelPolicy policy = PolicyOf(name, kernel);
+  const KernelPolicy policy = PolicyOf(name, kernel, include_digest);
   for (const v1::Dim& dim : spec.dims()) {
     json["dims"].push_back(ToJson(dim, policy.dims.at(dim.name())));
   }
@@ -174,15 +174,16 @@ Json ToJson(const db::RecordRow& record) {
   const Measurement& measured = record.trial.measurement;
   Json dims = Json::object();
   for (const auto& [name, value] : key.problem.dims) dims[name] = value;
+  Json hard = {{"kernel_hash", key.kernel_hash},
+               {"target", key.target},
+               {"device", key.device_name},
+               {"dtype", ToText(key.problem.dtype)},
+               {"dims", std::move(dims)},
+               {"cache_mode", key.cache_mode == CacheMode::kWarm ? "warm" : "cold"}};
+  if (!key.include_digest.empty()) hard["include_digest"] = key.include_digest;
   return {{"id", record.id},
           {"kernel", record.kernel_name},
-          {"hard",
-           {{"kernel_hash", key.kernel_hash},
-            {"target", key.target},
-            {"device", key.device_name},
-            {"dtype", ToText(key.problem.dtype)},
-            {"dims", std::move(dims)},
-            {"cache_mode", key.cache_mode == CacheMode::kWarm ? "warm" : "cold"}}},
+          {"hard", std::move(hard)},
           {"soft", {{"driver", key.driver}, {"compiler", key.compiler}}},
           {"config", ToJson(record.trial.config)},
           {"confidence", ConfidenceOf(record)},
@@ -248,7 +249,7 @@ void Sort(std::vector<LookupIndex::Record>& records) {
     const db::TrialKey& of = record->key;
     return std::tuple(absl::string_view(record->kernel_name), absl::string_view(of.kernel_hash),
                       absl::string_view(of.target), absl::string_view(of.device_name),
-                      ToText(of.problem), of.cache_mode);
+                      ToText(of.problem), of.cache_mode, absl::string_view(of.include_digest));
   };
   std::sort(records.begin(), records.end(),
             [&](const auto& a, const auto& b) { return key(a) < key(b); });
@@ -300,7 +301,8 @@ absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t byte
   absl::StrAppend(&text, "\n\"targets\":", Line(TargetsOf(records)), ",\n\"kernels\":");
   Lines kernels(text, bytes_max);
   for (const auto& [name, kernel] : *knowledge.kernels) {
-    RETURN_IF_ERROR(kernels.Add(ToJson(name, *kernel)));
+    const std::string digest = IncludeDigestOf(*kernel, *knowledge.include_roots);
+    RETURN_IF_ERROR(kernels.Add(ToJson(name, *kernel, digest)));
   }
   kernels.End();
   text += ",\n\"records\":";

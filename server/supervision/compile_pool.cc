@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/worker/convert.h"
 #include "server/worker/scratch.h"
@@ -30,12 +31,24 @@ bool IsCompilersWord(const worker::v1::Artifact& artifact) {
          artifact.outcome() == v1::OUTCOME_INVALID_CONFIG;
 }
 
-Artifact Blamed(Outcome outcome, std::string log, absl::Duration spent) {
-  Artifact artifact;
-  artifact.outcome = outcome;
-  artifact.log = std::move(log);
-  artifact.seconds = absl::ToDoubleSeconds(spent);
-  return artifact;
+// Did the compiler, or a program that it ran, lack memory or space? Then it may succeed another
+// time, on a host that does less or under other limits.
+bool LackedRoom(absl::string_view log) {
+  for (const absl::string_view words :
+       {"out of memory", "virtual memory exhausted", "Cannot allocate memory", "std::bad_alloc",
+        "Killed signal terminated program", "No space left on device", "Disk quota exceeded",
+        "File size limit exceeded", "Too many open files",
+        "Resource temporarily unavailable"}) {
+    if (absl::StrContains(log, words)) return true;
+  }
+  return false;
+}
+
+CompileResult Blamed(Outcome outcome, std::string log, absl::Duration spent) {
+  return {.artifact = {.outcome = outcome,
+                       .log = std::move(log),
+                       .seconds = absl::ToDoubleSeconds(spent)},
+          .may_pass = true};
 }
 
 // Empty if there is none of that language.
@@ -294,8 +307,7 @@ absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
         options_.cache->Get(KeyOf(*job.plan, VersionOf(job.plan->language)));
     if (hit) return CompileResult{*std::move(hit), true};
   }
-  ASSIGN_OR_RETURN(result.artifact, CompileInWorker(slot, *job.plan, cancelled));
-  return result;
+  return CompileInWorker(slot, *job.plan, cancelled);
 }
 
 // Headers that the operator offers are not in the plan, but in the digest of their folder.
@@ -304,8 +316,8 @@ std::string CompilePool::KeyOf(const CompilePlan& plan, const std::string& versi
                                        options_.include_roots.DigestOf(plan.include_roots)));
 }
 
-absl::StatusOr<Artifact> CompilePool::CompileInWorker(Slot& slot, const CompilePlan& plan,
-                                                      const Cancelled& cancelled) {
+absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const CompilePlan& plan,
+                                                           const Cancelled& cancelled) {
   worker::v1::WorkerRequest request;
   *request.mutable_compile() = ToWire(plan);
   const absl::Time start = SteadyNow();
@@ -315,11 +327,13 @@ absl::StatusOr<Artifact> CompilePool::CompileInWorker(Slot& slot, const CompileP
     WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled);
     ++slot.compiles;
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
+    // What it read may be newer than the digest in the key.
+    RETURN_IF_ERROR(options_.include_roots.CheckUnchanged(plan.include_roots));
     if (answer.kind == WorkerAnswer::Kind::kReplied) {
-      std::optional<Artifact> artifact = Answered(slot, plan, answer.reply);
-      if (artifact) {
+      std::optional<CompileResult> result = Answered(slot, plan, answer.reply);
+      if (result) {
         RetireIfWorn(slot);
-        return *std::move(artifact);
+        return *std::move(result);
       }
     }
     EndWorker(slot);
@@ -343,8 +357,8 @@ absl::StatusOr<Artifact> CompilePool::CompileInWorker(Slot& slot, const CompileP
 }
 
 // Nothing if the answer makes no sense.
-std::optional<Artifact> CompilePool::Answered(Slot& slot, const CompilePlan& plan,
-                                              worker::v1::WorkerReply& reply) {
+std::optional<CompileResult> CompilePool::Answered(Slot& slot, const CompilePlan& plan,
+                                                   worker::v1::WorkerReply& reply) {
   if (reply.status_code() == static_cast<int>(absl::StatusCode::kResourceExhausted)) {
     // Not kept: a daemon with another bound may take it.
     return Blamed(Outcome::kCompileFailed, reply.status_message(), absl::ZeroDuration());
@@ -353,15 +367,19 @@ std::optional<Artifact> CompilePool::Answered(Slot& slot, const CompilePlan& pla
   if (static_cast<int64_t>(reply.compiled().binary().size()) > options_.binary_bytes_max) {
     return std::nullopt;
   }
+  CompileResult result;
+  result.may_pass = reply.compiled().outcome() == v1::OUTCOME_COMPILE_FAILED &&
+                    LackedRoom(reply.compiled().log());
   // A cache that cannot be written to costs time later on, not this variant.
-  if (options_.cache != nullptr) {
+  if (options_.cache != nullptr && !result.may_pass) {
     options_.cache
         ->Put(KeyOf(plan, VersionIn(slot.compilers, plan.language)), reply.compiled())
         .IgnoreError();
   }
   absl::StatusOr<Artifact> artifact = FromWire(std::move(*reply.mutable_compiled()));
   if (!artifact.ok()) return std::nullopt;
-  return *std::move(artifact);
+  result.artifact = *std::move(artifact);
+  return result;
 }
 
 absl::Status CompilePool::EnsureWorker(Slot& slot, const Cancelled& cancelled) {

@@ -66,6 +66,8 @@ struct CompileResult {
   // It compiled, but the steps of its program cannot launch it: kInvalidConfig, and the log says
   // why. Set by Compilers.
   bool misfit = false;
+  // It did not compile, and that is not the compiler's word: as Trial::may_pass.
+  bool may_pass = false;
   // Of its program, as they launch the artifact. Set by Compilers.
   std::vector<StepPlan> steps;
   std::vector<SymbolPlan> symbols;
@@ -151,10 +153,10 @@ class CompilePool {
   void Loop(Slot& slot);
   absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
   std::string KeyOf(const CompilePlan& plan, const std::string& version) const;
-  absl::StatusOr<Artifact> CompileInWorker(Slot& slot, const CompilePlan& plan,
-                                                  const Cancelled& cancelled);
-  std::optional<Artifact> Answered(Slot& slot, const CompilePlan& plan,
-                                          worker::v1::WorkerReply& reply);
+  absl::StatusOr<CompileResult> CompileInWorker(Slot& slot, const CompilePlan& plan,
+                                                const Cancelled& cancelled);
+  std::optional<CompileResult> Answered(Slot& slot, const CompilePlan& plan,
+                                        worker::v1::WorkerReply& reply);
   absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);
   void EndWorker(Slot& slot);
   absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);

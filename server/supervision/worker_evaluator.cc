@@ -319,6 +319,7 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
   item->trial.resources = std::move(artifact.resources);
   item->trial.resources.dynamic_shared_bytes = DynamicSharedBytes(item->plan.steps);
   item->trial.outcome = artifact.outcome;
+  item->trial.may_pass = result->may_pass;
   item->binary = std::move(artifact.binary);
   if (artifact.outcome != Outcome::kOk) {
     item->trial.message = Shortened(std::move(artifact.log));

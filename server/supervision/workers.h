@@ -59,6 +59,7 @@ class Workers {
   CompileCache& cache() { return *cache_; }
   const WallBook& walls() const { return *walls_; }
   const Compilers& compilers() const { return compilers_; }
+  const IncludeRoots& include_roots() const { return options_.include_roots; }
 
   // Fills in device and compilers, then WorkerEvaluator::Create.
   absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator(const std::string& device_id,

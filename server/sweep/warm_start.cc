@@ -41,7 +41,8 @@ double Distance(const Problem& a, const Problem& b, const v1::KernelSpec& spec) 
 bool SameKey(const db::TrialKey& a, const db::TrialKey& b) {
   return a.kernel_hash == b.kernel_hash && a.problem == b.problem &&
          a.device_name == b.device_name && a.target == b.target && a.driver == b.driver &&
-         a.compiler == b.compiler && a.cache_mode == b.cache_mode;
+         a.compiler == b.compiler && a.cache_mode == b.cache_mode &&
+         a.include_digest == b.include_digest;
 }
 
 std::vector<Trial> TrialsOf(const ShippedSweeps::Sweep& sweep) {
@@ -160,7 +161,9 @@ double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::Ker
   double trust = 1 / (1 + Distance(other.problem, key.problem, spec) / 4);
   if (other.device_name != key.device_name) trust *= other.target == key.target ? 0.8 : 0.5;
   if (other.problem.dtype != key.problem.dtype) trust *= 0.7;
-  if (other.kernel_hash != key.kernel_hash) trust *= 0.8;
+  const bool same_code =
+      other.kernel_hash == key.kernel_hash && other.include_digest == key.include_digest;
+  if (!same_code) trust *= 0.8;
   if (other.cache_mode != key.cache_mode) trust *= 0.9;
   return trust;
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/include_roots.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <system_error>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -25,23 +30,43 @@ bool IsName(const std::string& name) {
          });
 }
 
-// Of every file below: its name, size and time. What was written anew counts as changed.
-absl::StatusOr<std::string> DigestOfFiles(const std::string& dir) {
+// The digest of the names of all files below a folder, each with its description.
+absl::StatusOr<std::string> DigestOfFiles(
+    const std::string& dir, absl::FunctionRef<std::string(const fs::path& path)> describe) {
   std::vector<std::string> files;
   std::error_code error;
   fs::recursive_directory_iterator it(dir, fs::directory_options::skip_permission_denied, error);
   for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
     std::error_code gone;
+    const std::string name = it->path().lexically_relative(dir).string();
+    if (it->is_symlink(gone)) {
+      files.push_back(absl::StrCat(name, " -> ", fs::read_symlink(it->path(), gone).string()));
+    }
     if (!it->is_regular_file(gone)) continue;
-    if (files.size() == kFilesMax) {
+    if (files.size() >= kFilesMax) {
       return absl::InvalidArgumentError(absl::StrCat("include root ", dir, " has more than ",
                                                      kFilesMax, " files: name a folder within"));
     }
-    const auto time = it->last_write_time(gone).time_since_epoch().count();
-    files.push_back(absl::StrCat(it->path().string(), " ", it->file_size(gone), " ", time));
+    files.push_back(absl::StrCat(name, " ", describe(it->path())));
   }
   std::sort(files.begin(), files.end());
   return Sha256Hex(absl::StrJoin(files, "\n"));
+}
+
+std::string ContentOf(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return Sha256Hex(text.str());
+}
+
+// The time of the last change is the system's to set: a file that was given its old time again has
+// another one.
+std::string StampOf(const fs::path& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return "gone";
+  return absl::StrCat(info.st_ino, " ", info.st_size, " ", info.st_mtim.tv_sec, ".",
+                      info.st_mtim.tv_nsec, " ", info.st_ctim.tv_sec, ".", info.st_ctim.tv_nsec);
 }
 
 }  // namespace
@@ -51,7 +76,9 @@ absl::StatusOr<IncludeRoots> IncludeRoots::Read(const std::vector<std::string>& 
   for (const std::string& text : texts) {
     RETURN_IF_ERROR(roots.Add(text));
     IncludeRoot& root = roots.roots_.back();
-    ASSIGN_OR_RETURN(root.digest, DigestOfFiles(root.dir));
+    // First the stamp: what is written while the files are read counts as a change.
+    ASSIGN_OR_RETURN(root.stamp, DigestOfFiles(root.dir, StampOf));
+    ASSIGN_OR_RETURN(root.digest, DigestOfFiles(root.dir, ContentOf));
   }
   return roots;
 }
@@ -108,9 +135,24 @@ std::string IncludeRoots::DigestOf(const std::vector<std::string>& names) const 
   std::string text;
   for (const std::string& name : names) {
     const IncludeRoot* root = Find(name);
-    absl::StrAppend(&text, name, " ", root == nullptr ? "" : root->digest, "\n");
+    if (root == nullptr) return "";
+    absl::StrAppend(&text, name, " ", root->digest, "\n");
   }
-  return text;
+  return text.empty() ? "" : Sha256Hex(text);
+}
+
+absl::Status IncludeRoots::CheckUnchanged(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    const IncludeRoot* root = Find(name);
+    if (root == nullptr || root->stamp.empty()) continue;
+    ASSIGN_OR_RETURN(const std::string stamp, DigestOfFiles(root->dir, StampOf));
+    if (stamp == root->stamp) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the headers in ", root->dir, ", of the include root '", name,
+                     "', have changed since they were read: start tunerd again, and what they "
+                     "are part of is measured again"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tune

@@ -13,13 +13,16 @@ namespace tune {
 struct IncludeRoot {
   std::string name;    // as specs say
   std::string dir;     // absolute
-  std::string digest;  // of what it holds: a part of the compile cache's key
+  std::string digest;  // of the names and contents of its files, 64 hex digits
+  // Of the names, sizes, times and numbers of its files: another one if a file was written since.
+  std::string stamp;
 };
 
-// Immutable once it is made.
+// Immutable once it is made: digests are those of the headers as they were then. What compiles
+// asks afterwards whether they still are.
 class IncludeRoots {
  public:
-  // "cutlass=/opt/cutlass/include" once for each. Reads names, sizes and times of all files.
+  // "cutlass=/opt/cutlass/include" once for each. Reads all files.
   // INVALID_ARGUMENT: no name, one that is taken, or no folder there.
   static absl::StatusOr<IncludeRoots> Read(const std::vector<std::string>& texts);
   // Adds one whose digest does not matter here.
@@ -30,8 +33,11 @@ class IncludeRoots {
   absl::Status Check(const std::vector<std::string>& names) const;
   // In the order of the names. REQUIRES: Check passes.
   std::vector<std::string> DirsOf(const std::vector<std::string>& names) const;
-  // Of the roots named: equal where their files are. Names that are not there count as such.
+  // Of the headers in the roots named, 64 hex digits: equal where the names and contents of all
+  // files are, wherever the folders lie. Empty: no root is named, or one is not there.
   std::string DigestOf(const std::vector<std::string>& names) const;
+  // FAILED_PRECONDITION: a file of a root named was written, added or removed since Read.
+  absl::Status CheckUnchanged(const std::vector<std::string>& names) const;
 
  private:
   const IncludeRoot* Find(const std::string& name) const;

@@ -82,7 +82,7 @@ std::string MissingReason(const LookupQuery& query,
 // Equal for records of which the newest counts.
 std::string KeyText(const db::TrialKey& key) {
   return absl::StrCat(key.kernel_hash, "\n", ToText(key.problem), "\n", key.device_name, "\n",
-                      key.target, "\n", static_cast<int>(key.cache_mode));
+                      key.target, "\n", static_cast<int>(key.cache_mode), "\n", key.include_digest);
 }
 
 }  // namespace
@@ -167,6 +167,16 @@ std::vector<KernelIndex::Record> KernelIndex::CurrentRecords() const {
 
 size_t KernelIndex::record_count() const { return saved_count() + records_.size(); }
 
+std::string KernelIndex::CodeOf(const db::TrialKey& key) const {
+  if (policy_.include_digest.empty()) return key.kernel_hash;
+  return absl::StrCat(key.kernel_hash, " ", key.include_digest);
+}
+
+std::string KernelIndex::WantedCode(const std::string& kernel_hash) const {
+  if (kernel_hash.empty()) return "";
+  return CodeOf({.kernel_hash = kernel_hash, .include_digest = policy_.include_digest});
+}
+
 int64_t KernelIndex::Intern(absl::string_view text) {
   // From 1: kAny is 0.
   return ids_.try_emplace(text, static_cast<int64_t>(ids_.size()) + 1).first->second;
@@ -182,7 +192,7 @@ int64_t KernelIndex::AnyHash() const { return hashes_.size() == 1 ? *hashes_.beg
 int64_t KernelIndex::AnyDevice() const { return devices_.size() == 1 ? *devices_.begin() : kAny; }
 
 void KernelIndex::Describe(const db::RecordRow& record) {
-  hashes_.insert(Intern(record.key.kernel_hash));
+  hashes_.insert(Intern(CodeOf(record.key)));
   devices_.insert(Intern(record.key.device_name));
   dtypes_by_target_[record.key.target].insert(ToText(record.key.problem.dtype));
   Intern(record.key.target);
@@ -251,7 +261,7 @@ KernelIndex::Located KernelIndex::Locate(const Problem& problem, const std::stri
 // Of the trees that have the record.
 std::vector<KernelIndex::Key> KernelIndex::KeysOf(const db::RecordRow& record,
                                                   Located& located) const {
-  std::vector<int64_t> hashes = {IdOf(record.key.kernel_hash)};
+  std::vector<int64_t> hashes = {IdOf(CodeOf(record.key))};
   std::vector<int64_t> devices = {IdOf(record.key.device_name)};
   if (AnyHash() == kAny) hashes.push_back(kAny);
   if (AnyDevice() == kAny) devices.push_back(kAny);
@@ -342,12 +352,12 @@ KernelIndex::Found KernelIndex::SearchTree(Located& located, int64_t hash, int64
   return found;
 }
 
-KernelIndex::Found KernelIndex::Search(const std::string& wanted_hash, const LookupQuery& query,
+KernelIndex::Found KernelIndex::Search(const std::string& wanted_code, const LookupQuery& query,
                                        Accept accept) const {
   Located located = Locate(query.problem, query.target);
   const int64_t any_hash = AnyHash();
   const int64_t any_device = AnyDevice();
-  const int64_t hash = wanted_hash.empty() ? any_hash : IdOf(wanted_hash);
+  const int64_t hash = wanted_code.empty() ? any_hash : IdOf(wanted_code);
   const int64_t device = IdOf(query.device_name);
 
   Found found = SearchTree(located, hash, device, Match::kNearest, accept);
@@ -355,7 +365,7 @@ KernelIndex::Found KernelIndex::Search(const std::string& wanted_hash, const Loo
   if (found.record == nullptr && any_hash != hash) {
     found = SearchTree(located, any_hash, device, Match::kNearest, accept);
     refused += found.refused;
-    // Another source's record is never better than near.
+    // The record of another source, or of other headers, is never better than near.
     if (found.record != nullptr) found.match = Match::kNearest;
   }
   if (found.record != nullptr || any_device == device) {
@@ -380,7 +390,7 @@ KernelIndex::Found KernelIndex::Search(const std::string& wanted_hash, const Loo
 LookupAnswer KernelIndex::Lookup(const LookupQuery& query, Accept accept) const {
   const std::string& wanted_hash =
       query.kernel_hash.empty() ? policy_.kernel_hash : query.kernel_hash;
-  const Found found = Search(wanted_hash, query, accept);
+  const Found found = Search(WantedCode(wanted_hash), query, accept);
   LookupAnswer answer{.match = found.match, .record = found.record};
   if (found.record == nullptr) {
     answer.reason = MissingReason(query, dtypes_by_target_, policy_.dims, found.refused);
@@ -388,7 +398,7 @@ LookupAnswer KernelIndex::Lookup(const LookupQuery& query, Accept accept) const 
   }
   answer.config = &answer.record->trial.config;
   answer.saved_record = found.saved;
-  answer.reason = ExplainMatch(found.match, query, *found.record, policy_.dims, wanted_hash);
+  answer.reason = ExplainMatch(found.match, query, *found.record, policy_, wanted_hash);
   return answer;
 }
 

@@ -51,7 +51,7 @@ class KernelIndex {
   size_t record_count() const;
 
  private:
-  // Hash, device, target, dtype, names of the dims, then the values that must be the same.
+  // Code, device, target, dtype, names of the dims, then the values that must be the same.
   using Key = absl::InlinedVector<int64_t, 10>;
   using Trees = absl::flat_hash_map<Key, std::shared_ptr<const PointTree>>;
   struct Located;
@@ -70,6 +70,10 @@ class KernelIndex {
   };
 
   explicit KernelIndex(const KernelPolicy& policy) : policy_(policy) {}
+  // What a record's code is told by: its source and, if the policy knows them, its headers.
+  std::string CodeOf(const db::TrialKey& key) const;
+  // Of today's headers.
+  std::string WantedCode(const std::string& kernel_hash) const;
   int64_t Intern(absl::string_view text);
   int64_t IdOf(absl::string_view text) const;
   // A wildcard's trees are only built where they differ from the only tree there is.
@@ -90,7 +94,7 @@ class KernelIndex {
   std::vector<Key> KeysOf(const db::RecordRow& record, Located& located) const;
   void AddTrees();
   Found SearchTree(Located& located, int64_t hash, int64_t device, Match last, Accept accept) const;
-  Found Search(const std::string& wanted_hash, const LookupQuery& query, Accept accept) const;
+  Found Search(const std::string& wanted_code, const LookupQuery& query, Accept accept) const;
 
   const KernelPolicy policy_;
   std::shared_ptr<const Saved> saved_;  // null: there is no file

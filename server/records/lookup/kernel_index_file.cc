@@ -68,6 +68,7 @@ absl::StatusOr<Json> KernelIndex::Save(RecordFileWriter& file, const RecordCodec
   for (const auto& [text, id] : whole->ids_) texts[static_cast<size_t>(id) - 1] = text;
   return Json{{"name", policy_.kernel_name},
               {"dims", AsNumbers(policy_.dims)},
+              {"include_digest", policy_.include_digest},
               {"texts", texts},
               {"hashes", whole->hashes_},
               {"devices", whole->devices_},
@@ -109,8 +110,11 @@ absl::StatusOr<std::shared_ptr<const KernelIndex>> KernelIndex::Open(
   }
   part->file = std::move(file);
   index->saved_ = std::move(part);
-  if (AsNumbers(policy.dims) == saved.at("dims").get<std::map<std::string, int>>()) return index;
-  // Dims match in another way than when it was written: other trees.
+  const bool same_rules =
+      AsNumbers(policy.dims) == saved.at("dims").get<std::map<std::string, int>>() &&
+      policy.include_digest == saved.at("include_digest").get<std::string>();
+  if (same_rules) return index;
+  // Dims match in another way than when it was written, or headers are others: other trees.
   std::vector<Record> records = index->CurrentRecords();
   std::reverse(records.begin(), records.end());
   return Build(policy, std::move(records));

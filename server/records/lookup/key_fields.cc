@@ -35,7 +35,7 @@ KeyField Hard(const char* name, const std::string& asked, const std::string& the
 
 }  // namespace
 
-KeyComparison CompareKeys(const LookupQuery& asked, const std::map<std::string, DimMatch>& dims,
+KeyComparison CompareKeys(const LookupQuery& asked, const KernelPolicy& policy,
                           const db::TrialKey& there) {
   KeyComparison comparison;
   comparison.fields = {
@@ -44,8 +44,13 @@ KeyComparison CompareKeys(const LookupQuery& asked, const std::map<std::string, 
       Hard("target", asked.target, there.target),
       Hard("device", asked.device_name, there.device_name),
       Hard("dtype", ToText(asked.problem.dtype), ToText(there.problem.dtype))};
+  if (!policy.include_digest.empty()) {
+    comparison.fields.push_back(Hard("include_digest",
+                                     policy.include_digest.substr(0, kHashDigits),
+                                     there.include_digest.substr(0, kHashDigits)));
+  }
   for (const auto& [name, value] : asked.problem.dims) {
-    const DimMatch match = dims.at(name);
+    const DimMatch match = policy.dims.at(name);
     const std::optional<int64_t> other = DimOf(there.problem, name);
     comparison.fields.push_back({name, ToText(match), absl::StrCat(value),
                                  other ? absl::StrCat(*other) : "",

@@ -28,8 +28,8 @@ struct KeyComparison {
   double distance = 0;  // in powers of two, over all axes
 };
 
-// `dims` are of the kernel's policy. REQUIRES: the question has a kernel hash.
-KeyComparison CompareKeys(const LookupQuery& asked, const std::map<std::string, DimMatch>& dims,
+// REQUIRES: the question has a kernel hash.
+KeyComparison CompareKeys(const LookupQuery& asked, const KernelPolicy& policy,
                           const db::TrialKey& there);
 
 }  // namespace tune::server

@@ -99,9 +99,8 @@ Bucket BucketOf(int64_t value) {
 }
 
 std::string ExplainMatch(Match match, const LookupQuery& query, const db::RecordRow& record,
-                         const std::map<std::string, DimMatch>& dims,
-                         const std::string& wanted_hash) {
-  const Differences differences = Compare(query.problem, record.key.problem, dims);
+                         const KernelPolicy& policy, const std::string& wanted_hash) {
+  const Differences differences = Compare(query.problem, record.key.problem, policy.dims);
   std::string reason = Opening(match, query, record);
   if (!differences.texts.empty()) {
     absl::StrAppend(&reason, ": ", absl::StrJoin(differences.texts, ", "));
@@ -118,6 +117,11 @@ std::string ExplainMatch(Match match, const LookupQuery& query, const db::Record
   if (!wanted_hash.empty() && wanted_hash != record.key.kernel_hash) {
     absl::StrAppend(&reason, "; the kernel's source differs: tuned ",
                     ShortHash(record.key.kernel_hash), ", asked for ", ShortHash(wanted_hash));
+  } else if (!policy.HasHeadersOf(record.key)) {
+    const std::string& tuned = record.key.include_digest;
+    absl::StrAppend(&reason, "; the headers of its include roots differ: tuned ",
+                    tuned.empty() ? "with others" : ShortHash(tuned), ", here are ",
+                    ShortHash(policy.include_digest));
   }
   const bool same_device = match != Match::kOtherDevice;
   if (same_device && !query.driver.empty() && !record.key.driver.empty() &&

@@ -22,7 +22,6 @@ const char* ToText(DimMatch match);
 
 // Why this record: which fields differ, both values, and how far apart they are.
 std::string ExplainMatch(Match match, const LookupQuery& query, const db::RecordRow& record,
-                         const std::map<std::string, DimMatch>& dims,
-                         const std::string& wanted_hash);
+                         const KernelPolicy& policy, const std::string& wanted_hash);
 
 }  // namespace tune::server

@@ -66,21 +66,26 @@ def with_waves(draw, grid):
     return grid
 
 
-def with_grids(records, grids):
-    text = kit.snapshot_bytes(records, kernels=(SPREAD,)).decode().rstrip()
+def with_grids(records, grids, kernel=SPREAD):
+    text = kit.snapshot_bytes(records, kernels=(kernel,)).decode().rstrip()
     return (text[:-1] + f', "grids": {json.dumps(grids)}' + "}\n").encode()
 
 
-def by_lines(records, grids):
-    return kit.daemon_bytes(records, grids, kernels=(SPREAD,))
+def by_lines(records, grids, kernel=SPREAD):
+    return kit.daemon_bytes(records, grids, kernels=(kernel,))
 
 
 def spread_snapshot(draw, count, laid_out):
     """At most one record of each key, as a daemon writes them."""
     records = {}
+    headers = random.Random(count + 1)
+    kernel = {**SPREAD, "include_digest": "1" * 64} if headers.random() < 0.4 else SPREAD
     for number in range(1, count + 1):
         record = spread_record(draw, number)
+        if headers.random() < 0.6:  # others are of a kernel without include roots, or of an older daemon
+            record["hard"]["include_digest"] = headers.choice(("1" * 64, "2" * 64))
         records[str(record["hard"])] = record
     grids = [spread_grid(draw) for _ in range(draw.choice((0, 3, count // 8)))]
     waves = random.Random(count)
-    return laid_out([*records.values()], [with_waves(waves, one) if waves.random() < 0.6 else one for one in grids])
+    return laid_out([*records.values()], [with_waves(waves, one) if waves.random() < 0.6 else one for one in grids],
+                    kernel)

@@ -27,7 +27,8 @@ class Rule(unittest.TestCase):
             with self.subTest(case["name"]):
                 records = [{"id": one["id"], "hard": one, "soft": one} for one in case["records"]]
                 asked = case["query"]
-                found = KernelRecords(records, CASES["rules"], CASES["kernel_hash"]).find(
+                found = KernelRecords(records, CASES["rules"], CASES["kernel_hash"],
+                                      case.get("include_digest", "")).find(
                     Query(CASES["kernel"], asked["kernel_hash"], asked["dims"], asked["dtype"],
                           asked["device"], asked["target"], asked.get("driver", "")),
                     lambda record: record["id"] not in case["refuse"])  # noqa: B023
@@ -66,6 +67,16 @@ class Answers(kit.PackageTest):
         self.assertIs(tunectl.best("scale", n=4096, device=kit.H200), answer, "from the table")
         with self.assertRaises(AttributeError):
             answer.match = "other"
+
+    def test_headers_of_include_roots_count_where_the_snapshot_knows_them(self):
+        known = kit.record(3, include_digest="1" * 64)
+        for digest, match in (("1" * 64, "exact"), ("2" * 64, "nearest"), ("", "exact")):
+            kernel = {**kit.KERNEL, "include_digest": digest} if digest else kit.KERNEL
+            self.open(known, kernels=(kernel,))
+            answer = tunectl.best("scale", n=4096, device=kit.H200)
+            self.assertEqual((answer.match, answer.record), (match, 3), answer.reason)
+            self.assertEqual("the headers of its include roots differ" in answer.reason, match == "nearest")
+            self.assertEqual("include_digest" in str(tunectl.explain("scale", n=4096, device=kit.H200)), digest != "")
 
     def test_a_gpu_that_nobody_knows_never_gets_a_cpus_config(self):
         on_cpu = kit.record(9, device="cpu:Old", target="cpu", config={"THREADS": 64, "PATH": "plain"})

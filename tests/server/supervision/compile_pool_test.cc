@@ -76,6 +76,7 @@ TEST_F(CompilePoolTest, CompilesOnceAndThenFindsIt) {
 TEST_F(CompilePoolTest, FailuresOfTheCompilerAreKeptToo) {
   EXPECT_EQ(Compile("outcome 3").artifact.outcome, Outcome::kCompileFailed);
   EXPECT_TRUE(Compile("outcome 3").cached);
+  EXPECT_FALSE(Compile("outcome 3").may_pass) << "the compiler's own word";
   EXPECT_EQ(Compile("outcome 2").artifact.outcome, Outcome::kInvalidConfig);
 }
 
@@ -91,6 +92,7 @@ TEST_F(CompilePoolTest, ASecondCrashIsTheVariantsFault) {
     EXPECT_EQ(result.artifact.outcome, Outcome::kCompileFailed) << behaviour;
     EXPECT_THAT(result.artifact.log, HasSubstr("failed twice")) << behaviour;
     EXPECT_FALSE(Compile(behaviour).cached) << behaviour << ": not the compiler's own word";
+    EXPECT_TRUE(result.may_pass) << behaviour;
   }
   EXPECT_EQ(Compile("ok").artifact.outcome, Outcome::kOk);
 }
@@ -104,6 +106,7 @@ TEST_F(CompilePoolTest, ABinaryOverTheBoundIsTheVariantsFault) {
     EXPECT_THAT(result.artifact.log, HasSubstr("--binary-bytes"));
     EXPECT_EQ(result.artifact.binary, "");
     EXPECT_FALSE(result.cached) << "a daemon with a larger bound would take it";
+    EXPECT_TRUE(result.may_pass);
   }
   EXPECT_EQ(Compile("bulky 1048576").artifact.outcome, Outcome::kOk) << "what the bound allows";
   EXPECT_EQ(pool().worker_restarts(), 0u) << "the worker refused, it did not break";

@@ -78,6 +78,8 @@ def _candidate(kernel: Kernel, answer: Answer, record: Record, snapshot: Snapsho
               _hard("target", answer.target, hard["target"]),
               _hard("device", answer.device, hard["device"]),
               _hard("dtype", answer.dtype, hard["dtype"])]
+    if kernel.include_digest:
+        fields.append(_hard("include_digest", kernel.include_digest[:12], hard.get("include_digest", "")[:12]))
     fields += [_dim(name, kernel.rules.get(name, "nearest"), asked, hard["dims"].get(name))
                for name, asked in answer.dims.items()]
     there = driver_of(record)

@@ -105,6 +105,8 @@ class Kernel:
         self._spec = spec
         self.name: str = spec["name"]
         self.hash: str = spec["hash"]
+        # Of the headers in its include roots, where it has some that are known.
+        self.include_digest: str = str(spec.get("include_digest", ""))
         self.rules = {dim["name"]: dim["match"] for dim in spec["dims"]}
         self._expressions: dict[str, Expression] = {}
         self._rules_by_target: dict[Target, list[_Rule]] = {}

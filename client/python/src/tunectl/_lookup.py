@@ -14,6 +14,7 @@ from ._reason import axis_position, bucket_of, explain, explain_missing
 
 Record = Mapping[str, Any]
 Accept = Callable[[Record], bool]
+_Code = tuple[str, str]  # the kernel's hash, and the digest of the headers that it includes
 
 # If the nearest record is refused, this many are asked about before the next kind of match.
 _TRIED_MAX = 16
@@ -48,17 +49,19 @@ class KernelRecords:
     """The records of one kernel name."""
 
     def __init__(self, records: Iterable[Record], rules: Mapping[str, str],
-                 kernel_hash: str = "") -> None:
+                 kernel_hash: str = "", include_digest: str = "") -> None:
         self._rules = rules  # by dim: "exact", "bucketed", "ignored", "nearest"
         self._kernel_hash = kernel_hash
-        self._hashes: set[str] = set()
+        # Of the headers in its include roots; empty: not known, and then those of a record do not count.
+        self._include_digest = include_digest
+        self._codes: set[_Code] = set()
         self._devices: set[str] = set()
         self._dtypes: dict[str, set[str]] = {}
         self._points: dict[tuple[Any, ...], list[tuple[tuple[float, ...], tuple[bool, int, int], Record]]]
         self._points = {}
         for record in records:
             hard = record["hard"]
-            self._hashes.add(hard["kernel_hash"])
+            self._codes.add(self._code_of(hard))
             self._devices.add(hard["device"])
             self._dtypes.setdefault(hard["target"], set()).add(hard["dtype"])
             axes = self._locate(hard["dims"], hard["dtype"], hard["target"])
@@ -85,13 +88,16 @@ class KernelRecords:
         key = (target, dtype, *sorted(dims), "|", *same)
         return _Axes(key, tuple(place), tuple(low), tuple(high))
 
-    def _candidates(self, axes: _Axes, kernel_hash: Optional[str],
+    def _code_of(self, hard: Mapping[str, Any]) -> _Code:
+        return hard["kernel_hash"], hard.get("include_digest", "") if self._include_digest else ""
+
+    def _candidates(self, axes: _Axes, code: Optional[_Code],
                     device: Optional[str]) -> list[tuple[float, tuple[bool, int, int], Any, Record]]:
-        """The best record of each place, the nearest first. None: whichever hash, device."""
+        """The best record of each place, the nearest first. None: whichever code, device."""
         best: dict[tuple[float, ...], tuple[tuple[bool, int, int], Record]] = {}
         for place, rank, record in self._points.get(axes.key, ()):
             hard = record["hard"]
-            if kernel_hash is not None and hard["kernel_hash"] != kernel_hash:
+            if code is not None and self._code_of(hard) != code:
                 continue
             if device is not None and hard["device"] != device:
                 continue
@@ -107,10 +113,10 @@ class KernelRecords:
         found = [(distance(place), rank, place, record) for place, (rank, record) in best.items()]
         return sorted(found, key=lambda one: one[:2])
 
-    def _search(self, axes: _Axes, kernel_hash: Optional[str], device: Optional[str], kinds: int,
+    def _search(self, axes: _Axes, code: Optional[_Code], device: Optional[str], kinds: int,
                 accept: Accept) -> tuple[str, Optional[Record], int]:
         """The first `kinds` of exact, bucketed, nearest. Also how many records were refused."""
-        candidates = self._candidates(axes, kernel_hash, device)
+        candidates = self._candidates(axes, code, device)
         everywhere = tuple(math.inf for _ in axes.place)
         boxes = (("exact", axes.place, axes.place), ("bucketed", axes.low, axes.high),
                  ("nearest", tuple(-one for one in everywhere), everywhere))
@@ -126,23 +132,23 @@ class KernelRecords:
 
     def _find(self, query: Query, wanted: str, accept: Accept) -> tuple[str, Optional[Record], int]:
         axes = self._locate(query.dims, query.dtype, query.target)
-        kernel_hash = wanted or None
-        # Where there is one source or device only, "any" is that one.
-        same_source = kernel_hash is None or self._hashes == {kernel_hash}
-        match, record, refused = self._search(axes, kernel_hash, query.device, 3, accept)
-        if record is None and not same_source:
+        code = (wanted, self._include_digest) if wanted else None
+        # Where there is one code or device only, "any" is that one.
+        same_code = code is None or self._codes == {code}
+        match, record, refused = self._search(axes, code, query.device, 3, accept)
+        if record is None and not same_code:
             _, record, more = self._search(axes, None, query.device, 3, accept)
             refused += more
-            match = "nearest"  # another source's record is never better than near
+            match = "nearest"  # the record of another source, or of other headers, is never better than near
         if record is not None or self._devices == {query.device}:
             return match if record is not None else "none", record, refused
 
         def elsewhere(record: Record) -> bool:
             return record["hard"]["device"] != query.device and accept(record)
 
-        _, record, more = self._search(axes, kernel_hash, None, 2, elsewhere)
+        _, record, more = self._search(axes, code, None, 2, elsewhere)
         refused += more
-        if record is None and not same_source:
+        if record is None and not same_code:
             _, record, more = self._search(axes, None, None, 2, elsewhere)
             refused += more
         return "other_device" if record is not None else "none", record, refused
@@ -153,4 +159,4 @@ class KernelRecords:
         match, record, refused = self._find(query, wanted, accept)
         if record is None:
             return Found("none", explain_missing(query, self._dtypes, self._rules, refused), None)
-        return Found(match, explain(match, query, record, self._rules, wanted), record)
+        return Found(match, explain(match, query, record, self._rules, wanted, self._include_digest), record)

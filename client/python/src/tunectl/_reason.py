@@ -37,6 +37,11 @@ def driver_of(record: Mapping[str, Any]) -> str:
     return driver if isinstance(driver, str) else ""
 
 
+def has_headers(include_digest: str, hard: Mapping[str, Any]) -> bool:
+    """Was a record's code compiled with these headers? True where they are not known."""
+    return not include_digest or bool(hard.get("include_digest", "") == include_digest)
+
+
 def _opening(match: str, query: Any, hard: Mapping[str, Any]) -> str:
     device = hard["device"]
     if match == "exact":
@@ -49,7 +54,7 @@ def _opening(match: str, query: Any, hard: Mapping[str, Any]) -> str:
 
 
 def explain(match: str, query: Any, record: Mapping[str, Any], rules: Mapping[str, str],
-            wanted_hash: str) -> str:
+            wanted_hash: str, include_digest: str = "") -> str:
     """Why this record: which fields differ, both values, and how far apart they are."""
     hard = record["hard"]
     differences: list[str] = []
@@ -77,6 +82,10 @@ def explain(match: str, query: Any, record: Mapping[str, Any], rules: Mapping[st
     if wanted_hash and wanted_hash != hard["kernel_hash"]:
         reason += (f"; the kernel's source differs: tuned {hard['kernel_hash'][:12]}, "
                    f"asked for {wanted_hash[:12]}")
+    elif not has_headers(include_digest, hard):
+        tuned = hard.get("include_digest", "")
+        reason += (f"; the headers of its include roots differ: tuned {tuned[:12] or 'with others'}, "
+                   f"here are {include_digest[:12]}")
     there = driver_of(record)
     if match != "other_device" and query.driver and there and there != query.driver:
         reason += f"; other driver: measured with {there}, here is {query.driver}"

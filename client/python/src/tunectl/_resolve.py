@@ -12,7 +12,7 @@ from ._device import local_devices, target_of_gpu
 from ._grid import NOTHING, Config, Expectation, Grid
 from ._kernel import Kernel, Problem, Target
 from ._lookup import Found, Query, Record
-from ._reason import explain
+from ._reason import explain, has_headers
 from ._snapshot import Snapshot
 
 _DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3",
@@ -202,7 +202,7 @@ def _found_by(grid: Grid, snapshot: Snapshot, kernel: Kernel, query: Query, expe
     nearest = expectation.neighbours[0].dims
     of_shape = [record for record in snapshot.records_of(kernel.name)
                 if record["hard"]["device"] == grid.device and record["hard"]["dtype"] == grid.dtype
-                and record["hard"]["kernel_hash"] == grid.kernel_hash
+                and record["hard"]["kernel_hash"] == grid.kernel_hash and has_headers(kernel.include_digest, record["hard"])
                 and record["hard"]["target"] == grid.target and record["hard"]["cache_mode"] == "cold"
                 and all(record["hard"]["dims"].get(name) == value
                         for name, value in {**grid.fixed, **nearest}.items())]
@@ -210,4 +210,4 @@ def _found_by(grid: Grid, snapshot: Snapshot, kernel: Kernel, query: Query, expe
         return Found("none", "the snapshot lacks the records of its grids", None)
     record = max(of_shape, key=lambda one: int(one["id"]))
     match = "nearest" if grid.device == query.device else "other_device"
-    return Found(match, explain(match, query, record, kernel.rules, kernel.hash), record)
+    return Found(match, explain(match, query, record, kernel.rules, kernel.hash, kernel.include_digest), record)

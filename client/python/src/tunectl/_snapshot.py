@@ -49,6 +49,7 @@ def _is_record(record: Any) -> bool:
                 and type(hard["kernel_hash"]) is str and type(hard["target"]) is str
                 and type(hard["device"]) is str and type(hard["dtype"]) is str
                 and type(hard["cache_mode"]) is str and type(hard["dims"]) is dict
+                and type(hard.get("include_digest", "")) is str
                 and type(record["config"]) is dict and type(record["confidence"]) is str
                 and type(record["published_unix_ms"]) is int and type(record["evidence"]) is str
                 and latency["low"] <= latency["median"] <= latency["high"]
@@ -197,6 +198,7 @@ class Snapshot:
             known = self.kernel(kernel)
             index = KernelRecords(self.records_of(kernel),
                                   known.rules if known is not None else {},
-                                  known.hash if known is not None else "")
+                                  known.hash if known is not None else "",
+                                  known.include_digest if known is not None else "")
             self._indices[kernel] = index
         return index

@@ -27,12 +27,13 @@ Problem ProblemOf(const Json& json) {
   return problem;
 }
 
-KernelPolicy PolicyOf(const Json& table) {
+KernelPolicy PolicyOf(const Json& table, const Json& one) {
   const std::map<std::string, DimMatch> rules = {{"nearest", DimMatch::kNearest},
                                                  {"exact", DimMatch::kExact},
                                                  {"bucketed", DimMatch::kBucketed},
                                                  {"ignored", DimMatch::kIgnored}};
-  KernelPolicy policy{.kernel_name = table.at("kernel"), .kernel_hash = table.at("kernel_hash")};
+  KernelPolicy policy{.kernel_name = table.at("kernel"), .kernel_hash = table.at("kernel_hash"),
+                      .include_digest = one.value("include_digest", "")};
   for (const auto& [name, rule] : table.at("rules").items()) {
     policy.dims[name] = rules.at(rule.get<std::string>());
   }
@@ -47,7 +48,8 @@ db::RecordRow RecordOf(const Json& json, const std::string& kernel) {
                 .target = json.at("target"),
                 .driver = json.value("driver", ""),
                 .cache_mode =
-                    json.at("cache_mode") == "warm" ? CacheMode::kWarm : CacheMode::kCold};
+                    json.at("cache_mode") == "warm" ? CacheMode::kWarm : CacheMode::kCold,
+                .include_digest = json.value("include_digest", "")};
   return record;
 }
 
@@ -66,7 +68,7 @@ TEST(LookupCasesTest, EveryCaseOfTheTable) {
     SCOPED_TRACE(one.at("name").get<std::string>());
     std::vector<db::RecordRow> records;
     for (const Json& record : one.at("records")) records.push_back(RecordOf(record, kernel));
-    const auto index = LookupIndex::Build(records, {PolicyOf(table)});
+    const auto index = LookupIndex::Build(records, {PolicyOf(table, one)});
     const Json& asked = one.at("query");
     const std::set<int64_t> refused = one.at("refuse");
     const LookupAnswer answer = index->Lookup(
