@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/descriptor.h"
+#include "server/state/folder_sync.h"
 #include "tuner/sha256.h"
 
 namespace tune::server {
@@ -69,7 +70,10 @@ absl::Status WriteWhole(const std::string& path, absl::string_view bytes, mode_t
   if (error == 0) error = WriteAll(fd.get(), bytes);
   if (error == 0 && fsync(fd.get()) != 0) error = errno;
   if (error == 0 && rename(fresh.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return absl::OkStatus();
+  if (error == 0) {
+    error = SyncFolderOf(path);
+    return error == 0 ? absl::OkStatus() : Failed("cannot sync the folder of", path, error);
+  }
   (void)unlink(fresh.c_str());
   return Failed("cannot write", path, error);
 }

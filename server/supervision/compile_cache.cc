@@ -21,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "server/state/folder_sync.h"
 #include "server/worker/convert.h"
 #include "tune/worker/v1/worker.pb.h"
 #include "tuner/sha256.h"
@@ -235,11 +236,14 @@ absl::Status CompileCache::Put(const std::string& key, const worker::v1::Artifac
     return absl::ResourceExhaustedError("an artifact too large to be kept");
   }
   const std::string path = PathOf(key);
-  mkdir(fs::path(path).parent_path().c_str(), 0700);
+  const std::string folder = fs::path(path).parent_path().string();
+  if (mkdir(folder.c_str(), 0700) == 0) (void)SyncFolderOf(folder);
   const std::string fresh = absl::StrCat(path, ".", getpid(), ".", ++serial);
   absl::Status written = WriteDurably(fresh, head, payload);
   if (written.ok() && rename(fresh.c_str(), path.c_str()) != 0) {
     written = Failed("cannot rename", fresh, errno);
+  } else if (const int error = written.ok() ? SyncFolderOf(path) : 0; error != 0) {
+    written = Failed("cannot sync the folder of", path, error);
   }
   if (!written.ok()) {
     unlink(fresh.c_str());
