@@ -152,6 +152,8 @@ struct Server::Parts {
   void CheckStore();
   absl::Status EndLeftJobs();
   DeviceCare Care();
+  // Of Sweeps::Options.
+  Sweeps::KnownDevices KnownDevices() const;
   // Of Scheduler::Options.
   std::function<absl::Duration(const std::string&)> DeviceTimeMaxOf() const;
   // The process that has the store, if this one only reads it.
@@ -227,6 +229,7 @@ absl::Status Server::Parts::StartWork() {
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
   ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver,
                                              {.path = options.state_dir + "/records.index"},
+                                             workers->include_roots(),
                                              options.embedded ? GridsTime::kWhenAsked
                                                               : GridsTime::kAtOnce));
   RETURN_IF_ERROR(OpenSnapshots());
@@ -264,10 +267,15 @@ absl::Status Server::Parts::StartWork() {
                   {.deaths_max = options.limits.job_deaths,
                    .embedded = options.embedded,
                    .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
-                   .other_owner = other_owner()},
+                   .other_owner = other_owner(),
+                   .known_devices = KnownDevices()},
                   *store, *scheduler, [this](SweepWork& work, JobContext& context) {
                     return runner->Run(work, context);
                   }));
+  if (const auto known = store->Statistics(); known.ok() && known->withdrawn_record_count > 0) {
+    spdlog::warn("{} records of unconfirmed trials are withdrawn: an older daemon had published "
+                 "them; tune their problems again", known->withdrawn_record_count);
+  }
   for (const db::UnreadableRow& row : store->UnreadableRows()) {
     spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
   }
@@ -311,6 +319,12 @@ absl::Status Server::Parts::OpenSnapshots() {
 std::function<absl::Duration(const std::string&)> Server::Parts::DeviceTimeMaxOf() const {
   if (options.clients.device_seconds_per_principal == 0) return {};
   return [this](const std::string& owner) { return principals->DeviceTimeMaxOf(owner); };
+}
+
+// Inside tunectl no device is tried again, so there nothing waits for one.
+Sweeps::KnownDevices Server::Parts::KnownDevices() const {
+  if (options.embedded) return {};
+  return [this] { return devices->Known(); };
 }
 
 DeviceCare Server::Parts::Care() {

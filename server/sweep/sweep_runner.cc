@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/artifacts/artifact_share.h"
 #include "server/sweep/sweep_runner.h"
 
 #include <spdlog/spdlog.h>
@@ -17,10 +18,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "db/store_faults.h"
-#include "server/artifacts/artifact_share.h"
-#include "server/artifacts/artifact_text.h"
-#include "server/sweep/progress_meter.h"
 #include "server/sweep/submission.h"
+#include "server/sweep/sweep_run.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/status_macros.h"
@@ -40,100 +39,16 @@ constexpr size_t kStartsMax = 4;  // winners of other problems that a sweep trie
 // device. Then the device is for others, and the sweep goes on after a pause.
 constexpr absl::Duration kStoreAgain = absl::Seconds(1);
 constexpr absl::Duration kStorePatience = absl::Seconds(10);
-constexpr absl::Duration kPause = absl::Seconds(30);
 constexpr absl::Duration kStopCheck = absl::Milliseconds(50);
-constexpr char kBestUnconfirmed[] = "the best so far was not measured again";
 constexpr double kPrepareTold = 0.05;  // of a budget; less is no matter
 constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
+// A daemon that is killed forgets at most so much of the budget's time.
+constexpr double kNoteSpentSeconds = 5;
+// Who was told that a sweep is done finds its record in the newest snapshot's file, unless the host
+// is so busy or the snapshot so large that this would keep the device from its next job.
+constexpr absl::Duration kSnapshotPatience = absl::Seconds(2);
 
-// A slow kernel gets fewer rounds than a fast one.
-ConfirmPolicy ConfirmPolicyFor(const db::SweepRow& row) {
-  ConfirmPolicy policy{.time = ProfileOfTarget(row.target).confirm_time};
-  if (row.budget_seconds > 0) {
-    policy.limit = absl::Seconds(ConfirmSecondsMax(row));
-    policy.time = std::min(policy.time, policy.limit / 2);
-  }
-  return policy;
-}
-
-// One sweep while it runs. Not thread-safe: lives on the thread of its device.
-class SweepRun {
- public:
-  SweepRun(db::Store& store, Workers& workers, const RecordBook& records, SpaceSolver& solver,
-           SweepWork& work, JobContext& context)
-      : store_(store),
-        workers_(workers),
-        records_(records),
-        solver_(solver),
-        work_(work),
-        context_(context),
-        stop_(context.stop()),
-        view_(work.view()),
-        meter_(SteadyNow()) {}
-  // Gives the device free for others: no worker stays on it between sweeps.
-  ~SweepRun();
-
-  absl::Status Go();
-  // Writes to the store, and waits for a moment if the disk is full or fails. If that does not
-  // pass, the sweep is to pause: Ended says so.
-  absl::Status Persist(absl::FunctionRef<absl::Status()> write);
-  // How it ended, given what Go returned. What it found is told to the sweep's work.
-  JobWork::End Ended(const absl::Status& status);
-  // The record to publish; nothing unless a winner was confirmed.
-  std::optional<db::RecordRow> Record() const;
-  // What the record's config was compiled to, as a file.
-  absl::StatusOr<std::string> Artifact(const db::RecordRow& record) const;
-
- private:
-  absl::Status LoadKernel();
-  absl::Status OpenDevice();
-  absl::Status PlanSpace();
-  // Trials at once: fewer than the evaluator takes where a strategy that learns has few to try.
-  // Those that learn from a prior do from results.
-  size_t InFlight() const;
-  absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
-  // Configs that won at other problems, in the order in which they are tried.
-  std::vector<uint64_t> LoadStarts();
-  LookupQuery QueryOfKey() const;
-  absl::StatusOr<std::vector<Trial>> LoadKnown();
-  void Keep(Trial trial);
-  absl::Status Search(const std::vector<Trial>& known);
-  absl::Status Confirm();
-  void AddIncumbent();
-  absl::Status StoreConfirmed(Trial& trial);
-  absl::Status Append(Trial& trial);
-  void TrimMessage(Trial& trial);
-  absl::Status NameBestSoFar();
-  void NoteResult();
-  void Report(const SweepSummary& summary, const Trial* trial);
-  std::string Unconfirmed() const;
-
-  db::Store& store_;
-  Workers& workers_;
-  const RecordBook& records_;
-  SpaceSolver& solver_;
-  SweepWork& work_;
-  JobContext& context_;
-  const std::atomic<bool>& stop_;
-  SweepView view_;
-  ProgressMeter meter_;
-
-  std::shared_ptr<const Kernel> kernel_;
-  DeviceSupervisor* device_ = nullptr;
-  std::unique_ptr<WorkerEvaluator> evaluator_;
-  std::optional<Space> space_;
-  std::optional<Config> default_config_;  // not every problem allows the spec's default
-  std::unique_ptr<Strategy> strategy_;
-  db::TrialKey key_;
-  std::vector<Trial> finalists_;        // the fastest that were ok, without samples
-  std::optional<Trial> default_trial_;  // of the search, if it was ok
-  SweepSummary summary_;
-  double search_seconds_ = 0;  // that the search may take; 0: no limit
-  double prepare_seconds_ = 0;  // of the budget that went before it
-  bool confirmed_ = false;
-  std::string paused_;  // why the store could not be written to; empty: it could
-  size_t message_bytes_ = 0;  // of the trials that were stored
-};
+}  // namespace
 
 SweepRun::~SweepRun() {
   evaluator_.reset();
@@ -162,15 +77,13 @@ absl::Status SweepRun::OpenDevice() {
   context_.Say("opening the device and computing the reference");
   ASSIGN_OR_RETURN(device_, workers_.FindDevice(context_.device_id()));
   const DeviceInfo info = device_->Status().info;
-  if (!info.name.empty() && info.name != row.device_name) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "device ", context_.device_id(), " was ", row.device_name,
-        " when the sweep was submitted and is ", info.name, " now; submit the sweep again"));
-  }
+  // One that was not opened yet has no name, and is looked at afterwards.
+  if (!info.name.empty()) RETURN_IF_ERROR(CheckDevice(info));
   const DeviceProfile& profile = ProfileOfTarget(row.target);
+  // A later turn prepares once more: not in the search's time, of which nothing may be left.
+  const bool is_first_turn = row.budget_seconds > 0 && spent_before_ <= 0;
   const absl::Duration budget =
-      row.budget_seconds > 0 ? absl::Seconds(row.budget_seconds - view_.spent_seconds)
-                             : absl::InfiniteDuration();
+      is_first_turn ? absl::Seconds(row.budget_seconds) : absl::InfiniteDuration();
   std::optional<Config> first;
   if (absl::StatusOr<Config> config =
           kernel_->DefaultConfig(row.problem, TraitsOf(info));
@@ -189,14 +102,25 @@ absl::Status SweepRun::OpenDevice() {
                         .cancelled = context_.cancelled(),
                         .first = std::move(first),
                         .early = true}));
+  RETURN_IF_ERROR(CheckDevice(evaluator_->device()));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
-          .device_name = row.device_name,
-          .target = row.target,
+          .device_name = evaluator_->device().name,
+          .target = evaluator_->device().target,
           .driver = evaluator_->device().driver,
           .compiler = evaluator_->compiler_version(),
-          .cache_mode = row.cache_mode};
+          .cache_mode = row.cache_mode,
+          .include_digest = IncludeDigestOf(*kernel_, workers_.include_roots())};
   return absl::OkStatus();
+}
+
+absl::Status SweepRun::CheckDevice(const DeviceInfo& info) const {
+  const db::SweepRow& row = view_.row;
+  if (info.name == row.device_name && info.target == row.target) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "device ", context_.device_id(), " was ", row.device_name, " (", row.target,
+      ") when the sweep was submitted and is ", info.name, " (", info.target,
+      ") now; submit the sweep again"));
 }
 
 absl::Status SweepRun::PlanSpace() {
@@ -333,10 +257,11 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
                      .in_flight = InFlight()};
   budget.time = evaluator_->time_left();
   if (view_.row.budget_seconds > 0) {
+    const double left = std::max(0.0, view_.row.budget_seconds - spent_before_);
+    budget.time = std::min(budget.time, absl::Seconds(left));
     search_seconds_ = absl::ToDoubleSeconds(budget.time);
     // Compiling and running the reference is of the budget, too.
-    prepare_seconds_ =
-        std::max(0.0, view_.row.budget_seconds - view_.spent_seconds - search_seconds_);
+    prepare_seconds_ = left - search_seconds_;
   }
   ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
   view_.end = summary_.end;
@@ -363,7 +288,9 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
   progress.done = summary.done;
   progress.reused = summary.reused;
   progress.outcomes = summary.outcomes;
-  progress.elapsed_seconds = view_.spent_seconds + meter_.ElapsedSeconds(now);
+  progress.elapsed_seconds = spent_before_ + meter_.ElapsedSeconds(now);
+  view_.row.spent_seconds = progress.elapsed_seconds;
+  NoteSpent();
   progress.trials_per_second = meter_.TrialsPerSecond(now);
   const uint64_t left = progress.planned - std::min(progress.planned, progress.done);
   progress.remaining_seconds = meter_.RemainingSeconds(now, left, search_seconds_);
@@ -377,50 +304,15 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
   work_.Update(view_);
 }
 
-absl::Status SweepRun::Confirm() {
-  view_.progress.remaining_seconds = 0;
-  context_.Say("measuring the best configs again, in fresh processes");
-  if (default_trial_) finalists_.push_back(*default_trial_);
-  AddIncumbent();
-  const Config default_config = default_config_.value_or(Config{});
-  absl::StatusOr<Finals> measured =
-      MeasureFinals(finalists_, default_config, ConfirmPolicyFor(view_.row), *evaluator_);
-  if (absl::IsDeadlineExceeded(measured.status())) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Finals finals, std::move(measured));
-  for (Trial& trial : finals.trials) RETURN_IF_ERROR(StoreConfirmed(trial));
-  ASSIGN_OR_RETURN(Winner winner, NameWinner(finals, default_config));
-
-  const Roof& roof = evaluator_->roof();
-  SweepResult result{.best = std::move(winner.best),
-                     .default_trial = std::move(winner.default_trial),
-                     .ties = std::move(winner.ties),
-                     .confirm_rounds = static_cast<uint32_t>(finals.rounds),
-                     .bound = roof.bound,
-                     .ceiling = roof.ceiling,
-                     .ceiling_source = roof.source};
-  view_.result = std::move(result);
-  confirmed_ = true;
-  return absl::OkStatus();
-}
-
-// A sweep that saw little takes the place of a record only where it is measured to be faster.
-void SweepRun::AddIncumbent() {
-  const std::shared_ptr<const LookupIndex> index = records_.snapshot();
-  const LookupAnswer found =
-      index->Lookup(QueryOfKey(), [](const db::RecordRow&) { return true; });
-  if (found.match != Match::kExact || !space_->IndexOf(found.record->trial.config)) return;
-  const auto is_it = [&](const Trial& one) { return one.config == found.record->trial.config; };
-  if (std::any_of(finalists_.begin(), finalists_.end(), is_it)) return;
-  Trial incumbent{.config = found.record->trial.config, .outcome = Outcome::kOk};
-  incumbent.measurement.latency_ns_median = found.record->trial.measurement.latency_ns_median;
-  finalists_.push_back(std::move(incumbent));
-}
-
-absl::Status SweepRun::StoreConfirmed(Trial& trial) {
-  trial.sweep_id = view_.row.id;
-  trial.purpose = TrialPurpose::kConfirm;
-  if (trial.finished_unix_ms == 0) trial.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  return Append(trial);
+// What a daemon that is killed has not noted is given to the search again, and no more.
+void SweepRun::NoteSpent() {
+  const double spent = view_.row.spent_seconds;
+  if (view_.row.budget_seconds <= 0 || spent < noted_spent_ + kNoteSpentSeconds) return;
+  noted_spent_ = spent;
+  if (absl::Status noted = store_.NoteSpent(view_.row.id, spent); !noted.ok()) {
+    spdlog::warn("sweep {}: the time that it spent is not stored: {}", view_.row.id,
+                 noted.ToString());
+  }
 }
 
 // What is wrong with thousands of configs is mostly the same: the first messages have all of it.
@@ -465,118 +357,6 @@ absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
   }
 }
 
-absl::Status SweepRun::NameBestSoFar() {
-  if (!summary_.best || evaluator_ == nullptr) return absl::OkStatus();
-  const Roof& roof = evaluator_->roof();
-  SweepResult result{
-      .bound = roof.bound, .ceiling = roof.ceiling, .ceiling_source = roof.source};
-  ASSIGN_OR_RETURN(result.best, store_.GetTrial(summary_.best->id));
-  if (default_trial_) {
-    ASSIGN_OR_RETURN(result.default_trial, store_.GetTrial(default_trial_->id));
-  }
-  view_.result = std::move(result);
-  return absl::OkStatus();
-}
-
-// Why a sweep that ended by itself has no winner.
-std::string SweepRun::Unconfirmed() const {
-  if (summary_.best) {
-    return absl::StrFormat(
-        "the best could not be measured again within %.3g s, so no record was published: give a "
-        "longer --budget, and what was tried is not tried again",
-        ConfirmSecondsMax(view_.row));
-  }
-  if (summary_.done == 0 && summary_.end == SweepEnd::kTime) {
-    const std::string cut = evaluator_ == nullptr ? "" : evaluator_->WhatWasCutShort();
-    return absl::StrCat("no config was tried to its end: ",
-                        cut.empty() ? "" : absl::StrCat(cut, ". If the kernel does end, "),
-                        "give a longer --budget");
-  }
-  const auto most = std::max_element(
-      summary_.outcomes.begin(), summary_.outcomes.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
-  const std::string ended = most == summary_.outcomes.end()
-                                ? ""
-                                : absl::StrCat(", ", most->second, " of ", summary_.done,
-                                               " ended as ", ToText(most->first));
-  return absl::StrCat("no config was ok", ended, ": `tunectl report sweep ", view_.row.id,
-                      "` and `tunectl trial list --sweep ", view_.row.id, "` show why");
-}
-
-JobWork::End SweepRun::Ended(const absl::Status& status) {
-  JobWork::End end{.status = status};
-  if (!confirmed_) {
-    if (absl::Status named = NameBestSoFar(); !named.ok()) {
-      spdlog::error("sweep {}: {}", view_.row.id, named.ToString());
-    }
-  }
-  if (!paused_.empty() && !context_.cancelled_for_good()) {
-    // What could not be stored is measured again.
-    confirmed_ = false;
-    view_.result.reset();
-    view_.spent_seconds = view_.progress.elapsed_seconds;
-    end.interrupted = true;
-    end.pause = kPause;
-    end.message = absl::StrCat("paused, since what was measured cannot be stored: ", paused_,
-                               ". It goes on by itself; `tunectl sweep cancel` ends it");
-  } else if (stop_ && !context_.cancelled_for_good() && !confirmed_) {
-    view_.spent_seconds = view_.progress.elapsed_seconds;
-    end.interrupted = true;
-  } else if (confirmed_ || (status.ok() && !stop_)) {
-    end.status = absl::OkStatus();
-    if (!confirmed_) end.message = Unconfirmed();
-  } else if (context_.cancelled_for_good()) {
-    end.status = absl::CancelledError("cancelled");
-    end.message = kBestUnconfirmed;
-  }
-  NoteResult();
-  if (!end.interrupted) view_.progress.remaining_seconds = 0;
-  work_.Update(std::move(view_));
-  return end;
-}
-
-// The row's references to trials are those of the result.
-void SweepRun::NoteResult() {
-  if (!view_.result) return;
-  db::SweepRow& row = view_.row;
-  row.best_trial_id = view_.result->best.id;
-  const Trial* const default_trial = OkDefault(*view_.result);
-  row.default_trial_id = default_trial == nullptr ? 0 : default_trial->id;
-  row.tie_trial_ids.clear();
-  for (const Trial& tie : view_.result->ties) row.tie_trial_ids.push_back(tie.id);
-}
-
-std::optional<db::RecordRow> SweepRun::Record() const {
-  if (!confirmed_) return std::nullopt;
-  const SweepResult& result = *view_.result;
-  db::RecordRow record{.key = key_,
-                       .kernel_name = view_.row.kernel_name,
-                       .trial = result.best,
-                       .tie_count = static_cast<uint32_t>(result.ties.size()),
-                       .published_unix_ms = absl::ToUnixMillis(absl::Now()),
-                       .seed = view_.row.seed,
-                       .submitter = view_.row.job.owner};
-  for (const Trial& tie : result.ties) {
-    record.ties.push_back({tie.config, tie.measurement.latency_ns_median});
-  }
-  if (const Trial* const trial = OkDefault(result)) {
-    record.default_latency_ns = trial->measurement.latency_ns_median;
-  }
-  return record;
-}
-
-absl::StatusOr<std::string> SweepRun::Artifact(const db::RecordRow& record) const {
-  const std::optional<Program> program = evaluator_->MeasuredProgram(record.trial.config);
-  if (!program) return absl::NotFoundError("its program was not kept");
-  return ArtifactText(record.key, record.kernel_name, record.trial.config, *program);
-}
-
-// Who was told that a sweep is done finds its record in the newest snapshot's file, unless the host
-// is so busy or the snapshot so large that this would keep the device from its next job.
-constexpr absl::Duration kSnapshotPatience = absl::Seconds(2);
-
-}  // namespace
-
 // A record without its artifact is worth having.
 void SweepRunner::KeepArtifact(absl::StatusOr<std::string> text, db::RecordRow& record) {
   absl::StatusOr<std::string> kept = text.status();
@@ -595,15 +375,21 @@ void SweepRunner::KeepArtifact(absl::StatusOr<std::string> text, db::RecordRow& 
 JobWork::End SweepRunner::Run(SweepWork& work, JobContext& context) {
   const int64_t id = work.view().row.id;
   const auto run = std::make_shared<SweepRun>(store_, workers_, records_, solver_, work, context);
-  const absl::Status status = run->Go();
+  absl::Status status = run->Go();
   if (!status.ok() && !context.stop()) spdlog::warn("sweep {}: {}", id, status.ToString());
   if (std::optional<db::RecordRow> record = run->Record()) {
     KeepArtifact(run->Artifact(*record), *record);
-    const absl::Status published = run->Persist([&] { return records_.Publish(*record); });
-    if (!published.ok()) {
-      spdlog::error("sweep {}: its record was not published: {}", id, published.ToString());
+    const db::SweepRow done = run->DoneRow();
+    const absl::Status published = run->Persist([&] {
+      const absl::Status stored = records_.Publish(*record, &done);
+      // The disk hung, and it may be stored: then it is told so when it is asked again.
+      return absl::IsDeadlineExceeded(stored) ? absl::UnavailableError(stored.message()) : stored;
+    });
+    if (published.ok()) {
+      snapshots_.Await(kSnapshotPatience);
+    } else {
+      status = run->NotPublished(published);
     }
-    snapshots_.Await(kSnapshotPatience);
   }
   JobWork::End end = run->Ended(status);
   end.remains = run;

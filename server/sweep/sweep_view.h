@@ -105,8 +105,6 @@ struct SweepView {
   SweepEnd end = SweepEnd::kNone;  // why nothing more was tried
   std::string end_message;         // the same for people; empty while it runs
   SweepProgress progress;
-  // Of the budget in seconds, by runs of the sweep that were interrupted.
-  double spent_seconds = 0;
   std::optional<SweepResult> result;
 };
 

@@ -22,6 +22,7 @@ constexpr uint32_t kTrialsAtOnce = 1000;
 // Where one is asked for that there is not.
 constexpr uint32_t kLookedThrough = 100;
 constexpr size_t kNamed = 5;
+constexpr int kPutBackMax = 3;
 
 // A list of a thousand sweeps has no use for them.
 void DropSamples(SweepResult& result) {
@@ -89,6 +90,12 @@ void SweepWork::AddTrial(const Trial& trial) {
   job->feed().AddStep(std::make_shared<v1::Trial>(ToProto(trial)));
 }
 
+bool SweepWork::WaitsFor(const std::string& device_id) {
+  if (WhyNotOn(device_id).empty()) return false;
+  std::lock_guard lock(mutex_);
+  return ++put_back_ <= kPutBackMax;
+}
+
 JobWork::End SweepWork::Run(JobContext& context) { return sweeps_.run_(*this, context); }
 
 absl::Status SweepWork::Store(const db::JobRow& row) {
@@ -106,6 +113,16 @@ void SweepWork::Ended(const absl::Status&) { sweeps_.Forget(view()); }
 std::string SweepWork::Name() const {
   std::lock_guard lock(mutex_);
   return absl::StrCat("sweep ", view_.row.id);
+}
+
+std::string SweepWork::WhyNotOn(const std::string& device_id) const {
+  db::SweepRow row;
+  {
+    std::lock_guard lock(mutex_);
+    row.device_name = view_.row.device_name;
+    row.device_ids = view_.row.device_ids;
+  }
+  return sweeps_.WhyNotOn(row, device_id);
 }
 
 absl::StatusOr<std::unique_ptr<Sweeps>> Sweeps::Start(const Options& options, db::Store& store,
@@ -138,9 +155,38 @@ absl::Status Sweeps::Inherit() {
   });
   for (const SweepView& view : left) {
     spdlog::info("sweep {} ({}) is taken up again", view.row.id, view.row.kernel_name);
-    Enqueue(view, {view.row.job.device_id});
+    std::vector<std::string> devices = view.row.device_ids;
+    if (devices.empty()) devices = {view.row.job.device_id};  // of a daemon before this
+    Enqueue(view, std::move(devices));
   }
   return absl::OkStatus();
+}
+
+std::string Sweeps::WhyNotOn(const db::SweepRow& row, const std::string& device_id) const {
+  if (!options_.known_devices) return "";
+  const auto known = options_.known_devices();
+  const auto status_of = [&](const std::string& id) {
+    const auto is_it = [&](const DeviceStatus& status) { return status.id == id; };
+    const auto found = std::find_if(known->begin(), known->end(), is_it);
+    return found == known->end() ? nullptr : &*found;
+  };
+  const auto is_another = [&](const std::string& id) {
+    const DeviceStatus* const status = status_of(id);
+    return status != nullptr && !status->info.name.empty() && status->info.name != row.device_name;
+  };
+  const DeviceStatus* const status = status_of(device_id);
+  if (status == nullptr) return absl::StrCat("device ", device_id, " is not there");
+  // One that was not looked at yet has no message: the sweep itself opens it.
+  if (IsOutOfUse(*status) && !status->message.empty()) {
+    return absl::StrCat("device ", device_id, " cannot be used: ", status->message);
+  }
+  // Where all are others, one runs it, and says so.
+  if (!is_another(device_id) ||
+      std::all_of(row.device_ids.begin(), row.device_ids.end(), is_another)) {
+    return "";
+  }
+  return absl::StrCat("device ", device_id, " is ", status->info.name, " now, not ",
+                      row.device_name);
 }
 
 absl::Status Sweeps::AddUpTrials(SweepView& view) {
@@ -214,6 +260,7 @@ absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
       .row = submission.sweep, .embedded = options_.embedded, .search = submission.search};
   asked.progress.space_size = submission.space_size;
   asked.progress.planned = PlannedTrials(asked.row, submission.space_size);
+  asked.row.device_ids = submission.device_ids;
   asked.row.summary = SummaryText(asked);
   ASSIGN_OR_RETURN(const db::SweepRow row, store_.AddSweep(std::move(asked.row)));
   ASSIGN_OR_RETURN(const SweepView stored, FromSummaryText(row));

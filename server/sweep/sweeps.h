@@ -16,6 +16,7 @@
 #include "db/store.h"
 #include "server/jobs/job.h"
 #include "server/jobs/scheduler.h"
+#include "server/supervision/device_supervisor.h"
 #include "server/supervision/limits.h"
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_view.h"
@@ -35,10 +36,15 @@ class SweepWork : public JobWork {
   void Update(SweepView view);
   void AddTrial(const Trial& trial);
 
+  // Is a run that failed to be put back, since the device is away? A sweep that makes a device
+  // fall out of use is put back a few times, and no more.
+  bool WaitsFor(const std::string& device_id);
+
   End Run(JobContext& context) override;
   absl::Status Store(const db::JobRow& row) override;
   void Ended(const absl::Status& status) override;
   std::string Name() const override;
+  std::string WhyNotOn(const std::string& device_id) const override;
   bool resumable() const override { return true; }
   absl::Duration time_max() const override { return absl::InfiniteDuration(); }
 
@@ -50,6 +56,7 @@ class SweepWork : public JobWork {
   // Guarded by mutex_.
   SweepView view_;
   std::weak_ptr<Job> job_;
+  int put_back_ = 0;  // how often WaitsFor was true
 };
 
 // Runs one sweep; the newest state is told to `work` on the way, and is there when it returns.
@@ -61,6 +68,7 @@ absl::Status NoSuchSweep(db::Store& store, int64_t id);
 // Thread-safe.
 class Sweeps {
  public:
+  using KnownDevices = std::function<std::shared_ptr<const std::vector<DeviceStatus>>()>;
   struct Options {
     uint32_t deaths_max = Limits().job_deaths;
     size_t views_kept_max = 16;  // finished sweeps that need no look into the store
@@ -70,6 +78,8 @@ class Sweeps {
     bool ended_in_order = false;
     // The process that owns the store, if this one only reads it.
     std::string other_owner;
+    // The devices as far as they are known, without waiting; empty: sweeps wait for none of them.
+    KnownDevices known_devices;
   };
 
   // Takes up what an earlier daemon left. All must outlive the sweeps, but the scheduler is to be
@@ -102,6 +112,9 @@ class Sweeps {
 
   // Takes a stored sweep into the scheduler unless that has been done.
   void Enqueue(const SweepView& view, std::vector<std::string> devices);
+  // As JobWork::WhyNotOn: where the device is away, or another one now while others of the sweep's
+  // are what it was submitted for.
+  std::string WhyNotOn(const db::SweepRow& row, const std::string& device_id) const;
   // Takes up sweeps that a daemon died with after the others, and not more often than is allowed.
   // Ends what an earlier tunectl left, which is nobody's.
   absl::Status Inherit();

@@ -430,6 +430,94 @@ TEST_F(SweepsTest, ASweepWhoseRowMakesNoSenseStopsNobody) {
   EXPECT_EQ(rows[0].id, bad);
 }
 
+// Devices as a daemon knows them.
+class AwayDevices {
+ public:
+  AwayDevices() { Set("cuda:0", "NVIDIA H200", DeviceState::kHealthy); }
+  void Set(const std::string& id, const std::string& name, DeviceState state) {
+    std::lock_guard lock(mutex_);
+    DeviceStatus status{.id = id, .state = state, .message = "its canary failed"};
+    status.info.name = name;
+    std::erase_if(known_, [&](const DeviceStatus& one) { return one.id == id; });
+    known_.push_back(std::move(status));
+  }
+  std::shared_ptr<const std::vector<DeviceStatus>> Known() const {
+    std::lock_guard lock(mutex_);
+    return std::make_shared<const std::vector<DeviceStatus>>(known_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<DeviceStatus> known_;
+};
+
+class AwayTest : public SweepsTest {
+ protected:
+  // Of a device that is alike, or of several.
+  int64_t SubmitTo(const std::vector<std::string>& ids) {
+    Submission submission = MakeSubmission(ids.front());
+    submission.device_ids = ids;
+    submission.sweep.device_name = "NVIDIA H200";
+    return sweeps_->Submit(submission).value().row.id;
+  }
+  Sweeps::Options Options() {
+    return {.known_devices = [this] { return devices_.Known(); }};
+  }
+  AwayDevices devices_;
+};
+
+TEST_F(AwayTest, ASweepWaitsUntilItsDeviceIsHealthyAndSaysWhy) {
+  Restart(Options());
+  devices_.Set("cuda:0", "NVIDIA H200", DeviceState::kQuarantined);
+  const int64_t id = SubmitTo({"cuda:0"});
+  absl::SleepFor(absl::Milliseconds(1500));
+  const SweepView waiting = sweeps_->Get(id).value();
+  EXPECT_EQ(ToProto(waiting).state(), v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(waiting.row.job.message,
+            "waiting: device cuda:0 cannot be used: its canary failed");
+  EXPECT_TRUE(gate_->started().empty());
+  Restart(Options());
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_TRUE(gate_->started().empty()) << "also when a daemon takes it up";
+  devices_.Set("cuda:0", "NVIDIA H200", DeviceState::kHealthy);
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(id).row.job.state, db::JobState::kDone);
+  EXPECT_EQ(AwaitEnd(id).row.job.message, "");
+}
+
+TEST_F(AwayTest, ASweepThatWaitsForItsDeviceIsCancelled) {
+  Restart(Options());
+  const int64_t id = SubmitTo({"cuda:7"});
+  EXPECT_EQ(sweeps_->Get(id)->row.job.message, "waiting: device cuda:7 is not there");
+  ASSERT_TRUE(sweeps_->Cancel(id, absl::Now() + absl::Seconds(30)).ok());
+  EXPECT_EQ(store_->GetSweep(id)->job.state, db::JobState::kCancelled);
+}
+
+TEST_F(AwayTest, AnyDeviceStaysAnyOverARestart) {
+  Restart(Options());
+  devices_.Set("cuda:1", "NVIDIA H200", DeviceState::kHealthy);
+  devices_.Set("cuda:2", "NVIDIA H200", DeviceState::kHealthy);
+  const int64_t id = SubmitTo({"cuda:0", "cuda:1", "cuda:2"});
+  gate_->AwaitStarted(1);
+  Stop();
+  devices_.Set("cuda:0", "NVIDIA H200", DeviceState::kUnavailable);
+  devices_.Set("cuda:1", "NVIDIA H100", DeviceState::kHealthy);
+  Restart(Options());
+  gate_->AwaitStarted(1);
+  EXPECT_EQ(sweeps_->Get(id)->row.job.device_id, "cuda:2");
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(id).row.job.state, db::JobState::kDone);
+}
+
+TEST_F(AwayTest, OthersAreNotHeldUpByWhoWaitsForADevice) {
+  Restart(Options());
+  devices_.Set("cuda:1", "NVIDIA H200", DeviceState::kQuarantined);
+  SubmitTo({"cuda:1"});
+  const int64_t other = SubmitTo({"cuda:1", "cuda:0"});
+  gate_->Open();
+  EXPECT_EQ(AwaitEnd(other).row.job.state, db::JobState::kDone);
+}
+
 TEST_F(SweepsTest, TheEndOfASweepWaitsForSpaceAndNothingIsToldBefore) {
   const int64_t running = Submit("cpu");
   const int64_t waiting = Submit("cpu");

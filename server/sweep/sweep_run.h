@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// One sweep on one device: from its row to what it found. `Go` opens the device, searches and
+// confirms; `Record` is what a confirmed winner is published as; `Ended` says how the job ends. A
+// sweep that is interrupted, by a stop of the daemon or an interactive job, is another SweepRun
+// later, which goes on from the stored trials.
+//
+//   SweepRun run(store, workers, records, solver, work, context);
+//   absl::Status status = run.Go();
+//   if (std::optional<db::RecordRow> record = run.Record()) { ...publish... }
+//   JobWork::End end = run.Ended(status);
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/store.h"
+#include "server/kernels/space_solver.h"
+#include "server/records/record_book.h"
+#include "server/supervision/workers.h"
+#include "server/sweep/progress_meter.h"
+#include "server/sweep/sweeps.h"
+#include "tuner/steady_time.h"
+#include "tuner/strategies/strategy.h"
+#include "tuner/sweep/sweep.h"
+
+namespace tune::server {
+
+// One sweep while it runs. Not thread-safe: lives on the thread of its device.
+class SweepRun {
+ public:
+  SweepRun(db::Store& store, Workers& workers, const RecordBook& records, SpaceSolver& solver,
+           SweepWork& work, JobContext& context)
+      : store_(store),
+        workers_(workers),
+        records_(records),
+        solver_(solver),
+        work_(work),
+        context_(context),
+        stop_(context.stop()),
+        view_(work.view()),
+        meter_(SteadyNow()),
+        spent_before_(view_.row.spent_seconds),
+        noted_spent_(spent_before_) {}
+  // Gives the device free for others: no worker stays on it between sweeps.
+  ~SweepRun();
+
+  absl::Status Go();
+  // Writes to the store, and waits for a moment if the disk is full or fails. If that does not
+  // pass, the sweep is to pause: Ended says so.
+  absl::Status Persist(absl::FunctionRef<absl::Status()> write);
+  // How it ended, given what Go returned. What it found is told to the sweep's work.
+  JobWork::End Ended(const absl::Status& status);
+  // The record to publish; nothing unless a winner was confirmed.
+  std::optional<db::RecordRow> Record() const;
+  // The sweep as it is stored together with its record. REQUIRES: there is one.
+  db::SweepRow DoneRow() const;
+  // What Go is taken to have returned where the record could not be published: then there is no
+  // winner.
+  absl::Status NotPublished(const absl::Status& why);
+  // What the record's config was compiled to, as a file.
+  absl::StatusOr<std::string> Artifact(const db::RecordRow& record) const;
+
+ private:
+  absl::Status LoadKernel();
+  absl::Status OpenDevice();
+  // FAILED_PRECONDITION: the device is not the one that the sweep was submitted for.
+  absl::Status CheckDevice(const DeviceInfo& info) const;
+  absl::Status PlanSpace();
+  // Trials at once: fewer than the evaluator takes where a strategy that learns has few to try.
+  // Those that learn from a prior do from results.
+  size_t InFlight() const;
+  absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
+  // Configs that won at other problems, in the order in which they are tried.
+  std::vector<uint64_t> LoadStarts();
+  LookupQuery QueryOfKey() const;
+  absl::StatusOr<std::vector<Trial>> LoadKnown();
+  void Keep(Trial trial);
+  absl::Status Search(const std::vector<Trial>& known);
+  absl::Status Confirm();
+  void AddIncumbent();
+  absl::Status StoreConfirmed(Trial& trial);
+  absl::Status Append(Trial& trial);
+  void TrimMessage(Trial& trial);
+  absl::Status NameBestSoFar();
+  void Report(const SweepSummary& summary, const Trial* trial);
+  void NoteSpent();
+  std::string Unconfirmed() const;
+
+  db::Store& store_;
+  Workers& workers_;
+  const RecordBook& records_;
+  SpaceSolver& solver_;
+  SweepWork& work_;
+  JobContext& context_;
+  const std::atomic<bool>& stop_;
+  SweepView view_;
+  ProgressMeter meter_;
+
+  std::shared_ptr<const Kernel> kernel_;
+  DeviceSupervisor* device_ = nullptr;
+  std::unique_ptr<WorkerEvaluator> evaluator_;
+  std::optional<Space> space_;
+  std::optional<Config> default_config_;  // not every problem allows the spec's default
+  std::unique_ptr<Strategy> strategy_;
+  db::TrialKey key_;
+  std::vector<Trial> finalists_;        // the fastest that were ok, without samples
+  std::optional<Trial> default_trial_;  // of the search, if it was ok
+  SweepSummary summary_;
+  double search_seconds_ = 0;  // that the search may take; 0: no limit
+  double prepare_seconds_ = 0;  // of the budget that went before it
+  double spent_before_ = 0;     // of the budget, by earlier turns of the sweep
+  double noted_spent_ = 0;      // as the store has it
+  bool confirmed_ = false;
+  std::string paused_;        // why the store could not be written to; empty: it could
+  size_t message_bytes_ = 0;  // of the trials that were stored
+};
+
+}  // namespace tune::server
