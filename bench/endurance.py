@@ -3,7 +3,9 @@
 
 faults: how long a job's start is held up by a daemon that is dead, silent, slow or no daemon, and what it is
 answered. ranks: do all ranks of a job have one snapshot while others publish and the daemon is killed. kills:
-is all that a daemon acknowledged there after kill -9. The tests run short forms of the last two.
+is all that a daemon acknowledged there after kill -9 (jobs that were queued or cancelled, trials, records,
+tokens that were made or revoked), and is nothing published that was not confirmed. The tests run short forms of the
+last two.
 """
 import concurrent.futures
 import contextlib
@@ -27,6 +29,7 @@ sys.path[:0] = [str(ROOT / "client/python/src"), str(ROOT / "tests/client/python
 DEADLINE = 0.25
 KERNEL = "endurance"
 DONE, ENDED = 3, (3, 4, 5)  # JobState: done; done, cancelled, failed
+BACKGROUND = 2  # JobPriority
 SPEC = """name: "endurance"
 summary: "y = 3 x"
 source: "scale.cu"
@@ -297,10 +300,15 @@ def faults(bench):
 
 
 class Ledger:
-    """What a daemon acknowledged: sweeps that were submitted, sweeps that were cancelled, trials that were told."""
+    """What a daemon acknowledged: sweeps that were submitted, that were cancelled, and that published; trials that were
+    told; tokens that were made and revoked. Also what a file has that nobody may have put there."""
 
     def __init__(self):
         self.lock = threading.Lock()
+        self.published = {}  # by sweep: the trial of its record
+        self.tokens = set()
+        self.revoked = set()
+        self.false = []  # records of trials that nobody confirmed
         self.followed = 0  # the sweep that runs
         self.asked = {}  # by submitter: the key of the last submission, whose answer a kill may have eaten
         self.submitted = {}
@@ -309,7 +317,7 @@ class Ledger:
         self.lost = []
 
     def count(self):
-        return len(self.submitted) + len(self.cancelled) + len(self.trials)
+        return sum(map(len, (self.submitted, self.cancelled, self.trials, self.published, self.tokens, self.revoked)))
 
     def check(self, database):
         """Of a daemon that is not there: what its file lacks."""
@@ -327,11 +335,30 @@ class Ledger:
                 found = store.execute("SELECT latency_ns_median FROM trial WHERE id = ?", [trial]).fetchone()
                 if found is None or found[0] != median:
                     self.lost.append(f"trial {trial}")
+            self._check_records(store, states)
+            revoked = dict(store.execute("SELECT id, revoked_unix_ms != 0 FROM token"))
+            self.lost += [f"token {token}" for token in self.tokens - revoked.keys()]
+            self.lost += [f"revoking token {token}" for token in self.revoked if not revoked.get(token)]
             return [row[0] for row in store.execute("PRAGMA quick_check(1)") if row[0] != "ok"]
 
 
+    def _check_records(self, store, states):
+        """Each is of a trial that was confirmed, of a sweep that is done, once; and all that was told is there."""
+        records = list(store.execute(
+            "SELECT trial_id, purpose, outcome, sweep_id, best_trial_id FROM record JOIN trial ON trial.id = trial_id "
+            "JOIN sweep ON sweep.id = sweep_id"))
+        for trial, purpose, outcome, sweep, best in records:
+            if (purpose, outcome, states[sweep], best) != (2, 1, DONE, trial):
+                self.false.append(f"trial {trial} of sweep {sweep}: purpose {purpose}, outcome {outcome}, state "
+                                  f"{states[sweep]}, its winner is trial {best}")
+        trials = [record[0] for record in records]
+        self.false += [f"trial {trial} twice" for trial in set(trials) if trials.count(trial) > 1]
+        self.lost += [f"the record of sweep {sweep}" for sweep, trial in self.published.items() if trial not in trials]
+
+
 def work_until_killed(address, ledger, submitters, until):
-    """Several clients that submit and cancel, and one that follows the sweep that runs."""
+    """Several clients that submit and cancel, one that follows the sweep that runs, one that has sweeps end with a
+    record, and one that makes tokens and revokes them."""
     from tunectl import _rpc
 
     def submit(worker):
@@ -339,7 +366,7 @@ def work_until_killed(address, ledger, submitters, until):
             while not until.is_set():
                 # A key of before the kill names the sweep that was submitted then, if there is one: none is left over.
                 key = ledger.asked.setdefault(worker, f"{worker}-{random.getrandbits(64):x}")
-                sweep = daemon.submit(key)
+                sweep = daemon.submit(key, priority=BACKGROUND)  # it waits, and interrupts nothing
                 with ledger.lock:
                     ledger.submitted[sweep] = key
                 daemon.cancel(sweep)
@@ -356,11 +383,45 @@ def work_until_killed(address, ledger, submitters, until):
                 if until.is_set():
                     return
 
+    def publish():
+        """One after the other. Of a sweep that is taken up again the same key gives the same sweep."""
+        with contextlib.suppress(_rpc.DaemonError), Submitter(address) as daemon:
+            while not until.is_set():
+                key = ledger.asked.setdefault("publish", f"publish-{random.getrandbits(64):x}")
+                sweep = daemon.submit(key, strategy="random", budget={"trials": 2})
+                with ledger.lock:
+                    ledger.submitted[sweep] = key
+                while (now := daemon.get(sweep)).state not in ENDED and not until.is_set():
+                    time.sleep(0.02)
+                if now.state in ENDED:
+                    if now.result.confirm_rounds > 0:
+                        with ledger.lock:
+                            ledger.published[sweep] = now.result.best.id
+                    del ledger.asked["publish"]
+
+    def revoke():
+        with contextlib.suppress(_rpc.DaemonError), _rpc.Connection(address, 3600) as daemon:
+            while not until.is_set():
+                name = f"t{random.getrandbits(64):x}"
+                token = daemon.call("TokenService", "CreateToken", name=name, role=1).token.id
+                with ledger.lock:
+                    ledger.tokens.add(token)
+                daemon.call("TokenService", "RevokeToken", token_id=token)
+                with ledger.lock:
+                    ledger.revoked.add(token)
+                time.sleep(0.01)
+
     threads = [threading.Thread(target=submit, args=[worker], daemon=True) for worker in range(submitters)]
-    threads.append(threading.Thread(target=follow, daemon=True))
+    threads += [threading.Thread(target=one, daemon=True) for one in (follow, publish, revoke)]
     for thread in threads:
         thread.start()
     return threads
+
+
+def await_more(is_more, seconds):
+    ends = time.monotonic() + seconds
+    while not is_more() and time.monotonic() < ends:
+        time.sleep(0.005)
 
 
 def kill_again_and_again(build, state, trials, submitters=3, check_every=50, serving=None):
@@ -378,16 +439,16 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
             starts.append(time.monotonic() - began)
             if trial == 0:
                 with Submitter(daemon.address) as submitter:
-                    ledger.followed = submitter.submit("first")
+                    ledger.followed = submitter.submit("first", priority=BACKGROUND)
                     ledger.submitted[ledger.followed] = "first"
             until = threading.Event()
             threads = work_until_killed(daemon.address, ledger, submitters, until)
-            told = len(ledger.trials)
+            told, published = len(ledger.trials), len(ledger.published)
             time.sleep(random.uniform(0.05, 0.4))
             if trial % 10 == 9:  # the sweep that runs was taken up again, and is in the middle of it
-                ends = time.monotonic() + 10
-                while len(ledger.trials) <= told and time.monotonic() < ends:
-                    time.sleep(0.005)
+                await_more(lambda: len(ledger.trials) > told, 10)  # noqa: B023
+            elif trial % 5 == 2:
+                await_more(lambda: len(ledger.published) > published, 20)  # noqa: B023
             daemon.kill(signal.SIGKILL)
             until.set()
             for thread in threads:
@@ -423,9 +484,11 @@ def kills(bench):
     ledger, damaged, starts = kill_again_and_again(bench.build, state, bench.trials, serving=serving,
                                                    check_every=100)
     figure = {"kills": len(starts), "acknowledged": ledger.count(), "trials_told": len(ledger.trials),
-              "lost": ledger.lost[:20], "damaged": damaged, "start_seconds": spread(starts), "load": spread(loads),
+              "published": len(ledger.published), "revoked": len(ledger.revoked),
+              "lost": ledger.lost[:20], "false_records": ledger.false[:20], "damaged": damaged, "start_seconds": spread(starts), "load": spread(loads),
               "starts_within_1_s": sum(one <= 1 for one in starts)}
-    return figure, (f"{len(starts)} kills, {ledger.count()} rows acknowledged, {len(ledger.lost)} lost, {len(damaged)} "
+    return figure, (f"{len(starts)} kills, {ledger.count()} rows acknowledged, {len(ledger.lost)} lost, "
+                    f"{len(ledger.published)} published, {len(ledger.false)} false records, {len(damaged)} "
                     f"damaged; serving again after {figure['start_seconds']['median']:.2f} s (goal 1), at most "
                     f"{max(starts):.2f} s")
 

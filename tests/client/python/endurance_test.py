@@ -27,10 +27,12 @@ class Endurance(kit.PackageTest):
         self.folder = pathlib.Path(folder.name)
 
     def test_what_was_acknowledged_outlives_kills(self):
-        ledger, damaged, starts = endurance.kill_again_and_again(BUILD, self.folder / "state", 10, check_every=5)
-        self.assertEqual((ledger.lost, damaged), ([], []))
-        self.assertEqual(len(starts), 10)
+        ledger, damaged, starts = endurance.kill_again_and_again(BUILD, self.folder / "state", 12, check_every=5)
+        self.assertEqual((ledger.lost, ledger.false, damaged), ([], [], []))
+        self.assertEqual(len(starts), 12)
         self.assertGreater(len(ledger.submitted), 5)
+        self.assertGreater(len(ledger.published), 0)
+        self.assertGreater(len(ledger.revoked), 5)
 
     def test_no_fault_of_a_daemon_stops_or_changes_a_job(self):
         logging.getLogger("tunectl").setLevel(logging.CRITICAL)
