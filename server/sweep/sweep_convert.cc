@@ -29,9 +29,9 @@ absl::Status ProgressFromProto(const v1::SweepProgress& from, SweepProgress& to)
 // A stored sweep has these from its trials.
 constexpr wire::Names kTrialsOfResult = {"best", "default_trial", "ties"};
 
-void ResultToProto(const SweepResult& from, v1::SweepResult& to) {
+void ResultToProto(const SweepResult& from, const SweepFigures& figures, v1::SweepResult& to) {
   Encode(from, to, kTrialsOfResult);
-  Encode(FiguresOf(from), to);
+  Encode(figures, to);
   *to.mutable_best() = ToProto(from.best);
   for (const Trial& tie : from.ties) *to.add_ties() = ToProto(tie);
   if (const Trial* trial = OkDefault(from)) *to.mutable_default_trial() = ToProto(*trial);
@@ -85,7 +85,10 @@ v1::Sweep ToProto(const SweepView& view) {
   proto.mutable_budget()->set_trials(static_cast<uint32_t>(view.row.budget_trials));
   proto.mutable_budget()->set_seconds(view.row.budget_seconds);
   ProgressToProto(view.progress, *proto.mutable_progress());
-  if (view.result) ResultToProto(*view.result, *proto.mutable_result());
+  if (view.result) {
+    ResultToProto(*view.result, view.figures ? *view.figures : FiguresOf(*view.result),
+                  *proto.mutable_result());
+  }
   SearchToProto(view, proto);
   proto.set_confirm_seconds_max(ConfirmSecondsMax(view.row));
   return proto;

@@ -390,7 +390,10 @@ absl::StatusOr<std::vector<SweepView>> Sweeps::List(uint32_t limit) {
       continue;
     }
     RETURN_IF_ERROR(view.status());
-    if (view->result) DropSamples(*view->result);
+    if (view->result) {
+      view->figures = FiguresOf(*view->result);
+      DropSamples(*view->result);
+    }
     views.push_back(*std::move(view));
   }
   return views;
