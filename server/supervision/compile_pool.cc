@@ -327,9 +327,9 @@ absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const Com
     WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled);
     ++slot.compiles;
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
-    // What it read may be newer than the digest in the key.
-    RETURN_IF_ERROR(options_.include_roots.CheckUnchanged(plan.include_roots));
     if (answer.kind == WorkerAnswer::Kind::kReplied) {
+      // What it read may be newer than the digest in the key.
+      RETURN_IF_ERROR(options_.include_roots.CheckUnchanged(plan.include_roots));
       std::optional<CompileResult> result = Answered(slot, plan, answer.reply);
       if (result) {
         RetireIfWorn(slot);

@@ -164,6 +164,7 @@ class Strangers(DaemonEdges):
 
 class Listening(DaemonEdges):
     def fails_to_start(self, *arguments):
+        self.log.write_bytes(b"")
         daemon = self.spawn(*arguments)
         self.assertEqual(daemon.wait(START_SECONDS), 1)
         self.assertFalse((self.path / "state").exists(), "the state is not opened first")
