@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/expression/operators.h"
+#include "tuner/expression/python_list.h"
 #include "tuner/status_macros.h"
 
 namespace tune {
@@ -86,9 +87,10 @@ class DefinitionReader {
     if (!names_.insert(name).second) return Wrong(where, "it is there twice");
     SpaceParam param = {name, {}};
     if (values.is_string()) {
-      ASSIGN_OR_RETURN(const Expression list,
-                       Expression::Parse(values.get_ref<const std::string&>()));
-      ASSIGN_OR_RETURN(param.values, list.EvaluateList({}));
+      absl::StatusOr<std::vector<Value>> read =
+          ParsePythonList(values.get_ref<const std::string&>());
+      if (!read.ok()) return Wrong(where, read.status().message());
+      param.values = *std::move(read);
     } else if (values.is_array()) {
       for (const Json& value : values) {
         ASSIGN_OR_RETURN(Value read, ReadValue(where, value));

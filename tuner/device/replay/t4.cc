@@ -2,13 +2,14 @@
 // T4, the results format of the auto-tuning community, and the params of T1, its input format
 // (github.com/odgaard/TuningSchema).
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "tuner/device/replay/format_readers.h"
-#include "tuner/expression/expression.h"
+#include "tuner/expression/python_list.h"
 #include "tuner/status_macros.h"
 
 namespace tune::replay {
@@ -88,6 +89,26 @@ double LatencyMs(const Json& result, double file_ms) {
   return 0;
 }
 
+double Sum(const Json& numbers) {
+  double sum = 0;
+  for (const Json& number : numbers) sum += std::max(0.0, NumberOr(number, 0));
+  return sum;
+}
+
+// Milliseconds in a unit of `runtimes`. Some writers have these in the unit of the measurement,
+// not in the file's: the unit in which their mean is nearest to the measured time.
+double RuntimesMs(const Json& result, const Json& runtimes, double latency_ms, double file_ms) {
+  const double mean = runtimes.empty() ? 0 : Sum(runtimes) / static_cast<double>(runtimes.size());
+  if (mean <= 0 || latency_ms <= 0) return file_ms;
+  const auto distance = [&](double ms) { return std::abs(std::log(mean * ms / latency_ms)); };
+  double best = file_ms;
+  for (const Json& measurement : Member(result, "measurements")) {
+    const double ms = MsPer(TextOr(Member(measurement, "unit"), ""));
+    if (ms > 0 && distance(ms) < distance(best)) best = ms;
+  }
+  return best;
+}
+
 absl::StatusOr<RecordedTrial> ReadTrial(const Json& result, double file_ms) {
   RecordedTrial trial;
   const Json& times = Member(result, "times");
@@ -97,7 +118,13 @@ absl::StatusOr<RecordedTrial> ReadTrial(const Json& result, double file_ms) {
     const double spent = NumberOr(Member(times, part), 0);
     if (spent > 0) evaluate += spent;
   }
-  trial.evaluate_seconds = evaluate * file_ms / 1e3;
+  const Json& runtimes = Member(times, "runtimes");
+  const double runtimes_ms =
+      RuntimesMs(result, runtimes, LatencyMs(result, file_ms), file_ms);
+  // Kernel Tuner writes no time of benchmarking: it is that of the launches.
+  const double launches_ms =
+      Member(times, "benchmark").is_number() ? 0 : Sum(runtimes) * runtimes_ms;
+  trial.evaluate_seconds = (evaluate * file_ms + launches_ms) / 1e3;
   trial.outcome = OutcomeOf(TextOr(Member(result, "invalidity"), ""));
   if (trial.outcome != Outcome::kOk) return trial;
   const double latency_ms = LatencyMs(result, file_ms);
@@ -109,7 +136,7 @@ absl::StatusOr<RecordedTrial> ReadTrial(const Json& result, double file_ms) {
     return trial;
   }
   trial.latency_ns = latency_ms * kNsPerMs;
-  trial.latency_ns_std = StandardDeviation(Member(times, "runtimes")) * file_ms * kNsPerMs;
+  trial.latency_ns_std = StandardDeviation(runtimes) * runtimes_ms * kNsPerMs;
   return trial;
 }
 
@@ -209,17 +236,12 @@ absl::StatusOr<Definition> ReadT1(const Json& json) {
     SpaceParam& param = definition.params.emplace_back();
     param.name = TextOr(Member(parameter, "Name"), "");
     const std::string text = TextOr(Member(parameter, "Values"), "");
-    absl::StatusOr<Expression> expression = Expression::Parse(text);
-    absl::Status status = expression.status();
-    if (status.ok()) {
-      absl::StatusOr<std::vector<Value>> values = expression->EvaluateList({});
-      status = values.status();
-      if (values.ok()) param.values = *std::move(values);
-    }
-    if (!status.ok()) {
+    absl::StatusOr<std::vector<Value>> values = ParsePythonList(text);
+    if (!values.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("ConfigurationSpace.TuningParameters: '",
-                                                     param.name, "': ", status.message()));
+                                                     param.name, "': ", values.status().message()));
     }
+    param.values = *std::move(values);
   }
   for (const Json& condition : Member(space, "Conditions")) {
     definition.constraints.push_back(TextOr(Member(condition, "Expression"), ""));

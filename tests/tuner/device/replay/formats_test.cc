@@ -148,10 +148,11 @@ TEST(FormatsTest, GzipIsRecognised) {
 TEST(FormatsTest, ADefinitionGivesValuesAndConstraints) {
   constexpr char kT1[] = R"({"ConfigurationSpace": {"TuningParameters": [
       {"Name": "block_size_x", "Type": "int",
-       "Values": "[16 * i for i in range(4)]", "Default": 16}]}})";
+       "Values": "[f(i) for i in range(4)]", "Default": 16}]}})";
   constexpr char kGoodT1[] = R"({"ConfigurationSpace": {"TuningParameters": [
       {"Name": "read_only", "Type": "int", "Values": "[0, 1]", "Default": 0},
-      {"Name": "block_size_x", "Type": "int", "Values": "[64, 32, 16]", "Default": 16}],
+      {"Name": "block_size_x", "Type": "int", "Values": "[64] + [16 * i for i in [2, 1]]",
+       "Default": 16}],
       "Conditions": [{"Expression": "block_size_x < 64", "Parameters": ["block_size_x"]}]},
       "KernelSpecification": {"KernelName": "k", "ProblemSize": [1, 2]}})";
   EXPECT_THAT(ReadRecording({{"c.json", kCache}, {"t1.json", kT1}}).status().message(),
@@ -181,6 +182,27 @@ TEST(FormatsTest, T4UnitsAndInvalidity) {
   EXPECT_EQ(read->trials[1].outcome, Outcome::kWrongResult);
   EXPECT_DOUBLE_EQ(read->trials[2].latency_ns, 2e6);
   EXPECT_DOUBLE_EQ(read->trials[2].evaluate_seconds, 0.1);
+}
+
+TEST(FormatsTest, T4WithoutATimeOfBenchmarkingHasThatOfItsLaunches) {
+  const auto seconds = [](const std::string& metadata, const std::string& benchmark,
+                          const std::string& runtimes) {
+    auto read = ReadRecording({{"results.json", absl::StrCat(
+        R"({"schema_version": "1.0.0", )", metadata, R"( "results": [
+        {"configuration": {"a": 1}, "invalidity": "correct", "correctness": 1,
+         "times": {"compilation_time": 400, "validation": 300, )", benchmark, R"("runtimes": )",
+        runtimes, R"(}, "measurements": [{"name": "time", "value": 1000, "unit": "ms"}],
+         "objectives": ["time"]}]})")}});
+    EXPECT_TRUE(read.ok()) << read.status();
+    return read.ok() ? read->trials[0].evaluate_seconds : -1;
+  };
+  EXPECT_DOUBLE_EQ(seconds("", "", "[1000, 1000, 1000]"), 3.7);
+  EXPECT_DOUBLE_EQ(seconds("", R"("benchmark": 3010, )", "[1000, 1000, 1000]"), 3.71);
+  EXPECT_DOUBLE_EQ(seconds("", "", "[]"), 0.7);
+  // The file's times are in seconds, the launches' in the unit of the measurement.
+  const std::string in_seconds = R"("metadata": {"timeunit": "seconds"},)";
+  EXPECT_DOUBLE_EQ(seconds(in_seconds, "", "[1000, 1000]"), 702);
+  EXPECT_DOUBLE_EQ(seconds(in_seconds, "", "[1, 1]"), 702);
 }
 
 TEST(FormatsTest, ErrorsSayWhere) {
